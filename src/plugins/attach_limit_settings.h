@@ -1,7 +1,7 @@
 // AttachLimitSettings: how many volumes of a plugin the node takes at once, as its administrator
-// has set it; and the capability of the plugins that it limits. Kubernetes had such limits of
-// clouds' disks, told by the cloud. What a storage network or an array allows a node, and what its
-// adapter can address, only the administrator knows.
+// has set it; and the capability of the plugins with such a limit. Kubernetes had such limits for
+// the disks of clouds, and got them from the cloud. Only the administrator knows what a storage
+// network or an array allows a node, and what the node's adapter can address.
 // Source: kubernetes pkg/volume/plugins.go, pkg/volume/util/attach_limit.go@v1.21.1.
 #pragma once
 
@@ -21,7 +21,7 @@ class AttachLimitSettings {
   using Limits = std::map<std::string, int64_t>;  // by name of the plugin
 
   void Set(Limits limits) EXCLUDES(mu_);
-  // nullopt: as many as you like.
+  // nullopt: there is no limit.
   std::optional<int64_t> Of(const std::string& plugin_name) const EXCLUDES(mu_);
 
  private:
@@ -29,22 +29,22 @@ class AttachLimitSettings {
   Limits limits_ GUARDED_BY(mu_);
 };
 
-// "storage-limits-iscsi" of "kubernetes.io/iscsi", "storage-limits-acme-array" of "acme/array"; one
-// that would be longer than a name of a resource may be ends in a digest of the plugin's name.
-// Pure.
+// "storage-limits-iscsi" for "kubernetes.io/iscsi", "storage-limits-acme-array" for "acme/array". A
+// key that would be longer than the name of a resource may be ends in a digest of the plugin's
+// name. This function is pure.
 std::string AttachLimitKey(const std::string& plugin_name);
 
 // Threads: any. Blocks: never.
 class ConfiguredAttachLimits final : public VolumePluginWithAttachLimits {
  public:
-  // Both outlive it. `settings` null: nothing is limited.
+  // `owner` and `settings` outlive this object. If `settings` is null, there is no limit.
   ConfiguredAttachLimits(VolumePlugin& owner, const AttachLimitSettings* settings)
       : owner_(owner), settings_(settings) {}
 
   VolumePlugin& plugin() override { return owner_; }
-  // Empty where nothing is set.
+  // Empty if no limit is set.
   Result<std::map<std::string, int64_t>> GetVolumeLimits() const override;
-  // The same for all volumes of the plugin.
+  // All volumes of the plugin have the same key.
   std::string VolumeLimitKey(const VolumeSpec& spec) const override;
 
  private:

@@ -1,10 +1,11 @@
-// Whether volumes still have the disks that the node uses them by: what a plugin answers that sees
-// its disks in sysfs. Private to plugins.
+// Finds out whether volumes still have the disks by which the node uses them; for plugins that see
+// their disks in sysfs. Private to plugins.
 //
-// Of a volume that is neither mounted nor mapped nothing can be missing: its disk comes when it is
-// waited for, and goes when it is unmounted. One that is has to be on a disk that is the volume's
-// now. A disk that left the node is not, and does not become so again when one of its name, or the
-// volume's own, comes back: what was mounted from it answers with errors from then on.
+// A volume that is neither mounted nor mapped always counts as attached: its disk comes when it is
+// waited for, and goes when it is unmounted. A volume that is mounted or mapped must be on a disk
+// that is the volume's now. A disk that has left the node is not, and does not become the volume's
+// disk again when a disk of the same name, or the volume's own, comes back: what was mounted from
+// it answers with errors from then on.
 #pragma once
 
 #include <functional>
@@ -19,25 +20,26 @@
 
 namespace volumed {
 
-// Whether this disk, which is on the node now, is the volume's with this index.
+// Whether this disk, which is on the node now, belongs to the volume with this index.
 using IsDiskOfVolume =
     std::function<Result<bool>(size_t volume, const ScsiDisk& disk, const CallOptions& call)>;
 
-// One answer for each place: where a device is mounted for the node, or the directory of the nodes
-// that pods have of it. The mount table is looked at once for all. Nothing is asked of a disk.
-// `plugin_name`'s directory has the places. A multipath device is the volume's while one of its
-// paths is.
-// Threads: any. Blocks: never for long. Errors: those of the effects.
+// One answer for each place: where a device is mounted for the node, or the directory of the device
+// nodes that pods have of it. The mount table is read once for all, and no disk is asked. The
+// places are in the directory of `plugin_name`. A multipath device is the volume's as long as one
+// of its paths is.
+// Threads: any. Blocks: for short questions to the kernel. Errors: those of the effects.
 Result<std::vector<bool>> AreDevicesAttached(VolumeHost& host, ScsiDevices& scsi,
                                              const std::string& plugin_name,
                                              const std::vector<SafePath>& places,
                                              const IsDiskOfVolume& is_disk_of,
                                              const CallOptions& call);
 
-// By VolumesAreAttached, node by node. Threads: any. Blocks: as that.
+// Asks VolumesAreAttached for one node after the other. Threads: any. Blocks: as
+// VolumesAreAttached.
 class NodeByNodeVerifier final : public BulkVolumeVerifier {
  public:
-  // Outlives it.
+  // `plugin` outlives this object.
   explicit NodeByNodeVerifier(AttachableVolumePlugin& plugin) : plugin_(plugin) {}
   Result<AttachedByNode> BulkVerifyVolumes(const SpecsByNode& specs,
                                            const CallOptions& call) override;
@@ -46,7 +48,8 @@ class NodeByNodeVerifier final : public BulkVolumeVerifier {
   AttachableVolumePlugin& plugin_;
 };
 
-// InvalidArgument, not applied, naming both: a node's disks are seen on that node alone.
+// Errors: InvalidArgument, not applied, naming both nodes: the disks of a node are visible only
+// there.
 Status CheckIsThisNode(const VolumeHost& host, const NodeName& node);
 
 }  // namespace volumed

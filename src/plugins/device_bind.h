@@ -1,5 +1,5 @@
-// A pod's bind of a device that is mounted once for the node: what the plugins of block devices
-// have in common on the pod's side. Private to plugins.
+// A pod's bind of a device that is mounted once for the node; the plugins of block devices share
+// it. Private to plugins.
 // Source: kubernetes pkg/volume/iscsi/disk_manager.go, pkg/volume/fc/disk_manager.go@v1.36.2.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace volumed {
 struct DeviceBind {
   std::string volume;     // "fc volume [5..]:0": for messages
   SafePath device_mount;  // of the device, for the node
-  SafePath place;         // the pod's
+  SafePath place;         // of the pod
   PodUid pod;
-  bool read_only = false;  // by the pod, or by the volume
+  bool read_only = false;  // because of the pod or of the volume
 };
 
 // Threads: one at a time per volume. Blocks: until the call's deadline.
@@ -29,9 +29,9 @@ class DeviceBindMounter final : public Mounter {
   Attributes GetAttributes() const override;
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(bind_.place, args); }
-  // FailedPrecondition, not applied: the device is not mounted for the node; or it takes no writes,
-  // and the pod writes. A failed change of ownership fails the set-up: kubelet's diskSetUp does not
-  // look at it, and the pod starts with files that it cannot write.
+  // Errors: FailedPrecondition, not applied, if the device is not mounted for the node, or if it
+  // takes no writes and the pod writes. A failed change of ownership fails the set-up; kubelet's
+  // diskSetUp ignores it, so that the pod starts with files to which it cannot write.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:

@@ -12,20 +12,20 @@ namespace volumed {
 inline constexpr char kEmptyDirPluginName[] = "kubernetes.io/empty-dir";
 inline constexpr char kMediumMemory[] = "Memory";
 
-// The volume is <root>/pods/<uid>/volumes/kubernetes.io~empty-dir/<name>, mode 0777; that it is
-// complete says the file <root>/pods/<uid>/plugins/kubernetes.io~empty-dir/<name>/ready, which is
-// written last and removed first.
+// The volume is <root>/pods/<uid>/volumes/kubernetes.io~empty-dir/<name> with the mode 0777. The
+// file <root>/pods/<uid>/plugins/kubernetes.io~empty-dir/<name>/ready says that it is complete; the
+// file is written last and removed first.
 //
-// Memory: a tmpfs with size= the least of the node's allocatable memory, the pod's memory limit and
-// sizeLimit, and noswap where the kernel has it.
+// Memory: a tmpfs, whose size= is the least of the node's allocatable memory, the pod's memory
+// limit and sizeLimit; it has noswap if the kernel supports that.
 //
 // HugePages, HugePages-<size>: a hugetlbfs with pages of that size (plugins/huge_pages.h).
 //
-// sizeLimit on disk is watched, not enforced: volumemanager/size_limits.h acts on it.
+// On disk a sizeLimit is watched, but not enforced: volumemanager/size_limits.h acts on it.
 //
-// Two deliberate differences from kubelet: a failed change of ownership fails the set-up (kubelet
-// ignores it, and the pod meets it as "permission denied"), and tear-down stays on the volume's own
-// filesystem (kubelet's follows other mounts).
+// There are two deliberate differences from kubelet. A failed change of ownership fails the set-up
+// (kubelet ignores it, and the pod gets "permission denied"). Tear-down stays on the volume's own
+// filesystem (kubelet's enters other mounts).
 class EmptyDirPlugin final : public VolumePlugin {
  public:
   Status Init(PluginContext context) override;
@@ -36,7 +36,7 @@ class EmptyDirPlugin final : public VolumePlugin {
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // The medium is what the kernel says is mounted there.
+  // The medium is taken from what the kernel says is mounted there.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return false; }

@@ -1,5 +1,5 @@
-// fc: a LUN of a Fibre Channel array. The fabric's zoning and the array's masking have made it
-// visible to this node; nothing is attached by a call.
+// fc: a LUN of a Fibre Channel array. The fabric's zoning and the array's masking make it visible
+// to this node; no call attaches it.
 // Source: kubernetes pkg/volume/fc/fc.go, attacher.go, fc_util.go@v1.36.2.
 #pragma once
 
@@ -22,20 +22,20 @@ namespace volumed {
 
 struct FcSettings {
   DeviceVolumeSettings device = {};
-  // Outlives the plugin. Null: no volume is attached, as nothing waits for devices.
+  // Outlives the plugin. Null: no volume is attached, since nothing waits for devices.
   DeviceFinder* devices = nullptr;
   FcDiskPlaces places = {};
-  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: none
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: no limits
 };
 
 // WaitForAttach finds the LUN's multipath device or disk, MountDevice mounts it at
-// <root>/plugins/kubernetes.io/fc/<wwn>-lun-<lun> or ../fc/<wwid>, and pods get binds;
-// UnmountDevice takes the multipath device and its disks away from the node. With volumeMode Block
-// the pod gets the device.
+// <root>/plugins/kubernetes.io/fc/<wwn>-lun-<lun> or ../fc/<wwid>, and pods get binds of it.
+// UnmountDevice removes the multipath device and its disks from the node. With volumeMode Block the
+// pod gets the device.
 //
-// Differences from kubelet's, on purpose: a disk is proven by sysfs and by its opened descriptor,
-// not by its links' names; nothing is polled every ten seconds; what is still in use is not deleted
-// below whoever uses it; a volume can be grown; its filesystem is measured by statfs.
+// There are deliberate differences from kubelet. A disk is proven by sysfs and by its opened
+// descriptor, not by the names of its links. Nothing is polled every ten seconds. What is still in
+// use is not deleted under its user. A volume can be grown. Its filesystem is measured by statfs.
 class FcPlugin final : public VolumePlugin,
                        public PersistentVolumePlugin,
                        public AttachableVolumePlugin,
@@ -46,20 +46,20 @@ class FcPlugin final : public VolumePlugin,
 
   Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kFcPluginName; }
-  // "[500a0982991b8dc5]:0", "[3600508b400105e21..]".
+  // "[500a0982991b8dc5]:0" or "[3600508b400105e21..]".
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // With the names that the place of the device's mount says. FailedPrecondition, not applied,
-  // where nothing of fc is mounted at the volume's path.
+  // The spec has the names that the place of the device's mount tells. Errors: FailedPrecondition,
+  // not applied, if no fc device is mounted at the volume's path.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return true; }
-  // "fc:<first port>" or "fc:<first WWID>": what hangs with the array's port hangs together.
+  // "fc:<first port>" or "fc:<first WWID>": volumes behind one port of the array hang together.
   std::string FaultDomain(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
@@ -84,15 +84,15 @@ class FcPlugin final : public VolumePlugin,
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
 
   bool RequiresFsResize() const override { return true; }
-  // The array has made the LUN larger: its disks are asked for their size again, and the filesystem
-  // grows. Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
+  // For a LUN that the array has made larger: asks its disks for their size again, and grows the
+  // filesystem. Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
-  // With the names that the place of the pod's node says.
+  // The spec has the names that the place of the pod's device node tells.
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,
                                               const CallOptions& call) override;
@@ -100,7 +100,7 @@ class FcPlugin final : public VolumePlugin,
  private:
   const FcSettings settings_;
   VolumeHost* host_ = nullptr;
-  std::unique_ptr<FcDisks> disks_;  // from Init on
+  std::unique_ptr<FcDisks> disks_;  // set by Init
   NodeByNodeVerifier verifier_{*this};
   ConfiguredAttachLimits limits_{*this, settings_.limits};
 };

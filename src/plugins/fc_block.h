@@ -10,11 +10,11 @@
 
 namespace volumed {
 
-// The device is the one that WaitForAttach has answered. Threads: one at a time. Blocks: GetMetrics
-// alone.
+// The device is the one that WaitForAttach answered. Threads: one at a time. Blocks: only
+// GetMetrics.
 class FcMapper final : public BlockVolumeMapper {
  public:
-  // REQUIRES: an fc volume.
+  // REQUIRES: `spec` is an fc volume.
   FcMapper(VolumeHost& host, VolumeSpec spec, PodUid pod);
 
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
@@ -34,11 +34,11 @@ class FcUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnm
 
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
-  // Of the device that the pod's link leads to.
+  // Measures the device to which the pod's link leads.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeUnmapper* AsCustom() override { return this; }
 
-  // Takes the volume's disks away from the node, by the names that `map_path` says.
+  // Removes the volume's disks from the node; `map_path` tells their names.
   Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                         const CallOptions& call) override;
   Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }

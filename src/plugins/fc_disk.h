@@ -1,9 +1,9 @@
-// FcDisks: finds the disks of a Fibre Channel volume by what the transport and the disks say of
-// themselves, waits for them, and takes them away from the node. Private to fc.
+// FcDisks: finds the disks of a Fibre Channel volume by what the transport and the disks report,
+// waits for them, and removes them from the node. Private to fc.
 //
-// A disk is the volume's when sysfs says so: the remote port that it hangs on has one of the wanted
-// names and its LUN is the wanted one, or its WWID is one of those. Links below /dev/disk are what
-// is waited for, and prove nothing. (Kubelet takes whatever by-path or by-id link matches.)
+// A disk is the volume's if sysfs says so: its remote port has one of the wanted names and its LUN
+// is the wanted one, or its WWID is one of the wanted ones. Links below /dev/disk are only waited
+// for, and prove nothing. (Kubelet takes any by-path or by-id link that matches.)
 // Source: kubernetes pkg/volume/fc/fc_util.go@v1.36.2 (searchDisk, findDisk, findDiskWWIDs,
 // DetachDisk, DetachBlockFCDisk); systemd src/udev/udev-builtin-path_id.c (fc-, lun-).
 #pragma once
@@ -21,11 +21,11 @@
 
 namespace volumed {
 
-// Of a LUN as udev names it: "0", "255", "0x0100000000000000" beyond. Pure.
+// A LUN as udev writes it: "0" to "255", beyond that "0x0100000000000000". This function is pure.
 std::string FcLunText(int64_t lun);
 
-// Whether this disk, on a port of this name, is meant. Pure. `port_name` is as sysfs has it:
-// "0x500a0982991b8dc5"; empty where the disk hangs on no remote port.
+// Whether this disk, on a port of this name, is one of the named ones. `port_name` is as sysfs has
+// it: "0x500a0982991b8dc5"; empty if the disk is on no remote port. This function is pure.
 bool IsFcDisk(const FcNames& names, const ScsiDisk& disk, const std::string& port_name);
 
 struct FcDiskPlaces {
@@ -36,7 +36,8 @@ struct FcDiskPlaces {
 // Threads: any; one call per volume at a time. Blocks: until the call's deadline.
 class FcDisks {
  public:
-  // All outlive it. `finder` null: nothing waits for devices, and WaitFor says so.
+  // All arguments outlive this object. If `finder` is null, nothing waits for devices, and WaitFor
+  // fails.
   FcDisks(Kernel& kernel, DeviceFinder* finder, const Clock& clock, const FcDiskPlaces& places)
       : kernel_(kernel),
         finder_(finder),
@@ -48,18 +49,18 @@ class FcDisks {
     std::vector<ScsiDisk> disks;     // in the order of their names
     std::optional<std::string> map;  // "/dev/dm-3": the multipath device made of them
   };
-  // What is there now, by sysfs alone: no device is opened.
+  // Finds what is on the node now, by sysfs alone: no device is opened.
   Result<Found> Find(const FcNames& names, const CallOptions& call);
 
-  // Waits until the volume's device is there, and has proven by its opened descriptor to be the one
-  // that sysfs shows: the multipath device where there is one, else a disk. Where nothing is there,
-  // all SCSI hosts are scanned once.
-  // Errors, not applied: DeadlineExceeded, with what was waited for and why the scan failed, if it
-  // did; FailedPrecondition for a multipath device that has paths to another unit.
+  // Waits until the volume's device is on the node, and its opened descriptor has proven it to be
+  // the one that sysfs shows. The device is the multipath device if there is one, else a disk. If
+  // nothing is there, all SCSI hosts are scanned once.
+  // Errors, not applied: DeadlineExceeded, with what was waited for, and why the scan failed, if it
+  // did; FailedPrecondition if a multipath device has paths to another unit.
   Result<FoundDevice> WaitFor(const FcNames& names, const CallOptions& call);
 
-  // Takes the volume's multipath device and disks away; idempotent. `mounted`: the device that was
-  // mounted, if one was; a multipath device whose paths are gone is found by nothing else. Errors:
+  // Removes the volume's multipath device and disks; it is idempotent. `mounted` is the device that
+  // was mounted, if one was; a multipath device without paths can only be found by that. Errors:
   // those of ScsiDevices::Remove.
   Status Remove(const FcNames& names, const std::optional<std::string>& mounted,
                 const CallOptions& call);

@@ -1,5 +1,5 @@
-// The mounts of Fibre Channel volumes: a device's, for the node, and a pod's bind of it. Private to
-// fc. Source: kubernetes pkg/volume/fc/attacher.go, disk_manager.go@v1.36.2.
+// The mounts of Fibre Channel volumes: a device's mount for the node, and a pod's bind of it.
+// Private to fc. Source: kubernetes pkg/volume/fc/attacher.go, disk_manager.go@v1.36.2.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace volumed {
 
-// The names in a spec, clean and with '_' for blanks. InvalidArgument, not applied: it is no fc
-// volume, or those of ValidateFcNames.
+// The names in a spec, cleaned and with '_' for blanks. Errors: InvalidArgument, not applied, if it
+// is not an fc volume; those of ValidateFcNames.
 Result<FcNames> FcNamesOf(const VolumeSpec& spec);
-// By its claim, or, of an inline volume, by its source.
+// Decided by the claim, or for an inline volume by its source.
 // Source: kubernetes pkg/volume/fc/fc.go@v1.36.2 (getVolumeSource).
 bool IsReadOnlyFc(const VolumeSpec& spec);
 
@@ -24,29 +24,31 @@ bool IsReadOnlyFc(const VolumeSpec& spec);
 SafePath FcDevicePlace(const VolumeHost& host, const FcNames& names);
 // <root>/plugins/kubernetes.io/fc/volumeDevices/<names>
 SafePath FcMapPlace(const VolumeHost& host, const FcNames& names);
-// What belongs at the absolute path, if that is one of the two. InvalidArgument, not applied.
+// The names that belong to an absolute path, if it is one of these two places. Errors:
+// InvalidArgument, not applied.
 Result<FcNames> FcNamesAt(const VolumeHost& host, const SafePath& place);
 
-// Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
+// Threads: one at a time per volume. Blocks: until the deadline, except for mkfs and fsck.
 class FcAttacher final : public Attacher {
  public:
   FcAttacher(VolumeHost& host, FcDisks& disks, const DeviceVolumeSettings& settings)
       : host_(host), disks_(disks), settings_(settings) {}
 
   Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
-    return std::string();  // the fabric has done it
+    return std::string();  // the fabric has attached it
   }
-  // By the disks that the node has them mounted or mapped from: see device_attachments.h. (In
-  // kubelet all of them are, whatever has become of their disks.) InvalidArgument, not applied, for
-  // another node.
+  // Decided by the disks from which the node has the volumes mounted or mapped: see
+  // device_attachments.h. (In kubelet all are attached, whatever has become of their disks.)
+  // Errors: InvalidArgument, not applied, for another node.
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
                                                const NodeName& node,
                                                const CallOptions& call) override;
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                     const Pod& pod, const CallOptions& call) override;
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
-  // The device is found and proven once more: names are given again. The one that was proven is the
-  // one that is mounted. Read-only where the claim says so, as kubelet's: another node may write.
+  // Finds and proves the device once more, since a name may be given to another device; the one
+  // that was proven is mounted. It is mounted read-only if the claim says so, as in kubelet:
+  // another node may write to it.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
@@ -62,11 +64,12 @@ class FcAttacher final : public Attacher {
 class FcDetacher final : public Detacher {
  public:
   FcDetacher(VolumeHost& host, FcDisks& disks) : host_(host), disks_(disks) {}
-  // Also takes the volume's disks away from the node. A second call goes on where the first one
-  // ended. InvalidArgument, not applied, for a place that is not one of fc's.
+  // Also removes the volume's disks from the node. A second call goes on where the first one ended.
+  // Errors: InvalidArgument, not applied, if the place is not one of fc's.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
   Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
-    return OkStatus();  // UnmountDevice, or TearDownDevice, has left nothing
+    // UnmountDevice, or TearDownDevice, has left nothing to do.
+    return OkStatus();
   }
 
  private:

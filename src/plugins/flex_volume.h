@@ -1,4 +1,4 @@
-// flexVolume: volumes of a driver that is an executable on the node, called for each step.
+// flexVolume: volumes of a driver, which is an executable on the node that is called for each step.
 // Source: kubernetes pkg/volume/flexvolume/plugin.go@v1.36.2.
 #pragma once
 
@@ -17,40 +17,41 @@
 
 namespace volumed {
 
-// One driver. What it can do was asked once, by `init`, before this is made: FlexVolumeProber does.
-// A driver that attaches is mounted once for the node, at
+// One driver. FlexVolumeProber has asked it once by `init` what it can do, before this object is
+// made. A volume of a driver that attaches is mounted once for the node, at
 // <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>, and bound into pods; any other
-// mounts each pod's volume itself. What a driver does not support the agent does in its place.
+// driver mounts each pod's volume itself. If a driver does not support a step, the agent does it
+// instead.
 //
-// Differences from kubelet's, on purpose: every call has a deadline; a driver is run only if nobody
-// but root can change it; `expandvolume` is called here, as there is no controller beside; a bind
-// for a pod that only reads is read-only; what a driver that was removed has mounted is unmounted
-// without it (its volumes are not detached: that takes the driver).
+// There are deliberate differences from kubelet. Every call has a deadline. A driver is run only if
+// nobody but root can change it. `expandvolume` is called here, since there is no controller. A
+// bind for a pod that only reads is read-only. What a driver mounted that was removed since is
+// unmounted without it (its volumes are not detached, since that needs the driver).
 class FlexVolumePlugin final : public VolumePlugin,
                                public PersistentVolumePlugin,
                                public AttachableVolumePlugin,
                                public ExpandableVolumePlugin {
  public:
-  // The driver outlives neither this nor what this has made: it is shared. `limits` outlives it.
+  // The driver is shared by this object and by what it has made. `limits` outlives this object.
   FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
                    DeviceVolumeSettings settings, const AttachLimitSettings* limits = nullptr);
 
   Status Init(PluginContext context) override;
   // "vendor/driver".
   std::string GetPluginName() const override { return driver_->name(); }
-  // FlexVolumeName: kubelet throws away what the driver says to getvolumename.
+  // Returns FlexVolumeName; kubelet ignores what the driver answers to getvolumename.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // An inline volume of the driver, without options: nothing on disk tells them.
+  // Constructs an inline volume of the driver without options, since nothing on disk tells them.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  // The driver's: whatever hangs, hangs with it.
+  // The domain is the driver's: its calls hang together.
   std::string FaultDomain(const VolumeSpec&) const override {
     return FlexFaultDomain(driver_->name());
   }
@@ -77,26 +78,26 @@ class FlexVolumePlugin final : public VolumePlugin,
                                                       const CallOptions& call) override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
-  // Until the driver has said that it does not know isattached.
+  // True until the driver has said that it does not know isattached.
   bool VerifiesAttachments() const override {
     return !driver_->IsKnownUnsupported(FlexCommand::kIsAttached);
   }
 
-  // expandvolume; a driver that does not know it needs nothing done. Answers the driver's size
-  // where it says one.
+  // Calls expandvolume; a driver that does not know it needs no such step. Answers the driver's
+  // size if it tells one.
   Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                       const Quantity& old_size, const CallOptions& call) override;
   bool RequiresFsResize() const override { return capabilities_.requires_fs_resize; }
 
  private:
-  // On the node both is done: expandvolume, then, where the driver wants it, expandfs or what
-  // stands in for it.
+  // Both steps are done on the node: expandvolume and then, if the driver wants it, expandfs or its
+  // replacement.
   class NodeExpander final : public NodeExpandableVolumePlugin {
    public:
     explicit NodeExpander(FlexVolumePlugin& owner) : owner_(owner) {}
     VolumePlugin& plugin() override { return owner_; }
     bool RequiresFsResize() const override { return true; }
-    // Errors, besides the driver's: Internal, maybe applied, for a filesystem that did not grow.
+    // Errors, besides the driver's: Internal, maybe applied, if the filesystem did not grow.
     Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
    private:

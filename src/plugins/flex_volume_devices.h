@@ -1,5 +1,5 @@
-// The devices of flexVolumes: attached, mounted for the node, and taken away again by their driver,
-// or by the agent where the driver does not care. Private to flexVolume.
+// The devices of flexVolumes: their driver attaches them, mounts them for the node, and removes
+// them again; the agent does what the driver does not support. Private to flexVolume.
 // Source: kubernetes pkg/volume/flexvolume/attacher.go and detacher.go@v1.36.2.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace volumed {
 
-// Threads: one at a time per volume. Blocks: until the deadline; but for mkfs and fsck where the
+// Threads: one at a time per volume. Blocks: until the deadline, except for mkfs and fsck if the
 // agent mounts. Errors: those of FlexVolumeDriver::Call.
 class FlexVolumeAttacher final : public Attacher {
  public:
@@ -21,19 +21,19 @@ class FlexVolumeAttacher final : public Attacher {
                      const DeviceVolumeSettings& settings)
       : host_(host), driver_(std::move(driver)), settings_(settings) {}
 
-  // Empty where the driver does not support it: then there is no device.
+  // Empty if the driver does not support it: there is no device then.
   Result<std::string> Attach(const VolumeSpec& spec, const NodeName& node,
                              const CallOptions& call) override;
-  // A volume of which the driver cannot say it is taken for attached, as kubelet does: one that is
-  // in trouble leaves the others alone. An error: the time is over.
+  // If the driver cannot answer for a volume, it counts as attached, as in kubelet, so that one
+  // volume in trouble does not affect the others. An error means that the time is over.
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
                                                const NodeName& node,
                                                const CallOptions& call) override;
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                     const Pod& pod, const CallOptions& call) override;
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
-  // By mountdevice, else by the rules of docs/FORMATTING.md; without either and without a device
-  // nothing is mounted here, and `mount` has to do it.
+  // Mounts by mountdevice, else by the rules of docs/FORMATTING.md. If the driver does not support
+  // mountdevice and there is no device, nothing is mounted here, and `mount` has to do it.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
@@ -53,8 +53,8 @@ class FlexVolumeDetacher final : public Detacher {
 
   Status Detach(const std::string& volume_name, const NodeName& node,
                 const CallOptions& call) override;
-  // By unmountdevice, else by a plain unmount. InvalidArgument, not applied, for a place that is
-  // not one of this driver's.
+  // Unmounts by unmountdevice, else by a plain unmount. Errors: InvalidArgument, not applied, if
+  // the place is not one of this driver's.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:

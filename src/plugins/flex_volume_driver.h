@@ -1,5 +1,6 @@
-// FlexVolumeDriver: the executable of a flexVolume driver, called as an effect: in a worker, with a
-// deadline. Source: kubernetes pkg/volume/flexvolume/driver-call.go@v1.36.2 (DriverCall).
+// FlexVolumeDriver: the executable of a flexVolume driver. It is called as an effect, in a worker
+// and with a deadline. Source: kubernetes pkg/volume/flexvolume/driver-call.go@v1.36.2
+// (DriverCall).
 #pragma once
 
 #include <optional>
@@ -33,41 +34,42 @@ enum class FlexCommand {
 // "init", "getvolumename" ...
 std::string_view FlexCommandName(FlexCommand command);
 
-// What the calls of a driver hang together with: one that hangs keeps no other waiting.
+// The fault domain of a driver's calls: a driver that hangs does not hold up other calls.
 std::string FlexFaultDomain(const std::string& driver);
 
-// Threads: any, several at a time. Blocks: until the call's deadline; then the driver is killed
-// with all that it has started, but for daemons.
+// Threads: any, several at a time. Blocks: until the call's deadline; the driver is then killed
+// with everything that it has started, except daemons.
 class FlexVolumeDriver {
  public:
-  // `name` is "vendor/driver". The kernel outlives this.
+  // `name` is "vendor/driver". `kernel` outlives this object.
   FlexVolumeDriver(Kernel& kernel, std::string name, std::string executable)
       : kernel_(kernel), name_(std::move(name)), executable_(std::move(executable)) {}
 
   const std::string& name() const { return name_; }
 
-  // nullopt: the driver does not support the call; it is not asked again. Secret arguments, and
-  // their values where the driver repeats them, are in no error.
+  // nullopt if the driver does not support the call; it is then not asked again. No error has
+  // secret arguments or their values, even if the driver repeats them.
   // Errors, each naming driver and call:
-  //  - not applied: NotFound for an executable that is missing, FailedPrecondition for one that may
-  //    be written by others than root (each naming the file); those of starting it;
-  //  - Internal for what the driver says has failed, with its message, or for what it prints;
-  //    DeadlineExceeded, Unavailable as of any effect. Maybe applied, unless the call is one that
-  //    only asks (init, getvolumename, isattached).
+  //  - Not applied: NotFound if the executable is missing, FailedPrecondition if others than root
+  //    may write it (both name the file); those of starting it.
+  //  - Internal, with the driver's message, if it says that it has failed, or if its output is
+  //    wrong; DeadlineExceeded and Unavailable as of any effect. These are maybe applied, unless
+  //    the call only asks (init, getvolumename, isattached).
   Result<std::optional<FlexStatus>> Call(FlexCommand command,
                                          const std::vector<FlexArgument>& arguments,
                                          const CallOptions& call) EXCLUDES(mu_);
 
-  // As Call, but a driver that is not installed any more is as one that lacks the call, so that
-  // what is mounted can be taken away without it.
+  // Like Call, but a driver that is not installed any more counts as one that lacks the call, so
+  // that what is mounted can be removed without it.
   Result<std::optional<FlexStatus>> CallIfInstalled(FlexCommand command,
                                                     const std::vector<FlexArgument>& arguments,
                                                     const CallOptions& call) EXCLUDES(mu_);
 
   bool IsKnownUnsupported(FlexCommand command) const EXCLUDES(mu_);
 
-  // Its executable, the directory of it and the one above are root's, and nobody else may write to
-  // them; none is a link. Errors, not applied: NotFound and FailedPrecondition, naming the path.
+  // Checks that the executable, its directory and the directory above it are root's, that no other
+  // user may write to them, and that none is a link. Errors, not applied: NotFound and
+  // FailedPrecondition, naming the path.
   Status CheckMayBeRun(const CallOptions& call);
 
  private:

@@ -1,4 +1,4 @@
-// A pod's flexVolume: mounted by its driver, or bound from where its device is mounted. Private to
+// A pod's flexVolume: mounted by its driver, or bound from the mount of its device. Private to
 // flexVolume. Source: kubernetes pkg/volume/flexvolume/mounter.go and unmounter.go@v1.36.2.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace volumed {
 
 class FlexVolumeMounter final : public Mounter {
  public:
-  // REQUIRES: a flexVolume of this driver, and a pod.
+  // REQUIRES: `spec` is a flexVolume of this driver, and the target has a pod.
   FlexVolumeMounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
                     const FlexCapabilities& capabilities, VolumeSpec spec,
                     const VolumeTarget& target);
@@ -21,11 +21,11 @@ class FlexVolumeMounter final : public Mounter {
   std::string GetPath() const override { return place_.Display(); }
   SafePath GetSafePath() const override { return place_; }
   Attributes GetAttributes() const override;
-  // Those of the filesystem where the driver says so, else NotSupported.
+  // The figures of the filesystem if the driver says that it supports metrics, else NotSupported.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
   // Errors: those of FlexVolumeDriver::Call and FlexMountOptions; FailedPrecondition, not applied,
-  // where the driver has no `mount` and nothing is mounted for the node.
+  // if the driver has no `mount` and nothing is mounted for the node.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
@@ -53,7 +53,8 @@ class FlexVolumeUnmounter final : public Unmounter {
   std::string GetPath() const override { return place_.Display(); }
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
-  // By `unmount`, else by a plain unmount; a place that is not there is none of the driver's.
+  // Calls the driver's `unmount`, if it supports that, and then unmounts and removes the place. If
+  // the place does not exist, the driver is not called.
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:

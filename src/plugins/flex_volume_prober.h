@@ -1,5 +1,5 @@
-// FlexVolumeProber: the drivers of flexVolumes, found while the agent runs. A driver that appears
-// is asked what it can do (`init`) in a worker, beside all others; its plugin is there once it has
+// FlexVolumeProber: finds the drivers of flexVolumes while the agent runs. A driver that appears is
+// asked what it can do (`init`), in a worker and beside all others; its plugin exists once it has
 // answered. Source: kubernetes pkg/volume/flexvolume/probe.go and plugin.go@v1.36.2
 // (NewFlexVolumePlugin), where each look-up of a plugin waits for that.
 #pragma once
@@ -24,29 +24,30 @@ namespace volumed {
 struct FlexVolumeProberSettings {
   // <directory>/<vendor~driver>/<driver>
   std::string directory;
-  // Of one `init`.
+  // The deadline of one `init`.
   Duration init_deadline = std::chrono::seconds(10);
-  // How long Init() waits for the drivers that are there, so that a restart finds them. Those that
-  // take longer come later.
+  // How long Init() waits for the drivers that are installed, so that a restart finds them. Drivers
+  // that take longer come later.
   Duration first_wait = std::chrono::seconds(3);
   DeviceVolumeSettings devices = {};
-  const AttachLimitSettings* limits = nullptr;  // outlives the plugins; null: none
-  // The directory does not answer: Init() leaves it alone, and somebody calls Open() and Follow()
-  // once it does.
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugins; null: no limits
+  // Set if the directory does not answer: Init() leaves it alone, and the owner calls Open() and
+  // Follow() once it does.
   std::optional<Error> silent = {};
 };
 
-// Threads: any; Init() and the end on the loop's thread. Blocks: Init() alone, as said. An `init`
-// that fails is repeated, with back-off, as long as the driver is there.
+// Threads: any; Init() and the destructor on the loop's thread. Blocks: only Init() and Open(), as
+// their comments say. An `init` that fails is repeated, with back-off, as long as the driver is
+// there.
 class FlexVolumeProber final : public DynamicPluginProber {
  public:
-  // Told, on any thread, once Probe() has something new of this plugin.
+  // Called, on any thread, when Probe() has something new about this plugin.
   using Changed = std::function<void(const std::string& plugin_name)>;
 
-  // All outlive this and the tasks that it posts.
+  // All members outlive this object and the tasks that it posts.
   struct Parts {
     Scheduler& scheduler;
-    // Watches the directory; null: somebody calls LookAgain().
+    // Watches the directory; if it is null, the owner calls LookAgain().
     EventLoop* loop;
     Kernel& kernel;
     Logger& log;
@@ -55,17 +56,18 @@ class FlexVolumeProber final : public DynamicPluginProber {
   ~FlexVolumeProber() override;
 
   Status Init() override;
-  // What Init() did not do. Open() on any thread: it blocks on the directory. Then Follow() on the
-  // loop's, which does not; drivers are told of as they answer.
+  // These two do what Init() left out. Open() runs on any thread and blocks on the directory;
+  // Follow() runs on the loop's thread after it and does not block. Drivers are reported as they
+  // answer.
   Status Open();
   void Follow();
-  // What is known by now; never asks a driver.
+  // What is known now; no driver is asked.
   ProbeResult Probe() override;
-  // For any name that is no plugin of Kubernetes' own.
+  // For any name except those of Kubernetes' own plugins.
   std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& plugin_name) const override;
   std::string WhyMissing(const std::string& plugin_name) const override;
 
-  // Something may have changed in the directory: looks there, on another thread.
+  // Something may have changed in the directory: looks there on another thread.
   void LookAgain();
 
  private:

@@ -1,4 +1,4 @@
-// What a flexVolume driver prints: one JSON object, on stdout or stderr.
+// The answer that a flexVolume driver prints: one JSON object, on stdout or stderr.
 // Source: kubernetes pkg/volume/flexvolume/driver-call.go@v1.36.2 (DriverStatus,
 // DriverCapabilities, handleCmdResponse).
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace volumed {
 
-// What the driver can do; what it does not say it can, but for metrics.
+// What the driver can do. It can do everything that it does not mention, except metrics.
 struct FlexCapabilities {
   bool attach = true;
   bool selinux_relabel = true;
@@ -25,7 +25,7 @@ enum class FlexOutcome { kSuccess, kNotSupported, kFailure };
 
 struct FlexStatus {
   FlexOutcome outcome = FlexOutcome::kFailure;
-  std::string status;  // as the driver has it: "Success", "Not supported", or anything else
+  std::string status;  // in the driver's words: "Success", "Not supported", ...
   std::string message;
   std::string device;       // of attach and waitforattach
   std::string volume_name;  // of getvolumename
@@ -35,9 +35,9 @@ struct FlexStatus {
   friend bool operator==(const FlexStatus&, const FlexStatus&) = default;
 };
 
-// Threads: any. Blocks: never. Keys are taken in any case of letters, as Go's decoder does; those
-// that are unknown are skipped. Errors: Internal, not applied, saying what is wrong with the text
-// and never what it holds: empty, no JSON object, a value of another type.
+// Threads: any. Blocks: never. As in Go's decoder, the case of keys does not count, and unknown
+// keys are skipped. Errors: Internal, not applied, saying what is wrong with the text (empty, no
+// JSON object, a value of another type), but never what it holds.
 Result<FlexStatus> ParseFlexStatus(std::string_view output);
 
 }  // namespace volumed

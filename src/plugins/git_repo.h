@@ -1,4 +1,4 @@
-// gitRepo: refused. What an earlier agent made of one can still be torn down.
+// gitRepo: set-up is refused; what an earlier agent made can still be torn down.
 // Source: kubernetes pkg/volume/git_repo/git_repo.go@v1.36.2.
 #pragma once
 
@@ -11,8 +11,9 @@ namespace volumed {
 
 inline constexpr char kGitRepoPluginName[] = "kubernetes.io/git-repo";
 
-// Kubernetes has locked the driver off: git, run as root on the node on a repository that the pod
-// chooses, executes its hooks (CVE-2024-10220) and reads other pods' repositories (CVE-2025-1767).
+// Kubernetes has disabled this driver for good: git, run as root on the node with a repository that
+// the pod chooses, executes the repository's hooks (CVE-2024-10220) and reads other pods'
+// repositories (CVE-2025-1767).
 class GitRepoPlugin final : public VolumePlugin {
  public:
   Status Init(PluginContext context) override;
@@ -20,7 +21,7 @@ class GitRepoPlugin final : public VolumePlugin {
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  // A mounter whose SetUp says why not, without an effect.
+  // Returns a mounter whose SetUp has no effect and fails with the reason.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;

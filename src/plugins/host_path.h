@@ -21,19 +21,20 @@ inline constexpr char kHostPathPluginName[] = "kubernetes.io/host-path";
 struct HostPathSettings {
   // The recycler pod's template and timeouts, and whether volumes are provisioned.
   VolumeConfig config;
-  // Directories, absolute and clean, below which volumes may be deleted, and are made (below the
-  // first). None: neither. (Kubelet's are fixed: /tmp/hostpath_pv, and whatever contains "/tmp/".)
+  // Absolute, clean directories. Volumes may be deleted only below them, and are made below the
+  // first. If there are none, volumes are neither deleted nor made. (Kubelet's are fixed:
+  // /tmp/hostpath_pv, and whatever contains "/tmp/".)
   std::vector<std::string> roots;
   // Runs recycler pods; outlives the plugin. Null: volumes are not recycled.
   RecyclerPodRunner* recycler_pods = nullptr;
 };
 
-// Nothing is mounted and nothing lies below the agent's root: set-up only checks the path's type,
-// or makes what is missing (directories 0755, files 0644). Links are followed, as kubelet does. The
-// path may lie on a filesystem that hangs: FaultDomain() answers it.
+// Nothing is mounted and nothing lies below the agent's root: set-up only checks the type of the
+// path, or makes what is missing (directories 0755, files 0644). Links are followed, as in kubelet.
+// The path may lie on a filesystem that hangs: FaultDomain() names it.
 //
 // Recycling and deleting follow no link and cross no mount, and never touch "/", the agent's own
-// root, or what contains it.
+// root, or a directory that contains it.
 class HostPathPlugin final : public VolumePlugin,
                              public PersistentVolumePlugin,
                              public RecyclableVolumePlugin,
@@ -50,7 +51,7 @@ class HostPathPlugin final : public VolumePlugin,
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // Nothing on disk tells the path; kubelet answers the volume's name for it, and so do we.
+  // Nothing on disk tells the path, so the volume's name is used as the path, as in kubelet.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return false; }
@@ -65,16 +66,17 @@ class HostPathPlugin final : public VolumePlugin,
   ProvisionableVolumePlugin* AsProvisionable() override { return this; }
 
   std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
-  // InvalidArgument for what may not be touched.
+  // Errors: InvalidArgument for a path that must not be touched.
   Status CanRecycle(const VolumeSpec& spec) const override;
-  // Errors: InvalidArgument for what is no persistent hostPath volume or may not be touched;
-  // Unimplemented when nothing runs recycler pods; those of the recycler.
+  // Errors: InvalidArgument if it is not a persistent hostPath volume, or must not be touched;
+  // Unimplemented if nothing runs recycler pods; those of the recycler.
   Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
                  const RecycleEventRecorder& recorder, const CallOptions& call) override;
-  // The Deleter fails with PermissionDenied, not applied, outside of the configured roots.
+  // The Deleter fails with PermissionDenied, not applied, if the path is outside the configured
+  // roots.
   Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
-  // FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is disabled";
-  // InvalidArgument for a parameter of the class.
+  // Errors: FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is
+  // disabled"; InvalidArgument if the class has a parameter.
   Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override;
 
  private:

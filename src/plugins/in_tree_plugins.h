@@ -1,4 +1,4 @@
-// The volume types that the agent has of its own.
+// The volume plugins that are part of the agent.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct InTreePluginSettings {
   IscsiSettings iscsi = {};
 };
 
-// In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.
+// The plugins in kubelet's order of registration, for VolumePluginMgr::InitPlugins.
 std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSettings settings = {});
 
 }  // namespace volumed

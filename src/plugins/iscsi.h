@@ -22,14 +22,14 @@ namespace volumed {
 
 struct IscsiSettings {
   DeviceVolumeSettings formats = {};
-  DeviceFinder* devices = nullptr;  // outlives the plugin; null: nothing is attached
+  DeviceFinder* devices = nullptr;  // outlives the plugin; null: no volume is attached
   IscsiOptions options = {};
-  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: none
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: no limits
 };
 
-// A disk is logged in to when it is waited for, mounted once for the node below
-// <root>/plugins/kubernetes.io/iscsi, bound from there into each pod, and logged out of when its
-// mount goes. The volume may hang with its portal: FaultDomain() answers it.
+// The node logs in to a disk when it is waited for; the disk is mounted once for the node below
+// <root>/plugins/kubernetes.io/iscsi, and bound from there into each pod; the node logs out when
+// that mount goes. The volume may hang with its portal: FaultDomain() names it.
 class IscsiPlugin final : public VolumePlugin,
                           public PersistentVolumePlugin,
                           public AttachableVolumePlugin,
@@ -40,14 +40,15 @@ class IscsiPlugin final : public VolumePlugin,
 
   Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kIscsiPluginName; }
-  // "<portal>:<iqn>:<lun>", with the portal as it is written.
+  // "<portal>:<iqn>:<lun>", with the portal as it is written in the spec.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // By the name of the directory that the disk is mounted at. NotFound, not applied, where none is.
+  // Constructs the volume from the name of the directory at which the disk is mounted. Errors:
+  // NotFound, not applied, if no disk is mounted.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
@@ -76,7 +77,8 @@ class IscsiPlugin final : public VolumePlugin,
                                                       const CallOptions& call) override;
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
 
-  // By the node that the pod has; its directory has the name. NotFound, not applied, without one.
+  // ConstructBlockVolumeSpec constructs the volume from the pod's device node, whose directory
+  // names it. Errors: NotFound, not applied, if there is no such node.
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
@@ -86,8 +88,8 @@ class IscsiPlugin final : public VolumePlugin,
                                               const CallOptions& call) override;
 
   bool RequiresFsResize() const override { return true; }
-  // The target is asked for the disk's size on every path, then the filesystem follows. (Kubelet
-  // does neither.) Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
+  // Asks the target for the disk's size on every path, and then grows the filesystem. (Kubelet does
+  // neither.) Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
  private:

@@ -1,10 +1,10 @@
-// IscsiAdmin: open-iscsi's iscsiadm, one function per call that volumes need, with its exit codes
-// by name. It is never given a secret: those are written into open-iscsi's records
+// IscsiAdmin: open-iscsi's iscsiadm, with one function for each call that volumes need, and names
+// for its exit codes. It never gets a secret: those are written into open-iscsi's records
 // (iscsi_records.h). Private to iscsi.
 //
-// Discovery keeps nothing in open-iscsi's database: kubelet's leaves a record of every target of
-// the portal, and overwrites those that are there. A node's record is made for the wanted target
-// alone. Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2; iscsiadm(8), open-iscsi
+// Discovery leaves nothing in open-iscsi's database; kubelet's leaves a record of every target of
+// the portal, and overwrites existing ones. A node's record is made only for the wanted target.
+// Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2; iscsiadm(8), open-iscsi
 // include/iscsi_err.h.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace volumed {
 
-// How iscsiadm ends, as far as something depends on it.
+// Those exit codes of iscsiadm on which something depends.
 enum class IscsiExit {
   kSuccess = 0,
   kSessionNotFound = 2,
@@ -37,9 +37,10 @@ enum class IscsiExit {
 
 struct IscsiIface {
   std::string transport = "tcp";
-  std::map<std::string, std::string> settings;  // "iface.transport_name": those that have a value
+  // "iface.transport_name" and so on; only settings that have a value.
+  std::map<std::string, std::string> settings;
 };
-// Of `iscsiadm -m iface -I .. -o show`. Pure.
+// Parses the output of `iscsiadm -m iface -I .. -o show`. This function is pure.
 IscsiIface ParseIfaceShow(const std::string& output);
 
 struct DiscoveredPortal {
@@ -48,32 +49,33 @@ struct DiscoveredPortal {
   std::string iqn;
   friend bool operator==(const DiscoveredPortal&, const DiscoveredPortal&) = default;
 };
-// Of a discovery: "10.0.0.1:3260,1 iqn.2026-01.lab:t". Other lines are messages. Pure.
+// Parses the lines of a discovery, "10.0.0.1:3260,1 iqn.2026-01.lab:t"; other lines are messages.
+// This function is pure.
 std::vector<DiscoveredPortal> ParseDiscovery(const std::string& output);
 
 struct IscsiAdminOptions {
   std::string program = "/usr/sbin/iscsiadm";
-  // Of one call; a dead portal may hold it up. open-iscsi's own patience is 15 s a try and five
-  // tries for a discovery, 120 s for a login.
+  // The limit for one call, which a dead portal may hold up. open-iscsi itself waits 15 s a try,
+  // with five tries for a discovery, and 120 s for a login.
   Duration timeout = std::chrono::seconds(130);
 };
 
 // Threads: any, one call per target at a time. Blocks: until the call's deadline, or the timeout.
-// Errors, not applied where nothing was done for certain: NotFound naming open-iscsi where the
-// program is missing; Unavailable naming iscsid.service; Unauthenticated for a login that the
-// target refuses; Internal with the program's own words.
+// Errors, not applied if certainly nothing was done: NotFound naming open-iscsi if the program is
+// missing; Unavailable naming iscsid.service; Unauthenticated if the target refuses a login;
+// Internal with the program's own words.
 class IscsiAdmin {
  public:
   IscsiAdmin(Kernel& kernel, const Clock& clock, IscsiAdminOptions options)
       : kernel_(kernel), clock_(clock), options_(std::move(options)) {}
 
   Result<IscsiIface> ShowIface(const std::string& iface, const CallOptions& call);
-  // disk.iface: as disk.init_iface, with the volume's initiator name. One that sessions use is
-  // left.
+  // Makes disk.iface as a copy of disk.init_iface with the volume's initiator name. An interface
+  // that sessions use is left as it is.
   Status CloneIface(const IscsiDisk& disk, const IscsiIface& original, const CallOptions& call);
   Status DeleteIface(const std::string& iface, const CallOptions& call);
 
-  // From a record of the portal, where discovery needs secrets; else without one.
+  // Uses a record of the portal if discovery needs secrets, and none otherwise.
   Result<std::vector<DiscoveredPortal>> Discover(const std::string& portal,
                                                  const std::string& iface, bool from_record,
                                                  const CallOptions& call);
@@ -82,21 +84,21 @@ class IscsiAdmin {
   Status DeleteDiscoveryRecord(const std::string& portal, const std::string& iface,
                                const CallOptions& call);
 
-  // Overwrites one that is there. `group` may be empty: then any will do.
+  // Overwrites an existing record. `group` may be empty: any group will do.
   Status NewNode(const IscsiDisk& disk, const std::string& portal, const std::string& group,
                  const CallOptions& call);
   Status SetNode(const IscsiDisk& disk, const std::string& portal,
                  const std::map<std::string, std::string>& settings, const CallOptions& call);
-  // What is not there is success.
+  // Succeeds if there is no such record.
   Status DeleteNode(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
   Status Login(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
-  // No such session is success.
+  // Succeeds if there is no such session.
   Status Logout(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
 
  private:
   Result<ProgramEnd> Run(std::vector<std::string> arguments, const CallOptions& call,
                          bool is_discovery = false);
-  // Ends other than the tolerated ones are errors.
+  // Exit codes other than the tolerated ones are errors.
   Status Do(std::vector<std::string> arguments, const std::vector<IscsiExit>& tolerated,
             const CallOptions& call);
   Status DoWithNode(const IscsiDisk& disk, const std::string& portal,

@@ -9,8 +9,7 @@
 
 namespace volumed {
 
-// The device comes by WaitForAttach, and is named by what that answered. Threads: one at a time.
-// Blocks: GetMetrics alone.
+// WaitForAttach brings the device and names it. Threads: one at a time. Blocks: only GetMetrics.
 class IscsiMapper final : public BlockVolumeMapper {
  public:
   IscsiMapper(VolumeHost& host, SpecName spec, IscsiDisk disk, PodUid pod)
@@ -20,7 +19,7 @@ class IscsiMapper final : public BlockVolumeMapper {
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
   bool SupportsMetrics() const override { return true; }
-  // Of the pod's node, so it can be asked once the volume is mapped.
+  // Measures the pod's device node, so it works once the volume is mapped.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
 
  private:
@@ -40,7 +39,7 @@ class IscsiUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolume
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeUnmapper* AsCustom() override { return this; }
 
-  // Takes the disk from the node and ends the sessions; the directory is the caller's.
+  // Removes the disk from the node and ends the sessions; the caller removes the directory.
   Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                         const CallOptions& call) override;
   Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }

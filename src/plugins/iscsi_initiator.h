@@ -1,11 +1,11 @@
 // IscsiInitiator: brings the disk of an iSCSI volume to the node (sessions, scan, device), and
-// takes it away again (device, sessions, records). Both may be repeated at any time, and one that
-// was cut off is finished by the other: what is there is looked up in the kernel, and what was
-// wanted in the file that lies beside the volume's place before the first login.
+// removes it again (device, sessions, records). Both can be repeated at any time, and one finishes
+// what an interrupted other began: the kernel tells what is there, and the file that is written
+// beside the volume's place before the first login tells what was wanted.
 //
-// A session is shared by all volumes of its target and portal. It is ended only when the kernel has
-// no other disk on it and no other volume has begun to use it; so all that happens to one target
-// happens one at a time.
+// All volumes of a target and portal share a session. It is ended only when the kernel has no other
+// disk on it and no other volume has begun to use it; so all work on one target is done one call at
+// a time.
 //
 // Differences from kubelet's, on purpose: docs/OPERATIONS.md, "iSCSI".
 // Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (AttachDisk, DetachDisk,
@@ -33,48 +33,49 @@ struct IscsiOptions {
   IscsiAdminOptions admin;
   // Where open-iscsi may keep its records.
   std::vector<std::string> database_roots = {"/etc/iscsi", "/var/lib/iscsi"};
-  // Of one disk, from the scan that finds it.
+  // How long to wait for one disk, from the scan that finds it.
   Duration device_timeout = std::chrono::seconds(30);
-  // Of the multipath device over disks that are there: without one, a single path is used.
+  // How long to wait for the multipath device over disks that are there. Without that device a
+  // single path is used.
   Duration multipath_timeout = std::chrono::seconds(10);
-  // Portals that are missing are tried again for so long after the first one is there. (Kubelet
-  // tries five rounds, however long they take.)
+  // How long missing portals are tried again after the first one is there. (Kubelet tries five
+  // rounds, however long they take.)
   Duration more_portals_timeout = std::chrono::seconds(30);
 };
 
 struct IscsiAttachRequest {
   IscsiVolume volume;
   SafePath place;  // of the volume on the node; iscsi.json goes there
-  // Null: none is needed. Used while the call lasts.
+  // Null: no secret is needed. It is used while the call lasts.
   const SecretObject* chap_secret = nullptr;
-  // For what somebody should hear of though it worked. May be empty.
+  // Reports what somebody should hear of although the attach succeeded. May be empty.
   std::function<void(const std::string& reason, const std::string& message)> warn;
 };
 
 // Threads: any; calls about one target wait for each other. Blocks: until the call's deadline.
 class IscsiInitiator {
  public:
-  // All outlive it.
+  // All arguments outlive this object.
   IscsiInitiator(VolumeHost& host, DeviceFinder& devices, const IscsiOptions& options);
 
   // Answers the device's path: udevd's link to the disk, or the multipath device. Errors: not
-  // applied before iscsi.json is there, so that nothing is to be taken away; maybe applied from
+  // applied until iscsi.json is written, since nothing has to be removed then; maybe applied from
   // then on.
   Result<std::string> AttachDisk(const IscsiAttachRequest& request, const CallOptions& call);
-  // What is at `place` is unmounted and unmapped already. Idempotent. FailedPrecondition for a disk
-  // that somebody uses still, naming who: then nothing is taken away. The directory is removed only
-  // when all else is.
+  // Removes the disk. REQUIRES: what was at `place` is already unmounted and unmapped. It is
+  // idempotent. Errors: FailedPrecondition, naming the user, if somebody still uses a disk; then
+  // nothing is removed. The directory is removed only after everything else.
   Status DetachDisk(const SafePath& place, const CallOptions& call);
-  // The device of the volume at this place, if the node has it. Changes nothing.
+  // The device of the volume at this place; nullopt if the node does not have it. Changes nothing.
   Result<std::optional<std::string>> FindDevice(const IscsiDisk& disk, const CallOptions& call);
-  // The device at `path` now. FailedPrecondition, not applied, when it is not this disk: neither
-  // one of its paths nor the multipath device over them.
+  // Identifies the device that is at `path` now. Errors: FailedPrecondition, not applied, if it is
+  // not this disk: neither one of its paths nor the multipath device over them.
   Result<DeviceIdentity> ProveDevice(const IscsiDisk& disk, const std::string& path,
                                      const CallOptions& call);
-  // Whether a disk that is on the node is the volume's: by its session and its LUN.
+  // Whether a disk that is on the node is the volume's, by its session and its LUN.
   Result<bool> IsDiskOf(const IscsiDisk& disk, const ScsiDisk& found, const CallOptions& call);
   ScsiDevices& scsi() { return scsi_; }
-  // Asks the target for the disk's size, on every path.
+  // Asks the target for the disk's size on every path.
   Status RescanSize(const IscsiDisk& disk, const CallOptions& call);
 
  private:
@@ -92,24 +93,25 @@ class IscsiInitiator {
   Result<std::string> WaitForLinks(const Attach& attach, std::vector<std::string> links,
                                    Duration timeout, const CallOptions& call);
 
-  // The multipath device over the volume's disks, by sysfs: "/dev/dm-3".
+  // The multipath device over the volume's disks, by sysfs: "/dev/dm-3"; nullopt if there is none.
   Result<std::optional<std::string>> FindMap(const IscsiDisk& disk, const CallOptions& call);
-  // Until udevd has finished with it. `links`: its own, which may be none.
+  // Waits until udevd has finished with the device. `links` are the device's own; there may be
+  // none.
   Result<std::string> WaitForMap(const Attach& attach, const std::string& map,
                                  std::vector<std::string> links, const CallOptions& call);
 
-  // Where the kernel has it decides, whatever its links say.
+  // Proves by the kernel, not by links, that the device node is the disk.
   Status ProveNode(const IscsiDisk& disk, const std::string& node, const CallOptions& call);
   // The volume's own disks, one for each session.
   Result<PathDisks> DisksOf(const IscsiDisk& disk, const CallOptions& call);
   Result<IscsiDisk> LoadDisk(const SafePath& place, const CallOptions& call);
   Status RemoveDevices(const IscsiDisk& disk, const CallOptions& call);
   Status EndSessions(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
-  // Other volumes that are, or are about to be, on this node with the same target and interface.
+  // Other volumes with the same target and interface that are on this node, or are about to be.
   Result<std::vector<IscsiDisk>> OthersOf(const IscsiDisk& disk, const SafePath& place,
                                           const CallOptions& call);
   Result<std::vector<SafePath>> PlacesBelow(const SafePath& directory, const CallOptions& call);
-  // Records may be deleted, and interfaces, where the session is gone.
+  // Logs out of the portal and deletes its record of the node.
   Status EndSession(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
 
   VolumeHost& host_;

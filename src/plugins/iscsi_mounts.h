@@ -1,4 +1,5 @@
-// The mounts of iSCSI volumes: a disk's, for the node, and a pod's bind of it. Private to iscsi.
+// The mounts of iSCSI volumes: a disk's mount for the node, and a pod's bind of it. Private to
+// iscsi.
 // Source: kubernetes pkg/volume/iscsi/attacher.go, iscsi.go, disk_manager.go@v1.36.2.
 #pragma once
 
@@ -14,19 +15,18 @@
 
 namespace volumed {
 
-// All outlive the parts that are made of it.
+// All members outlive the objects that are made from them.
 struct IscsiParts {
   VolumeHost& host;
   const DeviceVolumeSettings& formats;
-  // Null where nobody finds devices: then nothing is attached.
+  // Null if nothing finds devices: no volume is attached then.
   IscsiInitiator* initiator = nullptr;
 };
 
-// Unimplemented, not applied, without an initiator.
+// Errors: Unimplemented, not applied, without an initiator.
 Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts);
 
-// Logging in is WaitForAttach's, as in kubelet: Attach does nothing. Threads: one at a time per
-// volume.
+// WaitForAttach logs in, as in kubelet; Attach does nothing. Threads: one at a time per volume.
 class IscsiAttacher final : public Attacher {
  public:
   explicit IscsiAttacher(const IscsiParts& parts) : parts_(parts) {}
@@ -34,9 +34,9 @@ class IscsiAttacher final : public Attacher {
   Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
     return std::string();
   }
-  // By the disks that the node has them mounted or mapped from: see device_attachments.h. (In
-  // kubelet all of them are, whatever has become of their sessions.) InvalidArgument, not applied,
-  // for another node.
+  // Decided by the disks from which the node has the volumes mounted or mapped: see
+  // device_attachments.h. (In kubelet all are attached, whatever has become of their sessions.)
+  // Errors: InvalidArgument, not applied, for another node.
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
                                                const NodeName& node,
                                                const CallOptions& call) override;
@@ -62,7 +62,7 @@ class IscsiDetacher final : public Detacher {
   Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
     return OkStatus();
   }
-  // InvalidArgument, not applied, for a place that is not one of iSCSI's.
+  // Errors: InvalidArgument, not applied, if the place is not one of iSCSI's.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:

@@ -1,5 +1,5 @@
 // IscsiSessions: the sessions that the kernel has with targets, and the disks on them, by sysfs.
-// What it says is so; open-iscsi's records only say what was wanted. Private to iscsi.
+// sysfs tells what is so; open-iscsi's records only tell what was wanted. Private to iscsi.
 // Source: Linux drivers/scsi/scsi_transport_iscsi.c; kubernetes
 // pkg/volume/iscsi/iscsi_util.go@v1.36.2 (GetISCSIPortalHostMapForTarget).
 #pragma once
@@ -16,34 +16,36 @@
 namespace volumed {
 
 struct IscsiSession {
-  std::string name;                  // "session1"
-  std::string sysfs_path;            // "devices/platform/host2/session1"
-  int host = 0;                      // SCSI's
-  std::string pci_address;           // of an adapter that does iSCSI itself; empty for tcp
-  std::string iface;                 // "default"
-  std::vector<std::string> portals;  // as it was told, and as it is now: a target may redirect
+  std::string name;         // "session1"
+  std::string sysfs_path;   // "devices/platform/host2/session1"
+  int host = 0;             // number of the SCSI host
+  std::string pci_address;  // of a hardware adapter; empty for tcp
+  std::string iface;        // "default"
+  // The configured one and the present one: a target may redirect.
+  std::vector<std::string> portals;
 };
 
 struct IscsiSessionDisk {
   int64_t lun = 0;
   std::string sysfs_path;  // "devices/platform/host2/session1/target2:0:0/2:0:0:1"
-  std::string name;        // "sdb"; empty while the kernel has not named it
-  std::string wwid;        // "naa.6001405.."; empty where the unit says none
+  std::string name;        // "sdb"; empty until the kernel has named it
+  std::string wwid;        // "naa.6001405.."; empty if the unit tells none
 };
 
-// Threads: any. Blocks: never for long, sysfs does not ask the disks. Errors: those of the effects;
-// a session that goes meanwhile is left out.
+// Threads: any. Blocks: for reads of sysfs, which do not ask the disks. Errors: those of the
+// effects; a session that goes meanwhile is left out.
 class IscsiSessions {
  public:
   explicit IscsiSessions(Kernel& kernel, std::string sys_root = "/sys")
       : kernel_(kernel), sys_root_(std::move(sys_root)) {}
 
-  // With this target, through disk.iface.
+  // The sessions with this target through disk.iface.
   Result<std::vector<IscsiSession>> Of(const IscsiDisk& disk, const CallOptions& call);
-  // The session with this target, through disk.iface, that a disk of this path in sysfs is on.
+  // The session with this target through disk.iface that has the disk of this sysfs path; nullopt
+  // if none.
   Result<std::optional<IscsiSession>> UnderDisk(const std::string& sysfs_path,
                                                 const IscsiDisk& disk, const CallOptions& call);
-  // Every unit that the kernel has there as a disk, of all LUNs.
+  // Every unit of the session that the kernel has as a disk, of all LUNs.
   Result<std::vector<IscsiSessionDisk>> DisksOf(const IscsiSession& session,
                                                 const CallOptions& call);
 
@@ -59,7 +61,7 @@ class IscsiSessions {
   const std::string sys_root_;
 };
 
-// The session that is with this portal; null: none. Pure.
+// The session with this portal; null if there is none. This function is pure.
 const IscsiSession* SessionAt(const std::vector<IscsiSession>& sessions, const std::string& portal);
 
 }  // namespace volumed

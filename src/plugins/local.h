@@ -21,8 +21,8 @@ using LocalVolumeSettings = DeviceVolumeSettings;
 
 // A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
 // bound from there into each pod; a directory is bound as it is. With volumeMode Block the pod gets
-// the device itself, which must be one: what is a file needs a loop device that somebody attaches.
-// The volume may hang with the disk: FaultDomain() answers its path.
+// the device itself, and the path must be a device: a file would need a loop device that somebody
+// attaches. The volume may hang with the disk: FaultDomain() returns its path.
 class LocalVolumePlugin final : public VolumePlugin,
                                 public PersistentVolumePlugin,
                                 public DeviceMountableVolumePlugin,
@@ -40,7 +40,7 @@ class LocalVolumePlugin final : public VolumePlugin,
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // With the device's path where one is mounted; else, as kubelet, with an empty one.
+  // The spec has the device's path if a device is mounted; otherwise an empty one, as in kubelet.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
@@ -59,21 +59,21 @@ class LocalVolumePlugin final : public VolumePlugin,
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                       const CallOptions& call) override;
-  // Also of a directory: its device mount does nothing.
+  // True also for a directory, whose device mount does nothing.
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;
   bool RequiresFsResize() const override { return true; }
-  // The device is to be large enough already: nobody but an administrator makes it so. A directory
-  // has no size of its own, and nothing is done. (Kubelet proves nothing, and takes a resize tool
-  // that ended well for done.)
-  // Errors, besides those of ResizeFs: ResourceExhausted, not applied, for a device that is smaller
-  // than the new size, naming both; Internal, maybe applied, for a filesystem that did not grow.
+  // The device must be large enough already; only an administrator can make it so. A directory has
+  // no size of its own, so nothing is done. (Kubelet proves nothing, and takes the success of a
+  // resize tool for the result.)
+  // Errors, besides those of ResizeFs: ResourceExhausted, not applied, naming both sizes, if the
+  // device is smaller than the new size; Internal, maybe applied, if the filesystem did not grow.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
-  // With the path that the pod's link leads to, where kubelet has an empty one.
+  // The spec has the path to which the pod's link leads; in kubelet it has an empty one.
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,
                                               const CallOptions& call) override;

@@ -9,22 +9,22 @@
 
 namespace volumed {
 
-// Threads: one at a time. Blocks: GetMetrics alone.
+// Threads: one at a time. Blocks: only GetMetrics.
 class LocalVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolumeMapper {
  public:
-  // REQUIRES: a local persistent volume.
+  // REQUIRES: `spec` is a local persistent volume.
   LocalVolumeMapper(VolumeHost& host, VolumeSpec spec, PodUid pod);
 
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
   bool SupportsMetrics() const override { return true; }
-  // Of the pod's node, so it can be asked once the volume is mapped.
+  // Measures the pod's device node, so it works once the volume is mapped.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeMapper* AsCustom() override { return this; }
 
-  // The node has the device already.
+  // Does nothing: the node already has the device.
   Result<std::string> SetUpDevice(const CallOptions&) override { return std::string(); }
-  // The path of the volume's source.
+  // Returns the path of the volume's source.
   Result<std::string> MapPodDevice(const CallOptions&) override;
   bool MapPodDeviceHasEffects() const override { return false; }
   std::string GetStagingPath() const override { return ""; }

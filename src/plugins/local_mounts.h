@@ -1,4 +1,5 @@
-// The mounts of local volumes: a device's, for the node, and a pod's bind of it. Private to local.
+// The mounts of local volumes: a device's mount for the node, and a pod's bind of it. Private to
+// local.
 // Source: kubernetes pkg/volume/local/local.go@v1.36.2.
 #pragma once
 
@@ -11,16 +12,16 @@
 
 namespace volumed {
 
-// Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
+// Threads: one at a time per volume. Blocks: until the deadline, except for mkfs and fsck.
 class LocalDeviceMounter final : public DeviceMounter {
  public:
   LocalDeviceMounter(VolumeHost& host, const LocalVolumeSettings& settings)
       : host_(host), settings_(settings) {}
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
-  // Read-only where the volume's own mount options say so, or the disk takes no writes and there
-  // are pods that only read. A claim's readOnly is a matter of the pod's bind: a pod that writes
-  // may join. But for pods that only read nothing is formatted. Errors: NotFound "path \"...\" does
-  // not exist"; those of SafeFormatAndMount.
+  // Mounts read-only if the volume's own mount options say so, or if the disk takes no writes and
+  // some pods only read. A claim's readOnly concerns only the pod's bind, since a pod that writes
+  // may join. If all pods only read, nothing is formatted. Errors: NotFound "path \"...\" does not
+  // exist"; those of SafeFormatAndMount.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
@@ -31,14 +32,14 @@ class LocalDeviceMounter final : public DeviceMounter {
   const LocalVolumeSettings settings_;
 };
 
-// NodeExpand of LocalVolumePlugin. REQUIRES: a local persistent volume.
+// Implements NodeExpand of LocalVolumePlugin. REQUIRES: a local persistent volume.
 Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
                                const CallOptions& call);
 
 class LocalDeviceUnmounter final : public DeviceUnmounter {
  public:
   explicit LocalDeviceUnmounter(VolumeHost& host) : host_(host) {}
-  // InvalidArgument, not applied, for a place that is not one of local's.
+  // Errors: InvalidArgument, not applied, if the place is not one of local's.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:
@@ -47,7 +48,7 @@ class LocalDeviceUnmounter final : public DeviceUnmounter {
 
 class LocalVolumeMounter final : public Mounter {
  public:
-  // REQUIRES: a local persistent volume.
+  // REQUIRES: `spec` is a local persistent volume.
   LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, const VolumeTarget& target);
 
   std::string GetPath() const override { return place_.Display(); }
@@ -55,8 +56,8 @@ class LocalVolumeMounter final : public Mounter {
   Attributes GetAttributes() const override;
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
-  // FailedPrecondition, not applied, for a pod that writes, where the device takes no writes: it
-  // never gets a read-only filesystem without a word.
+  // Errors: FailedPrecondition, not applied, if the pod writes and the device takes no writes: the
+  // pod must not get a read-only filesystem without an error.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
@@ -65,9 +66,9 @@ class LocalVolumeMounter final : public Mounter {
 
   VolumeHost& host_;
   const VolumeSpec spec_;
-  const PodUid pod_;  // whom the events are about
+  const PodUid pod_;  // the pod that gets the events
   const SafePath place_;
-  const bool read_only_;  // by the claim of the pod, or by the volume
+  const bool read_only_;  // because of the pod's claim, or of the volume
 };
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-// NamedLocks: what happens to one name (an iSCSI target) happens one at a time. Private to plugins.
+// NamedLocks: lets one caller at a time work on a name (an iSCSI target). Private to plugins.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace volumed {
 
-// Names of which one at a time is held. Threads: any.
+// Locks with names; one caller at a time holds a name. Threads: any.
 class NamedLocks {
  public:
   class Held {

@@ -31,13 +31,13 @@ struct NfsSettings {
 
 // Each pod has a mount of its own; nothing is attached and no ownership is changed.
 //
-// A server that does not answer hangs everything that touches its volumes, so all of them are one
-// fault domain, "nfs:<server>", and whether a volume is mounted is asked of the mount table alone.
+// A server that does not answer hangs everything that touches its volumes. So all its volumes are
+// one fault domain, "nfs:<server>", and only the mount table is asked whether a volume is mounted.
 //
-// A teardown unmounts, for at most `unmount_timeout`, and then by force; never lazily. A forced
-// unmount fails every request to the server that the kernel has under way on that filesystem, so it
-// is made only where no other mount shows the same filesystem. (Kubelet's ends the requests of
-// other pods, too.) A volume that a process still uses stays mounted.
+// A teardown unmounts for at most `unmount_timeout`, and then by force, but never lazily. A forced
+// unmount fails every request to the server that the kernel is making for that filesystem, so it is
+// made only if no other mount shows the same filesystem. (Kubelet's ends the requests of other
+// pods, too.) A volume that a process still uses stays mounted.
 class NfsPlugin final : public VolumePlugin,
                         public PersistentVolumePlugin,
                         public RecyclableVolumePlugin {
@@ -50,12 +50,12 @@ class NfsPlugin final : public VolumePlugin,
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  // The mounter's CanMount fails with NotFound, naming the package, where there is no mount.nfs.
+  // CanMount of the mounter fails with NotFound, naming the package, if there is no mount.nfs.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // With the server and path that the mount table has, where it is mounted; else, as kubelet, with
-  // the volume's name for a path, and no server.
+  // The spec has the server and path of the mount table if the volume is mounted; otherwise, as in
+  // kubelet, the volume's name as its path, and no server.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
@@ -70,7 +70,7 @@ class NfsPlugin final : public VolumePlugin,
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany, AccessMode::kReadWriteMany};
   }
-  // Errors: InvalidArgument for what is no persistent NFS volume; Unimplemented when nothing runs
+  // Errors: InvalidArgument if it is not a persistent NFS volume; Unimplemented if nothing runs
   // recycler pods; those of the recycler.
   Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
                  const RecycleEventRecorder& recorder, const CallOptions& call) override;

@@ -1,5 +1,5 @@
-// Payloads: Kubernetes objects turned into the files of a volume. Pure; the writing is the kernel
-// effect WriteAtomicPayload. The error texts are kubelet's.
+// Payloads: makes the files of a volume from Kubernetes objects. All of this is pure; the kernel
+// effect WriteAtomicPayload writes the files. The error texts are kubelet's.
 // Source: kubernetes pkg/volume/{secret,configmap,downwardapi,projected}@v1.36.2.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace volumed {
 
-// By path, so that a later source of a projected volume replaces an earlier one's file.
+// Files by path, so that a later source of a projected volume replaces the file of an earlier one.
 using Payload = std::map<std::string, PayloadFile>;
 
-// What all sources of a volume have in common.
+// What all sources of a volume share.
 struct PayloadContext {
   const HostObjects& objects;
   HostTokens& tokens;
@@ -29,7 +29,7 @@ struct PayloadContext {
   int32_t default_mode = kDefaultPayloadMode;
   std::optional<int64_t> fs_user;
   std::optional<int64_t> fs_group;
-  // False: for what a volume would hold, and not to be put into one. Its tokens have no content.
+  // False: only computes what a volume would hold; the tokens have no content then.
   bool issue_tokens = true;
 };
 
@@ -39,29 +39,30 @@ struct CollectedPayload {
   std::optional<Freshness> freshness;
 };
 
-// The files of one object. With `items`, those keys only, under their paths; otherwise every key.
+// The files of one object. With `items`, only those keys, under their paths; otherwise every key.
 // Threads: any. Blocks: never.
-// Errors, all not applied: NotFound `secret "x" not found`, unless optional (then: no files);
-// NotFound "references non-existent secret key: k", unless optional (then: without it);
-// Unavailable while not every source has delivered, also for optional ones: the object may come.
+// Errors, all not applied: NotFound `secret "x" not found`, unless it is optional (no files then);
+// NotFound "references non-existent secret key: k", unless it is optional (left out then);
+// Unavailable until every source has delivered, also for optional ones, since the object may still
+// come.
 Result<Payload> CollectSecret(const PayloadContext& context, const std::string& name,
                               const std::vector<KeyToPath>& items, bool optional);
-// As CollectSecret; looks in data first, then in binaryData.
+// Like CollectSecret; looks in data first, then in binaryData.
 Result<Payload> CollectConfigMap(const PayloadContext& context, const std::string& name,
                                  const std::vector<KeyToPath>& items, bool optional);
-// All errors of the items in one.
+// One error has all errors of the items.
 Result<Payload> CollectDownwardApi(const PayloadContext& context,
                                    const std::vector<DownwardApiVolumeFile>& items);
-// A token file is 0600 and the user's where the pod has a user or a group of its own; the group
-// gets its read bit when the payload is given to it.
+// A token file has the mode 0600 and belongs to the user if the pod has a user or a group of its
+// own; the group gets its read bit when the payload is given to it.
 Result<CollectedPayload> CollectToken(const PayloadContext& context,
                                       const ServiceAccountTokenProjection& source);
-// All sources; their errors in one. Unimplemented for clusterTrustBundle and podCertificate, which
-// need an API server.
+// Collects all sources; one error has the errors of all. Errors: Unimplemented for
+// clusterTrustBundle and podCertificate, which need an API server.
 Result<CollectedPayload> CollectProjected(const PayloadContext& context,
                                           const ProjectedVolumeSource& source);
 
-// The payload as the kernel effect takes it.
+// The payload in the form that the kernel effect takes.
 std::vector<PayloadFile> FilesOf(Payload payload);
 
 }  // namespace volumed

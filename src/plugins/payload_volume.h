@@ -1,5 +1,5 @@
-// PayloadVolumePlugin: what secret, configMap, downwardAPI and projected have in common: an
-// emptyDir filled with files made from objects, replaced as a whole when the objects change.
+// PayloadVolumePlugin: what secret, configMap, downwardAPI and projected share: an emptyDir with
+// files made from objects, which are replaced as a whole when the objects change.
 // Source: kubernetes pkg/volume/{secret,configmap,downwardapi,projected}@v1.36.2.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace volumed {
 
-// Set-up: the objects are read first, so that a missing one has no effect at all; then the
-// emptyDir, directories for nested mounts, and the files as one atomic change.
+// Set-up reads the objects first, so that a missing object leaves no effect at all. Then it makes
+// the emptyDir, the directories for nested mounts, and the files as one atomic change.
 //
-// A set-up that fails for the first time takes the empty volume away again. One that fails on a
-// volume with content leaves the content as it was. (kubelet tears the volume of a running pod down
-// in that case, and its containers see an empty directory.)
+// If the first set-up fails, the empty volume is removed again. If a later one fails, the volume
+// keeps its content. (Kubelet tears down the volume of a running pod in that case, and its
+// containers see an empty directory.)
 class PayloadVolumePlugin : public VolumePlugin {
  public:
   Status Init(PluginContext context) override;
@@ -32,21 +32,21 @@ class PayloadVolumePlugin : public VolumePlugin {
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec&) const override { return ""; }
 
-  // What the types differ in.
-  // The medium of the backing emptyDir: "" or "Memory".
+  // The following differ between the types.
+  // BackingMedium is the medium of the backing emptyDir: "" or "Memory".
   virtual std::string BackingMedium() const = 0;
   virtual Result<CollectedPayload> Collect(const PayloadContext& context,
                                            const VolumeSource& source) const = 0;
-  // The pod's volume is about to go.
+  // The pod's volume is about to be removed.
   virtual void Forget(const PodUid&) {}
 
  protected:
   virtual bool IsMine(const VolumeSource& source) const = 0;
-  // As an error text names it: "a Secret".
+  // The name for error texts: "a Secret".
   virtual std::string KindWithArticle() const = 0;
   virtual std::string VolumeName(const SpecName& spec, const VolumeSource& source) const = 0;
   virtual int32_t DefaultMode(const VolumeSource& source) const = 0;
-  // All that can be known of a volume from its name alone.
+  // The source with all that can be known of a volume from its name alone.
   virtual VolumeSource SourceFromName(const SpecName& spec) const = 0;
 
   VolumeHost* host_ = nullptr;

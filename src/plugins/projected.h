@@ -16,7 +16,7 @@ class ProjectedPlugin final : public PayloadVolumePlugin {
   std::string BackingMedium() const override;
   Result<CollectedPayload> Collect(const PayloadContext& context,
                                    const VolumeSource& source) const override;
-  // Tokens of a pod whose volume goes are not handed out again.
+  // Forgets the tokens of a pod whose volume goes, so that they are not handed out again.
   void Forget(const PodUid& pod) override;
 
  protected:

@@ -1,4 +1,5 @@
-// The directories that volumes are mounted at: made before, removed after.
+// The directories at which volumes are mounted. They are made before the mount and removed after
+// it.
 #pragma once
 
 #include <string>
@@ -11,21 +12,22 @@ namespace volumed {
 
 // Threads: any, one call per place at a time. Blocks: until the deadline.
 
-// Without asking what is mounted there for anything.
+// Does not ask the mounted filesystem for anything.
 Result<bool> IsMountPoint(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
-// 0750, as the parents that it lacks.
+// Makes the place, and missing parents, with the mode 0750.
 Status MakePlace(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
-// What failed without an effect leaves no directory behind; if one stays, something may be there.
+// After a failure that had no effect, removes the directory; if it cannot be removed, the failure
+// counts as maybe applied.
 Status OrNothing(Kernel& kernel, const SafePath& place, const Status& done,
                  const CallOptions& call);
 
-// Nothing mounted, and no directory, is success. Errors: those of Unmount; of RemoveDirectory,
-// maybe applied.
+// Succeeds if nothing is mounted and there is no directory. Errors: those of Unmount; those of
+// RemoveDirectory, maybe applied.
 Status UnmountAndRemove(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
-// Every other place at which the device that is mounted there shows; none where nothing is mounted.
+// Every other place that shows the device which is mounted at `place`; empty if nothing is mounted.
 Result<std::vector<std::string>> FindDeviceMountRefs(Kernel& kernel, const SafePath& place,
                                                      const CallOptions& call);
 

@@ -1,6 +1,7 @@
-// ContentKey: by which the agent knows again what it has published in a volume, without keeping the
-// content: a MAC of it, with a key that nobody else has. A plain hash would let whoever reads the
-// records try out short passwords. Source: RFC 2104 (HMAC), FIPS 180-4 (SHA-256).
+// ContentKey: a key by which the agent recognises what it has published in a volume, without
+// keeping the content: it keeps a MAC of it, with a key that nobody else has. With a plain hash, a
+// reader of the records could try out short passwords. Source: RFC 2104 (HMAC), FIPS 180-4
+// (SHA-256).
 #pragma once
 
 #include <memory>
@@ -14,27 +15,27 @@ struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX; its headers stay in the .cc
 
 namespace volumed {
 
-// Immutable. Threads: any. Blocks: Open alone, on the filesystem.
+// Immutable. Threads: any. Blocks: only Open, on the filesystem.
 class ContentKey {
  public:
-  // The key in `directory` (made with mode 0700 if it is missing), as the file content-key (0600).
-  // A key that is missing, too short, or readable for others is made anew: what was told by the
-  // former one is then known of no volume, and each is set up again.
+  // Reads the key from the file content-key (0600) in `directory`, which is made with the mode 0700
+  // if it is missing. A key that is missing, too short, or readable for others is made again; the
+  // content of all volumes then counts as unknown, and each is set up again.
   // Errors, not applied: those of the filesystem.
   static Result<std::shared_ptr<const ContentKey>> Open(const std::string& directory);
-  // As a file has it. REQUIRES: 32 bytes.
+  // Takes the key as it is in the file. REQUIRES: 32 bytes.
   explicit ContentKey(const Secret<std::string>& key);
   ~ContentKey();
   ContentKey(const ContentKey&) = delete;
   ContentKey& operator=(const ContentKey&) = delete;
 
-  // Of several texts, each with its length before it, so that none can run into the next. One is
-  // made, filled and ended by one thread.
+  // The MAC of several texts, each with its length before it, so that their borders count. One
+  // thread makes, fills and ends a Mac.
   class Mac {
    public:
     void Add(std::string_view text);
     void Add(uint64_t number);
-    // 32 bytes; empty if OpenSSL has failed. Once.
+    // Returns 32 bytes; empty if OpenSSL has failed. REQUIRES: it is called once.
     std::string End();
 
    private:
@@ -48,7 +49,7 @@ class ContentKey {
   Mac Begin() const;
 
  private:
-  std::unique_ptr<evp_mac_ctx_st, Mac::Free> keyed_;  // what each Mac begins as
+  std::unique_ptr<evp_mac_ctx_st, Mac::Free> keyed_;  // each Mac begins as a copy
 };
 
 }  // namespace volumed

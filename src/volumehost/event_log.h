@@ -32,22 +32,23 @@ struct KeptEvent {
   friend bool operator==(const KeptEvent&, const KeptEvent&) = default;
 };
 
-// Whom an event is about: a pod, or an object of another kind. An empty uid: the node.
+// The object of an event: a pod, or an object of another kind. An empty uid stands for the node.
 using EventSubject = std::variant<PodUid, ObjectKey>;
 
 struct LoggedEvent {
   EventSubject subject;
   KeptEvent event;
-  uint64_t sequence = 0;  // grows with each event; an event that is counted up gets a new one
+  // Grows with each event; an event that is counted up gets a new number.
+  uint64_t sequence = 0;
 };
 
 std::string_view EventTypeName(EventType type);  // "Normal", "Warning"
 
-// An event of the same type, reason and message as an earlier one only counts it up. From the tenth
-// message of one type and reason on, with never ten minutes between two, all that follow count up
-// one event "(combined from similar events): <the newest message>". Each subject keeps its newest
-// ones; with too many subjects, the one that was silent longest is forgotten. Threads: any. Blocks:
-// never.
+// An event of the same type, reason and message as an earlier one only counts it up. If ten
+// messages of one type and reason have come, never with ten minutes between two, all that follow
+// count up one event "(combined from similar events): <the newest message>". Each subject keeps its
+// newest events; if there are too many subjects, the one that was silent longest is forgotten.
+// Threads: any. Blocks: never.
 class EventLog final : public HostEvents {
  public:
   static constexpr size_t kEventsPerSubject = 64;
@@ -64,18 +65,18 @@ class EventLog final : public HostEvents {
   void RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
                          const std::string& message) override EXCLUDES(mu_);
 
-  // Of the node itself, which is never forgotten.
+  // Records an event of the node itself, which is never forgotten.
   void RecordNodeEvent(EventType type, const std::string& reason, const std::string& message)
       EXCLUDES(mu_);
 
-  // Oldest first, by when they were last seen.
+  // Sorted by when they were last seen, the oldest first.
   std::vector<KeptEvent> Snapshot(const EventSubject& subject) const EXCLUDES(mu_);
   std::vector<KeptEvent> NodeSnapshot() const { return Snapshot(PodUid()); }
-  // All that came, or were counted up, after this sequence number; oldest first.
+  // All events that came, or were counted up, after this sequence number; the oldest first.
   std::vector<LoggedEvent> Since(uint64_t sequence) const EXCLUDES(mu_);
   void Forget(const EventSubject& subject) EXCLUDES(mu_);
 
-  // `listener` is called after each event, on the thread that recorded it; it must not block, and
+  // `listener` is called after each event, on the thread that recorded it. It must not block, and
   // may be called once more after it was removed.
   uint64_t AddListener(std::function<void()> listener) EXCLUDES(mu_);
   void RemoveListener(uint64_t id) EXCLUDES(mu_);
@@ -92,9 +93,9 @@ class EventLog final : public HostEvents {
     int64_t last_unix_ms = 0;
   };
   struct SubjectEvents {
-    std::deque<Entry> events;  // the newest last
+    std::deque<Entry> events;  // the newest is the last
     std::map<std::pair<EventType, std::string>, Similar> similar;
-    uint64_t touched = 0;  // the value of sequence_ at the last event
+    uint64_t touched = 0;  // sequence_ at the last event
   };
 
   static bool Combines(SubjectEvents& kept, const KeptEvent& event);

@@ -1,4 +1,5 @@
-// The directory that an iSCSI disk is mounted at, or bound in, names the disk:
+// The path of the directory at which an iSCSI disk is mounted, or in which it is bound, names the
+// disk:
 //   .. / iface-<iface> / <portal>-<iqn>-lun-<lun>
 // Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (makePDNameInternal,
 // extractPortalAndIqn).
@@ -12,7 +13,7 @@ namespace volumed {
 
 inline constexpr char kIscsiPluginName[] = "kubernetes.io/iscsi";
 
-// A value; threads: any.
+// This is a value; threads: any.
 struct IscsiNames {
   std::string iface;   // "default"
   std::string portal;  // "10.0.0.1:3260", "[fd00::1]:3260"
@@ -20,7 +21,7 @@ struct IscsiNames {
   int64_t lun = 0;
 };
 
-// Of the last two elements of the path; nothing for other paths. Pure.
+// Parses the last two elements of the path; nullopt for other paths. This function is pure.
 std::optional<IscsiNames> ParseIscsiNames(const std::string& path);
 
 // "<portal>:<iqn>:<lun>". Source: iscsi.go (GetVolumeName).

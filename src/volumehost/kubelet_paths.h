@@ -1,10 +1,11 @@
-// KubeletPaths: every path below the agent's root, built and parsed back. The layout is kubelet's:
+// KubeletPaths: builds every path below the agent's root, and parses such paths. The layout is
+// kubelet's:
 //
 //   <root>/                                                    0750, a shared mount
 //   <root>/pods/<uid>/                                         0750
 //   <root>/pods/<uid>/volumes/<esc plugin>/<spec name>         the volume
-//   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped
-//   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
+//   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   a wrapped emptyDir is ready
+//   <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
 //   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
@@ -28,7 +29,8 @@
 
 namespace volumed {
 
-// A value; threads: any; never touches the filesystem. Paths are SafePaths below the root.
+// This is a value; threads: any. It never touches the filesystem. Paths are SafePaths below the
+// root.
 class KubeletPaths {
  public:
   // `root` is absolute and clean.
@@ -56,7 +58,7 @@ class KubeletPaths {
   SafePath GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
                                   const std::string& container, int index) const;
   SafePath GetPluginsDir() const;
-  // <root>/plugins/<plugin>: here the slash of the name is kept.
+  // <root>/plugins/<plugin>: the slash of the plugin's name is kept here.
   SafePath GetPluginDir(const std::string& plugin) const;
   // <root>/plugins/<plugin>/mounts/<volume>
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
@@ -68,8 +70,8 @@ class KubeletPaths {
   // <root>/plugins/<plugin>/volumeDevices
   SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
-  // A path that a record or the mount table names, for effects. InvalidArgument, not applied, when
-  // it is not below the root, or not clean.
+  // A path that a record or the mount table names, in the form that effects take. Errors:
+  // InvalidArgument, not applied, if it is not below the root, or not clean.
   Result<SafePath> BelowRoot(const std::string& absolute_path) const;
 
   struct PodVolume {
@@ -79,17 +81,19 @@ class KubeletPaths {
     bool is_block = false;
     friend bool operator==(const PodVolume&, const PodVolume&) = default;
   };
-  // The volume that an absolute path belongs to (it, or something in it), if it is one of ours; of
-  // a block volume, the pod's node in the global map directory.
+  // The volume to which an absolute path belongs (the path is the volume's, or lies in it); for a
+  // block volume, the pod's device node in the global map directory. nullopt for any other path.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
   struct DeviceMount {
     std::string plugin;
-    SpecName volume;         // as its plugin's GetVolumeName has it
-    bool is_block = false;   // the path is a node in its global map directory
+    SpecName volume;  // as its plugin's GetVolumeName answers
+    // The path is a device node in the volume's global map directory.
+    bool is_block = false;
     std::string place = {};  // the device's mount, or the global map directory
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
-  // The device that is, or was, mounted at exactly this absolute path, or that is bound there.
+  // The device that is, or was, mounted or bound at exactly this absolute path; nullopt for any
+  // other path.
   std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
 

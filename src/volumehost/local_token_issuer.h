@@ -1,5 +1,5 @@
-// LocalTokenIssuer: service account tokens without an API server: signed by a key that the agent
-// made for itself, verified by whoever is given the JWKS file.
+// LocalTokenIssuer: service account tokens without an API server. The agent signs them with a key
+// that it made for itself; anybody who has the JWKS file can verify them.
 // Source: RFC 7515, RFC 7517, RFC 7518 section 3.4 (ES256), RFC 7519; claims as kubernetes
 // pkg/serviceaccount/claims.go@v1.36.2; refresh as pkg/kubelet/token/token_manager.go@v1.36.2.
 #pragma once
@@ -20,25 +20,26 @@ namespace volumed {
 class SigningKey;
 
 struct LocalTokenIssuerOptions {
-  std::string directory;                         // <root>/volumed/tokens; its parent exists
-  std::string issuer = "https://volumed.local";  // "iss", and the audience where none is asked for
+  std::string directory;  // <root>/volumed/tokens; its parent exists
+  // "iss", and the audience of a request that names none.
+  std::string issuer = "https://volumed.local";
 };
 
-// The directory (0700) holds signing-key.pem (0600, PKCS#8, P-256; made once and then kept) and
-// jwks.json (0644, the public key, written anew at each start).
+// The directory (0700) has signing-key.pem (0600, PKCS#8, P-256; made once and then kept) and
+// jwks.json (0644, the public key, written again at each start).
 //
-// Threads: any. Blocks: Open() reads and writes the directory; nothing else does.
+// Threads: any. Blocks: only Open(), which reads and writes the directory.
 class LocalTokenIssuer final : public HostTokens {
  public:
-  // Errors, all not applied: FailedPrecondition for a key file that is not a P-256 private key or
-  // that others may read (it is never replaced: tokens signed with it would become void); those of
-  // the file system.
+  // Errors, all not applied: FailedPrecondition if the key file is not a P-256 private key, or if
+  // others may read it (it is never replaced, since tokens signed with it would become void); those
+  // of the filesystem.
   static Result<std::unique_ptr<LocalTokenIssuer>> Open(const LocalTokenIssuerOptions& options,
                                                         const Clock& clock);
   ~LocalTokenIssuer() override;
 
-  // The cached token while it is younger than 24 h and in the first 80 % of its life; else a new
-  // one. InvalidArgument, not applied, for less than 600 s or more than 2^32 s.
+  // Returns the cached token as long as it is younger than 24 h and in the first 80 % of its life;
+  // else a new one. Errors: InvalidArgument, not applied, for less than 600 s or more than 2^32 s.
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
@@ -48,7 +49,7 @@ class LocalTokenIssuer final : public HostTokens {
   const std::string& jwks() const;
 
  private:
-  // Everything that makes two requests different; the pod comes first, to be found by it.
+  // Everything in which two requests can differ; the pod comes first, so that its tokens are found.
   using CacheKey =
       std::tuple<std::string, std::string, std::string, std::string, std::string, int64_t>;
 
@@ -61,7 +62,7 @@ class LocalTokenIssuer final : public HostTokens {
   const Clock& clock_;
   Mutex mu_;
   std::map<CacheKey, ServiceAccountToken> cache_ GUARDED_BY(mu_);
-  // Before then none of these has expired: none is looked at.
+  // Before this time no cached token expires, so none has to be looked at.
   int64_t first_expiry_unix_ms_ GUARDED_BY(mu_) = INT64_MAX;
 };
 

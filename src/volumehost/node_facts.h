@@ -1,4 +1,4 @@
-// NodeFacts: what the agent knows of its own node without an API server.
+// NodeFacts: what the agent finds out about its own node, without an API server.
 #pragma once
 
 #include <cstdint>
@@ -17,33 +17,33 @@ namespace volumed {
 struct NodeFactsOptions {
   NodeName name;
   std::map<std::string, std::string> labels;  // they win over the default ones
-  // Amounts that the configuration names; they replace those that were found.
+  // Amounts from the configuration; they replace those that were found.
   std::map<std::string, Quantity> allocatable;
   KernelFeatures features;          // as ProbeFeatures answered
-  std::string host_name = {};       // empty: the machine's
+  std::string host_name = {};       // empty: the machine's own name
   std::string host_ip = {};         // empty: the first that others can reach
-  std::string cloud_provider = {};  // empty: none
+  std::string cloud_provider = {};  // empty: there is none
 };
 
-// The address that others reach a machine at: the first that is neither loopback nor link-local,
-// of IPv4 before IPv6; "" when there is none.
+// The address by which others reach a machine: the first that is neither loopback nor link-local,
+// IPv4 before IPv6; "" if there is none.
 std::string ChooseHostIp(const std::vector<std::string>& addresses);
 
-// The labels that a kubelet gives its node by itself, for a machine as uname(2) names it
+// The labels that a kubelet gives its node by itself, for a machine of the kind that uname(2) names
 // ("x86_64"). Source: kubernetes pkg/kubelet/kubelet_node_status.go@v1.36.2 (initialNode,
 // updateDefaultLabels).
 std::map<std::string, std::string> DefaultNodeLabels(const NodeName& name,
                                                      const std::string& machine);
 
-// MemTotal of a /proc/meminfo text, in bytes. DataLoss, not applied, when it is not there.
+// MemTotal of a /proc/meminfo text, in bytes. Errors: DataLoss, not applied, if it is missing.
 Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 
 // Immutable. Threads: any.
 class NodeFacts final : public HostNode {
  public:
-  // Reads /proc/meminfo, counts the processors that are on line, and asks for the machine's name,
-  // kind and addresses; what the options name wins. Blocks: for a read of procfs. Errors: those of
-  // reading, not applied.
+  // Reads /proc/meminfo, counts the processors that are online, and asks for the machine's name,
+  // kind and addresses; the options win. Blocks: for a read of procfs. Errors: those of reading,
+  // not applied.
   static Result<NodeFacts> Read(NodeFactsOptions options);
 
   explicit NodeFacts(NodeFactsOptions options) : options_(std::move(options)) {}

@@ -1,5 +1,5 @@
-// NodeKubeletHost: the KubeletHost of this agent: what the sources say of CSI drivers, and what
-// plugins say keeps the node from being ready.
+// NodeKubeletHost: the KubeletHost of this agent. It knows what the sources say of CSI drivers, and
+// what plugins say keeps the node from being ready.
 #pragma once
 
 #include <map>
@@ -14,18 +14,18 @@
 
 namespace volumed {
 
-// Threads: Follow and SetSynced on the control thread; the rest any, but for WaitForCacheSync,
-// which must not be called there: it waits for it.
+// Threads: Follow and SetSynced on the control thread; the rest any, except WaitForCacheSync, which
+// must not be called on the control thread, since it waits for it.
 class NodeKubeletHost final : public KubeletHost {
  public:
   explicit NodeKubeletHost(const Clock& clock) : clock_(clock) {}
 
-  // Takes over what changed, as the catalog tells it.
+  // Takes over the changes that the catalog reports.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
   // Whether every expected source has delivered a complete list.
   void SetSynced(bool synced) EXCLUDES(mu_);
 
-  // What plugins said last; for readiness.
+  // What plugins said last; nullopt if nothing is wrong. For readiness.
   std::optional<Error> kubelet_error() const EXCLUDES(mu_);
 
   void SetKubeletError(std::optional<Error> error) override EXCLUDES(mu_);

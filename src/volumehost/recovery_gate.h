@@ -1,5 +1,5 @@
-// RecoveryGate: holds irreversible steps back while the records may be older than the disks
-// (records/recoverable_records.h), and keeps what it has held back, until a person accepts the
+// RecoveryGate: holds back irreversible steps as long as the records may be older than the disks
+// (records/recoverable_records.h), and remembers what it has held back, until a person accepts the
 // records.
 #pragma once
 
@@ -20,14 +20,14 @@ namespace volumed {
 struct HeldStep {
   IrreversibleStep step = IrreversibleStep::kFormat;
   std::string volume;
-  int64_t since_unix_ms = 0;  // it was asked for first
+  int64_t since_unix_ms = 0;  // of the first request
   friend bool operator==(const HeldStep&, const HeldStep&) = default;
 };
 
-// Threads: any. Blocks: Accept alone, until it is synced.
+// Threads: any. Blocks: only Accept, until the records are synced.
 class RecoveryGate final : public IrreversibleSteps {
  public:
-  // Both outlive this.
+  // `records` and `clock` outlive this object.
   RecoveryGate(RecoverableRecords& records, const Clock& clock)
       : records_(records), clock_(clock) {}
 
@@ -35,16 +35,17 @@ class RecoveryGate final : public IrreversibleSteps {
   bool InDoubt() const override { return records_.recovery().active; }
 
   RecordsRecovery recovery() const { return records_.recovery(); }
-  // What was asked for and held back since the start of the agent, in the order of the volumes.
+  // The steps that were requested and held back since the start of the agent, sorted by volume.
   std::vector<HeldStep> Held() const EXCLUDES(mu_);
-  // Of one volume, or of all, which ends the recovery. The answer is what was held back and is now
-  // permitted; whoever asked for it may ask again. Errors: NotFound (not applied) if nothing of the
-  // volume is held back and no row of it is damaged; those of RecoverableRecords.
+  // Accepts the records of one volume, or of all, which ends the recovery. Returns the steps that
+  // were held back and are permitted now; they may be requested again. Errors: NotFound (not
+  // applied) if nothing of the volume is held back and no row of it is damaged; those of
+  // RecoverableRecords.
   Result<std::vector<HeldStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
 
  private:
   bool IsHeld(const std::string& volume) const EXCLUDES(mu_);
-  // A row of the volume cannot be read, and is kept until somebody says otherwise.
+  // Whether a row of the volume cannot be read, and is kept until a person accepts that.
   bool IsDamaged(const std::string& volume) const;
 
   using StepId = std::pair<std::string, IrreversibleStep>;

@@ -13,20 +13,20 @@ struct evp_pkey_st;  // OpenSSL's EVP_PKEY; its headers stay in the .cc
 
 namespace volumed {
 
-// Without padding. Source: RFC 7515 section 2.
+// base64url without padding. Source: RFC 7515 section 2.
 std::string Base64Url(std::string_view bytes);
 
-// Immutable. Threads: any. Blocks: never. Errors: Internal, not applied, naming OpenSSL's reason;
+// Immutable. Threads: any. Blocks: never. Errors: Internal, not applied, with OpenSSL's reason, but
 // never a part of the key.
 class SigningKey {
  public:
   static Result<SigningKey> Generate();
-  // FailedPrecondition when it is no P-256 private key.
+  // Errors: FailedPrecondition if it is not a P-256 private key.
   static Result<SigningKey> FromPem(const Secret<std::string>& pem);
 
-  // PKCS#8, unencrypted.
+  // The key in PKCS#8, unencrypted.
   Result<Secret<std::string>> ToPem() const;
-  // The 64 bytes r || s over SHA-256 of `text`.
+  // The signature of `text`: the 64 bytes r || s over its SHA-256.
   Result<std::string> Sign(std::string_view text) const;
   // base64url of the SHA-256 of the public key's DER form.
   const std::string& key_id() const { return key_id_; }

@@ -1,4 +1,4 @@
-// Whether what is in memory may end on a disk.
+// Finds out whether memory may be written to a disk.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ inline constexpr const char* kMemoryOnDiskMessage =
     "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, "
     "etc.) might be swapped to disk and should no longer be considered secure.";
 
-// From the text of /proc/swaps: a heading, then a line for each area. Source: proc(5).
+// Takes the text of /proc/swaps: a heading, then a line for each area. Source: proc(5).
 // Threads: any. Blocks: never.
 bool SwapIsOn(std::string_view proc_swaps);
 

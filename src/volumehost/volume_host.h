@@ -1,5 +1,5 @@
-// VolumeHost: what the node gives to volume plugins, in narrow parts; a plugin takes the parts it
-// uses. It names no plugin and no mounter.
+// VolumeHost: what the node offers to volume plugins, in narrow parts; a plugin uses the parts that
+// it needs. It names no plugin and no mounter.
 // Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumeHost).
 #pragma once
 
@@ -26,9 +26,9 @@ namespace volumed {
 
 class ExportedFamilies;  // metrics/exported_families.h
 
-// Objects that volumes are filled from, as the sources last delivered them.
-// Threads: any. Blocks: never. Errors: NotFound, not applied; Unavailable, not applied, when not
-// every source has delivered a complete list yet (the object may still come).
+// The objects that give volumes their content, as the sources last delivered them.
+// Threads: any. Blocks: never. Errors: NotFound, not applied; Unavailable, not applied, until every
+// source has delivered a complete list (the object may still come).
 class HostObjects {
  public:
   virtual ~HostObjects() = default;
@@ -49,10 +49,11 @@ struct TokenRequest {
 
 struct ServiceAccountToken {
   Secret<std::string> token;
-  // Valid from then on. Later than now, it is of no use: the wall clock was set back.
+  // Valid from this time on. A time in the future makes the token useless: the wall clock was set
+  // back.
   int64_t issued_unix_ms = 0;
   int64_t expires_unix_ms = 0;
-  // When a new one should be asked for: 80 % of its life, or 24 h, whichever is first.
+  // When a new token should be requested: after 80 % of its life or 24 h, whichever is first.
   int64_t refresh_unix_ms = 0;
 };
 
@@ -64,20 +65,21 @@ class HostTokens {
   virtual Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) = 0;
   // Forgets the tokens of a pod that is gone.
   virtual void DeleteServiceAccountTokens(const PodUid& pod) = 0;
-  // What all its tokens have in common: who issues them, with which key. "": that is not known.
+  // What all its tokens have in common: who issues them, with which key. "" if that is not known.
   virtual std::string Issuer() const { return ""; }
 };
 
 enum class EventType { kNormal, kWarning };
 
-// Kubernetes events about an object of this node; kept by the agent and shown by volumectl.
+// Records Kubernetes events about objects of this node; the agent keeps them and volumectl shows
+// them.
 // Threads: any. Blocks: never.
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
   virtual void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                               const std::string& message) = 0;
-  // About an object that is no pod: a PersistentVolume, a PersistentVolumeClaim.
+  // For an object that is not a pod: a PersistentVolume, a PersistentVolumeClaim.
   virtual void RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
                                  const std::string& message) = 0;
   void RecordVolumeEvent(const std::string& persistent_volume, EventType type,
@@ -96,35 +98,38 @@ class HostNode {
   // "memory", "cpu", "ephemeral-storage" ...
   virtual std::map<std::string, Quantity> GetNodeAllocatable() const = 0;
   virtual KernelFeatures GetKernelFeatures() const = 0;
-  // The machine's own name; the node's where nobody has told another.
+  // The machine's own name; if it is not known, the node's.
   virtual std::string GetHostName() const { return GetNodeName().str(); }
-  // NotFound, not applied, "host IP unknown; ..." where the node has none that others can reach.
+  // Errors: NotFound, not applied, "host IP unknown; ...", if the node has no address that others
+  // can reach.
   virtual Result<std::string> GetHostIp() const {
     return Error::NotApplied(Code::kNotFound, "host IP unknown; known addresses: []");
   }
-  // The cloud that the node is told to be in; none: it is in none, or its driver does without.
+  // The cloud in which the node is; nullopt if it is in none, or if its driver does not need to
+  // know.
   virtual std::optional<std::string> GetCloudProvider() const { return std::nullopt; }
 };
 
-// What a kubelet's host has besides. Source: kubernetes pkg/volume/plugins.go@v1.36.2
+// What only the host of a kubelet offers. Source: kubernetes pkg/volume/plugins.go@v1.36.2
 // (KubeletVolumeHost). Its GetHostUtil is VolumeHost::kernel here.
-// Threads: any. Blocks: WaitForCacheSync alone.
+// Threads: any. Blocks: only WaitForCacheSync.
 class KubeletHost {
  public:
   virtual ~KubeletHost() = default;
-  // What keeps the node from being ready, in a plugin's words; nothing: it is over.
+  // Sets what keeps the node from being ready, in a plugin's words; nullopt if nothing does any
+  // more.
   virtual void SetKubeletError(std::optional<Error> error) = 0;
 
   using CsiDriverPtr = std::shared_ptr<const CsiDriverObject>;
-  // NotFound, not applied; Unavailable, not applied, before CsiDriversSynced().
+  // Errors: NotFound, not applied; Unavailable, not applied, before CsiDriversSynced().
   virtual Result<CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
   virtual std::vector<CsiDriverPtr> ListCsiDrivers() const = 0;
-  // Every source has delivered a complete list.
+  // Whether every source has delivered a complete list.
   virtual bool CsiDriversSynced() const = 0;
-  // Blocks: until that, or the deadline (DeadlineExceeded, not applied).
+  // Blocks: until CsiDriversSynced(), or the deadline (DeadlineExceeded, not applied).
   virtual Status WaitForCacheSync(const CallOptions& call) = 0;
-  // Called after every change of a driver, on the thread that made it, with null for one that is
-  // gone. (An informer of the seed's GetInformerFactory.)
+  // Called after every change of a driver, on the thread that made the change; `driver` is null if
+  // it is gone. (An informer of the seed's GetInformerFactory.)
   using CsiDriverListener = std::function<void(const std::string& name, CsiDriverPtr driver)>;
   virtual void AddCsiDriverListener(CsiDriverListener listener) = 0;
 };
@@ -133,7 +138,7 @@ class KubeletHost {
 struct CsiNodeDriver {
   std::string name;
   std::string node_id;
-  std::optional<int64_t> allocatable;  // volumes that the node can take
+  std::optional<int64_t> allocatable;  // how many volumes the node can take
   friend bool operator==(const CsiNodeDriver&, const CsiNodeDriver&) = default;
 };
 struct CsiNodeInfo {
@@ -151,7 +156,8 @@ struct VolumeAttachmentInfo {
   friend bool operator==(const VolumeAttachmentInfo&, const VolumeAttachmentInfo&) = default;
 };
 
-// What the host of a controller has that attaches volumes to nodes; a node's own host has none.
+// What only the host of a controller that attaches volumes to nodes offers; a node's own host has
+// none of it.
 // Source: kubernetes pkg/volume/plugins.go@v1.36.2 (AttachDetachVolumeHost). Its marker
 // IsAttachDetachController is that VolumeHost::attach_detach is not null.
 // Threads: any. Blocks: never. Errors: NotFound, not applied.
@@ -166,8 +172,8 @@ class AttachDetachHost {
   virtual std::vector<VolumeAttachmentInfo> ListVolumeAttachments() const = 0;
 };
 
-// The parts together, as the composition root has them; all outlive every plugin. A struct of
-// references: it adds nothing of its own.
+// The parts together, as the composition root has them; all outlive every plugin. This is a struct
+// of references and adds nothing of its own.
 struct VolumeHost {
   const KubeletPaths& paths;
   Kernel& kernel;
@@ -176,13 +182,14 @@ struct VolumeHost {
   HostTokens& tokens;
   HostEvents& events;
   HostNode& node;
-  ExportedFamilies& metrics;  // of the exposition, for what only plugins can measure
+  // The exposition, for figures that only plugins can measure.
+  ExportedFamilies& metrics;
   IrreversibleSteps& irreversible;
-  // Null where the host is not of this kind, as a failed type assertion is in kubelet.
+  // Null if the host is not of this kind; in kubelet a type assertion would fail.
   KubeletHost* kubelet = nullptr;
   AttachDetachHost* attach_detach = nullptr;
-  // Null: nothing is known of what was published before the agent's start, and each volume is set
-  // up again.
+  // Null: it is not known what was published before the agent's start, so each volume is set up
+  // again.
   std::shared_ptr<const ContentKey> content_key = nullptr;
 };
 
