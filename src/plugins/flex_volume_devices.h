@@ -53,8 +53,9 @@ class FlexVolumeDetacher final : public Detacher {
 
   Status Detach(const std::string& volume_name, const NodeName& node,
                 const CallOptions& call) override;
-  // Unmounts by unmountdevice, else by a plain unmount. Errors: InvalidArgument, not applied, if
-  // the place is not one of this driver's.
+  // If the place is mounted, calls the driver's unmountdevice, if it supports that; then unmounts
+  // and removes the place. Errors: InvalidArgument, not applied, if the place is not one of this
+  // driver's.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:

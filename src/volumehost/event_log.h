@@ -45,10 +45,10 @@ struct LoggedEvent {
 std::string_view EventTypeName(EventType type);  // "Normal", "Warning"
 
 // An event of the same type, reason and message as an earlier one only counts it up. If ten
-// messages of one type and reason have come, never with ten minutes between two, all that follow
-// count up one event "(combined from similar events): <the newest message>". Each subject keeps its
-// newest events; if there are too many subjects, the one that was silent longest is forgotten.
-// Threads: any. Blocks: never.
+// different messages of one type and reason have come, never with ten minutes between two, all that
+// follow count up one event "(combined from similar events): <the newest message>". Each subject
+// keeps its newest events; if there are too many subjects, the one that was silent longest is
+// forgotten. Threads: any. Blocks: never.
 class EventLog final : public HostEvents {
  public:
   static constexpr size_t kEventsPerSubject = 64;
