@@ -11,11 +11,12 @@
 namespace volumed {
 namespace {
 
-// In one turn of the loop, so that a storm of connections leaves room for everything else on it.
+// The limit for one turn of the loop, so that a storm of connections leaves room for other work on
+// it.
 constexpr int kAcceptsPerTurn = 64;
 
-// What accept(2) says of this one connection, and not of the process or the socket. Source:
-// accept(2), "Error handling".
+// Whether the error of accept(2) concerns only this connection, and not the process or the socket.
+// Source: accept(2), "Error handling".
 bool IsOfTheConnection(int sys_errno) {
   switch (sys_errno) {
     case EINTR:
@@ -75,8 +76,8 @@ void Acceptor::AcceptSome() {
     if (sys_errno == EAGAIN) return;
     if (IsOfTheConnection(sys_errno)) continue;
     if (sys_errno == EMFILE) {
-      // accept(2) takes a descriptor before it looks whether somebody waits. Room that is made for
-      // nobody would cost somebody his connection, perhaps the one that was accepted last.
+      // accept(2) takes a descriptor before it looks whether a connection waits. If none waits,
+      // making room would needlessly close a connection, perhaps the one that was accepted last.
       if (!SomebodyWaits()) return;
       if (SpendReserve() || handlers_.make_room()) continue;
     }
@@ -89,7 +90,8 @@ bool Acceptor::SomebodyWaits() const {
   return ::poll(&listening, 1, 0) > 0;
 }
 
-// ENFILE is the whole system's: a descriptor of ours that is given back may become another's.
+// With ENFILE the whole system has no descriptor left: one that this process gives back may be
+// taken by another process.
 bool Acceptor::SpendReserve() {
   if (reserve_.empty()) return false;
   reserve_.pop_back();
@@ -125,7 +127,7 @@ void Acceptor::Pause(int sys_errno) {
 }
 
 void Acceptor::Resume() {
-  // The reserve first: what became free is for those who are waited for most.
+  // The reserve is filled first, since it is for the connections that matter most.
   FillReserve();
   if (const Status watched = Watch(); !watched.ok()) Pause(watched.error().sys_errno());
 }

@@ -47,21 +47,21 @@ Result<BootId> ReadBootId() {
   return BootId(text);
 }
 
-// As ManifestDirectory::name() has it.
+// The name of the source, as ManifestDirectory::name() has it.
 std::string SourceOfDirectory(std::string directory) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   return "manifests:" + directory;
 }
 
-// Empty where the kernel has no swap at all.
+// Empty if the kernel has no swap at all.
 std::string ReadProcSwaps() {
   std::ifstream file("/proc/swaps");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The pages on which workers say what they are at are files; on a tmpfs, a teardown needs neither
-// room on the root's disk nor one that can be written. The mount outlives the agent, as busy
-// workers do.
+// The pages on which workers note what they work on are files. On a tmpfs they need neither room on
+// the root's disk nor a disk that can be written, so a teardown works without both. The mount
+// outlives the agent, as busy workers do.
 Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions& call) {
   SafePath target;
   target.root = directory;
@@ -163,7 +163,7 @@ Status Agent::StartKernel() {
     RETURN_IF_ERROR(PrepareRoot(*kernel_, *paths_, call));
     return MountKeys(*kernel_, config_.root + "/volumed", call);
   };
-  // A worker that is ended from outside right now must not end the start: the same call may follow.
+  // A worker that somebody ends right now must not end the start: the same call is made again.
   Status prepared = prepare();
   for (int again = 0; again < kPrepareRootAgain && !prepared.ok(); ++again) {
     if (prepared.error().code() != Code::kUnavailable) break;
@@ -191,7 +191,7 @@ Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
   heap_trimmer_ = std::make_unique<HeapTrimmer>(*scheduler_, &TrimHeap);
-  // Both lose an object by command alone.
+  // These two sources lose an object only by command.
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
   host_objects_ = std::make_unique<CatalogHostObjects>();
@@ -204,7 +204,7 @@ Status Agent::MakeHost() {
   events_ = std::make_unique<EventLog>(clock);
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     for (const ObjectChange& change : changes) {
-      // What is told of it is not about an earlier object of its name.
+      // Events about an earlier object of the same name do not concern the new one.
       if (change.what == ObjectChange::What::kAdded) events_->Forget(change.key);
     }
   });
@@ -212,7 +212,7 @@ Status Agent::MakeHost() {
     events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
   }
   if (const auto reason = kDnsSubdomain.broken(config_.node_name)) {
-    // Only a host's name can be so: a setting is refused.
+    // Only the host's own name can be so, since a wrong setting is refused.
     log_->Warning("the host's name is none for a node of Kubernetes: set node-name",
                   {{"name", config_.node_name}, {"reason", *reason}});
   }
@@ -238,7 +238,8 @@ Status Agent::MakeHost() {
   return OkStatus();
 }
 
-// Without a key that can be read, volumes with tokens wait, with the reason; all others do not.
+// If the token key cannot be read, volumes with tokens wait, with the reason; all other volumes do
+// not.
 void Agent::OpenTokens() {
   tokens_ = std::make_unique<HealingTokens>();
   LocalTokenIssuerOptions options;
@@ -305,10 +306,10 @@ Status Agent::MakeManager() {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
   std::set<std::string> removal_deletes = settings.removal_deletes;
-  // Both lose an object by command alone.
+  // These two sources lose an object only by command.
   removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
-    // Those of one command end together, and share the sync of the directory.
+    // Objects that one command has ended come together, and share the sync of the directory.
     ended_objects_.emplace_back(key, number);
     if (ended_objects_.size() > 1) return;
     scheduler_->Post([this] {
@@ -382,10 +383,10 @@ Status Agent::MakeSources() {
   return OkStatus();
 }
 
-// What the manager waits for, or what a plugin says keeps the node from being ready; or that steps
-// are held back. etcd answers likewise while it has found its data to be corrupt, and goes on with
-// what can do no harm. Source: etcd server/etcdserver/api/etcdhttp/health.go@v3.6.0 (readyz,
-// data_corruption).
+// Why the agent is not ready: what the manager waits for, what a plugin says keeps the node from
+// being ready, or that steps are held back. etcd answers in the same way when it has found its data
+// to be corrupt, and goes on with harmless work. Source: etcd
+// server/etcdserver/api/etcdhttp/health.go@v3.6.0 (readyz, data_corruption).
 std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
@@ -396,7 +397,7 @@ std::optional<std::string> Agent::NotReadyReason() const {
   return parts_->Problem();
 }
 
-// A file that cannot be read, or is not right, or is not there any more, changes nothing.
+// If the file cannot be read, is wrong, or is missing, nothing changes.
 void Agent::Reload() {
   watchdog_->Reloading();
   Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
@@ -440,7 +441,7 @@ Status Agent::Run() {
                      manager_->WallClockWasSet();
                    }));
   ExpectSources();
-  manager_->Start();  // which starts the sources, once what the last agent left is loaded
+  manager_->Start();  // it starts the sources once what the last agent left is loaded
   RunPlugins();
   for (const std::string& root : config_.host_path_roots) FollowPlace("host-path-root", root);
   left_over_mounts_->Remove();
@@ -467,8 +468,8 @@ int RunAgent(const Config& config, const ConfigOrigin& origin) {
   }
   const Status status = (*agent)->Run();
   if (!status.ok()) std::cerr << "volumed: " << status.error().ToString() << "\n";
-  // Operations may still be waiting for a hung filesystem, and use the parts: nothing is destroyed,
-  // and nothing has to be. Records are written when they are made, mounts outlive the agent.
+  // Operations may still wait for a hung filesystem and use the parts, so nothing is destroyed.
+  // Nothing has to be: records are written when they are made, and mounts outlive the agent.
   std::cerr.flush();
   ::_exit(status.ok() ? EXIT_SUCCESS : EXIT_FAILURE);
 }

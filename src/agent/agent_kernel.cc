@@ -1,4 +1,4 @@
-// Agent: brings what the kernel tells of its mounts and lanes to the control thread.
+// Agent: brings the kernel's news about mounts and lanes to the control thread.
 #include <sys/epoll.h>
 
 #include <chrono>
@@ -10,8 +10,8 @@
 namespace volumed {
 namespace {
 
-// By poll the whole table is read after a change. Changes that follow one another within this time
-// cost one reading.
+// By poll, a change makes the whole table be read. Changes within this time of one another cost one
+// reading.
 constexpr auto kMountTablePause = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -53,7 +53,7 @@ void Agent::FollowPlace(const std::string& setting, const std::string& path) {
   });
 }
 
-// The table is read on another thread. What changes while it is read is read after the next pause.
+// Another thread reads the table. A change during the reading is read after the next pause.
 void Agent::MountTableChanged() {
   if (reading_mounts_ != Reading::kNone) {
     reading_mounts_ = Reading::kRunsAndMustAgain;
@@ -73,8 +73,8 @@ void Agent::MountTableChanged() {
   });
 }
 
-// Takes mount events as they come, so that a node that mounts much between two questions costs no
-// reading of the whole table.
+// Takes mount events as they come, so that a node that mounts much between two questions need not
+// read the whole table.
 Status Agent::FollowMounts() {
   KeptMountTable& mounts = kernel_->mount_table();
   const MountTableStats stats = mounts.stats();
@@ -88,8 +88,9 @@ Status Agent::FollowMounts() {
   return WatchMountEvents();
 }
 
-// Each mount that an event names is asked where it is, and waits for whoever mounts just now: of a
-// burst that is too long for the control thread. No event is looked for until these are taken.
+// For each mount that an event names, the kernel is asked where the mount is, and that waits for
+// others that are mounting. For a burst this takes too long for the control thread. No event is
+// looked for until the present ones are taken.
 Status Agent::WatchMountEvents() {
   KeptMountTable& mounts = kernel_->mount_table();
   return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN, [this, &mounts](uint32_t) {

@@ -10,10 +10,10 @@ namespace volumed {
 namespace {
 
 constexpr char kMountOperation[] = "volume_mount";
-// Of pods that changed: the control thread is wanted by others too.
+// How many changed pods one task looks at, since others need the control thread too.
 constexpr size_t kMostInATask = 16;
-// A pod changes as each of its operations begins and ends: its view is made once for those of this
-// time.
+// A pod changes when each of its operations begins and ends. Its view is made once for all changes
+// within this time.
 constexpr Duration kRefreshDelay = std::chrono::milliseconds(200);
 
 Metrics MetricsOf(const VolumeUsageView& usage) {
@@ -28,7 +28,7 @@ Metrics MetricsOf(const VolumeUsageView& usage) {
   return metrics;
 }
 
-// Without the namespace, which is the pod's.
+// The claim's name without the namespace, which is the pod's.
 std::optional<std::string> ClaimNameOf(const VolumeView& volume) {
   if (volume.claim.empty()) return std::nullopt;
   return volume.claim.substr(volume.claim.find('/') + 1);
@@ -47,7 +47,8 @@ AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& 
       clock_(scheduler.clock()),
       families_(families) {
   families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
-  // The first one is not to be hidden from rate().
+  // The counter begins at 0, since rate() would not see a counter that begins with the first
+  // eviction.
   families_.CountEvictions(kEmptyDirLimitSignal, 0);
 }
 
@@ -58,19 +59,20 @@ void AgentMetrics::Watch(KubeletVolumeManager& manager) {
 
 void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
   start_tally_.OperationFinished(finished);
-  // Removing a pod's directories is no operation of kubelet's on a volume.
+  // The removal of a pod's directories is not one of kubelet's operations on a volume.
   if (finished.plugin_name.empty()) return;
   const std::string& plugin = finished.plugin_name;
   families_.ObserveStorageOperation(plugin, finished.operation, !finished.failure.has_value(),
                                     finished.elapsed);
   if (finished.operation != kMountOperation || finished.failure) return;
   const auto waiting = waiting_.find(finished.key.pod_volume());
-  if (waiting == waiting_.end()) return;  // a refresh of a volume that is mounted
+  if (waiting == waiting_.end()) return;  // the operation refreshed a volume that is mounted
   families_.ObserveOverallVolumeMount(plugin, clock_.Now() - waiting->second);
   waiting_.erase(waiting);
 }
 
-// Of a node at rest this is what happens most: the pod is looked at only if its labels are missing.
+// On a node at rest this is called most often, so the pod is looked at only if its labels are
+// missing.
 void AgentMetrics::VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics) {
   const auto exported = exported_.find(key.pod);
   if (exported == exported_.end() || !exported->second.contains(key.spec.str())) {
@@ -121,7 +123,7 @@ void AgentMetrics::RefreshSome() {
   }
 }
 
-// "" for a pod that has gone.
+// An empty phase means that the pod has gone.
 void AgentMetrics::SetPhase(const PodUid& pod, const std::string& phase) {
   const auto before = phases_.find(pod);
   if (before != phases_.end() && --pods_of_phase_[before->second] == 0) {
@@ -183,8 +185,8 @@ void AgentMetrics::RefreshTotals() {
 }
 
 bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts) {
-  // Those that changed just now, and no more of them than there are as the scrape begins: in a
-  // burst others change meanwhile.
+  // Looks at the pods that changed just now, but at no more than there are when the scrape begins:
+  // in a burst, others change meanwhile.
   if (!to_refresh_) to_refresh_ = dirty_.size();
   if (*to_refresh_ > 0 && !dirty_.empty()) {
     RefreshSome();

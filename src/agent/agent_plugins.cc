@@ -1,4 +1,4 @@
-// Agent: the volume plugins, with what they need of the agent's other parts.
+// Agent: the volume plugins, and what they need from other parts of the agent.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace volumed {
 namespace {
 
-// For every source to deliver, as plugins wait for it.
+// How long plugins wait for every source to deliver.
 constexpr auto kPluginsWait = std::chrono::minutes(10);
 
 }  // namespace
@@ -56,7 +56,7 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
         });
       });
   if (answers.ok()) return made;
-  // It is the plugin manager's, which outlives what the scheduler runs.
+  // The plugin manager owns the prober and outlives what the scheduler runs.
   FlexVolumeProber* const prober = made.get();
   parts_->Retry(
       "volume-plugin-dir", answers.error(),
@@ -110,8 +110,8 @@ void Agent::MakeRecycler() {
   });
 }
 
-// A template that cannot be read keeps its volumes from being scrubbed, each with the reason, and
-// nothing else from anything.
+// A template that cannot be read keeps the volumes that need it from being scrubbed, each with the
+// reason; it affects nothing else.
 void Agent::CheckRecyclerTemplate(const std::string& part, const std::string& path) {
   const auto load = [this, path]() -> Status {
     if (!path.empty()) RETURN_IF_ERROR(Answers(path));

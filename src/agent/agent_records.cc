@@ -1,4 +1,4 @@
-// Agent: its records, and what becomes of those that may be older than the disks.
+// Agent: its records, and what it does with records that may be older than the disks.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -24,7 +24,7 @@ constexpr size_t kMachineIdDigits = 32;  // Source: machine-id(5).
 
 constexpr size_t kMaxMachineIdBytes = 4096;
 
-// "" if the machine has none: a missing file, or "uninitialized".
+// "" if the machine has no id: the file is missing, or says "uninitialized".
 std::string ReadMachineId(const std::string& path) {
   const Result<std::string> text = ReadRegularFile(path, kMaxMachineIdBytes);
   const std::string id(TrimSpace(text.ok() ? *text : ""));
@@ -39,8 +39,8 @@ bool HoldsAnything(const std::string& directory) {
   return fs::directory_iterator(directory, error) != fs::directory_iterator();
 }
 
-// Of a directory that was copied, or put back from a copy, both are others; "" if its filesystem
-// keeps them no longer than a mount.
+// Identifies the directory: a copy of it, or one that was restored from a copy, is another one. ""
+// if its filesystem keeps no identity longer than a mount.
 std::string IdentityOf(const std::string& directory) {
   const Result<OpenDirectory> open = OpenDirectoryAt(directory);
   if (!open.ok()) return "";
@@ -50,8 +50,8 @@ std::string IdentityOf(const std::string& directory) {
          std::to_string(*known->birth_unix_nanos);
 }
 
-// A root's objects and pods without records: somebody has lost or removed these. In an adopted root
-// the pods are a kubelet's, which has other records.
+// A root's objects and pods without records show that somebody has lost or removed the records. In
+// an adopted root the pods are a kubelet's, which has other records.
 std::string SignOfUse(const std::string& root, bool adopted) {
   const std::string objects = root + "/volumed/objects";
   if (HoldsAnything(objects)) return objects;
@@ -65,11 +65,12 @@ Status Agent::OpenRecords() {
   SqliteRecordStoreOptions options;
   options.directory = config_.root + "/volumed/records";
   options.place.root_uuid = FilesystemUuid(config_.root);
-  // Made before it is looked at: the first start has to know it, too.
+  // The directory is made before it is identified, so that the first start knows it, too.
   std::error_code error;
   fs::create_directory(options.directory, error);
   options.place.directory = error ? "" : IdentityOf(options.directory);
-  // Without an answer the machine is not compared, as without an id; the next start does.
+  // If the file does not answer, the machine is not compared, as without an id; the next start does
+  // that.
   if (const Status answers = Answers(config_.machine_id_file); answers.ok()) {
     options.place.machine_id = ReadMachineId(config_.machine_id_file);
   } else {
@@ -79,9 +80,9 @@ Status Agent::OpenRecords() {
   }
   options.sign_of_use = SignOfUse(config_.root, root_lock_->adopted());
   options.now_unix_ms = scheduler_->clock().WallUnixMillis();
-  // Of these what is lost is put on record anew, or was about what is kept if nothing is known of
-  // it. Without the others somebody's data could be given to another claim, or his disk be taken
-  // for new.
+  // Lost rows of these kinds are recorded again, or concern what is kept if nothing is known of it.
+  // If rows of other kinds are lost, data could be given to another claim, or a disk be taken for a
+  // new one.
   options.expendable_kinds = {
       kPodRecordKind,           kPodVolumeRecordKind,    kHoldRecordKind,
       kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
@@ -134,7 +135,7 @@ void Agent::AcceptVolume(const std::string& volume,
     return done(may.error());
   }
   const AcceptDirectory accept(volume);
-  operations_->ResetBackoff(accept.key());  // a person asks
+  operations_->ResetBackoff(accept.key());  // a person has asked
   if (operations_->Start(accept, ended) == StartResult::kStarted) return;
   done(Error::NotApplied(Code::kUnavailable,
                          "the storage of persistent volume " + volume + " is being looked at"));

@@ -1,4 +1,4 @@
-// Agent: what it is asked through: the control socket, and HTTP.
+// Agent: the ways in which it is asked: the control socket, and HTTP.
 #include <utility>
 
 #include "agent/agent.h"
@@ -7,19 +7,19 @@
 namespace volumed {
 namespace {
 
-// How long a probe waits for the control thread before it says that it does not turn.
+// How long a probe waits for the control thread before it answers that the thread does not run.
 constexpr auto kProbePatience = std::chrono::seconds(5);
-// After which a scrape gets the last text instead: scrapers wait ten seconds, and some of them
-// less.
+// A scrape that has waited this long gets the last text; scrapers wait ten seconds, and some of
+// them less.
 constexpr auto kMetricsPatience = std::chrono::seconds(2);
-// Names of parts, in readyz, `volumectl status` and the log.
+// Names of parts in readyz, `volumectl status` and the log.
 constexpr char kMetricsPart[] = "metrics";
 constexpr char kSocketPart[] = "control socket";
 
 }  // namespace
 
-// The socket comes last: whoever cannot have the lock, or ends for another reason, has not touched
-// what another agent serves.
+// The socket comes last: an agent that cannot get the lock, or that ends for another reason, must
+// not have touched the socket that another agent serves.
 Status Agent::OpenSockets() {
   MakeControlServices();
   const std::optional<gid_t> group = FindGroup(config_.socket_group);
@@ -158,7 +158,7 @@ void Agent::OpenHttp() {
                          .write = [this] { return metrics_->Write(); },
                          .lag = [this](Duration lag) { metrics_->ControlLoopLag(lag); }});
   if (config_.metrics_address.empty()) return;
-  metrics_text_->Collect();  // so that there is a last text before the control thread turns
+  metrics_text_->Collect();  // makes a first text before the control thread runs
   Result<Descriptor> socket = MakeHttpSocket(config_.metrics_address);
   const Status served = socket.ok() ? ServeHttp(std::move(socket).value()) : socket.error();
   if (served.ok()) return parts_->Set(kMetricsPart, OkStatus());

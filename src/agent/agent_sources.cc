@@ -1,4 +1,4 @@
-// Agent: the sources of its objects, and what their lists set going.
+// Agent: the sources of its objects, and what happens after they deliver.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -48,10 +48,10 @@ void Agent::UpdateBegins(const ObjectUpdate& update) {
 }
 
 void Agent::PartTaken(bool is_last) {
-  // A file may have lost what is refused there: that is no change of any object.
+  // A file may have lost an object that was refused there, which is not a change of any object.
   NoteRefused();
   if (!is_last) return;
-  // The first complete list of the last source may hold what plugins ask for at once.
+  // The first complete list of the last source may have what plugins will ask for at once.
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   const bool are_complete = catalog_->AllSourcesComplete();
   kubelet_host_->SetSynced(are_complete);
@@ -74,7 +74,8 @@ void Agent::ExpectSources() {
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
 }
 
-// Each is told first what the last agent knew of it: without, it could not tell what it has lost.
+// Each source is told first what the last agent knew of it; otherwise it could not tell what it has
+// lost.
 void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
   for (const auto& source : sources_) {
     source->Remember(std::move(memories[source->name()]));
@@ -97,7 +98,8 @@ std::set<std::string> Agent::UnreadFiles(const std::string& source) const {
 void Agent::NoteWanted(const ObjectKey& object, bool is_wanted) {
   const bool is_first = wanted_news_.empty();
   wanted_news_[object] = is_wanted;
-  // A pod that is looked at anew names its objects no more for a moment.
+  // A pod that is being looked at again names no objects for a moment, so the sources are told
+  // later.
   if (is_first) scheduler_->Post([this] { TellWanted(); });
 }
 
@@ -146,7 +148,7 @@ Status Agent::AcceptSource(const std::string& name, bool dry_run) {
   return OkStatus();
 }
 
-// A source that is not configured any more goes with everything it delivered.
+// Forgets a source that is not configured any more, with everything that it delivered.
 Status Agent::ForgetSource(const std::string& name, bool dry_run) {
   if (FindSource(name) != nullptr) {
     return Error::NotApplied(Code::kFailedPrecondition,

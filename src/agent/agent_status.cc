@@ -9,7 +9,7 @@
 namespace volumed {
 namespace {
 
-// An operation that runs does not need a worker at every moment.
+// An operation that runs does not need a worker all the time.
 constexpr int kOperationsPerWorker = 4;
 
 std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {

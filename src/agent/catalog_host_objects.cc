@@ -48,7 +48,7 @@ Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const 
   MutexLock lock(mu_);
   const ObjectKey key{kind, ns, name};
   if (const auto found = objects_.find(key); found != objects_.end()) {
-    // Shares the object's count: the value lives as long as anyone reads it.
+    // The pointer shares the object's reference count: the value lives as long as anybody reads it.
     return std::shared_ptr<const T>(found->second, &std::get<T>(*found->second));
   }
   if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {

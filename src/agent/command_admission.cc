@@ -29,7 +29,8 @@ bool IsOfManifest(const std::optional<ObjectOrigin>& origin) {
          origin->source != Provisioning::kSourceName && !origin->file.empty();
 }
 
-// Gives an object without a uid the one that it has. What nobody identifies may name any.
+// Gives an object without a uid the one that is known for it. If none is known, the object may name
+// any.
 Status Identify(const ObjectKey& key, const std::string& known, ObjectMeta& metadata) {
   if (!HasUid(key.kind) || known.empty()) return OkStatus();
   if (metadata.uid.empty()) metadata.uid = known;
@@ -68,14 +69,14 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
                                  "; change it there, or remove it there first");
   }
   RETURN_IF_ERROR(Identify(key, MetaOf(*known).uid, metadata));
-  // It is the same object still, also if it is Missing.
+  // It is still the same object, even if it is Missing.
   metadata.creation_unix_millis = MetaOf(*known).creation_unix_millis;
   const std::vector<UpdateProblem> problems = ValidateUpdate(*known, object, manager.IsBound(key));
   return problems.empty() ? OkStatus() : Status(RefuseUpdate(*known, problems, replace));
 }
 
-// Who has the name, or waits for it; empty if nobody has. With `replace` also a pod that leaves:
-// the one that is to come after it has to wait for it.
+// The pod that has the name, or waits for it; empty if none does. With `replace` this includes a
+// pod that leaves, since its successor has to wait for it.
 PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
                     const ObjectKey& key, bool replace) {
   const auto waiting = catalog.Waiting().find(key);
@@ -84,7 +85,7 @@ PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
   return held ? PodUid(manager.UidOnRecord(key)) : PodUid();
 }
 
-// A uid has one pod, and a pod has one name: with the node's suffix, or without it.
+// A uid has one pod, and a pod has one name: with the node's suffix or without it.
 Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
                   const ObjectKey& key, const Pod& pod) {
   const std::optional<PodView> same =
@@ -108,8 +109,9 @@ Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, co
                                "; name another pod, or delete that one first");
 }
 
-// A pod that no source has any more keeps the volumes that it has until it is gone: with others,
-// one of its uid would be that one for good, and what was asked for nobody's.
+// A pod that no source has any more keeps its volumes until it is gone. If a pod with its uid and
+// other volumes were accepted now, it would become that pod, and the volumes that were asked for
+// would be lost.
 Status CheckNotLeaving(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& key, const Pod& pod) {
   if (pod.metadata.uid.empty() || catalog.FindPod(pod.uid()) != nullptr) return OkStatus();
@@ -142,8 +144,8 @@ bool IsConfigured(const ObjectCatalog& catalog, const std::string& source) {
   });
 }
 
-// By the policy, as long as somebody can give the volume with another one: `apply` is refused once
-// it is being deleted; a manifest is read then too.
+// Says how the data can be kept in spite of the policy, as long as the volume can still get another
+// policy. `apply` is refused once the volume is being deleted, but a manifest is read even then.
 std::string WayToKeep(const ObjectCatalog& catalog, const VolumeManager& manager,
                       const ObjectKey& volume) {
   const std::optional<ObjectStanding> standing = catalog.StandingOf(volume);
@@ -258,7 +260,7 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
   const ObjectKey key{ObjectKind::kPersistentVolume, "", volume};
   const PersistentVolumePtr object = catalog.FindPersistentVolume(volume);
   const std::optional<StorageStatus> status = manager.StorageStatusOf(key);
-  // Of one that never had a claim nothing is on record.
+  // For a volume that never had a claim nothing is on record.
   if (object == nullptr || !status || status->other.empty()) return OkStatus();
   if (ReclaimActionOf(object->spec.reclaim_policy) == ReclaimAction::kNone) return OkStatus();
   const size_t slash = status->other.find('/');

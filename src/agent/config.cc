@@ -97,7 +97,7 @@ Result<std::map<std::string, std::string>> ParseLabels(const Values& values) {
   return labels;
 }
 
-// As a kubelet takes it, and as an API server would have it.
+// Takes the name in the way of kubelet, and checks it in the way of an API server.
 // Source: kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
 Result<std::string> ParseNodeName(const Values& values) {
   ASSIGN_OR_RETURN(std::string name, One(values));
@@ -107,10 +107,10 @@ Result<std::string> ParseNodeName(const Values& values) {
   return name;
 }
 
-// Far beyond what any node takes.
+// Far more than any node can take.
 constexpr int kMostAttached = 100000;
 
-// Which of them attach volumes is known of those that are built in alone.
+// Only for built-in plugins it is known whether they attach volumes.
 Status CheckAttaches(const std::string& plugin) {
   const bool is_in_tree = plugin.starts_with("kubernetes.io/");
   const bool attaches = is_in_tree ? plugin == kIscsiPluginName || plugin == kFcPluginName
@@ -121,7 +121,7 @@ Status CheckAttaches(const std::string& plugin) {
 }
 
 Result<std::map<std::string, int64_t>> ParseAttachLimits(const Values& values) {
-  Values entries;  // also as PrintConfig has them, in one text
+  Values entries;  // also accepts one text, as PrintConfig prints it
   for (const std::string& value : values) {
     for (std::string& entry : SplitNonEmpty(value, ',')) entries.push_back(std::move(entry));
   }
@@ -141,7 +141,7 @@ struct Row {
   std::function<std::string(const Config&)> print;
 };
 
-// Agent::ApplyReload hands it to who uses it.
+// Agent::ApplyReload gives the new value to its users.
 Row Reloadable(Row row) {
   row.key.reloadable = true;
   return row;
@@ -193,7 +193,7 @@ Row DurationRow(std::string_view name, std::string_view help, Duration Config::*
           [field](const Config& config) { return FormatDuration(config.*field); }};
 }
 
-// Names and defaults of the recycler's are kube-controller-manager's.
+// The names and defaults of the recycler's settings are kube-controller-manager's.
 void AddHostPathRows(std::vector<Row>& table) {
   table.push_back(PathsRow("host-path-root",
                            "where hostPath volumes may be made and deleted; default: nowhere",
@@ -351,7 +351,7 @@ std::vector<Row> MakeTable() {
   return table;
 }
 
-// Scalars and sequences of scalars; a map (node-labels) becomes key=value pairs.
+// Accepts scalars and sequences of scalars; a map (node-labels) becomes key=value pairs.
 Result<Values> NodeValues(const YAML::Node& node) {
   Values values;
   switch (node.Type()) {
@@ -430,7 +430,7 @@ struct Unit64 {
   int64_t nanoseconds;
 };
 
-// Longest suffix first, so that "ms" is not read as "m".
+// The longest suffixes come first, so that "ms" is not read as "m".
 constexpr Unit64 kUnits[] = {
     {"ns", 1},
     {"us", 1'000},
@@ -462,7 +462,7 @@ Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagVa
   std::vector<std::string> problems;
   Overlay(config, file, path + ": ", problems);
   Overlay(config, flags, "--", problems);
-  // What does not hold together is only worth saying of values that have their form.
+  // Settings that contradict each other are reported only if each value has the right form.
   if (problems.empty()) problems = ProblemsOfValues(config);
   if (!problems.empty()) return Invalid(Join(problems, "\n"));
   return config;

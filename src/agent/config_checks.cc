@@ -28,16 +28,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the kernel itself shows: nothing of ours can live there, or nothing for long.
+// Directories that belong to the kernel: the agent cannot have its files there, or they would not
+// last.
 constexpr std::string_view kKernelsPlaces[] = {"/proc", "/sys", "/dev"};
 constexpr size_t kLongestSocket = sizeof(sockaddr_un::sun_path) - 1;
 // The longest path of the agent is a device's global mount point or a sub-path: up to two kilobytes
-// below the root. SQLite takes 512 bytes for a database and what it calls its companions.
+// below the root. SQLite takes 512 bytes for the name of a database and of its companion files.
 constexpr size_t kLongestRoot = 400;
 constexpr size_t kLongestPath = 2048;
 constexpr size_t kLongestName = 255;  // NAME_MAX
 constexpr size_t kLongestHost = 253;
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 using Problems = std::vector<std::string>;
 
@@ -53,7 +54,7 @@ struct Place {
   std::string path;
 };
 
-// The directories that the agent works in, and the socket.
+// The directories in which the agent works, and the socket.
 std::vector<Place> PlacesOf(const Config& config) {
   std::vector<Place> places = {{"root", config.root}, {"socket", config.socket}};
   for (const std::string& path : config.manifest_dirs) places.push_back({"manifest-dir", path});
@@ -73,14 +74,14 @@ void CheckLength(const Place& place, Problems& problems) {
                        " bytes, not " + std::to_string(place.path.size()));
   }
   for (const std::string& name : SplitNonEmpty(place.path, '/')) {
-    // The socket's lock has its name and five letters more.
+    // The socket's lock has the socket's name with five more letters.
     if (name.size() > kLongestName - (place.key == "socket" ? 5 : 0)) {
       problems.push_back(place.key + ": '" + name.substr(0, 20) + "...' is too long for a name");
     }
   }
 }
 
-// `as_seen` says how a place that is a link came to be there.
+// `as_seen` says how the path of a place that is a link was found.
 void CheckOverlaps(const std::vector<Place>& places, const std::string& as_seen,
                    Problems& problems) {
   const Place& root = places.front();
@@ -116,7 +117,7 @@ void CheckRemovalDeletesClaims(const Config& config, Problems& problems) {
   }
 }
 
-// One place by two names, of which each would be a source.
+// Finds one place that has two names, so that it would be two sources.
 void CheckTwiceByLinks(const std::string& key, const std::vector<Place>& resolved,
                        Problems& problems) {
   std::set<std::string> seen;
@@ -159,7 +160,7 @@ bool IsHostName(std::string_view host) {
                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
     if (!is_label) return false;
   }
-  // One whose last label is a number could only be an address, and is none.
+  // A host whose last label is a number could only be an address, and it is not one.
   const std::string_view last = host.substr(host.rfind('.') + 1);
   return last.find_first_not_of("0123456789") != std::string_view::npos;
 }
@@ -169,8 +170,8 @@ bool IsAddress(int family, const std::string& host) {
   return ::inet_pton(family, host.c_str(), bytes) == 1;
 }
 
-// The path with every link resolved, also links that lead to what is not there yet. A link that
-// leads round in a circle stays as it is, as the kernel refuses it.
+// The path with every link resolved, also links to what does not exist yet. A loop of links stays
+// as it is, since the kernel refuses it.
 std::string Resolved(const std::string& path) {
   const fs::path given(path);
   std::deque<fs::path> left(given.begin(), given.end());
@@ -187,7 +188,7 @@ std::string Resolved(const std::string& path) {
     std::error_code not_a_link;
     const fs::path target = fs::read_symlink(resolved / part, not_a_link);
     if (not_a_link || ++links > kMostLinks) {
-      resolved /= part;  // the root replaces all that was before it
+      resolved /= part;  // an absolute target replaces everything before it
     } else {
       left.insert(left.begin(), target.begin(), target.end());
     }
@@ -195,7 +196,7 @@ std::string Resolved(const std::string& path) {
   return resolved.string();
 }
 
-// The nearest directory above that is there, or the path itself.
+// The path itself, or the nearest existing directory above it.
 std::string NearestThere(std::string path) {
   struct stat info {};
   while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) {
@@ -242,11 +243,11 @@ void CheckSocketFile(const std::string& path, Problems& problems) {
 // ---- looks, each in a process of its own --------------------------------------------------------
 
 constexpr Duration kLookPatience = std::chrono::seconds(3);
-// Without the file there is no start at all, and a node that boots may be slow for a while.
+// Without the file there can be no start, and a node that boots may be slow for a while.
 constexpr Duration kConfigPatience = std::chrono::seconds(15);
 constexpr char kWorkerKey[] = "worker";
 
-// The root first. Besides PlacesOf: files that are read, and the worker.
+// The root comes first. Besides PlacesOf there are files that are read, and the worker.
 std::vector<Place> PlacesToLookAt(const Config& config) {
   std::vector<Place> places = PlacesOf(config);
   places.push_back({"machine-id-file", config.machine_id_file});
@@ -259,7 +260,7 @@ std::vector<Place> PlacesToLookAt(const Config& config) {
   return places;
 }
 
-// Whether it may not overlap others.
+// Whether the place must not overlap others.
 bool IsOfTheAgentsWork(const Place& place) {
   return place.key == "root" || place.key == "socket" || place.key == "manifest-dir" ||
          place.key == "host-path-root" || place.key == "volume-plugin-dir";
@@ -277,7 +278,8 @@ Look LookAt(const Place& place, const Config& config) {
     if (!worker.ok()) look.problems.push_back("worker: " + worker.error().message());
     return look;
   }
-  // How full its filesystem is, a server says and no cache.
+  // Only a server, and no cache, can say how full its filesystem is; so this shows whether it
+  // answers.
   struct statfs unused {};
   (void)::statfs(place.path.c_str(), &unused);
   if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, look.problems);
@@ -291,7 +293,7 @@ Look LookAt(const Place& place, const Config& config) {
   return look;
 }
 
-// No path has a NUL.
+// The parts are separated by NUL, which no path contains.
 std::string Encoded(const Look& look) {
   std::string text = look.resolved;
   for (const std::string& problem : look.problems) text += '\0' + problem;
@@ -354,7 +356,7 @@ Status CheckPlaces(const Config& config, SilentPlaces silent) {
     problems.insert(problems.end(), look.problems.begin(), look.problems.end());
     if (IsOfTheAgentsWork(place)) resolved.push_back({place.key, std::move(look.resolved)});
   }
-  // Without the root's there is nothing to compare with.
+  // Without an answer about the root there is nothing to compare with.
   if (answers.front()) CheckOverlaps(resolved, " (with its links resolved)", problems);
   CheckTwiceByLinks("manifest-dir", resolved, problems);
   if (problems.empty()) return OkStatus();

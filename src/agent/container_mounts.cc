@@ -17,7 +17,7 @@ Result<const Container*> FindContainer(const Pod& pod, const PodView& view,
                            "pod " + view.ns + "/" + view.name + " has no container " + name);
 }
 
-// By its name in the pod's spec. Null if there is none.
+// Finds a volume by its name in the pod's spec; null if there is none.
 const VolumeView* FindVolume(const PodView& view, const std::string& pod_volume) {
   for (const VolumeView& volume : view.volumes) {
     const std::vector<std::string>& names = volume.pod_volumes;
@@ -38,7 +38,7 @@ std::string PropagationOption(const VolumeMount& mount) {
   return "rprivate";
 }
 
-// "ro" for the mount itself; "rro" also for everything mounted below it.
+// "ro" concerns the mount itself, "rro" also everything that is mounted below it.
 Result<std::string> AccessOption(const VolumeMount& mount, bool volume_read_only,
                                  bool kernel_has_rro) {
   if (!mount.read_only) return std::string(volume_read_only ? "ro" : "rw");

@@ -14,13 +14,14 @@
 namespace volumed {
 namespace {
 
-// What every client sends first. Source: RFC 9113 section 3.4.
+// The first bytes of every client. Source: RFC 9113 section 3.4.
 constexpr std::string_view kFirstWords = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-// The part of the process's descriptors that the control socket's connections may take.
+// The share (one in so many) of the process's descriptors that connections of the control socket
+// may take.
 constexpr rlim_t kShareOfDescriptors = 4;
 constexpr size_t kLeastConnections = 16;
 
-// Nothing for a descriptor that is closed, or no socket's.
+// nullopt if the descriptor is closed, or is not a socket.
 std::optional<ino_t> InodeOf(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode)) return std::nullopt;
@@ -56,18 +57,20 @@ bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, Pe
   guest.uid = peer.uid;
   guest.role = role;
   guest.timer = loop_.PostAfter(limits_.first_words, [this, id] { Drop(id); });
-  // Edge-triggered: what is there is only looked at, and stays readable.
+  // Edge-triggered, since the bytes are only looked at and stay readable.
   if (!loop_.WatchFd(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, [this, id](uint32_t) { Listen(id); })
            .ok()) {
     Drop(id);
     return false;
   }
-  // One that has waited has mostly said its first words: it must not count as silent meanwhile.
+  // A connection that has waited has usually sent its first bytes: it must not count as silent
+  // meanwhile.
   Listen(id);
   return true;
 }
 
-// Who comes is not known before it is accepted: root's go last, so that nobody else takes them.
+// It is not known whose the next connection is before it is accepted. Root's connections go last,
+// so that no other user can displace them.
 bool ControlGuests::MakeRoom() {
   if (silent_.empty()) return false;
   const auto users = std::find_if(silent_.begin(), silent_.end(),
@@ -102,7 +105,7 @@ size_t ControlGuests::Count(const std::function<bool(uid_t)>& counts) const {
                     [&](const Served& served) { return counts(served.uid); }));
 }
 
-// A user who has all of his places gives up one of his own; nobody but root takes one of root's.
+// A user who has all of his places gives up one of his own; only root takes one of root's.
 std::optional<ControlGuests::Id> ControlGuests::Victim(uid_t uid) const {
   const bool of_his_own =
       uid != 0 && Count([&](uid_t other) { return other == uid; }) >= limits_.connections_per_user;

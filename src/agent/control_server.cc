@@ -11,9 +11,9 @@
 namespace volumed {
 namespace {
 
-// Whatever else takes the process's descriptors: so many people can still ask what is wrong.
+// However the process's other descriptors are used, so many people can still ask what is wrong.
 constexpr size_t kReservedDescriptors = 8;
-// A manifest of many documents is the largest message.
+// The largest message is a manifest of many documents.
 constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
 
 }  // namespace

@@ -37,7 +37,7 @@ std::string_view ResultName(AppliedObject::What what) {
   return "unknown";
 }
 
-// What a retry does, of a volume as it was before.
+// What a retry does to a volume that was in this state before.
 std::string RetryAnswer(const VolumeView& volume) {
   if (!volume.running_step.empty()) return "running already";
   return volume.problem ? "tried now" : "nothing to do";
@@ -55,7 +55,7 @@ grpc::Status ToGrpcStatus(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const Error& error = status.error();
   const std::string note = error.maybe_applied() ? " (maybe applied)" : "";
-  // gRPC itself says UNAVAILABLE if nobody answers: this says that the agent did.
+  // gRPC itself says UNAVAILABLE if nobody answers; the detail shows that the agent did.
   v1::ErrorDetail detail;
   detail.set_outcome(error.maybe_applied() ? "MaybeApplied" : "NotApplied");
   return {static_cast<grpc::StatusCode>(error.code()), error.message() + note,
@@ -181,7 +181,7 @@ grpc::ServerUnaryReactor* ControlService::DeleteObjects(grpc::CallbackServerCont
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
-  // The answers come on several threads; whose is the last finishes the call.
+  // The answers come on several threads; the last one finishes the call.
   const auto open = std::make_shared<std::atomic<int>>(request->objects_size());
   std::vector<DeleteCommands::Command> commands;
   for (const v1::DeleteRequest& object : objects) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr char kLockSuffix[] = ".lock";
-// As the unit's RuntimeDirectoryMode.
+// The same as the unit's RuntimeDirectoryMode.
 constexpr mode_t kDirectoryMode = 0750;
 constexpr uint32_t kLookAt =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
@@ -63,7 +63,7 @@ Status GiveToGroups(const ControlSocketOptions& options) {
   return OkStatus();
 }
 
-// EAGAIN: the queue of one who listens is full.
+// EAGAIN means that a process listens and its queue is full.
 bool SomebodyListens(const sockaddr_un& address) {
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return probe.valid() && (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
@@ -71,7 +71,7 @@ bool SomebodyListens(const sockaddr_un& address) {
                            errno == EAGAIN);
 }
 
-// The socket of an agent that is gone; not that of a process that listens at it.
+// Removes the socket of an agent that is gone, but not one at which a process listens.
 Status RemoveLeftOver(const sockaddr_un& address) {
   const std::string path = address.sun_path;
   struct stat found {};
@@ -102,8 +102,8 @@ Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
                    DescriptorFrom(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                                   "make the control socket"));
   RETURN_IF_ERROR(RemoveLeftOver(address));
-  // Nobody may connect before owner and mode are right: the file gets the mode that its socket has
-  // here. A umask would be every thread's. Source: Linux net/unix/af_unix.c, unix_bind_bsd.
+  // Nobody may connect before owner and mode are right. The file gets the mode that its socket has
+  // here; a umask would affect every thread. Source: Linux net/unix/af_unix.c, unix_bind_bsd.
   if (::fchmod(socket.get(), 0600) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Error::FromErrno(errno, "bind " + options.path, Outcome::kNotApplied);
@@ -196,7 +196,7 @@ void ControlSocketKeeper::TakeEvents() {
     return event.overflow || event.name.empty() || event.name == NameOf(options_.path) ||
            event.name == NameOf(lock_path_);
   });
-  // One that is moved away takes its watch along.
+  // A directory that is moved away takes its watch along, so the watch is removed.
   for (const InotifyEvent& event : *events) {
     if ((event.mask & IN_MOVE_SELF) != 0) (void)changes_->RemoveWatch(event.wd);
   }
@@ -218,7 +218,7 @@ void ControlSocketKeeper::Failed(const Error& error) {
   delay_ = std::min(delay_ * 2, kLongestDelay);
 }
 
-// Watches first: what goes away after the look is an event.
+// The watch is set before the look: what goes away after the look is then an event.
 Status ControlSocketKeeper::MakeWhatIsMissing() {
   RETURN_IF_ERROR(WatchDirectory());
   if (!lock_ || !lock_->IsAt(lock_path_)) {

@@ -11,23 +11,24 @@
 namespace volumed {
 namespace {
 
-// Each is looked up, and what it takes along is found out: others want the control thread too.
+// How many objects one task takes: each is looked up, and what goes with it is found out, while
+// others need the control thread too.
 constexpr size_t kMostInATask = 32;
 
 constexpr const char* kAfterRecovery =
     "; the records are in recovery: if the agent is started anew before `volumectl "
     "records accept`, it comes back, and is to be deleted again";
 
-// Of the answer to the manager's part, which comes after the object of the pod has gone.
+// The answer to the command, made from that of the manager; the pod's object has gone before.
 Status AnswerOf(const Status& status, bool had_object, v1::DeleteResponse* response) {
   if (!status.ok() && status.error().maybe_applied()) {
-    // The pod leaves: to say that it does not would be wrong.
+    // The pod leaves, so an error would be wrong; the message becomes a warning.
     const std::string& before = response->warning();
     response->set_warning((before.empty() ? "" : before + "; ") + status.error().message());
     return OkStatus();
   }
   if (status.ok() || !had_object) return status;
-  if (status.error().code() == Code::kNotFound) return OkStatus();  // gone already, with its object
+  if (status.error().code() == Code::kNotFound) return OkStatus();  // it had gone before
   return status.error().AsMaybeApplied();
 }
 
@@ -67,7 +68,7 @@ void DeleteCommands::TakePod(Command& command) {
   const Result<PodUid> pod =
       FindPodOrSuccessor(backend_.manager, backend_.catalog, ref, backend_.node);
   if (!pod.ok()) {
-    // What is not known yet may be there: nobody must take the answer for its end.
+    // A pod that is not known yet may exist: the caller must not take the answer for its end.
     const bool too_early = pod.error().code() == Code::kNotFound && !backend_.manager.Ready();
     return command.done(too_early ? Error::NotApplied(Code::kUnavailable,
                                                       pod.error().message() + " is known yet: " +
@@ -91,7 +92,7 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
   if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
     return command.done(may);
   }
-  // Before it goes: a manifest that has it now has it afterwards too.
+  // This is asked before the object goes: a manifest that has it now still has it afterwards.
   const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
   std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
   if (!fate.empty() && backend_.recovery.recovery().active) {
@@ -116,7 +117,7 @@ void DeleteCommands::StartPods() {
       [this, pods = std::exchange(waiting_, {})] { TakeOutOfDirectory(pods); });
 }
 
-// The object goes first: a pod that is torn down must not come back with the next start.
+// The object is removed first: a pod that is torn down must not come back with the next start.
 void DeleteCommands::TakeOutOfDirectory(std::vector<PodDeletion> pods) {
   std::vector<ObjectDirectory::PodToDelete> to_delete;
   for (const PodDeletion& pod : pods) to_delete.push_back({pod.uid, pod.by_name});

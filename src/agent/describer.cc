@@ -22,14 +22,14 @@ Error UnknownKind(const std::string& kind) {
 }
 
 MountQuestion QuestionOf(const VolumeView& volume) {
-  // What is mounted of a block volume is its node; the pod's path is a link.
+  // Of a block volume the device node is mounted; the pod's path is a link to it.
   MountQuestion question{
       volume.spec.str(), volume.is_block ? volume.device_node_path : volume.host_path, {}};
   for (const SubPathMount& mount : volume.sub_paths) question.sub_paths.push_back(mount.host_path);
   return question;
 }
 
-// Kubelet's events name a volume in quotes, or by the end of its path.
+// Kubelet's events name a volume in quotes, or at the end of its path.
 bool IsAbout(const KeptEvent& event, const std::string& volume) {
   for (const std::string& name : {"\"" + volume + "\"", "/" + volume + " ", "/" + volume + ","}) {
     if (event.message.find(name) != std::string::npos) return true;
@@ -51,8 +51,8 @@ void AddSummary(const Object& object, v1::DescribeResponse* out) {
   if (lines.size() > kMaxSummaryLines) out->add_not_shown("more fields of the spec");
 }
 
-// As kubectl shows it, what is only waiting for its end says so; and as `get` has it, what is
-// Missing.
+// As in kubectl, an object that only waits for its end is shown as Terminating; as in `get`, a
+// Missing one is marked.
 template <typename View>
 std::string ShownPhase(const View& view) {
   const std::string phase = view.deleting ? "Terminating (" + view.phase + ")" : view.phase;
@@ -110,7 +110,7 @@ Result<MountQuestions> Describer::DescribePod(const v1::ObjectRef& ref,
                                               v1::DescribeResponse* out) const {
   const Result<PodUid> uid = FindPodUid(manager_, ref, node_);
   if (!uid.ok()) {
-    // One that has ended is known to its source alone.
+    // A pod that has ended is known only to its source.
     const std::string name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
     if (uid.error().code() != Code::kNotFound ||
         !AddObject({ObjectKind::kPod, name_space, ref.name()}, out)) {
@@ -119,7 +119,7 @@ Result<MountQuestions> Describer::DescribePod(const v1::ObjectRef& ref,
     return MountQuestions();
   }
   const PodView view = *manager_.FindPod(*uid);
-  // The name may be another pod's by now.
+  // The name may belong to another pod by now.
   const std::shared_ptr<const Pod> pod = catalog_.FindPod(*uid);
   if (pod) AddObject({ObjectKind::kPod, view.ns, view.name}, out);
   *out->mutable_object() = MakePodRef(view);
@@ -176,8 +176,8 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   *out->mutable_object() = MakeObjectRef(key);
   const bool is_this_node = kind == ObjectKind::kNode && ref.name() == node_.str();
   const bool is_kept = AddStorageState(key, out) || AddRefusal(key, out);
-  // A source's claim of that name is another one, and is not used as long as the pod's own is
-  // there.
+  // If a source has a claim of that name, it is another claim, and is not used as long as the pod's
+  // own exists.
   const bool is_pods_own = !manager_.PodOfClaim(key).empty();
   if (const std::optional<StorageStatus> status = manager_.StorageStatusOf(key)) {
     if (!status->held_by.empty()) AddSummaryField("Held by", status->held_by, out);

@@ -11,7 +11,7 @@
 namespace volumed {
 namespace {
 
-// In one answer; of more, the oldest are left out.
+// The limit for one answer; if there are more, the oldest are left out.
 constexpr size_t kMaxShown = 500;
 
 }  // namespace
@@ -89,7 +89,7 @@ std::optional<v1::ObjectRef> EventsStream::MakeRef(const EventSubject& subject) 
 
 Result<EventsStream::Next> EventsStream::Fill(v1::WatchEventsResponse* response) {
   std::vector<v1::ObjectEvent> events;
-  std::map<EventSubject, std::optional<v1::ObjectRef>> refs;  // to build each pod's view once
+  std::map<EventSubject, std::optional<v1::ObjectRef>> refs;  // builds a pod's view once
   for (const LoggedEvent& logged : backend().events.Since(sent_)) {
     sent_ = logged.sequence;
     auto [ref, is_new] = refs.try_emplace(logged.subject);

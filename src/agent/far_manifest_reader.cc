@@ -12,8 +12,8 @@
 namespace volumed {
 namespace {
 
-// Filesystems that nobody else than this node serves. The agent itself must not look into others:
-// they may fall silent at any moment, and inotify tells of this node's changes alone.
+// Filesystems that only this node serves. The agent itself must not look into others: they may fall
+// silent at any moment, and inotify reports only this node's changes.
 bool IsLocal(std::string_view fs_type) {
   constexpr std::array<std::string_view, 12> kLocal = {"ext2",  "ext3",  "ext4",     "xfs",
                                                        "btrfs", "f2fs",  "tmpfs",    "overlay",

@@ -7,13 +7,15 @@
 namespace volumed {
 namespace {
 
-// A burst of pods is over by then, or goes on and is trimmed again.
+// By then a burst of pods is over, or it goes on and the heap is trimmed again.
 constexpr auto kPause = std::chrono::seconds(5);
-// Without a fixed one the threshold grows to 32 MiB with the first text of a scrape that is freed.
+// Without a fixed threshold, the C library would raise it to 32 MiB when the first text of a scrape
+// is freed.
 constexpr int kLargeBlock = 256 * 1024;
-// What the heap keeps for what comes next, so that a burst does not ask the system at each turn.
+// What the heap keeps for later use, so that a burst does not ask the system all the time.
 constexpr int kKeptAtTop = 8 * 1024 * 1024;
-// Each thread would have one; what executor threads free would be spread over all of them.
+// Otherwise each thread would have an arena, and what executor threads free would be spread over
+// all of them.
 constexpr int kMostArenas = 4;
 
 }  // namespace

@@ -16,8 +16,8 @@ constexpr std::string_view kMetricsFormat = "text/plain; version=0.0.4; charset=
 constexpr std::string_view kPlainText = "text/plain";
 constexpr size_t kIpv6NetworkBytes = 8;
 constexpr size_t kLeastToCompress = 1024;
-// How long, and how much, a client that was refused may go on sending before it is cut off: with
-// unread input the kernel would throw the answer away.
+// How long, and how much, a refused client may still send before it is cut off: if input were left
+// unread, the kernel would discard the answer.
 constexpr auto kDrainTime = std::chrono::seconds(1);
 constexpr size_t kDrainBytes = 64 * 1024;
 
@@ -91,7 +91,7 @@ bool HttpConnections::MakeRoomFor(const HttpPeer& peer) {
     Close(*victim, Why::kMadeRoom);
   }
   if (connections_.size() < limits_.connections) return true;
-  // Whoever has most of the places gives one up, as far as one of them is silent.
+  // The peer with most places gives one up, if one of its connections is silent.
   std::optional<Id> victim = Victim(BusiestPeer());
   if (!victim) victim = Victim(nullptr);
   if (!victim) return false;
@@ -112,8 +112,8 @@ const HttpPeer* HttpConnections::BusiestPeer() const {
   return busiest == per_peer_.end() ? nullptr : &busiest->first;
 }
 
-// Those that say nothing go first, the longest silent one of them; then those that have been taking
-// an answer for long. One that is waiting for the program's reply is never a victim.
+// Silent connections go first, the one that was silent longest before the others; then those that
+// have been taking an answer for long. A connection that waits for the program's reply never goes.
 std::optional<HttpConnections::Id> HttpConnections::Victim(const HttpPeer* peer) const {
   const TimePoint now = clock_.Now();
   std::optional<Id> silent;
@@ -147,7 +147,7 @@ void HttpConnections::Close(Id id, Why why) {
   if (connection.body) unsent_bytes_ -= connection.body->size();
   const auto count = per_peer_.find(connection.peer);
   if (--count->second == 0) per_peer_.erase(count);
-  // Counted first: whoever sees the end of the connection finds it counted.
+  // The end is counted first, so that whoever sees the connection end finds it counted.
   closed_[static_cast<size_t>(why)].fetch_add(1);
   open_.store(connections_.size() - 1);
   connections_.erase(found);
@@ -184,7 +184,7 @@ void HttpConnections::Watch(Id id, Connection& connection, uint32_t events) {
         return;
     }
   });
-  if (!watched.ok()) Close(id, Why::kRefused);  // no memory for another watch
+  if (!watched.ok()) Close(id, Why::kRefused);  // there was no memory for another watch
 }
 
 // ---- a request ----------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ void HttpConnections::ReadRequest(Id id, Connection& connection) {
   Enter(connection, Phase::kReading);
   SetTimer(id, connection, is_next ? limits_.idle_timeout : limits_.header_timeout,
            is_next ? Why::kIdle : Why::kHeaderTimeout);
-  // Mostly the request came with its connection, or behind the one before it.
+  // Usually the request has come with its connection, or behind the request before it.
   if (!TakeRequest(id, connection)) return;
   Watch(id, connection, EPOLLIN);
   if (connections_.contains(id)) OnReadable(id);
@@ -246,7 +246,7 @@ void HttpConnections::Handle(Id id, Connection& connection) {
 }
 
 void HttpConnections::Ask(Id id, Connection& connection, const HttpQuestion& question) {
-  // While the program is asked the connection is not watched: its client has nothing to say.
+  // While the program is asked, the connection is not watched, since its client has nothing to say.
   Enter(connection, Phase::kAsked);
   const uint64_t number = next_question_++;
   connection.question = number;
@@ -349,8 +349,8 @@ void HttpConnections::Written(Id id, Connection& connection) {
   unsent_bytes_ -= connection.body->size();
   connection.body.reset();
   connection.head.clear();
-  // By a task of its own: a client that sends many requests at once must not keep the others
-  // waiting, nor use up the stack.
+  // The next request gets a task of its own: a client that sends many requests at once must not
+  // keep the others waiting, nor use up the stack.
   if (connection.keep_alive) {
     Enter(connection, Phase::kReading);
     loop_->Post([weak = weak_from_this(), id] {

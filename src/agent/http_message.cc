@@ -39,8 +39,8 @@ HttpParsed Refuse(int status) {
   return parsed;
 }
 
-// Takes the next line off `rest`, without its end: CR LF, or LF alone as RFC 9112 section 2.2
-// allows. Nothing if there is no whole line.
+// Takes the next line from `rest`, without its end: CR LF, or LF alone, which RFC 9112 section 2.2
+// allows. nullopt if there is no whole line.
 std::optional<std::string_view> TakeLine(std::string_view& rest) {
   const size_t end = rest.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -50,7 +50,8 @@ std::optional<std::string_view> TakeLine(std::string_view& rest) {
   return line;
 }
 
-// The part before `separator`, which is taken off `rest` with it; all of `rest` without one.
+// Takes the part before `separator` from `rest`, together with the separator; all of `rest` if
+// there is no separator.
 std::string_view TakeUntil(std::string_view& rest, char separator) {
   const size_t at = rest.find(separator);
   const std::string_view part = rest.substr(0, at);
@@ -58,7 +59,7 @@ std::string_view TakeUntil(std::string_view& rest, char separator) {
   return part;
 }
 
-// The path of "/metrics?x=y" and of "http://host:1/metrics"; nothing if it is neither form.
+// The path of "/metrics?x=y" and of "http://host:1/metrics"; nullopt for any other form.
 std::optional<std::string_view> PathOf(std::string_view target) {
   if (!target.starts_with('/')) {
     const size_t scheme = target.find("://");
@@ -78,7 +79,7 @@ int ReadRequestLine(std::string_view line, HttpRequest& request) {
   if (!IsToken(method) || target.empty() || !IsVisible(target)) return 400;
   if (!line.starts_with("HTTP/")) return 400;
   if (line != "HTTP/1.1" && line != "HTTP/1.0") return 505;
-  // An OPTIONS of "*" has no path, and is not answered either.
+  // An OPTIONS request for "*" has no path, and gets no answer of its own either.
   const std::optional<std::string_view> path = target == "*" ? target : PathOf(target);
   if (!path) return 400;
   request.method = std::string(method);
@@ -87,7 +88,7 @@ int ReadRequestLine(std::string_view line, HttpRequest& request) {
   return 0;
 }
 
-// "gzip;q=0" says that gzip is not wanted. Source: RFC 9110 section 12.5.3.
+// "gzip;q=0" says that gzip is not accepted. Source: RFC 9110 section 12.5.3.
 bool AcceptsGzip(std::string_view value) {
   while (!value.empty()) {
     std::string_view element = TakeUntil(value, ',');
@@ -192,7 +193,8 @@ std::string FormatHttpHead(const HttpResponseHead& head) {
 
 std::string Gzip(std::string_view text) {
   z_stream stream{};
-  // Text of this kind shrinks tenfold at any level; the cheapest holds the server up least.
+  // Text of this kind shrinks to a tenth at any level; the cheapest level holds up the server
+  // least.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, MAX_MEM_LEVEL,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     return {};

@@ -14,9 +14,9 @@
 namespace volumed {
 namespace {
 
-// A storm of connections must not fill the queue that a scraper's lies in too.
+// A storm of connections must not fill the queue in which a scraper's connection waits too.
 constexpr int kBacklog = 1024;
-// The part of the process's descriptors that the server may take.
+// The share (one in so many) of the process's descriptors that the server may take.
 constexpr rlim_t kShareOfDescriptors = 8;
 constexpr size_t kLeastConnections = 4;
 
@@ -45,16 +45,16 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 
-// errno is the failed call's if the descriptor is not valid.
+// If the descriptor is not valid, errno is that of the failed call.
 Descriptor ListenAt(const addrinfo& at) {
   Descriptor socket(
       ::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
   if (!socket.valid()) return socket;
   const int yes = 1;
   const int no = 0;
-  // Not SO_REUSEPORT, with which two agents would share a port in silence.
+  // SO_REUSEPORT is not used: two agents could then share a port unnoticed.
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  // [::] is for IPv4 too.
+  // [::] accepts IPv4 too.
   if (at.ai_family == AF_INET6) {
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
@@ -69,7 +69,7 @@ int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  // The port lies at the same place in both families.
+  // The port is at the same place in both families.
   sockaddr_in ipv4{};
   std::memcpy(&ipv4, &address, sizeof(ipv4));
   return ntohs(ipv4.sin_port);
@@ -119,7 +119,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Descriptor socket, HttpHan
       AcceptorHandlers{[&connections](Descriptor connection, const sockaddr_storage& peer) {
                          connections.Admit(std::move(connection), HttpPeer(peer));
                        },
-                       // If the descriptors are with silent clients, the next one gets theirs.
+                       // If silent clients have the descriptors, the next client gets theirs.
                        [&connections] { return connections.MakeRoom(); },
                        [&log](int sys_errno) {
                          log.LogLimited("http-accept", LogLevel::kWarning,

@@ -18,7 +18,7 @@ Result<StorageIdentity> IdentifyAt(Kernel& kernel, const Clock& clock, const std
   return kernel.Call(IdentifyStorage{.path = HostPath(path)}, call);
 }
 
-// "" when nothing shows that they are two.
+// "" if nothing shows that the two are different directories.
 std::string DifferenceOf(Kernel& kernel, const Clock& clock, const KeptDirectory& kept) {
   const Result<StorageIdentity> now = IdentifyAt(kernel, clock, kept.path);
   if (!now.ok() || now->type == FileType::kBlockDevice) return "";

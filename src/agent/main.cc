@@ -20,7 +20,7 @@ namespace volumed {
 namespace {
 
 constexpr char kDefaultConfig[] = "/etc/volumed/config.yaml";
-constexpr int kCommentColumn = 48;  // of check-config's output
+constexpr int kCommentColumn = 48;  // in the output of check-config
 
 struct Words {
   std::string config = kDefaultConfig;
@@ -55,7 +55,7 @@ int CheckConfig(const Result<Config>& config) {
 }
 
 int Main(int argc, char** argv) {
-  // Modes are given exactly where files are made; the mask of whoever started us must not cut them.
+  // Modes are given exactly where files are made; an inherited umask must not change them.
   ::umask(0);
   if (const Status guarded = GuardProcess(); !guarded.ok()) {
     std::cerr << "volumed: " << guarded.error().message() << "\n";
@@ -90,7 +90,8 @@ int Main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   if (check->parsed()) return CheckConfig(config);
-  // A file that was there must be there when it is read again, or all its settings would be lost.
+  // If the file exists now, it must exist when it is read again; otherwise all its settings would
+  // be lost.
   const bool found = ::access(words.config.c_str(), F_OK) == 0;
   return RunAgent(*config, {words.config, named || found, words.flags});
 }

@@ -11,7 +11,7 @@ void MetricsText::Ask(Reply reply) {
   {
     MutexLock lock(mu_);
     waiting_.push_back(std::move(reply));
-    if (under_way_) return;  // the one who writes goes on with these
+    if (under_way_) return;  // the present writer will go on with these calls
     under_way_ = true;
   }
   Post();
@@ -22,8 +22,8 @@ void MetricsText::Post() {
     hooks_.lag(scheduler_.clock().Now() - asked);
     {
       MutexLock lock(mu_);
-      // Whoever asks from here on gets the next text: this one may lack what was so when they
-      // asked.
+      // Calls that come from here on get the next text, since this one may be older than their
+      // question.
       served_.swap(waiting_);
     }
     CollectSome();
@@ -32,7 +32,8 @@ void MetricsText::Post() {
 
 void MetricsText::CollectSome() {
   if (hooks_.collect()) {
-    // Millions of bytes, of a node with thousands of pods: nobody is to wait for them here.
+    // On a node with thousands of pods the text has millions of bytes, which must not be written on
+    // the control thread.
     scheduler_.RunBlocking([this] { WriteAndReply(); });
   } else {
     scheduler_.Post([this] { CollectSome(); });

@@ -10,7 +10,7 @@ namespace volumed {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(5);
-// A hostPath may have the whole node below it.
+// The limit for one volume: a hostPath may have the whole node below it.
 constexpr int kMaxMountsPerVolume = 32;
 
 void Encode(const MountEntry& entry, v1::MountFact* out) {
@@ -31,7 +31,8 @@ bool Concerns(const MountEntry& entry, const MountQuestion& question) {
          question.sub_paths.end();
 }
 
-// The mount that a path without a mount of its own is part of; of two on one place the later.
+// The mount to which a path belongs that has no mount of its own; if two are at one place, the
+// later one.
 const MountEntry* MountAround(const std::vector<MountEntry>& table, const std::string& path) {
   const MountEntry* around = nullptr;
   for (const MountEntry& entry : table) {
@@ -64,11 +65,11 @@ void Answer(const std::vector<MountEntry>& table, const MountQuestion& question,
   }
 }
 
-// The part of the table that a question is about.
+// The part of the mount table that concerns a question.
 Result<std::vector<MountEntry>> MountsOf(Kernel& kernel, const MountQuestion& question,
                                          const CallOptions& call) {
   std::vector<MountEntry> mounts;
-  if (question.path.empty()) return mounts;  // it is not anywhere yet
+  if (question.path.empty()) return mounts;  // the volume is not mounted yet
   std::vector<ListMounts> parts = {{.around = question.path}, {.below = question.path}};
   for (const std::string& sub_path : question.sub_paths) parts.push_back({.below = sub_path});
   std::set<uint64_t> seen;

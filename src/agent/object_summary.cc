@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A way to show one kind. A new kind needs a row only where its fields, one by one, say it badly.
+// How one kind is shown. A new kind needs a row only if a list of its fields would show it badly.
 struct SummaryRow {
   ObjectKind kind;
   void (*summarise)(const Object& object, SummaryLines& lines);
@@ -25,7 +25,7 @@ void Add(SummaryLines& lines, std::string name, std::string value) {
   if (!value.empty()) lines.emplace_back(std::move(name), Cut(std::move(value)));
 }
 
-// The object as JSON, a secret's values withheld.
+// The object as JSON, with a secret's values withheld.
 Json ToJson(const Object& object) { return Json::parse(EncodeObjectJson(object), nullptr, false); }
 
 std::string Plain(const Json& value) {
@@ -53,7 +53,7 @@ void AddContainers(const char* kind, const std::vector<Container>& containers,
   }
 }
 
-// Each volume as its manifest has it; sources name objects, they do not hold their content.
+// Adds each volume as in the manifest; the sources name objects and do not hold their content.
 void AddVolumes(const Json& pod, SummaryLines& lines) {
   const Json volumes = pod.value(Json::json_pointer("/spec/volumes"), Json::array());
   for (Json volume : volumes) {
@@ -107,7 +107,7 @@ constexpr SummaryRow kRows[] = {
     {ObjectKind::kConfigMap, &SummariseConfigMap},
 };
 
-// "spec.claimRef.name", "value"; identity is shown elsewhere.
+// Adds "spec.claimRef.name", "value" and so on; identity is shown elsewhere.
 void Flatten(const std::string& path, const Json& value, SummaryLines& lines) {
   if (lines.size() > kMaxSummaryLines) return;
   if (!value.is_structured() || value.empty()) return Add(lines, path, Plain(value));

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kDefaultIntervalMs = 1000;
 constexpr int64_t kMinIntervalMs = 100;
 constexpr int64_t kMaxIntervalMs = 60'000;
-// Of operations and of stuck ones in one answer.
+// The limit for operations, and for stuck ones, in one answer.
 constexpr size_t kMaxShown = 200;
 
 }  // namespace
@@ -92,7 +92,8 @@ void OperationsStream::AddOperation(const RunningOperation& running, int64_t now
   samples[key] = {running.step, running.progress, now};
 }
 
-// Without an answer before, or with a new step, it is the mean since the step began.
+// The rate since the answer before; without one, or after a new step has begun, the mean since the
+// step began.
 double OperationsStream::Rate(const RunningOperation& running, const std::string& key,
                               int64_t now) const {
   int64_t done = running.progress;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kLookupBuffer = 64 * 1024;
 
-// Primary and supplementary groups of a user, as the system's databases have them now. The process
-// on the other end may hold others; the databases are what an administrator edits.
+// The primary and supplementary groups of a user, as the system's databases have them now. The
+// process on the other end may have others, but an administrator edits the databases.
 std::vector<gid_t> GroupsOf(const PeerCredentials& peer) {
   std::vector<gid_t> groups = {peer.gid};
   std::vector<char> buffer(kLookupBuffer);

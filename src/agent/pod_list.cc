@@ -12,12 +12,12 @@
 namespace volumed {
 namespace {
 
-// What a pod costs depends on its volumes; a task has an end by time as well.
+// The cost of a pod depends on its volumes, so a task is limited by time as well.
 constexpr size_t kAll = std::numeric_limits<size_t>::max();
 constexpr size_t kMostInATask = 100;
 constexpr Duration kLongestTask = std::chrono::milliseconds(4);
 
-// No name of a namespace or pod has a slash in it.
+// A page names the last pod of the one before it; names of namespaces and pods contain no slash.
 std::string PageAfter(const PodName& pod) { return pod.ns + "/" + pod.name + "/" + pod.uid.str(); }
 
 PodName LastOf(const std::string& page) {
@@ -38,7 +38,7 @@ PodList::PodList(Parts parts, v1::GetPodsRequest request, v1::GetPodsResponse* r
   const std::string& name = request_.name();
   const bool is_filtered = !ns.empty() || !name.empty();
   const size_t page = request_.page_size() > 0 ? request_.page_size() : kAll;
-  // One more tells whether there is another page.
+  // One name more than a page tells whether there is another page.
   names_ = parts_.manager.PodNames(after, is_filtered || page == kAll ? kAll : page + 1);
   if (is_filtered) {
     std::erase_if(names_, [&](const PodName& pod) {
@@ -62,7 +62,7 @@ bool PodList::Continue() {
 
 void PodList::Add(const PodName& pod) {
   const std::optional<PodView> view = parts_.manager.FindPod(pod.uid);
-  if (!view) return;  // it has gone since its name was asked for
+  if (!view) return;  // it has gone since the names were taken
   if (request_.summary()) {
     EncodePodSummary(*view, response_->add_pods());
   } else {

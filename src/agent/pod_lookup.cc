@@ -29,7 +29,7 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
       const PodView* found = nullptr;
       const std::vector<PodView> pods = manager.PodsNamed(ns, name);
       for (const PodView& pod : pods) {
-        // Of two of one name a person means the one that goes on.
+        // If two pods have one name, a person means the one that goes on.
         if (found == nullptr || found->phase == "Terminating" || found->phase == "Held") {
           found = &pod;
         }

@@ -19,11 +19,11 @@ Status PodWaiter::Begin() {
 std::optional<PodView> PodWaiter::Look() {
   const VolumeManager& manager = backend().manager;
   std::optional<PodView> view = pod_ ? manager.FindPod(*pod_) : std::nullopt;
-  // Another pod of that name does not keep the one that was seen from being gone.
+  // Another pod of that name does not keep the pod that was seen from being gone.
   if (view || (pod_ && request_.for_() == "gone")) return view;
   const Result<PodUid> found = FindPodUid(manager, request_.pod(), backend().node);
   if (!found.ok()) {
-    // Whoever has the name next is another one.
+    // The next pod that has the name is another one.
     if (request_.for_() != "gone") pod_.reset();
     return std::nullopt;
   }
@@ -37,8 +37,8 @@ Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
   }
   const std::string& condition = request_.for_();
   const std::optional<PodView> view = Look();
-  // As long as a source may still deliver it, or it waits for the end of the pod that it replaces,
-  // nobody can say that it is not there.
+  // As long as a source may still deliver the pod, or the pod waits for the end of the one that it
+  // replaces, it is not certain that the pod does not exist.
   const bool none = !view && backend().manager.Ready() &&
                     FindWaitingPod(backend().catalog, request_.pod(), backend().node) == nullptr;
   if (none && condition == "ready") {

@@ -28,7 +28,7 @@ std::string PidIn(int lock) {
   return std::string(TrimSpace(std::string_view(pid, size > 0 ? static_cast<size_t>(size) : 0)));
 }
 
-// True when the process is gone, or goes within `patience`.
+// True if the process is gone, or ends within `patience`.
 bool IsGone(const std::string& pid, std::chrono::milliseconds patience) {
   const std::optional<int64_t> number = ParseInt64(pid);
   if (!number || *number <= 0) return true;
@@ -67,12 +67,12 @@ Result<ProcessLock> ProcessLock::Take(const std::string& path, Patience patience
                        "open " + path));
     RETURN_IF_ERROR(WaitForLock(file.get(), path, patience));
     ProcessLock lock(std::move(file));
-    if (!lock.IsAt(path)) continue;  // it was removed while this process waited for it
+    if (!lock.IsAt(path)) continue;  // it was removed while this process waited
     const std::string pid = std::to_string(::getpid()) + "\n";
     if (::ftruncate(lock.lock_.get(), 0) != 0 ||
         ::pwrite(lock.lock_.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-      // Only the message for a second process would lack the pid: a full disk must not stop this
-      // one.
+      // A full disk must not stop this process: only the message for a second one would lack the
+      // pid.
       errno = 0;
     }
     return lock;

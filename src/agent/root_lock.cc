@@ -51,7 +51,7 @@ Status MakeDir(const std::string& path, mode_t mode) {
   return Error::FromErrno(errno, "make directory " + path, Outcome::kNotApplied);
 }
 
-// True when the root has, or was now given, our mark.
+// True if the root has the mark of volumed, or is missing or empty; false if it has to be adopted.
 Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   std::error_code error;
   if (fs::exists(root + kMark, error)) return true;

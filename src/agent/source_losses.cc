@@ -14,12 +14,12 @@
 namespace volumed {
 namespace {
 
-// The state of a volume of which nothing is on the node.
+// The state of a volume that has nothing on the node.
 constexpr std::string_view kNotSetUp = "NotSetUp";
-// An answer has to stay below what gRPC takes.
+// An answer has to stay below gRPC's limit.
 constexpr int64_t kMaxShownMissing = 200;
 
-// Of what has left one source and is in another one.
+// The presence of an object that has left one source and is in another one.
 constexpr std::string_view kMoved = "moved";
 
 std::string_view PresenceName(ObjectPresence presence) {
@@ -121,7 +121,7 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
     const ObjectKey key = catalog_.IdentityOf(*absent.object);
     const auto there = moved.find(key);
     const std::optional<ObjectStanding> used = catalog_.StandingOf(key);
-    // It may never have been this source's: another one had it first.
+    // The object may never have been this source's: another source had it first.
     const bool is_anothers = used && !used->missing && used->origin.source != source;
     if (there == moved.end() && !is_anothers) continue;
     const ObjectOrigin& origin = is_anothers ? used->origin : there->second;
@@ -137,7 +137,7 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
 }
 
 bool SourceLosses::IsEndedByCommand(const std::string& source, const ObjectKey& object) const {
-  // The pod that a command has deleted is on the node for a while, and says itself what it waits
+  // A pod that a command has deleted stays on the node for a while, and shows itself what it waits
   // for.
   if (object.kind == ObjectKind::kPod) return false;
   if (manager_.IsBeingDeleted(object)) return true;
@@ -221,7 +221,7 @@ void SourceLosses::EncodeMissingOf(const std::function<bool(const std::string&)>
 void SourceLosses::Encode(const std::string& source, const Absent& absent,
                           v1::AbsentObject* out) const {
   *out->mutable_object() = MakeObjectRef(absent.key);
-  // One that a command has deleted ends by that.
+  // An object that a command has deleted ends by that command.
   const bool is_deleted = catalog_.IsEnded(absent.key) || manager_.IsBeingDeleted(absent.key);
   const bool has_moved = absent.presence == kMoved;
   out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted && !has_moved &&
@@ -232,7 +232,7 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   out->set_goes_at_unix_ms(absent.goes_at_unix_millis);
   if (has_moved) return;
   if (!out->becomes_missing() && !is_deleted) EncodeDoomedData(absent.key, out);
-  // What is used is the catalog's, which knows the uid; a list may have none.
+  // The catalog has the object in use and knows its uid, which a list may lack.
   const ObjectPtr used = catalog_.FindObject(absent.key);
   const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
   if (pod == nullptr) return;
@@ -243,7 +243,7 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   EncodeMountedVolumes(pod->uid(), out);
 }
 
-// Of a claim that ends with its removal.
+// Adds the data that ends with the removal of this claim.
 void SourceLosses::EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const {
   const std::optional<DoomedData> data = DataThatEndsWith(catalog_, manager_, claim);
   if (!data || !data->stays_because.empty()) return;

@@ -19,7 +19,7 @@ void StartTally::OrphanFound(const std::set<PodVolumeKey>& volumes) {
 }
 
 void StartTally::OperationFinished(const FinishedOperation& finished) {
-  if (finished.key.is_device()) return;  // what is counted are volumes of pods
+  if (finished.key.is_device()) return;  // only volumes of pods are counted
   const PodVolumeKey key = finished.key.pod_volume();
   const bool ok = !finished.failure.has_value();
   if (finished.operation == kMountOperation && ok) {

@@ -56,7 +56,7 @@ void Encode(const StorageClass& storage_class, bool is_default, bool missing,
   out->set_created_unix_ms(storage_class.metadata.creation_unix_millis.value_or(0));
 }
 
-// Counts what there is no room for.
+// False if the list is full; the object is then counted as not shown.
 bool HasRoom(int listed, v1::GetStorageResponse* response) {
   if (listed < kMaxListed) return true;
   response->set_not_shown(response->not_shown() + 1);

@@ -116,8 +116,8 @@ void EncodePodItself(const PodView& view, v1::Pod* out) {
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
 }
 
-// What a list has room for. A warning only if there is nothing worse: it keeps nothing from being
-// done.
+// Adds the one problem for which a list has room. A warning is taken only if there is nothing
+// worse, since it keeps nothing from being done.
 void EncodeFirstProblem(const PodView& view, v1::Pod* out) {
   const ProblemView* warning = nullptr;
   for (const ProblemView& problem : view.problems) {
@@ -161,7 +161,7 @@ void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
   out->set_reason(problem.object.empty() ? problem.reason : problem.object + ": " + problem.reason);
 }
 
-// An answer has to stay below what gRPC takes; the metric and `warning_count` count all.
+// An answer has to stay below gRPC's limit; the metric and `warning_count` count all warnings.
 constexpr int kMaxShownWarnings = 200;
 constexpr int kMaxShownFiles = 10;
 

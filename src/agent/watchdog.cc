@@ -26,7 +26,7 @@ Watchdog::Watchdog(Scheduler& scheduler) : scheduler_(scheduler) {
 
 void Watchdog::Ready(const std::string& status) {
   sd_notify(0, ("READY=1\nSTATUS=" + status).c_str());
-  // Also the end of a reload, which must not start a second chain of pings.
+  // This is also the end of a reload, which must not start a second chain of pings.
   if (!std::exchange(pinging_, true)) Ping();
 }
 

@@ -282,7 +282,7 @@ void ActualStateOfWorld::MountDeviceDone(const UniqueVolumeName& name,
 
 void ActualStateOfWorld::UnmountDeviceStarted(const UniqueVolumeName& name) {
   ActualDevice& device = devices_.at(name);
-  // After a reboot: what is left of its mount.
+  // After a reboot a rest of the device's mount may be left.
   if (device.state == VolumeState::kAttached && device.uncertain) {
     Apply(device, VolumeEvent::kFound);
   }
@@ -302,12 +302,13 @@ void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
   }
   device.in_flight = false;
   Apply(device, VolumeEvent::kDone);
-  // What is to be attached once more may turn out to be attached.
+  // A device that has to be attached again may turn out to be attached.
   device.uncertain = device.uncertain || device.attachment == Attachment::kMissing;
   device.failure.reset();
 }
 
-// Nothing of it is on the node, or nobody knows how it came there: now it is of this kind.
+// If nothing of the device is on the node, or it is not known how the device came there, it becomes
+// a device of this kind.
 void ActualStateOfWorld::BeginAs(ActualDevice& device, bool attachable) {
   if (MayBePresent(device) && (!device.unrecorded || device.attachable == attachable)) return;
   device.attachable = attachable;
@@ -330,7 +331,7 @@ void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
   ActualDevice& device = devices_.at(name);
   if (!outcome.value) {
     Failed(device, outcome.failure);
-    // Then nothing was begun: it is what it was found as.
+    // Nothing was begun: the device is still what it was found as.
     if (device.unrecorded && outcome.failure && !outcome.failure->error.maybe_applied()) {
       BeginAs(device, false);
       Apply(device, VolumeEvent::kFound);
@@ -339,7 +340,7 @@ void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
   }
   device.in_flight = false;
   Apply(device, VolumeEvent::kDone);
-  // Its mount was there before.
+  // The device had been mounted before it was attached.
   if (std::exchange(device.unrecorded, false)) Apply(device, VolumeEvent::kFound);
   device.reconstructed = false;
   device.attachment = Attachment::kAttached;

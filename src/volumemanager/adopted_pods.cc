@@ -9,8 +9,8 @@
 namespace volumed {
 namespace {
 
-// The plugins whose volumes are directories on the disk of the kubelet's root, and that nobody can
-// make anew. What configMaps and the like leave there is a copy.
+// The plugins whose volumes are directories on the disk of the kubelet's root with data that cannot
+// be made again. What configMaps and the like leave there is only a copy.
 constexpr std::array<std::string_view, 2> kPluginsOnDisk = {"kubernetes.io/empty-dir",
                                                             "kubernetes.io/git-repo"};
 

@@ -26,7 +26,7 @@ AttachStep Up(const AttachSituation& now) {
     case VolumeState::kDetaching:
       return AttachStep::kAttach;
     case VolumeState::kAttached:
-      // After a reboot nobody knows under which path it is, if it is.
+      // After a reboot it is not known whether the device is attached, nor under which path.
       if (device.uncertain || device.attachment == Attachment::kMissing) {
         return AttachStep::kAttach;
       }
@@ -43,7 +43,7 @@ AttachStep Up(const AttachSituation& now) {
     case VolumeState::kMapping:
     case VolumeState::kMapped:
     case VolumeState::kUnmapping:
-      return AttachStep::kNothing;  // of no device
+      return AttachStep::kNothing;  // not a state of a device
   }
   __builtin_unreachable();
 }
@@ -57,7 +57,7 @@ AttachStep Down(const AttachSituation& now) {
     case VolumeState::kDetaching:
       return AttachStep::kDetach;
     case VolumeState::kAttached:
-      // It was mounted before the reboot: what is left of that goes first.
+      // The device was mounted before the reboot; what is left of that mount goes first.
       return now.device->uncertain ? AttachStep::kUnmount : AttachStep::kDetach;
     case VolumeState::kMountingDevice:
     case VolumeState::kDeviceMounted:
@@ -71,7 +71,7 @@ AttachStep Down(const AttachSituation& now) {
     case VolumeState::kMapping:
     case VolumeState::kMapped:
     case VolumeState::kUnmapping:
-      return AttachStep::kNothing;  // of no device
+      return AttachStep::kNothing;  // not a state of a device
   }
   __builtin_unreachable();
 }

@@ -11,7 +11,7 @@
 namespace volumed {
 namespace {
 
-// nullopt: as many as you like.
+// nullopt: there is no limit.
 Result<std::optional<int64_t>> LimitOf(const VolumePluginMgr& plugins, const std::string& plugin,
                                        const std::string& limit_key) {
   ASSIGN_OR_RETURN(VolumePlugin * found, plugins.FindPluginByName(plugin));
@@ -28,7 +28,7 @@ Result<std::optional<int64_t>> LimitOf(const VolumePluginMgr& plugins, const std
 std::optional<AttachLimits::Refusal> AttachLimits::Admit(const UniqueVolumeName& device,
                                                          const WantedVolume& wanted) {
   const ActualDevice* known = actual_.FindDevice(device);
-  // What may be attached has its slot, even where the limit has fallen since.
+  // A device that may be attached keeps its slot, even if the limit has been lowered since.
   if (wanted.limit_key.empty() || (known != nullptr && MayBePresent(*known))) {
     Forget(device);
     return std::nullopt;

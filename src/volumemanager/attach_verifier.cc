@@ -8,7 +8,7 @@
 namespace volumed {
 namespace {
 
-// An answer of its plugin says something of it.
+// Whether an answer of the plugin would say anything about the device.
 bool CanBeVerified(const ActualDevice& device, const std::string& plugin_name) {
   if (!device.attachable || device.plugin_name != plugin_name) return false;
   if (!device.quarantine_reason.empty()) return false;
@@ -69,9 +69,9 @@ void AttachVerifier::Reconcile(const std::string& plugin_name, Wake& wake) {
   for (const auto& [name, device] : parts_.actual.devices()) {
     if (!CanBeVerified(device, plugin_name)) continue;
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);
-    if (users.empty()) continue;  // what leaves needs no answer
+    if (users.empty()) continue;  // a device that leaves needs no answer
     any = true;
-    if (device.in_flight) continue;  // an answer would be late
+    if (device.in_flight) continue;  // the answer would come too late
     request.volumes.push_back({name, parts_.desired.FindUse(*users.begin(), name)->spec});
     urgent = urgent || device.attachment == Attachment::kUnknown;
   }
@@ -79,7 +79,7 @@ void AttachVerifier::Reconcile(const std::string& plugin_name, Wake& wake) {
     plugins_.erase(plugin_name);
     return;
   }
-  // What was attached just now needs no question yet.
+  // A device that was attached just now needs no question yet.
   const auto asked = plugins_.try_emplace(plugin_name, Asked{wake.clock().Now(), {}}).first;
   const std::optional<TimePoint> next = NextTime(plugin_name, asked->second.last_answer);
   if (!urgent && (!next || *next > wake.clock().Now())) {
@@ -94,7 +94,7 @@ void AttachVerifier::Reconcile(const std::string& plugin_name, Wake& wake) {
 void AttachVerifier::Ask(const std::string& plugin_name, VerifyAttachedRequest request,
                          Wake& wake) {
   const OperationKey key = VerifyAttachedKey(plugin_name);
-  if (parts_.operations.IsPending(key)) return;  // its end is an event
+  if (parts_.operations.IsPending(key)) return;  // the end of the operation is an event
   std::map<UniqueVolumeName, uint64_t> asked;
   for (const VolumeToVerify& volume : request.volumes) {
     asked[volume.device] = parts_.actual.FindDevice(volume.device)->operations;
@@ -125,7 +125,8 @@ void AttachVerifier::Answered(const std::string& plugin_name,
     const auto when = asked.find(name);
     const bool is_late = device == nullptr || device->in_flight || when == asked.end() ||
                          device->operations != when->second;
-    if (is_late) continue;  // it is being, or was, attached, mounted ... since it was asked about
+    // It is being, or was, attached, mounted ... since the question.
+    if (is_late) continue;
     if (parts_.actual.AttachmentVerified(name, attached)) hooks_.verified(name);
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kWriteOperation = "claim_binding";
 
-// But for what the claim says of its size.
+// Whether the two are the same, except for the size in the claim's status.
 bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
   b.resize = a.resize;
   return a == b;
@@ -23,7 +23,7 @@ bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
 Claims::Claims(Parts parts, Hooks hooks)
     : parts_(parts), hooks_(std::move(hooks)), backoff_(parts.scheduler.clock()) {}
 
-// Completions may come when this is gone: then they do nothing.
+// An operation may complete after this object is gone; its completion then does nothing.
 template <typename Function>
 auto Claims::IfAlive(Function function) {
   return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
@@ -40,7 +40,8 @@ void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
     bound.durable = bound.resize_durable = true;
     ClaimBinding& binding = bound.record.binding;
     if (binding.state == BindingState::kBound && binding.claim_uid.empty()) {
-      // Of an agent that knew no uid for it: whoever has the name now is that claim.
+      // An agent that knew no uid for the claim wrote this row: the claim that has the name now is
+      // meant.
       binding.claim_uid = parts_.uids.UidOf(ObjectKeyOf(binding.claim));
       bound.durable = binding.claim_uid.empty();
     }
@@ -96,7 +97,7 @@ void Claims::ResetBackoff(const std::string& volume_name) {
 // ---- the decision -------------------------------------------------------------------------------
 
 void Claims::Decide() {
-  if (!parts_.uids.Settled()) return;  // decided as soon as it is
+  if (!parts_.uids.Settled()) return;  // the decision is made once they are settled
   decided_at_ = parts_.scheduler.clock().Now();
   ++decisions_;
   const std::vector<ClaimPod> pods = hooks_.pods();
@@ -112,7 +113,7 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
   input.claims = parts_.catalog.PersistentVolumeClaims();
   input.classes = parts_.catalog.StorageClasses();
   input.node = {parts_.node.GetNodeName().str(), parts_.node.GetNodeLabels()};
-  // With a record that nobody can read, any new binding might give away a volume that is taken.
+  // If a record cannot be read, any new binding might give away a volume that is taken.
   input.sources_complete = hooks_.ready() && unreadable_.empty();
   for (const auto& [name, bound] : bound_) {
     if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
@@ -151,7 +152,7 @@ void Claims::AddEnds(BindingInput& input) const {
   }
 }
 
-// A command marks an object as an API server does, whichever source it is from.
+// A command marks an object as deleted as an API server does, whichever source has the object.
 void Claims::MarkDeleted(BindingInput& input) const {
   const auto mark = [this](ObjectKind kind, auto& object) {
     const ObjectMeta& metadata = object->metadata;
@@ -167,7 +168,7 @@ void Claims::MarkDeleted(BindingInput& input) const {
   for (PersistentVolumePtr& volume : input.volumes) mark(ObjectKind::kPersistentVolume, volume);
 }
 
-// Those of the sources, and those that are needed although no source has them.
+// Adds the volumes of the sources, and those that are needed although no source has them.
 void Claims::AddVolumes(BindingInput& input) const {
   const auto add = [this, &input](PersistentVolumePtr volume) {
     const std::string& name = volume->metadata.name;
@@ -182,7 +183,7 @@ void Claims::AddVolumes(BindingInput& input) const {
     const std::string& name = volume->metadata.name;
     const auto bound = bound_.find(name);
     const bool deleted = bound != bound_.end() && bound->second.record.deleted;
-    // Whose it is, nobody can tell.
+    // Nobody can tell to whom this volume belongs.
     if (deleted || quarantined_.contains(name)) continue;
     there.insert(name);
     if (parts_.catalog.IsMissing({ObjectKind::kPersistentVolume, "", name})) {
@@ -192,7 +193,8 @@ void Claims::AddVolumes(BindingInput& input) const {
   }
   for (const auto& [name, bound] : bound_) {
     if (there.contains(name) || bound.volume == nullptr) continue;
-    // What is deleted or recycled, and a row that is on its way out, is in this state too.
+    // Volumes that are being deleted or recycled, and rows that are being removed, are in this
+    // state too.
     const BindingState state = bound.record.binding.state;
     const bool needed =
         state == BindingState::kBound ||
@@ -219,7 +221,8 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
       const Bound* bound = BoundTo(key);
       const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
       const bool present = bound != nullptr && of.present.contains(spec);
-      // It waits for that pod's end, and neither has the claim nor keeps it from its end.
+      // The pod waits for the end of that other pod; it does not have the claim, nor does it keep
+      // the claim from ending.
       if (ephemeral && !present && IsOfOther(pod, key, before)) continue;
       const bool is_new = !there.contains(key);
       if (ephemeral && (is_new || IsOf(pod, bound))) {
@@ -231,7 +234,7 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
         of_pods_[{key, claim->metadata.uid}] = {pod.uid(), claim};
       }
       if (!of.wanted && !present) continue;
-      // It is refused the claim, which must not wait for it then.
+      // The pod does not get the claim, so the claim must not wait for it.
       const bool refused = !present && IsLeaving(ObjectKeyOf(key)) &&
                            (bound == nullptr || !hooks_.has_volume({pod.uid(), spec}));
       if (refused) continue;
@@ -306,7 +309,7 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
 }
 
 void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now) const {
-  // Of what this node makes, Provisioning tells.
+  // Provisioning reports on volumes that this node makes.
   if (now.wait == ClaimWait::kProvisioning && parts_.provisioning.IsOurs(now)) return;
   const std::optional<ClaimEvent> event = EventOf(now, volumes_.contains(now.volume_name));
   if (!event || (before != nullptr && before->uid == now.uid && before->wait == now.wait &&
@@ -328,7 +331,7 @@ void Claims::LetGo() {
   for (const DeletedObjectRecord& deleted : parts_.deleted.All()) {
     if (!deleted.ended && MayGo(deleted)) hooks_.may_go({deleted.object, deleted.uid});
   }
-  // What an agent without such rows has marked as deleted.
+  // Ends objects that an agent without such rows has marked as deleted.
   const auto may_go = [this](const Protection& protection, const ObjectKey& key) {
     if (!protection.deletion_requested || !protection.may_go()) return;
     const ObjectPtr object = parts_.catalog.FindObject(key);
@@ -343,7 +346,8 @@ void Claims::LetGo() {
   }
 }
 
-// The end of a try that runs needs what is known of the volume, which must not be another one then.
+// While a try to reclaim runs, its end needs what is known of the volume, which must not become
+// another volume meanwhile.
 bool Claims::IsReclaiming(const std::string& volume_name) const {
   const auto bound = bound_.find(volume_name);
   return bound != bound_.end() && bound->second.reclaiming;
@@ -355,8 +359,8 @@ bool Claims::MayGo(const DeletedObjectRecord& deleted) const {
     return !IsReclaiming(deleted.object.name) && (volume == nullptr || volume->protection.may_go());
   }
   const ClaimDecision* claim = FindClaim({deleted.object.name_space, deleted.object.name});
-  // Of a claim that nobody has any more no new pod can have the volume; it is released when those
-  // that have it have left.
+  // If no source has the claim any more, no new pod can get the volume; it is released when the
+  // pods that have it have left.
   return claim == nullptr || claim->uid != deleted.uid || claim->protection.may_go();
 }
 
@@ -367,7 +371,8 @@ bool Claims::IsLeaving(const ObjectKey& claim) const {
   return metadata.deletion_unix_millis || parts_.deleted.Find({claim, metadata.uid}) != nullptr;
 }
 
-// A claim of the same name that somebody has made since is not used as long as the pod has its own.
+// A claim of the same name that somebody has made since is not used as long as the pod has its own
+// claim.
 bool Claims::IsOf(const Pod& pod, const Bound* bound) {
   return bound != nullptr && bound->record.pod_uid == pod.uid();
 }
@@ -384,7 +389,7 @@ PodUid Claims::PodOfClaim(const ObjectKey& claim) const {
 }
 
 // The claims of two pods may have one name: that of pod "x" for volume "y-z", and that of pod "x-y"
-// for volume "z". The one whose claim was first has it until it is gone.
+// for volume "z". The pod whose claim was there first has the name until that claim is gone.
 bool Claims::IsOfOther(const Pod& pod, const ClaimKey& claim,
                        const std::map<EndedClaim, PodsClaim>& before) const {
   const Bound* bound = BoundTo(claim);
@@ -489,7 +494,7 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   const auto found = bound_.find(decision.volume_name);
   if (decision.reclaim == ReclaimAction::kNone || found == bound_.end()) return;
   Bound& bound = found->second;
-  // What is not on record as released may be somebody's after a crash.
+  // Storage that is not on record as released may belong to somebody after a crash.
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;

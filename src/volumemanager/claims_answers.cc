@@ -1,4 +1,4 @@
-// Claims: what they answer to others.
+// Claims: the answers to others.
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims.h"
 #include "volumemanager/storage_views.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kAdministrator = "an administrator";
 constexpr const char* kNobody = "nobody: retried";
 
-// Who can bring about what the claim waits for.
+// Says who can bring about what the claim waits for.
 std::string WhoMustAct(const ClaimDecision& decision) {
   std::string owner = "the owner of claim " + ToString(decision.claim);
   switch (decision.wait) {
@@ -35,7 +35,7 @@ std::string WhoMustAct(const ClaimDecision& decision) {
 
 }  // namespace
 
-// It is not the sources that these wait for.
+// Says that these claims and volumes wait for an unreadable record, and not for sources.
 void Claims::NameUnreadable(BindingResult& result) const {
   const auto& [record, why] = *unreadable_.begin();
   const std::string text = "the record " + record + " cannot be read (" + why +
@@ -49,7 +49,8 @@ void Claims::NameUnreadable(BindingResult& result) const {
   }
 }
 
-// Their manifests still have these volumes, and people see them there.
+// Manifests still have these refused volumes, and people see them there; so the reason names the
+// refusal.
 void Claims::NameRefused(BindingResult& result) const {
   const std::map<ObjectKey, ObjectOrigin>& refused = parts_.catalog.Refused();
   for (ClaimDecision& claim : result.claims) {
@@ -158,7 +159,7 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   if (bound != nullptr) resolved.claim_uid = bound->record.binding.claim_uid;
   const bool has_it = bound != nullptr && bound->durable && bound->volume != nullptr &&
                       hooks_.has_volume({pod.uid(), SpecName(bound->record.binding.volume_name)});
-  // What a pod has it keeps, whatever becomes of the claim.
+  // A pod keeps what it has, whatever becomes of the claim.
   if (has_it) resolved.problem.reset();
   if (!resolved.problem) resolved.volume = bound->volume;
   return resolved;

@@ -1,4 +1,4 @@
-// Claims: what they say of their sizes.
+// Claims: the sizes in the claims' statuses.
 #include <utility>
 
 #include "volumemanager/claims.h"
@@ -7,7 +7,7 @@ namespace volumed {
 
 std::optional<ClaimResize> Claims::ResizeFor(const ClaimBinding& binding, const Bound& bound,
                                              const PersistentVolumePtr& volume) const {
-  // As the claim got it: what it became since is for the node to make true.
+  // The size as the claim got it; if the volume has changed since, the node has to make that true.
   const PersistentVolumePtr as_bound = bound.volume != nullptr ? bound.volume : volume;
   if (binding.state != BindingState::kBound || as_bound == nullptr) return std::nullopt;
   const ClaimBinding& before = bound.record.binding;

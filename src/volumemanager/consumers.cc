@@ -45,7 +45,8 @@ Result<Consumers::Entry> Consumers::StartWatch(const HoldRecord& hold, const std
 
 void Consumers::Restore(const HoldRecord& hold) {
   const std::string key = RecordKey(hold);
-  // There was one, whatever became of it: not time, but its end decides.
+  // There was a consumer, whatever became of it: its end, and not a time, decides when the pod may
+  // leave.
   PodConsumers& consumers = pods_[hold.pod];
   if (hold.boot_id != boot_id_) {
     RemoveRecord(key, nullptr);
@@ -61,7 +62,8 @@ void Consumers::Restore(const HoldRecord& hold) {
     RemoveRecord(key, nullptr);
     return;
   }
-  // It may well live; a pod that waits for a human is better than one unmounted under its process.
+  // The consumer may well live. It is better that a pod waits for a human than that it is unmounted
+  // under its process.
   parts_.log.Error("consumer cannot be watched; release the hold by hand",
                    {{"pod", hold.pod}, {"hold", key}, {"error", entry.error()}});
   consumers.by_key.insert_or_assign(
@@ -155,7 +157,8 @@ std::vector<std::string> Consumers::HeldBy(const PodUid& pod) const {
 }
 
 void Consumers::RemoveRecord(const std::string& key, std::function<void(Status)> done) {
-  // A record that stays is dropped at the next start: its process is gone then too.
+  // If the record cannot be removed, it is dropped at the next start, since its process is gone
+  // then too.
   parts_.records.Remove(kHoldRecordKind, key, kHoldRecordDurability, std::move(done));
 }
 

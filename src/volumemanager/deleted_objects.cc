@@ -5,7 +5,7 @@
 namespace volumed {
 namespace {
 
-// How many numbers are put on record at once, so that few commands wait for it.
+// How many numbers are reserved on record at once, so that few commands have to wait for a write.
 constexpr uint64_t kNumbersAtOnce = 1000;
 
 }  // namespace
@@ -38,7 +38,7 @@ void DeletedObjects::Restore(const std::vector<DeletedObjectRecord>& records,
   const bool lost = std::any_of(
       unreadable.begin(), unreadable.end(),
       [](const QuarantinedRecord& row) { return row.kind == kCommandNumberRecordKind; });
-  // More than any count of commands, and more at each start than at the one before.
+  // The time is more than any count of commands, and more at each start than at the one before.
   if (lost) Saw(static_cast<uint64_t>(parts_.scheduler.clock().WallUnixMillis()));
 }
 
@@ -65,7 +65,7 @@ void DeletedObjects::TakeNumber(std::function<void(Result<uint64_t>)> taken) {
 
 void DeletedObjects::Delete(const Id& object, bool at_once, Done done) {
   const DeletedObjectRecord* known = Find(object);
-  // An object with a uid ends once; of those without one another may have come since.
+  // An object with a uid ends once. An object without one may be another object of the same name.
   const bool is_over = known != nullptr && known->ended && !object.second.empty();
   const bool is_known = known != nullptr && !known->ended && !at_once;
   if (is_over || is_known) return done(OkStatus());

@@ -32,8 +32,8 @@ template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
 struct DownwardUse {
-  bool any = false;        // of the pod's own fields
-  bool resources = false;  // limits, whose default is the node's
+  bool any = false;        // it uses the pod's own fields
+  bool resources = false;  // it uses limits, whose default is the node's
 };
 
 void AddUse(const std::vector<DownwardApiVolumeFile>& items, DownwardUse& use) {
@@ -57,7 +57,7 @@ DownwardUse DownwardUseOf(const VolumeSource& source) {
   return use;
 }
 
-// What of the pod itself, beside the volume, decides how the volume is made.
+// Whether the two pods agree in what decides, besides the volume, how the volume is made.
 bool SameOwnership(const Pod& a, const Pod& b) {
   const auto users = [](const Pod& pod) {
     std::vector<std::optional<int64_t>> all;
@@ -69,7 +69,7 @@ bool SameOwnership(const Pod& a, const Pod& b) {
   return a.spec.security_context == b.spec.security_context && users(a) == users(b);
 }
 
-// A persistent volume does not change under its pods: only which one it is counts.
+// A persistent volume does not change under its pods, so only its identity is compared.
 bool SameVolume(const VolumeSpec& a, const VolumeSpec& b) {
   if (a.volume() != nullptr && b.volume() != nullptr) return *a.volume() == *b.volume();
   return a.volume() == b.volume() && a.name() == b.name() && a.read_only() == b.read_only();
@@ -105,8 +105,8 @@ bool IsReadOnlyUse(const VolumeSource& source) {
   return claim != nullptr && claim->read_only;
 }
 
-// The objects that a volume's content comes from; none of a persistent volume, whose content is its
-// own.
+// The objects from which a volume's content comes; none for a persistent volume, which has its own
+// content.
 std::set<ObjectKey> ContentObjects(const Pod& pod, const VolumeSpec& spec) {
   if (spec.volume() == nullptr) return {};
   return ObjectsOfVolume(pod.metadata.name_space, spec.volume()->source);
@@ -116,7 +116,7 @@ DownwardUse DownwardUseOf(const VolumeSpec& spec) {
   return spec.volume() == nullptr ? DownwardUse{} : DownwardUseOf(spec.volume()->source);
 }
 
-// As it was built before, by its name in the pod's spec. Null if it was not.
+// The volume as it was built before, by its name in the pod's spec; null if it was not.
 const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& name) {
   if (before == nullptr) return nullptr;
   for (const auto& [spec, volume] : before->volumes) {
@@ -126,7 +126,7 @@ const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& na
   return nullptr;
 }
 
-// Two volumes of one pod that are one on the node.
+// Merges two volumes of one pod that are the same volume on the node.
 void Merge(WantedVolume& into, WantedVolume more) {
   if (!into.mountable() || into.unique_name.empty() || into.unique_name != more.unique_name) {
     into.problems.push_back(
@@ -198,7 +198,7 @@ std::vector<std::string> NestedMountPoints(const Pod& pod, const std::string& vo
       const bool of_volume_root = mount.sub_path.empty() && mount.sub_path_expr.empty();
       if (mount.name != volume_name || !of_volume_root) continue;
       const std::string below = mount.mount_path + "/";
-      std::string last;  // a mount below one that was found is that one's matter
+      std::string last;  // a mount below one that was found belongs to that one
       for (const std::string& path : all) {
         if (!path.starts_with(below) || (!last.empty() && path.starts_with(last + "/"))) continue;
         last = path;
@@ -222,7 +222,7 @@ WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& 
     wanted.spec = VolumeSpec::FromPersistentVolume(*resolved.volume, IsReadOnlyUse(volume.source));
   } else if (const WantedVolume* old = FindPodVolume(before, volume.name);
              old != nullptr && old->spec.persistent_volume() != nullptr) {
-    wanted.spec = old->spec;  // what a pod has it keeps, whatever becomes of the claim
+    wanted.spec = old->spec;  // a pod keeps what it has, whatever becomes of the claim
   }
   wanted.claim = resolved.claim;
   wanted.claim_uid = std::move(resolved.claim_uid);
@@ -360,7 +360,7 @@ WantedPod DesiredStateOfWorld::Build(PodPtr pod, const WantedPod* before) const 
   std::map<std::string, VolumeUse> uses = VolumesInUse(*pod);
   for (const PodVolume& volume : pod->spec.volumes) {
     const auto use = uses.find(volume.name);
-    if (use == uses.end()) continue;  // no container uses it: as kubelet, not made
+    if (use == uses.end()) continue;  // no container uses it: it is not made, as in kubelet
     const bool is_device = use->second.as_device;
     uses.erase(use);
     WantedVolume made = BuildVolume(*pod, volume, is_device, before);
@@ -416,9 +416,9 @@ std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
   const std::set<PodUid> pods = found->second;
   for (const PodUid& uid : pods) {
     const PodPtr pod = pods_.at(uid).pod;
-    SetPod(pod);  // sub-paths may expand differently, or at last
+    SetPod(pod);  // sub-paths may now expand, or expand differently
     for (auto& [spec, volume] : pods_.at(uid).volumes) {
-      // Only content counts here: what a sub-path's variables say now does not move it.
+      // Only content counts here: a sub-path keeps its path, whatever its variables say now.
       if (ContentObjects(*pod, volume.spec).contains(key) ||
           (key.kind == ObjectKind::kNode && volume.objects.contains(key))) {
         volume.generation = ++last_generation_;

@@ -41,7 +41,7 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   if (!wanted) WaitsNoMore(name);
   const ActualDevice* device = parts_.actual.FindDevice(name);
   if (device != nullptr && device->in_flight) {
-    // What waits for a filesystem that hangs would keep the device for as long as that does.
+    // An operation that waits for a filesystem which hangs would keep the device for as long.
     if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
     return;
   }

@@ -1,5 +1,5 @@
-// DeviceReconciler: devices that are attached before they are mounted. Which step is next is
-// decided by attach_ladder.h; here it is begun.
+// DeviceReconciler: devices that are attached before they are mounted. attach_ladder.h decides the
+// next step; the step is begun here.
 #include <utility>
 
 #include "operation/attach_operations.h"
@@ -12,7 +12,7 @@ namespace {
 // Source: the reason of a pod's status in kubernetes pkg/kubelet/volumemanager@v1.36.2
 // (VolumeAttachmentLimitExceeded).
 constexpr const char* kLimitExceeded = "VolumeAttachmentLimitExceeded";
-// Ours: a controller that finds this logs it alone.
+// This reason is this program's own: a controller that finds a missing device only logs it.
 constexpr const char* kNotAttached = "VolumeNotAttached";
 
 }  // namespace
@@ -20,8 +20,8 @@ constexpr const char* kNotAttached = "VolumeNotAttached";
 bool DeviceReconciler::IsAttachable(const UniqueVolumeName& name,
                                     const ActualDevice* device) const {
   const std::set<PodUid>& users = parts_.desired.UsersOf(name);
-  // What it was begun as it stays, until nothing of it is here any more. Nobody knows how one was
-  // begun that no record knows: it is what the pods want.
+  // A device keeps the kind as which it was begun, until nothing of it is on the node any more. If
+  // no record knows the device, its kind is not known either, so the pods that want it decide.
   if (device != nullptr && MayBePresent(*device) && (!device->unrecorded || users.empty())) {
     return device->attachable;
   }
@@ -45,7 +45,7 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
     case AttachStep::kNothing:
       return;
     case AttachStep::kVerify:
-      verifier_.MarkDirty(device->plugin_name);  // its answer is an event
+      verifier_.MarkDirty(device->plugin_name);  // the answer is an event
       return;
     case AttachStep::kAttach:
       StartAttach(name, wake);
@@ -123,7 +123,7 @@ void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDev
 
 void DeviceReconciler::WaitsNoMore(const UniqueVolumeName& name) {
   if (!limits_.Forget(name)) return;
-  SlotMayBeFree();  // who came later may have its turn
+  SlotMayBeFree();  // a later one may have its turn now
 }
 
 void DeviceReconciler::SlotMayBeFree() {

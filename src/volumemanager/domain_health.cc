@@ -10,12 +10,13 @@ namespace volumed {
 namespace {
 
 constexpr char kLookLane[] = " look";
-// Between two looks at a domain that is silent; each may take the whole deadline.
+// The pause between two looks at a silent domain; each look may take the whole deadline.
 constexpr auto kSilentPause = std::chrono::seconds(2);
-// After a look that told nothing.
+// The pause after a look that decided nothing.
 constexpr auto kNoNewsPause = std::chrono::seconds(1);
 
-// What a soft mount, or a network without a route, answers in place of the server.
+// Whether the errno is what a soft mount, or a network without a route, answers instead of the
+// server.
 bool IsNoAnswer(int sys_errno) {
   switch (sys_errno) {
     case EIO:
@@ -145,7 +146,7 @@ void DomainHealth::StartDue() {
     due.push_back(at->second);
   }
   for (const std::string& name : due) {
-    if (running_ >= settings_.max_running) break;  // the next that ends goes on here
+    if (running_ >= settings_.max_running) break;  // the next look that ends goes on here
     Domain& domain = domains_.at(name);
     if (domain.state.silent && running_silent_ >= settings_.max_running_silent) {
       Schedule(name, domain, kNoNewsPause);
@@ -160,7 +161,7 @@ void DomainHealth::StartDue() {
 
 void DomainHealth::Start(const std::string& name, Domain& domain) {
   queue_.erase({domain.due, name});
-  // Another volume each time, but the same one again until it answers.
+  // Looks at another volume each time, but at the same one again until it answers.
   auto volume = domain.volumes.find(domain.looked_at);
   if (volume == domain.volumes.end() || !domain.missed) {
     volume = domain.volumes.upper_bound(domain.looked_at);
@@ -190,12 +191,13 @@ DomainHealth::Look DomainHealth::LookAt(Kernel& kernel, const SafePath& place,
   const Result<FsInfo> answer = kernel.Call(StatFs{place}, call);
   if (!answer.ok()) {
     const Error& error = answer.error();
-    // One that is not applied waited for a worker.
+    // If it was not applied, the look only waited for a worker.
     const bool hung = error.code() == Code::kDeadlineExceeded && error.maybe_applied();
     if (hung || IsNoAnswer(error.sys_errno())) return {Verdict::kNoAnswer, error.message()};
     if (error.sys_errno() == 0) return {};
   }
-  // A volume that is being taken away may have left its directory, which lies on the node's disk.
+  // A volume that is being removed may have left its directory, which is on the node's disk and
+  // answers.
   const auto mount = FindMountAt(kernel, place.Display(), CallOptions());
   if (!mount.ok() || !*mount) return {};
   return {Verdict::kAnswers, ""};
@@ -209,14 +211,15 @@ void DomainHealth::Finished(const std::string& name, uint64_t incarnation, bool 
   if (found == domains_.end() || found->second.incarnation != incarnation) return ArmTimer();
   Domain& domain = found->second;
   domain.looking = false;
-  if (IsOff()) return;  // nobody asks any more
+  if (IsOff()) return;  // looks are off
   switch (look.verdict) {
     case Verdict::kAnswers:
       return Answered(name, domain);
     case Verdict::kNoAnswer:
       return Missed(name, domain, look.error);
     case Verdict::kNoNews:
-      domain.missed = false;  // not the same volume again: it may be the one that is going
+      // The next look takes another volume, since this one may be going.
+      domain.missed = false;
       return Schedule(name, domain, kNoNewsPause);
   }
 }
@@ -252,7 +255,7 @@ void DomainHealth::Tell(const std::string& name, const Domain& domain) {
     log_.Info("what stuck volumes lie on answers again",
               {{"domain", name}, {"volumes", volumes.size()}});
   }
-  // Copies: what is told may forget volumes.
+  // These are copies: the callback may forget volumes.
   if (settings_.changed) settings_.changed(state, volumes);
 }
 

@@ -13,7 +13,7 @@ std::optional<std::string> FailedMountText(const WantedPod& wanted, const Actual
     if (found == actual.volumes.end() || !IsSetUp(found->second)) unmounted.push_back(spec.str());
     const size_t before = reasons.size();
     for (const WantedProblem& problem : volume.problems) {
-      // What passes by itself is no failure yet.
+      // A problem that passes by itself is no failure yet.
       if (problem.error.code() == Code::kUnavailable) continue;
       reasons.push_back(problem.error.message());
     }

@@ -14,7 +14,7 @@
 namespace volumed {
 namespace {
 
-// Claims and volumes: whose uid counts once it is on record.
+// True for claims and volumes, whose uid counts only once it is on record.
 bool UidMustBeDurable(ObjectKind kind) {
   return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
 }
@@ -68,7 +68,7 @@ void KnownObjects::RestorePod(const PodRecord& record, const ObjectPtr& object) 
   const Pod* pod = known.object == nullptr ? nullptr : std::get_if<Pod>(known.object.get());
   const std::optional<std::string> base = pod == nullptr ? std::nullopt : StaticPodBaseName(*pod);
   if (base && StaticPodName(*base, node_name_) != record.name) {
-    // Its source names it as the node is called now.
+    // The pod's source names the pod by the present name of the node.
     Pod today = *pod;
     today.metadata.name = known.key.name = StaticPodName(*base, node_name_);
     today.spec.node_name = node_name_.str();
@@ -80,8 +80,8 @@ void KnownObjects::RestorePod(const PodRecord& record, const ObjectPtr& object) 
   }
 }
 
-// A pod whose own row is lost or cannot be read is the pod that its volumes name: another one of
-// the name must not start on empty volumes beside it.
+// If a pod's own row is lost or cannot be read, the pod is the one that its volumes name: another
+// pod of the same name must not start on empty volumes beside it.
 void KnownObjects::RestoreUidsOfVolumes(const FoundAtStart& found) {
   std::set<PodUid> with_row;
   for (const PodRecord& record : found.pods) with_row.insert(record.uid);
@@ -104,17 +104,18 @@ void KnownObjects::RestoreUids(const FoundAtStart& found) {
       RowIsDurable(RecordKey(record.object));
     }
   }
-  // Claims whose manifests name a uid have no row of the former release.
+  // Claims whose manifests name a uid have no row in the records of the former release.
   for (const ClaimBindingRecord& record : found.bindings) {
     const ClaimBinding& binding = record.binding;
     if (binding.state != BindingState::kBound || binding.claim_uid.empty()) continue;
-    // Whoever makes a claim with the name of a pod's own has made another one.
+    // The binding belongs to a pod's own claim. A claim of that name that somebody makes is another
+    // one.
     if (!record.pod_uid.empty()) continue;
     uids_.try_emplace(ObjectKeyOf(binding.claim), binding.claim_uid);
   }
   for (const PodRecord& record : found.pods) {
     const ObjectKey key{ObjectKind::kPod, record.ns, record.name};
-    // Of two of one name, one leaves, and the other has the name.
+    // Of two pods of one name, one leaves; the other has the name.
     if (record.terminating || record.left_source) {
       if (!uids_.contains(key)) SetUid(key, record.uid.str());
     } else {
@@ -204,7 +205,8 @@ void KnownObjects::Ended(const ObjectKey& object, const std::string& uid) {
   if (object.kind != ObjectKind::kPod && KnownUidOf(object) == uid) Forget(object);
 }
 
-// A static pod "a" is "a-n1" on the node "n1"; a manifest's "a-n1" with a uid is another pod.
+// A static pod "a" is called "a-n1" on the node "n1"; a manifest's pod "a-n1" with a uid is another
+// pod.
 bool KnownObjects::IsOfStaticPod(const ObjectKey& pod) const {
   const auto known = uids_.find(pod);
   if (known == uids_.end()) return false;
@@ -226,13 +228,14 @@ std::string KnownObjects::NameOf(const Pod& pod) const {
   if (known == uids_.end()) return own.name;
   const PodOnNode here = hooks_.find_on_node(PodUid(known->second));
   if (here.pod == nullptr) return own.name;
-  // The static pod "a-n1" is "a" on the node "n1": of a manifest's "a-n1" it is not the name.
+  // The static pod "a-n1" is called "a" without its suffix; that is not the name of a manifest's
+  // pod "a-n1".
   const std::optional<std::string> its = StaticPodBaseName(*here.pod);
   const bool is_same = base ? !its.has_value() : its == own.name;
   return is_same ? other.name : own.name;
 }
 
-// With a uid in its manifest it has no suffix, and without one it has.
+// If the manifest gets a uid, the name loses its suffix; if it loses the uid, the name gets one.
 std::string KnownObjects::OtherNameOf(const Pod& pod) const {
   return StaticPodBaseName(pod).value_or(StaticPodName(pod.metadata.name, node_name_));
 }
@@ -257,7 +260,7 @@ void KnownObjects::FollowAll(const ObjectCatalog& catalog) {
   std::set<ObjectKey> all;
   for (const auto& [object, record] : records_) all.insert(object);
   for (const ObjectKind kind : kAllObjectKinds) {
-    if (kind == ObjectKind::kPod) continue;  // they have records of their own
+    if (kind == ObjectKind::kPod) continue;  // pods have records of their own
     for (ObjectKey& object : catalog.KeysOf(kind, "")) all.insert(std::move(object));
   }
   for (const ObjectKey& object : all) FollowOne(catalog, object);
@@ -269,8 +272,8 @@ void KnownObjects::FollowOne(const ObjectCatalog& catalog, const ObjectKey& obje
   if (found == nullptr) {
     const auto record = records_.find(object);
     if (record == records_.end()) return;
-    // Who it was stays known of an object that nothing but its uid was ever known of: it outlives
-    // its pods, and no command has ended it.
+    // An object of which never more than the uid was known keeps its uid: it outlives its pods, and
+    // no command has ended it.
     const bool only_uid = OutlivesPods(object.kind) && record->second.source.empty();
     const bool absent = catalog.LookUp(object).answer == ObjectLookup::Answer::kAbsent;
     if (absent && !only_uid) Forget(object);
@@ -293,7 +296,7 @@ void KnownObjects::FollowOne(const ObjectCatalog& catalog, const ObjectKey& obje
 
 void KnownObjects::Put(const KnownObjectRecord& record) {
   const std::string key = RecordKey(record.object);
-  if (unreadable_.contains(key)) return;  // what is there is left for a person
+  if (unreadable_.contains(key)) return;  // the unreadable row is left for a person
   const auto before = records_.find(record.object);
   const bool new_uid = before == records_.end() || before->second.uid != record.uid;
   if (new_uid && UidMustBeDurable(record.object.kind)) unsettled_.insert(key);

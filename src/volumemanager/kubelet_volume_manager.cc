@@ -15,7 +15,7 @@
 namespace volumed {
 namespace {
 
-// Reasons of events; kubelet has none for it.
+// Reasons of events that kubelet does not have.
 constexpr const char* kVolumeStuck = "VolumeStuck";
 constexpr const char* kVolumeAnswers = "VolumeAnswers";
 
@@ -102,7 +102,7 @@ DomainHealthSettings KubeletVolumeManager::Impl::HealthSettings() {
   return health;
 }
 
-// What pods may only read, and the agent owns.
+// The agent writes a volume that pods may only read and that the agent owns.
 VolumeStats::Writer KubeletVolumeManager::Impl::WriterOf(const PodVolumeKey& key) const {
   const ActualVolume* volume = actual_.FindVolume(key);
   const bool is_content = volume != nullptr && volume->mounted &&
@@ -133,8 +133,8 @@ void KubeletVolumeManager::Impl::DomainChanged(const DomainState& domain,
     } else {
       parts_.host.events.RecordPodEvent(key.pod, EventType::kNormal, kVolumeAnswers,
                                         volume + domain.name + " answers again");
-      // What failed for want of an answer need not wait any longer. One that is gone by now: no
-      // matter.
+      // What failed for lack of an answer need not wait any longer. It does not matter if the
+      // volume is gone by now.
       (void)RetryVolume(key).ok();
     }
     Changed(key.pod);
@@ -143,7 +143,7 @@ void KubeletVolumeManager::Impl::DomainChanged(const DomainState& domain,
 
 void KubeletVolumeManager::Impl::SetServerLookPeriod(Duration period) {
   health_.SetPeriod(period);
-  for (const auto& [uid, pod] : actual_.pods()) Changed(uid);  // it may show as Stuck no more
+  for (const auto& [uid, pod] : actual_.pods()) Changed(uid);  // it may not be Stuck any more
 }
 
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
@@ -287,7 +287,7 @@ void KubeletVolumeManager::Impl::NoteClaims(const PodUid& uid, const Pod& pod) {
   if (!ClaimsOfPod(pod).empty()) pods_with_claims_.insert(uid);
 }
 
-// Nothing about a pod without claims is read by a decision about them.
+// Decisions about claims read nothing about a pod without claims.
 void KubeletVolumeManager::Impl::MarkClaimsDirty(const PodUid& uid) {
   if (pods_with_claims_.contains(uid)) claims_.MarkDirty();
 }
@@ -324,13 +324,13 @@ void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
 }
 
 void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {
-  if (actual_.FindDevice(device) != nullptr) return;  // its unmount is followed by this
+  if (actual_.FindDevice(device) != nullptr) return;  // the end of its unmount calls this again
   resting_devices_.erase(device);
   parts_.operations.Start(volumed::ForgetDevice(device), [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::Changed(const PodUid& uid) const {
-  const auto observers = observers_;  // one may remove itself
+  const auto observers = observers_;  // an observer may remove itself
   for (const auto& [id, observer] : observers) observer(uid);
 }
 
@@ -340,7 +340,8 @@ std::vector<PodView> KubeletVolumeManager::Impl::PodsNamed(const std::string& na
                                                            const std::string& name) const {
   std::vector<PodView> named;
   for (const PodUid& uid : actual_.PodsNamed(name_space, name)) named.push_back(views_.Build(uid));
-  // One that was deleted by command and that a source has; and before the records are loaded, any.
+  // Adds a pod that was deleted by command and that a source still has; before the records are
+  // loaded, any pod of the name.
   const ObjectPtr object = parts_.catalog.FindObject({ObjectKind::kPod, name_space, name});
   if (object == nullptr) return named;
   const PodUid uid = std::get<Pod>(*object).uid();

@@ -1,4 +1,4 @@
-// Commands on objects that are no pods: what they delete, and when that goes.
+// KubeletVolumeManager: commands on objects other than pods: what they delete, and when that goes.
 #include <utility>
 
 #include "kube/object_directory.h"
@@ -7,15 +7,15 @@
 namespace volumed {
 namespace {
 
-// Kinds whose objects wait, once deleted, until nobody uses them.
+// Kinds whose objects, once deleted, wait until nobody uses them.
 bool IsProtected(ObjectKind kind) {
   return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
 }
 
 }  // namespace
 
-// A command's number must be higher than those of all commands before, and some of these are known
-// by the files of what they have given alone.
+// A command's number must be higher than those of all commands before. Some of these are known only
+// by the files of the objects that they gave, so the sources must have delivered.
 std::optional<Error> KubeletVolumeManager::Impl::WhyNoCommand() const {
   if (!loaded_) {
     return Error::NotApplied(Code::kUnavailable, "the records of the last run are not loaded yet");
@@ -35,7 +35,8 @@ void KubeletVolumeManager::Impl::NumberCommand(const std::function<void(Result<u
   deleted_.TakeNumber(done);
 }
 
-// Records that were put back know of fewer commands than the files of what these have given.
+// Records that were restored from a copy may know fewer commands than the files of the objects that
+// commands gave.
 void KubeletVolumeManager::Impl::DeleteByCommand(const DeletedObjects::Id& object, bool at_once,
                                                  DeletedObjects::Done done) {
   deleted_.Saw(parts_.catalog.last_number());
@@ -46,7 +47,7 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
   if (const std::optional<Error> why_not = WhyNoCommand()) return PostAnswer(done, *why_not);
   const std::set<std::string> uids = UidsOf(key);
   if (uids.empty()) {
-    // Deleted before: the answer to that command may have got lost.
+    // The object was deleted before; the answer to that command may have been lost.
     const bool ended = deleted_.EndedBy(key).has_value();
     return PostAnswer(
         done, ended ? OkStatus()
@@ -65,8 +66,8 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
   for (const std::string& uid : uids) DeleteByCommand({key, uid}, !IsProtected(key.kind), answer);
 }
 
-// Whom the name means: the object, or, if nobody has it any more or it cannot be read, whatever the
-// records say of that name. Empty: there is nothing of that name.
+// The uids that the name stands for: that of the object or, if no source has it or it cannot be
+// read, those in the records of that name. Empty if there is nothing of that name.
 std::set<std::string> KubeletVolumeManager::Impl::UidsOf(const ObjectKey& key) const {
   if (const ObjectPtr object = parts_.catalog.FindObject(key)) return {MetaOf(*object).uid};
   std::set<std::string> uids;
@@ -87,8 +88,8 @@ std::set<std::string> KubeletVolumeManager::Impl::UidsOf(const ObjectKey& key) c
   return uids;
 }
 
-// Whether this is a claim that has left the volume that was made for it: the next claim of its name
-// is another one.
+// Whether this is a claim that has left the volume which was made for it: the next claim of its
+// name is another one.
 bool KubeletVolumeManager::Impl::HasReleased(const DeletedObjects::Id& claim) const {
   const std::string volume = ProvisionedVolumeName(claim.second);
   return claim.first.kind == ObjectKind::kPersistentVolumeClaim && !claims_.Knows(claim) &&
@@ -110,15 +111,15 @@ std::optional<int64_t> KubeletVolumeManager::Impl::DeletedSince(const ObjectKey&
 
 void KubeletVolumeManager::Impl::LetObjectGo(const DeletedObjects::Id& object) {
   if (deleted_.Find(object) != nullptr) return deleted_.End(object);
-  // A manifest's own mark is no command.
+  // A deletion mark in a manifest is no command.
   const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(object.first);
   const bool ours = origin && (origin->source == ObjectDirectory::kSourceName ||
                                origin->source == Provisioning::kSourceName);
   if (ours && !deleted_.IsKnown(object)) DeleteByCommand(object, /*at_once=*/true, [](Status) {});
 }
 
-// As the controller deletes the object once its plugin has deleted the storage: what its manifest
-// says would else be taken for a volume that has storage.
+// Ends the object with its storage, as the controller deletes the object once its plugin has
+// deleted the storage. Otherwise the manifest would seem to name a volume that has storage.
 // Source: pv_controller.go@v1.36.2 (deleteVolumeOperation).
 void KubeletVolumeManager::Impl::EndWithStorage(const DeletedObjects::Id& volume) {
   if (deleted_.IsKnown(volume)) return deleted_.End(volume);
@@ -142,13 +143,13 @@ void KubeletVolumeManager::Impl::TakeAway(const DeletedObjectRecord& deleted) {
   if (settings_.remove_object) settings_.remove_object(key, deleted.number);
 }
 
-// From the directory of a source where removal is the command.
+// Deletes the object if it has left the directory of a source in which removal is the command.
 void KubeletVolumeManager::Impl::DeleteIfRemoved(const ObjectKey& key) {
   const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
   if (!standing || !standing->missing) return;
   const std::string& source = standing->origin.source;
   if (!settings_.removal_deletes.contains(source)) return;
-  // It may have been moved while no agent ran: then nobody has given the command.
+  // The object may have been moved while no agent ran; then nobody has given the command.
   if (!parts_.catalog.WhereItMayHaveMoved(source).empty()) return;
   const DeletedObjects::Id id{key, MetaOf(*parts_.catalog.FindObject(key)).uid};
   if (!deleted_.IsKnown(id)) DeleteByCommand(id, !IsProtected(key.kind), [](const Status&) {});
@@ -160,7 +161,7 @@ void KubeletVolumeManager::Impl::DeleteWhatHasMovedNowhere() {
   DeleteWhatWasRemoved();
 }
 
-// The last agent may have been ended between the removal and the command.
+// The last agent may have ended between the removal and the command.
 void KubeletVolumeManager::Impl::DeleteWhatWasRemoved() {
   for (const ObjectKind kind : kAllObjectKinds) {
     if (!OutlivesPods(kind)) continue;
@@ -169,12 +170,12 @@ void KubeletVolumeManager::Impl::DeleteWhatWasRemoved() {
 }
 
 void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
-  if (parts_.catalog.IsEnded(key)) return;  // another one of its name, since
+  if (parts_.catalog.IsEnded(key)) return;  // another object of its name has ended since
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     const DeletedObjects::Id id{deleted.object, deleted.uid};
     if (deleted.object != key || !deleted.ended) continue;
-    // Without this row the next agent would take an object that is on record still for Missing. Of
-    // a volume whose binding is on record as released, that row says enough: with this one the next
+    // Without this row the next agent would take an object that is still on record for Missing. If
+    // a volume's binding is on record as released, that row says enough; with this row the next
     // agent would refuse the claim that has the name since.
     if (!known_.IsOnRecord(key) || claims_.Knows(id) ||
         (provisioning_.KnowsClaim(deleted.uid) && !HasReleased(id))) {

@@ -1,4 +1,4 @@
-// How pods leave: by command, by eviction, and until nothing of them is left.
+// KubeletVolumeManager: how pods leave: by command, by eviction, and until nothing of them is left.
 #include <utility>
 
 #include "metrics/exported_families.h"
@@ -31,13 +31,14 @@ void KubeletVolumeManager::Impl::MarkLeaving(ActualPod& pod, const std::string& 
   }
   pod.leaving->reason = reason;
   if (grace_seconds) pod.leaving->grace_seconds = *grace_seconds;
-  // A restart must not begin the grace period anew.
+  // The record has to keep the grace period, which a restart must not begin again.
   if (is_new && pod.leaving->grace_seconds > 0) {
     pod.record_outdated = pod.record_durable || pod.record_writing;
   }
 }
 
-// As if it had been deleted by command: its source still has it, and must not bring it back.
+// An evicted pod leaves like a pod that was deleted by command: its source still has it, and must
+// not bring it back.
 void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& message) {
   ActualPod* pod = actual_.FindPod(uid);
   if (pod == nullptr || pod->leaving) return;
@@ -50,7 +51,8 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   reconciler_.MarkDirty(uid);
 }
 
-// As if it had been deleted by command: the file of its successor says that it was replaced.
+// The pod leaves like one that was deleted by command, but without a command of its own: the file
+// of its successor says that it was replaced.
 void KubeletVolumeManager::Impl::LeaveForSuccessor(ActualPod& pod) {
   const bool is_new = !pod.leaving || !pod.leaving->commanded;
   const bool evicted = pod.leaving && pod.leaving->evicted;
@@ -79,10 +81,10 @@ void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done d
   ActualPod* pod = actual_.FindPod(uid);
   if (pod == nullptr) {
     if (!tombstones_.contains(uid)) {
-      PostAnswer(done, OkStatus());  // it has ended: nothing of it is here, and nothing will be
+      PostAnswer(done, OkStatus());  // it has ended: nothing of it is or will be here
       return;
     }
-    // The row may have been refused by the disk when the pod went; it is written again.
+    // The disk may have refused the row when the pod went, so it is written again.
     deletes_[uid].push_back(std::move(done));
     WriteTombstone(uid);
     return;
@@ -112,7 +114,8 @@ void KubeletVolumeManager::Impl::AnswerDeletes(const PodUid& uid, const Status& 
   auto waiting = deletes_.extract(uid);
   if (waiting.empty()) return;
   Status answer = written;
-  // Also of a pod that no source has any more: that one is on record still, and held then.
+  // This holds also for a pod that no source has any more: it is still on record, and would be
+  // held.
   if (!written.ok()) {
     const Error& cause = written.error();
     answer = Error::FromParts(cause.code(), Outcome::kMaybeApplied, cause.sys_errno(),
@@ -153,7 +156,7 @@ void KubeletVolumeManager::Impl::ForgetPodIdentity(const PodUid& uid, const PodI
   PostToCatalog(&ObjectCatalog::PodGone, identity);
 }
 
-// Not at once: the catalog may just be telling of its own change.
+// This is posted, since the catalog may be reporting a change of its own right now.
 void KubeletVolumeManager::Impl::PostToCatalog(void (ObjectCatalog::*tell)(const ObjectKey&),
                                                const PodIdentity& pod) {
   const ObjectKey key{ObjectKind::kPod, pod.name_space, pod.name};
@@ -181,7 +184,8 @@ void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid) {
   record.terminating = true;
   record.terminating_since_unix_ms = tombstone.since_unix_ms;
   record.reason = tombstone.evicted;
-  // Its source has it, and must be able to say so when its file is in disorder.
+  // The row has the pod, since its source has it too, and must be able to say so if its file is in
+  // disorder.
   record.pod_json = tombstone.pod_json;
   records_.Put(EncodeRecord(record), kPodRecordDurability, [this, uid](const Status& written) {
     AnswerDeletes(uid, written);
@@ -191,9 +195,9 @@ void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid) {
   });
 }
 
-// Of several files that have a pod which leaves, or is refused, one holds its name. Another one may
-// by now. The next start lets the file on record hold it, so that has to be the same; Want() sees
-// to it where a pod is wanted.
+// If several files have a pod that leaves or is refused, one of them holds its name, and by now
+// that may be another file than before. At the next start the file on record holds the name, so the
+// record has to name the present one. For a pod that is wanted, Want() does this.
 void KubeletVolumeManager::Impl::FollowFile(const Pod& pod) {
   const PodUid uid = pod.uid();
   const PodIdentity identity = IdentityOf(pod);

@@ -1,4 +1,4 @@
-// Which pods are wanted, by what sources, commands and limits say.
+// KubeletVolumeManager: which pods are wanted, by what sources, commands and limits say.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,8 @@ std::optional<Ending> EndingOf(const Pod& pod) {
   if (pod.status.phase == PodPhase::kSucceeded) return Ending{"it has ended (Succeeded)", 0};
   if (pod.status.phase == PodPhase::kFailed) return Ending{"it has ended (Failed)", 0};
   if (!pod.deletion_requested()) return std::nullopt;
-  // From the moment we hear of it, as kubelet does: the timestamp is of another machine's clock.
+  // The time counts from when this agent hears of the deletion, as in kubelet: the timestamp comes
+  // from another machine's clock.
   return Ending{"its deletion was requested", pod.metadata.deletion_grace_period_seconds.value_or(
                                                   pod.spec.termination_grace_period_seconds)};
 }
@@ -38,7 +39,7 @@ std::optional<Ending> EndingOf(const Pod& pod) {
 void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>& changes) {
   if (loaded_) {
     known_.Follow(parts_.catalog, changes);
-    constexpr int kFewPods = 3;  // of many the catalog tells some at a time
+    constexpr int kFewPods = 3;  // of many changes the catalog tells a few at a time
     with_many_ = std::count_if(changes.begin(), changes.end(), [](const ObjectChange& change) {
                    return change.key.kind == ObjectKind::kPod;
                  }) > kFewPods;
@@ -47,13 +48,13 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
         PodSourceChanged(change);
         continue;
       }
-      // With what nobody knows, everything stays as it is; so it does with what has only moved.
+      // An object that is unknown, or that has only moved, changes nothing.
       if (change.what == ObjectChange::What::kUnknown ||
           change.what == ObjectChange::What::kMoved) {
         continue;
       }
       ObjectChanged(change.key);
-      // One that the last agent knew, and that the first list lacks, comes as Missing.
+      // An object that the last agent knew, and that the first list lacks, is added as Missing.
       const bool may_be_missing =
           change.what == ObjectChange::What::kMissing || change.what == ObjectChange::What::kAdded;
       if (may_be_missing) DeleteIfRemoved(change.key);
@@ -94,11 +95,11 @@ std::set<PodUid> KubeletVolumeManager::Impl::PodsOfPlugin(const std::string& plu
 }
 
 void KubeletVolumeManager::Impl::PluginChanged(const std::string& plugin_name) {
-  if (!loaded_) return;  // nothing has been looked for yet
+  if (!loaded_) return;  // nothing has been looked up yet
   const bool is_there = parts_.plugins.FindPluginByName(plugin_name).ok();
   for (const PodUid& uid : PodsOfPlugin(plugin_name)) {
     const WantedPod* wanted = desired_.Find(uid);
-    // What was built with a plugin that is gone stays so: its pods keep what they have.
+    // What was built with a plugin that is gone stays as it is: its pods keep what they have.
     if (wanted != nullptr && (is_there || !HasVolumeOf(*wanted, plugin_name))) {
       desired_.SetPod(PodPtr(wanted->pod));
     }
@@ -123,7 +124,7 @@ void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& 
       for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
         if (!Contains(volume.device_paths, path)) continue;
         reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
-        expander_.Retry(volume.unique_name);  // it may be larger now
+        expander_.Retry(volume.unique_name);  // it may be possible to make it larger now
         if (!volume.has_device) continue;
         parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
         devices_.MarkDirty(volume.unique_name);
@@ -142,7 +143,7 @@ void KubeletVolumeManager::Impl::DeviceVanished(const std::vector<std::string>& 
     if (!users.empty()) vanished_devices_.emplace(path, now);
     pods.insert(users.begin(), users.end());
   }
-  // Those of which waiting has found out the path.
+  // These are the devices whose path is known because an operation has waited for them.
   for (const auto& [name, device] : actual_.devices()) {
     if (device.device_path.empty() || !Contains(paths, device.device_path)) continue;
     vanished_devices_.emplace(device.device_path, now);
@@ -184,7 +185,7 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
 }
 
 void KubeletVolumeManager::Impl::PodSourceChanged(ObjectChange change) {
-  // Of a pod that was unknown the catalog has no uid.
+  // The catalog has no uid for a pod that was unknown.
   if (change.uid.empty()) change.uid = PodUid(known_.KnownUidOf(change.key));
   replacements_.Follow(change.key);
   if (change.uid.empty()) return;
@@ -233,7 +234,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   MarkDirty(uid);
 }
 
-// Nobody can say whether a source has the pod: what it has stays as it is.
+// Whether it is not known if a source has the pod; what the pod has then stays as it is.
 bool KubeletVolumeManager::Impl::IsUnknown(const PodIdentity& identity) const {
   const ObjectKey key{ObjectKind::kPod, identity.name_space, identity.name};
   return Ready() && parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
@@ -246,7 +247,7 @@ std::string KubeletVolumeManager::Impl::WhyItLeft(const PodIdentity& identity) c
              : "removed from its sources";
 }
 
-// The devices of its volumes, and their claims, may be without a pod now.
+// The devices of the pod's volumes, and its claims, may have no pod any more after this.
 void KubeletVolumeManager::Impl::Unwant(const PodUid& uid) {
   const WantedPod* wanted = desired_.Find(uid);
   if (wanted == nullptr) return;
@@ -267,7 +268,7 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
   adopted_.Release(pod->uid());
   const PodIdentity identity = IdentityOf(*pod);
   ActualPod& actual = actual_.AddPod(pod->uid(), identity);
-  // The record is what the next agent knows of the pod when its file is in disorder.
+  // From the record the next agent knows the pod if its file is in disorder.
   const bool is_on_record = actual.record_durable || actual.record_writing;
   if (is_on_record &&
       (actual.identity != identity ||
@@ -285,7 +286,7 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
     actual.teardown_begun = false;
     actual.remove_failure.reset();
     actual.record_outdated = actual.record_durable || actual.record_writing;
-    AnswerDeletes(pod->uid(), OkStatus());  // it had left every source; this is a new wish
+    AnswerDeletes(pod->uid(), OkStatus());  // no source had it any more, so it is wanted anew
   }
   desired_.SetPod(pod);
   MarkClaimsDirty(pod->uid());

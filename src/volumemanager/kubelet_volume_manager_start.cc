@@ -12,24 +12,25 @@ namespace volumed {
 
 void KubeletVolumeManager::Impl::Start() { Load(); }
 
-// All of it is as large as what the node has: neither made, copied nor ended by the control thread.
+// All of this may be as large as what the node has, so the control thread neither makes, copies nor
+// destroys it.
 struct KubeletVolumeManager::Impl::Loading {
   explicit Loading(const Clock& clock) : actual(clock) {}
 
   std::optional<Error> error;
   FoundAtStart found;
-  std::atomic<int> under_way{2};  // the objects of the pods, and what the node shows
-  ActualStateOfWorld actual;      // with what was found
+  std::atomic<int> under_way{2};  // decoding the pods' objects, and looking at the node
+  ActualStateOfWorld actual;      // made from what was found
   ReconstructResult result;
-  size_t restored = 0;  // volumes of the result that the operations know
+  size_t restored = 0;  // how many volumes of `result` the operations know
 };
 
 void KubeletVolumeManager::Impl::Load() {
   FindOptions options;
   options.all_directories = settings_.adopt_root;
   options.pod_logs_directory = settings_.pod_logs_directory;
-  // Of the two that run beside each other the last one goes on. It knows no more of *this than
-  // what was copied here.
+  // Two tasks run beside each other, and the last to end goes on here. It uses only the copies made
+  // here, and nothing of *this.
   const auto reconstruct = [this, options, boot_id = boot_id_, alive = std::weak_ptr<bool>(alive_),
                             parts = parts_](const std::shared_ptr<Loading>& loading) {
     if (!loading->error) {
@@ -81,7 +82,8 @@ bool KubeletVolumeManager::Impl::RestoreSome(Loading& loading, TaskLimit& limit)
   constexpr size_t kTogether = 64;
   const std::vector<PodVolumeRecord>& volumes = loading.result.volumes;
   if (!settings_.restore_operations) return true;
-  // Of these what a reboot has taken from the devices must be told from what is there.
+  // The operations get the devices as they were recorded, since only that tells what a reboot has
+  // taken from them.
   if (loading.restored == 0) settings_.restore_operations({}, loading.found.devices);
   while (loading.restored < volumes.size() && limit.TakeOne()) {
     const auto first = volumes.begin() + static_cast<ptrdiff_t>(loading.restored);
@@ -128,9 +130,9 @@ void KubeletVolumeManager::Impl::TakeOverFound(Loading& loading) {
   claims_.Restore(found.bindings, found.quarantined);
   NoteUnknownVolumes();
   loaded_ = true;
-  // Nothing that they deliver is heard before this function is over.
+  // Nothing that the sources deliver is heard before this function returns.
   if (settings_.start_sources) settings_.start_sources(std::move(memories));
-  // What the last agent was told, and may not have done.
+  // Repeats what the last agent was told to do and may not have done.
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     if (deleted.ended) TakeAway(deleted);
   }
@@ -141,7 +143,8 @@ void KubeletVolumeManager::Impl::TakeOverFound(Loading& loading) {
     if (pod.object != nullptr) NoteClaims(uid, *pod.object);
     reconciler_.MarkDirtyWithMany(uid);
   }
-  // Before the first decision: a claim that has left must not be taken for the next of its name.
+  // This comes before the first decision: a claim that has left must not be taken for the next one
+  // of its name.
   known_.FollowAll(parts_.catalog);
   claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
@@ -164,7 +167,8 @@ void KubeletVolumeManager::Impl::HoldAdoptedPods(const FoundAtStart& found) {
   }
 }
 
-// The catalog does not know them: absence means something here as soon as every source has spoken.
+// The catalog does not know these pods; as soon as every source has delivered, their absence means
+// something.
 std::vector<HeldPodView> KubeletVolumeManager::Impl::HeldAdoptedPods() const {
   std::vector<HeldPodView> held;
   if (!Ready()) return held;
@@ -178,9 +182,9 @@ void KubeletVolumeManager::Impl::AcceptAdoptedPods() {
   for (const PodUid& uid : adopted_.Accept()) EvaluatePod(uid);
 }
 
-// A command of records that may be older than the world may be one that was carried out long ago,
-// and what is here now another life of the pod. It has to be given again; a pod that no source has
-// leaves without one, and one of which nothing is here is refused as before.
+// If the records may be older than the disks, a command in them may have been carried out long ago,
+// and what is here now may be a later pod. The command has to be given again. A pod that no source
+// has leaves without a command, and a pod of which nothing is here is refused as before.
 void KubeletVolumeManager::Impl::DoubtCommands() {
   for (const auto& [uid, there] : actual_.pods()) {
     ActualPod& pod = *actual_.FindPod(uid);
@@ -203,7 +207,8 @@ void KubeletVolumeManager::Impl::SeedCatalog(const std::map<std::string, SourceM
   for (const SourceStatus& source : catalog.Sources()) configured.insert(source.name);
   for (const auto& [name, memory] : memories) {
     std::vector<KnownObject> objects = memory.objects;
-    // The source reads a pod's name as the node is called now; here the pod has the one on record.
+    // The source names a pod by the present name of the node; in the records the pod has the name
+    // that it got.
     for (KnownObject& object : objects) object.key.name = known_.NameOnRecord(object);
     if (configured.contains(name)) {
       catalog.Remember(name, std::move(objects));
@@ -250,7 +255,7 @@ std::string KubeletVolumeManager::Impl::NotReadyReason() const {
   }
   const std::vector<std::string> missing = parts_.catalog.IncompleteSources();
   if (!missing.empty()) return "no complete list yet from: " + Join(missing, ", ");
-  // Without a source every pod would look deleted; that of provisioned volumes has no pods.
+  // Without a source every pod would look deleted; the source of provisioned volumes has no pods.
   if (!parts_.catalog.HasSourceBut(Provisioning::kSourceName))
     return "no source of pods is configured";
   return "";
@@ -259,7 +264,7 @@ std::string KubeletVolumeManager::Impl::NotReadyReason() const {
 void KubeletVolumeManager::Impl::CheckReady() {
   const bool ready = Ready();
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
-  // From now on absence means something: all that is not in a source is looked at, once.
+  // From now on absence means something: everything that is in no source is looked at once.
   known_.FollowAll(parts_.catalog);
   const auto left = std::make_shared<std::deque<PodUid>>();
   for (const auto& [uid, pod] : actual_.pods()) left->push_back(uid);
@@ -273,8 +278,8 @@ void KubeletVolumeManager::Impl::CheckReady() {
     return left->empty();
   };
   became_ready_.Start({evaluate, [this](TaskLimit&) {
-                         // A source that was added meanwhile may have what looks removed; then
-                         // all of this is done again once it has delivered.
+                         // A source that was added meanwhile may have what looks removed; all of
+                         // this is then done again once it has delivered.
                          was_ready_ = Ready();
                          if (was_ready_) AllAreEvaluated();
                          return true;
@@ -288,7 +293,7 @@ void KubeletVolumeManager::Impl::AllAreEvaluated() {
   devices_.MarkAllDirty();
   ForgetRestingDevices();
   ForgetRestingStorage();
-  Changed(PodUid());  // whoever waits for a pod that nobody has can be told so now
+  Changed(PodUid());  // callers that wait for a pod that no source has can be told so now
 }
 
 void KubeletVolumeManager::Impl::ForgetRestingDevices() {
@@ -302,13 +307,13 @@ void KubeletVolumeManager::Impl::ForgetRestingDevices() {
   }
 }
 
-// What the last agent did not come to forget.
+// Forgets the records of storage that the last agent did not come to forget.
 void KubeletVolumeManager::Impl::ForgetRestingStorage() {
   std::set<std::string> known;
   for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
     known.insert(volume->metadata.name);
   }
-  // What is on record of these is all that is known of them.
+  // These volumes are known only by what is on record, so that is kept.
   for (const UnknownObject& unknown : parts_.catalog.UnknownOf(ObjectKind::kPersistentVolume)) {
     known.insert(unknown.key.name);
   }
@@ -324,7 +329,7 @@ void KubeletVolumeManager::Impl::NoteUnknownVolumes() {
     const PersistentVolumePtr bound = claims_.FindVolumeObject(volume.volume);
     if (bound == nullptr) continue;
     volume.name = StorageNameOf(VolumeSpec::FromPersistentVolume(*bound, false));
-    // Its record says what it has, which is nothing that a path of this node could lead to.
+    // The record of this volume says what it has, and no path of this node could lead there.
     if (!volume.name) unknown.pop_back();
   }
   if (unknown == unknown_volumes_) return;

@@ -12,7 +12,8 @@ PodReplacements::~PodReplacements() {
 void PodReplacements::Follow(const ObjectKey& pod) {
   const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(pod);
   if (!standing || !standing->to_be_replaced) {
-    // Taken back, or its file is in disorder: should the edit be there again, it has to last anew.
+    // The edit was taken back, or its file is in disorder. If the edit comes again, its time begins
+    // anew.
     if (const auto edit = edits_.find(pod); edit != edits_.end()) {
       parts_.scheduler.Cancel(edit->second.timer);
       edits_.erase(edit);
@@ -49,7 +50,7 @@ void PodReplacements::Arm(const ObjectKey& pod, Edit& edit) {
 }
 
 void PodReplacements::Due(const ObjectKey& pod) {
-  if (!ready_()) return;  // FollowAll() comes
+  if (!ready_()) return;  // FollowAll() will be called
   edits_.erase(pod);
   parts_.log.Info("a pod is replaced: its manifest has other volumes", {{"pod", ToString(pod)}});
   parts_.catalog.Replace(pod);

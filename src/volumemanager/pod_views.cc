@@ -26,7 +26,8 @@ std::string KindText(const std::string& plugin, bool is_block) {
 }
 
 bool IsSetUpFully(const WantedVolume& wanted, const ActualVolume* actual) {
-  // A mount of a container that could not be expanded is not there, though its volume is.
+  // If a mount of a container could not be expanded, that mount is missing although its volume is
+  // set up.
   return actual != nullptr && IsSetUp(*actual) && wanted.problems.empty() &&
          IsSameKind(*actual, wanted);
 }
@@ -176,7 +177,7 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   return view;
 }
 
-// What the volume has by being a persistent one.
+// Adds what the volume has because it is a persistent one.
 void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
                          VolumeView& view) const {
   if (wanted != nullptr) {
@@ -197,8 +198,8 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));
 }
 
-// The first thing that keeps a wanted persistent volume from being set up, but for failures of its
-// own.
+// The first thing, other than a failure of its own, that keeps a wanted persistent volume from
+// being set up.
 std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                                    const WantedVolume& wanted) const {
   if (const std::optional<PodUid> other = parts_.reconciler.ExcludedBy(key.pod, wanted)) {
@@ -224,7 +225,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
     return lane;
   }
   if (!device->failure) return std::nullopt;
-  // The disk is the node's: no owner of a pod can mend it.
+  // The disk belongs to the node, so no owner of a pod can repair it.
   return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
 }
 
@@ -282,7 +283,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
                    breach->message + "It holds " + std::to_string(breach->used_bytes) + " bytes.",
                    OwnerOf(pod.identity), breach->since_unix_ms);
   }
-  // The pod has its volume; it is only smaller than it is to be.
+  // The pod has its volume, which is only smaller than it should be.
   if (const FailureHistory* failure = parts_.expander.Failure(wanted->unique_name)) {
     return FromFailure(*failure, ExpandKey(wanted->unique_name), pod, nullptr);
   }
@@ -296,10 +297,10 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const Operation
   problem.operation = failure.last.operation;
   problem.step = failure.last.step;
   problem.code = CodeName(error.code());
-  // Of the step that is named, not of what was done before it.
+  // This is the outcome of the named step, not of the steps before it.
   problem.outcome = OutcomeName(failure.last.step_outcome.value_or(error.outcome()));
   problem.message = error.message();
-  // Whose the node's storage is, its administrator says.
+  // The administrator decides to whom the node's storage belongs.
   const bool is_storage = failure.last.step == "ReserveStorage";
   problem.who_must_act = WhoMustAct(error, pod, is_storage ? nullptr : wanted);
   problem.since_unix_ms = failure.since_unix_ms;
@@ -317,7 +318,7 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
     case Code::kFailedPrecondition: {
       if (wanted == nullptr) return kAdministrator;
       for (const ObjectKey& key : wanted->objects) {
-        // An object that is there may still lack a key: its message says so, and names it.
+        // An object that exists may still lack a key; the message says so and names the object.
         const bool concerned = error.message().find("\"" + key.name + "\"") != std::string::npos ||
                                error.message().find("/" + key.name) != std::string::npos;
         const bool has_content =
@@ -383,7 +384,7 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
   AddSourceProblems({ObjectKind::kPod, pod.identity.name_space, pod.identity.name}, view);
 }
 
-// The pod has its volume all the same.
+// The pod keeps its volume all the same.
 void PodViews::AddLeavingClaims(const WantedPod& wanted, PodView& view) const {
   for (const auto& [spec, volume] : wanted.volumes) {
     if (!volume.claim) continue;

@@ -1,4 +1,4 @@
-// PodViews: what is shown of volumes that are attached.
+// PodViews: problems of volumes that are attached.
 #include "operation/attach_operations.h"
 #include "volumemanager/pod_views.h"
 

@@ -1,4 +1,4 @@
-// PodViews: volumes of a server that may not answer.
+// PodViews: problems of volumes whose server may not answer.
 #include <utility>
 
 #include "volumemanager/pod_views.h"
@@ -6,10 +6,10 @@
 namespace volumed {
 namespace {
 
-// A server at work answers a mount much sooner.
+// A server that works answers a mount much sooner.
 constexpr int64_t kLongMountMs = 10'000;
 
-// What went wrong may be that the server has not answered. A helper says no more than that it
+// Whether the error may mean that the server has not answered. A mount helper only says that it
 // failed.
 bool MayBeTheServer(const Error& error) {
   return error.code() == Code::kUnknown || error.code() == Code::kUnavailable ||
@@ -50,7 +50,8 @@ std::optional<ProblemView> PodViews::LaneProblem(
   return problem;
 }
 
-// Nothing of the volume is looked at while it is not mounted: others of the server tell.
+// A volume that is not mounted is not looked at; the server's other volumes tell whether it is
+// silent.
 bool PodViews::IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const {
   if (wanted.server.empty() || (actual != nullptr && IsSetUp(*actual))) return false;
   const DomainState* known = parts_.health.Find(wanted.server_domain);

@@ -19,7 +19,8 @@ int PidfdOpen(int64_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
 }
 
-// Small files of procfs and cgroupfs: memory of the kernel, so reading them does not wait.
+// Reads small files of procfs and cgroupfs. They are memory of the kernel, so reading them does not
+// wait.
 Result<std::string> ReadSmall(const std::string& path) {
   ASSIGN_OR_RETURN(Descriptor file,
                    DescriptorFrom(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open " + path));
@@ -38,7 +39,7 @@ Error NotThere(std::string message) {
   return Error::NotApplied(Code::kFailedPrecondition, std::move(message));
 }
 
-// Version 2 says for the whole subtree; version 1 lists the processes of the cgroup itself.
+// Version 2 answers for the whole subtree; version 1 lists the processes of the cgroup itself.
 Result<bool> CgroupPopulated(const std::string& directory) {
   const Result<std::string> events = ReadSmall(directory + "/cgroup.events");
   if (events.ok()) {
@@ -59,12 +60,12 @@ bool IsVersion2(const std::string& directory) {
 }  // namespace
 
 Result<uint64_t> ParseStartTime(const std::string& stat) {
-  // The second field is the command in parentheses and may hold anything, ')' included.
+  // The second field is the command in parentheses and may contain any character, even ')'.
   const size_t command_end = stat.rfind(')');
   if (command_end != std::string::npos) {
     const std::vector<std::string> fields =
         SplitNonEmpty(TrimSpace(std::string_view(stat).substr(command_end + 1)), ' ');
-    constexpr size_t kStartTime = 22 - 3;  // the first one here is field 3
+    constexpr size_t kStartTime = 22 - 3;  // fields[0] is field 3 of the line
     if (fields.size() > kStartTime) {
       if (const auto value = ParseUint64(fields[kStartTime])) return *value;
     }
@@ -108,7 +109,7 @@ Result<WatchedConsumer> ProcConsumerWatch::WatchProcess(uint64_t id, const Consu
     return NotThere("there is no process with " + name);
   }
   ASSIGN_OR_RETURN(Descriptor pidfd, DescriptorFrom(fd, "pidfd_open " + name));
-  // Read after the pidfd is had: should the process end meanwhile, the pidfd tells.
+  // This is read after the pidfd was opened: if the process ends meanwhile, the pidfd reports it.
   const std::string directory = options_.proc + "/" + std::to_string(target.pid);
   const Result<std::string> stat = ReadSmall(directory + "/stat");
   if (!stat.ok()) return NotThere("there is no process with " + name);
@@ -133,7 +134,8 @@ Result<std::string> ProcConsumerWatch::FindCgroup(const std::string& cgroup) con
   if (cgroup.starts_with(options_.cgroup_root + "/")) {
     candidates = {cgroup};
   } else {
-    // Version 2; the hybrid layout; version 1, where systemd's own hierarchy has every container.
+    // The candidates are version 2, the hybrid layout, and version 1, where systemd's own hierarchy
+    // has every container.
     for (const char* hierarchy : {"", "/unified", "/systemd", "/pids", "/memory"}) {
       candidates.push_back(options_.cgroup_root + hierarchy + cgroup);
     }
@@ -149,11 +151,12 @@ Result<WatchedConsumer> ProcConsumerWatch::WatchCgroup(const ConsumerTarget& tar
   ASSIGN_OR_RETURN(watched.cgroup.directory, FindCgroup(target.cgroup));
   if (IsVersion2(watched.cgroup.directory)) {
     RETURN_IF_ERROR(StartInotify());
-    // cgroup.events is in the directory, whose watch tells of changes of its files too.
+    // cgroup.events is in this directory, and the directory's watch also reports changes of its
+    // files.
     ASSIGN_OR_RETURN(watched.cgroup.wd, inotify_->AddWatch(watched.cgroup.directory,
                                                            IN_MODIFY | IN_DELETE_SELF | IN_DELETE));
   }
-  // Asked after the watch stands, so that no change is missed.
+  // The question comes after the watch is set, so that no change is missed.
   ASSIGN_OR_RETURN(const bool populated, CgroupPopulated(watched.cgroup.directory));
   if (!populated) return NotThere("cgroup " + target.cgroup + " has no process");
   return WatchedConsumer{0, "cgroup " + target.cgroup};
@@ -164,7 +167,7 @@ Status ProcConsumerWatch::StartInotify() {
   ASSIGN_OR_RETURN(Inotify inotify, Inotify::Create());
   auto made = std::make_unique<Inotify>(std::move(inotify));
   RETURN_IF_ERROR(loop_.WatchFd(made->fd(), EPOLLIN, [this](uint32_t) {
-    // What the events say does not matter: the cgroups are asked. Read, so that they are gone.
+    // The events are only read in order to remove them; the cgroups themselves are asked.
     (void)inotify_->ReadEvents();
     CheckCgroups(/*polled_only=*/false);
   }));
@@ -177,7 +180,7 @@ void ProcConsumerWatch::CheckCgroups(bool polled_only) {
   for (const auto& [id, watched] : watched_) {
     if (watched.cgroup.directory.empty() || (polled_only && watched.cgroup.wd >= 0)) continue;
     const Result<bool> populated = CgroupPopulated(watched.cgroup.directory);
-    // One that cannot be asked for another reason than its end counts as populated.
+    // A cgroup that cannot be asked for another reason than its end counts as populated.
     const bool removed = !populated.ok() && (populated.error().code() == Code::kNotFound ||
                                              populated.error().sys_errno() == ENODEV);
     if (removed || (populated.ok() && !*populated)) gone.push_back(id);
@@ -213,7 +216,7 @@ void ProcConsumerWatch::Unwatch(uint64_t id) {
   watched_.erase(found);
   if (wd < 0) return;
   for (const auto& [other, watched] : watched_) {
-    if (watched.cgroup.wd == wd) return;  // the same directory has one number for all
+    if (watched.cgroup.wd == wd) return;  // all watches of one directory have the same number
   }
   (void)inotify_->RemoveWatch(wd);  // a removed cgroup has taken its watch along
 }

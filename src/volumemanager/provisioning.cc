@@ -25,7 +25,7 @@ std::string FailedText(const std::string& storage_class, const Error& error) {
          "\": " + error.message();
 }
 
-// What the controller puts into whatever a provisioner answers.
+// Adds what the controller adds to whatever a provisioner answers.
 PersistentVolumePtr Complete(PersistentVolume volume, const std::string& volume_name,
                              const PersistentVolume& planned) {
   volume.metadata.name = volume_name;
@@ -49,7 +49,7 @@ Provisioning::Provisioning(Parts parts, Hooks hooks)
       rows_(parts.rows, kProvisionRecordKind, kProvisionRecordDurability,
             [this](const std::string& name) { RowIsDurable(name); }) {}
 
-// Operations may end when this is gone: then their ends do nothing.
+// An operation may end after this object is gone; its end then does nothing.
 template <typename Function>
 auto Provisioning::IfAlive(Function function) {
   return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
@@ -62,7 +62,7 @@ void Provisioning::Restore(const std::vector<ProvisionRecord>& records) {
     Entry entry;
     entry.record = record;
     entry.volume = DecodePersistentVolume(record.volume_json);
-    if (entry.volume == nullptr) continue;  // such a row is not readable, and was set aside
+    if (entry.volume == nullptr) continue;  // such a row is unreadable, and was set aside
     entries_[record.volume_name] = std::move(entry);
   }
   PublishAll();
@@ -94,7 +94,8 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
   }
 }
 
-// What was begun is nobody's: absence does not make it so.
+// Whether nobody waits any more for the volume that was begun. The absence of the claim does not
+// decide that.
 bool Provisioning::IsOver(const ProvisionRecord& record,
                           const std::map<ClaimKey, ClaimDecision>& decisions,
                           const std::set<EndedClaim>& ended) {
@@ -106,7 +107,7 @@ bool Provisioning::IsOver(const ProvisionRecord& record,
 }
 
 void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision) {
-  if (claim.metadata.uid.empty()) return;  // nobody knows which claim it is
+  if (claim.metadata.uid.empty()) return;  // it is not known which claim this is
   const auto found = entries_.find(ProvisionedVolumeName(claim.metadata.uid));
   if (found != entries_.end()) {
     Entry& entry = found->second;
@@ -295,7 +296,8 @@ void Provisioning::RowIsDurable(const std::string& volume_name) {
   hooks_.changed();
 }
 
-// Only what is on record is a volume; while a change of it is being written it is what it was.
+// Only a volume that is on record as made counts. While a change of its row is being written, it
+// stays what it was.
 PersistentVolumePtr Provisioning::MadeOf(const std::string& volume_name) const {
   const auto found = entries_.find(volume_name);
   const bool is_made =

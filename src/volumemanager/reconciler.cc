@@ -22,7 +22,7 @@ Reconciler::Reconciler(Parts parts, Hooks hooks)
       record_backoff_(parts.scheduler.clock()),
       queue_(parts.scheduler, [this](const PodUid& uid, Wake& wake) { ReconcilePod(uid, wake); }) {}
 
-// Completions may come when this is gone: then they do nothing.
+// An operation may complete after this object is gone; its completion then does nothing.
 template <typename Function>
 auto Reconciler::IfAlive(Function function) {
   return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
@@ -98,7 +98,7 @@ void Reconciler::ReconcilePod(const PodUid& uid, Wake& wake) {
   ActualPod* pod = parts_.actual.FindPod(uid);
   const WantedPod* wanted = parts_.desired.Find(uid);
   if (pod != nullptr && !pod->quarantine_reason.empty()) {
-    // Nobody knows what is there. It is shown, and left alone.
+    // It is not known what the pod has. It is shown, and left alone.
   } else if (wanted != nullptr && pod != nullptr) {
     ReconcileWanted(uid, *wanted, wake);
   } else if (pod != nullptr) {
@@ -172,7 +172,7 @@ void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
 
 void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake) {
   ActualPod& pod = *parts_.actual.FindPod(uid);
-  if (pod.removing) return;  // it came back while its directories go; its end is an event
+  if (pod.removing) return;  // it came back while its directories go; the end of that is an event
   UnmountStale(uid, wanted, pod, wake);
   std::vector<SpecName> mounts;
   for (const auto& [spec, volume] : wanted.volumes) {
@@ -180,14 +180,14 @@ void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wak
     const ActualVolume* actual = parts_.actual.FindVolume({uid, spec});
     if (NeedsMount(volume, actual, wake)) mounts.push_back(spec);
   }
-  // A pod without volumes is on record too: its uid, and that its source has it.
+  // A pod without volumes is recorded too: its uid, and that its source has it.
   if (mounts.empty() && pod.record_durable && !pod.record_outdated) return;
   if (!EnsureRecord(uid, pod, wake)) return;
   std::vector<SpecName> plain;
   for (const SpecName& spec : mounts) {
     const WantedVolume& volume = wanted.volumes.at(spec);
     if (!DeviceIsMounted(volume)) {
-      parts_.devices.MarkDirty(volume.unique_name);  // its end is an event
+      parts_.devices.MarkDirty(volume.unique_name);  // the end of its operation is an event
     } else if (volume.is_block) {
       StartMap({uid, spec}, wanted, volume, wake);
     } else {
@@ -304,13 +304,13 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
   std::vector<SpecName> stale;
   for (const auto& [spec, volume] : pod.volumes) {
     const auto still = wanted.volumes.find(spec);
-    // One that was found may be that of a claim whose volume is not known yet.
+    // A volume that was found may belong to a claim whose volume is not known yet.
     const bool kept = still == wanted.volumes.end()
                           ? volume.reconstructed && has_open_claim
                           : !still->second.mountable() || IsSameKind(volume, still->second);
     if (!kept && !volume.in_flight) stale.push_back(spec);
   }
-  // The pod runs: what it has is taken away only when nobody can be using it.
+  // The pod runs, so what it has is taken away only if nobody can be using it.
   if (stale.empty() || WaitsFor(uid, pod) != Wait::kNothing) return;
   StartUnmounts(uid, pod, stale, wake);
 }
@@ -319,12 +319,12 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
 
 void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake) {
   if (pod.removing || !pod.leaving) return;
-  if (pod.record_outdated) EnsureRecord(uid, pod, wake);  // tried; a full disk stops no teardown
+  if (pod.record_outdated) EnsureRecord(uid, pod, wake);  // a full disk stops no teardown
   switch (WaitsFor(uid, pod)) {
     case Wait::kSources:
     case Wait::kConsumers:
     case Wait::kRecord:
-      return;  // each ends with an event
+      return;  // each of these ends with an event
     case Wait::kGrace:
       wake.AtWall(GraceEnd(*pod.leaving));
       return;
@@ -334,7 +334,7 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
   pod.teardown_begun = true;
   std::vector<SpecName> volumes;
   for (const auto& [spec, volume] : pod.volumes) {
-    // A mount that waits for a filesystem that hangs would keep the pod for as long as that does.
+    // A mount that waits for a filesystem which hangs would keep the pod for as long.
     if (volume.in_flight) parts_.operations.GiveUpWaiting({uid, spec});
     if (!volume.in_flight) volumes.push_back(spec);
   }
@@ -358,7 +358,7 @@ void Reconciler::UnmountStarted(const PodVolumeKey& key, StartResult result, Wak
   }
 }
 
-// Nothing of it is on the node.
+// Nothing of the volume is on the node.
 void Reconciler::Forget(const Unmounting& volume) {
   parts_.actual.EraseVolume(volume.key);
   hooks_.gone(volume.key);
@@ -412,7 +412,8 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
     PodRemoved(uid);
     return;
   }
-  // Were the record removed and written anew, an end in between would forget the command.
+  // If the record were removed and written again, an end of the agent in between would lose the
+  // command.
   pod.keeps_record = pod.leaving->commanded && !pod.leaving->left_sources;
   const PodRecordEnd record = pod.keeps_record ? PodRecordEnd::kKeep : PodRecordEnd::kRemove;
   volumed::RemovePod remove(uid, pod.identity.DisplayName(), record);

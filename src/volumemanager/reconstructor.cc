@@ -13,8 +13,8 @@
 namespace volumed {
 namespace {
 
-// The records of one kind; those that cannot be decoded are put aside like those that the store
-// could not read.
+// Loads the records of one kind. Records that cannot be decoded are set aside, like rows that the
+// store could not read.
 template <typename T>
 Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const Record&),
                 std::vector<T>& out, std::vector<QuarantinedRecord>& quarantined) {
@@ -31,7 +31,7 @@ Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const 
   return OkStatus();
 }
 
-// Every key of ours begins with the pod's uid.
+// The key of each such row begins with the pod's uid.
 PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('/'))); }
 
 class DirectoryFinder {
@@ -44,13 +44,13 @@ class DirectoryFinder {
 
   void AddVolumesOf(const std::vector<PodUid>& pods,
                     std::vector<KubeletPaths::PodVolume>& out) const {
-    // A hostPath has nothing here, so whatever a volume leaves is a directory.
+    // A hostPath leaves nothing here, so everything that a volume leaves is a directory.
     AddVolumes(pods, &KubeletPaths::GetPodVolumesDir, FileType::kDirectory, out);
     AddVolumes(pods, &KubeletPaths::GetPodVolumeDevicesDir, FileType::kSymlink, out);
   }
 
  private:
-  // Those in `of_pod`/<plugin> of each pod, by their type: a block volume's are links.
+  // Adds what each pod has of this type in `of_pod`/<plugin>; a block volume leaves links.
   void AddVolumes(const std::vector<PodUid>& pods,
                   SafePath (KubeletPaths::*of_pod)(const PodUid&) const, FileType type,
                   std::vector<KubeletPaths::PodVolume>& out) const {
@@ -76,7 +76,7 @@ class DirectoryFinder {
     }
   }
 
-  // The names of this type in each directory.
+  // The names of the entries of this type in each directory.
   std::vector<std::vector<std::string>> Entries(const std::vector<SafePath>& paths,
                                                 FileType type) const {
     constexpr size_t kAtOnce = 256;
@@ -88,7 +88,7 @@ class DirectoryFinder {
       for (size_t i = first; i < end; ++i) batch.items.push_back({ListDirectory{paths[i]}});
       const Result<BatchAnswer> answer = parts_.kernel.Call(batch, Call());
       for (size_t i = first; i < end; ++i) {
-        // One that cannot be read must not hide the others.
+        // A directory that cannot be read must not hide the others.
         names.push_back(NamesIn(answer.ok() ? Listed(answer->items[i - first].result)
                                             : parts_.kernel.Call(ListDirectory{paths[i]}, Call()),
                                 type));
@@ -126,8 +126,8 @@ class DirectoryFinder {
   const Duration timeout_;
 };
 
-// Pods with a mount over a directory that is the agent's own: it is nobody's volume, and may never
-// answer.
+// Pods in which something is mounted over one of the agent's own directories. Such a mount is not a
+// volume, and may never answer.
 std::map<PodUid, CoveredPod> FindCovered(const MountListing& listing, const KubeletPaths& paths) {
   const std::string pods = paths.GetPodsDir().Display() + "/";
   std::map<PodUid, CoveredPod> covered;
@@ -137,7 +137,7 @@ std::map<PodUid, CoveredPod> FindCovered(const MountListing& listing, const Kube
     const std::vector<std::string> names = Split(*rest, '/');
     const PodUid pod(names[0]);
     if (names.size() > 1) {
-      // <pod>/volumes/<plugin> is the agent's, and what lies in it a volume.
+      // <pod>/volumes/<plugin> is the agent's directory, and what lies in it are volumes.
       const std::string directory = pods + names[0] + "/" + names[1];
       const bool holds_volumes = directory == paths.GetPodVolumesDir(pod).Display() ||
                                  directory == paths.GetPodVolumeDevicesDir(pod).Display();
@@ -184,7 +184,8 @@ std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
   return names;
 }
 
-// Asks the plugins of what no record knows, but of pods that are not ours.
+// Asks the plugins about volumes that no record knows, except those of pods that are not this
+// agent's.
 void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
   std::set<PodVolumeKey> asked;
   for (const PodVolumeRecord& record : found.volumes) asked.insert(record.key);
@@ -301,7 +302,8 @@ void RestorePod(const PodRecord& record, const ObjectPtr& object, ActualStateOfW
   if (record.known_since_unix_ms != 0) pod.created_unix_ms = record.known_since_unix_ms;
   if (object != nullptr) pod.object = PodPtr(object, std::get_if<Pod>(object.get()));
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
-  // Without a command the sources have to say it again; only the grace period goes on.
+  // Without a command the sources have to say again that the pod leaves; only the grace period goes
+  // on.
   pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
                         record.terminating_since_unix_ms,
                         record.deletion_grace_seconds,
@@ -312,7 +314,7 @@ void RestorePod(const PodRecord& record, const ObjectPtr& object, ActualStateOfW
   if (pod.leaving->evicted) pod.leaving->reason = record.reason;
 }
 
-// A volume that the kernel or the disk shows and no record does.
+// Adds a volume that only the kernel or the disk shows, and no record.
 void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& volume,
                    ActualStateOfWorld& actual, TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
@@ -321,15 +323,15 @@ void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& vol
       actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
   if (const auto of = found.constructed.find(key); of != found.constructed.end()) {
     actual.SetUniqueName(key, of->second.unique_name);
-    added.has_device = of->second.has_device;  // it goes after the volume, whoever finds that
+    added.has_device = of->second.has_device;  // so that it is removed after the volume
     added.constructed = of->second.spec;
   }
   take_over.without_record.insert(key);
   ++take_over.volumes;
 }
 
-// What stands in the place of a volume that is set up by its record; nothing if something of it is
-// missing, or more than it has made is there.
+// What was found in the place of a volume that is set up by its record; nullopt if some of it is
+// missing, or if there is more than the record says.
 std::optional<std::string> FoundAs(const FoundAtStart& found,
                                    const std::set<std::pair<PodVolumeKey, std::string>>& there,
                                    const PodVolumeRecord& record, const KubeletPaths& paths) {
@@ -351,7 +353,7 @@ std::optional<std::string> FoundAs(const FoundAtStart& found,
   return mount == found.mounts_at.end() ? "" : mount->second;
 }
 
-// Where it is mounted, or where its nodes are bound.
+// Where the device is mounted, or where its device nodes are bound.
 std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
   if (!device.place.empty()) return device.place;
   return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
@@ -366,7 +368,7 @@ void AddUnrecordedDevice(const UniqueVolumeName& name, ActualDevice device,
   actual.AddReconstructedDevice(name, std::move(device));
 }
 
-// Devices by their records, and those that only the mount table shows.
+// Adds devices by their records, and those that only the mount table shows.
 void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
                     const KubeletPaths& paths, ActualStateOfWorld& actual,
                     ReconstructResult& result) {
@@ -375,7 +377,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     const DeviceRecord now = AfterRestart(record, boot_id);
     result.devices.push_back(now);
     known.insert(now.device_mount_path);
-    // Its row may be left for the format that it tells of.
+    // The row may only be kept for the format of which it tells.
     if (IsGone(now)) continue;
     ActualDevice device;
     device.plugin_name = now.plugin_name;
@@ -404,7 +406,8 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
       result.unknown_device_mounts.push_back(mount);
     }
   }
-  // A pod's link may be all that a reboot has left of a block volume, with its empty directories.
+  // After a reboot, a pod's link may be all that is left of a block volume, besides its empty
+  // directories.
   for (const KubeletPaths::PodVolume& volume : found.directories) {
     const auto of = found.constructed.find({volume.pod, volume.spec});
     if (!volume.is_block || !adopt_root || of == found.constructed.end()) continue;
@@ -418,7 +421,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
   }
 }
 
-// A row that nobody can read: what it tells of is left alone.
+// Leaves alone whatever an unreadable row is about.
 void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
@@ -443,7 +446,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   }
   for (const PodVolumeRecord& record : found.volumes) {
     result.volumes.push_back(AfterRestart(record, boot_id));
-    // Its row may be left of a teardown that could not remove it; its pod's removal does.
+    // The row may be left from a teardown that could not remove it; the removal of its pod will.
     if (record.state == VolumeState::kNotSetUp && !record.uncertain) continue;
     actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, "", ""});
     ActualVolume& volume = actual.AddReconstructed(record.key, record.plugin_name, record.state,

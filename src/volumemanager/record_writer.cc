@@ -3,7 +3,7 @@
 namespace volumed {
 namespace {
 
-// Batches of rows, which have a thread each.
+// Limits of the batches of rows; each batch has a thread.
 constexpr size_t kMostAtOnce = 4;
 constexpr size_t kMostRows = 256;
 
@@ -71,7 +71,7 @@ void RecordWriter::Written(const RowId& row, const Status& written) {
   } else {
     waiting_.push_back(row);
   }
-  if (done) done(written);  // last: it may write again
+  if (done) done(written);  // called last, since it may write again
 }
 
 }  // namespace volumed

@@ -5,7 +5,8 @@
 namespace volumed {
 namespace {
 
-// Kubelet's reason for a pod that the node had to end, and ours for one that may stay.
+// The first is kubelet's reason for a pod that the node had to end, the second this program's
+// reason for a pod that may stay.
 constexpr char kEvicted[] = "Evicted";
 constexpr char kExceeded[] = "SizeLimitExceeded";
 

@@ -90,7 +90,8 @@ std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() co
   for (const PersistentVolumeClaimPtr& claim : catalog_.PersistentVolumeClaims()) {
     by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
   }
-  // One of a source that has the name of a pod's own is not used as long as that is there.
+  // If a source has a claim with the name of a pod's own claim, it is not used as long as the pod's
+  // claim exists.
   for (const PersistentVolumeClaimPtr& claim : claims_.MadeForPods()) {
     PersistentVolumeClaimView& view = by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
     view.uid = ShownUid(*claim);
@@ -131,12 +132,12 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   view.missing = decision->missing;
   if (!decision->volume_name.empty()) view.volume = decision->volume_name;
   if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
-  // As the controller writes them into the claim's status.
+  // These are the values that the controller writes into the claim's status.
   if (const PersistentVolumePtr volume = claims_.FindVolumeObject(decision->volume_name)) {
     view.capacity = volume->spec.capacity.String();
     view.access_modes = Texts(volume->spec.access_modes);
   }
-  // A volume that was grown here is known better.
+  // For a volume that was grown on this node the shown status has the better value.
   const ResourceList capacity = claims_.ShownStatus(claim).capacity;
   if (const auto storage = capacity.find("storage"); storage != capacity.end()) {
     view.capacity = storage->second.String();

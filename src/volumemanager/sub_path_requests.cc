@@ -8,7 +8,7 @@
 namespace volumed {
 namespace {
 
-// Plans the mounts of one volume; its parts are what every container needs.
+// Plans the sub-paths of one volume from what every container mounts.
 class Planner {
  public:
   Planner(const Pod& pod, const std::string& volume_name,
@@ -55,7 +55,7 @@ class Planner {
   }
 
   void Add(const Container& container, int index, const std::string& sub_path, bool read_only) {
-    if (sub_path.empty()) return;  // the whole volume
+    if (sub_path.empty()) return;  // it mounts the whole volume
     plan_.requests.push_back({container.name, index, sub_path, read_only});
   }
 

@@ -46,7 +46,7 @@ bool VolumeExpander::IsExpandable(const WantedVolume& wanted) const {
   return plugin.ok() && *plugin != nullptr && (*plugin)->RequiresFsResize();
 }
 
-// Its device is mounted, or a pod has it.
+// Whether the volume's device is mounted, or a pod has the volume.
 bool VolumeExpander::IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const {
   if (wanted.has_device) {
     const ActualDevice* device = parts_.actual.FindDevice(name);
@@ -71,7 +71,7 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   question.recorded_size = claim.resize.capacity;
   question.allocated = claim.resize.allocated;
   question.resize_status = claim.resize.status;
-  // Where the volume's own size is the wish, it is what has to be taken back.
+  // If the volume's own size is the request, that size is what has to be taken back.
   const bool asks_by_claim = object != nullptr && !IsKeptByAgent(claim.resize);
   question.claim_request = asks_by_claim ? object->spec.storage.request : volume.capacity;
   question.read_write_many =
@@ -104,7 +104,7 @@ void VolumeExpander::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   std::optional<ClaimResizeState> claim = parts_.claims.FindResize(now.wanted->spec.name().str());
   if (!claim) return;
   if (!IsExpandable(*now.wanted)) {
-    // A hostPath, say: there is nothing that a node could do for it.
+    // For such a volume, for example a hostPath, a node has nothing to do.
     if (!IsKeptByAgent(claim->resize) || claim->resize.status != kNodeResizePending) return;
     MarkNodeResizeFinished(now.wanted->spec.persistent_volume()->spec.capacity, claim->resize);
     parts_.claims.SetResize(now.wanted->spec.name().str(), claim->resize);
@@ -112,7 +112,7 @@ void VolumeExpander::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   }
   if (!IsOnNode(name, *now.wanted)) return;
   now.claim = *claim;
-  // What it has when it comes to the node is what the claim says, as in kubelet.
+  // When the volume comes to the node it has the size that the claim says, as in kubelet.
   const auto known = known_.try_emplace(name, Known{.size = claim->resize.capacity}).first;
   if (known->second.in_flight) return;
   ExpansionQuestion question = QuestionOf(*now.wanted, *claim);
@@ -165,7 +165,7 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
     MarkNodeResizeInProgress(parts_.scheduler.clock().WallUnixMillis(), told);
     parts_.claims.SetResize(volume, told);
   }
-  if (must_tell || !now.claim.durable) return;  // once it is on record, this is called again
+  if (must_tell || !now.claim.durable) return;  // this is called again once it is on record
   const ActualPod* pod = parts_.actual.FindPod(now.pods.front());
   ExpandRequest request{.volume = name,
                         .spec = now.wanted->spec,

@@ -9,21 +9,21 @@
 namespace volumed {
 namespace {
 
-// A walk of a volume on the agent's own filesystem must not wait in the lane of the fast worker,
-// where mounts are made.
+// Walks of volumes on the agent's own filesystem have a lane of their own: they must not wait in
+// the lane of the fast worker, which makes mounts.
 constexpr const char* kOwnDomain = "volume-stats";
-// Volumes that one request measures, and how many times in a period that is done: those of a pod
-// at the same time, so that its view is made once.
+// How many volumes one request measures, and into how many ticks a period is divided. The volumes
+// of a pod are measured in the same tick, so that the pod's view is made once.
 constexpr size_t kMostInARequest = 128;
 constexpr int kTicksInAPeriod = 64;
-// What the agent alone writes is measured once in so many turns of its pod.
+// A volume that only the agent writes is measured once in so many turns of its pod.
 constexpr int kTurnsOfContent = 8;
-// A volume that took longer is measured by itself from then on.
+// A volume whose measurement took longer is measured alone from then on.
 constexpr Duration kShortMeasurement = std::chrono::seconds(1);
 
 size_t HashOf(const PodVolumeKey& key) { return std::hash<std::string>()(key.pod.str()); }
 
-// Who measures the volume: its mounter, or its mapper. Source: kubernetes
+// The object that measures the volume: its mounter or its mapper. Source: kubernetes
 // pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (calcAndStoreStats).
 Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const KubeletPaths& paths,
                                                     const VolumeSpec& spec, const PodPtr& pod) {
@@ -75,7 +75,8 @@ void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr 
     volume.may_share =
         measurer.ok() && measurer->domain.empty() && measurer->provider->PlanMetrics().has_value();
   }
-  // Soon, so that a new pod has figures, but not all at once after a start.
+  // The first measurement comes soon, so that a new pod has figures, but those of many pods come
+  // not all at once after a start.
   Schedule(key, volume, UntilFirst(key, volume) / 10);
 }
 
@@ -96,14 +97,14 @@ Duration VolumeStats::UntilFirst(const PodVolumeKey& key, const Volume& volume) 
   return volume.Shares() ? Place(key) : Jittered(0, 1);
 }
 
-// Of those that share requests it depends on the pod alone: the first time spreads the pods over a
-// period, and from then on they stay so.
+// For volumes that share requests this depends on the pod alone: the first time spreads the pods
+// over a period, and they keep their distance from then on.
 Duration VolumeStats::UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_second,
                                 bool rests) {
   if (!volume.Shares()) return Jittered(1, 2) * (rests ? kTurnsOfContent : 1);
   const Duration turn = settings_.period * 3 / 2;
   if (!is_second) return turn * (rests ? kTurnsOfContent : 1);
-  // The pods' turns for what rests differ too.
+  // The turns in which volumes at rest are measured differ from pod to pod, too.
   const int64_t first_turn = rests ? static_cast<int64_t>(HashOf(key) / 1024 % kTurnsOfContent) : 0;
   return settings_.period + Place(key) + turn * first_turn;
 }
@@ -119,7 +120,8 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
   settings_.deadline = deadline;
   if (std::exchange(settings_.period, period) == period) return;
   for (auto& [key, volume] : volumes_) {
-    // One that runs is given its time when it ends; one without metrics is not asked again.
+    // A measurement that runs gets its next time when it ends; a volume without metrics is not
+    // asked again.
     if (volume.entry.running || !volume.entry.supported) continue;
     Schedule(key, volume, UntilFirst(key, volume));
   }
@@ -157,12 +159,13 @@ void VolumeStats::ArmTimer() {
 
 void VolumeStats::StartDue() {
   const TimePoint now = scheduler_.clock().Now();
-  // The next that ends goes on here.
+  // The next measurement that ends goes on here.
   while (running_ < settings_.max_running && !queue_.empty() && queue_.begin()->first <= now) {
     const PodVolumeKey key = queue_.begin()->second;
     Volume& volume = volumes_.at(key);
     const bool suspects_full = volume.suspect && running_suspect_ >= settings_.max_running_suspect;
-    // One that still runs, of this volume or of one before it under the same name, is left alone.
+    // If a measurement of this volume, or of an earlier one of the same name, still runs, the
+    // volume is left alone.
     if (suspects_full || in_flight_.contains(key)) {
       Schedule(key, volume, Jittered(0.5, 1));
     } else if (volume.Shares()) {
@@ -204,7 +207,8 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
     call.domain = domain;
-    // No key: measuring changes nothing, and must not keep an operation from its volume.
+    // The call has no key: measuring changes nothing, and must not keep an operation from its
+    // volume.
     Result<Metrics> result = measured->GetMetrics(call);
     const Duration took = scheduler.clock().Now() - began;
     scheduler.Post([this, key, incarnation, suspect, alive, result, took] {
@@ -260,7 +264,7 @@ void VolumeStats::StartShared() {
     std::optional<MetricsPlan> plan =
         measurer.ok() ? measurer->provider->PlanMetrics() : std::nullopt;
     if (!plan) {
-      volume.alone = true;  // its own request says why
+      volume.alone = true;  // its own request will say why
       continue;
     }
     Begin(key, volume);
@@ -287,7 +291,7 @@ void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<
                                  bool answered) {
   --running_;
   for (size_t i = 0; i < shared.members.size(); ++i) {
-    // One of them may be dead: who that is shows when each is asked by itself.
+    // One of these volumes may be dead; asking each alone shows which one.
     Ended(shared.members[i].key, shared.members[i].incarnation, results[i], !answered);
   }
   ArmTimer();
@@ -334,7 +338,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   const bool rests = is_current && volume.writer == Writer::kAgent;
   Schedule(key, volume, UntilNext(key, volume, is_first, rests));
   if (result.ok() && settings_.measured) {
-    // Copies: what is told may forget the volume.
+    // These are copies: the callback may forget the volume.
     const VolumeSpec spec = volume.spec;
     const Metrics metrics = volume.entry.metrics;
     settings_.measured(key, spec, metrics);
