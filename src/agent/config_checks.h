@@ -11,7 +11,7 @@
 
 namespace volumed {
 
-// Each problem begins with the key that it is about: "root: ...". Threads: any.
+// The problems that the values alone show; LoadConfig reports them too. Blocks: never.
 
 // The problems that the values alone show. Blocks: never.
 std::vector<std::string> ProblemsOfValues(const Config& config);
@@ -25,9 +25,9 @@ Status CheckConfigFile(const std::string& path);
 enum class SilentPlaces { kAreProblems, kMayBeLacked };
 
 // Checks the settings against this machine: links, what lies where a directory has to be, the
-// worker program. One message has all problems; its first part is what LoadConfig finds. A process
-// of its own looks at each place. REQUIRES: the process has one thread. Errors: InvalidArgument,
-// not applied; errno's of starting a process. Blocks: for three seconds at most.
+// worker program. One message has all problems. A process of its own looks at each place. REQUIRES:
+// the process has one thread. Errors: InvalidArgument, not applied; errno's of starting a process.
+// Blocks: for three seconds at most.
 Status CheckPlaces(const Config& config, SilentPlaces silent);
 
 // Checks "host:port" or "[IPv6]:port". The host is a name or an address; the port is 1 to 65535, or

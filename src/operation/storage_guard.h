@@ -110,11 +110,11 @@ class StorageGuard {
   // names no path. Errors: those of the store, and of IdentifyStorage.
   Status RecordDevice(const std::string& id, const StorageName& name, const CallOptions& call);
 
-  // Takes the storage of a volume that is to be emptied, and records that. It must not contain or
-  // lie in another volume or the agent's own directories, have a mount in it, differ from the
-  // directory on record, or carry another owner's mark. Only what is returned may be emptied, not
-  // whatever is at the path later. Errors: FailedPrecondition, not applied, with the reason; as
-  // Take.
+  // Takes the storage of a volume that is to be emptied, and records that. The storage must not
+  // contain another volume or the agent's own directories, nor lie in them; no mount elsewhere may
+  // show a part of it; it must be the directory on record, and carry no other owner's mark. Only
+  // what is returned may be emptied, not whatever is at the path later. Errors: FailedPrecondition,
+  // not applied, with the reason; as Take.
   Result<StorageIdentity> TakeForReclaim(const StorageHolder& holder, const StorageName& name,
                                          const std::string& claim_uid,
                                          const std::vector<KnownStorage>& others,
