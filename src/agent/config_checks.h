@@ -11,9 +11,9 @@
 
 namespace volumed {
 
-// The problems that the values alone show; LoadConfig reports them too. Blocks: never.
+// Each problem begins with the key that it is about: "root: ...". Threads: any.
 
-// The problems that the values alone show. Blocks: never.
+// The problems that the values alone show; LoadConfig reports them too. Blocks: never.
 std::vector<std::string> ProblemsOfValues(const Config& config);
 
 // Checks the file before it is read. Errors: Unavailable, not applied, if it does not answer.

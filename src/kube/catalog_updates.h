@@ -3,7 +3,8 @@
 // is taken over in parts, so that a list of ten thousand pods does not keep the control thread from
 // other work.
 //
-// A full list of a source drops the earlier updates of that source that are not merged yet.
+// A full list of a source drops those updates of the source that come directly before it and are
+// not merged yet.
 #pragma once
 
 #include <deque>

@@ -73,7 +73,8 @@ class PodStorage {
   const std::optional<StorageName> name_;
   const bool reclaimable_;
   const SafePath place_;
-  // The claim gives the pod a directory of the node, which has to be the one that it had before.
+  // The volume is a local one and the pod does not have it yet: it may only get the directory that
+  // its claim had before.
   bool keeps_directory_;
   bool recorded_ = false;
   std::shared_ptr<const StorageIdentity> approved_;

@@ -15,7 +15,7 @@ bool IsProtected(ObjectKind kind) {
 }  // namespace
 
 // A command's number must be higher than those of all commands before. Some of these are known only
-// by the files of the objects that they gave, so the sources must have delivered.
+// by the files of the objects that they gave, so the directory of applied objects must be loaded.
 std::optional<Error> KubeletVolumeManager::Impl::WhyNoCommand() const {
   if (!loaded_) {
     return Error::NotApplied(Code::kUnavailable, "the records of the last run are not loaded yet");
