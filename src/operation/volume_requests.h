@@ -99,7 +99,7 @@ struct MountDeviceRequest {
   // The pods that wait for it: a failure is an event of each.
   std::vector<PodUid> pods;
   std::optional<int64_t> fs_group = std::nullopt;  // of the first of these pods
-  // Some of these pods only read, while `spec` is read-only only if all do.
+  // Some of these pods only read; `spec` is read-only if all of them do.
   bool some_pods_only_read = false;
   // The first of these pods, for volumes that are attachable or block volumes.
   PodPtr first_pod = nullptr;

@@ -1,12 +1,13 @@
 // Reconciler: brings the actual state of a pod nearer to the desired one, by starting operations.
-// Only it starts them. It runs for pods that something happened to, never for all in turn: an
-// event marks a pod dirty, and one pass later looks at each dirty pod once.
+// Only this class starts operations on pods and their volumes; devices, claims and provisioned
+// volumes have classes of their own. It runs for pods to which something happened, never for all in
+// turn: an event marks a pod dirty, and one pass later looks at each dirty pod once.
 //
 // When it may take something away (docs/ARCHITECTURE.md, "Absence is not a command"):
 //  - the records are loaded and every source has delivered a complete list; or the pod's deletion
 //    was commanded by uid;
-//  - and the pod's consumers are gone; or, where none was ever known, its grace period is over; or
-//    the deletion is forced.
+//  - and the pod's consumers are gone; or, if none was ever known, its grace period is over; or the
+//    deletion is forced.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler.go@v1.36.2.
 #pragma once
 
