@@ -12,6 +12,9 @@ namespace {
 // Walks of volumes on the agent's own filesystem have a lane of their own: they must not wait in
 // the lane of the fast worker, which makes mounts.
 constexpr const char* kOwnDomain = "volume-stats";
+// A volume is measured alone if a request with it, or its own, did not come back. Such volumes have
+// a lane of their own, so that a dead one takes no worker from the requests of the others.
+constexpr const char* kDoubtfulDomain = "volume-stats-alone";
 // How many volumes one request measures, and into how many ticks a period is divided. The volumes
 // of a pod are measured in the same tick, so that the pod's view is made once.
 constexpr size_t kMostInARequest = 128;
@@ -85,8 +88,12 @@ void VolumeStats::WrittenAgain(const PodVolumeKey& key, Volume& volume) {
   if (volume.entry.running) {
     volume.written_again = true;
   } else {
-    Schedule(key, volume, UntilFirst(key, volume));
+    ScheduleNoLater(key, volume, UntilFirst(key, volume));
   }
+}
+
+void VolumeStats::ScheduleNoLater(const PodVolumeKey& key, Volume& volume, Duration delay) {
+  if (scheduler_.clock().Now() + delay < volume.due) Schedule(key, volume, delay);
 }
 
 Duration VolumeStats::Place(const PodVolumeKey& key) const {
@@ -123,7 +130,7 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
     // A measurement that runs gets its next time when it ends; a volume without metrics is not
     // asked again.
     if (volume.entry.running || !volume.entry.supported) continue;
-    Schedule(key, volume, UntilFirst(key, volume));
+    ScheduleNoLater(key, volume, UntilFirst(key, volume));
   }
 }
 
@@ -164,9 +171,11 @@ void VolumeStats::StartDue() {
     const PodVolumeKey key = queue_.begin()->second;
     Volume& volume = volumes_.at(key);
     const bool suspects_full = volume.suspect && running_suspect_ >= settings_.max_running_suspect;
+    const bool alone_full =
+        volume.alone && running_alone_ >= std::max(1, settings_.max_running / 2);
     // If a measurement of this volume, or of an earlier one of the same name, still runs, the
     // volume is left alone.
-    if (suspects_full || in_flight_.contains(key)) {
+    if (suspects_full || alone_full || in_flight_.contains(key)) {
       Schedule(key, volume, Jittered(0.5, 1));
     } else if (volume.Shares()) {
       StartShared();
@@ -196,12 +205,13 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     volume.entry.last_error = measurer.error();
     return false;
   }
-  const std::string domain = measurer->domain.empty() ? kOwnDomain : measurer->domain;
+  const std::string own_domain = volume.alone ? kDoubtfulDomain : kOwnDomain;
+  const std::string domain = measurer->domain.empty() ? own_domain : measurer->domain;
   Begin(key, volume);
-  ++running_;
-  if (volume.suspect) ++running_suspect_;
-  scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, suspect = volume.suspect,
-                          domain, deadline = settings_.deadline, &scheduler = scheduler_,
+  const RunningAs as{volume.suspect, volume.alone};
+  Count(as, 1);
+  scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
+                          deadline = settings_.deadline, &scheduler = scheduler_,
                           alive = std::weak_ptr<bool>(alive_), measured = measurer->provider] {
     const TimePoint began = scheduler.clock().Now();
     CallOptions call;
@@ -211,11 +221,17 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     // volume.
     Result<Metrics> result = measured->GetMetrics(call);
     const Duration took = scheduler.clock().Now() - began;
-    scheduler.Post([this, key, incarnation, suspect, alive, result, took] {
-      if (!alive.expired()) Finished(key, incarnation, suspect, result, took);
+    scheduler.Post([this, key, incarnation, as, alive, result, took] {
+      if (!alive.expired()) Finished(key, incarnation, as, result, took);
     });
   });
   return true;
+}
+
+void VolumeStats::Count(RunningAs as, int change) {
+  running_ += change;
+  if (as.suspect) running_suspect_ += change;
+  if (as.alone) running_alone_ += change;
 }
 
 struct VolumeStats::Shared {
@@ -297,13 +313,14 @@ void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<
   ArmTimer();
 }
 
-void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect,
+void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as,
                            Result<Metrics> result, Duration took) {
-  --running_;
-  if (suspect) --running_suspect_;
+  Count(as, -1);
   const auto found = volumes_.find(key);
   if (found != volumes_.end() && found->second.incarnation == incarnation) {
-    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded;
+    // One that waited for a worker in vain was not asked: that tells nothing of it.
+    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded &&
+                            result.error().outcome() == Outcome::kMaybeApplied;
   }
   const bool alone = !result.ok() || took > kShortMeasurement;
   Ended(key, incarnation, std::move(result), alone);
@@ -319,7 +336,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   volume.entry.running = false;
   volume.alone = alone;
   const bool is_first = !volume.entry.measured;
-  const bool is_current = result.ok() && !std::exchange(volume.written_again, false);
+  const bool written_again = std::exchange(volume.written_again, false);
   if (result.ok()) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
@@ -335,8 +352,9 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
     log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
-  const bool rests = is_current && volume.writer == Writer::kAgent;
-  Schedule(key, volume, UntilNext(key, volume, is_first, rests));
+  const bool rests = result.ok() && volume.writer == Writer::kAgent;
+  Schedule(key, volume,
+           written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
   if (result.ok() && settings_.measured) {
     // These are copies: the callback may forget the volume.
     const VolumeSpec spec = volume.spec;
