@@ -16,17 +16,28 @@ endfunction()
 # Everything that `ctest -L unit` runs.
 add_custom_target(unit_tests)
 
+# volumed_quick_to_compile(TARGET): for code of the tests alone. Under a sanitizer it is not optimised, which
+# halves the time of its compilation; that every pointer is looked at before each use of it would cost
+# another third, and AddressSanitizer sees a use of one that leads nowhere. What is tested keeps all of it.
+function(volumed_quick_to_compile target)
+  if(VOLUMED_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+  if(VOLUMED_SANITIZE MATCHES undefined)
+    target_compile_options(${target} PRIVATE
+      -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute)
+  endif()
+endfunction()
+
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
 # SIMULATED: its world has a clock of its own and one thread at a time; also the label for that.
-# UNITY lets a unity build put its files together: none of them has a name that another has too.
+# A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "UNITY;SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
-  if(VOLUMED_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # in half the time; what is tested keeps its -O1
-  endif()
+  volumed_quick_to_compile(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})

@@ -83,6 +83,8 @@ void AgentMetrics::VolumeMeasured(const PodVolumeKey& key, const Metrics& metric
 void AgentMetrics::PodChanged(const PodUid& pod) {
   MarkDirty(pod);
   if (!manager_->HasPod(pod)) {
+    // At once: another pod may come with its uid before it is looked at, and has other labels.
+    SetExported(pod, {});
     const auto first = waiting_.lower_bound({pod, SpecName()});
     auto end = first;
     while (end != waiting_.end() && end->first.pod == pod) ++end;
@@ -107,7 +109,7 @@ void AgentMetrics::MarkDirty(const PodUid& pod) {
 }
 
 void AgentMetrics::RefreshInTurn() {
-  RefreshSome();
+  RefreshSome(dirty_);
   if (dirty_.empty()) {
     refresh_posted_ = false;
   } else {
@@ -115,9 +117,9 @@ void AgentMetrics::RefreshInTurn() {
   }
 }
 
-void AgentMetrics::RefreshSome() {
-  for (size_t count = 0; count < kMostInATask && !dirty_.empty(); ++count) {
-    RefreshPod(dirty_.extract(dirty_.begin()).value());
+void AgentMetrics::RefreshSome(std::set<PodUid>& pods) {
+  for (size_t count = 0; count < kMostInATask && !pods.empty(); ++count) {
+    RefreshPod(pods.extract(pods.begin()).value());
   }
 }
 
@@ -150,6 +152,10 @@ void AgentMetrics::RefreshPod(const PodUid& pod) {
   } else {
     SetPhase(pod, "");
   }
+  SetExported(pod, std::move(now));
+}
+
+void AgentMetrics::SetExported(const PodUid& pod, std::set<std::string> now) {
   const auto exported = exported_.find(pod);
   if (exported != exported_.end()) {
     for (const std::string& volume : exported->second) {
@@ -183,16 +189,14 @@ void AgentMetrics::RefreshTotals() {
 }
 
 bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts) {
-  // Those that changed just now, and no more of them than there are as the scrape begins: in a
-  // burst others change meanwhile.
-  if (!to_refresh_) to_refresh_ = dirty_.size();
-  if (*to_refresh_ > 0 && !dirty_.empty()) {
-    RefreshSome();
-    *to_refresh_ -= std::min(*to_refresh_, kMostInATask);
+  // Those that changed before the scrape began: in a burst others change meanwhile.
+  if (!std::exchange(collecting_, true)) of_scrape_.merge(dirty_);
+  if (!of_scrape_.empty()) {
+    RefreshSome(of_scrape_);
     return false;
   }
   if (!manager_->CountVolumes(counting_)) return false;
-  to_refresh_.reset();
+  collecting_ = false;
   families_.SetVolumes(std::exchange(counting_, {}).Figures());
   RefreshTotals();
   families_.SetHttpServer(http);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -59,8 +58,10 @@ class AgentMetrics final : public OperationObserver {
   void MarkDirty(const PodUid& pod);
   // Looks at some of the pods that changed, and comes back for the others.
   void RefreshInTurn();
-  void RefreshSome();
+  void RefreshSome(std::set<PodUid>& pods);
   void RefreshPod(const PodUid& pod);
+  // The volumes of the pod that have lines from now on.
+  void SetExported(const PodUid& pod, std::set<std::string> now);
   void SetPhase(const PodUid& pod, const std::string& phase);
   void RefreshTotals();
 
@@ -77,7 +78,8 @@ class AgentMetrics final : public OperationObserver {
   VolumeStatsText volume_stats_;
   std::set<PodUid> dirty_;  // to be looked at again
   bool refresh_posted_ = false;
-  std::optional<size_t> to_refresh_;                  // before the pods of a scrape are counted
+  bool collecting_ = false;                           // a scrape
+  std::set<PodUid> of_scrape_;                        // of dirty_, as the scrape began
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_
   std::map<PodUid, std::string> phases_;
   std::map<std::string, int64_t> pods_of_phase_;

@@ -109,7 +109,8 @@ struct VolumeCounting {
 // it listens to it; destroyed only when the catalog changes no more.
 class KubeletVolumeManager final : public VolumeManager {
  public:
-  KubeletVolumeManager(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+  KubeletVolumeManager(VolumeManagerParts parts, const BootId& boot_id,
+                       VolumeManagerSettings settings);
   ~KubeletVolumeManager() override;
 
   // Begins to load what the last agent left; nothing is mounted or unmounted before that is done.

@@ -12,6 +12,9 @@ namespace {
 // A walk of a volume on the agent's own filesystem must not wait in the lane of the fast worker,
 // where mounts are made.
 constexpr const char* kOwnDomain = "volume-stats";
+// Of what is measured by itself because a request with it, or its own, did not come back: whatever
+// is dead among it takes no worker from the requests of the others.
+constexpr const char* kDoubtfulDomain = "volume-stats-alone";
 // Volumes that one request measures, and how many times in a period that is done: those of a pod
 // at the same time, so that its view is made once.
 constexpr size_t kMostInARequest = 128;
@@ -49,8 +52,8 @@ VolumeStats::VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins,
       plugins_(plugins),
       paths_(paths),
       log_(log),
-      settings_(settings),
-      random_(settings.jitter_seed) {}
+      settings_(std::move(settings)),
+      random_(settings_.jitter_seed) {}
 
 VolumeStats::~VolumeStats() {
   if (timer_ != 0) scheduler_.Cancel(timer_);
@@ -84,8 +87,12 @@ void VolumeStats::WrittenAgain(const PodVolumeKey& key, Volume& volume) {
   if (volume.entry.running) {
     volume.written_again = true;
   } else {
-    Schedule(key, volume, UntilFirst(key, volume));
+    ScheduleNoLater(key, volume, UntilFirst(key, volume));
   }
+}
+
+void VolumeStats::ScheduleNoLater(const PodVolumeKey& key, Volume& volume, Duration delay) {
+  if (scheduler_.clock().Now() + delay < volume.due) Schedule(key, volume, delay);
 }
 
 Duration VolumeStats::Place(const PodVolumeKey& key) const {
@@ -121,7 +128,7 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
   for (auto& [key, volume] : volumes_) {
     // One that runs is given its time when it ends; one without metrics is not asked again.
     if (volume.entry.running || !volume.entry.supported) continue;
-    Schedule(key, volume, UntilFirst(key, volume));
+    ScheduleNoLater(key, volume, UntilFirst(key, volume));
   }
 }
 
@@ -162,8 +169,10 @@ void VolumeStats::StartDue() {
     const PodVolumeKey key = queue_.begin()->second;
     Volume& volume = volumes_.at(key);
     const bool suspects_full = volume.suspect && running_suspect_ >= settings_.max_running_suspect;
+    const bool alone_full =
+        volume.alone && running_alone_ >= std::max(1, settings_.max_running / 2);
     // One that still runs, of this volume or of one before it under the same name, is left alone.
-    if (suspects_full || in_flight_.contains(key)) {
+    if (suspects_full || alone_full || in_flight_.contains(key)) {
       Schedule(key, volume, Jittered(0.5, 1));
     } else if (volume.Shares()) {
       StartShared();
@@ -193,12 +202,13 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     volume.entry.last_error = measurer.error();
     return false;
   }
-  const std::string domain = measurer->domain.empty() ? kOwnDomain : measurer->domain;
+  const std::string own_domain = volume.alone ? kDoubtfulDomain : kOwnDomain;
+  const std::string domain = measurer->domain.empty() ? own_domain : measurer->domain;
   Begin(key, volume);
-  ++running_;
-  if (volume.suspect) ++running_suspect_;
-  scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, suspect = volume.suspect,
-                          domain, deadline = settings_.deadline, &scheduler = scheduler_,
+  const RunningAs as{volume.suspect, volume.alone};
+  Count(as, 1);
+  scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
+                          deadline = settings_.deadline, &scheduler = scheduler_,
                           alive = std::weak_ptr<bool>(alive_), measured = measurer->provider] {
     const TimePoint began = scheduler.clock().Now();
     CallOptions call;
@@ -207,11 +217,17 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     // No key: measuring changes nothing, and must not keep an operation from its volume.
     Result<Metrics> result = measured->GetMetrics(call);
     const Duration took = scheduler.clock().Now() - began;
-    scheduler.Post([this, key, incarnation, suspect, alive, result, took] {
-      if (!alive.expired()) Finished(key, incarnation, suspect, result, took);
+    scheduler.Post([this, key, incarnation, as, alive, result, took] {
+      if (!alive.expired()) Finished(key, incarnation, as, result, took);
     });
   });
   return true;
+}
+
+void VolumeStats::Count(RunningAs as, int change) {
+  running_ += change;
+  if (as.suspect) running_suspect_ += change;
+  if (as.alone) running_alone_ += change;
 }
 
 struct VolumeStats::Shared {
@@ -293,13 +309,14 @@ void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<
   ArmTimer();
 }
 
-void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect,
+void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as,
                            Result<Metrics> result, Duration took) {
-  --running_;
-  if (suspect) --running_suspect_;
+  Count(as, -1);
   const auto found = volumes_.find(key);
   if (found != volumes_.end() && found->second.incarnation == incarnation) {
-    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded;
+    // One that waited for a worker in vain was not asked: that tells nothing of it.
+    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded &&
+                            result.error().outcome() == Outcome::kMaybeApplied;
   }
   const bool alone = !result.ok() || took > kShortMeasurement;
   Ended(key, incarnation, std::move(result), alone);
@@ -315,8 +332,9 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   volume.entry.running = false;
   volume.alone = alone;
   const bool is_first = !volume.entry.measured;
-  const bool is_current = result.ok() && !std::exchange(volume.written_again, false);
-  if (result.ok()) {
+  const bool written_again = std::exchange(volume.written_again, false);
+  const bool succeeded = result.ok();
+  if (succeeded) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
       volume.entry.metrics.time_unix_ms = scheduler_.clock().WallUnixMillis();
@@ -331,9 +349,10 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
     log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
-  const bool rests = is_current && volume.writer == Writer::kAgent;
-  Schedule(key, volume, UntilNext(key, volume, is_first, rests));
-  if (result.ok() && settings_.measured) {
+  const bool rests = succeeded && volume.writer == Writer::kAgent;
+  Schedule(key, volume,
+           written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
+  if (succeeded && settings_.measured) {
     // Copies: what is told may forget the volume.
     const VolumeSpec spec = volume.spec;
     const Metrics metrics = volume.entry.metrics;

@@ -103,12 +103,20 @@ class VolumeStats {
   // Those that are due and share requests, in one.
   void StartShared();
   void Begin(const PodVolumeKey& key, Volume& volume);
-  void Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect, Result<Metrics> result,
+  // What counts against the limits while a measurement runs.
+  struct RunningAs {
+    bool suspect = false;
+    bool alone = false;
+  };
+  void Count(RunningAs as, int change);
+  void Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as, Result<Metrics> result,
                 Duration took);
   void SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
                       bool answered);
   void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
   void WrittenAgain(const PodVolumeKey& key, Volume& volume);
+  // What happens again and again must not put off what is due.
+  void ScheduleNoLater(const PodVolumeKey& key, Volume& volume, Duration delay);
   // Of those that share requests: the pod's place in a period.
   Duration Place(const PodVolumeKey& key) const;
   Duration UntilFirst(const PodVolumeKey& key, const Volume& volume);
@@ -129,6 +137,7 @@ class VolumeStats {
   uint64_t next_incarnation_ = 1;
   int running_ = 0;
   int running_suspect_ = 0;
+  int running_alone_ = 0;  // no more than half of all: requests of many go on beside them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

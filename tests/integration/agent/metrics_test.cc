@@ -102,5 +102,29 @@ TEST_F(MetricsTest, AnOrphanOfTheLastAgentIsCounted) {
   EXPECT_TRUE(WaitGone("web"));
 }
 
+// Its figures had the labels of the pod before it, whose series had not been taken away yet.
+TEST_F(MetricsTest, APodThatComesAtOnceAfterOneOfItsUidHasLabelsOfItsOwn) {
+  settings["volume-stats-period"] = "100ms";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const auto pod = [](const std::string& name) {
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: uid-same}\n" +
+           "spec:\n  containers: [{name: main, image: i, volumeMounts: [{name: v, mountPath: "
+           "/v}]}]\n" +
+           "  volumes: [{name: v, emptyDir: {}}]\n";
+  };
+  const auto has = [this](const std::string& name) {
+    return Scrape().find("volumed_volume_stats_used_bytes{namespace=\"default\",pod=\"" + name +
+                         "\"") != std::string::npos;
+  };
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "pod-" + std::to_string(i);
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(pod(name)));
+    ASSERT_TRUE(Eventually(kPatience, [&] { return has(name); })) << name << "\n" << Scrape();
+    EXPECT_FALSE(has("pod-" + std::to_string(i - 1)));
+    ASSERT_TRUE(Delete("Pod", name).ok());
+    ASSERT_TRUE(WaitGone(name));
+  }
+}
+
 }  // namespace
 }  // namespace volumed

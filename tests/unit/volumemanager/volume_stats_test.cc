@@ -20,7 +20,7 @@ class VolumeStatsTest : public ::testing::Test {
       EXPECT_FALSE(call.domain.empty()) << "it would block the lane of mounts";
       EXPECT_TRUE(call.key.empty()) << "it would lock the volume";
       if (hung_.contains(spec.str())) {
-        return Error::NotApplied(Code::kDeadlineExceeded, "no answer");
+        return Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
       }
       if (failing_.contains(spec.str())) return Error::NotApplied(Code::kInternal, "broken");
       if (spec.str() == "none") return NewNotSupportedError();
@@ -274,6 +274,53 @@ TEST_F(SharedStatsTest, WhatTheAgentAloneWritesIsMeasuredMoreSeldomButSoonAfterI
   track(*stats, 7, "k7");
   scheduler_.RunFor(seconds(61));
   EXPECT_EQ(shared_.measured["k7"], before + 1);
+}
+
+// Each writing put the measurement off, so that what was written every few seconds had the figures
+// of its first time for ever; so did each new period.
+TEST_F(SharedStatsTest, WhatIsWrittenAgainAndAgainIsMeasuredAllTheSame) {
+  auto stats = Make(settings_);
+  const auto write_all = [&] {
+    for (int i = 0; i < 50; ++i) {
+      const std::string spec = "k" + std::to_string(i);
+      stats->Track({PodUid("pod-" + std::to_string(i)), SpecName(spec)},
+                   VolumeSpec::FromVolume({spec, EmptyDirVolumeSource{}}), pod_,
+                   VolumeStats::Writer::kAgent);
+    }
+  };
+  write_all();
+  scheduler_.RunFor(seconds(60));
+  shared_.measured.clear();
+  for (int i = 0; i < 40; ++i) {
+    write_all();
+    scheduler_.RunFor(seconds(3));
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_GE(shared_.measured["k" + std::to_string(i)], 1) << i;
+  shared_.measured.clear();
+  for (int i = 0; i < 40; ++i) {
+    stats->SetTimes(seconds(60 + i % 2), seconds(3));
+    scheduler_.RunFor(seconds(3));
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_GE(shared_.measured["k" + std::to_string(i)], 1) << i;
+}
+
+// Ten dead ones took every place, so that nothing was measured for four deadlines, and no pod that
+// wrote beyond its limit was seen.
+TEST_F(SharedStatsTest, ThoseThatAreAskedByThemselvesLeavePlacesForTheOthers) {
+  auto stats = Make(settings_);
+  TrackMany(*stats, 5);
+  for (int i = 0; i < 5; ++i) shared_.hung.insert("a" + std::to_string(i));
+  scheduler_.RunFor(seconds(60));
+  takes_ = seconds(2);  // so that several are due before one is done
+  int highest = 0;
+  scheduler_.RunUntil(
+      [&] {
+        highest = std::max(highest, stats->running());
+        return false;
+      },
+      seconds(600));
+  EXPECT_EQ(highest, 2) << "of four";
+  EXPECT_FALSE(measured_.empty()) << "by themselves";
 }
 
 TEST_F(SharedStatsTest, WhatTheAgentAloneWritesIsAskedAgainSoonIfItCouldNotBeMeasured) {
