@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "kube/document_reader.h"
 #include "kube/field_reader.h"
+#include "kube/field_rules.h"
 #include "kube/object_fields.h"
 #include "kube/storage_fields.h"
 #include "kube/unknown_fields.h"
@@ -261,6 +262,10 @@ Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded) {
                                  " does not match the namespace " + Quoted(name_space) +
                                  ". You must pass '--namespace=" + key.name_space +
                                  "' to perform this operation.");
+  }
+  // As of a namespace in the manifest itself: it is a part of names of files, and of keys.
+  if (const auto reason = kDnsLabel.broken(name_space)) {
+    return Error::NotApplied(Code::kInvalidArgument, "the namespace " + *reason);
   }
   MetaOf(decoded.object).name_space = name_space;
   return OkStatus();

@@ -75,8 +75,8 @@ ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes,
 
 // Puts an object that names no namespace into `name_space`, as `kubectl -n` does; a kind without
 // namespaces stays as it is. Errors: InvalidArgument (not applied), in kubectl's words, if the
-// object names another one. Source: kubernetes cli-runtime pkg/resource/visitor.go@v1.36.2
-// (RequireNamespace).
+// object names another one, or if `name_space` is no namespace's name. Source: kubernetes
+// cli-runtime pkg/resource/visitor.go@v1.36.2 (RequireNamespace).
 Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded);
 
 enum class SecretEncoding {

@@ -159,8 +159,8 @@ Reason SubPath(std::string_view value) {
 Reason PayloadPath(std::string_view value) {
   if (value.empty()) return "must not be empty";
   if (Reason reason = SubPath(value)) return reason;
-  if (value.substr(0, 2) == "..") return Quoted(value) + " begins with \"..\", which is reserved";
   const std::string clean = CleanPath(value);
+  if (clean.starts_with("..")) return Quoted(value) + " begins with \"..\", which is reserved";
   if (clean.empty() || clean == ".") return Quoted(value) + " names no file";
   if (clean.size() > kMaxPathBytes) return "is longer than 4096 bytes";
   if (!AllElements(clean, '/', [](std::string_view p) { return p.size() <= kMaxNameBytes; })) {

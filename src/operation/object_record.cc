@@ -11,6 +11,8 @@
 namespace volumed {
 namespace {
 
+constexpr const char* kCommandNumberKey = "last";
+
 template <typename Message>
 void SetObject(const ObjectKey& object, Message* message) {
   message->set_kind(std::string(ObjectKindName(object.kind)));
@@ -164,12 +166,13 @@ Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row) {
 Record EncodeRecord(const CommandNumberRecord& record) {
   record::CommandNumberRecord message;
   message.set_reserved(record.reserved);
-  return EncodeRow(kCommandNumberRecordKind, "last", message);
+  return EncodeRow(kCommandNumberRecordKind, kCommandNumberKey, message);
 }
 
 Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::CommandNumberRecord message,
                    ParseRow<record::CommandNumberRecord>(row, kCommandNumberRecordKind));
+  RETURN_IF_ERROR(BelongsUnder(kCommandNumberKey, row));
   return CommandNumberRecord{message.reserved()};
 }
 

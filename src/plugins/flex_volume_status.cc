@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -37,7 +38,14 @@ class Members {
     if (const Json* found = Find(name, &Json::is_boolean, "true or false")) value = *found;
   }
   void Take(const std::string& name, int64_t& value) {
-    if (const Json* found = Find(name, &Json::is_number_integer, "an integer")) value = *found;
+    const Json* const found = Find(name, &Json::is_number_integer, "an integer");
+    if (found == nullptr) return;
+    // The library would give what has no place in 64 bits with a sign as a negative number.
+    if (found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{INT64_MAX}) {
+      if (!problem_) problem_ = "\"" + name + "\" is beyond 2^63-1";
+      return;
+    }
+    value = *found;
   }
   const Json* Object(const std::string& name) { return Find(name, &Json::is_object, "an object"); }
 

@@ -28,7 +28,8 @@ std::optional<NfsVolumeSource> ParseNfsExport(std::string_view text) {
   source.server = text.substr(0, end);
   source.path = text.substr(end + 1);
   if (source.server.size() > 2 && source.server.front() == '[' && source.server.back() == ']') {
-    source.server = source.server.substr(1, source.server.size() - 2);
+    const std::string address = source.server.substr(1, source.server.size() - 2);
+    if (IsIpv6Address(address)) source.server = address;
   }
   return source;
 }

@@ -21,7 +21,7 @@ constexpr const char* kVolumeAnswers = "VolumeAnswers";
 
 }  // namespace
 
-KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
+KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, const BootId& boot_id,
                                  VolumeManagerSettings settings)
     : parts_(parts),
       boot_id_(boot_id),
@@ -456,9 +456,9 @@ bool KubeletVolumeManager::Impl::CountVolumes(VolumeCounting& counting) const {
 
 // ---- the face -----------------------------------------------------------------------------------
 
-KubeletVolumeManager::KubeletVolumeManager(VolumeManagerParts parts, BootId boot_id,
+KubeletVolumeManager::KubeletVolumeManager(VolumeManagerParts parts, const BootId& boot_id,
                                            VolumeManagerSettings settings)
-    : impl_(std::make_unique<Impl>(parts, std::move(boot_id), std::move(settings))) {}
+    : impl_(std::make_unique<Impl>(parts, boot_id, std::move(settings))) {}
 KubeletVolumeManager::~KubeletVolumeManager() = default;
 
 void KubeletVolumeManager::Start() { impl_->Start(); }

@@ -112,7 +112,8 @@ struct VolumeCounting {
 // change, since it listens to the catalog, and destroyed after the catalog's last change.
 class KubeletVolumeManager final : public VolumeManager {
  public:
-  KubeletVolumeManager(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+  KubeletVolumeManager(VolumeManagerParts parts, const BootId& boot_id,
+                       VolumeManagerSettings settings);
   ~KubeletVolumeManager() override;
 
   // Begins to load what the last agent left; nothing is mounted or unmounted before that is done. A

@@ -52,7 +52,7 @@ class KubeletVolumeManager::Impl {
  public:
   using Done = std::function<void(Status)>;
 
-  Impl(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+  Impl(VolumeManagerParts parts, const BootId& boot_id, VolumeManagerSettings settings);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

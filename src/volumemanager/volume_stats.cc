@@ -52,8 +52,8 @@ VolumeStats::VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins,
       plugins_(plugins),
       paths_(paths),
       log_(log),
-      settings_(settings),
-      random_(settings.jitter_seed) {}
+      settings_(std::move(settings)),
+      random_(settings_.jitter_seed) {}
 
 VolumeStats::~VolumeStats() {
   if (timer_ != 0) scheduler_.Cancel(timer_);
@@ -337,7 +337,8 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   volume.alone = alone;
   const bool is_first = !volume.entry.measured;
   const bool written_again = std::exchange(volume.written_again, false);
-  if (result.ok()) {
+  const bool succeeded = result.ok();
+  if (succeeded) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
       volume.entry.metrics.time_unix_ms = scheduler_.clock().WallUnixMillis();
@@ -352,10 +353,10 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
     log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
-  const bool rests = result.ok() && volume.writer == Writer::kAgent;
+  const bool rests = succeeded && volume.writer == Writer::kAgent;
   Schedule(key, volume,
            written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
-  if (result.ok() && settings_.measured) {
+  if (succeeded && settings_.measured) {
     // These are copies: the callback may forget the volume.
     const VolumeSpec spec = volume.spec;
     const Metrics metrics = volume.entry.metrics;

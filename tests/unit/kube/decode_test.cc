@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kube/field_rules.h"
 #include "kube/static_pod.h"
 #include "unit/kube/kube_testing.h"
 
@@ -184,6 +185,19 @@ TEST(StaticPod, LeavesAPodWithUidAloneAndRefusesLongNames) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Code::kInvalidArgument);
   EXPECT_EQ(longest.metadata.name, std::string(250, 'a'));
+}
+
+TEST(PutIntoNamespace, WhatIsNoNameOfANamespaceIsRefused) {
+  for (const std::string& bad :
+       {std::string("a.b"), std::string("a/../b"), std::string("Prod"), std::string("a\0b", 3)}) {
+    ManifestDecode decoded = DecodeManifest("f", ConfigMapYaml("c", "1"));
+    ASSERT_EQ(decoded.objects.size(), 1U);
+    const Status status = PutIntoNamespace(bad, decoded.objects[0]);
+    ASSERT_FALSE(status.ok()) << bad;
+    EXPECT_EQ(status.error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(status.error().message(), "the namespace " + *kDnsLabel.broken(bad));
+    EXPECT_EQ(MetaOf(decoded.objects[0].object).name_space, "default");
+  }
 }
 
 TEST(Objects, KindsAndKeysHaveNames) {

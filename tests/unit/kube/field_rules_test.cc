@@ -81,6 +81,13 @@ TEST(FieldRules, TakeTheLastRightValueAndRefuseTheFirstWrongOne) {
   }
 }
 
+TEST(FieldRules, APayloadPathIsNoReservedOneOnceItIsClean) {
+  for (const char* path : {"..data", "./..data", ".//./..2026/x"}) {
+    EXPECT_TRUE(kPayloadPath.broken(path).has_value()) << path;
+  }
+  EXPECT_FALSE(kPayloadPath.broken("./dir/..data").has_value());
+}
+
 TEST(FieldRules, APayloadPathIsBoundedAsTheKernelBoundsIt) {
   std::string path;
   for (int element = 0; element < 15; ++element) path += Times(255) + "/";

@@ -149,6 +149,13 @@ TEST(VolumeRecord, AKnownObjectIsWhoItIsAndWhoHasIt) {
   EXPECT_EQ(DecodeKnownObjectRecord(row).error().code(), Code::kDataLoss);
 }
 
+TEST(VolumeRecord, TheNumberOfCommandsIsTakenFromItsOwnRowAlone) {
+  Record row = EncodeRecord(CommandNumberRecord{77});
+  EXPECT_EQ(DecodeCommandNumberRecord(row).value().reserved, 77U);
+  row.key = "first";
+  EXPECT_EQ(DecodeCommandNumberRecord(row).error().code(), Code::kDataLoss);
+}
+
 TEST(VolumeRecord, ASourceIsRecognisedByItsDirectory) {
   ObjectSourceRecord record{"manifests:/m", {"ext4", "aaaa", 12, 99}};
   record.unproven[{ObjectKind::kPod, "default", "web"}] = "the directory was empty";

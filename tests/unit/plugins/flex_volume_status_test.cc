@@ -79,5 +79,14 @@ TEST(FlexVolumeStatusTest, WhatIsNoStatusIsNamedAndNotRepeated) {
             "in the JSON that it printed, \"attach\" is not true or false");
 }
 
+TEST(FlexVolumeStatusTest, ASizeThatNoNumberHoldsIsNotTakenForANegativeOne) {
+  EXPECT_EQ(Parsed(R"({"status":"Success","volumeNewSize":9223372036854775807})").new_size_bytes,
+            INT64_MAX);
+  for (const char* size : {"9223372036854775808", "18446744073709551615"}) {
+    EXPECT_EQ(WhyNot(R"({"status":"Success","volumeNewSize":)" + std::string(size) + "}"),
+              "in the JSON that it printed, \"volumeNewSize\" is beyond 2^63-1");
+  }
+}
+
 }  // namespace
 }  // namespace volumed

@@ -1,0 +1,28 @@
+// Bytes that the agent takes for a worker's answer. Of what it cannot read it says that the request
+// may have been carried out; the rest it would say in the same words.
+#include "fuzz/canonical_message.h"
+#include "fuzz/fuzz.h"
+#include "os/worker_codec.h"
+#include "worker.pb.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace volumed;
+  const std::string_view input = fuzz::TextOf(data, size);
+  const Result<AnyAnswer> decoded = DecodeAnswer(input);
+  if (!decoded.ok()) {
+    FUZZ_CHECK(!decoded.error().ToString().empty());
+    worker::Answer message;
+    const bool is_answer = message.ParseFromString(std::string(input)) &&
+                           message.answer_case() != worker::Answer::ANSWER_NOT_SET;
+    FUZZ_CHECK(is_answer || decoded.error().maybe_applied());
+  }
+  FUZZ_CHECK(DescriptorOf(decoded) == -1);
+  const std::string bytes = EncodeAnswer(decoded);
+  const Result<AnyAnswer> again = DecodeAnswer(bytes);
+  FUZZ_CHECK(again.ok() == decoded.ok());
+  if (decoded.ok()) FUZZ_CHECK(again->index() == decoded->index());
+  if (!decoded.ok()) FUZZ_CHECK(again.error() == decoded.error());
+  FUZZ_CHECK(fuzz::Canonical<worker::Answer>(bytes) ==
+             fuzz::Canonical<worker::Answer>(EncodeAnswer(again)));
+  return 0;
+}

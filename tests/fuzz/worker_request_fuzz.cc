@@ -1,0 +1,36 @@
+// Bytes that a worker takes for a request. What it makes of them it would say in the same words.
+#include "fuzz/canonical_message.h"
+#include "fuzz/fuzz.h"
+#include "os/worker_codec.h"
+#include "worker.pb.h"
+
+namespace volumed {
+namespace {
+
+std::string Encode(const WorkerRequest& request) {
+  CallOptions options;
+  if (request.wants_progress) options.progress = [](int64_t) {};
+  return EncodeRequest(request.request, options, request.time_left);
+}
+
+}  // namespace
+}  // namespace volumed
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace volumed;
+  const Result<WorkerRequest> decoded = DecodeRequest(fuzz::TextOf(data, size));
+  if (!decoded.ok()) {
+    fuzz::CheckError(decoded.error());
+    FUZZ_CHECK(!decoded.error().maybe_applied());
+    return 0;
+  }
+  const std::string bytes = Encode(*decoded);
+  const Result<WorkerRequest> again = DecodeRequest(bytes);
+  FUZZ_CHECK(again.ok());
+  FUZZ_CHECK(again->request.index() == decoded->request.index());
+  FUZZ_CHECK(again->wants_progress == decoded->wants_progress);
+  FUZZ_CHECK(again->time_left == decoded->time_left);
+  FUZZ_CHECK(fuzz::Canonical<worker::Request>(bytes) ==
+             fuzz::Canonical<worker::Request>(Encode(*again)));
+  return 0;
+}
