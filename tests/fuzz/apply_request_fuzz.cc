@@ -25,7 +25,8 @@ void CheckApplied(const std::string& name_space, DecodedObject& decoded) {
   if (has_namespace && !name_space.empty()) FUZZ_CHECK(meta.name_space == name_space);
   PrepareForCreate(decoded.object);
   FUZZ_CHECK(!meta.deletion_unix_millis && !meta.creation_unix_millis);
-  // The namespace is the caller's word, and has no rule of its own until the object is looked up.
+  // The namespace is the caller's word: only a name that PutIntoNamespace() lets through may be
+  // stored.
   CheckStored(decoded.object);
   Object again = decoded.object;
   PrepareForCreate(again);
