@@ -1,5 +1,6 @@
 #include "base/result.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -161,14 +162,25 @@ Error Error::FromParts(Code code, Outcome outcome, int sys_errno, std::string me
 }
 
 Error Error::With(std::string_view context) const {
-  std::string message(context);
-  message += ": ";
-  message += message_;
-  return Error(code_, outcome_, sys_errno_, std::move(message));
+  Error error = *this;
+  error.message_ = std::string(context) + ": " + message_;
+  return error;
+}
+
+Error Error::About(std::string subject) const {
+  Error error = *this;
+  if (!IsAbout(subject)) error.about_.push_back(std::move(subject));
+  return error;
+}
+
+bool Error::IsAbout(std::string_view subject) const {
+  return std::find(about_.begin(), about_.end(), subject) != about_.end();
 }
 
 Error Error::AsMaybeApplied() const {
-  return Error(code_, Outcome::kMaybeApplied, sys_errno_, message_);
+  Error error = *this;
+  error.outcome_ = Outcome::kMaybeApplied;
+  return error;
 }
 
 std::string Error::ToString() const {

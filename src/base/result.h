@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace volumed {
 
@@ -72,8 +73,16 @@ class Error {
   int sys_errno() const { return sys_errno_; }
   const std::string& message() const { return message_; }
 
+  // What the failure is of, in words that its reader compares with those that he knows, never text
+  // for people: whoever reports the error finds by it whom to name, without a search of the
+  // message. Who sets one documents it. It does not cross a process border.
+  const std::vector<std::string>& about() const { return about_; }
+  bool IsAbout(std::string_view subject) const;
+
   // The same error with `context` in front: "context: message".
   [[nodiscard]] Error With(std::string_view context) const;
+  // The same error, which is about `subject` as well.
+  [[nodiscard]] Error About(std::string subject) const;
   // The same error, but the change may have been made: used when a later step of a chain fails.
   [[nodiscard]] Error AsMaybeApplied() const;
 
@@ -90,6 +99,7 @@ class Error {
   Outcome outcome_;
   int sys_errno_;
   std::string message_;
+  std::vector<std::string> about_;
 };
 
 // A value or an Error. REQUIRES of value(), *, -> : ok(); of error(): !ok(). A breach aborts.

@@ -4,10 +4,10 @@
 
 #include <deque>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/scheduler.h"
 #include "base/task_limit.h"
 
@@ -28,37 +28,32 @@ class WorkInSteps {
   // that is under way is given up for this.
   void Start(std::vector<Step> steps) {
     steps_.assign(std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
-    *alive_ = false;
-    alive_ = std::make_shared<bool>(true);
+    alive_.Renew();
     Continue();
   }
   bool IsUnderWay() const { return !steps_.empty(); }
 
-  ~WorkInSteps() { *alive_ = false; }
-
  private:
   void Continue() {
-    const std::shared_ptr<bool> alive = alive_;
+    const AliveGuard::Watch watch = alive_.watch();
     TaskLimit limit(scheduler_.clock());
-    while (*alive && !steps_.empty()) {
+    while (watch.alive() && !steps_.empty()) {
       // A copy: the step may start other work, or end its owner.
       const Step step = steps_.front();
       const bool is_over = step(limit);
-      if (!*alive) return;
+      if (!watch.alive()) return;
       if (is_over) steps_.pop_front();
       if (!is_over || (limit.IsReached() && !steps_.empty())) return Post();
     }
   }
 
   void Post() {
-    scheduler_.Post([this, alive = alive_] {
-      if (*alive) Continue();
-    });
+    scheduler_.Post(alive_.Guarded([this] { Continue(); }));
   }
 
   Scheduler& scheduler_;
   std::deque<Step> steps_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

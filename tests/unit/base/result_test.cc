@@ -121,5 +121,17 @@ TEST(ResultTest, WithPutsContextOnErrorsOnly) {
   EXPECT_TRUE(OkStatus().With("b").ok());
 }
 
+TEST(ErrorTest, WhatItIsAboutStaysWithContextAndOutcome) {
+  const Error error = Error::NotApplied(Code::kNotFound, "secret \"a\" is missing")
+                          .About("secret ns/a")
+                          .About("secret ns/a")
+                          .With("mount")
+                          .AsMaybeApplied();
+  EXPECT_EQ(error.about(), std::vector<std::string>{"secret ns/a"});
+  EXPECT_TRUE(error.IsAbout("secret ns/a"));
+  EXPECT_FALSE(error.IsAbout("secret ns/aa"));
+  EXPECT_EQ(error.message(), "mount: secret \"a\" is missing");
+}
+
 }  // namespace
 }  // namespace volumed
