@@ -269,6 +269,17 @@ TEST_F(EmptyDirTest, ATargetWithoutAPodGetsOneAtItsOwnPlace) {
   EXPECT_TRUE(kernel_.Exists("/other/own/plugins/kubernetes.io~empty-dir/v/ready"));
 }
 
+TEST_F(EmptyDirTest, SetUpAtMakesItElsewhereAndTearDownAtTakesItAway) {
+  const SafePath elsewhere{"/r", "pods/other"};
+  kernel_.AddDirectory("/r/pods", 0750);
+  ASSERT_TRUE(NewMounter(Disk())->SetUpAt(elsewhere, {}).ok());
+  EXPECT_TRUE(kernel_.Exists("/r/pods/other"));
+  EXPECT_FALSE(kernel_.Exists(kDir));
+  const auto unmounter = PluginFor(Disk()).NewUnmounter(SpecName("v"), PodUid("u")).value();
+  ASSERT_TRUE(unmounter->TearDownAt(elsewhere, {}).ok());
+  EXPECT_FALSE(kernel_.Exists("/r/pods/other"));
+}
+
 TEST_F(EmptyDirTest, HugePagesAreRefusedToATargetWithoutAPod) {
   const VolumeSource source = EmptyDirVolumeSource{.medium = "HugePages", .size_limit = {}};
   const auto mounter = PluginFor(source).NewMounter(SpecOf(source), TargetWithoutPod());

@@ -146,8 +146,10 @@ TEST_F(FlexVolumeTest, InlineVolumesOfOneNameAndOtherOptionsAreOtherVolumes) {
 }
 
 TEST_F(FlexVolumeTest, OnlyADriverThatAttachesHasDevices) {
-  EXPECT_NE(plugin_->AsAttachable(), nullptr);
-  EXPECT_NE(plugin_->AsDeviceMountable(), nullptr);
+  ASSERT_NE(plugin_->AsAttachable(), nullptr);
+  EXPECT_TRUE(plugin_->AsAttachable()->CanAttach(Spec()).value());
+  ASSERT_NE(plugin_->AsDeviceMountable(), nullptr);
+  EXPECT_TRUE(plugin_->AsDeviceMountable()->CanDeviceMount(Spec()).value());
   MakePlugin({.attach = false});
   EXPECT_EQ(plugin_->AsAttachable(), nullptr);
   EXPECT_EQ(plugin_->AsDeviceMountable(), nullptr);

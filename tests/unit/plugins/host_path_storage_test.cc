@@ -1,4 +1,5 @@
 // hostPath volumes that are made, recycled and deleted.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -294,6 +295,15 @@ TEST_F(HostPathStorageTest, RecyclingNeedsAVolumeARunnerAndAGoodTemplate) {
   settings.config.recycler_pod_template = Pod();
   EXPECT_EQ(Plugin(settings).Recycle("pv-1", Spec("/h"), {}, {}).error().message(),
             "recycler pod template: does not contain any volume(s)");
+}
+
+TEST_F(HostPathStorageTest, TheTemplateIsReadFromTheFileThatTheAttributeNames) {
+  HostPathSettings settings;
+  settings.recycler_pods = &pods_;
+  settings.config.other_attributes[kRecyclerTemplateAttribute] = "/no/such/template.yaml";
+  const Status status = Plugin(settings).Recycle("pv-1", Spec("/h"), {}, {});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message(), ::testing::HasSubstr("/no/such/template.yaml"));
 }
 
 // Its disk is mounted and unmounted while volumes are deleted.

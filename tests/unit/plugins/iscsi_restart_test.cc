@@ -52,6 +52,8 @@ TEST_F(IscsiTest, ABlockVolumeHasAPlaceOfItsOwnAndGoesAsWell) {
   const auto unmapper = plugin_->NewBlockVolumeUnmapper(SpecName("disk"), PodUid()).value();
   const SafePath place = unmapper->GetGlobalMapPath(Spec()).value();
   EXPECT_EQ(place.Display(), kMapPlace);
+  ASSERT_TRUE(unmapper->AsCustom()->UnmapPodDevice({}).ok());
+  EXPECT_FALSE(FakeIscsiSessions(kernel_).empty()) << "another pod may have it";
   ASSERT_TRUE(unmapper->AsCustom()->TearDownDevice(place, "", {}).ok());
   EXPECT_THAT(FakeIscsiSessions(kernel_), IsEmpty());
   EXPECT_THAT(FakeIscsiMistakes(kernel_), IsEmpty());
