@@ -3,7 +3,7 @@
 // kube/manifest_directory.h, says what was seen, and when.
 //
 // An object of a file that was read is present, even if other files are in disorder. An object that
-// was known and is in no file is held or going; docs/ARCHITECTURE.md ("Absence is judged per
+// was known and is in no file is held or going; docs/OBJECTS.md ("Absence is judged per
 // object") has the law. In short, it is held
 //  - while the directory cannot be read, or is not the known one;
 //  - if it is not known how it came to be absent (ManifestLook::unproven), until it is back, or an

@@ -29,7 +29,7 @@ constexpr const char* kSchemaVersion1 =
     "PRAGMA user_version=1;";
 static_assert(kApplicationId == 1448232259);
 
-// From here on a program is needed that keeps the laws of absence (docs/ARCHITECTURE.md): one
+// From here on a program is needed that keeps the laws of absence (docs/OBJECTS.md): one
 // without them would take what it finds for all there is. `numbering` has one row at most
 // (records/record_numbering.h).
 constexpr const char* kSchemaVersion2 =

@@ -1,4 +1,4 @@
-// What the manifest directory makes of absence: the law of docs/ARCHITECTURE.md, sentence by
+// What the manifest directory makes of absence: the law of docs/OBJECTS.md, sentence by
 // sentence, on real files.
 #include <poll.h>
 #include <sys/mount.h>

@@ -1,5 +1,5 @@
 // What is made of an object that leaves one manifest directory while a file of another one is in
-// disorder: the law of docs/ARCHITECTURE.md, on real files.
+// disorder: the law of docs/OBJECTS.md, on real files.
 #include "kube/manifest_peers.h"
 
 #include <future>
