@@ -13,8 +13,10 @@ function(volumed_library name)
   endif()
 endfunction()
 
-# Everything that `ctest -L unit` runs.
+# Everything that `ctest -L unit` runs, and what of it has more than one thread: the rest has no race for
+# ThreadSanitizer to find.
 add_custom_target(unit_tests)
+add_custom_target(threaded_tests)
 
 # volumed_quick_to_compile(TARGET): for code of the tests alone. Under a sanitizer it is not optimised, which
 # halves the time of its compilation; that every pointer is looked at before each use of it would cost
@@ -31,10 +33,12 @@ endfunction()
 
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
-# SIMULATED: its world has a clock of its own and one thread at a time; also the label for that.
+# ONE_THREAD: neither it nor what it tests ever starts a thread (tests/unit/one_thread.cc holds it to that), so
+# it may run beside others; also the label for that, one-thread. SIMULATED: likewise, but that it hands over
+# from one thread to another, of which one goes at a time.
 # A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   volumed_quick_to_compile(${name})
@@ -43,12 +47,18 @@ function(volumed_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(ARG_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})
+    if(NOT ARG_ONE_THREAD AND NOT ARG_SIMULATED)
+      add_dependencies(threaded_tests ${name})
+    endif()
+  endif()
+  if(ARG_ONE_THREAD AND NOT VOLUMED_SANITIZE)
+    target_link_libraries(${name} PRIVATE one_thread)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(ARG_SIMULATED)
-    list(APPEND ARG_LABEL simulated)
+  if(ARG_ONE_THREAD OR ARG_SIMULATED)
+    list(APPEND ARG_LABEL one-thread)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

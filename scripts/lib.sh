@@ -35,15 +35,15 @@ run_ctest() {
 }
 
 # run_tests BUILD_DIR LABELS LOG [CTEST ARGUMENTS...]
-# Simulated tests have a clock of their own, and may run beside each other; the others, whose bounds
+# Tests with one thread wait for nothing, and may run beside each other; the others, whose bounds
 # are real time, run alone, but for root tests, which mostly wait: two processors for each.
 run_tests() {
   local dir=$1 labels=$2 log=$3 status=0
   shift 3
   : >"$log"
   if (($# == 0)) && [[ $labels == *unit* ]]; then
-    run_ctest "$dir" "$log" -L '^simulated$' -j "$(nproc)" || status=1
-    run_ctest "$dir" "$log" -L '^unit$' -LE '^simulated$' || status=1
+    run_ctest "$dir" "$log" -L '^one-thread$' -j "$(nproc)" || status=1
+    run_ctest "$dir" "$log" -L '^unit$' -LE '^one-thread$' || status=1
     [[ $labels != *root* ]] ||
       run_ctest "$dir" "$log" -L '^root$' -j "$((($(nproc) + 1) / 2))" || status=1
   else
