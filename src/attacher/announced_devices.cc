@@ -5,7 +5,8 @@
 namespace volumed {
 namespace {
 
-// A storm of devices of which one is wanted: the rest is asked when its turn comes, as before.
+// If more devices than this are announced while one of them is wanted, the others are opened when
+// their turn comes, as if nobody had announced them.
 constexpr size_t kMostQueued = 256;
 
 bool IsMadeOfOthers(const CatalogDevice& device) {
@@ -17,8 +18,9 @@ bool IsMadeOfOthers(const CatalogDevice& device) {
 void AnnouncedDevices::Announce(const CatalogDevice& device, bool by_program) {
   const auto known = entries_.find(device.number);
   if (by_program) {
-    // Of another disk, of which nothing was heard: what was known is void. It is asked when udevd
-    // has done with it, if anybody wants it: most of these are of devices that are long in use.
+    // This number belongs to another disk than before, and nothing was heard of the change, so what
+    // was known of it is void. The disk is opened after udevd has finished with it, and only if
+    // somebody waits: most disks that are announced anew have long been in use.
     const bool is_other =
         known != entries_.end() && known->second.device.disk_sequence != device.disk_sequence;
     if (is_other) Forget(device.number);

@@ -9,7 +9,8 @@
 namespace volumed {
 namespace {
 
-// Shared by the thread that waits and the control thread, which may come to it later.
+// The thread that waits and the control thread share this, because the control thread may come to
+// it after the other one has stopped waiting.
 struct Answer {
   Mutex mu;
   CondVar changed;

@@ -16,7 +16,8 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// What /sys/block and its like call it: the last name, with '!' for '/'.
+// The name by which /sys/block and its like call the device: the last component, with '!' in place
+// of '/'.
 std::string NameOfSysfsPath(const std::string& path) {
   std::string name = path.substr(path.rfind('/') + 1);
   std::replace(name.begin(), name.end(), '!', '/');
@@ -58,7 +59,7 @@ Status ValidateDeviceQuery(const DeviceQuery& query) {
     return invalid("no link, number, sysfs path, serial or WWID to find it by");
   }
   for (const std::string& link : query.links) {
-    // Elsewhere a look at a link may hang with the filesystem that it lies on.
+    // A look at a link elsewhere may hang with the filesystem that the link lies on.
     if (!StripPrefix(link, "/dev/") || !ValidateSafePath({link, ""}).ok()) {
       return invalid("\"" + link + "\" is not a clean path below /dev");
     }
@@ -170,7 +171,7 @@ std::string RefuseFacts(const DeviceQuery& query, const CatalogDevice& record,
   if (number != record.number) {
     reasons.push_back(Differs("number", number.ToString(), record.number.ToString()));
   }
-  // What the record says is of another device then.
+  // If the two differ, udevd's record describes another device than the one that was opened.
   const bool replaced = record.disk_sequence != 0 && identity.disk_sequence != record.disk_sequence;
   const uint64_t sequence = query.disk_sequence != 0 ? query.disk_sequence : record.disk_sequence;
   if (sequence != 0 && identity.disk_sequence != sequence) {

@@ -8,7 +8,7 @@
 namespace volumed {
 namespace {
 
-// Only a serial or WWID leads to it.
+// Whether nothing but a serial or a WWID leads to the device.
 bool LedByOwnName(const DeviceQuery& query) {
   return query.links.empty() && !query.number && query.sysfs_path.empty();
 }
@@ -97,9 +97,9 @@ DeviceWaiter::Completion DeviceWaiter::Take(DeviceWaitId id) {
         std::find_if(first, last, [id](const auto& item) { return item.second == id; });
     if (entry != last) index_.erase(entry);
   }
-  // One that was refused has no second look, and was not counted.
+  // A query that was refused has no timer for its second look, and was never counted.
   if (wait.recheck_timer != 0 && LedByOwnName(wait.query)) --by_own_name_;
-  // What is announced while nobody waits is not heard of.
+  // Announcements that come while nobody waits are not kept.
   if (waits_.empty()) announced_.Clear();
   return std::move(wait.done);
 }
@@ -124,7 +124,8 @@ void DeviceWaiter::TellOfChange(const DeviceEvent& event) {
   if (event.removed) {
     CatalogDevice last = event.record;
     if (const auto heard = heard_.find(event.record.number); heard != heard_.end()) {
-      // What it was called is known no longer to whoever tells of its end.
+      // The kernel tells the end of a device without its links, so they are taken from what was
+      // known before.
       if (last.links.empty()) last.links = std::move(heard->second.links);
       heard_.erase(heard);
     }
@@ -193,7 +194,7 @@ void DeviceWaiter::Recheck(DeviceWaitId id) {
 
 // ---- the look -----------------------------------------------------------------------------------
 
-// Always at what is there now: an event is but a hint whom to look at, and may be old.
+// A look is always at what is there now: an event only says whom to look at, and may be old.
 void DeviceWaiter::Look(DeviceWaitId id, Waiting& wait) {
   if (wait.verification) {
     wait.look_again = true;
@@ -232,10 +233,11 @@ std::vector<DeviceWaiter::Candidate> DeviceWaiter::FindByOwnName(const DeviceQue
   for (const DeviceNumber number : known_.Bearers(key)) {
     Result<std::optional<CatalogDevice>> record = catalog_.Find(number);
     if (!record.ok() || !*record) continue;
-    // Without a sequence it cannot be told from another, and what it said would be forgotten.
+    // A disk without a sequence cannot be told from the next one of its number, so what it said is
+    // not kept.
     if ((*record)->disk_sequence != 0) known_.Update(**record);
     const std::vector<DeviceNumber> bearers = known_.Bearers(key);
-    // It may have been another device that bore the name.
+    // Another device may have had the name when the event was made.
     if (std::find(bearers.begin(), bearers.end(), number) == bearers.end()) continue;
     candidates.push_back({std::move(**record), ""});
   }
@@ -248,9 +250,10 @@ std::optional<DeviceWaiter::Candidate> DeviceWaiter::Choose(
     return !RefuseRecord(wait.query, candidate.record, candidate.link, catalog_.source()).empty();
   });
   if (candidates.empty()) return std::nullopt;
-  // The caller's links are in the order of preference.
+  // The caller has put its links in the order of its preference.
   if (candidates.size() == 1 || !wait.query.links.empty()) return std::move(candidates.front());
-  // Several paths to one disk, and the multipath device above them; else it cannot be told which.
+  // The candidates may be several paths to one disk with the multipath device above them, which is
+  // then taken. If there is none, nothing tells which of them is meant.
   std::erase_if(candidates, [](const Candidate& candidate) {
     return !StripPrefix(candidate.record.name, "dm-");
   });
@@ -323,7 +326,7 @@ void DeviceWaiter::RefreshKnown(bool now) {
   NameDevices();
 }
 
-// Without udevd a device's names are not known before it is asked for them.
+// Without udevd nobody says what a device is called, so each device is opened and asked.
 void DeviceWaiter::NameDevices() {
   if (by_own_name_ == 0 || catalog_.source() == DeviceEventSource::kUdev) return;
   while (naming_ < options_.max_naming) {

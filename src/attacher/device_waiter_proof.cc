@@ -107,7 +107,7 @@ void DeviceWaiter::Verify(DeviceWaitId id, Waiting& wait, Candidate candidate) {
     return;
   }
   Identification what{record.node, wait.deadline, wait.verification, then};
-  // An early question may have come too early: only a good answer counts.
+  // A disk may have been opened before it could answer, so only a good answer counts.
   const auto joined = [this, what, then](const Result<DeviceFacts>& facts) {
     if (what.cancel->cancelled()) return;
     if (!facts.ok()) return Identify(what);
@@ -134,7 +134,7 @@ void DeviceWaiter::Verified(DeviceWaitId id, uint64_t attempt, const Candidate& 
   if (wait.look_again) Look(id, wait);
 }
 
-// Something happened to it, or to its links, while it was opened.
+// Whether nothing has happened to the device, or to its links, while it was opened.
 bool DeviceWaiter::IsStillThere(const Waiting& wait, const Candidate& candidate) {
   const std::vector<Candidate> candidates = FindCandidates(wait);
   const std::optional<Candidate> now = Choose(wait, candidates);

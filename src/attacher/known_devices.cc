@@ -71,7 +71,8 @@ std::optional<CatalogDevice> KnownDevices::TakeNameless() {
   return devices_.at(number).record;
 }
 
-// What udevd has described has said its names.
+// Opens a device of which udevd has not yet told the names. If udevd has described it, its names
+// are known.
 void KnownDevices::AskIfNameless(const Device& device) {
   const bool nameless = !device.answered && device.record.whole_disk && !device.record.described;
   if (nameless) nameless_.insert(device.record.number);

@@ -12,14 +12,15 @@
 namespace volumed {
 namespace {
 
-// Of device-mapper, by who made it. Source: multipath-tools libmultipath/defaults.h (UUID_PREFIX).
+// The prefix of the UUID of a device-mapper device that multipath has made. Source: multipath-tools
+// libmultipath/defaults.h (UUID_PREFIX).
 constexpr char kMultipathUuid[] = "mpath-";
 constexpr char kMapName[] = "dm-";
-// Where Debian and its like have multipath-tools, in the order of a root's PATH.
+// The directories in which Debian and its like have multipath-tools, in the order of root's PATH.
 constexpr const char* kToolDirectories[] = {"/usr/sbin", "/sbin"};
 
 bool IsMissing(const Error& error) {
-  // ENODEV, ENXIO: a disk's attributes answer so while it goes.
+  // The attributes of a disk that is going away answer ENODEV or ENXIO.
   return error.sys_errno() == ENOENT || error.sys_errno() == ENODEV || error.sys_errno() == ENXIO;
 }
 
@@ -55,7 +56,7 @@ Error InUse(const std::string& node, const std::vector<std::string>& holders) {
                                (holders.empty() ? std::string() : " by " + Join(holders, ", ")));
 }
 
-// What came before has changed the node.
+// The error, as one that may have been applied if an earlier step has changed the node.
 Status After(Status status, bool changed) {
   if (status.ok() || !changed) return status;
   return status.error().AsMaybeApplied();
@@ -150,7 +151,7 @@ Result<std::optional<ScsiDisk>> ScsiDevices::DiskByName(const std::string& name,
     return Error::NotApplied(Code::kDataLoss, "sysfs says no number of " + disk.node);
   }
   disk.number = *parsed;
-  // A disk may have no page 0x83, and older kernels no such attribute.
+  // A disk may have no page 0x83, and older kernels do not have the attribute.
   const Result<std::string> wwid = Attribute(disk.sysfs_path + "/wwid", call);
   if (wwid.ok()) disk.wwid = *wwid;
   const Result<std::string> state = Attribute(disk.sysfs_path + "/state", call);
@@ -287,8 +288,8 @@ Result<ProgramEnd> ScsiDevices::RunMultipathTool(const std::string& tool,
 Status ScsiDevices::FlushMap(const std::string& name, const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;
   ASSIGN_OR_RETURN(const ProgramEnd end, RunMultipathTool("multipath", {"-f", node}, node, call));
-  // What counts is what is there now: another may have flushed it, and one that ended well may have
-  // left it.
+  // Only what is there now counts: somebody else may have flushed the map, and a flush that ended
+  // well may have left it.
   ASSIGN_OR_RETURN(const bool is_there, IsThere(name, call));
   if (!is_there) return OkStatus();
   const std::string said = std::string(TrimSpace(end.output));
@@ -314,7 +315,7 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
   std::vector<std::string> answered;
   for (const std::string& path : disks) {
     ASSIGN_OR_RETURN(const std::optional<ScsiDisk> disk, FindDisk(path, call));
-    // A path that is down has no say in it; nobody reads from it either.
+    // A path that is down does not count, for nobody reads from it either.
     if (!disk || (is_map && !disk->running())) {
       silent += (silent.empty() ? "" : "; ") + path + (disk ? " is " + disk->state : " is gone");
       continue;
@@ -360,7 +361,7 @@ Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::
     const std::string sizes = "multipath device " + dev_root_ + "/" + *name + " has " +
                               std::to_string(map_bytes) + " bytes, its path " + dev_root_ + "/" +
                               path + " " + std::to_string(path_bytes);
-    // With every path running there is nothing to wait for but multipathd.
+    // If every path runs, only multipathd can still be late.
     if (silent.empty() && !said.empty()) {
       return Error::MaybeApplied(Code::kFailedPrecondition, sizes + ": " + said);
     }
@@ -397,14 +398,15 @@ Status ScsiDevices::RemoveDisk(const std::string& name, const CallOptions& call)
   RETURN_IF_ERROR(ProveUnused(name, call));
   const auto flushed = kernel_.Call(FlushDevice{disk->node}, call);
   if (!flushed.ok()) {
-    // A disk that is not running takes nothing, however often it is asked.
+    // A disk that is not running accepts no flush, however often it is asked.
     ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now, DiskByName(name, call));
     if (!now) return OkStatus();
     if (now->running() || flushed.error().maybe_applied()) {
       return flushed.error().With("flush " + disk->node);
     }
   }
-  // By its address, not its name: a name may have been given to another disk by now.
+  // The disk is deleted by its address and not by its name, which may belong to another disk by
+  // now.
   const auto deleted = kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/delete"), "1"}, call);
   if (deleted.ok() || IsMissing(deleted.error())) return OkStatus();
   return deleted.error().With("delete " + disk->node);
@@ -428,7 +430,7 @@ Status ScsiDevices::RemoveMultipath(const std::string& name, const std::vector<s
   RETURN_IF_ERROR(ProveUnused(name, call));
   const auto flushed = kernel_.Call(FlushDevice{node}, call);
   if (!flushed.ok()) {
-    // As with a disk: what has no path that runs takes nothing, however often it is asked.
+    // A map without a path that runs accepts no flush either, however often it is asked.
     ASSIGN_OR_RETURN(const bool runs, AnyRuns(paths, call));
     if (runs || flushed.error().maybe_applied()) return flushed.error().With("flush " + node);
   }

@@ -4,7 +4,8 @@
 
 namespace volumed {
 
-// What is given up is closed once the lock is gone: that may take its time.
+// The descriptors that are given up are closed after the lock is released, because closing a device
+// may take long.
 
 void DeviceHolds::Keep(const UniqueVolumeName& volume, DeviceHold hold) {
   const MutexLock lock(mu_);

@@ -7,7 +7,7 @@ namespace volumed {
 namespace {
 
 constexpr uint32_t kMapMode = 0750;  // of directories and of the files that nodes are bound onto
-// No plugin has its map directories deeper below its own.
+// No plugin puts its map directories deeper than this below its own directory.
 constexpr int kMaxDepth = 8;
 
 Result<FileInfo> Look(Kernel& kernel, const SafePath& path, const CallOptions& call) {
@@ -24,7 +24,7 @@ Status CheckBoundDevice(Kernel& kernel, const IdentifiedDevice& wanted, const Sa
                                                           ": " + difference);
 }
 
-// The entries of a directory; none where it is missing.
+// Returns the entries of a directory, or none if it is missing.
 Result<std::vector<DirectoryEntry>> Entries(Kernel& kernel, const SafePath& directory,
                                             const CallOptions& call) {
   Result<DirectoryListing> listing = kernel.Call(ListDirectory{directory}, call);
@@ -65,7 +65,7 @@ Status VolumePathHandler::Bind(const IdentifiedDevice& device, const SafePath& p
       call);
   if (bound.ok()) return OkStatus();
   if (bound.error().maybe_applied() || !made.changed) return bound.error();
-  // Nothing is there: not even the file.
+  // If the file could be removed, nothing of the map is left.
   if (kernel_.Call(RemoveFile{place}, call).ok()) return bound.error();
   return bound.error().AsMaybeApplied();
 }

@@ -22,14 +22,15 @@ bool IsUnfinished(const std::optional<FormatIntent>& intent) {
   return intent.has_value() && !intent->finished;
 }
 
-// A filesystem with the UUID that was drawn for this volume proves itself, whatever the disk can
-// say of itself.
+// A filesystem that has the UUID which was drawn for this volume proves itself, whether or not the
+// disk has an identity.
 bool IsOfUnfinishedIntent(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
   return IsUnfinished(intent) && probe.partition_table.empty() && probe.usage == "filesystem" &&
          probe.identity.uuid == intent->fs_uuid;
 }
 
-// What an interrupted mkfs of ours certainly left, and nothing else can be.
+// Whether the disk holds what an interrupted mkfs of this volume has certainly left, and nothing
+// else can have left.
 bool IsOurUnfinished(const FormatQuestion& question, const DeviceProbe& probe,
                      const std::optional<FormatIntent>& intent) {
   return IsOfUnfinishedIntent(probe, intent) && probe.unfinished && !probe.was_mounted &&
@@ -37,7 +38,7 @@ bool IsOurUnfinished(const FormatQuestion& question, const DeviceProbe& probe,
          probe.identity.size_bytes == intent->device.size_bytes;
 }
 
-// Reasons not to write to the device at all.
+// The reasons for which nothing is written to the device at all.
 std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
                                              const DeviceProbe& probe,
                                              const std::optional<FormatIntent>& intent) {
@@ -66,7 +67,8 @@ std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
   return std::nullopt;
 }
 
-// The volume's filesystem is known, and it is not this one: another disk came to have this path.
+// Whether the volume's filesystem is on record and the disk has another one: then another disk has
+// come to this path.
 bool IsAnotherFilesystem(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
   return intent.has_value() && intent->finished && intent->fs_uuid != probe.identity.uuid;
 }
@@ -80,7 +82,7 @@ FormatDecision RefuseAnother(const FormatQuestion& question, const DeviceProbe& 
                     "make it anew");
 }
 
-// Nothing tells what a mkfs of ours left before it wrote a superblock from somebody's data.
+// Before mkfs has written a superblock, nothing distinguishes what it left from somebody's data.
 FormatDecision RefuseUnknownData(const FormatQuestion& question, const DeviceProbe& probe,
                                  const std::optional<FormatIntent>& intent) {
   std::string reason =
@@ -94,7 +96,7 @@ FormatDecision RefuseUnknownData(const FormatQuestion& question, const DevicePro
   return Refuse(MountErrorType::kFormatFailed, std::move(reason));
 }
 
-// A filesystem, or something else with a name.
+// Decides about a disk with a signature: a filesystem, or something else that has a name.
 FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe& probe) {
   const std::string wanted = "\"" + question.fs_type + "\" is wanted";
   if (!probe.partition_table.empty()) {
@@ -186,7 +188,7 @@ FormatDecision DecideFormat(const FormatQuestion& question, const DeviceProbe& p
     FormatDecision decision = DecideSignature(question, probe);
     if (decision.action != FormatAction::kMount) return decision;
     if (IsAnotherFilesystem(probe, intent)) return RefuseAnother(question, probe, *intent);
-    // One that was mounted is in use: there is nothing to prove.
+    // A filesystem that was mounted is in use, so nothing has to be proven.
     const bool is_unproven = IsOfUnfinishedIntent(probe, intent) && !probe.was_mounted;
     return is_unproven ? Act(FormatAction::kProveFinished) : decision;
   }

@@ -8,14 +8,14 @@
 namespace volumed {
 namespace {
 
-// The mounts that `path` may lie on.
+// Returns the mounts that `path` may lie on.
 Result<MountSnapshot> MountsAround(Kernel& kernel, const std::string& path,
                                    const CallOptions& call) {
   ASSIGN_OR_RETURN(MountListing listing, kernel.Call(ListMounts{.around = path}, call));
   return MountSnapshot(std::move(listing.mounts));
 }
 
-// The part of the filesystem that is at `path`, which lies on this mount.
+// Returns the part of the filesystem that is at `path`, which lies on the mount `covering`.
 FilesystemPart PartAt(const MountEntry& covering, const std::string& path) {
   const std::string below =
       covering.mount_point == "/" ? path : path.substr(covering.mount_point.size());

@@ -27,7 +27,7 @@ Status CheckClean(const std::string& root) {
   return OkStatus();
 }
 
-// Every existing part is itself, not a link to somewhere else.
+// Checks that no existing part of the path is a link.
 Status CheckNoLinks(Kernel& kernel, const std::string& root, const CallOptions& call) {
   size_t end = root.find('/', 1);
   while (true) {

@@ -156,7 +156,8 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   intent.device = run.probe.identity;
   intent.device.uuid.clear();
   intent.fs_type = run.question.fs_type;
-  // A repetition keeps its UUID: whichever of the two runs is cut off, what it leaves is known.
+  // A repeated mkfs keeps the UUID of the first, so that whatever either of them leaves when it is
+  // cut off is recognised.
   intent.fs_uuid = repeat ? run.intent->fs_uuid : NewUuid();
   RETURN_IF_ERROR(intents_.Begin(run.request.key, intent).With("record the format's intent"));
   FormatDevice format;
@@ -171,7 +172,8 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   if (!done.ok()) {
     const Error failed = done.error().With("failed to format disk " + run.request.device);
     if (!failed.maybe_applied() && !repeat) {
-      // Nothing of ours is there. What may be there by now must not be taken for ours.
+      // The mkfs wrote nothing, so the intent is withdrawn: what somebody else puts there later
+      // must not be taken for ours.
       const Status withdrawn = intents_.Withdraw(run.request.key);
       if (!withdrawn.ok()) {
         run.Notice(true, "FormatFailed",
@@ -192,10 +194,10 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   return OkStatus();
 }
 
-// mkfs may have come to its end with nobody there to record it. What is proven complete is never
-// made again, and what is not complete is not known to be empty either: a person judges. The
-// checker is bounded by the call's deadline: it finds its way through a whole filesystem quickly,
-// and can be lost in a broken one for hours.
+// mkfs may have finished without anybody there to record it. A filesystem that is proven complete
+// is never made again. One that is not complete is not known to be empty either, so a person has to
+// judge. The checker has the call's deadline: it reads a whole filesystem quickly, but may need
+// hours for a broken one.
 Status SafeFormatAndMount::ProveFinished(Run& run) {
   const std::string what = "disk " + run.request.device + " has " + run.probe.fs_type +
                            " with the UUID of this volume's unfinished format (" +
@@ -205,7 +207,7 @@ Status SafeFormatAndMount::ProveFinished(Run& run) {
                                    CheckMode::kReport},
                    run.Options(SafeMountStage::kChecking));
   if (!check.ok()) {
-    // Also if it was killed: it writes nothing.
+    // This holds for a checker that was killed, too, for it writes nothing.
     return run.Fail(
         MountErrorType::kFormatFailed,
         Error::FromParts(
@@ -231,12 +233,13 @@ Status SafeFormatAndMount::ProveFinished(Run& run) {
 
 Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
   CallOptions options = run.Options(SafeMountStage::kChecking);
-  // A report that was asked for is waited for, however large the disk is.
+  // If the owner has asked for a report, the mount waits for it, however large the disk is.
   options.must_finish = true;
   Result<FilesystemCheck> check = kernel_.Call(
       CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode}, options);
   if (!check.ok()) {
-    // In use by another mount, which has checked it; or without a tool: kubelet goes on, too.
+    // Kubelet also goes on if another mount has the device in use, which has checked it, and if
+    // there is no tool.
     const bool goes_on =
         check.error().sys_errno() == EBUSY || check.error().code() == Code::kNotFound;
     if (!goes_on || check.error().maybe_applied()) return check.error();
@@ -292,7 +295,8 @@ Status SafeFormatAndMount::Grow(Run& run) {
   }
   run.Notice(true, "FileSystemResizeFailed", growth.error().message());
   if (!growth.error().maybe_applied()) return OkStatus();
-  // Half of a growth is marked in the superblock, and nothing is mounted before it is mended.
+  // A growth that was cut off is marked in the superblock, and nothing is mounted before it is
+  // repaired.
   return Check(run, CheckMode::kPreen);
 }
 
@@ -322,7 +326,7 @@ Status SafeFormatAndMount::MountIt(Run& run) {
   const Result<Done> done = kernel_.Call(mount, run.Options(SafeMountStage::kMounting));
   if (done.ok()) return OkStatus();
   const Error& error = done.error();
-  // How XFS refuses a UUID that is mounted, among other things.
+  // XFS answers EINVAL for a UUID that is already mounted, and for other things.
   if (mount.fs_type == "xfs" && error.sys_errno() == EINVAL && !error.maybe_applied()) {
     return MountWithNouuid(run, std::move(mount), error);
   }

@@ -22,13 +22,14 @@ constexpr int64_t kMaxGroup = int64_t{std::numeric_limits<uint32_t>::max()} - 1;
 // Source: kubernetes pkg/volume/util/metrics.go@v1.36.2 (FSGroupCompleteHook).
 constexpr const char* kApplyAccessControl = "volume_apply_access_control";
 
-// The path from the pod's uid on, as events show it: no node layout in a user's face.
+// The part of the path from the pod's uid on: an event shows no more of the node's layout to a
+// user.
 std::string FromPodOn(const std::string& path, const PodUid& pod) {
   const size_t at = pod.empty() ? std::string::npos : path.find(pod.str());
   return at == std::string::npos ? path : path.substr(at);
 }
 
-// Turns the effect's progress calls, which come on any thread, into rare events.
+// Turns the progress calls of the effect, which may come on any thread, into rare events.
 class ProgressNotifier {
  public:
   ProgressNotifier(HostEvents& events, const Clock& clock, const OwnershipRequest& request)
@@ -76,7 +77,7 @@ Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, con
                                          const OwnershipRequest& request, const CallOptions& call) {
   if (!request.fs_group) return OwnershipInfo{};
   ASSIGN_OR_RETURN(const uint32_t gid, GroupId(*request.fs_group));
-  // Shared with the callback: an implementation may report once more while it gives up.
+  // The callback shares the notifier, because a kernel may report once more while it gives up.
   auto notifier = std::make_shared<ProgressNotifier>(events, clock, request);
   CallOptions with_progress = call;
   with_progress.progress = [notifier, next = call.progress](int64_t done) {
@@ -90,7 +91,7 @@ Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, con
   effect.on_root_mismatch = request.policy == FsGroupChangePolicy::kOnRootMismatch;
   const TimePoint start = clock.Now();
   Result<OwnershipInfo> done = kernel.Call(effect, with_progress);
-  // A root that was right already cost no walk. Source: volume_linux.go@v1.36.2.
+  // No walk was made if the root was right already. Source: volume_linux.go@v1.36.2.
   if (request.metrics != nullptr && !(done.ok() && done->skipped)) {
     request.metrics->ObserveStorageOperation(request.plugin_name, kApplyAccessControl, done.ok(),
                                              clock.Now() - start);

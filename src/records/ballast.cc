@@ -17,7 +17,7 @@ constexpr int64_t kStatBlockBytes = 512;  // Source: stat(2), st_blocks.
 
 bool IsNoSpace(int sys_errno) { return sys_errno == ENOSPC || sys_errno == EDQUOT; }
 
-// A filesystem that cannot say counts as one with room: fallocate has the last word.
+// A filesystem that cannot tell counts as one with room, because fallocate decides in the end.
 bool HasRoomFor(int fd, int64_t bytes) {
   struct statvfs info {};
   if (fstatvfs(fd, &info) != 0) return true;
@@ -59,7 +59,7 @@ Status Ballast::Restore() {
 
 bool Ballast::Spend() {
   if (size_bytes_ == 0 || spent_) return false;
-  // Truncated, not unlinked: bringing it back then needs no new inode.
+  // The file is truncated and not unlinked, so that it can be filled again without a new inode.
   const Descriptor fd(open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   spent_ = true;
   if (fd.get() < 0 || ftruncate(fd.get(), 0) != 0) return false;

@@ -16,7 +16,8 @@
 namespace volumed {
 namespace {
 
-// Apart by a page and by a block, so that no write and no bad block takes both.
+// The slots are a page and a block apart, so that neither one write nor one bad block can damage
+// both.
 constexpr off_t kSlotDistance = 4096;
 constexpr size_t kSlotBytes = 128;
 constexpr int kSlots = 2;
@@ -39,14 +40,14 @@ std::optional<RecordsNumber> DecodeSlot(const std::string& slot) {
   const std::optional<uint64_t> number = ParseUint64(words[3]);
   if (!number) return std::nullopt;
   RecordsNumber decoded{words[2], *number};
-  // What was written is compared as a whole, padding included.
+  // The slot is compared as a whole, with its padding.
   if (EncodeSlot(decoded) != slot) return std::nullopt;
   return decoded;
 }
 
 std::optional<RecordsNumber> ReadSlot(int fd, int slot) {
   std::string bytes(kSlotBytes, '\0');
-  // A block that cannot be read is a slot that is not whole; the other one may be.
+  // A slot whose block cannot be read counts as damaged; the other slot may be whole.
   const ssize_t got = pread(fd, bytes.data(), bytes.size(), slot * kSlotDistance);
   if (got != static_cast<ssize_t>(bytes.size())) return std::nullopt;
   return DecodeSlot(bytes);
@@ -80,7 +81,7 @@ Status NumberFile::Open() {
   fd_ = Descriptor(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd_.get() < 0) {
     if (errno == ENOENT) return OkStatus();
-    // Something that is no file of ours is at its place: as good as damaged.
+    // What is at this place is no file of this program, which is as bad as a damaged one.
     if (errno != ELOOP && errno != EISDIR && errno != ENXIO) return SystemError("open " + path_);
     state_ = State::kDamaged;
     return OkStatus();

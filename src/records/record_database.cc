@@ -8,12 +8,12 @@
 namespace volumed {
 namespace {
 
-// Pages of 4 KiB. Early: what SQLite checkpoints at by itself. Late: 32 MiB, a bound for the log of
-// an agent that is never idle.
+// These are pages of 4 KiB. Early is where SQLite makes checkpoints by itself. Late is 32 MiB,
+// which bounds the log of an agent that is never idle.
 constexpr int kCheckpointEarlyPages = 1000;
 constexpr int kCheckpointLatePages = 8000;
 
-// Each part goes in with its length, so that no two different rows are the same bytes.
+// Each part is preceded by its length, so that no two different rows give the same bytes.
 int64_t ChecksumOf(std::string_view kind, std::string_view key, int64_t version,
                    std::string_view bytes) {
   const std::string lengths = std::to_string(kind.size()) + "/" + std::to_string(key.size()) + "/" +
@@ -41,10 +41,10 @@ int Run(sqlite3_stmt* statement) {
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-// In the reason of a recovery.
+// How many rows the reason of a recovery names.
 constexpr size_t kNamedRows = 50;
 
-// Before the reason of a row that the administrator has given up.
+// This stands before the reason of a row that the administrator has given up.
 constexpr std::string_view kAccepted = "accepted: ";
 
 // The key of a row about a volume is its name, or its unique name.
@@ -66,7 +66,7 @@ RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering
 Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabaseOptions& options) {
   Ballast ballast(options.file.directory + "/records.ballast", options.ballast_bytes);
   Result<RecordFile> opened = OpenRecordFile(options.file);
-  // To migrate an older schema takes space.
+  // The migration of an older schema needs space.
   if (!opened.ok() && opened.error().code() == Code::kResourceExhausted && ballast.Spend()) {
     opened = OpenRecordFile(options.file);
   }
@@ -79,10 +79,12 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
                          options.expendable_kinds));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
-  // What cannot be put on record now is with the next transaction, and holds in this process.
+  // If the number cannot be written now, the next transaction writes it, and this process keeps it
+  // meanwhile.
   if (database->numbering_.is_due()) static_cast<void>(database->CommitNumber());
   RETURN_IF_ERROR(database->LoadQuarantine());
-  // Every row is read once at the start: a bad one is known before anybody asks for its kind.
+  // Every row is read once at the start, so that a bad one is known before anybody asks for its
+  // kind.
   ASSIGN_OR_RETURN(const SqliteStatement all,
                    SqlitePrepare(database->file_.db.get(),
                                  "SELECT kind, key, version, bytes, checksum FROM records"));
@@ -123,11 +125,11 @@ Status RecordDatabase::Prepare() {
   return OkStatus();
 }
 
-// What was there and is not is as lost as what cannot be read, and is set aside as one row.
+// Rows that have disappeared are as lost as rows that cannot be read, and are set aside as one row.
 Status RecordDatabase::CompareTally() {
   ASSIGN_OR_RETURN(const std::string wrong, tally_.Compare());
   if (wrong.empty()) {
-    // Of an older program: from now on they are counted.
+    // An older program wrote this database and counted nothing, so counting begins now.
     if (tally_.is_due()) static_cast<void>(CommitNumber());
     return OkStatus();
   }
@@ -140,7 +142,7 @@ Status RecordDatabase::CompareTally() {
   BindText(put.get(), 1, lost.kind);
   BindText(put.get(), 2, lost.key);
   BindText(put.get(), 3, lost.reason);
-  // On a full disk it is found again by the next start, for the count stays as it is.
+  // If the disk is full, the next start finds the difference again, for the count stays as it is.
   if (SetSynchronous(Durability::kPowerLoss).ok()) static_cast<void>(Run(put.get()));
   DoubtRecords({lost});
   return OkStatus();
@@ -166,7 +168,7 @@ Status RecordDatabase::LoadQuarantine() {
   return OkStatus();
 }
 
-// Each is named: whoever accepts the records gives up what each of them said.
+// Each row is named, because whoever accepts the records gives up what these rows said.
 void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
   const size_t named = std::min(rows.size(), kNamedRows);
   for (size_t i = 0; i < named; ++i) {
@@ -265,13 +267,12 @@ void RecordDatabase::Apply(const std::vector<RecordChange*>& changes, Durability
       return;
     }
   }
-  // One change, or a transaction in which something failed and with it everything: each on its own,
-  // so that one caller's trouble stays its own.
+  // The batch is one change, or a transaction that failed as a whole. Each change is made on its
+  // own then, so that one caller's trouble stays with that caller.
   for (RecordChange* change : admitted) ApplyOne(*change);
 }
 
-// Where there is still none, only what is new is refused, so a failure is of no consequence to the
-// others.
+// If there is still no room, only new rows are refused, so the others do not depend on this.
 void RecordDatabase::NoticeRoom() {
   if (on_ballast()) static_cast<void>(ballast_.Restore());
 }
@@ -380,7 +381,7 @@ Status RecordDatabase::AcceptRecords(const std::optional<std::string>& volume) {
   numbering_.Accept(volume);
   const Attempt attempt = CommitNumber();
   if (!attempt.error) {
-    // Of what is kept nothing is known still.
+    // Nothing is known of the rows that are kept.
     std::vector<QuarantinedRecord> kept;
     for (const auto& [id, reason] : quarantine_) {
       if (IsKept({id.first, id.second, reason})) kept.push_back({id.first, id.second, reason});
@@ -427,11 +428,12 @@ void RecordDatabase::CheckpointWhenIdle() {
 }
 
 void RecordDatabase::CheckpointIfDue(bool nobody_waits) {
-  // On ballast the log must not grow: it is all the space there is.
+  // While the ballast is spent the log must not grow, because the ballast is all the space that
+  // there is.
   const int due = on_ballast() ? 1 : nobody_waits ? kCheckpointEarlyPages : kCheckpointLatePages;
   if (log_pages_ < due || log_uncertain_) return;
   const int rc = Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
-  // The log keeps what could not be written back; the next call tries again.
+  // The log keeps what could not be written back, and the next call tries again.
   if (IsSqliteFull(file_.db.get(), rc) && ballast_.Spend()) {
     Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   }
@@ -491,8 +493,8 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
   return loaded;
 }
 
-// Where the rows cannot be moved (a full disk), they stay where they are, are reported all the
-// same, and are found again by the next start.
+// If the rows cannot be moved because the disk is full, they stay where they are. They are reported
+// all the same, and the next start finds them again.
 void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
   for (const QuarantinedRecord& row : bad) {
     const RowId id(row.kind, row.key);

@@ -14,10 +14,11 @@
 namespace volumed {
 namespace {
 
-// Marks the file as ours. Source: sqlite.org/pragma.html#pragma_application_id. "VREC".
+// This number ("VREC") marks the file as one of this program. Source:
+// sqlite.org/pragma.html#pragma_application_id.
 constexpr int64_t kApplicationId = 0x56524543;
 
-// STRICT: SQLite itself then refuses a value of the wrong type.
+// STRICT makes SQLite refuse a value of the wrong type.
 constexpr const char* kSchemaVersion1 =
     "CREATE TABLE records(kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,"
     " bytes BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY(kind, key))"
@@ -29,17 +30,17 @@ constexpr const char* kSchemaVersion1 =
     "PRAGMA user_version=1;";
 static_assert(kApplicationId == 1448232259);
 
-// From here on a program is needed that keeps the laws of absence (docs/OBJECTS.md): one
-// without them would take what it finds for all there is. `numbering` has one row at most
-// (records/record_numbering.h).
+// From this version on, only a program that keeps the laws of absence (docs/OBJECTS.md) may use the
+// file: another one would take what it finds for all that there is. The table `numbering` has one
+// row at most (records/record_numbering.h).
 constexpr const char* kSchemaVersion2 =
     "CREATE TABLE numbering(id INTEGER PRIMARY KEY CHECK(id=1), records_id TEXT NOT NULL,"
     " number INTEGER NOT NULL, machine_id TEXT NOT NULL, root_uuid TEXT NOT NULL,"
     " reason TEXT NOT NULL, since INTEGER NOT NULL, accepted TEXT NOT NULL,"
     " checksum INTEGER NOT NULL) STRICT;";
 
-// From here on a program is needed that counts what it writes (records/record_tally.h), and says
-// where.
+// From this version on, only a program that counts what it writes (records/record_tally.h), and
+// says where, may use the file.
 constexpr const char* kSchemaVersion3 =
     "CREATE TABLE tally(id INTEGER PRIMARY KEY CHECK(id=1), rows INTEGER NOT NULL,"
     " sum INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT;"
@@ -102,7 +103,7 @@ Result<Descriptor> LockDirectory(const std::string& directory) {
 
 Result<SqliteHandle> OpenSqlite(const std::string& path, const std::string& vfs) {
   sqlite3* raw = nullptr;
-  // No mutex: whoever holds the handle uses it from one thread at a time.
+  // SQLite needs no mutex, because whoever holds the handle uses it from one thread at a time.
   const int rc = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                                  vfs.empty() ? nullptr : vfs.c_str());
   SqliteHandle db(raw);
@@ -146,7 +147,7 @@ Status CreateDatabase(int directory_fd, const std::string& path, const std::stri
   return OkStatus();
 }
 
-// Makes the file if it may be made. Touches nothing that exists, but for its mode.
+// Makes the file if that is allowed. What exists is not touched, except for its mode.
 Status EnsureFile(int directory_fd, const std::string& path, const std::string& vfs) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
@@ -169,7 +170,7 @@ Status EnsureFile(int directory_fd, const std::string& path, const std::string& 
   return OkStatus();
 }
 
-// The first column of the first row.
+// Returns the first column of the first row.
 Result<std::string> QueryText(sqlite3* db, const std::string& sql, const std::string& what) {
   ASSIGN_OR_RETURN(SqliteStatement statement, SqlitePrepare(db, sql));
   const int rc = sqlite3_step(statement.get());
@@ -190,7 +191,7 @@ Status CheckOwner(sqlite3* db, const std::string& path) {
   return OkStatus();
 }
 
-// The schema version of the file, if this program knows it.
+// Returns the schema version of the file, if this program knows it.
 Result<int64_t> ReadVersion(sqlite3* db, const std::string& path, int64_t ours) {
   ASSIGN_OR_RETURN(const std::string text,
                    QueryText(db, "PRAGMA user_version;", "read the schema version of " + path));
@@ -211,7 +212,7 @@ Status Migrate(sqlite3* db, const std::string& path, int64_t found,
     const std::string sql = "BEGIN IMMEDIATE;" + migrations[static_cast<size_t>(found - 1)] +
                             ";PRAGMA user_version=" + std::to_string(found + 1) + ";COMMIT;";
     if (Status done = SqliteExec(db, sql.c_str(), what); !done.ok()) {
-      // Fails where there is no transaction any more; then there is nothing to take back.
+      // This fails if there is no transaction any more, and then nothing has to be taken back.
       sqlite3_exec(db, "ROLLBACK;", nullptr, nullptr, nullptr);
       return done;
     }
@@ -258,13 +259,13 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome) {
   if ((rc & 0xff) == SQLITE_FULL) sys_errno = ENOSPC;
   if (db != nullptr && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN)) {
     sys_errno = sqlite3_system_errno(db);
-    // It does not keep the errno of every call; the disk it was all the same.
+    // SQLite does not keep the errno of every call, but this was a failure of the disk in any case.
     if (sys_errno == 0 && (rc & 0xff) == SQLITE_IOERR) sys_errno = EIO;
   }
   std::string message(what);
   message += ": ";
   message += sqlite3_errstr(rc);
-  // The connection's own text says more, where it belongs to this failure.
+  // The connection's own text says more, if it belongs to this failure.
   if (db != nullptr && sqlite3_extended_errcode(db) == rc &&
       std::strcmp(sqlite3_errmsg(db), sqlite3_errstr(rc)) != 0) {
     message += std::string(" (") + sqlite3_errmsg(db) + ")";

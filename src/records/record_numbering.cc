@@ -41,7 +41,7 @@ RecordNumbering::RecordNumbering(std::string file_path, RecordsPlace place, std:
       sign_of_use_(std::move(sign_of_use)),
       now_unix_ms_(now_unix_ms) {}
 
-// Each part goes in with its length, so that no two different rows are the same bytes.
+// Each part is preceded by its length, so that no two different rows give the same bytes.
 int64_t RecordNumbering::ChecksumOf(const Row& row) {
   uint32_t crc = 0;
   for (const std::string& part :
@@ -49,7 +49,7 @@ int64_t RecordNumbering::ChecksumOf(const Row& row) {
         row.reason, std::to_string(row.since_unix_ms), row.accepted}) {
     crc = ExtendCrc32c(crc, std::to_string(part.size()) + "/" + part);
   }
-  // A row of schema version 2 has none.
+  // A row of schema version 2 has no directory.
   if (!row.place.directory.empty()) crc = ExtendCrc32c(crc, row.place.directory);
   return crc;
 }

@@ -5,7 +5,7 @@
 namespace volumed {
 namespace {
 
-// Before the first count of a database that an older program has written.
+// The value of a database that an older program has written, before the first count.
 constexpr int64_t kNotCounted = -1;
 
 int64_t ChecksumOf(int64_t rows, uint64_t sum) {
@@ -43,7 +43,7 @@ Result<std::string> RecordTally::Compare() {
   }
   recorded_ = Count{rows, sum};
   const int64_t there = counted_.rows + damaged_;
-  // On a full disk those that are damaged could not be set aside, and are there uncounted.
+  // If the disk is full, damaged rows could not be set aside, and are there without being counted.
   if (there != rows && counted_.rows != rows) {
     return std::to_string(rows) + " rows were written, and " + std::to_string(there) +
            " are there: which ones are missing, nobody knows";
@@ -55,7 +55,7 @@ Result<std::string> RecordTally::Compare() {
   return std::string();
 }
 
-// The sum wraps round.
+// The sum of the checksums wraps round at 2^64.
 void RecordTally::Change(std::optional<int64_t> before, std::optional<int64_t> after) {
   if (before) {
     --staged_.rows;

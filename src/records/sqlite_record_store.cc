@@ -146,8 +146,8 @@ bool SqliteRecordStore::Submit(Request& request) {
   return true;
 }
 
-// Until there is a request or the store closes; on ballast also to look for room, and with a log
-// until nobody has written for a while.
+// Waits until there is a request or the store closes. While the ballast is spent it also looks for
+// room, and while there is a log it waits until nobody has written for a while.
 void SqliteRecordStore::WaitForWork() {
   while (queue_.empty() && !closing_) {
     if (!on_ballast_ && !has_log_) {
@@ -246,7 +246,8 @@ void SqliteRecordStore::Finish(const std::vector<Request*>& requests) {
       ++stats_.failures;
     }
     request->done = true;
-    // Under the lock: the request is gone as soon as its caller can take it.
+    // The notification is made under the lock, because the request is gone as soon as its caller
+    // can take the lock.
     request->answered.NotifyOne();
   }
 }
