@@ -35,10 +35,11 @@ endfunction()
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
 # ONE_THREAD: neither it nor what it tests ever starts a thread (tests/unit/one_thread.cc holds it to that), so
 # it may run beside others; also the label for that, one-thread. SIMULATED: likewise, but that it hands over
-# from one thread to another, of which one goes at a time.
+# from one thread to another, of which one goes at a time. GRPC: both ends of a gRPC connection are in it, which
+# keeps it from ThreadSanitizer (tests/unit/agent/CMakeLists.txt says why); also a label.
 # A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   volumed_quick_to_compile(${name})
@@ -47,7 +48,7 @@ function(volumed_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(ARG_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})
-    if(NOT ARG_ONE_THREAD AND NOT ARG_SIMULATED)
+    if(NOT ARG_ONE_THREAD AND NOT ARG_SIMULATED AND NOT ARG_GRPC)
       add_dependencies(threaded_tests ${name})
     endif()
   endif()
@@ -59,6 +60,9 @@ function(volumed_test name)
   endif()
   if(ARG_ONE_THREAD OR ARG_SIMULATED)
     list(APPEND ARG_LABEL one-thread)
+  endif()
+  if(ARG_GRPC)
+    list(APPEND ARG_LABEL grpc)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
