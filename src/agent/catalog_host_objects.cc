@@ -2,7 +2,7 @@
 
 #include "base/strings.h"
 #include "kube/about_object.h"
-#include "volumemanager/storage_views.h"
+#include "volumemanager/claims/refused_objects.h"
 
 namespace volumed {
 namespace {
