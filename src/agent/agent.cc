@@ -23,6 +23,7 @@
 #include "plugins/projected.h"
 #include "volumehost/swap.h"
 #include "volumemanager/claims/provisioning.h"
+#include "volumemanager/volume_manager_settings.h"
 
 namespace volumed {
 namespace {

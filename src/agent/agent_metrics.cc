@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "metrics/exposition.h"
+#include "volumemanager/watch/size_limits.h"
 
 namespace volumed {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "kube/object_source.h"
-#include "volumemanager/devices/attach_verifier.h"
+#include "volumemanager/devices/verify_attached_period.h"
 #include "volumemanager/watch/size_limits.h"
 
 namespace volumed {

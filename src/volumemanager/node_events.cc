@@ -76,7 +76,7 @@ void NodeEvents::PluginChanged(const std::string& plugin_name) {
     parts_.reconciler.MarkDirty(uid);
   }
   parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
-  for (const auto& [name, device] : parts_.actual.devices()) {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
     if (device.plugin_name != plugin_name) continue;
     parts_.operations.ResetBackoff(OperationKey(name));
     parts_.devices.MarkDirty(name);
@@ -108,7 +108,7 @@ void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
     pods.insert(users.begin(), users.end());
   }
   // These are the devices whose path is known because an operation has waited for them.
-  for (const auto& [name, device] : parts_.actual.devices()) {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
     if (device.device_path.empty() || !Contains(paths, device.device_path)) continue;
     vanished_devices_.emplace(device.device_path, now);
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);

@@ -76,7 +76,7 @@ int64_t Reconciler::GraceEnd(const Leaving& leaving) {
 
 Reconciler::Wait Reconciler::WaitsFor(const PodUid& uid, const ActualPod& pod) const {
   const bool commanded = pod.leaving && pod.leaving->commanded;
-  if (!commanded && !hooks_.ready()) return Wait::kSources;
+  if (!commanded && !parts_.readiness.Ready()) return Wait::kSources;
   const bool forced = pod.leaving && pod.leaving->force;
   if (!forced && parts_.consumers.HasConsumers(uid)) return Wait::kConsumers;
   if (!forced && pod.leaving && !parts_.consumers.EverHadConsumers(uid) &&
@@ -151,7 +151,7 @@ void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
   } else {
     pod->record_outdated = true;
     const OperationFailure failure{kRecordOperation, "WriteRecord", written.error()};
-    parts_.actual.NoteFailure(pod->record_failure, failure);
+    NoteFailure(pod->record_failure, failure, parts_.scheduler.clock());
     record_backoff_.RecordFailure(uid.str(), kRecordOperation, CodeName(written.error().code()));
     parts_.log.LogLimited("record " + uid.str(), LogLevel::kWarning,
                           "record of the pod could not be written",
@@ -199,7 +199,7 @@ std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolu
 
 bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
   if (!wanted.has_device) return true;
-  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
   return device != nullptr && IsMounted(*device);
 }
 
@@ -418,7 +418,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
         if (outcome.value) {
           PodRemoved(uid);
         } else if (outcome.failure) {
-          parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+          NoteFailure(left.remove_failure, *outcome.failure, parts_.scheduler.clock());
           OperationEnded({uid, SpecName()}, true);
         }
         MarkDirty(uid);

@@ -25,6 +25,7 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/readiness.h"
 #include "volumemanager/reconcile_queue.h"
 #include "volumemanager/record_writer.h"
 #include "volumemanager/watch/consumers.h"
@@ -43,6 +44,7 @@ class Reconciler {
   // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
+    const Readiness& readiness;
     DesiredStateOfWorld& desired;
     ActualStateOfWorld& actual;
     Consumers& consumers;
@@ -53,8 +55,6 @@ class Reconciler {
     Logger& log;
   };
   struct Hooks {
-    // Whether it is allowed to unmount what is not wanted.
-    std::function<bool()> ready;
     // The view of the pod may have changed.
     std::function<void(const PodUid&)> changed;
     // A volume was set up, or is not set up any more.

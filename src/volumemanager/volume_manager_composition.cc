@@ -24,9 +24,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
       hooks(std::move(the_hooks)),
       consumers({parts.scheduler, records, parts.consumer_watch, parts.log}, boot_id,
                 [this](const PodUid& uid) { reconciler.MarkDirty(uid); }),
-      replacements(
-          {parts.scheduler, parts.catalog, parts.log}, [this] { return readiness.Ready(); },
-          settings.replace_settle),
+      replacements({parts.scheduler, parts.catalog, readiness, parts.log}, settings.replace_settle),
       provisioning(
           {{parts.scheduler, records, parts.log},
            parts.catalog,
@@ -34,8 +32,8 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
            parts.operations,
            parts.host.events},
           {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); }}),
-      claims({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records,
-              parts.operations, known, deleted, provisioning, parts.log,
+      claims({parts.scheduler, parts.catalog, readiness, parts.host.node, parts.host.events,
+              records, parts.operations, known, deleted, provisioning, parts.log,
               settings.decide_claims_period},
              ClaimsHooks()),
       object_commands(
@@ -161,7 +159,6 @@ void VolumeManager::Composition::ServerChanged(const ServerState& server,
 
 Reconciler::Hooks VolumeManager::Composition::ReconcilerHooks() {
   Reconciler::Hooks its;
-  its.ready = [this] { return readiness.Ready(); };
   its.changed = [this](const PodUid& uid) { observers.Tell(uid); };
   its.set_up = [this](const PodVolumeKey& key) { VolumeSetUp(key); };
   its.gone = [this](const PodVolumeKey& key) {
@@ -181,7 +178,6 @@ Reconciler::Hooks VolumeManager::Composition::ReconcilerHooks() {
 
 DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
   DeviceReconciler::Hooks its;
-  its.ready = [this] { return readiness.Ready(); };
   its.changed = [this](const PodUid& uid) { reconciler.MarkDirty(uid); };
   its.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
     expander.Forget(device);
@@ -202,7 +198,6 @@ DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
 
 Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
   Claims::Hooks its;
-  its.ready = [this] { return readiness.Ready(); };
   its.pods = [this] { return pods_with_claims.Pods(); };
   its.has_volume = [this](const PodVolumeKey& key) {
     const ActualVolume* volume = actual.FindVolume(key);

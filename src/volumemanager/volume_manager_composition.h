@@ -36,6 +36,7 @@
 #include "volumemanager/views/pod_views.h"
 #include "volumemanager/views/storage_views.h"
 #include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
 #include "volumemanager/watch/consumers.h"
 
 namespace volumed {
@@ -105,10 +106,11 @@ struct VolumeManager::Composition {
   VolumeStats stats;
   ServerHealth health;
   VolumeExpander expander;
-  DeviceReconciler devices{{parts.scheduler, desired, actual, parts.operations, parts.plugins},
-                           DeviceHooks()};
-  Reconciler reconciler{{parts.scheduler, desired, actual, consumers, parts.operations, records,
-                         devices, parts.host.paths, parts.log},
+  DeviceReconciler devices{
+      {parts.scheduler, readiness, desired, actual, parts.operations, parts.plugins},
+      DeviceHooks()};
+  Reconciler reconciler{{parts.scheduler, readiness, desired, actual, consumers, parts.operations,
+                         records, devices, parts.host.paths, parts.log},
                         ReconcilerHooks()};
   PodLifecycle lifecycle;
   NodeEvents events;

@@ -94,7 +94,7 @@ void Claims::Decide() {
   const std::vector<ClaimPod> pods = hooks_.pods();
   const BindingInput input = MakeInput(pods);
   BindingResult result = DecideBindings(input);
-  if (hooks_.ready() && !unreadable_.empty()) NameUnreadable(result);
+  if (parts_.readiness.Ready() && !unreadable_.empty()) NameUnreadable(result);
   NameRefused(result);
   Adopt(input, std::move(result));
 }

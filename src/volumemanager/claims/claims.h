@@ -38,6 +38,7 @@
 #include "volumemanager/claims/deleted_objects.h"
 #include "volumemanager/claims/known_objects.h"
 #include "volumemanager/claims/provisioning.h"
+#include "volumemanager/readiness.h"
 #include "volumemanager/record_writer.h"
 
 namespace volumed {
@@ -63,6 +64,7 @@ class Claims final : public ClaimResolver {
   struct Parts {
     Scheduler& scheduler;
     const ObjectCatalog& catalog;
+    const Readiness& readiness;
     const HostNode& node;
     HostEvents& events;
     RecordWriter& records;
@@ -74,8 +76,6 @@ class Claims final : public ClaimResolver {
     Duration decide_period;  // VolumeManagerSettings::decide_claims_period
   };
   struct Hooks {
-    // Whether absence from the sources means something.
-    std::function<bool()> ready;
     std::function<std::vector<ClaimPod>()> pods;
     // Whether some of this volume of a pod may be on the node.
     std::function<bool(const PodVolumeKey&)> has_volume;

@@ -84,7 +84,7 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
                          std::move(who)};
   };
   if (decision == nullptr) {
-    if (!hooks_.ready()) {
+    if (!parts_.readiness.Ready()) {
       return problem("WaitForClaim", Code::kUnavailable,
                      "not every source has delivered a complete list yet", kNobody);
     }
@@ -100,7 +100,7 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
                    "the owner of claim " + name);
   }
-  if (decision->wait == ClaimWait::kSources && hooks_.ready() && !unreadable_.empty()) {
+  if (decision->wait == ClaimWait::kSources && parts_.readiness.Ready() && !unreadable_.empty()) {
     const auto& [record, reason] = *unreadable_.begin();
     return problem("ReadRecord", Code::kDataLoss,
                    "the record " + record + " cannot be read (" + reason +

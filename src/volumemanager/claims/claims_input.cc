@@ -12,7 +12,7 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
   input.classes = parts_.catalog.StorageClasses();
   input.node = {parts_.node.GetNodeName().str(), parts_.node.GetNodeLabels()};
   // If a record cannot be read, any new binding might give away a volume that is taken.
-  input.sources_complete = hooks_.ready() && unreadable_.empty();
+  input.sources_complete = parts_.readiness.Ready() && unreadable_.empty();
   for (const auto& [name, bound] : bound_) {
     if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
   }

@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "kube/object_directory.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/known_objects.h"
+#include "volumemanager/claims/provisioning.h"
 #include "volumemanager/pod_deletion_answers.h"
+#include "volumemanager/readiness.h"
 
 namespace volumed {
 namespace {

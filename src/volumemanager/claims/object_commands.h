@@ -13,13 +13,14 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
-#include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/deleted_objects.h"
-#include "volumemanager/claims/known_objects.h"
-#include "volumemanager/claims/provisioning.h"
-#include "volumemanager/readiness.h"
 
 namespace volumed {
+
+class Claims;
+class KnownObjects;
+class Provisioning;
+class Readiness;
 
 // Threads: the control thread. Blocks: never; rows are written on other threads, and `done` is
 // called later on the control thread.

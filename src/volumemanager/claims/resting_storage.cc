@@ -34,7 +34,8 @@ void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
 }
 
 void RestingStorage::ForgetDevice(const UniqueVolumeName& device) {
-  if (parts_.actual.FindDevice(device) != nullptr) return;  // its unmount's end calls this again
+  if (parts_.actual.devices().Find(device) != nullptr)
+    return;  // its unmount's end calls this again
   devices_.erase(device);
   parts_.operations.Start(volumed::ForgetDevice(device), [](const OperationOutcome<Unit>&) {});
 }

@@ -49,7 +49,7 @@ bool VolumeExpander::IsExpandable(const WantedVolume& wanted) const {
 // Whether the volume's device is mounted, or a pod has the volume.
 bool VolumeExpander::IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const {
   if (wanted.has_device) {
-    const ActualDevice* device = parts_.actual.FindDevice(name);
+    const ActualDevice* device = parts_.actual.devices().Find(name);
     return device != nullptr && IsMounted(*device) && !device->in_flight;
   }
   for (const PodVolumeKey& user : parts_.actual.UsersOf(name)) {
@@ -187,7 +187,7 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
           }));
   if (started == StartResult::kStarted) {
     known.in_flight = true;
-    parts_.actual.ExpandDeviceStarted(name);
+    parts_.actual.devices().ExpandStarted(name);
   } else {
     wake.AfterRefusal(started, parts_.operations, ExpandKey(name));
   }
@@ -196,7 +196,7 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
 void VolumeExpander::Expanded(const UniqueVolumeName& name, const std::string& volume,
                               const ExpansionDecision& decision,
                               const OperationOutcome<ExpandedVolume>& outcome) {
-  parts_.actual.ExpandDeviceDone(name, outcome);
+  parts_.actual.devices().ExpandDone(name, outcome);
   Known& known = known_[name];
   known.in_flight = false;
   if (outcome.value) {
@@ -216,7 +216,7 @@ void VolumeExpander::Expanded(const UniqueVolumeName& name, const std::string& v
 
 void VolumeExpander::Failed(const std::string& volume, const ExpansionDecision& decision,
                             const OperationFailure& failure, Known& known) {
-  parts_.actual.NoteFailure(known.failure, failure);
+  NoteFailure(known.failure, failure, parts_.scheduler.clock());
   const ExpansionEnd end = ClassifyExpansionFailure(failure.error, decision);
   known.in_use = end == ExpansionEnd::kInUse;
   if (end != ExpansionEnd::kUnknown) known.failed = decision.new_size;

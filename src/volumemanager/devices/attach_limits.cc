@@ -27,7 +27,7 @@ Result<std::optional<int64_t>> LimitOf(const VolumePluginMgr& plugins, const std
 
 std::optional<AttachLimits::Refusal> AttachLimits::Admit(const UniqueVolumeName& device,
                                                          const WantedVolume& wanted) {
-  const ActualDevice* known = actual_.FindDevice(device);
+  const ActualDevice* known = actual_.devices().Find(device);
   // A device that may be attached keeps its slot, even if the limit has been lowered since.
   if (wanted.limit_key.empty() || (known != nullptr && MayBePresent(*known))) {
     Forget(device);
@@ -114,8 +114,8 @@ int64_t AttachLimits::AheadOf(const Waiter& waiter) const {
 std::vector<UniqueVolumeName> AttachLimits::SlotsOf(const std::string& limit_key,
                                                     const UniqueVolumeName& device) const {
   std::vector<UniqueVolumeName> slots;
-  for (const UniqueVolumeName& name : actual_.DevicesOfLimit(limit_key)) {
-    if (name != device && MayBePresent(*actual_.FindDevice(name))) slots.push_back(name);
+  for (const UniqueVolumeName& name : actual_.devices().OfLimit(limit_key)) {
+    if (name != device && MayBePresent(*actual_.devices().Find(name))) slots.push_back(name);
   }
   return slots;
 }
@@ -132,7 +132,7 @@ std::string AttachLimits::UsersText(const UniqueVolumeName& device) const {
   const std::string users = names.empty()
                                 ? "no pod; it is being detached"
                                 : (names.size() == 1 ? "pod " : "pods ") + Join(names, ", ");
-  return "volume " + actual_.FindDevice(device)->spec.str() + " (" + users + ")";
+  return "volume " + actual_.devices().Find(device)->spec.str() + " (" + users + ")";
 }
 
 }  // namespace volumed

@@ -66,7 +66,7 @@ void AttachVerifier::Reconcile(const std::string& plugin_name, Wake& wake) {
   VerifyAttachedRequest request{plugin_name, {}};
   bool any = false;
   bool urgent = false;
-  for (const auto& [name, device] : parts_.actual.devices()) {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
     if (!CanBeVerified(device, plugin_name)) continue;
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);
     if (users.empty()) continue;  // a device that leaves needs no answer
@@ -97,7 +97,7 @@ void AttachVerifier::Ask(const std::string& plugin_name, VerifyAttachedRequest r
   if (parts_.operations.IsPending(key)) return;  // the end of the operation is an event
   std::map<UniqueVolumeName, uint64_t> asked;
   for (const VolumeToVerify& volume : request.volumes) {
-    asked[volume.device] = parts_.actual.FindDevice(volume.device)->operations;
+    asked[volume.device] = parts_.actual.devices().Find(volume.device)->operations;
   }
   const StartResult result = parts_.operations.Start(
       VerifyVolumesAreAttached(std::move(request)),
@@ -114,20 +114,20 @@ void AttachVerifier::Answered(const std::string& plugin_name,
   Asked& plugin = plugins_.try_emplace(plugin_name).first->second;
   MarkDirty(plugin_name);
   if (!outcome.value) {
-    parts_.actual.NoteFailure(plugin.failure, *outcome.failure);
+    NoteFailure(plugin.failure, *outcome.failure, parts_.scheduler.clock());
     for (const auto& [name, changes] : asked) hooks_.failed(name);
     return;
   }
   plugin.failure.reset();
   plugin.last_answer = parts_.scheduler.clock().Now();
   for (const auto& [name, attached] : *outcome.value) {
-    const ActualDevice* device = parts_.actual.FindDevice(name);
+    const ActualDevice* device = parts_.actual.devices().Find(name);
     const auto when = asked.find(name);
     const bool is_late = device == nullptr || device->in_flight || when == asked.end() ||
                          device->operations != when->second;
     // It is being, or was, attached, mounted ... since the question.
     if (is_late) continue;
-    if (parts_.actual.AttachmentVerified(name, attached)) hooks_.verified(name);
+    if (parts_.actual.devices().AttachmentVerified(name, attached)) hooks_.verified(name);
   }
 }
 

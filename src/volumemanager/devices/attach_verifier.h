@@ -21,13 +21,10 @@
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/devices/verify_attached_period.h"
 #include "volumemanager/reconcile_queue.h"
 
 namespace volumed {
-
-// Source: kubernetes pkg/controller/volume/attachdetach/config/v1alpha1/defaults.go@v1.36.2
-// (ReconcilerSyncLoopPeriod).
-inline constexpr Duration kVerifyAttachedPeriod = std::chrono::seconds(60);
 
 // Threads: the control thread. Blocks: never.
 class AttachVerifier {

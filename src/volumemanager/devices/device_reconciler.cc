@@ -19,7 +19,7 @@ DeviceReconciler::DeviceReconciler(Parts parts, Hooks hooks)
                  [this](const UniqueVolumeName& name) { TellUsers(name); }}) {}
 
 void DeviceReconciler::MarkAllDirty() {
-  for (const auto& [name, device] : parts_.actual.devices()) MarkDirty(name);
+  for (const auto& [name, device] : parts_.actual.devices().all()) MarkDirty(name);
 }
 
 void DeviceReconciler::TellUsers(const UniqueVolumeName& volume) const {
@@ -39,7 +39,7 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
 void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   const bool wanted = !parts_.desired.UsersOf(name).empty();
   if (!wanted) WaitsNoMore(name);
-  const ActualDevice* device = parts_.actual.FindDevice(name);
+  const ActualDevice* device = parts_.actual.devices().Find(name);
   if (device != nullptr && device->in_flight) {
     // An operation that waits for a filesystem which hangs would keep the device for as long.
     if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
@@ -55,12 +55,13 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
     if (!mounted && !PodsThatMayHave(name).empty()) StartMount(name, wake);
     return;
   }
-  if (device == nullptr || !hooks_.ready() || !parts_.actual.UsersOf(name).empty()) return;
+  if (device == nullptr || !parts_.readiness.Ready() || !parts_.actual.UsersOf(name).empty())
+    return;
   if (MayBePresent(*device)) {
     StartUnmount(name, *device, wake);
   } else {
     const SpecName spec = device->spec;
-    parts_.actual.EraseDevice(name);
+    parts_.actual.devices().Erase(name);
     hooks_.gone(name, spec);
   }
 }
@@ -79,19 +80,20 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
                              .some_pods_only_read = some_only_read,
                              .first_pod = first.pod};
   if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
-  if (const ActualDevice* device = parts_.actual.FindDevice(name)) {
+  if (const ActualDevice* device = parts_.actual.devices().Find(name)) {
     request.attachable = device->attachable && MayBePresent(*device);
   }
   const StartResult result = parts_.operations.Start(
       MountDevice(std::move(request)),
       alive_.Guarded([this, name](const OperationOutcome<MountedDevice>& outcome) {
-        parts_.actual.MountDeviceDone(name, outcome);
+        parts_.actual.devices().MountDone(name, outcome);
         if (outcome.value && hooks_.mounted) hooks_.mounted(name);
         MarkDirty(name);
         TellUsers(name);
       }));
   if (result == StartResult::kStarted) {
-    parts_.actual.MountDeviceStarted(name, wanted.plugin_name, wanted.spec.name(), wanted.is_block);
+    parts_.actual.devices().MountStarted(name, wanted.plugin_name, wanted.spec.name(),
+                                         wanted.is_block);
     TellUsers(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
@@ -105,13 +107,13 @@ void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDe
   const StartResult result = parts_.operations.Start(
       UnmountDevice(request),
       alive_.Guarded([this, name, spec = device.spec](const OperationOutcome<Unit>& outcome) {
-        parts_.actual.UnmountDeviceDone(name, outcome);
-        if (outcome.value && parts_.actual.FindDevice(name) == nullptr) hooks_.gone(name, spec);
+        parts_.actual.devices().UnmountDone(name, outcome);
+        if (outcome.value && parts_.actual.devices().Find(name) == nullptr) hooks_.gone(name, spec);
         MarkDirty(name);
         TellUsers(name);
       }));
   if (result == StartResult::kStarted) {
-    parts_.actual.UnmountDeviceStarted(name);
+    parts_.actual.devices().UnmountStarted(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
   }

@@ -23,6 +23,7 @@
 #include "volumemanager/devices/attach_ladder.h"
 #include "volumemanager/devices/attach_limits.h"
 #include "volumemanager/devices/attach_verifier.h"
+#include "volumemanager/readiness.h"
 #include "volumemanager/reconcile_queue.h"
 
 namespace volumed {
@@ -33,14 +34,13 @@ class DeviceReconciler {
   // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
+    const Readiness& readiness;
     const DesiredStateOfWorld& desired;
     ActualStateOfWorld& actual;
     VolumeOperations& operations;
     const VolumePluginMgr& plugins;
   };
   struct Hooks {
-    // Whether it is allowed to unmount what is not wanted.
-    std::function<bool()> ready;
     // Something has happened for which this pod waits, or which is shown with it.
     std::function<void(const PodUid&)> changed;
     // Nothing of the device of this volume is on the node any more.

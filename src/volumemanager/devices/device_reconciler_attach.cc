@@ -40,7 +40,7 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
   now.wanted = !parts_.desired.UsersOf(name).empty();
   now.may_begin = !PodsThatMayHave(name).empty();
   now.used = !parts_.actual.UsersOf(name).empty();
-  now.may_leave = hooks_.ready();
+  now.may_leave = parts_.readiness.Ready();
   switch (NextAttachStep(now)) {
     case AttachStep::kNothing:
       return;
@@ -61,7 +61,7 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
       return;
     case AttachStep::kForget: {
       const SpecName spec = device->spec;
-      parts_.actual.EraseDevice(name);
+      parts_.actual.devices().Erase(name);
       SlotMayBeFree();
       hooks_.gone(name, spec);
       return;
@@ -81,9 +81,9 @@ void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
   const StartResult result = parts_.operations.Start(
       AttachVolume(std::move(request)),
       alive_.Guarded([this, name](const OperationOutcome<AttachedVolume>& outcome) {
-        parts_.actual.AttachDone(name, outcome);
+        parts_.actual.devices().AttachDone(name, outcome);
         if (outcome.value) {
-          verifier_.MarkDirty(parts_.actual.FindDevice(name)->plugin_name);
+          verifier_.MarkDirty(parts_.actual.devices().Find(name)->plugin_name);
         } else {
           SlotMayBeFree();
         }
@@ -91,7 +91,7 @@ void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
         TellUsers(name);
       }));
   if (result == StartResult::kStarted) {
-    parts_.actual.AttachStarted(name, intent);
+    parts_.actual.devices().AttachStarted(name, intent);
     TellUsers(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
@@ -104,7 +104,7 @@ void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDev
   const StartResult result = parts_.operations.Start(
       DetachVolume(request),
       alive_.Guarded([this, name, spec = device.spec](const OperationOutcome<Unit>& outcome) {
-        parts_.actual.DetachDone(name, outcome);
+        parts_.actual.devices().DetachDone(name, outcome);
         if (outcome.value) {
           SlotMayBeFree();
           hooks_.gone(name, spec);
@@ -113,7 +113,7 @@ void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDev
         TellUsers(name);
       }));
   if (result == StartResult::kStarted) {
-    parts_.actual.DetachStarted(name);
+    parts_.actual.devices().DetachStarted(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
   }
@@ -139,7 +139,7 @@ void DeviceReconciler::TellRefused(const std::vector<PodUid>& pods, const Wanted
 }
 
 void DeviceReconciler::Verified(const UniqueVolumeName& name) {
-  const ActualDevice& device = *parts_.actual.FindDevice(name);
+  const ActualDevice& device = *parts_.actual.devices().Find(name);
   if (device.attachment == Attachment::kMissing) {
     std::set<PodUid> pods;
     for (const PodVolumeKey& user : parts_.actual.UsersOf(name)) pods.insert(user.pod);

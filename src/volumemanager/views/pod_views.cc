@@ -189,7 +189,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   if (name.empty()) return;
   view.persistent_volume = view.spec.str();
   if (!(wanted != nullptr ? wanted->has_device : actual->has_device)) return;
-  const ActualDevice* device = parts_.actual.FindDevice(name);
+  const ActualDevice* device = parts_.actual.devices().Find(name);
   const bool attachable = wanted != nullptr && wanted->attachable;
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
   if (device != nullptr) {
@@ -214,7 +214,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
     return problem;
   }
   if (!wanted.has_device) return std::nullopt;
-  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
   if (auto attach = AttachProblem(wanted, pod, device)) return attach;
   if (device == nullptr) return std::nullopt;
   if (!device->quarantine_reason.empty()) {
@@ -236,7 +236,7 @@ std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,
   const ActualVolume* actual = parts_.actual.FindVolume(key);
   if (actual == nullptr || !MayBePresent(*actual)) return std::nullopt;
   std::vector<std::string> paths = wanted.device_paths;
-  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
   if (device != nullptr) paths.push_back(device->device_path);
   for (const std::string& path : paths) {
     const auto vanished = parts_.vanished_devices.find(path);

@@ -7,6 +7,9 @@
 
 #include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/object_commands.h"
 #include "volumemanager/claims/reclaim_check.h"
 #include "volumemanager/claims/refused_objects.h"
 
@@ -147,6 +150,26 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
 bool StorageViews::IsBound(const ObjectKey& object) const {
   parts_.claims.DecideNow();
   return parts_.claims.IsBound(object);
+}
+
+PersistentVolumeClaimStatus StorageViews::ClaimStatus(const PersistentVolumeClaim& claim) const {
+  return parts_.claims.ShownStatus(claim);
+}
+
+PodUid StorageViews::PodOfClaim(const ObjectKey& claim) const {
+  return parts_.claims.PodOfClaim(claim);
+}
+
+bool StorageViews::IsBeingDeleted(const ObjectKey& object) const {
+  return parts_.commands.DeletedSince(object).has_value();
+}
+
+bool StorageViews::HasEnded(const ObjectKey& object, const std::string& uid) const {
+  return parts_.commands.HasEnded(object, uid);
+}
+
+std::string StorageViews::UidOnRecord(const ObjectKey& object) const {
+  return parts_.commands.UidOnRecord(object);
 }
 
 std::optional<StorageStatus> StorageViews::StatusOf(const ObjectKey& object) const {

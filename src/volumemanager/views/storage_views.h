@@ -8,12 +8,14 @@
 
 #include "base/ids.h"
 #include "kube/object_catalog.h"
-#include "pluginmgr/volume_plugin_mgr.h"
-#include "volumemanager/claims/claims.h"
-#include "volumemanager/claims/object_commands.h"
+#include "volume/claim_binding.h"
 #include "volumemanager/views/view_types.h"
 
 namespace volumed {
+
+class Claims;
+class ObjectCommands;
+class VolumePluginMgr;
 
 // Threads: the control thread. Blocks: never.
 class StorageViews {
@@ -35,27 +37,19 @@ class StorageViews {
   // As of the last decision; nullopt if nothing was decided about the object.
   std::optional<StorageStatus> StatusOf(const ObjectKey& object) const;
   // The claim's status as it is to be shown: that of the object, with what the agent knows.
-  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {
-    return parts_.claims.ShownStatus(claim);
-  }
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const;
   // For a claim or a PersistentVolume; false for any other object.
   bool IsBound(const ObjectKey& object) const;
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not made for
   // one.
-  PodUid PodOfClaim(const ObjectKey& claim) const { return parts_.claims.PodOfClaim(claim); }
+  PodUid PodOfClaim(const ObjectKey& claim) const;
 
   // Whether a command to delete the object is on record, and something still protects the object.
-  bool IsBeingDeleted(const ObjectKey& object) const {
-    return parts_.commands.DeletedSince(object).has_value();
-  }
+  bool IsBeingDeleted(const ObjectKey& object) const;
   // Whether a command has ended this very object.
-  bool HasEnded(const ObjectKey& object, const std::string& uid) const {
-    return parts_.commands.HasEnded(object, uid);
-  }
+  bool HasEnded(const ObjectKey& object, const std::string& uid) const;
   // The uid of an object that may not be readable now; "" if none is known.
-  std::string UidOnRecord(const ObjectKey& object) const {
-    return parts_.commands.UidOnRecord(object);
-  }
+  std::string UidOnRecord(const ObjectKey& object) const;
 
  private:
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;

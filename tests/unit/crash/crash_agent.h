@@ -29,6 +29,7 @@
 #include "volumehost/node_facts.h"
 #include "volumehost/recovery_gate.h"
 #include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
 #include "volumemanager/watch/consumer_watch.h"
 
 namespace volumed {

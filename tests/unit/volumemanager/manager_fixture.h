@@ -30,6 +30,7 @@
 #include "volumehost/volume_host.h"
 #include "volumemanager/claims/provisioning.h"
 #include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
 
 namespace volumed {
 
