@@ -22,7 +22,8 @@
 #include "os/process_scope.h"
 #include "plugins/projected.h"
 #include "volumehost/swap.h"
-#include "volumemanager/provisioning.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/volume_manager_settings.h"
 
 namespace volumed {
 namespace {
@@ -257,7 +258,7 @@ void Agent::OpenTokens() {
   };
   if (const Status opened = open(); !opened.ok()) {
     return parts_->Retry(kTokensPart, opened.error(), open, [this]() -> Status {
-      manager_->PluginChanged(kProjectedPluginName);
+      manager_->events().PluginChanged(kProjectedPluginName);
       return OkStatus();
     });
   }
@@ -292,23 +293,55 @@ Status Agent::MakeManager() {
   settings.health.period = config_.server_look_period;
   settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;
-  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
-                                       const std::vector<DeviceRecord>& devices) {
-    operations_->Restore(volumes, devices);
-  };
-  settings.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
-  settings.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
-    metrics_->OrphanFound(volumes);
-  };
   settings.replace_settle = config_.removal_settle;
-  settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
   std::set<std::string> removal_deletes = settings.removal_deletes;
   // These two sources lose an object only by command.
   removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
-  settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
+  manager_ = std::make_unique<VolumeManager>(
+      VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
+                         *host_, *consumer_watch_, *log_},
+      boot_id_, std::move(settings), ManagerHooks());
+  const auto names_of = [](const CatalogDevice& device) {
+    std::vector<std::string> names = device.links;
+    names.push_back(device.node);
+    return names;
+  };
+  device_waiter_->SetAppearanceListener([=, this](const CatalogDevice& device) {
+    manager_->events().DeviceAppeared(names_of(device));
+  });
+  device_waiter_->SetRemovalListener([=, this](const CatalogDevice& device) {
+    manager_->events().DeviceVanished(names_of(device));
+  });
+  metrics_->Watch(*manager_);
+  WatchControlTasks();
+  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
+  updates_ = std::make_unique<CatalogUpdates>(
+      *scheduler_, *catalog_,
+      CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },
+                            [this](bool is_last) { PartTaken(is_last); }});
+  manager_->observers().Add([this](const PodUid& pod) {
+    if (manager_->pods().Has(pod)) return;
+    events_->Forget(pod);
+    heap_trimmer_->Changed();
+  });
+  return OkStatus();
+}
+
+VolumeManagerHooks Agent::ManagerHooks() {
+  VolumeManagerHooks hooks;
+  hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                    const std::vector<DeviceRecord>& devices) {
+    operations_->Restore(volumes, devices);
+  };
+  hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
+  hooks.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
+    metrics_->OrphanFound(volumes);
+  };
+  hooks.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  hooks.remove_object = [this](const ObjectKey& key, uint64_t number) {
     // Objects that one command has ended come together, and share the sync of the directory.
     ended_objects_.emplace_back(key, number);
     if (ended_objects_.size() > 1) return;
@@ -318,38 +351,13 @@ Status Agent::MakeManager() {
       });
     });
   };
-  settings.object_named = [this](const ObjectKey& object, bool is_named) {
+  hooks.object_named = [this](const ObjectKey& object, bool is_named) {
     NoteWanted(object, is_named);
   };
-  settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+  hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
     StartSources(std::move(memories));
   };
-  manager_ = std::make_unique<KubeletVolumeManager>(
-      VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
-                         *host_, *consumer_watch_, *log_},
-      boot_id_, std::move(settings));
-  const auto names_of = [](const CatalogDevice& device) {
-    std::vector<std::string> names = device.links;
-    names.push_back(device.node);
-    return names;
-  };
-  device_waiter_->SetAppearanceListener(
-      [=, this](const CatalogDevice& device) { manager_->DeviceAppeared(names_of(device)); });
-  device_waiter_->SetRemovalListener(
-      [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
-  metrics_->Watch(*manager_);
-  WatchControlTasks();
-  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
-  updates_ = std::make_unique<CatalogUpdates>(
-      *scheduler_, *catalog_,
-      CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },
-                            [this](bool is_last) { PartTaken(is_last); }});
-  manager_->AddObserver([this](const PodUid& pod) {
-    if (manager_->HasPod(pod)) return;
-    events_->Forget(pod);
-    heap_trimmer_->Changed();
-  });
-  return OkStatus();
+  return hooks;
 }
 
 void Agent::WatchControlTasks() {
@@ -421,7 +429,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   for (const auto& source : sources_) source->SetSettle(config_.removal_settle);
   manager_->SetReplaceSettle(config_.removal_settle);
   attach_limits_.Set(config_.attach_limits);
-  manager_->AttachLimitsChanged();
+  manager_->events().AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
@@ -438,7 +446,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
 Status Agent::Run() {
   ASSIGN_OR_RETURN(clock_set_watch_, ClockSetWatch::Create(scheduler_->loop(), [this] {
                      log_->Info("the wall clock was set");
-                     manager_->WallClockWasSet();
+                     manager_->events().WallClockWasSet();
                    }));
   ExpectSources();
   manager_->Start();  // it starts the sources once what the last agent left is loaded

@@ -56,8 +56,8 @@
 #include "volumehost/node_kubelet_host.h"
 #include "volumehost/recovery_gate.h"
 #include "volumehost/volume_host.h"
-#include "volumemanager/kubelet_volume_manager.h"
-#include "volumemanager/proc_consumer_watch.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/watch/proc_consumer_watch.h"
 
 namespace volumed {
 
@@ -104,6 +104,7 @@ class Agent {
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
+  VolumeManagerHooks ManagerHooks();
   void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
@@ -211,7 +212,7 @@ class Agent {
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
-  std::unique_ptr<KubeletVolumeManager> manager_;
+  std::unique_ptr<VolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
   std::unique_ptr<CatalogUpdates> updates_;
   // What was so of all sources when the update began that is being taken over now.

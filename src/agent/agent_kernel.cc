@@ -26,14 +26,14 @@ void Agent::LanesChanged() {
 
 void Agent::MountsGone(const std::vector<std::string>& mount_points) {
   scheduler_->Post([this, mount_points] {
-    if (manager_) manager_->MountsGone(mount_points);
+    if (manager_) manager_->events().MountsGone(mount_points);
   });
 }
 
 void Agent::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
   scheduler_->Post([this, mount_points] {
     for (const auto& source : sources_) source->MountsChanged(mount_points);
-    if (manager_) manager_->MountsChangedElsewhere(mount_points);
+    if (manager_) manager_->events().MountsChangedElsewhere(mount_points);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "metrics/exposition.h"
+#include "volumemanager/watch/size_limits.h"
 
 namespace volumed {
 namespace {
@@ -52,9 +53,9 @@ AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& 
   families_.CountEvictions(kEmptyDirLimitSignal, 0);
 }
 
-void AgentMetrics::Watch(KubeletVolumeManager& manager) {
+void AgentMetrics::Watch(VolumeManager& manager) {
   manager_ = &manager;
-  manager.AddObserver([this](const PodUid& pod) { PodChanged(pod); });
+  manager.observers().Add([this](const PodUid& pod) { PodChanged(pod); });
 }
 
 void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
@@ -84,7 +85,7 @@ void AgentMetrics::VolumeMeasured(const PodVolumeKey& key, const Metrics& metric
 
 void AgentMetrics::PodChanged(const PodUid& pod) {
   MarkDirty(pod);
-  if (!manager_->HasPod(pod)) {
+  if (!manager_->pods().Has(pod)) {
     // At once: another pod may come with its uid before it is looked at, and has other labels.
     SetExported(pod, {});
     const auto first = waiting_.lower_bound({pod, SpecName()});
@@ -93,7 +94,7 @@ void AgentMetrics::PodChanged(const PodUid& pod) {
     waiting_.erase(first, end);
     return;
   }
-  for (const KubeletVolumeManager::VolumeProgress& volume : manager_->VolumesOf(pod)) {
+  for (const VolumeProgress& volume : manager_->pods().VolumesOf(pod)) {
     const PodVolumeKey key{pod, volume.spec};
     if (volume.wanted && !volume.set_up) {
       waiting_.emplace(key, clock_.Now());
@@ -141,7 +142,7 @@ void AgentMetrics::SetPhase(const PodUid& pod, const std::string& phase) {
 
 void AgentMetrics::RefreshPod(const PodUid& pod) {
   std::set<std::string> now;
-  const std::optional<PodView> view = manager_->FindPod(pod);
+  const std::optional<PodView> view = manager_->pods().Find(pod);
   if (view) {
     SetPhase(pod, view->phase);
     for (const VolumeView& volume : view->volumes) {
@@ -185,7 +186,7 @@ void AgentMetrics::RefreshTotals() {
   families_.SetWorkerPool(kernel_.stats());
   families_.SetMountTable(kernel_.mount_table().stats());
   families_.SetStuckOperations(kernel_.stuck_operations());
-  families_.SetFaultDomains(manager_->DomainsAnswering());
+  families_.SetFaultDomains(manager_->ServersAnswering());
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
   families_.SetRecordsRecovery(recovery_.recovery().active, recovery_.Held().size());
 }
@@ -198,7 +199,7 @@ bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::stri
     RefreshSome(of_scrape_);
     return false;
   }
-  if (!manager_->CountVolumes(counting_)) return false;
+  if (!manager_->pods().CountVolumes(counting_)) return false;
   collecting_ = false;
   families_.SetVolumes(std::exchange(counting_, {}).Figures());
   RefreshTotals();

@@ -18,7 +18,7 @@
 #include "os/worker_kernel.h"
 #include "records/sqlite_record_store.h"
 #include "volumehost/recovery_gate.h"
-#include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/volume_manager.h"
 
 namespace volumed {
 
@@ -30,7 +30,7 @@ class AgentMetrics final : public OperationObserver {
                ExportedFamilies& families);
 
   // Follows the manager's views from now on. REQUIRES: it is called once.
-  void Watch(KubeletVolumeManager& manager);
+  void Watch(VolumeManager& manager);
 
   // What the start found, and what it has to clean up.
   void TakenOver(const TakeOver& found) { start_tally_.TakenOver(found); }
@@ -72,7 +72,7 @@ class AgentMetrics final : public OperationObserver {
   const ObjectCatalog& catalog_;
   Scheduler& scheduler_;
   const Clock& clock_;
-  KubeletVolumeManager* manager_ = nullptr;
+  VolumeManager* manager_ = nullptr;
   ExportedFamilies& families_;
   StartTally start_tally_{families_};
   SlowTasks slow_tasks_{clock_};

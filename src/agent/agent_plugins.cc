@@ -52,7 +52,7 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
       FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
       std::move(settings), [this](const std::string& plugin) {
         scheduler_->Post([this, plugin] {
-          if (manager_) manager_->PluginChanged(plugin);
+          if (manager_) manager_->events().PluginChanged(plugin);
         });
       });
   if (answers.ok()) return made;

@@ -108,7 +108,7 @@ void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccep
       if (permitted.ok()) {
         log_->Warning("records accepted by command",
                       {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
-        for (const HeldStep& step : *permitted) manager_->RetryStorage(step.volume);
+        for (const HeldStep& step : *permitted) manager_->events().RetryStorage(step.volume);
         watchdog_->Status(NotReadyReason().value_or("ready"));
       }
       done(permitted);
@@ -128,7 +128,7 @@ void Agent::AcceptVolume(const std::string& volume,
                {"path", outcome.value->path},
                {"before", outcome.value->before},
                {"now", outcome.value->now}});
-    manager_->RetryStorage(volume);
+    manager_->events().RetryStorage(volume);
     done(*outcome.value);
   };
   if (const Status may = CheckAcceptVolume(*catalog_, *manager_, volume); !may.ok()) {

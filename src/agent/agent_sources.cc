@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "base/strings.h"
 #include "volumemanager/adopted_pods.h"
-#include "volumemanager/provisioning.h"
+#include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
 
@@ -128,8 +128,8 @@ Error Agent::NoSource(const std::string& name) const {
 }
 
 Status Agent::AcceptSource(const std::string& name, bool dry_run) {
-  if (name == kAdoptedRootSource && !manager_->HeldAdoptedPods().empty()) {
-    if (!dry_run) manager_->AcceptAdoptedPods();
+  if (name == kAdoptedRootSource && !manager_->pods().AwaitingAcceptance().empty()) {
+    if (!dry_run) manager_->pod_commands().AcceptAdopted();
     return OkStatus();
   }
   ObjectSource* const source = FindSource(name);

@@ -1,7 +1,8 @@
 #include "agent/catalog_host_objects.h"
 
 #include "base/strings.h"
-#include "volumemanager/storage_views.h"
+#include "kube/about_object.h"
+#include "volumemanager/claims/refused_objects.h"
 
 namespace volumed {
 namespace {
@@ -42,15 +43,7 @@ void CatalogHostObjects::SetRefused(const std::map<ObjectKey, ObjectOrigin>& ref
   refused_ = std::move(texts);
 }
 
-template <typename T>
-Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const std::string& ns,
-                                                         const std::string& name) const {
-  MutexLock lock(mu_);
-  const ObjectKey key{kind, ns, name};
-  if (const auto found = objects_.find(key); found != objects_.end()) {
-    // The pointer shares the object's reference count: the value lives as long as anybody reads it.
-    return std::shared_ptr<const T>(found->second, &std::get<T>(*found->second));
-  }
+Error CatalogHostObjects::WhyNot(const ObjectKey& key) const {
   if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {
     return Error::NotApplied(Code::kUnavailable,
                              ToString(key) + " is not known now: " + unknown->second);
@@ -64,6 +57,18 @@ Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const 
                              ToString(key) + " not found: it was " + refused->second);
   }
   return Error::NotApplied(Code::kNotFound, ToString(key) + " not found");
+}
+
+template <typename T>
+Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const std::string& ns,
+                                                         const std::string& name) const {
+  MutexLock lock(mu_);
+  const ObjectKey key{kind, ns, name};
+  if (const auto found = objects_.find(key); found != objects_.end()) {
+    // The pointer shares the object's reference count: the value lives as long as anybody reads it.
+    return std::shared_ptr<const T>(found->second, &std::get<T>(*found->second));
+  }
+  return AboutObject(WhyNot(key), key);
 }
 
 Result<std::shared_ptr<const SecretObject>> CatalogHostObjects::GetSecret(

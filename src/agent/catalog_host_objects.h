@@ -38,6 +38,8 @@ class CatalogHostObjects final : public HostObjects {
   template <typename T>
   Result<std::shared_ptr<const T>> Get(ObjectKind kind, const std::string& ns,
                                        const std::string& name) const EXCLUDES(mu_);
+  // Why there is no such object.
+  Error WhyNot(const ObjectKey& key) const REQUIRES(mu_);
 
   mutable Mutex mu_;
   std::map<ObjectKey, ObjectPtr> objects_ GUARDED_BY(mu_);

@@ -10,8 +10,8 @@
 #include "kube/validate_update.h"
 #include "volume/claim_binding.h"
 #include "volume/storage_name.h"
-#include "volumemanager/provisioning.h"
-#include "volumemanager/storage_views.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/claims/refused_objects.h"
 
 namespace volumed {
 namespace {
@@ -40,19 +40,19 @@ Status Identify(const ObjectKey& key, const std::string& known, ObjectMeta& meta
 Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, bool replace,
                    Object& object) {
   const ObjectKey key = KeyOf(object);
-  if (manager.IsBeingDeleted(key)) {
+  if (manager.storage().IsBeingDeleted(key)) {
     // Source: kubernetes apiserver registry/generic/registry/store.go@v1.36.2 (Create).
     return Error::NotApplied(Code::kAlreadyExists, "object is being deleted: " + ToString(key) +
                                                        " already exists; apply it again when it "
                                                        "is gone");
   }
-  if (const PodUid pod = manager.PodOfClaim(key); !pod.empty()) {
+  if (const PodUid pod = manager.storage().PodOfClaim(key); !pod.empty()) {
     return Error::NotApplied(Code::kAlreadyExists,
                              ToString(key) + " is that of a generic ephemeral volume of the pod " +
                                  "with the uid " + pod.str() + ", and ends with it");
   }
   ObjectMeta& metadata = MetaOf(object);
-  if (!metadata.uid.empty() && manager.HasEnded(key, metadata.uid)) {
+  if (!metadata.uid.empty() && manager.storage().HasEnded(key, metadata.uid)) {
     return Error::NotApplied(Code::kAlreadyExists,
                              ToString(key) + " with the uid " + metadata.uid +
                                  " was deleted by command; leave the uid out, and it is another "
@@ -60,7 +60,8 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
   }
   const ObjectPtr known = catalog.FindObject(key);
   const std::optional<ObjectStanding> standing = catalog.StandingOf(key);
-  if (known == nullptr || !standing) return Identify(key, manager.UidOnRecord(key), metadata);
+  if (known == nullptr || !standing)
+    return Identify(key, manager.storage().UidOnRecord(key), metadata);
   const bool elsewhere =
       standing->origin.source != ObjectDirectory::kSourceName && !standing->missing;
   if (elsewhere) {
@@ -71,7 +72,8 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
   RETURN_IF_ERROR(Identify(key, MetaOf(*known).uid, metadata));
   // It is still the same object, even if it is Missing.
   metadata.creation_unix_millis = MetaOf(*known).creation_unix_millis;
-  const std::vector<UpdateProblem> problems = ValidateUpdate(*known, object, manager.IsBound(key));
+  const std::vector<UpdateProblem> problems =
+      ValidateUpdate(*known, object, manager.storage().IsBound(key));
   return problems.empty() ? OkStatus() : Status(RefuseUpdate(*known, problems, replace));
 }
 
@@ -82,14 +84,14 @@ PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
   const auto waiting = catalog.Waiting().find(key);
   if (waiting != catalog.Waiting().end()) return waiting->second.uid;
   const bool held = replace || catalog.HolderOf(key).has_value();
-  return held ? PodUid(manager.UidOnRecord(key)) : PodUid();
+  return held ? PodUid(manager.storage().UidOnRecord(key)) : PodUid();
 }
 
 // A uid has one pod, and a pod has one name: with the node's suffix or without it.
 Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
                   const ObjectKey& key, const Pod& pod) {
   const std::optional<PodView> same =
-      pod.metadata.uid.empty() ? std::nullopt : manager.FindPod(pod.uid());
+      pod.metadata.uid.empty() ? std::nullopt : manager.pods().Find(pod.uid());
   if (same && !same->name.empty() && (same->ns != key.name_space || same->name != key.name)) {
     return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of Pod " +
                                                        same->ns + "/" + same->name + ", " +
@@ -115,7 +117,7 @@ Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, co
 Status CheckNotLeaving(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& key, const Pod& pod) {
   if (pod.metadata.uid.empty() || catalog.FindPod(pod.uid()) != nullptr) return OkStatus();
-  const PodOnNode here = manager.FindOnNode(pod.uid());
+  const PodOnNode here = manager.pods().FindOnNode(pod.uid());
   if (here.pod == nullptr || HaveSameVolumes(*here.pod, pod)) return OkStatus();
   return Error::NotApplied(Code::kAlreadyExists,
                            "object is being deleted: " + ToString(key) + " with the uid " +
@@ -126,7 +128,7 @@ Status CheckNotLeaving(const ObjectCatalog& catalog, const VolumeManager& manage
 Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
                 const ObjectKey& key, const Pod& pod, ApplyCommand& command) {
   for (const auto& [replaced, successor] : catalog.ReplacedByCommand()) {
-    if (successor == key && !manager.FindPod(replaced)) command.gone.insert(replaced);
+    if (successor == key && !manager.pods().Find(replaced)) command.gone.insert(replaced);
   }
   RETURN_IF_ERROR(CheckNames(catalog, manager, node, key, pod));
   RETURN_IF_ERROR(CheckNotLeaving(catalog, manager, key, pod));
@@ -152,7 +154,7 @@ std::string WayToKeep(const ObjectCatalog& catalog, const VolumeManager& manager
   const bool is_missing = standing && standing->missing;
   const std::optional<ObjectOrigin> origin =
       standing ? std::optional(standing->origin) : catalog.HolderOf(volume);
-  const bool is_deleted = manager.IsBeingDeleted(volume);
+  const bool is_deleted = manager.storage().IsBeingDeleted(volume);
   const bool is_made_here = origin && origin->source == Provisioning::kSourceName;
   const bool has_file = IsOfManifest(origin);
   if (has_file && IsConfigured(catalog, origin->source)) {
@@ -182,7 +184,7 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
       RETURN_IF_ERROR(AdmitPod(catalog, manager, node, key, *pod, command));
     } else {
       RETURN_IF_ERROR(AdmitObject(catalog, manager, words.replace, object));
-      if (manager.IsBound(key)) command.bound.insert(key);
+      if (manager.storage().IsBound(key)) command.bound.insert(key);
     }
     command.objects.push_back(std::move(object));
   }
@@ -191,10 +193,10 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
 
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
                                            const VolumeManager& manager, const ObjectKey& object) {
-  const std::optional<StorageStatus> status = manager.StorageStatusOf(object);
+  const std::optional<StorageStatus> status = manager.storage().StatusOf(object);
   if (!status) return std::nullopt;
   const bool is_volume = object.kind == ObjectKind::kPersistentVolume;
-  if (is_volume ? !status->claim_goes : !manager.IsBound(object)) return std::nullopt;
+  if (is_volume ? !status->claim_goes : !manager.storage().IsBound(object)) return std::nullopt;
   const std::string& name = is_volume ? object.name : status->other;
   const PersistentVolumePtr volume = catalog.FindPersistentVolume(name);
   if (volume == nullptr) return std::nullopt;
@@ -204,7 +206,7 @@ std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
   DoomedData data{name, place ? place->ToString() : "", std::string(EnumText(policy)),
                   !is_volume && !status->held_by.empty()};
   const ObjectKey key{ObjectKind::kPersistentVolume, "", name};
-  if (const auto its = manager.StorageStatusOf(key)) {
+  if (const auto its = manager.storage().StatusOf(key)) {
     data.stays_because = its->unreclaimable;
     if (!is_volume && its->is_missing && data.stays_because.empty()) {
       data.stays_because = "PersistentVolume " + name + ", whose reclaim policy is " + data.policy +
@@ -224,8 +226,8 @@ std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manage
   if (!data->stays_because.empty()) return text + " stays: " + data->stays_because;
   if (object.kind == ObjectKind::kPersistentVolume) {
     return text + " is deleted with it: its claim is " +
-           (manager.IsBound(object) ? "being deleted" : "gone") + ", and its reclaim policy is " +
-           data->policy;
+           (manager.storage().IsBound(object) ? "being deleted" : "gone") +
+           ", and its reclaim policy is " + data->policy;
   }
   return text + " is deleted with it: PersistentVolume " + data->volume +
          " has the reclaim policy " + data->policy + data->way_to_keep;
@@ -234,7 +236,7 @@ std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manage
 Status CheckDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
                    const ObjectKey& object, bool yes) {
   if (yes || object.kind != ObjectKind::kPersistentVolume) return OkStatus();
-  const std::optional<StorageStatus> status = manager.StorageStatusOf(object);
+  const std::optional<StorageStatus> status = manager.storage().StatusOf(object);
   if (!status || !status->is_missing) return OkStatus();
   const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, object);
   if (!data || !data->stays_because.empty()) return OkStatus();
@@ -259,15 +261,16 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
                          const std::string& volume) {
   const ObjectKey key{ObjectKind::kPersistentVolume, "", volume};
   const PersistentVolumePtr object = catalog.FindPersistentVolume(volume);
-  const std::optional<StorageStatus> status = manager.StorageStatusOf(key);
+  const std::optional<StorageStatus> status = manager.storage().StatusOf(key);
   // For a volume that never had a claim nothing is on record.
   if (object == nullptr || !status || status->other.empty()) return OkStatus();
   if (ReclaimActionOf(object->spec.reclaim_policy) == ReclaimAction::kNone) return OkStatus();
   const size_t slash = status->other.find('/');
-  const bool has_claim = manager.IsBound(key) && slash != std::string::npos;
-  const bool keeps = has_claim && !manager.IsBeingDeleted({ObjectKind::kPersistentVolumeClaim,
-                                                           status->other.substr(0, slash),
-                                                           status->other.substr(slash + 1)});
+  const bool has_claim = manager.storage().IsBound(key) && slash != std::string::npos;
+  const bool keeps =
+      has_claim && !manager.storage().IsBeingDeleted({ObjectKind::kPersistentVolumeClaim,
+                                                      status->other.substr(0, slash),
+                                                      status->other.substr(slash + 1)});
   if (keeps) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the claim of PersistentVolume " + volume +
@@ -280,7 +283,7 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
 
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin) {
-  const std::optional<StorageStatus> storage = manager.StorageStatusOf(object);
+  const std::optional<StorageStatus> storage = manager.storage().StatusOf(object);
   const bool is_held = storage && !storage->held_by.empty();
   std::string text;
   if (is_held) {

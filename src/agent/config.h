@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "kube/object_source.h"
-#include "volumemanager/attach_verifier.h"
-#include "volumemanager/size_limits.h"
+#include "volumemanager/devices/verify_attached_period.h"
+#include "volumemanager/watch/size_limits.h"
 
 namespace volumed {
 

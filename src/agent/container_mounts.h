@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "kube/objects.h"
-#include "volumemanager/volume_manager.h"
+#include "volumemanager/views/view_types.h"
 
 namespace volumed {
 

@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
       reactor->Finish(ToGrpcStatus(command.error()));
       return;
     }
-    backend_.manager.NumberCommand(
+    backend_.manager.object_commands().Number(
         [this, reactor, response, command = std::make_shared<ApplyCommand>(*std::move(command))](
             const Result<uint64_t>& number) {
           if (!number.ok()) {
@@ -231,18 +231,18 @@ grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(
 grpc::ServerUnaryReactor* ControlService::Hold(grpc::CallbackServerContext* context,
                                                const v1::HoldRequest* request,
                                                v1::HoldResponse* /*response*/) {
-  return ChangeHold(context, *request, &VolumeManager::Hold);
+  return ChangeHold(context, *request, &PodCommands::Hold);
 }
 
 grpc::ServerUnaryReactor* ControlService::ReleaseHold(grpc::CallbackServerContext* context,
                                                       const v1::HoldRequest* request,
                                                       v1::HoldResponse* /*response*/) {
-  return ChangeHold(context, *request, &VolumeManager::ReleaseHold);
+  return ChangeHold(context, *request, &PodCommands::ReleaseHold);
 }
 
 grpc::ServerUnaryReactor* ControlService::ChangeHold(
     grpc::CallbackServerContext* context, const v1::HoldRequest& request,
-    void (VolumeManager::*change)(HoldRequest, std::function<void(Status)>)) {
+    void (PodCommands::*change)(HoldRequest, std::function<void(Status)>)) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (Refuse(reactor, PeerRole::kOperate)) return reactor;
   backend_.scheduler.Post([this, reactor, request, change] {
@@ -251,7 +251,7 @@ grpc::ServerUnaryReactor* ControlService::ChangeHold(
       reactor->Finish(ToGrpcStatus(pod.error()));
       return;
     }
-    (backend_.manager.*change)(
+    (backend_.manager.pod_commands().*change)(
         {*pod, request.pid(), request.cgroup()},
         [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   });
@@ -280,11 +280,12 @@ grpc::ServerUnaryReactor* ControlService::Retry(grpc::CallbackServerContext* con
 Result<std::vector<KeptDirectory>> ControlService::RetryPod(const v1::RetryRequest& request,
                                                             v1::RetryResponse* response) {
   ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request.pod(), backend_.node));
-  const std::optional<PodView> before = backend_.manager.FindPod(pod);
+  const std::optional<PodView> before = backend_.manager.pods().Find(pod);
   const VolumeView* one = before ? FindVolumeByName(*before, request.volume()) : nullptr;
   const SpecName named = one == nullptr ? SpecName(request.volume()) : one->spec;
-  RETURN_IF_ERROR(request.volume().empty() ? backend_.manager.Retry(pod)
-                                           : backend_.manager.RetryVolume({pod, named}));
+  RETURN_IF_ERROR(request.volume().empty()
+                      ? backend_.manager.pod_commands().Retry(pod)
+                      : backend_.manager.pod_commands().RetryVolume({pod, named}));
   if (!before) return std::vector<KeptDirectory>();
   for (const VolumeView& volume : before->volumes) {
     if (!request.volume().empty() && volume.spec != named) continue;
@@ -344,7 +345,7 @@ grpc::ServerUnaryReactor* ControlService::GetContainerMounts(
   return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
     ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(backend_.manager, request->pod(), backend_.node));
     const std::shared_ptr<const Pod> pod = backend_.catalog.FindPod(uid);
-    const std::optional<PodView> view = backend_.manager.FindPod(uid);
+    const std::optional<PodView> view = backend_.manager.pods().Find(uid);
     if (!pod || !view) {
       return Error::NotApplied(Code::kFailedPrecondition,
                                "pod " + DisplayName(request->pod()) + " is leaving");

@@ -139,8 +139,8 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   void ContinueList(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<PodList>& list);
   grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
                                        const v1::HoldRequest& request,
-                                       void (VolumeManager::*change)(HoldRequest,
-                                                                     std::function<void(Status)>));
+                                       void (PodCommands::*change)(HoldRequest,
+                                                                   std::function<void(Status)>));
   // Writes the admitted objects and answers. Blocks: on disk.
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
   // Tries again what the request names. Returns the directories of `local` volumes that the answer

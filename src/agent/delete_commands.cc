@@ -77,7 +77,7 @@ void DeleteCommands::TakePod(Command& command) {
   }
   command.response->mutable_object()->set_uid(pod->str());
   backend_.log.Info("a pod is to be deleted by command", {{"pod", *pod}, {"force", force}});
-  if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
+  if (const std::optional<PodView> view = backend_.manager.pods().Find(*pod)) {
     std::string warning =
         WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name});
     if (!warning.empty() && backend_.recovery.recovery().active) warning += kAfterRecovery;
@@ -98,16 +98,17 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
   if (!fate.empty() && backend_.recovery.recovery().active) {
     fate += "; not before `volumectl records accept`, for the records are in recovery";
   }
-  backend_.manager.DeleteObject(key, [this, response = command.response, done = command.done, key,
-                                      origin, fate](const Status& status) {
-    if (status.ok()) {
-      const std::string more = WarningOfDelete(backend_.manager, key, origin);
-      response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
-      backend_.log.Info("deleted by command",
-                        {{"object", ToString(key)}, {"told", response->warning()}});
-    }
-    done(status);
-  });
+  backend_.manager.object_commands().Delete(
+      key, [this, response = command.response, done = command.done, key, origin,
+            fate](const Status& status) {
+        if (status.ok()) {
+          const std::string more = WarningOfDelete(backend_.manager, key, origin);
+          response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
+          backend_.log.Info("deleted by command",
+                            {{"object", ToString(key)}, {"told", response->warning()}});
+        }
+        done(status);
+      });
 }
 
 void DeleteCommands::StartPods() {
@@ -144,7 +145,7 @@ void DeleteCommands::LetPodsGo(const PodDeletions& pods, size_t from) {
   const size_t end = std::min(from + kMostInATask, pods->size());
   for (size_t i = from; i < end; ++i) {
     const PodDeletion& pod = (*pods)[i];
-    backend_.manager.DeletePod(
+    backend_.manager.pod_commands().Delete(
         pod.uid, pod.force,
         [response = pod.response, done = pod.done, had_object = pod.had_object](
             const Status& status) { done(AnswerOf(status, had_object, response)); });

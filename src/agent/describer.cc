@@ -8,8 +8,8 @@
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
 #include "kube/ephemeral_claim.h"
-#include "volumemanager/desired_state_of_world.h"
-#include "volumemanager/storage_views.h"
+#include "volumemanager/claims/refused_objects.h"
+#include "volumemanager/volume_inputs.h"
 
 namespace volumed {
 namespace {
@@ -118,7 +118,7 @@ Result<MountQuestions> Describer::DescribePod(const v1::ObjectRef& ref,
     }
     return MountQuestions();
   }
-  const PodView view = *manager_.FindPod(*uid);
+  const PodView view = *manager_.pods().Find(*uid);
   // The name may belong to another pod by now.
   const std::shared_ptr<const Pod> pod = catalog_.FindPod(*uid);
   if (pod) AddObject({ObjectKind::kPod, view.ns, view.name}, out);
@@ -138,7 +138,7 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
     return Error::NotApplied(Code::kInvalidArgument, "a volume is named as POD/VOLUME");
   }
   ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(manager_, request.object(), node_));
-  PodView view = *manager_.FindPod(uid);
+  PodView view = *manager_.pods().Find(uid);
   const VolumeView* found = FindVolumeByName(view, request.volume());
   if (found == nullptr) {
     return Error::NotApplied(Code::kNotFound, "pod " + view.ns + "/" + view.name +
@@ -178,8 +178,8 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   const bool is_kept = AddStorageState(key, out) || AddRefusal(key, out);
   // If a source has a claim of that name, it is another claim, and is not used as long as the pod's
   // own exists.
-  const bool is_pods_own = !manager_.PodOfClaim(key).empty();
-  if (const std::optional<StorageStatus> status = manager_.StorageStatusOf(key)) {
+  const bool is_pods_own = !manager_.storage().PodOfClaim(key).empty();
+  if (const std::optional<StorageStatus> status = manager_.storage().StatusOf(key)) {
     if (!status->held_by.empty()) AddSummaryField("Held by", status->held_by, out);
   }
   if (!(!is_pods_own && AddObject(key, out)) && !is_kept && !is_this_node) {
@@ -196,7 +196,7 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
     if (!value.empty()) AddSummaryField(name, value, out);
   };
   if (key.kind == ObjectKind::kPersistentVolume) {
-    for (const PersistentVolumeView& volume : manager_.PersistentVolumes()) {
+    for (const PersistentVolumeView& volume : manager_.storage().PersistentVolumes()) {
       if (volume.name != key.name) continue;
       add("Status", ShownPhase(volume));
       add("Claim", volume.claim);
@@ -205,7 +205,7 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
     }
   }
   if (key.kind == ObjectKind::kPersistentVolumeClaim) {
-    for (const PersistentVolumeClaimView& claim : manager_.PersistentVolumeClaims()) {
+    for (const PersistentVolumeClaimView& claim : manager_.storage().PersistentVolumeClaims()) {
       if (claim.ns != key.name_space || claim.name != key.name) continue;
       out->mutable_object()->set_uid(claim.uid);
       add("Status", ShownPhase(claim));
@@ -246,7 +246,7 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
   }
   if (const auto* claim = std::get_if<PersistentVolumeClaim>(&*object)) {
     PersistentVolumeClaim shown = *claim;
-    shown.status = manager_.ClaimStatus(*claim);
+    shown.status = manager_.storage().ClaimStatus(*claim);
     AddSummary(Object(std::move(shown)), out);
   } else {
     AddSummary(*object, out);
@@ -278,7 +278,7 @@ void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const 
       v1::VolumeUse* use = out->add_used_by();
       *use->mutable_pod() = MakePodRef(pod->uid(), manager_);
       use->set_volume(volume);
-      const std::optional<PodView> view = manager_.FindPod(pod->uid());
+      const std::optional<PodView> view = manager_.pods().Find(pod->uid());
       const VolumeView* shown = view ? FindVolumeByName(*view, volume) : nullptr;
       if (shown == nullptr) continue;
       use->set_state(shown->state);
@@ -311,7 +311,7 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   const std::optional<ObjectKind> kind = ParseObjectKind(request.kind());
   if (!volumes && !kind) return UnknownKind(request.kind());
   if (volumes || *kind == ObjectKind::kPod) {
-    for (const PodView& pod : manager_.Pods()) {
+    for (const PodView& pod : manager_.pods().All()) {
       if (!request.namespace_().empty() && pod.ns != request.namespace_()) continue;
       v1::ObjectRef ref = MakePodRef(pod);
       if (!volumes) AddListed(ref, response);

@@ -82,7 +82,7 @@ std::optional<v1::ObjectRef> EventsStream::MakeRef(const EventSubject& subject) 
   }
   const PodUid& pod = std::get<PodUid>(subject);
   if (pod.empty()) return MakeObjectRef({ObjectKind::kNode, "", backend().node.str()});
-  const std::optional<PodView> view = backend().manager.FindPod(pod);
+  const std::optional<PodView> view = backend().manager.pods().Find(pod);
   if (!view) return std::nullopt;
   return MakePodRef(*view);
 }

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "kube/object_catalog.h"
 #include "os/kernel.h"
-#include "volumemanager/volume_manager.h"
+#include "volumemanager/views/view_types.h"
 
 namespace volumed {
 

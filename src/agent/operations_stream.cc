@@ -26,13 +26,13 @@ Status OperationsStream::Begin() {
   }
   interval_ = std::chrono::milliseconds(asked);
   if (!request_.once()) {
-    observer_ = backend().manager.AddObserver([this](const PodUid&) { Changed(); });
+    observer_ = backend().manager.observers().Add([this](const PodUid&) { Changed(); });
   }
   return OkStatus();
 }
 
 void OperationsStream::Unsubscribe() {
-  if (observer_ != 0) backend().manager.RemoveObserver(observer_);
+  if (observer_ != 0) backend().manager.observers().Remove(observer_);
   if (timer_ != 0) backend().scheduler.Cancel(std::exchange(timer_, 0));
 }
 

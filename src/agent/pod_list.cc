@@ -39,7 +39,7 @@ PodList::PodList(Parts parts, v1::GetPodsRequest request, v1::GetPodsResponse* r
   const bool is_filtered = !ns.empty() || !name.empty();
   const size_t page = request_.page_size() > 0 ? request_.page_size() : kAll;
   // One name more than a page tells whether there is another page.
-  names_ = parts_.manager.PodNames(after, is_filtered || page == kAll ? kAll : page + 1);
+  names_ = parts_.manager.pods().Names(after, is_filtered || page == kAll ? kAll : page + 1);
   if (is_filtered) {
     std::erase_if(names_, [&](const PodName& pod) {
       return (!ns.empty() && pod.ns != ns) || (!name.empty() && !IsPodName(pod, name, parts_.node));
@@ -61,7 +61,7 @@ bool PodList::Continue() {
 }
 
 void PodList::Add(const PodName& pod) {
-  const std::optional<PodView> view = parts_.manager.FindPod(pod.uid);
+  const std::optional<PodView> view = parts_.manager.pods().Find(pod.uid);
   if (!view) return;  // it has gone since the names were taken
   if (request_.summary()) {
     EncodePodSummary(*view, response_->add_pods());

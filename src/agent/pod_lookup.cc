@@ -22,12 +22,12 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
     return Error::NotApplied(Code::kInvalidArgument, "a pod's name or uid is needed");
   }
   const PodUid by_uid(ref.uid().empty() ? ref.name() : ref.uid());
-  if (manager.HasPod(by_uid)) return by_uid;
+  if (manager.pods().Has(by_uid)) return by_uid;
   if (ref.uid().empty()) {
     const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
     for (const std::string& name : {ref.name(), StaticPodName(ref.name(), node)}) {
       const PodView* found = nullptr;
-      const std::vector<PodView> pods = manager.PodsNamed(ns, name);
+      const std::vector<PodView> pods = manager.pods().Named(ns, name);
       for (const PodView& pod : pods) {
         // If two pods have one name, a person means the one that goes on.
         if (found == nullptr || found->phase == "Terminating" || found->phase == "Held") {

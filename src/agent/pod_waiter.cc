@@ -10,7 +10,7 @@ Status PodWaiter::Begin() {
   if (condition != "ready" && condition != "gone" && condition != "create") {
     return Error::NotApplied(Code::kInvalidArgument, "for must be 'ready', 'gone' or 'create'");
   }
-  observer_ = backend().manager.AddObserver([this](const PodUid& pod) {
+  observer_ = backend().manager.observers().Add([this](const PodUid& pod) {
     if (!pod_ || *pod_ == pod) Send();
   });
   return OkStatus();
@@ -18,7 +18,7 @@ Status PodWaiter::Begin() {
 
 std::optional<PodView> PodWaiter::Look() {
   const VolumeManager& manager = backend().manager;
-  std::optional<PodView> view = pod_ ? manager.FindPod(*pod_) : std::nullopt;
+  std::optional<PodView> view = pod_ ? manager.pods().Find(*pod_) : std::nullopt;
   // Another pod of that name does not keep the pod that was seen from being gone.
   if (view || (pod_ && request_.for_() == "gone")) return view;
   const Result<PodUid> found = FindPodUid(manager, request_.pod(), backend().node);
@@ -28,7 +28,7 @@ std::optional<PodView> PodWaiter::Look() {
     return std::nullopt;
   }
   pod_ = *found;
-  return manager.FindPod(*pod_);
+  return manager.pods().Find(*pod_);
 }
 
 Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
@@ -54,7 +54,7 @@ Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
 }
 
 void PodWaiter::Unsubscribe() {
-  if (observer_ != 0) backend().manager.RemoveObserver(observer_);
+  if (observer_ != 0) backend().manager.observers().Remove(observer_);
 }
 
 }  // namespace volumed

@@ -140,7 +140,7 @@ bool SourceLosses::IsEndedByCommand(const std::string& source, const ObjectKey& 
   // A pod that a command has deleted stays on the node for a while, and shows itself what it waits
   // for.
   if (object.kind == ObjectKind::kPod) return false;
-  if (manager_.IsBeingDeleted(object)) return true;
+  if (manager_.storage().IsBeingDeleted(object)) return true;
   const std::optional<ObjectOrigin> used = catalog_.OriginOf(object);
   return catalog_.IsEnded(object) && (!used || used->source != source);
 }
@@ -162,7 +162,7 @@ void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out)
   for (const ObjectKey& key : catalog_.KeysOf(ObjectKind::kPod, "")) {
     const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
     if (!standing || !standing->to_be_replaced || standing->origin.source != source) continue;
-    const std::optional<int64_t> begins = manager_.ReplacedAtUnixMillis(key);
+    const std::optional<int64_t> begins = manager_.pods().ReplacedAtUnixMillis(key);
     Encode(source,
            {key, catalog_.FindObject(key), standing->origin.file, "present",
             "its manifest has other volumes; another pod comes once its consumers are gone",
@@ -207,7 +207,7 @@ void SourceLosses::EncodeMissingOf(const std::function<bool(const std::string&)>
       if (!standing || !standing->missing || !is_of(standing->origin.source)) continue;
       if (++count > kMaxShownMissing) continue;
       const char* const reason =
-          manager_.IsBeingDeleted(key)
+          manager_.storage().IsBeingDeleted(key)
               ? "it has been deleted by command, and ends once nothing has it"
               : "";
       Encode(standing->origin.source,
@@ -222,7 +222,8 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
                           v1::AbsentObject* out) const {
   *out->mutable_object() = MakeObjectRef(absent.key);
   // An object that a command has deleted ends by that command.
-  const bool is_deleted = catalog_.IsEnded(absent.key) || manager_.IsBeingDeleted(absent.key);
+  const bool is_deleted =
+      catalog_.IsEnded(absent.key) || manager_.storage().IsBeingDeleted(absent.key);
   const bool has_moved = absent.presence == kMoved;
   out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted && !has_moved &&
                            !removal_deletes_.contains(source));
@@ -237,7 +238,7 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
   if (pod == nullptr) return;
   out->mutable_object()->set_uid(pod->metadata.uid);
-  const std::optional<PodView> view = manager_.FindPod(pod->uid());
+  const std::optional<PodView> view = manager_.pods().Find(pod->uid());
   if (view && IsDeletedByCommand(*view)) return;
   for (const std::string& volume : VolumesThatEndWithPod(*pod)) out->add_disk_data(volume);
   EncodeMountedVolumes(pod->uid(), out);
@@ -253,14 +254,14 @@ void SourceLosses::EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* ou
 }
 
 void SourceLosses::EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const {
-  const std::optional<PodView> view = manager_.FindPod(pod);
+  const std::optional<PodView> view = manager_.pods().Find(pod);
   for (const VolumeView& volume : view ? view->volumes : std::vector<VolumeView>()) {
     if (volume.state != kNotSetUp) out->add_mounted_volumes(volume.spec.str());
   }
 }
 
 void SourceLosses::EncodeHeldPods(AbsentObjects* out) const {
-  for (const HeldPodView& pod : manager_.HeldAdoptedPods()) {
+  for (const AdoptedPodView& pod : manager_.pods().AwaitingAcceptance()) {
     v1::AbsentObject* const held = out->Add();
     *held->mutable_object() = MakeObjectRef({ObjectKind::kPod, pod.ns, pod.name});
     held->mutable_object()->set_uid(pod.uid.str());

@@ -5,7 +5,7 @@
 
 #include "kube/storage_enums.h"
 #include "volume/claim_matcher.h"
-#include "volumemanager/storage_views.h"
+#include "volumemanager/claims/refused_objects.h"
 
 namespace volumed {
 namespace {
@@ -65,7 +65,7 @@ bool HasRoom(int listed, v1::GetStorageResponse* response) {
 
 void ListVolumes(const VolumeManager& manager, const std::string& name,
                  v1::GetStorageResponse* response) {
-  for (const PersistentVolumeView& view : manager.PersistentVolumes()) {
+  for (const PersistentVolumeView& view : manager.storage().PersistentVolumes()) {
     if (!name.empty() && view.name != name) continue;
     if (HasRoom(response->persistent_volumes_size(), response)) {
       Encode(view, response->add_persistent_volumes());
@@ -75,7 +75,7 @@ void ListVolumes(const VolumeManager& manager, const std::string& name,
 
 void ListClaims(const VolumeManager& manager, const v1::GetStorageRequest& request,
                 v1::GetStorageResponse* response) {
-  for (const PersistentVolumeClaimView& view : manager.PersistentVolumeClaims()) {
+  for (const PersistentVolumeClaimView& view : manager.storage().PersistentVolumeClaims()) {
     if (!request.namespace_().empty() && view.ns != request.namespace_()) continue;
     if (!request.name().empty() && view.name != request.name()) continue;
     if (HasRoom(response->persistent_volume_claims_size(), response)) {

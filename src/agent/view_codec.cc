@@ -96,7 +96,7 @@ v1::ObjectRef MakePodRef(const PodView& view) {
 }
 
 v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager) {
-  if (const std::optional<PodView> view = manager.FindPod(pod)) return MakePodRef(*view);
+  if (const std::optional<PodView> view = manager.pods().Find(pod)) return MakePodRef(*view);
   v1::ObjectRef ref;
   ref.set_kind("Pod");
   ref.set_uid(pod.str());

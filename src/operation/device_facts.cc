@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "operation/volume_snapshot.h"
+#include "operation/recorded_volume.h"
 
 namespace volumed {
 
@@ -15,7 +15,7 @@ DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& p
   facts.spec = spec.name();
   facts.device_mount_path = device_mount_path.Display();
   facts.fault_domain = plugin.FaultDomain(spec);
-  facts.volume_json = EncodeVolumeSnapshot(spec);
+  facts.volume_json = EncodeRecordedVolume(spec);
   return facts;
 }
 

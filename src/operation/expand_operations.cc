@@ -7,8 +7,8 @@
 #include "operation/call_options.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
-#include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 
@@ -141,7 +141,7 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
                        .facts = *record,
                        .steps = std::move(steps)};
   call.facts.target_bytes = target_bytes;
-  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  call.facts.volume_json = EncodeRecordedVolume(request.spec);
   return runner.Run(call);
 }
 

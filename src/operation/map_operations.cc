@@ -15,9 +15,9 @@
 #include "operation/operation_traits.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
+#include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
-#include "operation/volume_snapshot.h"
 #include "pluginmgr/block_volume_plugin.h"
 
 namespace volumed {
@@ -190,7 +190,7 @@ Result<SafePath> GlobalMapPathOf(const OperationParts& parts, const PodVolumeRec
   if (facts.volume_json.empty()) {
     return parts.host.paths.GetBlockMapDir(facts.plugin_name, facts.key.spec);
   }
-  ASSIGN_OR_RETURN(const VolumeSpec spec, DecodeVolumeSnapshot(facts.volume_json));
+  ASSIGN_OR_RETURN(const VolumeSpec spec, DecodeRecordedVolume(facts.volume_json));
   return unmapper.GetGlobalMapPath(spec);
 }
 

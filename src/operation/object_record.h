@@ -63,8 +63,8 @@ struct ObjectUidRecord {
   friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
 };
 
-// An object that was deleted by command (volumemanager/deleted_objects.h). The volume manager
-// writes it. Key: the object's key and its uid.
+// An object that was deleted by command (volumemanager/claims/deleted_objects.h). The volume
+// manager writes it. Key: the object's key and its uid.
 struct DeletedObjectRecord {
   ObjectKey object{};
   std::string uid{};

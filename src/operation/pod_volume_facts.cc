@@ -4,7 +4,7 @@
 
 #include "kube/static_pod.h"
 #include "operation/group_operations.h"
-#include "operation/volume_snapshot.h"
+#include "operation/recorded_volume.h"
 
 namespace volumed {
 
@@ -19,7 +19,7 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
   facts.plugin_name = plugin.GetPluginName();
   facts.fault_domain = plugin.FaultDomain(request.spec);
   // Of the others nothing is asked but what their plugin's name tells.
-  if (!CanBeGrouped(request, plugin)) facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  if (!CanBeGrouped(request, plugin)) facts.volume_json = EncodeRecordedVolume(request.spec);
   facts.unique_name = request.unique_name;
   facts.has_device = request.has_device;
   facts.is_block = IsBlockVolume(request.spec);
@@ -37,7 +37,7 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   facts.plugin_name = request.plugin_name;
   facts.unique_name = request.device;
   facts.has_device = !request.device.empty();
-  if (request.constructed) facts.volume_json = EncodeVolumeSnapshot(*request.constructed);
+  if (request.constructed) facts.volume_json = EncodeRecordedVolume(*request.constructed);
   facts.fault_domain = FaultDomainOf(request, keeper);
   return facts;
 }

@@ -1,6 +1,9 @@
 #include "operation/step_runner.h"
 
+#include <string>
 #include <utility>
+
+#include "kube/about_object.h"
 
 namespace volumed {
 namespace {
@@ -32,9 +35,10 @@ std::optional<StepFailure> RunSteps(const std::vector<Step>& steps, const CallOp
 
 Error WithRecording(const Error& failure, const Status& recorded) {
   if (recorded.ok()) return failure;
-  const Error error = Error::FromParts(
-      failure.code(), failure.outcome(), failure.sys_errno(),
-      failure.message() + "; recording it failed too: " + recorded.error().message());
+  const std::string text =
+      failure.message() + "; recording it failed too: " + recorded.error().message();
+  const Error error = AboutAllOf(
+      Error::FromParts(failure.code(), failure.outcome(), failure.sys_errno(), text), failure);
   return recorded.error().maybe_applied() ? error.AsMaybeApplied() : error;
 }
 

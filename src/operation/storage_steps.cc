@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "operation/pod_volume_facts.h"
-#include "operation/volume_snapshot.h"
+#include "operation/recorded_volume.h"
 #include "volume/expansion_decision.h"
 
 namespace volumed {
@@ -80,7 +80,7 @@ bool MayHaveStorage(const PodVolumeRecord& record) {
 
 std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
   if (!MayHaveStorage(record)) return std::nullopt;
-  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(record.volume_json);
+  const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);
   if (!spec.ok()) return std::nullopt;
   const std::optional<StorageName> name = StorageNameOf(*spec);
   if (!name) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
   std::string path = record.device_path;
   if (record.source && !record.source->path.empty()) path = record.source->path;
   if (path.empty() && !record.volume_json.empty()) {
-    const Result<VolumeSpec> spec = DecodeVolumeSnapshot(record.volume_json);
+    const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);
     const auto name = spec.ok() ? StorageNameOf(*spec) : std::nullopt;
     if (name) path = name->path;
   }

@@ -4,7 +4,7 @@
 
 #include "operation/object_record.h"
 #include "operation/record_codec.h"
-#include "operation/volume_snapshot.h"
+#include "operation/recorded_volume.h"
 #include "volume_record.pb.h"
 
 namespace volumed {

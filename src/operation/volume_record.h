@@ -71,7 +71,7 @@ struct PodVolumeRecord {
   VolumeState state = VolumeState::kNotSetUp;
   bool uncertain = false;
   BootId boot_id;
-  // See volume_snapshot.h; "" for a volume that was found without a record.
+  // See recorded_volume.h; "" for a volume that was found without a record.
   std::string volume_json;
   int64_t started_at_unix_ms = 0;  // of the call of this state
   // The call's number, which is never used twice; it shows that an answer is late.

@@ -21,7 +21,7 @@ inline constexpr char kMediumMemory[] = "Memory";
 //
 // HugePages, HugePages-<size>: a hugetlbfs with pages of that size (plugins/huge_pages.h).
 //
-// On disk a sizeLimit is watched, but not enforced: volumemanager/size_limits.h acts on it.
+// On disk a sizeLimit is watched, but not enforced: volumemanager/watch/size_limits.h acts on it.
 //
 // There are two deliberate differences from kubelet. A failed change of ownership fails the set-up
 // (kubelet ignores it, and the pod gets "permission denied"). Tear-down stays on the volume's own

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kube/about_object.h"
 #include "kube/base64.h"
 #include "kube/digest.h"
 
@@ -74,9 +75,11 @@ Result<std::shared_ptr<const SecretObject>> FindSecret(const SecretName& name,
       std::shared_ptr<const SecretObject> secret,
       objects.GetSecret(name.name_space, name.name).With("couldn't get secret " + shown));
   if (secret->type == driver) return secret;
-  return Error::NotApplied(Code::kFailedPrecondition, "secret " + shown + " has type \"" +
-                                                          secret->type + "\": only one of type \"" +
-                                                          driver + "\" is given to that driver");
+  return AboutObject(
+      Error::NotApplied(Code::kFailedPrecondition, "secret " + shown + " has type \"" +
+                                                       secret->type + "\": only one of type \"" +
+                                                       driver + "\" is given to that driver"),
+      {ObjectKind::kSecret, name.name_space, name.name});
 }
 
 }  // namespace

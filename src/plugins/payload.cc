@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "kube/about_object.h"
 #include "kube/field_path.h"
 
 namespace volumed {
@@ -41,17 +42,18 @@ constexpr std::string_view kReasonFollows = " not found: ";
 
 // A missing object, as a user knows it from kubelet: `secret "db" not found`. A host that knows why
 // says so behind these words (CatalogHostObjects).
-Error ObjectError(const Error& error, const std::string& kind, const std::string& name) {
-  if (error.code() != Code::kNotFound) return error.With(kind + " \"" + name + "\"");
+Error ObjectError(const Error& error, const std::string& kind, const ObjectKey& object) {
+  const std::string shown = kind + " \"" + object.name + "\"";
+  if (error.code() != Code::kNotFound) return AboutObject(error.With(shown), object);
   const size_t reason = error.message().find(kReasonFollows);
-  return Error::NotApplied(
-      Code::kNotFound, kind + " \"" + name + "\" not found" +
-                           (reason == std::string::npos
-                                ? ""
-                                : ": " + error.message().substr(reason + kReasonFollows.size())));
+  const std::string why = reason == std::string::npos
+                              ? ""
+                              : ": " + error.message().substr(reason + kReasonFollows.size());
+  return AboutObject(Error::NotApplied(Code::kNotFound, shown + " not found" + why), object);
 }
 
-// As Kubernetes prints an aggregate. The first error decides the code.
+// As Kubernetes prints an aggregate. The first error decides the code; it is about what any of them
+// is about.
 Error Aggregate(const std::vector<Error>& errors) {
   if (errors.size() == 1) return errors.front();
   std::vector<std::string> texts;
@@ -61,7 +63,9 @@ Error Aggregate(const std::vector<Error>& errors) {
     }
   }
   const std::string text = texts.size() == 1 ? texts.front() : "[" + Join(texts, ", ") + "]";
-  return Error::NotApplied(errors.front().code(), text);
+  Error all = Error::NotApplied(errors.front().code(), text);
+  for (const Error& error : errors) all = AboutAllOf(std::move(all), error);
+  return all;
 }
 
 Result<std::string> DownwardValue(const PayloadContext& context,
@@ -125,7 +129,8 @@ Result<Payload> CollectSecret(const PayloadContext& context, const std::string& 
   const auto secret = context.objects.GetSecret(context.pod.metadata.name_space, name);
   if (!secret.ok()) {
     if (optional && secret.error().code() == Code::kNotFound) return Payload();
-    return ObjectError(secret.error(), "secret", name);
+    return ObjectError(secret.error(), "secret",
+                       {ObjectKind::kSecret, context.pod.metadata.name_space, name});
   }
   const auto& data = (*secret)->data;
   if (!items.empty()) {
@@ -148,7 +153,8 @@ Result<Payload> CollectConfigMap(const PayloadContext& context, const std::strin
   const auto config_map = context.objects.GetConfigMap(context.pod.metadata.name_space, name);
   if (!config_map.ok()) {
     if (optional && config_map.error().code() == Code::kNotFound) return Payload();
-    return ObjectError(config_map.error(), "configmap", name);
+    return ObjectError(config_map.error(), "configmap",
+                       {ObjectKind::kConfigMap, context.pod.metadata.name_space, name});
   }
   const StringMap& data = (*config_map)->data;
   const StringMap& binary_data = (*config_map)->binary_data;

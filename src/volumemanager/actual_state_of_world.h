@@ -1,5 +1,5 @@
-// ActualStateOfWorld: what is known of the volumes on this node. Only this class assigns the state
-// of a volume in memory, and always by the transition table.
+// ActualStateOfWorld: what is known of the volumes on this node. Only this class, and its part
+// ActualDevices, assign the state of a volume in memory, and always by the transition table.
 // Source: kubernetes pkg/kubelet/volumemanager/cache/actual_state_of_world.go@v1.36.2.
 #pragma once
 
@@ -15,19 +15,13 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "kube/work_counter.h"
-#include "operation/attach_requests.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_plugin.h"
+#include "volumemanager/actual_devices.h"
+#include "volumemanager/failure_history.h"
 
 namespace volumed {
-
-// The failures of one thing since it last succeeded.
-struct FailureHistory {
-  OperationFailure last;
-  int64_t since_unix_ms = 0;  // of the first of these failures
-  uint64_t attempts = 0;
-};
 
 struct ActualVolume {
   std::string plugin_name;
@@ -58,46 +52,6 @@ struct ActualVolume {
   uint64_t applied_generation = 0;
   std::optional<MountedVolume> mounted;  // facts of the last successful set-up
   std::optional<FailureHistory> failure;
-};
-
-// Whether the device of an attachable volume is attached, as far as its plugin has said.
-enum class Attachment {
-  kUnknown,  // found at the start; the plugin was not asked since
-  kAttached,
-  kMissing,  // the plugin says that it is not attached, although it should be
-};
-
-// The device of a volume, which the pods of the node share.
-struct ActualDevice {
-  std::string plugin_name;
-  SpecName spec;
-  std::string device_mount_path;
-  bool is_block = false;  // the device is set up, and nothing is mounted
-  // A device that needs no attach begins, and ends, as attached.
-  VolumeState state = VolumeState::kAttached;
-  // ---- only of a device that the agent attaches
-  bool attachable = false;
-  Attachment attachment = Attachment::kUnknown;
-  int64_t missing_since_unix_ms = 0;
-  std::string device_path;  // on the node
-  std::string limit_key;    // of the slot that it takes; "": it takes none
-  // Grows with each operation that begins, and so shows that an answer is too old.
-  uint64_t operations = 0;
-  // ----
-  bool uncertain = false;
-  bool reconstructed = false;  // found at the start and not verified since
-  // The device was found at the start and no record knows it, so it is not known who attached it.
-  // It is not detached, unless a pod has wanted it since and this agent has attached it (attaching
-  // an attached device has no effect).
-  bool unrecorded = false;
-  int64_t since_unix_ms = 0;  // when it entered the state
-
-  bool in_flight = false;         // an operation on it runs
-  bool uncertain_before = false;  // `uncertain` before the operation that runs
-  std::optional<FailureHistory> failure;
-
-  // Set if its record could not be read: then no operation touches the device.
-  std::string quarantine_reason;
 };
 
 // Why and since when a pod is to leave.
@@ -171,19 +125,12 @@ struct MountIntent {
   bool is_block = false;
 };
 
-// What is known when an attach starts.
-struct AttachIntent {
-  std::string plugin_name;
-  SpecName spec;
-  std::string limit_key = {};
-};
-
 // Threads: the control thread. Blocks: never.
 // REQUIRES, for methods that take a key: the volume (or pod) exists, unless the comment says
 // otherwise.
 class ActualStateOfWorld {
  public:
-  explicit ActualStateOfWorld(const Clock& clock) : clock_(clock) {}
+  explicit ActualStateOfWorld(const Clock& clock) : clock_(clock), devices_(clock) {}
 
   // Adds the pod if it does not exist.
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
@@ -206,6 +153,10 @@ class ActualStateOfWorld {
 
   const ActualVolume* FindVolume(const PodVolumeKey& key) const;
 
+  // The devices of the volumes.
+  ActualDevices& devices() { return devices_; }
+  const ActualDevices& devices() const { return devices_; }
+
   // Adds a volume that was found at the start. It is uncertain, whatever its record says. If the
   // node was booted since, its state falls to what a reboot leaves of it.
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
@@ -224,46 +175,10 @@ class ActualStateOfWorld {
   // Erases the volume, of which nothing is on the node.
   void EraseVolume(const PodVolumeKey& key);
 
-  const std::map<UniqueVolumeName, ActualDevice>& devices() const { return devices_; }
-  const ActualDevice* FindDevice(const UniqueVolumeName& device) const;
   // Volumes of pods that use this volume: some of it may be on the node, or an operation runs.
   std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& volume) const;
   // How many volumes of pods UsersOf has looked at.
   const WorkCounter& work() const { return work_; }
-  // Adds a device that was found at the start by its record, as AfterRestart leaves it, or else by
-  // its mount. It is uncertain. A device that is only attached is as its record says, but
-  // unverified.
-  void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
-  // Adds the device if it is not there.
-  void MountDeviceStarted(const UniqueVolumeName& name, const std::string& plugin_name,
-                          const SpecName& spec, bool is_block = false);
-  void MountDeviceDone(const UniqueVolumeName& name,
-                       const OperationOutcome<MountedDevice>& outcome);
-  void UnmountDeviceStarted(const UniqueVolumeName& name);
-  // On success, erases a device that needs no attach; any other device is still attached.
-  void UnmountDeviceDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
-  // Has no effect if the volume has no device. Whatever the result, the device stays mounted.
-  void ExpandDeviceStarted(const UniqueVolumeName& name);
-  void ExpandDeviceDone(const UniqueVolumeName& name,
-                        const OperationOutcome<ExpandedVolume>& outcome);
-  void EraseDevice(const UniqueVolumeName& name);
-  // The devices that count against this attach limit, since some of them may be present.
-  const std::set<UniqueVolumeName>& DevicesOfLimit(const std::string& limit_key) const;
-
-  // Adds the device if it is not there.
-  void AttachStarted(const UniqueVolumeName& name, const AttachIntent& intent);
-  void AttachDone(const UniqueVolumeName& name, const OperationOutcome<AttachedVolume>& outcome);
-  void DetachStarted(const UniqueVolumeName& name);
-  // Erases the device on success.
-  void DetachDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
-  // Notes what the plugin has said. Returns true if that differs from what was known.
-  bool AttachmentVerified(const UniqueVolumeName& name, bool attached);
-
-  // No operation touches the device until its record is repaired. Adds the device if it does not
-  // exist.
-  void QuarantineDevice(const UniqueVolumeName& name, const std::string& reason);
-
-  void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure) const;
 
   // Takes the content of `found`, which is empty afterwards. REQUIRES: this object is empty.
   void TakeOver(ActualStateOfWorld& found);
@@ -272,17 +187,6 @@ class ActualStateOfWorld {
   void ForgetName(const PodUid& pod, const PodIdentity& identity);
   void ForgetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);
   ActualVolume& VolumeAt(const PodVolumeKey& key);
-  // The only place where a state is assigned. An impossible transition is a fault of this program;
-  // to do no harm, the state then stays as it is and is marked uncertain.
-  template <typename Thing>
-  void Apply(Thing& thing, VolumeEvent event);
-  template <typename Thing>
-  void Start(Thing& thing, VolumeEvent call);
-  void SetLimitKey(const UniqueVolumeName& name, ActualDevice& device,
-                   const std::string& limit_key);
-  static void BeginAs(ActualDevice& device, bool attachable);
-  template <typename Thing>
-  void Failed(Thing& thing, const std::optional<OperationFailure>& failure);
 
   const Clock& clock_;
   std::map<PodUid, ActualPod> pods_;
@@ -290,8 +194,7 @@ class ActualStateOfWorld {
   std::map<std::pair<std::string, std::string>, std::set<PodUid>> by_name_;
   // The pods' volumes by this name: what happens to a shared volume concerns only these.
   std::map<UniqueVolumeName, std::set<PodVolumeKey>> by_unique_name_;
-  std::map<UniqueVolumeName, ActualDevice> devices_;
-  std::map<std::string, std::set<UniqueVolumeName>> by_limit_;  // devices_ by limit_key
+  ActualDevices devices_;
   mutable WorkCounter work_;
 };
 
@@ -299,8 +202,5 @@ class ActualStateOfWorld {
 bool IsSetUp(const ActualVolume& volume);
 // Whether some of it may be on the node.
 bool MayBePresent(const ActualVolume& volume);
-// Whether it is mounted and this process has verified that: pods may get binds of it.
-bool IsMounted(const ActualDevice& device);
-bool MayBePresent(const ActualDevice& device);
 
 }  // namespace volumed

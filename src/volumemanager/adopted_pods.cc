@@ -88,7 +88,7 @@ void AdoptedPods::Restore(FoundAdoptedPods found, const std::set<PodUid>& withou
   }
   std::erase_if(found.with_data,
                 [&](const auto& pod) { return !without_record.contains(pod.first); });
-  held_ = std::move(found.with_data);
+  awaiting_ = std::move(found.with_data);
 }
 
 std::string AdoptedPods::TakeUid(const ObjectKey& pod) {
@@ -98,7 +98,7 @@ std::string AdoptedPods::TakeUid(const ObjectKey& pod) {
 
 std::vector<PodUid> AdoptedPods::Accept() {
   std::vector<PodUid> released;
-  for (const auto& [uid, pod] : std::exchange(held_, {})) released.push_back(uid);
+  for (const auto& [uid, pod] : std::exchange(awaiting_, {})) released.push_back(uid);
   return released;
 }
 

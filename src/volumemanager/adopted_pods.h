@@ -1,7 +1,8 @@
 // AdoptedPods: pods without a record that a kubelet has left in a root which volumed did not create
 // (--adopt-root). For static pods it gives the uid that the kubelet gave them, which it finds in
-// the names of the pods' log directories. A pod that has data on the node's disk is held if no
-// source has it: nothing of it is touched until an administrator allows it.
+// the names of the pods' log directories. A pod that has data on the node's disk and that no
+// source has awaits acceptance: nothing of it is touched until an administrator allows it. It is
+// shown as "Held".
 #pragma once
 
 #include <map>
@@ -20,7 +21,7 @@
 
 namespace volumed {
 
-// The source under which held pods are shown. No configured source has this name: theirs have a
+// The source under which such pods are shown. No configured source has this name: theirs have a
 // colon, or are the agent's own.
 inline constexpr char kAdoptedRootSource[] = "adopted-root";
 
@@ -71,16 +72,16 @@ class AdoptedPods {
   // another one.
   std::string TakeUid(const ObjectKey& pod);
 
-  bool IsHeld(const PodUid& pod) const { return held_.contains(pod); }
-  const std::map<PodUid, AdoptedPod>& Held() const { return held_; }
+  bool AwaitsAcceptance(const PodUid& pod) const { return awaiting_.contains(pod); }
+  const std::map<PodUid, AdoptedPod>& AwaitingAcceptance() const { return awaiting_; }
   // A source has the pod, or a command has ended it: from now on it goes like any other.
-  void Release(const PodUid& pod) { held_.erase(pod); }
-  // The administrator's word that no pod has to be held. Returns the pods that were held.
+  void Release(const PodUid& pod) { awaiting_.erase(pod); }
+  // The administrator's word that every pod may go. Returns the pods that awaited it.
   std::vector<PodUid> Accept();
 
  private:
   std::map<ObjectKey, std::string> uids_;
-  std::map<PodUid, AdoptedPod> held_;
+  std::map<PodUid, AdoptedPod> awaiting_;
 };
 
 }  // namespace volumed

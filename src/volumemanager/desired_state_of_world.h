@@ -8,8 +8,7 @@
 // secrets.
 //
 // Source: kubernetes
-// pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2 and
-// pkg/volume/util/nested_volumes.go@v1.36.2 (GetNestedMountpoints).
+// pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2.
 #pragma once
 
 #include <cstdint>
@@ -28,51 +27,15 @@
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/claim_resolver.h"
-#include "volumemanager/wanted_problem.h"
+#include "volumemanager/wanted_pod.h"
+#include "volumemanager/wanted_pod_builder.h"
 
 namespace volumed {
-
-struct WantedVolume {
-  VolumeSpec spec;
-  // Names in the pod's spec: one, or several that name the same claim.
-  std::vector<std::string> pod_volumes = {};
-  std::optional<ObjectKey> claim = {};  // the claim that gives the volume
-  std::string claim_uid = {};
-  // The claim has no volume, or none that is known yet; `spec` then has the name that the pod uses.
-  bool is_open_claim = false;
-  // The name of a volume that pods share, or that has a device; else empty.
-  UniqueVolumeName unique_name = {};
-  bool has_device = false;     // it is bound from the device of that name
-  bool is_block = false;       // the pod gets the device itself
-  bool attachable = false;     // the device is attached to the node before it is mounted
-  std::string limit_key = {};  // of its plugin's attach limits; "": the plugin has none
-  bool one_pod_only = false;   // ReadWriteOncePod
-  // "" if no plugin was found: the volume cannot be mounted.
-  std::string plugin_name = {};
-  std::vector<SubPathRequest> sub_paths = {};
-  std::vector<std::string> nested_mount_points = {};
-  uint64_t generation = 0;
-  // Objects from which its content comes, or that its sub-paths need.
-  std::set<ObjectKey> objects = {};
-  std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
-  std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; or ""
-  std::string server_domain = {};  // its VolumePlugin::FaultDomain
-  std::vector<WantedProblem> problems = {};
-
-  bool mountable() const { return !plugin_name.empty(); }
-};
-
-struct WantedPod {
-  PodPtr pod;
-  std::map<SpecName, WantedVolume> volumes;
-  std::vector<WantedProblem> problems;  // problems of no single volume
-};
 
 // Threads: the control thread. Blocks: never.
 class DesiredStateOfWorld {
  public:
-  // All arguments outlive this object. The catalog is read for sub-paths whose variables come from
-  // objects; the node's facts for variables that come from the pod's resources.
+  // All arguments outlive this object; see WantedPodBuilder.
   DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
                       const HostNode& node, ClaimResolver& claims);
 
@@ -104,23 +67,11 @@ class DesiredStateOfWorld {
   const WantedVolume* FindUse(const PodUid& pod, const UniqueVolumeName& volume) const;
 
  private:
-  WantedPod Build(PodPtr pod, const WantedPod* before) const;
-  WantedVolume BuildVolume(const Pod& pod, const PodVolume& volume, bool is_device,
-                           const WantedPod* before) const;
-  // The volume behind a claim; if there is none, a volume that cannot be mounted.
-  WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
-  void FindPlugin(WantedVolume& wanted) const;
-  void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
-  void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
-  void CheckNodeAffinity(WantedVolume& wanted) const;
   void AssignGenerations(WantedPod& now, const WantedPod* before);
   void Index(const PodUid& pod, const WantedPod& wanted);
   void Unindex(const PodUid& pod, const WantedPod& wanted);
 
-  const ObjectCatalog& catalog_;
-  const VolumePluginMgr& plugins_;
-  const HostNode& node_;
-  ClaimResolver& claims_;
+  const WantedPodBuilder builder_;
   uint64_t last_generation_ = 0;
   std::map<PodUid, WantedPod> pods_;
   std::map<ObjectKey, std::set<PodUid>> referrers_;
@@ -134,13 +85,5 @@ class DesiredStateOfWorld {
 // them uses the volume.
 const WantedVolume* WritingUse(const DesiredStateOfWorld& desired, const std::vector<PodUid>& pods,
                                const UniqueVolumeName& volume);
-
-// Directories that a container's other mounts need inside this volume, relative to the volume's
-// root: "data/cache" for a volume at /srv and another one at /srv/data/cache. Mounts of sub-paths
-// are not considered, since their root is not the volume's.
-std::vector<std::string> NestedMountPoints(const Pod& pod, const std::string& volume_name);
-
-// The Secrets and ConfigMaps from which the content of a volume comes.
-std::set<ObjectKey> ObjectsOfVolume(const std::string& name_space, const VolumeSource& source);
 
 }  // namespace volumed

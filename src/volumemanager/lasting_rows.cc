@@ -30,10 +30,9 @@ void LastingRows::Write(const std::string& key) {
   Pending& pending = pending_.at(key);
   if (pending.writing) return;  // its end looks again
   pending.writing = true;
-  const auto done = [this, alive = std::weak_ptr<bool>(alive_), key,
-                     version = pending.version](const Status& status) {
-    if (!alive.expired()) Written(key, version, status);
-  };
+  const auto done = alive_.Guarded([this, key, version = pending.version](const Status& status) {
+    Written(key, version, status);
+  });
   if (pending.row) {
     parts_.records.Put(*pending.row, durability_, done);
   } else {
@@ -47,11 +46,10 @@ void LastingRows::Written(const std::string& key, uint64_t version, const Status
                           "a record could not be written; it is tried again",
                           {{"kind", kind_}, {"key", key}, {"error", status.error()}});
     const Duration delay = backoff_.RecordFailure(key, kind_, CodeName(status.error().code()));
-    parts_.scheduler.PostAfter(delay, [this, alive = std::weak_ptr<bool>(alive_), key] {
-      if (alive.expired()) return;
+    parts_.scheduler.PostAfter(delay, alive_.Guarded([this, key] {
       pending_.at(key).writing = false;
       Write(key);
-    });
+    }));
     if (failed_) failed_(key, status.error());
     return;
   }

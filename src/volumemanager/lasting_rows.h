@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/alive_guard.h"
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/scheduler.h"
@@ -61,7 +61,7 @@ class LastingRows {
   Backoff backoff_;
   std::map<std::string, Pending> pending_;
   uint64_t next_version_ = 1;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

@@ -50,7 +50,7 @@ void PodReplacements::Arm(const ObjectKey& pod, Edit& edit) {
 }
 
 void PodReplacements::Due(const ObjectKey& pod) {
-  if (!ready_()) return;  // FollowAll() will be called
+  if (!parts_.readiness.Ready()) return;  // FollowAll() will be called
   edits_.erase(pod);
   parts_.log.Info("a pod is replaced: its manifest has other volumes", {{"pod", ToString(pod)}});
   parts_.catalog.Replace(pod);

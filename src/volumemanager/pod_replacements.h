@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
+#include "volumemanager/readiness.h"
 
 namespace volumed {
 
@@ -24,13 +24,12 @@ class PodReplacements {
   struct Parts {
     Scheduler& scheduler;
     ObjectCatalog& catalog;
+    const Readiness& readiness;
     Logger& log;
   };
 
-  // `ready` says whether absence from the sources means something. `settle` is how long an edit
-  // must last.
-  PodReplacements(Parts parts, std::function<bool()> ready, Duration settle)
-      : parts_(parts), ready_(std::move(ready)), settle_(settle) {}
+  // `settle` is how long an edit must last.
+  PodReplacements(Parts parts, Duration settle) : parts_(parts), settle_(settle) {}
   ~PodReplacements();
   PodReplacements(const PodReplacements&) = delete;
   PodReplacements& operator=(const PodReplacements&) = delete;
@@ -55,7 +54,6 @@ class PodReplacements {
   void Due(const ObjectKey& pod);
 
   const Parts parts_;
-  const std::function<bool()> ready_;
   Duration settle_;
   std::map<ObjectKey, Edit> edits_;
 };

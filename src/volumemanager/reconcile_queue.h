@@ -12,11 +12,11 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/alive_guard.h"
 #include "base/clock.h"
 #include "base/scheduler.h"
 #include "operation/volume_operations.h"
@@ -97,9 +97,7 @@ class ReconcileQueue {
 
   void PostPass() {
     pass_posted_ = true;
-    scheduler_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) RunPass();
-    });
+    scheduler_.Post(alive_.Guarded([this] { RunPass(); }));
   }
 
   void RunPass() {
@@ -126,11 +124,10 @@ class ReconcileQueue {
     }
     if (!wake.when()) return;
     const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
-    timers_[key] = scheduler_.PostAfter(delay, [this, key, alive = std::weak_ptr<bool>(alive_)] {
-      if (alive.expired()) return;
+    timers_[key] = scheduler_.PostAfter(delay, alive_.Guarded([this, key] {
       timers_.erase(key);
       MarkDirty(key);
-    });
+    }));
   }
 
   Scheduler& scheduler_;
@@ -140,7 +137,7 @@ class ReconcileQueue {
   std::set<Key> dirty_;
   std::deque<Key> alone_, many_;  // the keys in dirty_, in the order of their marks
   std::map<Key, TimerId> timers_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

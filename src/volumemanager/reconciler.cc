@@ -22,14 +22,6 @@ Reconciler::Reconciler(Parts parts, Hooks hooks)
       record_backoff_(parts.scheduler.clock()),
       queue_(parts.scheduler, [this](const PodUid& uid, Wake& wake) { ReconcilePod(uid, wake); }) {}
 
-// An operation may complete after this object is gone; its completion then does nothing.
-template <typename Function>
-auto Reconciler::IfAlive(Function function) {
-  return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
-    if (!alive.expired()) function(std::forward<decltype(args)>(args)...);
-  };
-}
-
 void Reconciler::ResetBackoff(const PodUid& pod) {
   record_backoff_.Reset(pod.str());
   parts_.operations.ResetBackoff({pod, SpecName()});
@@ -84,7 +76,7 @@ int64_t Reconciler::GraceEnd(const Leaving& leaving) {
 
 Reconciler::Wait Reconciler::WaitsFor(const PodUid& uid, const ActualPod& pod) const {
   const bool commanded = pod.leaving && pod.leaving->commanded;
-  if (!commanded && !hooks_.ready()) return Wait::kSources;
+  if (!commanded && !parts_.readiness.Ready()) return Wait::kSources;
   const bool forced = pod.leaving && pod.leaving->force;
   if (!forced && parts_.consumers.HasConsumers(uid)) return Wait::kConsumers;
   if (!forced && pod.leaving && !parts_.consumers.EverHadConsumers(uid) &&
@@ -159,7 +151,7 @@ void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
   } else {
     pod->record_outdated = true;
     const OperationFailure failure{kRecordOperation, "WriteRecord", written.error()};
-    parts_.actual.NoteFailure(pod->record_failure, failure);
+    NoteFailure(pod->record_failure, failure, parts_.scheduler.clock());
     record_backoff_.RecordFailure(uid.str(), kRecordOperation, CodeName(written.error().code()));
     parts_.log.LogLimited("record " + uid.str(), LogLevel::kWarning,
                           "record of the pod could not be written",
@@ -207,7 +199,7 @@ std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolu
 
 bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
   if (!wanted.has_device) return true;
-  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
   return device != nullptr && IsMounted(*device);
 }
 
@@ -269,11 +261,11 @@ void Reconciler::MountDone(const PodVolumeKey& key,
 
 void Reconciler::StartMap(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
                           Wake& wake) {
-  const StartResult result =
-      parts_.operations.Start(MapVolume(RequestFor(key, pod, wanted)),
-                              IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
-                                MountDone(key, outcome);
-                              }));
+  const StartResult result = parts_.operations.Start(
+      MapVolume(RequestFor(key, pod, wanted)),
+      alive_.Guarded([this, key](const OperationOutcome<MountedVolume>& outcome) {
+        MountDone(key, outcome);
+      }));
   MountStarted(key, wanted, result, wake);
 }
 
@@ -288,9 +280,10 @@ void Reconciler::StartMounts(const PodUid& uid, const WantedPod& pod,
   }
   const std::vector<StartResult> results = parts_.operations.StartEach<MountVolume>(
       std::move(mounts),
-      IfAlive([this, uid, specs](size_t number, const OperationOutcome<MountedVolume>& outcome) {
-        MountDone({uid, specs[number]}, outcome);
-      }));
+      alive_.Guarded(
+          [this, uid, specs](size_t number, const OperationOutcome<MountedVolume>& outcome) {
+            MountDone({uid, specs[number]}, outcome);
+          }));
   for (size_t i = 0; i < specs.size(); ++i) {
     MountStarted({uid, specs[i]}, pod.volumes.at(specs[i]), results[i], wake);
   }
@@ -390,17 +383,17 @@ void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
       plain.push_back(std::move(unmounting));
       continue;
     }
-    const StartResult result =
-        parts_.operations.Start(UnmapVolume(std::move(request)),
-                                IfAlive([this, unmounting](const OperationOutcome<Unit>& outcome) {
-                                  UnmountDone(unmounting, outcome);
-                                }));
+    const StartResult result = parts_.operations.Start(
+        UnmapVolume(std::move(request)),
+        alive_.Guarded([this, unmounting](const OperationOutcome<Unit>& outcome) {
+          UnmountDone(unmounting, outcome);
+        }));
     UnmountStarted(unmounting.key, result, wake);
   }
   if (plain.empty()) return;
   const std::vector<StartResult> results = parts_.operations.StartEach<UnmountVolume>(
       std::move(unmounts),
-      IfAlive([this, plain](size_t number, const OperationOutcome<Unit>& outcome) {
+      alive_.Guarded([this, plain](size_t number, const OperationOutcome<Unit>& outcome) {
         UnmountDone(plain[number], outcome);
       }));
   for (size_t i = 0; i < plain.size(); ++i) UnmountStarted(plain[i].key, results[i], wake);
@@ -419,13 +412,13 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   volumed::RemovePod remove(uid, pod.identity.DisplayName(), record);
   remove.with_many = with_many_.contains(uid);
   const StartResult result = parts_.operations.Start(
-      std::move(remove), IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
+      std::move(remove), alive_.Guarded([this, uid](const OperationOutcome<Unit>& outcome) {
         ActualPod& left = *parts_.actual.FindPod(uid);
         left.removing = false;
         if (outcome.value) {
           PodRemoved(uid);
         } else if (outcome.failure) {
-          parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+          NoteFailure(left.remove_failure, *outcome.failure, parts_.scheduler.clock());
           OperationEnded({uid, SpecName()}, true);
         }
         MarkDirty(uid);

@@ -12,22 +12,23 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/backoff.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "operation/volume_operations.h"
 #include "volumemanager/actual_state_of_world.h"
-#include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
-#include "volumemanager/device_reconciler.h"
+#include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/readiness.h"
 #include "volumemanager/reconcile_queue.h"
 #include "volumemanager/record_writer.h"
+#include "volumemanager/watch/consumers.h"
 
 namespace volumed {
 
@@ -43,6 +44,7 @@ class Reconciler {
   // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
+    const Readiness& readiness;
     DesiredStateOfWorld& desired;
     ActualStateOfWorld& actual;
     Consumers& consumers;
@@ -53,8 +55,6 @@ class Reconciler {
     Logger& log;
   };
   struct Hooks {
-    // Whether it is allowed to unmount what is not wanted.
-    std::function<bool()> ready;
     // The view of the pod may have changed.
     std::function<void(const PodUid&)> changed;
     // A volume was set up, or is not set up any more.
@@ -142,15 +142,13 @@ class Reconciler {
   void UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod, Wake& wake);
   // Something about a volume that pods share has changed: its device, and other pods, may go on.
   void SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device);
-  template <typename Function>
-  auto IfAlive(Function function);
 
   Parts parts_;
   Hooks hooks_;
   Backoff record_backoff_;
   ReconcileQueue<PodUid> queue_;
   std::set<PodUid> with_many_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

@@ -363,9 +363,9 @@ std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths&
 
 void AddUnrecordedDevice(const UniqueVolumeName& name, ActualDevice device,
                          ActualStateOfWorld& actual) {
-  if (actual.FindDevice(name) != nullptr) return;
+  if (actual.devices().Find(name) != nullptr) return;
   device.unrecorded = true;
-  actual.AddReconstructedDevice(name, std::move(device));
+  actual.devices().AddReconstructed(name, std::move(device));
 }
 
 // Adds devices by their records, and those that only the mount table shows.
@@ -389,7 +389,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.attachable = now.attachable;
     device.device_path = now.device_path;
     device.limit_key = now.limit_key;
-    actual.AddReconstructedDevice(now.key, std::move(device));
+    actual.devices().AddReconstructed(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {
     const std::string place = PlaceOf(mount, paths);
@@ -425,7 +425,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
 void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
-    actual.QuarantineDevice(UniqueVolumeName(row.key), reason);
+    actual.devices().Quarantine(UniqueVolumeName(row.key), reason);
   } else if (!IsAboutClaims(row.kind) && row.kind != kObjectSourceRecordKind) {
     actual.AddPod(PodOfKey(row.key), {}).quarantine_reason = reason;
     pods.insert(PodOfKey(row.key));

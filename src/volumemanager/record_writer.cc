@@ -51,13 +51,12 @@ void RecordWriter::Start(std::vector<RowId> rows) {
   const Durability durability = queues_.at(rows.front()).front().durability;
   for (const RowId& row : rows) changes.push_back(std::move(queues_.at(row).front().change));
   scheduler_.RunBlocking([this, rows = std::move(rows), changes = std::move(changes), durability,
-                          alive = std::weak_ptr<bool>(alive_), &store = store_,
-                          &scheduler = scheduler_] {
-    scheduler.Post([this, rows, alive, written = store.Write(changes, durability)] {
-      if (alive.expired()) return;
+                          owner = alive_.watch(), &store = store_, &scheduler = scheduler_] {
+    scheduler.Post([this, rows, owner, written = store.Write(changes, durability)] {
+      if (!owner.alive()) return;
       --running_;
-      for (size_t i = 0; i < rows.size() && !alive.expired(); ++i) Written(rows[i], written[i]);
-      if (!alive.expired()) StartWrites();
+      for (size_t i = 0; i < rows.size() && owner.alive(); ++i) Written(rows[i], written[i]);
+      if (owner.alive()) StartWrites();
     });
   });
 }

@@ -8,11 +8,11 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "records/record_store.h"
@@ -59,7 +59,7 @@ class RecordWriter {
   std::map<RowId, std::deque<Write>> queues_;
   std::deque<RowId> waiting_;  // rows of queues_ without a write under way
   size_t running_ = 0;         // batches
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

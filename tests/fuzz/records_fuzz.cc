@@ -6,9 +6,9 @@
 #include "base/strings.h"
 #include "fuzz/fuzz.h"
 #include "operation/object_record.h"
+#include "operation/recorded_volume.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
-#include "operation/volume_snapshot.h"
 
 namespace volumed {
 namespace {
@@ -33,12 +33,12 @@ concept Restarts = requires(T record, BootId boot) {
 
 // Nothing a snapshot says is lost when it is made anew.
 void CheckSnapshot(const std::string& json) {
-  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(json);
+  const Result<VolumeSpec> spec = DecodeRecordedVolume(json);
   if (!spec.ok()) return fuzz::CheckError(spec.error());
-  const std::string text = EncodeVolumeSnapshot(*spec);
-  const Result<VolumeSpec> again = DecodeVolumeSnapshot(text);
+  const std::string text = EncodeRecordedVolume(*spec);
+  const Result<VolumeSpec> again = DecodeRecordedVolume(text);
   FUZZ_CHECK(again.ok());
-  FUZZ_CHECK(EncodeVolumeSnapshot(*again) == text);
+  FUZZ_CHECK(EncodeRecordedVolume(*again) == text);
 }
 
 template <typename T>

@@ -11,6 +11,7 @@
 
 #include "fakes/fake_kernel.h"
 #include "fakes/target_of.h"
+#include "kube/about_object.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/kube/kube_testing.h"
 #include "unit/plugins/plugin_world.h"
@@ -133,9 +134,11 @@ TEST_F(CatalogHostObjectsTest, WhatACommandDeletedAndItsFileStillHasIsNotFoundFo
   EXPECT_NE(config.error().message().find("deleted by command and /m/settings.yaml still has it"),
             std::string::npos)
       << config.error().message();
+  EXPECT_TRUE(IsAboutObject(config.error(), kConfigKey)) << "its owner is named";
   EXPECT_TRUE(objects_.GetSecret("default", "login").ok());
   Deliver({FromFile("/m/login.yaml", SecretYaml())});
   objects_.SetRefused(catalog_.Refused());
+  EXPECT_TRUE(IsAboutObject(objects_.GetConfigMap("default", "settings").error(), kConfigKey));
   EXPECT_EQ(objects_.GetConfigMap("default", "settings").error().message(),
             "ConfigMap default/settings not found");
 }

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "unit/volumemanager/known_objects_fixture.h"
+#include "unit/volumemanager/claims/known_objects_fixture.h"
 
 namespace volumed {
 namespace {
@@ -62,7 +62,7 @@ class CommandAdmissionTest : public TwoSourcesTest {
     Restart();
     DeliverList(kApplied, applied.empty() ? std::vector<ObjectWithOrigin>() : Objects(applied));
     Deliver(manifests);
-    ASSERT_TRUE(manager().IsBound(kClaim));
+    ASSERT_TRUE(manager().storage().IsBound(kClaim));
   }
   std::string Fate(const ObjectKey& object) { return FateOfData(catalog(), manager(), object); }
   bool DataGoes() {
@@ -186,7 +186,8 @@ TEST_F(CommandAdmissionTest, AnObjectGivenByALaterCommandThanTheRecordsKnowCould
   EXPECT_EQ(catalog().FindObject(claim), nullptr);
   EXPECT_GT(Admit(ClaimYaml(""))->ended.at(claim), 5000u) << "its file is that of the deleted one";
   std::optional<uint64_t> next;
-  manager().NumberCommand([&](const Result<uint64_t>& number) { next = number.value(); });
+  manager().object_commands().Number(
+      [&](const Result<uint64_t>& number) { next = number.value(); });
   Settle();
   EXPECT_GT(next.value(), 5001u);
 }

@@ -9,7 +9,7 @@
 #include "plugins/flex_volume.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/crash/crash_devices.h"
-#include "volumemanager/provisioning.h"
+#include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
 namespace {
@@ -167,38 +167,43 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
   if (world.object_files) applied_.emplace(world, overlapping_);
   VolumeOperations& used =
       buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
-  manager_ = std::make_unique<KubeletVolumeManager>(
+  manager_ = std::make_unique<VolumeManager>(
       VolumeManagerParts{overlapping_, catalog_, plugins_, used, store_, kernel_, host_,
                          consumer_watch_, log_},
-      ReadBootId(), ManagerSettings());
+      ReadBootId(), ManagerSettings(), ManagerHooks());
 }
 
-VolumeManagerSettings CrashAgent::ManagerSettings() {
+VolumeManagerSettings CrashAgent::ManagerSettings() const {
   const CrashWorld& world = world_;
   VolumeManagerSettings settings;
   settings.adopt_root = world.adopt_root;
   settings.stats.period = Duration::zero();
   settings.health.period = Duration::zero();
-  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
-                                       const std::vector<DeviceRecord>& devices) {
-    operations_.Restore(volumes, devices);
-    other_operations_.Restore(volumes, {});
-  };
-  settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
-    StartSources(std::move(memories));
-  };
   const bool removal_deletes = world.removal_deletes && !bug_.ignores_removals;
   if (removal_deletes || bug_.takes_absence_for_a_command) {
     for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
   }
-  settings.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
+  return settings;
+}
+
+VolumeManagerHooks CrashAgent::ManagerHooks() {
+  VolumeManagerHooks hooks;
+  hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                    const std::vector<DeviceRecord>& devices) {
+    operations_.Restore(volumes, devices);
+    other_operations_.Restore(volumes, {});
+  };
+  hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    StartSources(std::move(memories));
+  };
+  hooks.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
   if (applied_) {
-    settings.remove_object = [this](const ObjectKey& object, uint64_t number) {
+    hooks.remove_object = [this](const ObjectKey& object, uint64_t number) {
       overlapping_.RunBlocking(
           [this, object, number] { applied_->objects().Remove(object, number); });
     };
   }
-  return settings;
+  return hooks;
 }
 
 CrashAgent::~CrashAgent() {
@@ -351,20 +356,22 @@ void CrashAgent::Issue(size_t number) {
   if (too_early || !given_.insert(number).second) return;
   switch (command.kind) {
     case UserCommand::Kind::kDelete:
-      manager_->DeletePod(PodUid(command.pod), false,
-                          [this, number](const Status& status) { Answered(number, status); });
+      manager_->pod_commands().Delete(
+          PodUid(command.pod), false,
+          [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kDeleteObject:
-      manager_->DeleteObject(command.object,
-                             [this, number](const Status& status) { Answered(number, status); });
+      manager_->object_commands().Delete(
+          command.object, [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kApply:
       applied_->Apply(command.manifest, catalog_, *manager_,
                       [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kHold:
-      manager_->Hold({PodUid(command.pod), command.pid, ""},
-                     [this, number](const Status& status) { Answered(number, status); });
+      manager_->pod_commands().Hold(
+          {PodUid(command.pod), command.pid, ""},
+          [this, number](const Status& status) { Answered(number, status); });
       return;
   }
 }
@@ -410,7 +417,7 @@ void CrashAgent::GiveNext(size_t answered) {
 
 std::string CrashAgent::ViewText() const {
   std::string text = "views:\n";
-  for (const PodView& pod : manager_->Pods()) {
+  for (const PodView& pod : manager_->pods().All()) {
     text += pod.uid.str() + " " + pod.phase;
     for (const std::string& holder : pod.held_by) text += " held by " + holder;
     text += "\n";

@@ -28,8 +28,9 @@
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
 #include "volumehost/recovery_gate.h"
-#include "volumemanager/consumer_watch.h"
-#include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
+#include "volumemanager/watch/consumer_watch.h"
 
 namespace volumed {
 
@@ -119,7 +120,8 @@ class CrashAgent {
   std::string ViewText() const;
 
  private:
-  VolumeManagerSettings ManagerSettings();
+  VolumeManagerSettings ManagerSettings() const;
+  VolumeManagerHooks ManagerHooks();
   void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
   void Deliver(ObjectUpdate update, bool first);
@@ -164,7 +166,7 @@ class CrashAgent {
   std::unique_ptr<VolumeOperations> buggy_operations_;
   WorldConsumerWatch consumer_watch_;
   std::optional<CrashObjectDirectory> applied_;
-  std::unique_ptr<KubeletVolumeManager> manager_;
+  std::unique_ptr<VolumeManager> manager_;
   bool sources_started_ = false;  // what they were told of is known, and nothing came before it
   std::set<std::string> started_;
   std::set<size_t> given_;                        // commands that wait for their answers

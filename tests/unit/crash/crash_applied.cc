@@ -103,8 +103,7 @@ CrashObjectDirectory::~CrashObjectDirectory() {
 }
 
 void CrashObjectDirectory::Apply(const std::string& manifest, const ObjectCatalog& catalog,
-                                 KubeletVolumeManager& manager,
-                                 std::function<void(Status)> answered) {
+                                 VolumeManager& manager, std::function<void(Status)> answered) {
   ApplyWords words;
   for (DecodedObject& object : DecodeManifest("-", manifest).objects) {
     PrepareForCreate(object.object);
@@ -120,7 +119,7 @@ void CrashObjectDirectory::Apply(const std::string& manifest, const ObjectCatalo
     std::string& uid = MetaOf(object).uid;
     if (HasUid(key.kind) && uid.empty()) uid = world_.NewUid(key);
   }
-  manager.NumberCommand(
+  manager.object_commands().Number(
       [this, answered, command = std::make_shared<ApplyCommand>(*std::move(admitted))](
           const Result<uint64_t>& number) {
         if (!number.ok()) return answered(number.error());

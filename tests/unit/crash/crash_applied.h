@@ -9,7 +9,7 @@
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
 #include "unit/crash/crash_world.h"
-#include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/volume_manager.h"
 
 namespace volumed {
 
@@ -28,8 +28,8 @@ class CrashObjectDirectory {
 
   // As `volumectl apply`. `answered` comes when everything that the command has delivered was
   // heard.
-  void Apply(const std::string& manifest, const ObjectCatalog& catalog,
-             KubeletVolumeManager& manager, std::function<void(Status)> answered);
+  void Apply(const std::string& manifest, const ObjectCatalog& catalog, VolumeManager& manager,
+             std::function<void(Status)> answered);
 
  private:
   Status Store(ApplyCommand command);

@@ -7,8 +7,8 @@
 
 #include "base/strings.h"
 #include "operation/object_record.h"
+#include "operation/recorded_volume.h"
 #include "operation/volume_record.h"
-#include "operation/volume_snapshot.h"
 #include "unit/crash/crash_monitor.h"
 
 namespace volumed {

@@ -83,7 +83,7 @@ void RecordedIdentities::Ended(const ObjectKey& object, const std::string& uid) 
   if (object.kind != ObjectKind::kPod && KnownUidOf(object) == uid) uids.erase(object);
 }
 
-// As volumemanager/known_objects has it.
+// As volumemanager/claims/known_objects has it.
 std::string RecordedIdentities::NameOf(const Pod& pod) const {
   const ObjectKey own = KeyOf(Object(pod));
   if (uids.contains(own)) return own.name;

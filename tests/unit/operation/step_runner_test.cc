@@ -118,13 +118,14 @@ TEST_F(StepRunnerTest, AStepsFailureIsToldEvenIfItCannotBeRecorded) {
   Step step = MakeStep("A");
   step.run = [this](const CallOptions&) -> Status {
     store_.FailNext(Error::NotApplied(Code::kUnavailable, "store is down"));
-    return kRefused;
+    return kRefused.About("Secret default/db");
   };
   const auto failure = Run(VolumeEvent::kSetUp, {step});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->step, "A");
   EXPECT_EQ(failure->error.code(), Code::kInvalidArgument);
   EXPECT_TRUE(failure->error.maybe_applied());
+  EXPECT_TRUE(failure->error.IsAbout("Secret default/db"));
   EXPECT_NE(failure->error.message().find("refused; recording it failed too: "), std::string::npos);
 }
 

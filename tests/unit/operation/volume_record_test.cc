@@ -4,7 +4,7 @@
 
 #include "operation/object_record.h"
 #include "operation/record_codec.h"
-#include "operation/volume_snapshot.h"
+#include "operation/recorded_volume.h"
 #include "unit/operation/recording_parts.h"
 
 namespace volumed {
@@ -114,7 +114,7 @@ TEST(VolumeRecord, AVolumeThatIsMadeIsRecordedWithAReadablePersistentVolume) {
                          .claim_uid = "1",
                          .plugin_name = "kubernetes.io/host-path",
                          .state = ProvisionState::kProvisioned};
-  record.volume_json = EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(volume, false));
+  record.volume_json = EncodeRecordedVolume(VolumeSpec::FromPersistentVolume(volume, false));
   const auto decoded = DecodeProvisionRecord(EncodeRecord(record));
   ASSERT_TRUE(decoded.ok()) << decoded.error().ToString();
   EXPECT_EQ(*decoded, record);

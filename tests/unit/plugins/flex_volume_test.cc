@@ -241,6 +241,7 @@ TEST_F(FlexVolumeTest, ASecretOfAnotherTypeIsNotGivenToTheDriver) {
   EXPECT_EQ(refused.error().message(),
             "secret default/s has type \"Opaque\": only one of type \"v.io/d\" is given to that "
             "driver");
+  EXPECT_TRUE(refused.error().IsAbout("Secret default/s")) << "its owner is named";
   EXPECT_FALSE(kernel_.Exists(kPodPlace));
   EXPECT_THAT(calls_, IsEmpty());
 }

@@ -45,6 +45,12 @@ class PayloadVolumeTest : public PluginTestBase {
     EXPECT_FALSE(status.ok());
     return status.ok() ? "" : status.error().message();
   }
+  // What the error says that it is about, for whoever names the owner.
+  std::vector<std::string> AboutsOf(const VolumeSource& source) {
+    const Status status = SetUp1(source);
+    EXPECT_FALSE(status.ok());
+    return status.ok() ? std::vector<std::string>() : status.error().about();
+  }
 };
 
 TEST_F(PayloadVolumeTest, ASecretIsFilesOnATmpfs) {
@@ -281,6 +287,27 @@ TEST_F(PayloadVolumeTest, ProjectedReportsEveryFailedSource) {
   source.sources.push_back(SecretProjection{"nope", {}, false});
   source.sources.push_back(ConfigMapProjection{"neither", {}, false});
   EXPECT_EQ(ErrorOf(source), "[secret \"nope\" not found, configmap \"neither\" not found]");
+}
+
+TEST_F(PayloadVolumeTest, AnErrorIsAboutEveryObjectThatIsMissing) {
+  SecretVolumeSource no_secret = Secret1();
+  no_secret.secret_name = "nope";
+  EXPECT_EQ(AboutsOf(no_secret), std::vector<std::string>{"Secret default/nope"});
+  ConfigMapVolumeSource no_map = ConfigMap1();
+  no_map.name = "nope";
+  EXPECT_EQ(AboutsOf(no_map), std::vector<std::string>{"ConfigMap default/nope"});
+  ProjectedVolumeSource both;
+  both.sources.push_back(SecretProjection{"nope", {}, false});
+  both.sources.push_back(ConfigMapProjection{"neither", {}, false});
+  EXPECT_EQ(AboutsOf(both),
+            (std::vector<std::string>{"Secret default/nope", "ConfigMap default/neither"}));
+}
+
+// The pod asks for a key that its object does not have: its owner may be the one who is wrong.
+TEST_F(PayloadVolumeTest, AnErrorIsNotAboutAnObjectThatLacksAKey) {
+  SecretVolumeSource no_key = Secret1();
+  no_key.items = {Item("x", "x")};
+  EXPECT_EQ(AboutsOf(no_key), std::vector<std::string>());
 }
 
 TEST_F(PayloadVolumeTest, ProjectionsThatNeedAnApiServerSaySo) {

@@ -40,10 +40,10 @@ TEST(AdoptedPodsTest, AUidIsGivenOnceIfExactlyOnePodHasTheName) {
 TEST(AdoptedPodsTest, APodThatIsOnRecordIsNotHeld) {
   AdoptedPods pods;
   pods.Restore({{}, {{PodUid("u-1"), {}}, {PodUid("u-2"), {}}}}, {PodUid("u-2")});
-  EXPECT_FALSE(pods.IsHeld(PodUid("u-1")));
-  EXPECT_TRUE(pods.IsHeld(PodUid("u-2")));
+  EXPECT_FALSE(pods.AwaitsAcceptance(PodUid("u-1")));
+  EXPECT_TRUE(pods.AwaitsAcceptance(PodUid("u-2")));
   EXPECT_THAT(pods.Accept(), ElementsAre(PodUid("u-2")));
-  EXPECT_THAT(pods.Held(), IsEmpty());
+  EXPECT_THAT(pods.AwaitingAcceptance(), IsEmpty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "volumemanager/desired_state_of_world.h"
 
 #include "unit/volumemanager/manager_fixture.h"
+#include "volumemanager/volume_inputs.h"
 
 namespace volumed {
 namespace {

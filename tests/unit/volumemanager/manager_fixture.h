@@ -28,8 +28,9 @@
 #include "unit/volumemanager/fake_volume_operations.h"
 #include "volumehost/event_log.h"
 #include "volumehost/volume_host.h"
-#include "volumemanager/kubelet_volume_manager.h"
-#include "volumemanager/provisioning.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
 
 namespace volumed {
 
@@ -188,32 +189,33 @@ class ManagerTest : public ::testing::Test {
         (void)test.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
       };
       VolumeManagerSettings settings;
+      VolumeManagerHooks hooks;
       settings.adopt_root = test.adopt_root;
       settings.decide_claims_period = test.decide_claims_period;
       settings.stats.period = test.stats_period;
       settings.size_limit_action = test.size_limit_action;
-      settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
-                                           const std::vector<DeviceRecord>& devices) {
+      hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                        const std::vector<DeviceRecord>& devices) {
         restored.insert(restored.end(), volumes.begin(), volumes.end());
         restored_devices.insert(restored_devices.end(), devices.begin(), devices.end());
       };
-      settings.remove_object = [&test](const ObjectKey& key, uint64_t) {
+      hooks.remove_object = [&test](const ObjectKey& key, uint64_t) {
         test.removed_objects.push_back(ToString(key));
       };
-      settings.start_sources = [this](std::map<std::string, SourceMemory> known) {
+      hooks.start_sources = [this](std::map<std::string, SourceMemory> known) {
         memories = std::move(known);
         sources_started = true;
       };
-      settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
+      hooks.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
       for (const std::string& source : test.sources) {
         catalog.ExpectSource(source);
         if (test.removal_deletes) settings.removal_deletes.insert(source);
       }
       catalog.AbsenceEnds(Provisioning::kSourceName);
-      manager = std::make_unique<KubeletVolumeManager>(
+      manager = std::make_unique<VolumeManager>(
           VolumeManagerParts{scheduler, catalog, plugins, operations, test.store, test.kernel,
                              test.host, test.watch, log},
-          BootId(boot_id), settings);
+          BootId(boot_id), settings, hooks);
     }
 
     SimulatedScheduler scheduler;
@@ -225,7 +227,7 @@ class ManagerTest : public ::testing::Test {
     std::vector<DeviceRecord> restored_devices;
     bool sources_started = false;
     std::map<std::string, SourceMemory> memories;  // what the sources are told then
-    std::unique_ptr<KubeletVolumeManager> manager;
+    std::unique_ptr<VolumeManager> manager;
   };
 
   void StartAgent(const std::string& boot_id = "boot-1") {
@@ -234,7 +236,7 @@ class ManagerTest : public ::testing::Test {
     agent_ = std::make_unique<Agent>(*this, boot_id);
     agent_->manager->Start();
   }
-  KubeletVolumeManager& manager() { return *agent_->manager; }
+  VolumeManager& manager() { return *agent_->manager; }
   FakeVolumeOperations& operations() { return agent_->operations; }
   SimulatedScheduler& scheduler() { return agent_->scheduler; }
   void Settle() { scheduler().AdvanceTo(clock.Now()); }
@@ -268,17 +270,18 @@ class ManagerTest : public ::testing::Test {
     return {PodUid(pod), SpecName(spec)};
   }
   PodView View(const std::string& pod) {
-    const auto view = manager().FindPod(PodUid(pod));
+    const auto view = manager().pods().Find(PodUid(pod));
     EXPECT_TRUE(view.has_value()) << "no view of " << pod;
     return view.value_or(PodView{});
   }
   std::string Phase(const std::string& pod) {
-    const auto view = manager().FindPod(PodUid(pod));
+    const auto view = manager().pods().Find(PodUid(pod));
     return view ? view->phase : "gone";
   }
   Status HoldPid(const std::string& pod, int64_t pid) {
     std::optional<Status> answer;
-    manager().Hold({PodUid(pod), pid, ""}, [&](Status status) { answer = std::move(status); });
+    manager().pod_commands().Hold({PodUid(pod), pid, ""},
+                                  [&](Status status) { answer = std::move(status); });
     Settle();
     EXPECT_TRUE(answer.has_value());
     return answer.value_or(OkStatus());
@@ -286,7 +289,7 @@ class ManagerTest : public ::testing::Test {
   // Commands the deletion and lets everything follow; the answer, or none so far.
   std::optional<Status> Delete(const std::string& pod, bool force = false) {
     const auto answer = std::make_shared<std::optional<Status>>();
-    manager().DeletePod(PodUid(pod), force, [answer](const Status& status) {
+    manager().pod_commands().Delete(PodUid(pod), force, [answer](const Status& status) {
       EXPECT_FALSE(answer->has_value()) << "answered twice";
       *answer = status;
     });
@@ -296,7 +299,7 @@ class ManagerTest : public ::testing::Test {
   // The same of an object that is no pod.
   std::optional<Status> DeleteObject(const ObjectKey& object) {
     const auto answer = std::make_shared<std::optional<Status>>();
-    manager().DeleteObject(object, [answer](const Status& status) {
+    manager().object_commands().Delete(object, [answer](const Status& status) {
       EXPECT_FALSE(answer->has_value()) << "answered twice";
       *answer = status;
     });

@@ -1,7 +1,7 @@
 // Which pod a manifest is: by its name before the node's suffix, and whose a uid is.
 #include <gtest/gtest.h>
 
-#include "unit/volumemanager/known_objects_fixture.h"
+#include "unit/volumemanager/claims/known_objects_fixture.h"
 
 namespace volumed {
 namespace {

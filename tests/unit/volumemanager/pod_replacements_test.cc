@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/volumemanager/known_objects_fixture.h"
+#include "unit/volumemanager/claims/known_objects_fixture.h"
 
 namespace volumed {
 namespace {
@@ -63,14 +63,14 @@ class PodReplacementsTest : public TwoSourcesTest {
 
 TEST_F(PodReplacementsTest, AnEditOfAPodsVolumesReplacesItAfterTheSettleTime) {
   ASSERT_NO_FATAL_FAILURE(EditAfterStart());
-  const auto begins = manager().ReplacedAtUnixMillis(kKey);
+  const auto begins = manager().pods().ReplacedAtUnixMillis(kKey);
   ASSERT_TRUE(begins.has_value());
   EXPECT_EQ(*begins - clock.WallUnixMillis(), 10'000);
   Pass(seconds(9));
   ExpectAsItWas();
   Pass(minutes(1));
   ExpectReplaced();
-  EXPECT_FALSE(manager().ReplacedAtUnixMillis(kKey).has_value());
+  EXPECT_FALSE(manager().pods().ReplacedAtUnixMillis(kKey).has_value());
 }
 
 TEST_F(PodReplacementsTest, TheSuccessorWaitsForTheConsumersOfThePod) {
@@ -91,7 +91,7 @@ TEST_F(PodReplacementsTest, AnEditTakenBackWithinTheSettleTimeReplacesNothing) {
   ASSERT_NO_FATAL_FAILURE(EditAfterStart());
   Pass(seconds(9));
   DeliverPod("first");
-  EXPECT_FALSE(manager().ReplacedAtUnixMillis(kKey).has_value());
+  EXPECT_FALSE(manager().pods().ReplacedAtUnixMillis(kKey).has_value());
   Pass(minutes(1));
   ExpectAsItWas();
   // Made again, it has to last anew.

@@ -1,4 +1,5 @@
 // The volume manager from a source's list to operations, and what it shows of them.
+#include "kube/about_object.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -150,11 +151,30 @@ TEST_F(ReconcilerTest, AChangeOfLabelsRemountsOnlyVolumesThatShowThePod) {
   EXPECT_EQ(operations().Count("mount", Key("a", "info")), 2u);
 }
 
+TEST_F(ReconcilerTest, TheOwnerOfAnObjectActsOnlyIfTheErrorIsAboutIt) {
+  StartAgent();
+  Settle();
+  const Error error = Error::NotApplied(Code::kNotFound, "no file \"app\" in /x/app");
+  operations().FailNext("mount", Key("a", "conf"), error, 1);
+  operations().FailNext("mount", Key("b", "all"),
+                        error.About("Secret default/db").About("ConfigMap default/app"), 1);
+  Deliver(PodManifest("a", {kConf}) +
+          PodManifest("b", {Volume("all",
+                                   "projected: {sources: [{secret: {name: db}}, {configMap: "
+                                   "{name: app}}]}")}));
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "the owner of pod default/a")
+      << "the message alone says nothing";
+  EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act, "the owner of secret default/db");
+}
+
 TEST_F(ReconcilerTest, AFailedMountIsTriedAgainAtTheBackOffsEndAndSaysWhy) {
   StartAgent();
   Settle();
-  operations().FailNext("mount", Key("a", "conf"),
-                        Error::NotApplied(Code::kNotFound, "configmap \"app\" not found"), 2);
+  operations().FailNext(
+      "mount", Key("a", "conf"),
+      AboutObject(Error::NotApplied(Code::kNotFound, "configmap \"app\" not found"),
+                  {ObjectKind::kConfigMap, "default", "app"}),
+      2);
   Deliver(PodManifest("a", {kConf}));
   EXPECT_EQ(operations().Count("mount"), 1u);
   ASSERT_TRUE(View("a").volumes[0].problem.has_value());
@@ -193,10 +213,10 @@ TEST_F(ReconcilerTest, RetryEndsTheBackOff) {
   operations().FailNext("mount", Key("a", "data"), Error::NotApplied(Code::kInternal, "x"));
   Deliver(PodManifest("a", {kData}));
   EXPECT_EQ(Phase("a"), "Pending");
-  EXPECT_TRUE(manager().Retry(PodUid("a")).ok());
+  EXPECT_TRUE(manager().pod_commands().Retry(PodUid("a")).ok());
   Settle();
   EXPECT_EQ(Phase("a"), "Ready");
-  EXPECT_EQ(manager().Retry(PodUid("b")).error().code(), Code::kNotFound);
+  EXPECT_EQ(manager().pod_commands().Retry(PodUid("b")).error().code(), Code::kNotFound);
 }
 
 TEST_F(ReconcilerTest, AFailedRemountLeavesThePodReadyAndIsTriedAgain) {
@@ -236,12 +256,12 @@ TEST_F(ReconcilerTest, ATokenFromTheFutureIsRenewedAtOnce) {
   operations().SetFreshness(Key("a", "conf"), {now, now + 2 * 3600 * 1000});
   Deliver(PodManifest("a", {kConf}) + ConfigMap("app", "1"));
   EXPECT_EQ(operations().Count("mount"), 1u);
-  manager().WallClockWasSet();
+  manager().events().WallClockWasSet();
   Pass(seconds(1));
   EXPECT_EQ(operations().Count("mount"), 1u);
   clock.ShiftWallMillis(-60'000);
   operations().SetFreshness(Key("a", "conf"), {now - 60'000, now + 3600 * 1000});
-  manager().WallClockWasSet();
+  manager().events().WallClockWasSet();
   Pass(seconds(1));
   EXPECT_EQ(operations().Count("mount"), 2u);
   EXPECT_TRUE(operations().Last("mount", Key("a", "conf"))->mount->is_remount);
@@ -461,17 +481,20 @@ TEST_F(ReconcilerTest, AFullDiskStopsNoTeardown) {
 TEST_F(ReconcilerTest, TellsObserversAndCountsVolumes) {
   StartAgent();
   int told = 0;
-  const uint64_t id = manager().AddObserver([&](const PodUid& pod) {
+  const uint64_t id = manager().observers().Add([&](const PodUid& pod) {
     if (pod.empty()) return;  // Ready() has become true
     EXPECT_EQ(pod, PodUid("a"));
     ++told;
   });
   Deliver(PodManifest("a", {kData}));
   EXPECT_GE(told, 2);
-  const auto counts = manager().VolumeCounts();
+  VolumeCounting counting;
+  while (!manager().pods().CountVolumes(counting)) {
+  }
+  const auto counts = counting.Figures();
   EXPECT_EQ(counts.at({"kubernetes.io/empty-dir", "desired_state_of_world"}), 1);
   EXPECT_EQ(counts.at({"kubernetes.io/empty-dir", "actual_state_of_world"}), 1);
-  manager().RemoveObserver(id);
+  manager().observers().Remove(id);
   const int before = told;
   Deliver("");
   EXPECT_EQ(told, before);
@@ -483,7 +506,7 @@ TEST_F(ReconcilerTest, AnEventLooksAtNoOtherPod) {
   for (int i = 0; i < 20; ++i) pods += PodManifest("p" + std::to_string(i), {kData});
   Deliver(pods);
   std::set<PodUid> seen;
-  manager().AddObserver([&](const PodUid& pod) { seen.insert(pod); });
+  manager().observers().Add([&](const PodUid& pod) { seen.insert(pod); });
   Deliver(pods + PodManifest("new", {kData}));
   EXPECT_EQ(seen, std::set<PodUid>{PodUid("new")});
 }

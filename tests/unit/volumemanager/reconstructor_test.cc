@@ -120,10 +120,10 @@ TEST_F(ReconstructorTest, APodWithAMountOverItsDirectoryIsLeftAloneAndNotLookedI
                                                  place + "; nothing of this pod is touched"),
               std::string::npos)
         << View("a").problems[0].message;
-    manager().MountsGone({"/var/lib/volumed/pods/b", "/var/lib/volumed/pods/a/other"});
+    manager().events().MountsGone({"/var/lib/volumed/pods/b", "/var/lib/volumed/pods/a/other"});
     Settle();
     EXPECT_EQ(operations().Count("remove", Key("a", "")), 0u) << place;
-    manager().MountsGone({"/var/lib/volumed/pods/a" + place});
+    manager().events().MountsGone({"/var/lib/volumed/pods/a" + place});
     Settle();
     EXPECT_EQ(Phase("a"), "gone") << place;
   }

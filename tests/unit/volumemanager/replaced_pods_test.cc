@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/object_directory.h"
-#include "unit/volumemanager/known_objects_fixture.h"
+#include "unit/volumemanager/claims/known_objects_fixture.h"
 
 namespace volumed {
 namespace {

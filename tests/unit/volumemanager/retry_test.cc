@@ -19,7 +19,7 @@ TEST_F(RetryTest, OfOneVolumeTriesThatOneAlone) {
   Deliver(PodManifest("a", {"one: emptyDir: {}", "two: emptyDir: {}"}));
   ASSERT_EQ(operations().Count("mount", Key("a", "one")), 1u);
   ASSERT_EQ(operations().Count("mount", Key("a", "two")), 1u);
-  ASSERT_TRUE(manager().RetryVolume(Key("a", "one")).ok());
+  ASSERT_TRUE(manager().pod_commands().RetryVolume(Key("a", "one")).ok());
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
   EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
@@ -63,11 +63,11 @@ TEST_F(RetryTest, APluginThatChangedEndsTheBackOffOfItsVolumesAlone) {
   operations().FailNext("mount", Key("a", "one"), kBroken, 1);
   Deliver(PodManifest("a", {"one: emptyDir: {}"}));
   ASSERT_EQ(operations().Count("mount", Key("a", "one")), 1u);
-  manager().PluginChanged("v.io/other");
+  manager().events().PluginChanged("v.io/other");
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "one")), 1u);
-  const PodView pod = *manager().FindPod(PodUid("a"));
-  manager().PluginChanged(pod.volumes.at(0).plugin_name);
+  const PodView pod = *manager().pods().Find(PodUid("a"));
+  manager().events().PluginChanged(pod.volumes.at(0).plugin_name);
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
 }
@@ -76,7 +76,7 @@ TEST_F(RetryTest, OfWhatIsNotThereIsRefused) {
   StartAgent();
   Deliver(PodManifest("a", {"one: emptyDir: {}"}));
   for (const PodVolumeKey& key : {Key("a", "two"), Key("b", "one")}) {
-    const Status status = manager().RetryVolume(key);
+    const Status status = manager().pod_commands().RetryVolume(key);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code(), Code::kNotFound);
   }
@@ -91,10 +91,10 @@ TEST_F(RetryTest, AMountThatGoesFromALeavingPodsDirectoryEndsItsBackOff) {
   ASSERT_TRUE(Delete("a"));
   const size_t tried = operations().Count("remove");
   ASSERT_GT(tried, 0u);
-  manager().MountsGone({"/var/lib/volumed/pods/b/volumes/p/one", "/elsewhere"});
+  manager().events().MountsGone({"/var/lib/volumed/pods/b/volumes/p/one", "/elsewhere"});
   Settle();
   EXPECT_EQ(operations().Count("remove"), tried) << "that is not the pod's";
-  manager().MountsGone({kMountOfA, "/var/lib/volumed/pods/a"});
+  manager().events().MountsGone({kMountOfA, "/var/lib/volumed/pods/a"});
   Settle();
   EXPECT_EQ(operations().Count("remove"), tried + 1);
 }
@@ -105,7 +105,7 @@ TEST_F(RetryTest, AMountThatGoesWhileTheTeardownRunsIsNotForgotten) {
   operations().Hang(Key("a", ""));
   ASSERT_TRUE(Delete("a"));
   ASSERT_EQ(operations().Count("remove"), 1u);
-  manager().MountsGone({kMountOfA});
+  manager().events().MountsGone({kMountOfA});
   operations().FailNext("remove", Key("a", ""), kBroken, 1);
   operations().Release(Key("a", ""));
   Settle();
@@ -119,7 +119,7 @@ TEST_F(RetryTest, AMountThatGoesIsRememberedForEachTeardownThatWasUnderWay) {
   operations().Hang(Key("a", "one"));
   operations().Hang(Key("a", "two"));
   ASSERT_TRUE(Delete("a"));
-  manager().MountsGone({kMountOfA});
+  manager().events().MountsGone({kMountOfA});
   operations().Release(Key("a", "one"));
   Settle();
   operations().FailNext("unmount", Key("a", "two"), kBroken, 1);
@@ -135,7 +135,7 @@ TEST_F(RetryTest, AMountThatGoesFromAPodThatStaysConcernsNobody) {
   operations().FailNext("mount", Key("a", "one"), kBroken, 100);
   Deliver(PodManifest("a", {"one: emptyDir: {}"}));
   const size_t tried = operations().Count("mount");
-  manager().MountsGone({kMountOfA});
+  manager().events().MountsGone({kMountOfA});
   Settle();
   EXPECT_EQ(operations().Count("mount"), tried);
 }
@@ -167,7 +167,7 @@ TEST_F(RetryTest, AViewOfAPodDoesNotCopyTheOperationsOfAllOthers) {
   }
   Deliver(pods);
   EXPECT_EQ(View("p7").volumes.at(0).running_step, "SetUp");
-  EXPECT_EQ(manager().Pods().size(), 20u);
+  EXPECT_EQ(manager().pods().All().size(), 20u);
   EXPECT_EQ(operations().times_all_were_copied, 0u);
 }
 

@@ -1,0 +1,29 @@
+// How an Error says which objects of Kubernetes it is about (Error::about): whoever shows the error
+// names their owners, without a search of its message.
+#pragma once
+
+#include "base/result.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never.
+
+// The same error, which is about this object as well: the object is missing, or is not as it is
+// needed. The subject is the object's ToString(): "Secret default/db".
+inline Error AboutObject(const Error& error, const ObjectKey& object) {
+  return error.About(ToString(object));
+}
+
+inline bool IsAboutObject(const Error& error, const ObjectKey& object) {
+  return error.IsAbout(ToString(object));
+}
+
+// The same error, which is about everything that `other` is about: for an error that is made of
+// others.
+inline Error AboutAllOf(Error error, const Error& other) {
+  for (const std::string& subject : other.about()) error = error.About(subject);
+  return error;
+}
+
+}  // namespace volumed

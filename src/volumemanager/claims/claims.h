@@ -1,0 +1,244 @@
+// Claims: knows which persistent volume each claim has, and what becomes of a volume that its claim
+// has left. DecideBindings decides, from the objects of the sources, the pods of the node and the
+// records. This class makes the decisions hold: a binding is written before any pod may use it, an
+// object that is still needed is kept when its manifest is gone, and a released volume is deleted
+// or recycled by an operation that its record demands until it is done.
+//
+// What stays, and for how long ("deletion protection"):
+//  - The binding of a claim stays until the claim has ended and no pod of the node has the volume.
+//    A claim ends by command (volumemanager/claims/deleted_objects.h); the claim of a generic
+//    ephemeral volume ends with its pod. A claim that has left its source is missing, and keeps its
+//    volume.
+//  - A claim that a command has deleted stays as long as a pod of the node has its volume. A pod
+//    that has not got the volume by then is refused, and keeps nothing from ending.
+//  - A PersistentVolume stays as long as it is bound, or its data is not reclaimed.
+// Source: kubernetes pkg/controller/volume/persistentvolume@v1.36.2, pkg/controller/volume/
+// {pvcprotection,pvprotection}.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/backoff.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "volume/claim_binding.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claim_resolver.h"
+#include "volumemanager/claims/deleted_objects.h"
+#include "volumemanager/claims/known_objects.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/readiness.h"
+#include "volumemanager/record_writer.h"
+
+namespace volumed {
+
+// A pod of the node that is wanted or not yet gone.
+struct ClaimPod {
+  PodPtr pod;
+  bool wanted = false;
+  std::set<SpecName> present;  // volumes that may be on the node
+};
+
+// The size in the status of the claim that has the volume.
+struct ClaimResizeState {
+  ClaimKey claim;
+  ClaimResize resize;
+  bool durable = false;  // it is on record
+};
+
+// Threads: the control thread. Blocks: never.
+class Claims final : public ClaimResolver {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    Scheduler& scheduler;
+    const ObjectCatalog& catalog;
+    const Readiness& readiness;
+    const HostNode& node;
+    HostEvents& events;
+    RecordWriter& records;
+    VolumeOperations& operations;
+    KnownObjects& uids;
+    DeletedObjects& deleted;
+    Provisioning& provisioning;
+    Logger& log;
+    Duration decide_period;  // VolumeManagerSettings::decide_claims_period
+  };
+  struct Hooks {
+    std::function<std::vector<ClaimPod>()> pods;
+    // Whether some of this volume of a pod may be on the node.
+    std::function<bool(const PodVolumeKey&)> has_volume;
+    // The answers of Resolve for these claims may have changed.
+    std::function<void(const std::set<ObjectKey>& claims)> changed;
+    // The size in the status of the claim of this volume is on record now.
+    std::function<void(const PersistentVolume&)> resize_recorded;
+    // A PersistentVolume has ended: nothing about it has to be known any more.
+    std::function<void(const PersistentVolume&)> volume_gone;
+    // Whether the pod is on the node, in whatever state.
+    std::function<bool(const PodUid&)> has_pod;
+    // Why nothing on this node can do this to the storage of the volume; "" if something can.
+    std::function<std::string(const PersistentVolume&, ReclaimAction)> why_not_reclaimed;
+    // A new decision was made.
+    std::function<void()> decided;
+    // The object was deleted, and nothing protects it any more: it is to end.
+    std::function<void(const DeletedObjects::Id&)> may_go;
+    // The storage of this PersistentVolume was deleted, as its policy asks: the object ends with
+    // it. Called again as long as a source has the object.
+    std::function<void(const DeletedObjects::Id&)> storage_gone;
+  };
+
+  Claims(Parts parts, Hooks hooks);
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  // Takes over what the last agent left. No decision is made before Start().
+  void Restore(const std::vector<ClaimBindingRecord>& records,
+               const std::vector<QuarantinedRecord>& unreadable);
+  void Start();
+  // Objects, pods or what pods have may have changed: a new decision is made, at once or
+  // Parts::decide_period after the last one.
+  void MarkDirty();
+  // Makes a posted decision before it returns; for answers to people.
+  void DecideNow() {
+    if (posted_) Decide();
+  }
+  // What kept this volume from being reclaimed may be gone.
+  void ResetBackoff(const std::string& volume_name);
+  // Makes a new decision at that time.
+  void WakeAt(TimePoint when);
+
+  ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
+
+  // The uid of the claim of this name that has a volume on record; "" if none has. The claim need
+  // not exist any more.
+  std::string BoundUid(const ClaimKey& claim) const;
+  bool IsBound(const ObjectKey& object) const;
+  // The pod for whose generic ephemeral volume the claim was made; empty if it was not made for
+  // one.
+  PodUid PodOfClaim(const ObjectKey& claim) const;
+  // Whether a record is about this very object.
+  bool Knows(const DeletedObjects::Id& object) const;
+  // The claims of generic ephemeral volumes of the pods that are here, as of the last decision; no
+  // source has them.
+  std::vector<PersistentVolumeClaimPtr> MadeForPods() const;
+
+  // How many decisions were made; for tests that count work.
+  uint64_t decisions() const { return decisions_; }
+  // The last decision about it; null if there is none.
+  const ClaimDecision* FindClaim(const ClaimKey& claim) const;
+  const VolumeDecision* FindVolume(const std::string& volume_name) const;
+  // The object as its source has it, or as it was kept when its manifest went; null if neither is
+  // known.
+  PersistentVolumePtr FindVolumeObject(const std::string& volume_name) const;
+  const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
+  // Whether the claim that has its data in the volume is gone or being deleted.
+  bool ClaimGoes(const std::string& volume_name) const;
+  // Volumes that some claim has on record, and volumes whose record cannot be read.
+  std::set<std::string> BoundVolumes() const;
+  // For a volume that is bound. A claim's status is that of the object, except for what this says.
+  std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
+  // Replaces the state of the resize; the hook is called when it is on record. Has no effect if the
+  // volume is not bound.
+  void SetResize(const std::string& volume_name, const ClaimResize& resize);
+  // The claim's status, with what only the agent knows.
+  PersistentVolumeClaimStatus ShownStatus(const PersistentVolumeClaim& claim) const;
+  // The failure of a reclaim that is tried again; null if there is none.
+  const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
+
+ private:
+  struct Bound {
+    ClaimBindingRecord record;
+    PersistentVolumePtr volume;   // the recorded object; null if it could not be read
+    bool durable = false;         // on record, except for the size in the claim's status
+    bool resize_durable = false;  // that size is on record too
+    bool writing = false;
+    bool removing = false;  // the row is being removed; the binding is forgotten already
+    bool reclaiming = false;
+    std::optional<FailureHistory> failure;
+  };
+
+  struct PodsClaim {
+    PodUid pod;
+    PersistentVolumeClaimPtr claim;
+  };
+
+  // The claim that the pod's volume names, or that was made for it.
+  static ClaimKey KeyOf(const Pod& pod, const PodVolume& volume);
+  void Decide();
+  void NameUnreadable(BindingResult& result) const;
+  BindingInput MakeInput(const std::vector<ClaimPod>& pods);
+  void AddVolumes(BindingInput& input) const;
+  void NameRefused(BindingResult& result) const;
+  // Adds what was deleted by command, what has ended with its pod, and what has left its source.
+  void AddEnds(BindingInput& input) const;
+  void MarkDeleted(BindingInput& input) const;
+  void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input);
+  // Takes over the decision, and writes what changed.
+  void Adopt(const BindingInput& input, BindingResult result);
+  void AdoptBinding(const ClaimBinding& binding);
+  // Records an event of the claim if the decision is new. `before` is null for a new claim.
+  void TellDecision(const ClaimDecision* before, const ClaimDecision& now) const;
+  void IndexClaims();
+  void Forget(const std::string& volume_name);
+  void Write(const std::string& volume_name);
+  void Written(const std::string& volume_name, const Status& written, bool newly_durable);
+  std::optional<ClaimResize> ResizeFor(const ClaimBinding& binding, const Bound& bound,
+                                       const PersistentVolumePtr& volume) const;
+  void Reclaim(const VolumeDecision& decision);
+  // All known volumes (in a source, or bound) except this one.
+  std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
+  void Reclaimed(const std::string& volume_name, ReclaimAction action,
+                 const OperationOutcome<Unit>& outcome);
+  // Ends volumes whose storage was deleted, and objects that were deleted by command.
+  void LetGo();
+  bool IsReclaiming(const std::string& volume_name) const;
+  bool MayGo(const DeletedObjectRecord& deleted) const;
+  bool IsLeaving(const ObjectKey& claim) const;
+  // Whether the claim was made for a generic ephemeral volume of the pod.
+  static bool IsOf(const Pod& pod, const Bound* bound);
+  // Whether the name is that of a claim made for another pod's generic ephemeral volume. `before`
+  // has the claims of the last decision.
+  bool IsOfOther(const Pod& pod, const ClaimKey& claim,
+                 const std::map<EndedClaim, PodsClaim>& before) const;
+  // Errors, not applied: FailedPrecondition if the pod's generic ephemeral volume cannot have the
+  // claim.
+  Status CheckOwner(const Pod& pod, const ClaimKey& claim) const;
+  static PodUid OwnerAmong(const ClaimKey& claim, const std::map<EndedClaim, PodsClaim>& of_pods);
+  // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
+  PodUid PodOf(const ClaimBinding& binding) const;
+  std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
+                                         const Bound* bound) const;
+  const Bound* BoundTo(const ClaimKey& claim) const;
+
+  Parts parts_;
+  Hooks hooks_;
+  bool started_ = false;
+  bool posted_ = false;
+  std::optional<TimePoint> decided_at_;  // when the last decision was made
+  uint64_t decisions_ = 0;
+  std::optional<TimePoint> wake_;
+  Backoff backoff_;                                 // for writing records
+  std::map<std::string, Bound> bound_;              // by the volume's name
+  std::map<ClaimKey, std::string> volume_of_;       // of bound claims
+  std::map<std::string, std::string> quarantined_;  // volume -> why its record is unreadable
+  // What a record is about -> why it is unreadable; includes quarantined_.
+  std::map<std::string, std::string> unreadable_;
+  std::map<ClaimKey, ClaimDecision> claims_;
+  std::map<std::string, VolumeDecision> volumes_;
+  bool knew_all_ = false;  // when the last decision was made, every source had delivered
+  std::map<EndedClaim, PodsClaim> of_pods_;  // claims made for pods that are here
+  AliveGuard alive_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,34 @@
+// PodsWithClaims: the pods of the node that name claims, as decisions about claims read them.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "base/ids.h"
+#include "kube/objects.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/desired_state_of_world.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. Both states outlive this object.
+class PodsWithClaims {
+ public:
+  PodsWithClaims(const ActualStateOfWorld& actual, const DesiredStateOfWorld& desired)
+      : actual_(actual), desired_(desired) {}
+
+  // Notes, for a pod on the node, whether decisions about claims read it.
+  void Note(const PodUid& uid, const Pod& pod);
+  void Forget(const PodUid& uid) { pods_.erase(uid); }
+  // Decisions about claims read nothing about a pod without claims.
+  bool Contains(const PodUid& uid) const { return pods_.contains(uid); }
+  std::vector<ClaimPod> Pods() const;
+
+ private:
+  const ActualStateOfWorld& actual_;
+  const DesiredStateOfWorld& desired_;
+  std::set<PodUid> pods_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,130 @@
+// Provisioning: the volumes that this node makes itself, for claims whose class names one of its
+// plugins as provisioner. A volume is planned, recorded as an intent, made, and recorded as made.
+// From then on it is a PersistentVolume of the catalog, whose source is this class;
+// volumemanager/claims/claims.h binds, releases and reclaims it like any other. An intent whose
+// claim does not wait any more is undone. A claim gets one volume, whose name is made from the
+// claim's uid. Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
+// (provisionClaim, provisionClaimOperation).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/clock.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volume/claim_binding.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/lasting_rows.h"
+#include "volumemanager/wanted_problem.h"
+
+namespace volumed {
+
+// The name of the volume that is made for a claim with this uid.
+std::string ProvisionedVolumeName(const std::string& claim_uid);
+
+// Threads: the control thread. Blocks: never.
+class Provisioning {
+ public:
+  // The name of the source in the catalog.
+  static constexpr const char* kSourceName = "provisioned";
+
+  // All members outlive this object.
+  struct Parts {
+    LastingRows::Parts rows;
+    ObjectCatalog& catalog;
+    const VolumePluginMgr& plugins;
+    VolumeOperations& operations;
+    HostEvents& events;
+  };
+  struct Hooks {
+    // What this object answers or does may have changed: the owner shall decide again.
+    std::function<void()> changed;
+    // The owner shall decide again at that time.
+    std::function<void(TimePoint)> wake_at;
+  };
+
+  Provisioning(Parts parts, Hooks hooks);
+
+  // Takes over what the last agent left; afterwards the catalog has the volumes that were made.
+  void Restore(const std::vector<ProvisionRecord>& records);
+
+  // Begins or continues what the decisions ask for, and undoes what was begun for a claim that has
+  // ended or has got another volume. What was begun for a claim that is missing, or of a class that
+  // is missing, stays as it is. REQUIRES: every source had delivered when the decisions were made.
+  void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
+             const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
+
+  // Whether a plugin of this node makes what the claim waits for.
+  bool IsOurs(const ClaimDecision& decision) const;
+  // Why there is no volume yet; nullopt if somebody else has to serve the claim.
+  std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
+
+  // The claims whose ProblemOf may have changed since the last call.
+  std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
+
+  // The uids of claims of this name for which a volume was begun or made.
+  std::set<std::string> ClaimUids(const ClaimKey& claim) const;
+  // Whether a volume was begun or made for this very claim, and is on record.
+  bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
+  // Whether the volume was made here, or is to be.
+  bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
+  // The storage of the volume is gone, or belongs to nobody any more.
+  void Remove(const std::string& volume_name);
+  // What kept volumes from being made may be gone.
+  void ResetBackoff();
+
+ private:
+  struct Entry {
+    ProvisionRecord record;
+    PersistentVolumePtr volume;  // as planned, or as made
+    bool running = false;
+    bool removing = false;
+    std::optional<Error> failure;
+  };
+
+  // What a plugin is asked for. Errors: why the claim cannot get it, in the controller's words.
+  Result<ProvisionRequest> RequestFor(const PersistentVolumeClaim& claim,
+                                      const ClaimDecision& decision) const;
+  Result<ProvisionRequest> PlanFor(const PersistentVolumeClaim& claim,
+                                   const ClaimDecision& decision) const;
+  void ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision);
+  void Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request);
+  void Refuse(const ClaimDecision& decision, const Error& error);
+  void Make(Entry& entry, ProvisionRequest request);
+  void Made(const std::string& volume_name, const std::string& storage_class,
+            const OperationOutcome<PersistentVolume>& outcome);
+  static bool IsOver(const ProvisionRecord& record,
+                     const std::map<ClaimKey, ClaimDecision>& decisions,
+                     const std::set<EndedClaim>& ended);
+  void Undo(Entry& entry);
+  void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
+  // To be called after an attempt to start an operation.
+  void Started(Entry& entry, StartResult started);
+  void Write(Entry& entry);
+  void RowIsDurable(const std::string& volume_name);
+  PersistentVolumePtr MadeOf(const std::string& volume_name) const;
+  void PublishAll();
+  void Publish(const std::string& volume_name);
+
+  const Parts parts_;
+  const Hooks hooks_;
+  LastingRows rows_;
+  std::map<std::string, Entry> entries_;  // by the volume's name
+  std::map<ClaimKey, Error> refused_;     // claims for which no volume can be planned
+  std::map<std::string, PersistentVolumePtr> published_;
+  bool has_list_ = false;  // the catalog has the volumes as a list
+  std::set<ClaimKey> changed_;
+  AliveGuard alive_;
+};
+
+}  // namespace volumed

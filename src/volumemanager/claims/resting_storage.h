@@ -1,0 +1,69 @@
+// RestingStorage: the rows that the operations keep of devices and storage that nobody has mounted
+// now, and when each is forgotten: the row of a device says that a filesystem is there, and stays
+// until its PersistentVolume is gone.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/readiness.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class RestingStorage {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    const ObjectCatalog& catalog;
+    const VolumePluginMgr& plugins;
+    VolumeOperations& operations;
+    const ActualStateOfWorld& actual;
+    const Claims& claims;
+    const Readiness& readiness;
+  };
+
+  // `retry` is called with the name of a volume, or its unique name, whose storage was held back
+  // because of a volume that is known by name only, and is not any more.
+  RestingStorage(Parts parts, std::function<void(const std::string&)> retry)
+      : parts_(parts), retry_(std::move(retry)) {}
+
+  // Takes over what the last agent left.
+  void Restore(const std::vector<DeviceRecord>& devices);
+
+  // The name of a volume whose plugin mounts devices; empty for other volumes.
+  UniqueVolumeName DeviceNameOf(const PersistentVolume& volume) const;
+  // Nothing of the device of this volume is on the node any more; its row stays until the volume
+  // has ended.
+  void DeviceRests(const UniqueVolumeName& device, const SpecName& volume);
+  // Nothing has to be known of the volume any more.
+  void ForgetVolume(const PersistentVolume& volume);
+  // Removes rows of devices whose volume has ended.
+  void ForgetDevices();
+  // Forgets the records of storage that the last agent did not come to forget.
+  void ForgetStorage();
+  // Tells the operations which PersistentVolumes are known by name only, and lets what was refused
+  // because of others be tried again.
+  void NoteUnknownVolumes();
+
+ private:
+  void ForgetDevice(const UniqueVolumeName& device);
+  void ForgetStorageOf(const std::string& volume);
+
+  const Parts parts_;
+  const std::function<void(const std::string&)> retry_;
+  // Devices at rest whose rows stay because they tell of a filesystem -> the volume's name.
+  std::map<UniqueVolumeName, std::string> devices_;
+  std::vector<UnknownVolume> unknown_;  // as the operations were told last
+};
+
+}  // namespace volumed

@@ -1,0 +1,122 @@
+#include "volumemanager/devices/device_reconciler.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "operation/device_operations.h"
+
+namespace volumed {
+
+DeviceReconciler::DeviceReconciler(Parts parts, Hooks hooks)
+    : parts_(parts),
+      hooks_(std::move(hooks)),
+      queue_(parts.scheduler,
+             [this](const UniqueVolumeName& name, Wake& wake) { Reconcile(name, wake); }),
+      limits_(parts.scheduler.clock(), parts.plugins, parts.desired, parts.actual),
+      verifier_({parts.scheduler, parts.plugins, parts.desired, parts.actual, parts.operations},
+                {[this](const UniqueVolumeName& name) { Verified(name); },
+                 [this](const UniqueVolumeName& name) { TellUsers(name); }}) {}
+
+void DeviceReconciler::MarkAllDirty() {
+  for (const auto& [name, device] : parts_.actual.devices().all()) MarkDirty(name);
+}
+
+void DeviceReconciler::TellUsers(const UniqueVolumeName& volume) const {
+  for (const PodUid& pod : parts_.desired.UsersOf(volume)) hooks_.changed(pod);
+}
+
+std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& name) const {
+  std::vector<PodUid> pods;
+  for (const PodUid& uid : parts_.desired.UsersOf(name)) {
+    const ActualPod* pod = parts_.actual.FindPod(uid);
+    if (pod == nullptr || !pod->record_durable || pod->removing) continue;
+    if (pod->quarantine_reason.empty()) pods.push_back(uid);
+  }
+  return pods;
+}
+
+void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
+  const bool wanted = !parts_.desired.UsersOf(name).empty();
+  if (!wanted) WaitsNoMore(name);
+  const ActualDevice* device = parts_.actual.devices().Find(name);
+  if (device != nullptr && device->in_flight) {
+    // An operation that waits for a filesystem which hangs would keep the device for as long.
+    if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
+    return;
+  }
+  if (device != nullptr && !device->quarantine_reason.empty()) return;
+  if (IsAttachable(name, device)) {
+    ReconcileAttachable(name, device, wake);
+    return;
+  }
+  if (wanted) {
+    const bool mounted = device != nullptr && IsMounted(*device);
+    if (!mounted && !PodsThatMayHave(name).empty()) StartMount(name, wake);
+    return;
+  }
+  if (device == nullptr || !parts_.readiness.Ready() || !parts_.actual.UsersOf(name).empty())
+    return;
+  if (MayBePresent(*device)) {
+    StartUnmount(name, *device, wake);
+  } else {
+    const SpecName spec = device->spec;
+    parts_.actual.devices().Erase(name);
+    hooks_.gone(name, spec);
+  }
+}
+
+void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
+  const std::vector<PodUid> pods = PodsThatMayHave(name);
+  const WantedPod& first = *parts_.desired.Find(pods.front());
+  const WantedVolume& wanted = *WritingUse(parts_.desired, pods, name);
+  const bool some_only_read = std::any_of(pods.begin(), pods.end(), [&](const PodUid& pod) {
+    return parts_.desired.FindUse(pod, name)->spec.read_only();
+  });
+  MountDeviceRequest request{.device = name,
+                             .spec = wanted.spec,
+                             .pods = pods,
+                             .fs_group = first.pod->spec.security_context.fs_group,
+                             .some_pods_only_read = some_only_read,
+                             .first_pod = first.pod};
+  if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
+  if (const ActualDevice* device = parts_.actual.devices().Find(name)) {
+    request.attachable = device->attachable && MayBePresent(*device);
+  }
+  const StartResult result = parts_.operations.Start(
+      MountDevice(std::move(request)),
+      alive_.Guarded([this, name](const OperationOutcome<MountedDevice>& outcome) {
+        parts_.actual.devices().MountDone(name, outcome);
+        if (outcome.value && hooks_.mounted) hooks_.mounted(name);
+        MarkDirty(name);
+        TellUsers(name);
+      }));
+  if (result == StartResult::kStarted) {
+    parts_.actual.devices().MountStarted(name, wanted.plugin_name, wanted.spec.name(),
+                                         wanted.is_block);
+    TellUsers(name);
+  } else {
+    wake.AfterRefusal(result, parts_.operations, OperationKey(name));
+  }
+}
+
+void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDevice& device,
+                                    Wake& wake) {
+  const UnmountDeviceRequest request{name, device.plugin_name, device.spec,
+                                     device.device_mount_path, device.is_block};
+  const StartResult result = parts_.operations.Start(
+      UnmountDevice(request),
+      alive_.Guarded([this, name, spec = device.spec](const OperationOutcome<Unit>& outcome) {
+        parts_.actual.devices().UnmountDone(name, outcome);
+        if (outcome.value && parts_.actual.devices().Find(name) == nullptr) hooks_.gone(name, spec);
+        MarkDirty(name);
+        TellUsers(name);
+      }));
+  if (result == StartResult::kStarted) {
+    parts_.actual.devices().UnmountStarted(name);
+  } else {
+    wake.AfterRefusal(result, parts_.operations, OperationKey(name));
+  }
+}
+
+}  // namespace volumed

@@ -1,0 +1,106 @@
+// DeviceReconciler: mounts the device of a volume for the first pod that needs it, and unmounts it
+// when no pod has the volume any more. It runs only for devices to which something happened.
+//
+// A device is unmounted only if no pod wants the volume, no pod may have any of it, and every
+// source has delivered a complete list. If the volume needs it, the device is attached before the
+// mount, and detached after the unmount.
+// Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
+// (unmountDetachDevices).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/ids.h"
+#include "base/scheduler.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/devices/attach_ladder.h"
+#include "volumemanager/devices/attach_limits.h"
+#include "volumemanager/devices/attach_verifier.h"
+#include "volumemanager/readiness.h"
+#include "volumemanager/reconcile_queue.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class DeviceReconciler {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    Scheduler& scheduler;
+    const Readiness& readiness;
+    const DesiredStateOfWorld& desired;
+    ActualStateOfWorld& actual;
+    VolumeOperations& operations;
+    const VolumePluginMgr& plugins;
+  };
+  struct Hooks {
+    // Something has happened for which this pod waits, or which is shown with it.
+    std::function<void(const PodUid&)> changed;
+    // Nothing of the device of this volume is on the node any more.
+    std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
+    // Fills in the size that the volume has and the size that it is to have. May be empty.
+    std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
+    // The device is mounted and verified. May be empty.
+    std::function<void(const UniqueVolumeName&)> mounted;
+    // Records a warning for this pod.
+    std::function<void(const PodUid&, const std::string& reason, const std::string& message)> event;
+  };
+
+  DeviceReconciler(Parts parts, Hooks hooks);
+  DeviceReconciler(const DeviceReconciler&) = delete;
+  DeviceReconciler& operator=(const DeviceReconciler&) = delete;
+
+  // No operation is started before this is called.
+  void Start() {
+    queue_.Start();
+    verifier_.Start();
+  }
+  void MarkDirty(const UniqueVolumeName& device) { queue_.MarkDirty(device); }
+  void MarkAllDirty();
+  // Tells the pods that wait for the device, and pods that wait for one another because of it.
+  void TellUsers(const UniqueVolumeName& volume) const;
+
+  // AttachLimitsChanged: limits may have changed, so devices that wait for a slot are looked at
+  // again. SetVerifyAttachedPeriod: how often plugins are asked which volumes are attached
+  // (AttachVerifier::SetPeriod).
+  void AttachLimitsChanged() { SlotMayBeFree(); }
+  void SetVerifyAttachedPeriod(Duration period) { verifier_.SetPeriod(period); }
+  // These two show why a device waits.
+  const AttachLimits& limits() const { return limits_; }
+  const AttachVerifier& verifier() const { return verifier_; }
+
+ private:
+  void Reconcile(const UniqueVolumeName& name, Wake& wake);
+  void StartMount(const UniqueVolumeName& name, Wake& wake);
+  void StartUnmount(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
+  // The following are in device_reconciler_attach.cc.
+  bool IsAttachable(const UniqueVolumeName& name, const ActualDevice* device) const;
+  void ReconcileAttachable(const UniqueVolumeName& name, const ActualDevice* device, Wake& wake);
+  void StartAttach(const UniqueVolumeName& name, Wake& wake);
+  void StartDetach(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
+  void WaitsNoMore(const UniqueVolumeName& name);
+  // Looks again at devices that wait for a slot.
+  void SlotMayBeFree();
+  void TellRefused(const std::vector<PodUid>& pods, const WantedVolume& wanted,
+                   const Error& error) const;
+  void Verified(const UniqueVolumeName& name);
+
+  // Pods that want the volume and whose record is written, in the order of their uids.
+  std::vector<PodUid> PodsThatMayHave(const UniqueVolumeName& name) const;
+
+  Parts parts_;
+  Hooks hooks_;
+  ReconcileQueue<UniqueVolumeName> queue_;
+  AttachLimits limits_;
+  AttachVerifier verifier_;
+  AliveGuard alive_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,203 @@
+#include "volumemanager/node_events.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operation/attach_operations.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/claims/volume_expander.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/pod_lifecycle.h"
+#include "volumemanager/pod_observers.h"
+#include "volumemanager/readiness.h"
+#include "volumemanager/reconciler.h"
+
+namespace volumed {
+namespace {
+
+// Source: kubernetes pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2.
+constexpr const char* kVolumeConditionAbnormal = "VolumeConditionAbnormal";
+
+bool Contains(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+bool HasVolumeOf(const WantedPod& pod, const std::string& plugin_name) {
+  return std::any_of(pod.volumes.begin(), pod.volumes.end(),
+                     [&](const auto& volume) { return volume.second.plugin_name == plugin_name; });
+}
+
+}  // namespace
+
+void NodeEvents::ObjectChanged(const ObjectKey& key) {
+  for (const PodUid& uid : parts_.desired.ObjectChanged(key)) {
+    for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
+      if (!volume.objects.contains(key)) continue;
+      parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
+      if (volume.has_device) parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+      parts_.expander.Retry(volume.unique_name);
+    }
+    parts_.reconciler.MarkDirty(uid);
+  }
+}
+
+std::set<PodUid> NodeEvents::PodsOfPlugin(const std::string& plugin_name) const {
+  std::set<PodUid> pods;
+  for (const auto& [uid, pod] : parts_.desired.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      const bool waits = volume.spec.KubeletExpandablePluginName() == plugin_name;
+      if (waits || volume.plugin_name == plugin_name) pods.insert(uid);
+    }
+  }
+  for (const auto& [uid, pod] : parts_.actual.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (volume.plugin_name == plugin_name) pods.insert(uid);
+    }
+  }
+  return pods;
+}
+
+void NodeEvents::PluginChanged(const std::string& plugin_name) {
+  if (!parts_.readiness.loaded()) return;  // nothing has been looked up yet
+  const bool is_there = parts_.plugins.FindPluginByName(plugin_name).ok();
+  for (const PodUid& uid : PodsOfPlugin(plugin_name)) {
+    const WantedPod* wanted = parts_.desired.Find(uid);
+    // What was built with a plugin that is gone stays as it is: its pods keep what they have.
+    if (wanted != nullptr && (is_there || !HasVolumeOf(*wanted, plugin_name))) {
+      parts_.desired.SetPod(PodPtr(wanted->pod));
+    }
+    parts_.reconciler.ResetBackoff(uid);
+    if (wanted = parts_.desired.Find(uid); wanted != nullptr) {
+      for (const auto& [spec, volume] : wanted->volumes) parts_.expander.Retry(volume.unique_name);
+    }
+    parts_.reconciler.MarkDirty(uid);
+  }
+  parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    if (device.plugin_name != plugin_name) continue;
+    parts_.operations.ResetBackoff(OperationKey(name));
+    parts_.devices.MarkDirty(name);
+  }
+}
+
+void NodeEvents::DeviceAppeared(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    vanished_devices_.erase(path);
+    for (const PodUid& uid : parts_.desired.PodsWithDevicePath(path)) {
+      for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
+        if (!Contains(volume.device_paths, path)) continue;
+        parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
+        parts_.expander.Retry(volume.unique_name);  // it may be possible to make it larger now
+        RetryDevice(volume);
+      }
+      parts_.reconciler.MarkDirty(uid);
+      parts_.observers.Tell(uid);
+    }
+  }
+}
+
+void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
+  const int64_t now = parts_.scheduler.clock().WallUnixMillis();
+  std::set<PodUid> pods;
+  for (const std::string& path : paths) {
+    const std::set<PodUid>& users = parts_.desired.PodsWithDevicePath(path);
+    if (!users.empty()) vanished_devices_.emplace(path, now);
+    pods.insert(users.begin(), users.end());
+  }
+  // These are the devices whose path is known because an operation has waited for them.
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    if (device.device_path.empty() || !Contains(paths, device.device_path)) continue;
+    vanished_devices_.emplace(device.device_path, now);
+    const std::set<PodUid>& users = parts_.desired.UsersOf(name);
+    pods.insert(users.begin(), users.end());
+  }
+  for (const PodUid& uid : pods) {
+    for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
+      if (const auto gone = vanished_text_({uid, spec}, volume)) {
+        parts_.host.events.RecordPodEvent(uid, EventType::kWarning, kVolumeConditionAbnormal,
+                                          "volume \"" + spec.str() + "\": " + *gone);
+      }
+    }
+    parts_.observers.Tell(uid);
+  }
+}
+
+void NodeEvents::MountsGone(const std::vector<std::string>& mount_points) {
+  const std::string pods = parts_.host.paths.root() + "/pods/";
+  std::set<PodUid> concerned;
+  for (const std::string& mount_point : mount_points) {
+    if (!mount_point.starts_with(pods)) continue;
+    concerned.emplace(
+        mount_point.substr(pods.size(), mount_point.find('/', pods.size()) - pods.size()));
+  }
+  for (const PodUid& uid : concerned) {
+    parts_.reconciler.MountWent(uid);
+    Uncover(uid, mount_points);
+  }
+  if (!parts_.readiness.loaded())
+    gone_while_loading_.insert(mount_points.begin(), mount_points.end());
+}
+
+void NodeEvents::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
+  for (const std::string& mount_point : mount_points) {
+    for (const PodUid& uid : parts_.desired.PodsWithDevicePathBelow(mount_point)) {
+      for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
+        if (volume.device_paths.empty()) continue;
+        parts_.reconciler.SourceMayHaveChanged({uid, spec});
+        RetryDevice(volume);
+      }
+    }
+  }
+}
+
+void NodeEvents::Uncover(const PodUid& uid, const std::vector<std::string>& mount_points) {
+  ActualPod* const pod = parts_.actual.FindPod(uid);
+  if (pod == nullptr || pod->covered_by.empty() ||
+      std::find(mount_points.begin(), mount_points.end(), pod->covered_by) == mount_points.end()) {
+    return;
+  }
+  parts_.log.Info("the mount over a pod's directory is gone",
+                  {{"pod_uid", uid}, {"mount_point", pod->covered_by}});
+  pod->covered_by.clear();
+  pod->quarantine_reason.clear();
+  parts_.lifecycle.Evaluate(uid);
+}
+
+void NodeEvents::RetryStorage(const std::string& name) {
+  if (!parts_.readiness.loaded()) return;  // nothing has been tried yet
+  parts_.claims.ResetBackoff(name);
+  parts_.provisioning.ResetBackoff();
+  for (const auto& [uid, pod] : parts_.desired.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (!volume.has_device) continue;
+      if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
+      parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
+      RetryDevice(volume);
+      parts_.reconciler.MarkDirty(uid);
+    }
+  }
+}
+
+void NodeEvents::RetryDevice(const WantedVolume& volume) {
+  if (!volume.has_device) return;
+  parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+  parts_.devices.MarkDirty(volume.unique_name);
+}
+
+void NodeEvents::WallClockWasSet() {
+  for (const auto& [uid, pod] : parts_.actual.pods()) {
+    parts_.reconciler.MarkDirty(uid, /*with_many=*/true);
+  }
+}
+
+void NodeEvents::AttachLimitsChanged() { parts_.devices.AttachLimitsChanged(); }
+
+void NodeEvents::UncoverGoneWhileLoading(const std::set<PodUid>& covered) {
+  const std::set<std::string> gone = std::exchange(gone_while_loading_, {});
+  for (const PodUid& uid : covered) Uncover(uid, {gone.begin(), gone.end()});
+}
+
+}  // namespace volumed

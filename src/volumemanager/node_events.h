@@ -1,0 +1,114 @@
+// NodeEvents: what happens on the node and with what pods depend on (plugins, devices, mounts,
+// objects, the wall clock): whoever failed for lack of it is tried again at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+class ActualStateOfWorld;
+class Claims;
+class DesiredStateOfWorld;
+class DeviceReconciler;
+class PodLifecycle;
+class PodObservers;
+class Provisioning;
+class Readiness;
+class Reconciler;
+class VolumeExpander;
+struct WantedVolume;
+
+// Threads: the control thread. Blocks: never.
+class NodeEvents {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    Scheduler& scheduler;
+    const VolumePluginMgr& plugins;
+    VolumeOperations& operations;
+    VolumeHost& host;
+    Logger& log;
+    const Readiness& readiness;
+    const PodObservers& observers;
+    DesiredStateOfWorld& desired;
+    ActualStateOfWorld& actual;
+    Claims& claims;
+    Provisioning& provisioning;
+    VolumeExpander& expander;
+    DeviceReconciler& devices;
+    Reconciler& reconciler;
+    PodLifecycle& lifecycle;
+  };
+  // What is said of a volume that is on the node while its device is not; nullopt for other
+  // volumes.
+  using VanishedText =
+      std::function<std::optional<std::string>(const PodVolumeKey&, const WantedVolume&)>;
+
+  NodeEvents(Parts parts, VanishedText vanished_text)
+      : parts_(parts), vanished_text_(std::move(vanished_text)) {}
+  NodeEvents(const NodeEvents&) = delete;
+  NodeEvents& operator=(const NodeEvents&) = delete;
+
+  // An object, or what is decided about a claim, has changed: the pods that name it are built
+  // again.
+  void ObjectChanged(const ObjectKey& object);
+  // A plugin came, changed or went: pods that wait for it are tried again at once.
+  void PluginChanged(const std::string& plugin_name);
+  // A device with these names has appeared, or has another size: what failed for lack of it is
+  // tried again.
+  void DeviceAppeared(const std::vector<std::string>& paths);
+  // The device with these names has gone: the pods that have it are told.
+  void DeviceVanished(const std::vector<std::string>& paths);
+  // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
+  // again at once.
+  void MountsGone(const std::vector<std::string>& mount_points);
+  // Mounts came or went at these paths, which are not below the root's pods: what failed for lack
+  // of a directory there is tried again.
+  void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
+  // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`
+  // is that of its PersistentVolume, or its unique name.
+  void RetryStorage(const std::string& name);
+  // Looks again at everything that depends on the wall time, such as tokens that are not valid yet
+  // or not any more.
+  void WallClockWasSet();
+  // GetVolumeLimits may have other answers from now on: volumes that wait for a slot are looked at
+  // again.
+  void AttachLimitsChanged();
+
+  // To be called when what was found at the start is taken over: takes up those of these pods whose
+  // cover went meanwhile.
+  void UncoverGoneWhileLoading(const std::set<PodUid>& covered);
+
+  // Paths of devices of wanted volumes that have gone -> when each went, in Unix milliseconds.
+  const std::map<std::string, int64_t>& vanished_devices() const { return vanished_devices_; }
+
+ private:
+  // The pods that want a volume of the plugin, or have one.
+  std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
+  // Has no effect for a volume without a device.
+  void RetryDevice(const WantedVolume& volume);
+  // Takes up the pod if it was left alone because of one of these mounts.
+  void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
+
+  const Parts parts_;
+  const VanishedText vanished_text_;
+  std::map<std::string, int64_t> vanished_devices_;
+  // Mount points that went during loading; what was found may still name them.
+  std::set<std::string> gone_while_loading_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,79 @@
+// PodCommands: what people and programs command on pods: delete, hold, release, retry.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "volumemanager/watch/consumers.h"
+
+namespace volumed {
+
+class ActualStateOfWorld;
+class AdoptedPods;
+class DesiredStateOfWorld;
+class PodDeletionAnswers;
+class PodLifecycle;
+class PodObservers;
+class PodTombstones;
+class Readiness;
+class Reconciler;
+class VolumeExpander;
+
+// Threads: the control thread. Blocks: never; `done` is called later, on the control thread.
+class PodCommands {
+ public:
+  using Done = std::function<void(Status)>;
+
+  // All members outlive this object.
+  struct Parts {
+    Scheduler& scheduler;
+    const ObjectCatalog& catalog;
+    const Readiness& readiness;
+    const PodObservers& observers;
+    PodDeletionAnswers& answers;
+    PodTombstones& tombstones;
+    const DesiredStateOfWorld& desired;
+    ActualStateOfWorld& actual;
+    AdoptedPods& adopted;
+    Consumers& consumers;
+    VolumeExpander& expander;
+    Reconciler& reconciler;
+    PodLifecycle& lifecycle;
+  };
+
+  explicit PodCommands(Parts parts) : parts_(parts) {}
+
+  // Commands the pod with exactly this uid to leave, whatever the sources say. With `force`,
+  // consumers do not hold it back. `done` is called when the command is durable: no agent after
+  // this one brings the pod back, even if this one ends.
+  // Errors: NotFound (not applied): no such pod is known; Unavailable (not applied): the records
+  // are not loaded yet; FailedPrecondition (not applied): the pod's records cannot be read, so it
+  // is left alone; those of RecordStore, always maybe applied: this agent takes the pod away, but
+  // the next one may bring it back.
+  void Delete(const PodUid& pod, bool force, Done done);
+
+  // Errors: NotFound: no such pod; InvalidArgument; FailedPrecondition: no such process or cgroup.
+  void Hold(HoldRequest request, Done done);
+  void ReleaseHold(HoldRequest request, Done done);
+
+  // Forgets back-offs and tries again at once.
+  Status Retry(const PodUid& pod);
+  // The same for one volume. Errors: NotFound if the pod neither has nor wants it.
+  Status RetryVolume(const PodVolumeKey& key);
+
+  // The pods of an adopted root that await acceptance may go.
+  void AcceptAdopted();
+
+ private:
+  // Why the command cannot be taken; nullopt if it can.
+  std::optional<Error> RefuseDelete(const PodUid& uid) const;
+
+  const Parts parts_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,39 @@
+// Readiness: whether the records of the last run are loaded, and whether absence from the sources
+// means something.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "kube/object_catalog.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. The catalog outlives this object.
+class Readiness {
+ public:
+  explicit Readiness(const ObjectCatalog& catalog) : catalog_(catalog) {}
+
+  void SetLoaded() { loaded_ = true; }
+  // Why the records could not be loaded; nullopt once they could be read.
+  void SetLoadError(std::optional<Error> error) { load_error_ = std::move(error); }
+
+  bool loaded() const { return loaded_; }
+  const std::optional<Error>& load_error() const { return load_error_; }
+  // True once records are loaded and every configured source has delivered: unmounting is allowed.
+  bool Ready() const { return loaded_ && NotReadyReason().empty(); }
+  // "" if Ready().
+  std::string NotReadyReason() const;
+
+ private:
+  const ObjectCatalog& catalog_;
+  bool loaded_ = false;
+  std::optional<Error> load_error_;
+};
+
+// Refuses a command that came before the records of the last run were loaded: Unavailable, not
+// applied.
+Error NotLoaded();
+
+}  // namespace volumed

@@ -1,0 +1,99 @@
+// PodQueries: the pods of this node, as others ask for them: by uid, by name, or all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "kube/object_catalog.h"
+#include "volumemanager/views/view_types.h"
+
+namespace volumed {
+
+class ActualStateOfWorld;
+class AdoptedPods;
+class DesiredStateOfWorld;
+class PodReplacements;
+class PodTombstones;
+class PodViews;
+class Readiness;
+
+// The part of a pod's view that costs only a look at the pod's volumes.
+struct VolumeProgress {
+  SpecName spec;
+  bool wanted = false;
+  bool set_up = false;
+};
+
+// How far a count of the volumes has come; a new object has counted none.
+struct VolumeCounting {
+  struct OfPlugin {
+    int64_t desired = 0;
+    int64_t actual = 0;
+  };
+  std::map<std::string, OfPlugin> counts;  // by plugin
+  bool desired_done = false;
+  PodUid last;  // the last pod that was counted, of the desired or of the actual ones
+
+  // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
+  // "actual_state_of_world") -> number of volumes. Source: kubernetes
+  // pkg/kubelet/volumemanager/metrics.
+  std::map<std::pair<std::string, std::string>, int64_t> Figures() const;
+};
+
+// What the node has of the pod, whether a source has it or not. Threads: that of `actual`.
+PodOnNode FindPodOnNode(const ActualStateOfWorld& actual, const PodUid& pod);
+
+// Threads: the control thread. Blocks: never.
+class PodQueries {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    const ObjectCatalog& catalog;
+    const Readiness& readiness;
+    const DesiredStateOfWorld& desired;
+    const ActualStateOfWorld& actual;
+    const PodTombstones& tombstones;
+    const AdoptedPods& adopted;
+    const PodReplacements& replacements;
+    const PodViews& views;
+  };
+
+  explicit PodQueries(Parts parts) : parts_(parts) {}
+
+  std::vector<PodView> All() const;
+  // The names of All() after `after`, sorted, at most `limit` of them; an empty `after` means from
+  // the first. No view is built: a caller that lists many pods asks for their views in small steps,
+  // so that others do not wait for the control thread. A pod may be gone by then.
+  std::vector<PodName> Names(const PodName& after, size_t limit) const;
+  // The pods of one name; at most one of them goes on, and the others leave. The cost depends on
+  // what is found.
+  std::vector<PodView> Named(const std::string& name_space, const std::string& name) const;
+  std::optional<PodView> Find(const PodUid& pod) const;
+  // Whether Find() has the pod; no view is built.
+  bool Has(const PodUid& pod) const;
+  // What the node has of the pod, whether a source has it or not.
+  PodOnNode FindOnNode(const PodUid& pod) const { return FindPodOnNode(parts_.actual, pod); }
+  std::vector<VolumeProgress> VolumesOf(const PodUid& pod) const;
+  // When a pod begins to leave because its manifest has other volumes; nullopt if it is not to be
+  // replaced.
+  std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const;
+  // The pods of an adopted root that no source has and that have data on disk: they stay until an
+  // administrator lets them go.
+  std::vector<AdoptedPodView> AwaitingAcceptance() const;
+  // Counts the volumes of some more pods. Returns true if these were the last.
+  bool CountVolumes(VolumeCounting& counting) const;
+
+ private:
+  // The view of a pod that was deleted by command and that a source still has.
+  PodView BuildDeleted(const Pod& pod) const;
+
+  const Parts parts_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,59 @@
+// PodViews: problems of volumes that are attached.
+#include "operation/attach_operations.h"
+#include "volumemanager/views/pod_views.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kVerifyStep = "VolumesAreAttached";
+
+ProblemView Waiting(const std::string& step, const std::string& message, const std::string& who,
+                    int64_t since_unix_ms) {
+  ProblemView problem;
+  problem.step = step;
+  problem.message = message;
+  problem.who_must_act = who;
+  problem.since_unix_ms = since_unix_ms;
+  return problem;
+}
+
+ProblemView Refused(const AttachLimits::Refusal& refused) {
+  ProblemView problem = Waiting("CheckAttachLimits", refused.error.message(),
+                                "the owners of the pods that have the slots, or an administrator",
+                                refused.since_unix_ms);
+  problem.operation = "volume_attach";
+  problem.code = CodeName(refused.error.code());
+  problem.outcome = OutcomeName(refused.error.outcome());
+  return problem;
+}
+
+}  // namespace
+
+std::optional<ProblemView> PodViews::AttachProblem(const WantedVolume& wanted, const ActualPod& pod,
+                                                   const ActualDevice* device) const {
+  if (const auto refused = parts_.devices.limits().Find(wanted.unique_name)) {
+    return Refused(*refused);
+  }
+  if (device == nullptr || !device->attachable) return std::nullopt;
+  switch (device->attachment) {
+    case Attachment::kAttached:
+      return std::nullopt;
+    case Attachment::kMissing:
+      return Waiting(kVerifyStep,
+                     device->plugin_name +
+                         " says that the volume is not attached to this node any more; it is "
+                         "attached again when no pod has it mounted",
+                     "an administrator, or the owners of the pods that have it",
+                     device->missing_since_unix_ms);
+    case Attachment::kUnknown:
+      break;
+  }
+  if (device->failure || !MayBePresent(*device) || device->in_flight) return std::nullopt;
+  if (const FailureHistory* failure = parts_.devices.verifier().FailureOf(device->plugin_name)) {
+    return FromFailure(*failure, VerifyAttachedKey(device->plugin_name), pod, nullptr);
+  }
+  return Waiting(kVerifyStep, "its plugin is asked whether the volume is attached still",
+                 "nobody: retried", device->since_unix_ms);
+}
+
+}  // namespace volumed

@@ -1,0 +1,208 @@
+#include "volumemanager/views/storage_views.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "kube/ephemeral_claim.h"
+#include "kube/storage_enums.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/object_commands.h"
+#include "volumemanager/claims/reclaim_check.h"
+#include "volumemanager/claims/refused_objects.h"
+
+namespace volumed {
+
+namespace {
+
+template <typename E>
+std::string Text(E value) {
+  return std::string(EnumText(value));
+}
+
+std::vector<std::string> Texts(const std::vector<AccessMode>& modes) {
+  std::vector<std::string> texts;
+  for (const AccessMode mode : modes) texts.push_back(Text(mode));
+  return texts;
+}
+
+StorageStatus StatusUnder(const Protection& protection, std::string_view phase) {
+  StorageStatus status;
+  status.phase = protection.deletion_requested ? "Terminating" : phase;
+  status.held_by = protection.held_by;
+  return status;
+}
+
+}  // namespace
+
+std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
+  parts_.claims.DecideNow();
+  std::map<std::string, PersistentVolumePtr> volumes;
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
+    volumes[volume->metadata.name] = volume;
+  }
+  for (const auto& [name, decision] : parts_.claims.volumes()) {
+    if (!volumes.contains(name)) volumes[name] = parts_.claims.FindVolumeObject(name);
+  }
+  std::vector<PersistentVolumeView> views;
+  for (const auto& [name, volume] : volumes) {
+    if (volume != nullptr) views.push_back(BuildVolume(*volume));
+  }
+  for (const auto& [key, origin] : parts_.catalog.Refused()) {
+    if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
+    PersistentVolumeView view;
+    view.name = key.name;
+    view.phase = kRefusedPhase;
+    view.reason = RefusedText(key.kind, origin);
+    views.push_back(std::move(view));
+  }
+  std::sort(views.begin(), views.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return views;
+}
+
+PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) const {
+  PersistentVolumeView view;
+  view.name = volume.metadata.name;
+  view.capacity = volume.spec.capacity.String();
+  view.access_modes = Texts(volume.spec.access_modes);
+  view.reclaim_policy = Text(volume.spec.reclaim_policy);
+  view.phase = Text(PersistentVolumePhase::kPending);
+  view.storage_class = volume.spec.storage_class_name;
+  view.volume_mode = Text(volume.spec.volume_mode);
+  view.created_unix_ms = volume.metadata.creation_unix_millis.value_or(0);
+  if (const VolumeDecision* decision = parts_.claims.FindVolume(view.name)) {
+    view.phase = Text(decision->phase);
+    view.reason = decision->reason;
+    view.deleting = decision->protection.deletion_requested;
+    view.missing = decision->missing;
+    if (decision->claim) view.claim = ToString(*decision->claim);
+  }
+  if (const FailureHistory* failure = parts_.claims.ReclaimFailure(view.name)) {
+    view.reason = failure->last.error.message();
+  }
+  return view;
+}
+
+std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() const {
+  parts_.claims.DecideNow();
+  std::map<ClaimKey, PersistentVolumeClaimView> by_name;
+  for (const PersistentVolumeClaimPtr& claim : parts_.catalog.PersistentVolumeClaims()) {
+    by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
+  }
+  // If a source has a claim with the name of a pod's own claim, it is not used as long as the pod's
+  // claim exists.
+  for (const PersistentVolumeClaimPtr& claim : parts_.claims.MadeForPods()) {
+    PersistentVolumeClaimView& view = by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
+    view.uid = ShownUid(*claim);
+  }
+  for (const auto& [key, origin] : parts_.catalog.Refused()) {
+    const ClaimKey name{key.name_space, key.name};
+    if (key.kind != ObjectKind::kPersistentVolumeClaim || by_name.contains(name)) continue;
+    PersistentVolumeClaimView& view = by_name[name];
+    view.ns = key.name_space;
+    view.name = key.name;
+    view.phase = kRefusedPhase;
+    view.reason = RefusedText(key.kind, origin);
+  }
+  std::vector<PersistentVolumeClaimView> views;
+  for (auto& [name, view] : by_name) views.push_back(std::move(view));
+  return views;
+}
+
+PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& claim) const {
+  PersistentVolumeClaimView view;
+  view.ns = claim.metadata.name_space;
+  view.name = claim.metadata.name;
+  view.uid = claim.metadata.uid;
+  for (const OwnerReference& owner : claim.metadata.owner_references) {
+    if (owner.controller) view.owner = owner.kind + "/" + owner.name;
+  }
+  view.phase = Text(PersistentVolumeClaimPhase::kPending);
+  view.volume = claim.spec.volume_name;
+  view.storage_class = claim.spec.storage_class_name.value_or("");
+  view.volume_mode = Text(claim.spec.volume_mode);
+  view.created_unix_ms = claim.metadata.creation_unix_millis.value_or(0);
+  const ClaimDecision* decision = parts_.claims.FindClaim(KeyOfClaim(claim));
+  if (decision == nullptr) return view;
+  view.phase = Text(decision->phase);
+  view.storage_class = decision->storage_class;
+  view.reason = decision->reason;
+  view.deleting = decision->protection.deletion_requested;
+  view.missing = decision->missing;
+  if (!decision->volume_name.empty()) view.volume = decision->volume_name;
+  if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
+  // These are the values that the controller writes into the claim's status.
+  if (const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(decision->volume_name)) {
+    view.capacity = volume->spec.capacity.String();
+    view.access_modes = Texts(volume->spec.access_modes);
+  }
+  // For a volume that was grown on this node the shown status has the better value.
+  const ResourceList capacity = parts_.claims.ShownStatus(claim).capacity;
+  if (const auto storage = capacity.find("storage"); storage != capacity.end()) {
+    view.capacity = storage->second.String();
+  }
+  return view;
+}
+
+bool StorageViews::IsBound(const ObjectKey& object) const {
+  parts_.claims.DecideNow();
+  return parts_.claims.IsBound(object);
+}
+
+PersistentVolumeClaimStatus StorageViews::ClaimStatus(const PersistentVolumeClaim& claim) const {
+  return parts_.claims.ShownStatus(claim);
+}
+
+PodUid StorageViews::PodOfClaim(const ObjectKey& claim) const {
+  return parts_.claims.PodOfClaim(claim);
+}
+
+bool StorageViews::IsBeingDeleted(const ObjectKey& object) const {
+  return parts_.commands.DeletedSince(object).has_value();
+}
+
+bool StorageViews::HasEnded(const ObjectKey& object, const std::string& uid) const {
+  return parts_.commands.HasEnded(object, uid);
+}
+
+std::string StorageViews::UidOnRecord(const ObjectKey& object) const {
+  return parts_.commands.UidOnRecord(object);
+}
+
+std::optional<StorageStatus> StorageViews::StatusOf(const ObjectKey& object) const {
+  parts_.claims.DecideNow();
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    return ClaimStatusOf({object.name_space, object.name});
+  }
+  if (object.kind == ObjectKind::kPersistentVolume) return VolumeStatusOf(object.name);
+  return std::nullopt;
+}
+
+std::optional<StorageStatus> StorageViews::ClaimStatusOf(const ClaimKey& key) const {
+  const ClaimDecision* claim = parts_.claims.FindClaim(key);
+  if (claim == nullptr) return std::nullopt;
+  StorageStatus status = StatusUnder(claim->protection, EnumText(claim->phase));
+  status.reason = claim->reason;
+  status.other = claim->volume_name;
+  return status;
+}
+
+std::optional<StorageStatus> StorageViews::VolumeStatusOf(const std::string& name) const {
+  const VolumeDecision* volume = parts_.claims.FindVolume(name);
+  if (volume == nullptr) return std::nullopt;
+  StorageStatus status = StatusUnder(volume->protection, EnumText(volume->phase));
+  status.reason = volume->reason;
+  if (volume->claim) status.other = ToString(*volume->claim);
+  status.claim_goes = parts_.claims.ClaimGoes(name);
+  status.is_missing = volume->missing && !volume->protection.deletion_requested;
+  if (const auto known = parts_.catalog.FindPersistentVolume(name)) {
+    status.unreclaimable =
+        WhyNotReclaimed(parts_.plugins, *known, ReclaimActionOf(known->spec.reclaim_policy));
+  }
+  return status;
+}
+
+}  // namespace volumed

@@ -1,0 +1,63 @@
+// StorageViews: shows people and programs persistent volumes and claims, with what was decided
+// about their binding, and answers what commands on them have to know.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "kube/object_catalog.h"
+#include "volume/claim_binding.h"
+#include "volumemanager/views/view_types.h"
+
+namespace volumed {
+
+class Claims;
+class ObjectCommands;
+class VolumePluginMgr;
+
+// Threads: the control thread. Blocks: never.
+class StorageViews {
+ public:
+  // All members outlive this object.
+  struct Parts {
+    const ObjectCatalog& catalog;
+    const VolumePluginMgr& plugins;
+    Claims& claims;  // a decision that is due is made before anything is shown
+    const ObjectCommands& commands;
+  };
+
+  explicit StorageViews(Parts parts) : parts_(parts) {}
+
+  // Before the first decision every volume and claim is Pending. Volumes are sorted by name, claims
+  // by namespace and name.
+  std::vector<PersistentVolumeView> PersistentVolumes() const;
+  std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const;
+  // As of the last decision; nullopt if nothing was decided about the object.
+  std::optional<StorageStatus> StatusOf(const ObjectKey& object) const;
+  // The claim's status as it is to be shown: that of the object, with what the agent knows.
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const;
+  // For a claim or a PersistentVolume; false for any other object.
+  bool IsBound(const ObjectKey& object) const;
+  // The pod for whose generic ephemeral volume the claim was made; empty if it was not made for
+  // one.
+  PodUid PodOfClaim(const ObjectKey& claim) const;
+
+  // Whether a command to delete the object is on record, and something still protects the object.
+  bool IsBeingDeleted(const ObjectKey& object) const;
+  // Whether a command has ended this very object.
+  bool HasEnded(const ObjectKey& object, const std::string& uid) const;
+  // The uid of an object that may not be readable now; "" if none is known.
+  std::string UidOnRecord(const ObjectKey& object) const;
+
+ private:
+  PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
+  PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
+  std::optional<StorageStatus> ClaimStatusOf(const ClaimKey& claim) const;
+  std::optional<StorageStatus> VolumeStatusOf(const std::string& name) const;
+
+  const Parts parts_;
+};
+
+}  // namespace volumed

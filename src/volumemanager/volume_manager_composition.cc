@@ -1,0 +1,293 @@
+#include "volumemanager/volume_manager_composition.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/random.h"
+#include "volumemanager/claims/reclaim_check.h"
+
+namespace volumed {
+namespace {
+
+// Reasons of events that kubelet does not have.
+constexpr const char* kVolumeStuck = "VolumeStuck";
+constexpr const char* kVolumeAnswers = "VolumeAnswers";
+
+}  // namespace
+
+VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const BootId& boot_id,
+                                        const VolumeManagerSettings& settings,
+                                        VolumeManagerHooks the_hooks)
+    : parts(the_parts),
+      hooks(std::move(the_hooks)),
+      consumers({parts.scheduler, records, parts.consumer_watch, parts.log}, boot_id,
+                [this](const PodUid& uid) { reconciler.MarkDirty(uid); }),
+      replacements({parts.scheduler, parts.catalog, readiness, parts.log}, settings.replace_settle),
+      provisioning(
+          {{parts.scheduler, records, parts.log},
+           parts.catalog,
+           parts.plugins,
+           parts.operations,
+           parts.host.events},
+          {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); }}),
+      claims({parts.scheduler, parts.catalog, readiness, parts.host.node, parts.host.events,
+              records, parts.operations, known, deleted, provisioning, parts.log,
+              settings.decide_claims_period},
+             ClaimsHooks()),
+      object_commands(
+          {parts.scheduler, parts.catalog, readiness, known, deleted, provisioning, claims},
+          {[this](const ObjectKey& object) { events.ObjectChanged(object); }, hooks.remove_object},
+          settings.removal_deletes),
+      size_limits(
+          parts.host.events, parts.scheduler.clock(), settings.size_limit_action,
+          [this](const PodUid& uid, const std::string& message) { lifecycle.Evict(uid, message); }),
+      stats(parts.scheduler, parts.plugins, parts.host.paths, parts.log,
+            WithStatsHooks(settings.stats)),
+      health(parts.scheduler, parts.kernel, parts.log, WithHealthHooks(settings.health)),
+      expander({parts.scheduler, parts.catalog, parts.plugins, desired, actual, claims,
+                parts.operations, parts.host.events, parts.host.paths},
+               [this](const UniqueVolumeName& volume) {
+                 devices.MarkDirty(volume);
+                 devices.TellUsers(volume);
+               }),
+      lifecycle({parts.scheduler, parts.catalog, parts.host, parts.log, readiness, observers,
+                 records, answers, tombstones, desired, actual, consumers, adopted, known,
+                 replacements, pods_with_claims, claims, devices, reconciler},
+                hooks.orphan_found),
+      events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
+              observers, desired, actual, claims, provisioning, expander, devices, reconciler,
+              lifecycle},
+             [this](const PodVolumeKey& key, const WantedVolume& wanted) {
+               const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
+               return gone ? std::optional(gone->message) : std::nullopt;
+             }),
+      views({parts.scheduler.clock(), parts.catalog, desired, actual, consumers, reconciler,
+             devices, parts.operations, stats, health, size_limits, expander, object_commands,
+             hooks.is_stuck, events.vanished_devices()}),
+      loader({parts.scheduler, parts.store, parts.kernel, parts.plugins, parts.host.paths,
+              parts.log, readiness},
+             boot_id,
+             {.all_directories = settings.adopt_root,
+              .pod_logs_directory = settings.pod_logs_directory},
+             {hooks.restore_operations, [this](LoadedState& loaded) { TakeOver(loaded); }}) {
+  devices.SetVerifyAttachedPeriod(settings.verify_attached_period);
+  Listen();
+}
+
+VolumeManager::Composition::~Composition() { parts.catalog.IdentifyBy(nullptr); }
+
+void VolumeManager::Composition::Listen() {
+  desired.SetObjectNamed([this](const ObjectKey& object, bool is_named) {
+    const bool is_read_by_name =
+        object.kind == ObjectKind::kSecret || object.kind == ObjectKind::kConfigMap;
+    if (is_read_by_name && hooks.object_named) hooks.object_named(object, is_named);
+  });
+  parts.catalog.AddListener(
+      alive.Guarded([this](const std::vector<ObjectChange>& changes) { CatalogChanged(changes); }));
+}
+
+// ---- what is measured and looked at -------------------------------------------------------------
+
+VolumeStatsSettings VolumeManager::Composition::WithStatsHooks(VolumeStatsSettings settings) {
+  settings.kernel = &parts.kernel;
+  settings.measured = [this, told = settings.measured](
+                          const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+    size_limits.Measured(key, spec, metrics);
+    if (told) told(key, spec, metrics);
+  };
+  return settings;
+}
+
+ServerHealthSettings VolumeManager::Composition::WithHealthHooks(ServerHealthSettings settings) {
+  settings.changed = [this](const ServerState& server, const std::set<PodVolumeKey>& volumes) {
+    ServerChanged(server, volumes);
+  };
+  return settings;
+}
+
+void VolumeManager::Composition::VolumeSetUp(const PodVolumeKey& key) {
+  const WantedPod* pod = desired.Find(key.pod);
+  const WantedVolume* volume = desired.Find(key);
+  if (volume == nullptr) return;
+  stats.Track(key, volume->spec, pod->pod, WriterOf(key));
+  TrackServer(key, volume->spec, pod->pod);
+  if (!volume->unique_name.empty()) expander.MarkDirty(volume->unique_name);
+}
+
+// The agent writes a volume that pods may only read and that the agent owns.
+VolumeStats::Writer VolumeManager::Composition::WriterOf(const PodVolumeKey& key) const {
+  const ActualVolume* volume = actual.FindVolume(key);
+  const bool is_content = volume != nullptr && volume->mounted &&
+                          volume->mounted->attributes.read_only &&
+                          volume->mounted->attributes.managed;
+  return is_content ? VolumeStats::Writer::kAgent : VolumeStats::Writer::kPod;
+}
+
+void VolumeManager::Composition::TrackServer(const PodVolumeKey& key, const VolumeSpec& spec,
+                                             const PodPtr& pod) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok() || IsBlockVolume(spec)) return;
+  const std::string name = (*plugin)->FaultDomainName(spec);
+  if (name.empty()) return;
+  const Result<std::unique_ptr<Mounter>> mounter = (*plugin)->NewMounter(
+      spec, PodVolumeTarget(parts.host.paths, pod, (*plugin)->GetPluginName(), spec.name()));
+  if (!mounter.ok()) return;
+  health.Track(key, (*plugin)->FaultDomain(spec), name, (*mounter)->GetSafePath());
+}
+
+void VolumeManager::Composition::ServerChanged(const ServerState& server,
+                                               const std::set<PodVolumeKey>& volumes) {
+  for (const PodVolumeKey& key : volumes) {
+    const std::string volume = "volume \"" + key.spec.str() + "\": ";
+    if (server.silent) {
+      parts.host.events.RecordPodEvent(key.pod, EventType::kWarning, kVolumeStuck,
+                                       volume + server.Text());
+    } else {
+      parts.host.events.RecordPodEvent(key.pod, EventType::kNormal, kVolumeAnswers,
+                                       volume + server.name + " answers again");
+      // What failed for lack of an answer need not wait any longer. It does not matter if the
+      // volume is gone by now.
+      (void)pod_commands.RetryVolume(key).ok();
+    }
+    observers.Tell(key.pod);
+  }
+}
+
+// ---- hooks --------------------------------------------------------------------------------------
+
+Reconciler::Hooks VolumeManager::Composition::ReconcilerHooks() {
+  Reconciler::Hooks its;
+  its.changed = [this](const PodUid& uid) { observers.Tell(uid); };
+  its.set_up = [this](const PodVolumeKey& key) { VolumeSetUp(key); };
+  its.gone = [this](const PodVolumeKey& key) {
+    stats.Forget(key);
+    health.Forget(key);
+    size_limits.Forget(key);
+    lifecycle.MarkClaimsDirty(key.pod);
+  };
+  its.removed = [this](const PodUid& uid, const ActualPod& last) {
+    lifecycle.PodRemoved(uid, last);
+  };
+  its.command_recorded = [this](const PodUid& uid, const Status& written) {
+    answers.Answer(uid, written);
+  };
+  return its;
+}
+
+DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
+  DeviceReconciler::Hooks its;
+  its.changed = [this](const PodUid& uid) { reconciler.MarkDirty(uid); };
+  its.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
+    expander.Forget(device);
+    resting.DeviceRests(device, volume);
+    claims.MarkDirty();
+  };
+  its.set_sizes = [this](const WantedVolume& wanted, MountDeviceRequest& request) {
+    const VolumeExpander::Sizes sizes = expander.SizesForMount(wanted);
+    request.size = sizes.now;
+    request.grow_to = sizes.grow_to;
+  };
+  its.mounted = [this](const UniqueVolumeName& device) { expander.MarkDirty(device); };
+  its.event = [this](const PodUid& uid, const std::string& reason, const std::string& message) {
+    parts.host.events.RecordPodEvent(uid, EventType::kWarning, reason, message);
+  };
+  return its;
+}
+
+Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
+  Claims::Hooks its;
+  its.pods = [this] { return pods_with_claims.Pods(); };
+  its.has_volume = [this](const PodVolumeKey& key) {
+    const ActualVolume* volume = actual.FindVolume(key);
+    return volume != nullptr && !volume->unique_name.empty();
+  };
+  its.changed = [this](const std::set<ObjectKey>& changed) {
+    for (const ObjectKey& claim : changed) events.ObjectChanged(claim);
+  };
+  its.resize_recorded = [this](const PersistentVolume& volume) {
+    const UniqueVolumeName device = resting.DeviceNameOf(volume);
+    if (!device.empty()) expander.MarkDirty(device);
+  };
+  its.volume_gone = [this](const PersistentVolume& volume) { resting.ForgetVolume(volume); };
+  its.has_pod = [this](const PodUid& uid) { return actual.FindPod(uid) != nullptr; };
+  its.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
+    return WhyNotReclaimed(parts.plugins, volume, action);
+  };
+  its.decided = [this] { object_commands.ForgetUnlisted(); };
+  its.may_go = [this](const DeletedObjects::Id& object) { object_commands.LetGo(object); };
+  its.storage_gone = [this](const DeletedObjects::Id& volume) {
+    object_commands.EndWithStorage(volume);
+  };
+  return its;
+}
+
+KnownObjects::Hooks VolumeManager::Composition::KnownObjectsHooks() {
+  KnownObjects::Hooks its;
+  its.new_uid = [this](const ObjectKey& object) {
+    std::string uid = adopted.TakeUid(object);
+    if (!uid.empty()) return uid;
+    return hooks.new_uid ? hooks.new_uid(object) : NewUuid();
+  };
+  its.settled = [this] { claims.MarkDirty(); };
+  its.find_on_node = [this](const PodUid& uid) { return FindPodOnNode(actual, uid); };
+  return its;
+}
+
+// ---- changes of the catalog ---------------------------------------------------------------------
+
+void VolumeManager::Composition::CatalogChanged(const std::vector<ObjectChange>& changes) {
+  if (readiness.loaded()) {
+    known.Follow(parts.catalog, changes);
+    constexpr int kFewPods = 3;  // of many changes the catalog tells a few at a time
+    const bool with_many =
+        std::count_if(changes.begin(), changes.end(), [](const ObjectChange& change) {
+          return change.key.kind == ObjectKind::kPod;
+        }) > kFewPods;
+    for (const ObjectChange& change : changes) {
+      if (change.key.kind == ObjectKind::kPod) {
+        lifecycle.PodSourceChanged(change, with_many);
+        continue;
+      }
+      // An object that is unknown, or that has only moved, changes nothing.
+      if (change.what == ObjectChange::What::kUnknown ||
+          change.what == ObjectChange::What::kMoved) {
+        continue;
+      }
+      events.ObjectChanged(change.key);
+      // An object that the last agent knew, and that the first list lacks, is added as Missing.
+      const bool may_be_missing =
+          change.what == ObjectChange::What::kMissing || change.what == ObjectChange::What::kAdded;
+      if (may_be_missing) object_commands.DeleteIfRemoved(change.key);
+      StorageChanged(change);
+    }
+  }
+  resting.NoteUnknownVolumes();
+  CheckReady();
+}
+
+void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
+  switch (change.key.kind) {
+    case ObjectKind::kPersistentVolume:
+      claims.ResetBackoff(change.key.name);
+      if (change.what == ObjectChange::What::kRemoved && change.before != nullptr &&
+          claims.FindVolume(change.key.name) == nullptr) {
+        resting.ForgetVolume(std::get<PersistentVolume>(*change.before));
+      }
+      return;
+    case ObjectKind::kPersistentVolumeClaim:
+    case ObjectKind::kStorageClass:
+      provisioning.ResetBackoff();
+      claims.MarkDirty();
+      return;
+    case ObjectKind::kPod:
+    case ObjectKind::kSecret:
+    case ObjectKind::kConfigMap:
+    case ObjectKind::kNode:
+    case ObjectKind::kCsiDriver:
+      return;
+  }
+}
+
+}  // namespace volumed

@@ -1,0 +1,129 @@
+// VolumeManager::Composition: the parts of the manager, and what they tell one another. Only the
+// manager's own source files include this header: volume_manager.cc has what others call,
+// volume_manager_composition.cc puts the parts together, volume_manager_start.cc takes over what
+// the last agent left, until absence means something.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/work_in_steps.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/adopted_pods.h"
+#include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/known_objects.h"
+#include "volumemanager/claims/object_commands.h"
+#include "volumemanager/claims/pods_with_claims.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/claims/resting_storage.h"
+#include "volumemanager/claims/volume_expander.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/node_events.h"
+#include "volumemanager/pod_commands.h"
+#include "volumemanager/pod_deletion_answers.h"
+#include "volumemanager/pod_lifecycle.h"
+#include "volumemanager/pod_observers.h"
+#include "volumemanager/pod_replacements.h"
+#include "volumemanager/pod_tombstones.h"
+#include "volumemanager/readiness.h"
+#include "volumemanager/reconciler.h"
+#include "volumemanager/record_writer.h"
+#include "volumemanager/records_loader.h"
+#include "volumemanager/views/pod_queries.h"
+#include "volumemanager/views/pod_views.h"
+#include "volumemanager/views/storage_views.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_manager_settings.h"
+#include "volumemanager/watch/consumers.h"
+
+namespace volumed {
+
+struct VolumeManager::Composition {
+  Composition(VolumeManagerParts the_parts, const BootId& boot_id,
+              const VolumeManagerSettings& settings, VolumeManagerHooks the_hooks);
+  ~Composition();
+
+  // ---- what the parts tell one another (volume_manager_composition.cc)
+  void Listen();
+  VolumeStatsSettings WithStatsHooks(VolumeStatsSettings settings);
+  ServerHealthSettings WithHealthHooks(ServerHealthSettings settings);
+  KnownObjects::Hooks KnownObjectsHooks();
+  Claims::Hooks ClaimsHooks();
+  DeviceReconciler::Hooks DeviceHooks();
+  Reconciler::Hooks ReconcilerHooks();
+  // A volume of a pod was set up: it is measured, and its server is looked at, from now on.
+  void VolumeSetUp(const PodVolumeKey& key);
+  VolumeStats::Writer WriterOf(const PodVolumeKey& key) const;
+  void TrackServer(const PodVolumeKey& key, const VolumeSpec& spec, const PodPtr& pod);
+  // A server fell silent, or answers again.
+  void ServerChanged(const ServerState& server, const std::set<PodVolumeKey>& volumes);
+  void CatalogChanged(const std::vector<ObjectChange>& changes);
+  void StorageChanged(const ObjectChange& change);
+
+  // ---- the start (volume_manager_start.cc)
+  void TakeOver(LoadedState& loaded);
+  // Tells the catalog what the sources had.
+  void SeedCatalog(const std::map<std::string, SourceMemory>& memories);
+  void TellOfCoveredPods(const FoundAtStart& found);
+  void TellOfUnrecordedMounts(const ReconstructResult& result);
+  void CheckReady();
+  void AllAreEvaluated();
+
+  const VolumeManagerParts parts;
+  const VolumeManagerHooks hooks;
+
+  size_t quarantined_pods = 0;
+  std::vector<std::string> unrecorded_mounts;
+  bool was_ready = false;
+
+  Readiness readiness{parts.catalog};
+  PodObservers observers;
+  WorkInSteps became_ready{parts.scheduler};  // work to be done after that
+  RecordWriter records{parts.scheduler, parts.store};
+  PodDeletionAnswers answers{parts.scheduler};
+  PodTombstones tombstones{{records, answers, parts.log}};
+  Consumers consumers;
+  ActualStateOfWorld actual{parts.scheduler.clock()};
+  AdoptedPods adopted;
+  KnownObjects known{
+      {parts.scheduler, records, parts.log}, parts.host.node.GetNodeName(), KnownObjectsHooks()};
+  DeletedObjects deleted{
+      {parts.scheduler, records, parts.log},
+      [this](const DeletedObjects::Id& object) { object_commands.DeletionChanged(object); }};
+  PodReplacements replacements;
+  Provisioning provisioning;
+  Claims claims;
+  ObjectCommands object_commands;
+  DesiredStateOfWorld desired{parts.catalog, parts.plugins, parts.host.node, claims};
+  PodsWithClaims pods_with_claims{actual, desired};
+  RestingStorage resting{
+      {parts.catalog, parts.plugins, parts.operations, actual, claims, readiness},
+      [this](const std::string& name) { events.RetryStorage(name); }};
+  SizeLimits size_limits;
+  VolumeStats stats;
+  ServerHealth health;
+  VolumeExpander expander;
+  DeviceReconciler devices{
+      {parts.scheduler, readiness, desired, actual, parts.operations, parts.plugins},
+      DeviceHooks()};
+  Reconciler reconciler{{parts.scheduler, readiness, desired, actual, consumers, parts.operations,
+                         records, devices, parts.host.paths, parts.log},
+                        ReconcilerHooks()};
+  PodLifecycle lifecycle;
+  NodeEvents events;
+  PodViews views;
+  PodQueries pods{
+      {parts.catalog, readiness, desired, actual, tombstones, adopted, replacements, views}};
+  StorageViews storage{{parts.catalog, parts.plugins, claims, object_commands}};
+  PodCommands pod_commands{{parts.scheduler, parts.catalog, readiness, observers, answers,
+                            tombstones, desired, actual, adopted, consumers, expander, reconciler,
+                            lifecycle}};
+  RecordsLoader loader;
+  // This member is the last, so it is destroyed first: tasks that come later find the object gone.
+  AliveGuard alive;
+};
+
+}  // namespace volumed

@@ -1,0 +1,92 @@
+// What the volume manager is made with: the parts of the agent that it uses, its settings, and the
+// hooks by which it asks and tells its owner. Only who makes a manager includes this header.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "os/kernel.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "records/record_store.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/devices/verify_attached_period.h"
+#include "volumemanager/take_over.h"
+#include "volumemanager/watch/consumer_watch.h"
+#include "volumemanager/watch/server_health.h"
+#include "volumemanager/watch/size_limits.h"
+#include "volumemanager/watch/volume_stats.h"
+
+namespace volumed {
+
+// All members outlive the manager.
+struct VolumeManagerParts {
+  Scheduler& scheduler;
+  ObjectCatalog& catalog;
+  VolumePluginMgr& plugins;
+  VolumeOperations& operations;
+  RecordStore& store;
+  Kernel& kernel;
+  VolumeHost& host;
+  ConsumerWatch& consumer_watch;
+  Logger& log;
+};
+
+struct VolumeManagerSettings {
+  // A kubelet made the root (--adopt-root): pods that are found in it belong to this agent now.
+  bool adopt_root = false;
+  // Where the kubelet of an adopted root kept the logs of its pods.
+  std::string pod_logs_directory = "/var/log/pods";
+  VolumeStatsSettings stats;
+  ServerHealthSettings health;
+  // How often plugins are asked which volumes are attached. Zero: only about devices that were
+  // found at the start.
+  Duration verify_attached_period = kVerifyAttachedPeriod;
+  // How long an edit of the volumes must last before the pod is replaced. This is for pods whose
+  // manifests name no uid.
+  Duration replace_settle = kRemovalSettle;
+  // The time from one decision about claims to the next. Each decision reads all claims and
+  // volumes, so everything that happens in between is decided together.
+  Duration decide_claims_period = std::chrono::milliseconds(50);
+  // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
+  SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
+  // Sources in which the removal of an object that outlives pods deletes it.
+  std::set<std::string> removal_deletes;
+};
+
+// What the manager asks its owner, and tells him. Each may be empty, and is called on the control
+// thread.
+struct VolumeManagerHooks {
+  // Called in parts, before the first operation, with the volumes that the last agent left in the
+  // store: the operation layer keeps the states of their records (NodeVolumeOperations::Restore).
+  std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
+      restore_operations;
+  // Says whether a worker for this key (OperationKey::ToString()) could not be ended.
+  std::function<bool(const std::string& key)> is_stuck;
+  // Called with what the start found, for metrics.
+  std::function<void(const TakeOver&)> taken_over;
+  // Removes an object that a command with this number has ended from the source that volumectl
+  // fills, unless a later command has given the object. Called again until it is gone.
+  std::function<void(const ObjectKey&, uint64_t number)> remove_object;
+  // Makes a uid for an object whose manifest names none. If this is empty, uids are random.
+  std::function<std::string(const ObjectKey&)> new_uid;
+  // Starts the sources, with what the last agent knew of each. Called once, when everything that
+  // the last agent left is loaded: a source that starts sooner could not tell what it has lost.
+  std::function<void(std::map<std::string, SourceMemory>)> start_sources;
+  // Called when a first volume is made from a Secret or ConfigMap, and when no volume is made from
+  // it any more.
+  std::function<void(const ObjectKey& object, bool is_named)> object_named;
+  // Called with the volumes of a pod that the last process left here and that no source has, before
+  // the pod leaves.
+  std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
+};
+
+}  // namespace volumed

@@ -1,0 +1,257 @@
+#include "volumemanager/wanted_pod_builder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include "kube/pod_facts.h"
+#include "kube/refused_sources.h"
+#include "kube/selectors.h"
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
+#include "volume/unique_name.h"
+#include "volumemanager/sub_path_requests.h"
+#include "volumemanager/volume_inputs.h"
+
+namespace volumed {
+namespace {
+
+// Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
+std::optional<Error> WrongMode(const std::string& volume, const VolumeSpec& spec, bool is_device) {
+  const bool is_block = IsBlockVolume(spec);
+  if (is_block == is_device) return std::nullopt;
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "volume " + volume + " has volumeMode " +
+                               (is_block ? "Block" : "Filesystem") + ", but is specified in " +
+                               (is_device ? "volumeDevices" : "volumeMounts"));
+}
+
+bool NamesClaim(const VolumeSource& source) {
+  return std::holds_alternative<PersistentVolumeClaimVolumeSource>(source) ||
+         std::holds_alternative<EphemeralVolumeSource>(source);
+}
+
+std::optional<std::string> RefusalOfSpec(const VolumeSpec& spec) {
+  if (spec.volume() != nullptr) return RefusalOf(spec.volume()->source);
+  return RefusalOf(spec.persistent_volume()->spec.source);
+}
+
+bool IsReadOnlyUse(const VolumeSource& source) {
+  const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&source);
+  return claim != nullptr && claim->read_only;
+}
+
+// The volume as it was built before, by its name in the pod's spec; null if it was not.
+const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& name) {
+  if (before == nullptr) return nullptr;
+  for (const auto& [spec, volume] : before->volumes) {
+    const std::vector<std::string>& names = volume.pod_volumes;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &volume;
+  }
+  return nullptr;
+}
+
+// Merges two volumes of one pod that are the same volume on the node.
+void Merge(WantedVolume& into, WantedVolume more) {
+  if (!into.mountable() || into.unique_name.empty() || into.unique_name != more.unique_name) {
+    into.problems.push_back(
+        {"CheckVolumes",
+         Error::NotApplied(Code::kInvalidArgument, "volume " + more.pod_volumes.front() +
+                                                       " has the same directory as volume " +
+                                                       into.pod_volumes.front() +
+                                                       ": a persistent volume may not be called as "
+                                                       "another volume of the pod")});
+    return;
+  }
+  if (into.spec.read_only() != more.spec.read_only()) {
+    into.problems.push_back(
+        {"CheckVolumes", Error::NotApplied(Code::kInvalidArgument,
+                                           "volumes " + into.pod_volumes.front() + " and " +
+                                               more.pod_volumes.front() +
+                                               " name the same claim, one of them with readOnly")});
+  }
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(into.pod_volumes, more.pod_volumes);
+  append(into.sub_paths, more.sub_paths);
+  append(into.nested_mount_points, more.nested_mount_points);
+  append(into.problems, more.problems);
+  into.objects.merge(more.objects);
+}
+
+}  // namespace
+
+WantedPodBuilder::WantedPodBuilder(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
+                                   const HostNode& node, ClaimResolver& claims)
+    : catalog_(catalog), plugins_(plugins), node_(node), claims_(claims) {}
+
+WantedVolume WantedPodBuilder::ResolveClaim(const Pod& pod, const PodVolume& volume,
+                                            const WantedPod* before) const {
+  ResolvedClaim resolved = claims_.Resolve(pod, volume);
+  WantedVolume wanted{.spec = VolumeSpec::FromVolume(volume)};
+  if (resolved.volume != nullptr) {
+    wanted.spec = VolumeSpec::FromPersistentVolume(*resolved.volume, IsReadOnlyUse(volume.source));
+  } else if (const WantedVolume* old = FindPodVolume(before, volume.name);
+             old != nullptr && old->spec.persistent_volume() != nullptr) {
+    wanted.spec = old->spec;  // a pod keeps what it has, whatever becomes of the claim
+  }
+  wanted.claim = resolved.claim;
+  wanted.claim_uid = std::move(resolved.claim_uid);
+  wanted.objects = std::move(resolved.objects);
+  if (resolved.problem) wanted.problems.push_back(*std::move(resolved.problem));
+  return wanted;
+}
+
+void WantedPodBuilder::FindPlugin(WantedVolume& wanted) const {
+  if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
+    wanted.problems.push_back(
+        {"FindPlugin",
+         Error::NotApplied(Code::kUnimplemented, "no volume plugin matched: " + *refusal)});
+    return;
+  }
+  const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
+  if (!plugin.ok()) {
+    wanted.problems.push_back({"FindPlugin", plugin.error()});
+    return;
+  }
+  wanted.plugin_name = (*plugin)->GetPluginName();
+  wanted.server = (*plugin)->FaultDomainName(wanted.spec);
+  if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
+  FindDevice(**plugin, wanted);
+  const PersistentVolume* persistent = wanted.spec.persistent_volume();
+  if (persistent == nullptr) return;
+  wanted.one_pod_only =
+      persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
+  if (!persistent->spec.mount_options.empty() && !(*plugin)->SupportsMountOption()) {
+    wanted.problems.push_back(
+        {"CheckMountOptions", Error::NotApplied(Code::kInvalidArgument,
+                                                "Mount options are not supported for this volume "
+                                                "type")});
+    wanted.plugin_name.clear();
+  }
+}
+
+// Source: kubernetes pkg/kubelet/volumemanager/cache/desired_state_of_world.go@v1.36.2
+// (AddPodToVolume): what is attached, or mounted once for the node, has a name of its own.
+void WantedPodBuilder::FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const {
+  const auto refuse = [&wanted](const char* step, const Error& error) {
+    wanted.problems.push_back({step, error});
+    wanted.plugin_name.clear();
+  };
+  wanted.is_block = IsBlockVolume(wanted.spec);
+  wanted.has_device = wanted.is_block;
+  if (const DeviceMountableVolumePlugin* mountable = plugin.AsDeviceMountable()) {
+    const Result<bool> can_mount = mountable->CanDeviceMount(wanted.spec);
+    if (!can_mount.ok()) return refuse("CanDeviceMount", can_mount.error());
+    wanted.has_device = wanted.has_device || *can_mount;
+  }
+  if (!wanted.has_device && wanted.spec.persistent_volume() == nullptr) return;
+  const Result<std::string> volume_name = plugin.GetVolumeName(wanted.spec);
+  if (!volume_name.ok()) return refuse("GetVolumeName", volume_name.error());
+  wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
+  wanted.device_paths = plugin.DevicePaths(wanted.spec);
+  FindAttachment(plugin, wanted);
+}
+
+void WantedPodBuilder::FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const {
+  const AttachableVolumePlugin* attachable = plugin.AsAttachable();
+  if (attachable == nullptr) return;
+  const Result<bool> can_attach = attachable->CanAttach(wanted.spec);
+  if (!can_attach.ok()) {
+    wanted.problems.push_back({"CanAttach", can_attach.error()});
+    wanted.plugin_name.clear();
+    return;
+  }
+  wanted.attachable = *can_attach;
+  const VolumePluginWithAttachLimits* limited = plugin.AsWithAttachLimits();
+  if (wanted.attachable && limited != nullptr) {
+    wanted.limit_key = limited->VolumeLimitKey(wanted.spec);
+  }
+}
+
+// Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
+// (checkNodeAffinity).
+void WantedPodBuilder::CheckNodeAffinity(WantedVolume& wanted) const {
+  const PersistentVolume* persistent = wanted.spec.persistent_volume();
+  if (persistent == nullptr || !persistent->spec.node_affinity) return;
+  const NodeName node = node_.GetNodeName();
+  if (Matches(persistent->spec.node_affinity->required, node_.GetNodeLabels(), node.str())) return;
+  wanted.problems.push_back(
+      {"CheckNodeAffinity",
+       Error::NotApplied(Code::kFailedPrecondition,
+                         "no matching NodeSelectorTerms: persistent volume " +
+                             persistent->metadata.name + " is not for node " + node.str() +
+                             ", by its nodeAffinity, which is immutable: a node that was renamed "
+                             "needs its former name (the setting node-name) or the label that is "
+                             "asked for (node-labels)")});
+  wanted.plugin_name.clear();
+}
+
+WantedVolume WantedPodBuilder::BuildVolume(const Pod& pod, const PodVolume& volume, bool is_device,
+                                           const WantedPod* before) const {
+  WantedVolume wanted = NamesClaim(volume.source)
+                            ? ResolveClaim(pod, volume, before)
+                            : WantedVolume{.spec = VolumeSpec::FromVolume(volume)};
+  wanted.pod_volumes = {volume.name};
+  wanted.objects.merge(ContentObjects(pod, wanted.spec));
+  if (DownwardUseOf(wanted.spec).resources) {
+    wanted.objects.insert({ObjectKind::kNode, "", node_.GetNodeName().str()});
+  }
+  wanted.nested_mount_points = NestedMountPoints(pod, volume.name);
+  const WantedVolume* old = FindPodVolume(before, volume.name);
+  const std::vector<SubPathRequest> earlier =
+      old == nullptr ? std::vector<SubPathRequest>{} : old->sub_paths;
+  SubPathPlan plan = PlanSubPaths(pod, volume.name, earlier, catalog_, node_);
+  wanted.sub_paths = std::move(plan.requests);
+  for (WantedProblem& problem : plan.problems) wanted.problems.push_back(std::move(problem));
+  wanted.objects.merge(plan.objects);
+  wanted.is_open_claim =
+      wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source);
+  if (wanted.is_open_claim) return wanted;
+  FindPlugin(wanted);
+  CheckNodeAffinity(wanted);
+  if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
+    wanted.plugin_name.clear();
+    wanted.problems.push_back({"CheckVolumeMode", *wrong});
+  } else if (wanted.is_block && wanted.mountable()) {
+    const Result<BlockVolumePlugin*> mapper = plugins_.FindMapperPluginByName(wanted.plugin_name);
+    if (!mapper.ok() || *mapper == nullptr) {
+      wanted.problems.push_back(
+          {"FindMapperPlugin",
+           Error::NotApplied(Code::kUnimplemented,
+                             "volume plugin " + wanted.plugin_name + " has no block volumes")});
+      wanted.plugin_name.clear();
+    }
+  }
+  return wanted;
+}
+
+WantedPod WantedPodBuilder::Build(PodPtr pod, const WantedPod* before) const {
+  WantedPod wanted;
+  std::map<std::string, VolumeUse> uses = VolumesInUse(*pod);
+  for (const PodVolume& volume : pod->spec.volumes) {
+    const auto use = uses.find(volume.name);
+    if (use == uses.end()) continue;  // no container uses it: it is not made, as in kubelet
+    const bool is_device = use->second.as_device;
+    uses.erase(use);
+    WantedVolume made = BuildVolume(*pod, volume, is_device, before);
+    const SpecName spec = made.spec.name();
+    if (const auto there = wanted.volumes.find(spec); there != wanted.volumes.end()) {
+      Merge(there->second, std::move(made));
+    } else {
+      wanted.volumes.emplace(spec, std::move(made));
+    }
+  }
+  for (const auto& [unknown, use] : uses) {
+    wanted.problems.push_back(
+        {"CheckVolumeMounts",
+         Error::NotApplied(Code::kInvalidArgument, "a container mounts volume \"" + unknown +
+                                                       "\", which the pod does not have")});
+  }
+  wanted.pod = std::move(pod);
+  return wanted;
+}
+
+}  // namespace volumed

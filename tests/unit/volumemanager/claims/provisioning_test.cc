@@ -1,0 +1,241 @@
+// Volumes that the node makes for claims, on fake operations.
+#include <algorithm>
+
+#include "unit/volumemanager/manager_fixture.h"
+#include "volumemanager/claims/provisioning.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kVolume = "pvc-c1";
+
+class ProvisioningTest : public ManagerTest {
+ protected:
+  void SetUp() override { StartAgent(); }
+
+  static std::string Class(const std::string& more = "",
+                           const std::string& provisioner = "kubernetes.io/host-path") {
+    return "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
+           "provisioner: " +
+           provisioner + "\n" + more;
+  }
+  static std::string Claim(const std::string& uid = "c1") {
+    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+           "default" +
+           (uid.empty() ? "" : ", uid: " + uid) +
+           "}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, resources: {requests: "
+           "{storage: 1Gi}}}\n";
+  }
+  std::string Pod(const std::string& name = "a") { return PodManifest(name, {kUse}); }
+
+  std::optional<ProvisionRecord> Row(const std::string& volume = kVolume) const {
+    const auto row = store.Find(kProvisionRecordKind, volume);
+    if (!row) return std::nullopt;
+    return DecodeProvisionRecord(*row).value();
+  }
+  size_t Made(const std::string& volume = kVolume) {
+    return operations().Count("provision", ProvisionKey(volume));
+  }
+  std::string ClaimStatus() {
+    const auto status =
+        manager().storage().StatusOf({ObjectKind::kPersistentVolumeClaim, "default", "data"});
+    return status ? status->phase + " " + status->other : "unknown";
+  }
+  std::string VolumeStatus(const std::string& volume = kVolume) {
+    const auto status = manager().storage().StatusOf({ObjectKind::kPersistentVolume, "", volume});
+    return status ? status->phase : "unknown";
+  }
+  std::string Problem(const std::string& pod = "a") {
+    const VolumeView volume = View(pod).volumes.at(0);
+    return volume.problem ? volume.problem->message + "; " + volume.problem->who_must_act : "";
+  }
+  // Of the claim.
+  bool HasEvent(const std::string& reason) const {
+    const auto& events = host_parts.object_events;
+    return std::any_of(events.begin(), events.end(), [&](const std::string& event) {
+      return event.find("data") != std::string::npos && event.find(reason) != std::string::npos;
+    });
+  }
+};
+
+TEST_F(ProvisioningTest, AClaimGetsAVolumeOfItsOwnWhichIsBoundToIt) {
+  Deliver(Class("mountOptions: []\n") + Claim() + Pod());
+  EXPECT_EQ(Made(), 1u);
+  ASSERT_TRUE(Row());
+  EXPECT_EQ(Row()->state, ProvisionState::kProvisioned);
+  EXPECT_EQ(Row()->claim_uid, "c1");
+  const auto volume = agent_->catalog.FindPersistentVolume(kVolume);
+  ASSERT_NE(volume, nullptr);
+  EXPECT_EQ(volume->metadata.annotations.at("pv.kubernetes.io/provisioned-by"),
+            "kubernetes.io/host-path");
+  EXPECT_EQ(volume->spec.claim_ref, (ClaimReference{"default", "data", "c1"}));
+  EXPECT_EQ(volume->spec.reclaim_policy, ReclaimPolicy::kDelete);
+  EXPECT_EQ(volume->spec.storage_class_name, "made");
+  EXPECT_FALSE(volume->metadata.uid.empty());
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_TRUE(HasEvent("ProvisioningSucceeded"));
+}
+
+TEST_F(ProvisioningTest, NothingIsMadeBeforeTheIntentIsOnRecord) {
+  Deliver(Class());
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
+  Deliver(Class() + Claim());
+  EXPECT_EQ(Made(), 0u);
+  Pass(seconds(5));
+  EXPECT_EQ(Made(), 1u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
+TEST_F(ProvisioningTest, WaitForFirstConsumerWaitsForThePod) {
+  const std::string late = Class("volumeBindingMode: WaitForFirstConsumer\n");
+  Deliver(late + Claim());
+  EXPECT_EQ(Made(), 0u);
+  EXPECT_FALSE(Row());
+  Deliver(late + Claim() + Pod());
+  EXPECT_EQ(Made(), 1u);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ProvisioningTest, TheVolumeOutlivesTheAgent) {
+  Deliver(Class() + Claim() + Pod());
+  StartAgent();
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_EQ(Made(), 0u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ProvisioningTest, AnIntentThatAnAgentLeftIsFinishedOrUndone) {
+  Deliver(Class());
+  operations().Hang(ProvisionKey(kVolume));
+  Deliver(Class() + Claim());
+  ASSERT_EQ(Row()->state, ProvisionState::kProvisioning);
+  StartAgent();
+  Deliver(Class() + Claim());
+  EXPECT_EQ(Made(), 1u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+
+  ASSERT_TRUE(DeleteClaim("data"));
+  operations().Hang(ProvisionKey("pvc-c2"));
+  Deliver(Class() + Claim("c2"));
+  ASSERT_TRUE(Row("pvc-c2"));
+  ASSERT_EQ(Row("pvc-c2")->state, ProvisionState::kProvisioning);
+  removal_deletes = false;
+  StartAgent();
+  DeliverFailure();
+  EXPECT_TRUE(Row("pvc-c2")) << "absence means nothing yet";
+  Deliver(Class());
+  EXPECT_TRUE(Row("pvc-c2")) << "nobody has deleted its claim";
+  ASSERT_TRUE(DeleteClaim("data"));
+  EXPECT_EQ(operations().Count("undo_provision", ProvisionKey("pvc-c2")), 1u);
+  EXPECT_FALSE(Row("pvc-c2"));
+}
+
+TEST_F(ProvisioningTest, AClaimThatLeavesTakesItsVolumeWithIt) {
+  Deliver(Class() + Claim() + Pod());
+  Deliver(Class() + Pod());
+  EXPECT_EQ(operations().Count("reclaim"), 0u) << "a pod has it";
+  Deliver(Class());
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(Row());
+  EXPECT_FALSE(store.Find(kClaimBindingRecordKind, kVolume));
+  EXPECT_EQ(agent_->catalog.FindPersistentVolume(kVolume), nullptr);
+}
+
+TEST_F(ProvisioningTest, ARetainedVolumeStaysReleasedUntilItIsDeletedByCommand) {
+  const std::string kept = Class("reclaimPolicy: Retain\n");
+  Deliver(kept + Claim());
+  Deliver(kept);
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  EXPECT_EQ(VolumeStatus(), "Released");
+  StartAgent();
+  Deliver(kept);
+  EXPECT_EQ(VolumeStatus(), "Released");
+  const std::optional<Status> answer = DeleteVolume(kVolume);
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_FALSE(Row());
+  EXPECT_EQ(VolumeStatus(), "unknown");
+  EXPECT_EQ(operations().Count("reclaim"), 0u) << "its data is retained";
+}
+
+TEST_F(ProvisioningTest, ABoundVolumeThatIsDeletedByCommandIsTerminatingAlsoForTheNextAgent) {
+  Deliver(Class() + Claim() + Pod());
+  ASSERT_TRUE(DeleteVolume(kVolume));
+  EXPECT_EQ(VolumeStatus(), "Terminating");
+  StartAgent();
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_EQ(VolumeStatus(), "Terminating");
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  Deliver(Class());
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(Row());
+}
+
+TEST_F(ProvisioningTest, WhatCannotBeHadIsRefusedWithItsReasonAndLeavesNoRecord) {
+  Deliver(Class("parameters: {speed: fast}\n") + Claim() + Pod());
+  EXPECT_EQ(Made(), 0u);
+  EXPECT_FALSE(Row());
+  EXPECT_NE(Problem().find("Failed to create provisioner: no such parameter; an administrator"),
+            std::string::npos)
+      << Problem();
+  EXPECT_TRUE(HasEvent("ProvisioningFailed"));
+  Deliver("");  // a class is not changed, but made anew
+  Deliver(Class("mountOptions: [noatime]\n") + Claim() + Pod());
+  EXPECT_NE(Problem().find("StorageClass \"made\" has mount options [noatime]"), std::string::npos)
+      << Problem();
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ProvisioningTest, AFailureIsToldAndTriedAgain) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::MaybeApplied(Code::kUnavailable, "the disk sleeps"), 1);
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_NE(Problem().find("the disk sleeps"), std::string::npos) << Problem();
+  EXPECT_TRUE(HasEvent("ProvisioningFailed"));
+  Pass(seconds(5));
+  EXPECT_EQ(Made(), 2u);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ProvisioningTest, AnotherProvisionerIsWaitedFor) {
+  Deliver(Class("", "example.org/fast") + Claim() + Pod());
+  EXPECT_NE(Problem().find("example.org/fast is to provision one; provisioner example.org/fast"),
+            std::string::npos)
+      << Problem();
+  EXPECT_FALSE(Row());
+  EXPECT_TRUE(HasEvent("ExternalProvisioning"));
+}
+
+TEST_F(ProvisioningTest, AClaimWithoutAUidIsTheSameOverRestartsAndAnotherOnceItWasRemoved) {
+  Deliver(Class("reclaimPolicy: Retain\n") + Claim(""));
+  const std::string first = ClaimStatus();
+  EXPECT_EQ(first.find("Bound pvc-"), 0u) << first;
+  StartAgent();
+  Deliver(Class("reclaimPolicy: Retain\n") + Claim(""));
+  EXPECT_EQ(ClaimStatus(), first);
+  Deliver(Class("reclaimPolicy: Retain\n"));
+  Deliver(Class("reclaimPolicy: Retain\n") + Claim(""));
+  EXPECT_NE(ClaimStatus(), first);
+  EXPECT_EQ(ClaimStatus().find("Bound pvc-"), 0u) << ClaimStatus();
+  EXPECT_EQ(VolumeStatus(first.substr(std::string("Bound ").size())), "Released");
+}
+
+TEST_F(ProvisioningTest, ARecordThatCannotBeReadKeepsEveryClaimAsItIs) {
+  Deliver(Class() + Claim());
+  store.Corrupt(kProvisionRecordKind, kVolume, "checksum");
+  StartAgent();
+  Deliver(Class());
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  Deliver(Class() + Claim("c2") + Pod());
+  EXPECT_EQ(Made("pvc-c2"), 0u);
+  EXPECT_NE(Problem().find("until it is repaired, no other claim is bound"), std::string::npos)
+      << Problem();
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,113 @@
+// The ladder as a function: from every state of a device, whatever is known of its attachment.
+#include "volumemanager/devices/attach_ladder.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace volumed {
+namespace {
+
+const std::vector<VolumeState> kDeviceStates = {
+    VolumeState::kDetached,       VolumeState::kAttaching,     VolumeState::kAttached,
+    VolumeState::kMountingDevice, VolumeState::kDeviceMounted, VolumeState::kUnmountingDevice,
+    VolumeState::kDetaching,      VolumeState::kExpanding};
+
+template <typename Check>
+void ForEachDevice(Check check) {
+  for (const VolumeState state : kDeviceStates) {
+    for (const bool uncertain : {false, true}) {
+      for (const Attachment attachment :
+           {Attachment::kUnknown, Attachment::kAttached, Attachment::kMissing}) {
+        ActualDevice device;
+        device.attachable = true;
+        device.state = state;
+        device.uncertain = uncertain;
+        device.attachment = attachment;
+        check(device);
+      }
+    }
+  }
+}
+
+TEST(AttachLadderTest, NothingIsTakenAwayWhileAPodHasItOrBeforeAllSourcesAreHeard) {
+  ForEachDevice([](const ActualDevice& device) {
+    for (const bool wanted : {false, true}) {
+      for (const bool used : {false, true}) {
+        const AttachStep step = NextAttachStep({&device, wanted, true, used, !used});
+        if (!used) continue;
+        EXPECT_NE(step, AttachStep::kUnmount) << VolumeStateName(device.state);
+        EXPECT_NE(step, AttachStep::kDetach) << VolumeStateName(device.state);
+        EXPECT_NE(step, AttachStep::kForget) << VolumeStateName(device.state);
+      }
+    }
+    const AttachStep early = NextAttachStep({&device, false, false, false, false});
+    EXPECT_EQ(early, AttachStep::kNothing) << VolumeStateName(device.state);
+  });
+}
+
+TEST(AttachLadderTest, OnlyWhatIsAttachedForCertainIsMounted) {
+  ForEachDevice([](const ActualDevice& device) {
+    if (NextAttachStep({&device, true, true, false, true}) != AttachStep::kMount) return;
+    EXPECT_EQ(device.attachment, Attachment::kAttached) << VolumeStateName(device.state);
+    EXPECT_NE(device.state, VolumeState::kDetached);
+    EXPECT_NE(device.state, VolumeState::kAttaching);
+    EXPECT_NE(device.state, VolumeState::kDetaching);
+  });
+}
+
+TEST(AttachLadderTest, WhatMayBeMountedIsUnmountedBeforeItIsDetachedOrAttachedAnew) {
+  ForEachDevice([](const ActualDevice& device) {
+    if (device.state != VolumeState::kMountingDevice &&
+        device.state != VolumeState::kDeviceMounted &&
+        device.state != VolumeState::kUnmountingDevice) {
+      return;
+    }
+    EXPECT_EQ(NextAttachStep({&device, false, false, false, true}), AttachStep::kUnmount)
+        << VolumeStateName(device.state);
+    EXPECT_NE(NextAttachStep({&device, true, true, false, true}), AttachStep::kAttach);
+  });
+}
+
+TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {
+  const auto event_of = [](AttachStep step) -> std::optional<VolumeEvent> {
+    switch (step) {
+      case AttachStep::kAttach:
+        return VolumeEvent::kAttach;
+      case AttachStep::kMount:
+        return VolumeEvent::kMountDevice;
+      case AttachStep::kUnmount:
+        return VolumeEvent::kUnmountDevice;
+      case AttachStep::kDetach:
+        return VolumeEvent::kDetach;
+      case AttachStep::kNothing:
+      case AttachStep::kVerify:
+      case AttachStep::kForget:
+        break;
+    }
+    return std::nullopt;
+  };
+  ForEachDevice([&](const ActualDevice& device) {
+    if (device.state == VolumeState::kDetached && device.uncertain) return;  // never assigned
+    for (const bool wanted : {false, true}) {
+      const AttachStep step = NextAttachStep({&device, wanted, true, false, true});
+      const std::optional<VolumeEvent> event = event_of(step);
+      if (!event) continue;
+      VolumeState from = device.state;
+      if (from == VolumeState::kAttached && step == AttachStep::kUnmount) {
+        from = Next(from, VolumeEvent::kFound)->to;  // what a reboot has left
+      }
+      EXPECT_TRUE(Next(from, *event).has_value())
+          << VolumeStateName(device.state) << " " << VolumeEventName(*event);
+    }
+  });
+}
+
+TEST(AttachLadderTest, APodWithoutARecordBeginsNothing) {
+  EXPECT_EQ(NextAttachStep({nullptr, true, false, false, true}), AttachStep::kNothing);
+  EXPECT_EQ(NextAttachStep({nullptr, true, true, false, true}), AttachStep::kAttach);
+  EXPECT_EQ(NextAttachStep({nullptr, false, false, false, true}), AttachStep::kNothing);
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,423 @@
+// Volumes that are attached: up and down the ladder, failures on the way, restarts, and what their
+// plugin says of them later.
+#include "unit/volumemanager/devices/attached_fixture.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::seconds;
+
+Error NotApplied(Code code = Code::kUnavailable) { return Error::NotApplied(code, "the array"); }
+Error MaybeApplied() { return Error::MaybeApplied(Code::kDeadlineExceeded, "the array"); }
+
+class AttachedVolumesTest : public AttachedTest {
+ protected:
+  void SetUp() override { StartAgent(); }
+  OperationKey Disk() const { return OperationKey(Device("disk")); }
+  void Up() {
+    Deliver(Volume("disk") + User("a", "disk"));
+    ASSERT_EQ(Phase("a"), "Ready");
+    (void)Done();
+  }
+};
+
+TEST_F(AttachedVolumesTest, UpAndDownTheLadder) {
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(Done(), (Lines{"attach disk", "mount_device disk", "mount disk for a"}));
+  const FakeVolumeOperations::Call& mount = *operations().Last("mount_device", Disk());
+  EXPECT_TRUE(mount.mount_device->attachable);
+  EXPECT_EQ(mount.mount_device->first_pod->uid(), PodUid("a"));
+  EXPECT_EQ(ViewOf("a").device_state, "DeviceMounted");
+  Deliver(Volume("disk") + User("a", "disk") + User("b", "disk"));
+  EXPECT_EQ(Done(), (Lines{"mount disk for b"}));
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Done(), (Lines{"unmount disk for a", "remove  for a"}));
+  Deliver(Volume("disk"));
+  const Lines down = Done();
+  ASSERT_EQ(down.size(), 4u);
+  EXPECT_EQ(down[0], "unmount disk for b");
+  EXPECT_EQ(std::count(down.begin(), down.end(), "unmount_device disk"), 1);
+  EXPECT_EQ(down[3], "detach disk");
+  EXPECT_TRUE(node.attached.empty());
+}
+
+TEST_F(AttachedVolumesTest, AVolumeInThePodItselfIsAttachedAsAnyOther) {
+  Deliver(PodManifest("a", {"v: flexVolume: {driver: test.io/array}"}));
+  EXPECT_EQ(Done(), (Lines{"attach v", "mount_device v", "mount v for a"}));
+  EXPECT_EQ(ViewOf("a").device_state, "DeviceMounted");
+  EXPECT_TRUE(ViewOf("a").claim.empty());
+  Deliver("");
+  const Lines down = Done();
+  EXPECT_EQ(std::count(down.begin(), down.end(), "detach v"), 1);
+  EXPECT_EQ(down.back(), "forget_device v");
+  EXPECT_TRUE(node.attached.empty());
+}
+
+TEST_F(AttachedVolumesTest, APluginThatAttachesNothingNeverHasAnAttach) {
+  Deliver(
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "
+      "{storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n  local: {path: /dev/vdb}\n  nodeAffinity: "
+      "{required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: "
+      "[n1]}]}]}}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk, "
+      "namespace: default, uid: c}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: disk\n  "
+      "resources: {requests: {storage: 1Gi}}\n" +
+      User("a", "disk"));
+  EXPECT_EQ(Done(), (Lines{"mount_device disk", "mount disk for a"}));
+  EXPECT_FALSE(operations().calls.front().mount_device->attachable);
+  Pass(seconds(300));
+  Deliver("");
+  EXPECT_EQ(operations().Count("detach"), 0u);
+  EXPECT_EQ(operations().Count("verify"), 0u);
+}
+
+TEST_F(AttachedVolumesTest, ASlowAttachIsShownAndTakenBackWhenItsPodLeaves) {
+  operations().Hang(Disk());
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(Done(), (Lines{"attach disk"}));
+  EXPECT_EQ(ViewOf("a").device_state, "Attaching");
+  EXPECT_FALSE(ViewOf("a").running_step.empty());
+  Pass(seconds(60));
+  Deliver(Volume("disk"));
+  EXPECT_EQ(operations().Count("detach"), 0u);
+  operations().Release(Disk());
+  Settle();
+  EXPECT_EQ(Done().back(), "detach disk");
+  EXPECT_EQ(operations().Count("mount_device"), 0u);
+  EXPECT_TRUE(node.attached.empty());
+}
+
+TEST_F(AttachedVolumesTest, AnAttachThatWasNotAppliedIsTriedAgainAndLeavesNothing) {
+  operations().FailNext("attach", Disk(), NotApplied(), 2);
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(StepOf("a"), "Attach");
+  EXPECT_EQ(ViewOf("a").problem->attempts, 1u);
+  EXPECT_GT(ViewOf("a").problem->next_try_unix_ms, 0);
+  EXPECT_EQ(ViewOf("a").device_state, "Detached");
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("attach"), 2u);
+  Deliver(Volume("disk"));
+  Pass(seconds(60));
+  EXPECT_EQ(operations().Count("detach"), 0u);
+  EXPECT_EQ(operations().Count("attach"), 2u);
+  Up();
+}
+
+TEST_F(AttachedVolumesTest, AnAttachThatMayBeAppliedIsDetached) {
+  operations().FailNext("attach", Disk(), MaybeApplied(), 1);
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(ViewOf("a").device_state, "Attaching");
+  Deliver(Volume("disk"));
+  EXPECT_EQ(operations().Count("detach"), 1u);
+  EXPECT_EQ(operations().Count("mount_device"), 0u);
+}
+
+TEST_F(AttachedVolumesTest, ADetachThatFailsIsTriedAgain) {
+  Up();
+  operations().FailNext("detach", Disk(), NotApplied(), 2);
+  Deliver(Volume("disk"));
+  Pass(seconds(10));
+  EXPECT_EQ(operations().Count("detach"), 3u);
+  EXPECT_TRUE(node.attached.empty());
+}
+
+TEST_F(AttachedVolumesTest, APodThatReturnsAfterAFailedDetachHasWhatIsThere) {
+  Up();
+  operations().FailNext("detach", Disk(), NotApplied(), 9);
+  Deliver(Volume("disk"));
+  (void)Done();
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Done(), (Lines{"mount_device disk", "mount disk for b"}));
+}
+
+TEST_F(AttachedVolumesTest, APodThatReturnsAfterADoubtfulDetachHasItAttachedAnew) {
+  Up();
+  operations().FailNext("detach", Disk(), MaybeApplied(), 9);
+  Deliver(Volume("disk"));
+  (void)Done();
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Done(), (Lines{"attach disk", "mount_device disk", "mount disk for b"}));
+}
+
+TEST_F(AttachedVolumesTest, ADeviceThatVanishesBeforeItsMountIsDetachedWithoutOne) {
+  operations().FailNext("mount_device", Disk(), NotApplied(Code::kNotFound), 99);
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(StepOf("a"), "MountDevice");
+  EXPECT_EQ(ViewOf("a").device_state, "Attached");
+  Pass(seconds(30));
+  EXPECT_EQ(operations().Count("attach"), 1u);
+  Deliver(Volume("disk"));
+  EXPECT_EQ(operations().Count("unmount_device"), 0u);
+  EXPECT_EQ(operations().Count("detach"), 1u);
+}
+
+TEST_F(AttachedVolumesTest, AMountThatMayBeThereIsUnmountedBeforeTheDetach) {
+  operations().FailNext("mount_device", Disk(), MaybeApplied(), 99);
+  Deliver(Volume("disk") + User("a", "disk"));
+  Deliver(Volume("disk"));
+  const Lines done = Done();
+  const auto unmounted = std::find(done.begin(), done.end(), "unmount_device disk");
+  ASSERT_NE(unmounted, done.end());
+  EXPECT_NE(std::find(unmounted, done.end(), "detach disk"), done.end());
+}
+
+TEST_F(AttachedVolumesTest, NothingIsDetachedWhileTheUnmountFails) {
+  Up();
+  operations().FailNext("unmount_device", Disk(), NotApplied(), 3);
+  Deliver(Volume("disk"));
+  EXPECT_EQ(operations().Count("detach"), 0u);
+  Pass(seconds(30));
+  EXPECT_EQ(operations().Count("unmount_device"), 4u);
+  EXPECT_EQ(operations().Count("detach"), 1u);
+}
+
+TEST_F(AttachedVolumesTest, NothingIsDetachedBeforeEverySourceHasDelivered) {
+  sources = {"manifests", "applied"};
+  BindBefore(Volume("disk"));
+  LeaveDevice("disk", VolumeState::kAttached);
+  node.attached.insert(Device("disk"));
+  Restart();
+  Deliver(Volume("disk"));
+  Pass(seconds(60));
+  EXPECT_EQ(Done(), Lines());
+  Deliver("", "applied");
+  EXPECT_EQ(Done(), (Lines{"detach disk"}));
+}
+
+// ---- restarts -----------------------------------------------------------------------------------
+
+struct Found {
+  VolumeState state;
+  bool attached;  // on the node
+  std::string boot;
+  Lines wanted;    // what is done when a pod wants it
+  Lines unwanted;  // and when none does
+  friend void PrintTo(const Found& found, std::ostream* out) {
+    *out << VolumeStateName(found.state);
+  }
+};
+
+class FoundAttachedTest : public AttachedTest, public ::testing::WithParamInterface<Found> {
+ protected:
+  void Start() {
+    BindBefore(Volume("disk"));
+    LeaveDevice("disk", GetParam().state);
+    if (GetParam().attached) node.attached.insert(Device("disk"));
+    Restart(GetParam().boot);
+  }
+};
+
+TEST_P(FoundAttachedTest, AWantedOneComesUp) {
+  Start();
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(Done(), GetParam().wanted);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_P(FoundAttachedTest, AnUnwantedOneGoes) {
+  Start();
+  Deliver(Volume("disk"));
+  EXPECT_EQ(Done(), GetParam().unwanted);
+  EXPECT_TRUE(node.attached.empty());
+}
+
+const Lines kWithVerify = {"verify array", "mount_device disk", "mount disk for a"};
+const Lines kAnew = {"attach disk", "mount_device disk", "mount disk for a"};
+const Lines kDown = {"unmount_device disk", "detach disk"};
+const Lines kDetach = {"detach disk"};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FoundAttachedTest,
+    ::testing::Values(Found{VolumeState::kAttaching, false, "boot-1", kAnew, kDetach},
+                      Found{VolumeState::kAttaching, true, "boot-1", kAnew, kDetach},
+                      Found{VolumeState::kAttached, true, "boot-1", kWithVerify, kDetach},
+                      Found{
+                          VolumeState::kAttached,
+                          false,
+                          "boot-1",
+                          {"verify array", "attach disk", "mount_device disk", "mount disk for a"},
+                          kDetach},
+                      Found{VolumeState::kMountingDevice, true, "boot-1", kWithVerify, kDown},
+                      Found{VolumeState::kDeviceMounted, true, "boot-1", kWithVerify, kDown},
+                      Found{VolumeState::kDeviceMounted,
+                            false,
+                            "boot-1",
+                            {"verify array", "unmount_device disk", "attach disk",
+                             "mount_device disk", "mount disk for a"},
+                            kDown},
+                      Found{VolumeState::kUnmountingDevice, true, "boot-1", kWithVerify, kDown},
+                      Found{VolumeState::kDetaching, true, "boot-1", kAnew, kDetach},
+                      Found{VolumeState::kDetaching, false, "boot-1", kAnew, kDetach},
+                      // The path of a device is another one after a reboot.
+                      Found{VolumeState::kAttaching, false, "boot-2", kAnew, kDetach},
+                      Found{VolumeState::kAttached, true, "boot-2", kAnew, kDown},
+                      Found{VolumeState::kMountingDevice, false, "boot-2", kAnew, kDown},
+                      Found{VolumeState::kDeviceMounted, false, "boot-2", kAnew, kDown},
+                      Found{VolumeState::kUnmountingDevice, true, "boot-2", kAnew, kDown},
+                      Found{VolumeState::kDetaching, true, "boot-2", kAnew, kDetach}),
+    [](const ::testing::TestParamInfo<Found>& found) {
+      return std::string(VolumeStateName(found.param.state)) +
+             (found.param.attached ? "Attached" : "NotAttached") +
+             (found.param.boot == "boot-1" ? "" : "AfterReboot");
+    });
+
+// ---- what the plugin says -----------------------------------------------------------------------
+
+class VerifiedVolumesTest : public AttachedTest {
+ protected:
+  // A pod whose volume was set up by the agent before. Claims are bound already.
+  void Leave(const std::string& pod, const std::string& volume) {
+    LeaveDevice(volume, VolumeState::kDeviceMounted);
+    LeavePodVolume(pod, volume);
+    node.present.insert(Key(pod, volume));
+    node.devices.insert(Device(volume));
+  }
+  static OperationKey Ask() { return VerifyAttachedKey(kPlugin); }
+};
+
+TEST_F(VerifiedVolumesTest, AllVolumesOfAPluginAreAskedForInOneCall) {
+  BindBefore(Volume("one") + Volume("two"));
+  Leave("a", "one");
+  Leave("b", "two");
+  node.attached = {Device("one"), Device("two")};
+  Restart();
+  Deliver(Volume("one") + Volume("two") + User("a", "one") + User("b", "two"));
+  ASSERT_EQ(operations().Count("verify"), 1u);
+  EXPECT_EQ(operations().Last("verify", Ask())->verify->volumes.size(), 2u);
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(Phase("b"), "Ready");
+  Pass(kVerifyAttachedPeriod - seconds(1));
+  EXPECT_EQ(operations().Count("verify"), 1u);
+  Pass(seconds(2));
+  EXPECT_EQ(operations().Count("verify"), 2u);
+}
+
+TEST_F(VerifiedVolumesTest, WithoutAnAnswerNothingIsMounted) {
+  BindBefore(Volume("disk"));
+  Leave("a", "disk");
+  node.attached = {Device("disk")};
+  Restart();
+  operations().FailNext("verify", Ask(), NotApplied(), 2);
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(Done(), (Lines{"verify array"}));
+  EXPECT_EQ(StepOf("a"), "VolumesAreAttached");
+  EXPECT_EQ(ViewOf("a").problem->message, "the array");
+  EXPECT_GT(ViewOf("a").problem->next_try_unix_ms, 0);
+  Pass(seconds(10));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(operations().Count("unmount_device"), 0u);
+}
+
+TEST_F(VerifiedVolumesTest, WhatIsMissingAtStartIsLeftToThePodsThatHaveIt) {
+  BindBefore(Volume("disk"));
+  Leave("a", "disk");
+  Restart();
+  Deliver(Volume("disk") + User("a", "disk"));
+  Pass(seconds(200));
+  EXPECT_EQ(operations().Count("unmount") + operations().Count("unmount_device"), 0u);
+  EXPECT_EQ(operations().Count("attach") + operations().Count("detach"), 0u);
+  EXPECT_EQ(StepOf("a"), "VolumesAreAttached");
+  EXPECT_NE(ViewOf("a").problem->message.find("not attached to this node any more"),
+            std::string::npos);
+  EXPECT_EQ(Events("a VolumeNotAttached"), 1);
+}
+
+TEST_F(VerifiedVolumesTest, AMissingVolumeIsAttachedAgainWhenNoPodHasItMounted) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  EXPECT_EQ(StepOf("a"), "VolumesAreAttached");
+  EXPECT_EQ(Events("a VolumeNotAttached"), 1);
+  (void)Done();
+  Deliver(Volume("disk") + User("a", "disk") + User("b", "disk"));
+  EXPECT_EQ(Done(), Lines());  // a new bind would show what is gone
+  EXPECT_EQ(StepOf("b"), "VolumesAreAttached");
+  Deliver(Volume("disk") + User("b", "disk"));
+  Pass(seconds(1));
+  const Lines done = Done();
+  ASSERT_GE(done.size(), 5u);
+  EXPECT_EQ(done[0], "unmount disk for a");
+  EXPECT_EQ(std::count(done.begin(), done.end(), "detach disk"), 0);
+  const auto at = std::find(done.begin(), done.end(), "unmount_device disk");
+  ASSERT_NE(at, done.end());
+  EXPECT_LT(at, std::find(done.begin(), done.end(), "attach disk"));
+  EXPECT_EQ(done.back(), "mount disk for b");
+  EXPECT_EQ(StepOf("b"), "");
+}
+
+TEST_F(VerifiedVolumesTest, AVolumeThatIsBackIsUsedAsItIs) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  EXPECT_EQ(StepOf("a"), "VolumesAreAttached");
+  node.attached.insert(Device("disk"));
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  EXPECT_EQ(StepOf("a"), "");
+  EXPECT_EQ(operations().Count("attach"), 1u);
+  EXPECT_EQ(operations().Count("unmount_device"), 0u);
+}
+
+TEST_F(VerifiedVolumesTest, AnAnswerFromBeforeADetachIsNotBelieved) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  operations().Hang(Ask());
+  Pass(kVerifyAttachedPeriod + seconds(1));  // the plugin has seen it attached
+  Deliver(Volume("disk"));
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Phase("b"), "Ready");
+  EXPECT_EQ(operations().Count("attach"), 2u);
+  node.attached.clear();  // and now it is gone: the old answer must not hide that for long
+  operations().Release(Ask());
+  Settle();
+  EXPECT_EQ(StepOf("b"), "");
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  EXPECT_EQ(StepOf("b"), "VolumesAreAttached");
+}
+
+// One that sees its disks alone says "missing" between an unmount and the next mount.
+TEST_F(VerifiedVolumesTest, AnAnswerFromBeforeAMountIsNotBelieved) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  operations().Hang(Ask());
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));  // the plugin has not seen it
+  (void)Done();
+  operations().FailNext("unmount_device", OperationKey(Device("disk")), MaybeApplied(), 1);
+  Deliver(Volume("disk"));
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Phase("b"), "Ready");
+  for (const std::string& done : Done()) EXPECT_NE(done, "attach disk") << "mounted again only";
+  operations().Release(Ask());
+  Settle();
+  EXPECT_EQ(StepOf("b"), "");
+}
+
+TEST_F(VerifiedVolumesTest, APluginThatCannotTellIsNotAskedAgainAndAgain) {
+  attach->verifies = false;
+  BindBefore(Volume("disk"));
+  Leave("a", "disk");
+  node.attached = {Device("disk")};
+  Restart();
+  Deliver(Volume("disk") + User("a", "disk"));
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("verify"), 1u);
+}
+
+TEST_F(VerifiedVolumesTest, ThePeriodCanBeChangedAndTurnedOff) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  manager().SetVerifyAttachedPeriod(seconds(5));
+  Pass(seconds(11));
+  EXPECT_EQ(operations().Count("verify"), 2u);
+  manager().SetVerifyAttachedPeriod(Duration::zero());
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("verify"), 2u);
+  Deliver("");
+  manager().SetVerifyAttachedPeriod(seconds(5));
+  Pass(seconds(60));
+  EXPECT_EQ(operations().Count("verify"), 2u);  // there is nothing to ask about
+}
+
+}  // namespace
+}  // namespace volumed

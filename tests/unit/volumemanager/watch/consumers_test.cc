@@ -1,0 +1,118 @@
+#include "volumemanager/watch/consumers.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+class ConsumersTest : public ManagerTest {
+ protected:
+  const std::string manifest_ = PodManifest("a", {"data: emptyDir: {}"});
+
+  Status Release(const std::string& pod, int64_t pid) {
+    std::optional<Status> answer;
+    manager().pod_commands().ReleaseHold({PodUid(pod), pid, ""},
+                                         [&](Status status) { answer = status; });
+    Settle();
+    EXPECT_TRUE(answer.has_value());
+    return answer.value_or(OkStatus());
+  }
+};
+
+TEST_F(ConsumersTest, RefusesWhatCannotHold) {
+  StartAgent();
+  watch.processes[1] = 5;
+  EXPECT_EQ(HoldPid("a", 1).error().code(), Code::kUnavailable) << "before the records are loaded";
+  Deliver(manifest_);
+  EXPECT_EQ(HoldPid("b", 1).error().code(), Code::kNotFound);
+  EXPECT_EQ(HoldPid("a", 2).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(HoldPid("a", 0).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(HoldPid("a", -1).error().code(), Code::kInvalidArgument);
+  std::optional<Status> both;
+  manager().pod_commands().Hold({PodUid("a"), 1, "/x"}, [&](Status status) { both = status; });
+  Settle();
+  EXPECT_EQ(both->error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(View("a").held_by.empty());
+  EXPECT_TRUE(store.Load(kHoldRecordKind)->records.empty());
+}
+
+TEST_F(ConsumersTest, AHoldThatCannotBeRecordedDoesNotCount) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  store.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  EXPECT_EQ(HoldPid("a", 1).error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(View("a").held_by.empty());
+  EXPECT_TRUE(watch.watches.empty());
+  EXPECT_TRUE(HoldPid("a", 1).ok());
+  EXPECT_TRUE(HoldPid("a", 1).ok()) << "again";
+  EXPECT_EQ(View("a").held_by.size(), 1u);
+}
+
+TEST_F(ConsumersTest, AReleaseLetsThePodLeave) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  ASSERT_TRUE(HoldPid("a", 1).ok());
+  Deliver("");
+  EXPECT_EQ(Phase("a"), "Terminating");
+  EXPECT_EQ(Release("a", 2).error().code(), Code::kNotFound);
+  EXPECT_TRUE(Release("a", 1).ok());
+  EXPECT_EQ(Phase("a"), "gone");
+}
+
+TEST_F(ConsumersTest, ACgroupHoldsUntilItIsEmpty) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.cgroups["/kubepods/a"] = true;
+  std::optional<Status> held;
+  manager().pod_commands().Hold({PodUid("a"), 0, "/kubepods/a"},
+                                [&](Status status) { held = status; });
+  Settle();
+  ASSERT_TRUE(held->ok());
+  Deliver("");
+  EXPECT_EQ(View("a").held_by, std::vector<std::string>{"cgroup /kubepods/a"});
+  watch.EmptyCgroup("/kubepods/a");
+  Settle();
+  EXPECT_EQ(Phase("a"), "gone");
+}
+
+TEST_F(ConsumersTest, ANewAgentKnowsTheHoldsOfTheLast) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  ASSERT_TRUE(HoldPid("a", 1).ok());
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(View("a").held_by, std::vector<std::string>{"pid 1 (runc)"});
+  EXPECT_TRUE(HasPodRecord("a"));
+  watch.EndProcess(1);
+  Settle();
+  EXPECT_EQ(Phase("a"), "gone");
+}
+
+TEST_F(ConsumersTest, AHoldOfAReusedPidOrOfAnotherBootIsDropped) {
+  for (const bool other_boot : {false, true}) {
+    StartAgent("boot-1");
+    Deliver(manifest_);
+    watch.processes[1] = 5;
+    ASSERT_TRUE(HoldPid("a", 1).ok());
+    if (!other_boot) watch.processes[1] = 6;
+    StartAgent(other_boot ? "boot-2" : "boot-1");
+    Deliver("");
+    EXPECT_EQ(Phase("a"), "gone");
+    EXPECT_TRUE(store.Load(kHoldRecordKind)->records.empty());
+  }
+}
+
+TEST_F(ConsumersTest, ATeardownThatHasBegunTakesNoNewConsumer) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  operations().Hang(Key("a", "data"));
+  Deliver("");
+  EXPECT_EQ(HoldPid("a", 1).error().code(), Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace volumed
