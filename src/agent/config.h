@@ -1,4 +1,4 @@
-// Config: every setting of the agent. One table (config.cc) holds each key once: its name in the
+// Config: every setting of the agent. One table (config_table.cc) holds each key once: its name in the
 // file, which is also its flag (`--manifest-dir`), its help, its check, and whether SIGHUP may
 // change it. A file is used as a whole or refused as a whole.
 #pragma once

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 namespace volumed {
 namespace {
@@ -116,6 +117,45 @@ TEST_F(ConfigTest, EveryKeyHasHelpAndAUniqueName) {
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+// A row of the table in README.md: "| `key`* | `default` | what it is for |", with the star if the
+// key is reloadable.
+struct DocumentedKey {
+  std::string value;
+  bool reloadable = false;
+};
+
+std::map<std::string, DocumentedKey> DocumentedKeys() {
+  std::ifstream readme(VOLUMED_README);
+  std::map<std::string, DocumentedKey> keys;
+  bool in_table = false;
+  for (std::string line; std::getline(readme, line);) {
+    in_table = line.starts_with("| key |") || (in_table && line.starts_with("|"));
+    if (!in_table || !line.starts_with("| `")) continue;
+    const size_t end = line.find('`', 3);
+    const size_t bar = line.find('|', end);
+    const std::string value = line.substr(bar + 1, line.find('|', bar + 1) - bar - 1);
+    const size_t open = value.find('`');
+    keys[line.substr(3, end - 3)] = {
+        open == std::string::npos ? "" : value.substr(open + 1, value.rfind('`') - open - 1),
+        line[end + 1] == '*'};
+  }
+  return keys;
+}
+
+TEST_F(ConfigTest, TheReadmeHasEveryKeyWithItsDefaultAndSaysWhetherItReloads) {
+  std::map<std::string, DocumentedKey> documented = DocumentedKeys();
+  const auto defaults = PrintConfig(Config());
+  const std::vector<ConfigKey> keys = ConfigKeys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto found = documented.find(std::string(keys[i].name));
+    ASSERT_NE(found, documented.end()) << keys[i].name << " is not in README.md";
+    EXPECT_EQ(found->second.value, defaults[i].second) << keys[i].name;
+    EXPECT_EQ(found->second.reloadable, keys[i].reloadable) << keys[i].name;
+    documented.erase(found);
+  }
+  for (const auto& [key, row] : documented) ADD_FAILURE() << key << " is no key any more";
 }
 
 TEST_F(ConfigTest, AReloadTakesReloadableKeysAndNamesTheOthers) {
