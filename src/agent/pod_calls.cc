@@ -1,5 +1,7 @@
 // The calls of the control API about one pod, and about what happens to pods.
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +90,42 @@ void HandleRetry(const UnaryCall<v1::RetryRequest, v1::RetryResponse>& call) {
   });
 }
 
+using RetryAllCall = UnaryCall<v1::RetryAllRequest, v1::RetryAllResponse>;
+
+// Tries some of the pods again that are not ready, from this place in the list on, and posts itself
+// for the others, so that nobody waits long for the control thread. Threads: the control thread.
+void RetrySome(const RetryAllCall& call, const std::shared_ptr<const std::vector<PodName>>& pods,
+               size_t from) {
+  constexpr size_t kMostInATask = 32;
+  VolumeManager& manager = call.backend.manager;
+  const size_t end = std::min(pods->size(), from + kMostInATask);
+  for (size_t i = from; i < end; ++i) {
+    const PodName& pod = (*pods)[i];
+    const std::string& name_space = call.request.namespace_();
+    if (!name_space.empty() && pod.ns != name_space) continue;
+    const std::optional<PodView> view = manager.FindPod(pod.uid);
+    // A pod that has gone since the names were taken has nothing to be tried again.
+    if (!view || view->phase == "Ready" || !manager.Retry(pod.uid).ok()) continue;
+    v1::ObjectRef* const ref = call.response->add_pods();
+    ref->set_kind("Pod");
+    ref->set_namespace_(pod.ns);
+    ref->set_name(pod.name);
+    ref->set_uid(pod.uid.str());
+  }
+  if (end == pods->size()) return call.Finish(OkStatus());
+  call.backend.scheduler.Post([call, pods, end] { RetrySome(call, pods, end); });
+}
+
+void HandleRetryAll(const RetryAllCall& call) {
+  call.backend.scheduler.Post([call] {
+    constexpr size_t kAll = std::numeric_limits<size_t>::max();
+    RetrySome(call,
+              std::make_shared<const std::vector<PodName>>(
+                  call.backend.manager.PodNames(PodName(), kAll)),
+              0);
+  });
+}
+
 Status HandleGetContainerMounts(ControlBackend& backend,
                                 const v1::GetContainerMountsRequest& request,
                                 v1::GetContainerMountsResponse* response) {
@@ -125,6 +163,7 @@ void AddPodCalls(ControlService& service) {
   service.Unary("Hold", PeerRole::kOperate, HandleHold<&VolumeManager::Hold>);
   service.Unary("ReleaseHold", PeerRole::kOperate, HandleHold<&VolumeManager::ReleaseHold>);
   service.Unary("Retry", PeerRole::kOperate, HandleRetry);
+  service.Unary("RetryAll", PeerRole::kOperate, HandleRetryAll);
   service.OnControl("GetContainerMounts", PeerRole::kRead, HandleGetContainerMounts);
   service.Streaming<v1::WaitRequest, PodWaiter>("Wait", PeerRole::kRead);
   service.Streaming<v1::WatchEventsRequest, EventsStream>("WatchEvents", PeerRole::kRead);

@@ -129,9 +129,32 @@ ExitCode RunHold(const CliContext& context, const HoldWords& words) {
 
 struct RetryWords {
   std::string pod, volume;
+  bool all = false;
+
+  void Check() const {
+    if (pod.empty() && !all) throw CLI::RequiredError("pod");
+  }
 };
 
+ExitCode RetryAll(const CliContext& context) {
+  v1::RetryAllRequest request;
+  request.set_namespace_(context.name_space);
+  v1::RetryAllResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::RetryAll, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+    return kExitOk;
+  }
+  for (const v1::ObjectRef& pod : response.pods()) {
+    std::cout << "pod " << pod.namespace_() << "/" << pod.name() << " is tried again\n";
+  }
+  if (response.pods().empty()) std::cout << "every pod is ready\n";
+  return kExitOk;
+}
+
 ExitCode RunRetry(const CliContext& context, const RetryWords& words) {
+  if (words.all) return RetryAll(context);
   const std::string& pod = words.pod;
   const std::string& volume = words.volume;
   v1::RetryRequest request;
@@ -286,9 +309,11 @@ void AddPodVerbs(const Verbs& verbs) {
   verbs.Add<RetryWords>(
       "retry", "forget a back-off and try now",
       [](CLI::App& verb, RetryWords& words) {
-        AddPodPlace(verb, words.pod);
+        CLI::Option* pod = AddPodPlace(verb, words.pod)->required(false);
         verb.add_option("volume", words.volume, "one volume; else all, and the pod itself")
             ->type_name("VOLUME");
+        verb.add_flag("--all", words.all, "every pod that is not ready, or those of -n")
+            ->excludes(pod);
       },
       RunRetry);
   verbs.Add<EventsWords>(

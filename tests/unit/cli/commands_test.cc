@@ -34,6 +34,15 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status RetryAll(grpc::ServerContext*, const v1::RetryAllRequest* request,
+                        v1::RetryAllResponse* response) override {
+    retried_in = request->namespace_();
+    *response = retried;
+    return grpc::Status::OK;
+  }
+
+  v1::RetryAllResponse retried;
+  std::string retried_in;
   std::vector<v1::WaitResponse> waits;
   v1::AcceptVolumeResponse accepted;
   v1::DeleteRequest deleted;
@@ -115,6 +124,17 @@ TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
   EXPECT_FALSE(agent_.deleted.yes());
   EXPECT_EQ(Run({"delete", "pv", "disk", "--yes"}).code, kExitOk);
   EXPECT_TRUE(agent_.deleted.yes());
+}
+
+TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {
+  EXPECT_EQ(Run({"retry", "--all"}).out, "every pod is ready\n");
+  v1::ObjectRef* pod = agent_.retried.add_pods();
+  pod->set_namespace_("shop");
+  pod->set_name("web");
+  EXPECT_EQ(Run({"retry", "--all", "-n", "shop"}).out, "pod shop/web is tried again\n");
+  EXPECT_EQ(agent_.retried_in, "shop");
+  EXPECT_EQ(Run({"retry"}).code, kExitUsage) << "neither a pod nor all";
+  EXPECT_EQ(Run({"retry", "web", "--all"}).code, kExitUsage) << "one pod and all";
 }
 
 TEST_F(CommandsTest, WordsThatAreMissingOrTooManyAreAnErrorOfUse) {
