@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -156,7 +157,7 @@ class OperationExecutor {
   mutable WorkCounter work_;
   std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
   // The bodies outlive this object, so their completion looks here first.
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  AliveGuard alive_;
 };
 
 }  // namespace volumed
