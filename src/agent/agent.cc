@@ -290,6 +290,7 @@ Status Agent::MakeManager() {
     metrics_->VolumeMeasured(key, metrics);
   };
   settings.health.period = config_.server_look_period;
+  settings.health.deadline = config_.server_look_deadline;
   settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
@@ -423,6 +424,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   attach_limits_.Set(config_.attach_limits);
   manager_->AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
+  control_backend_->look_patience = config_.deadline_look;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

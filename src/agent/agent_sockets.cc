@@ -110,6 +110,7 @@ Status Agent::MakeControlServices() {
                                   NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); }});
+  control_backend_->look_patience = config_.deadline_look;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
     control_services_[role] = std::make_unique<ControlService>(*control_backend_, role);
     RETURN_IF_ERROR(control_services_[role]->Check());

@@ -158,6 +158,34 @@ void AddDeadlineRows(Rows& table) {
                                          &Config::deadline_stats, kShortest, hours(1))));
 }
 
+void AddOtherDeadlineRows(Rows& table) {
+  table.push_back(Reloadable(DurationRow(
+      "deadline-expand", "for each effect of making a volume larger, the growth itself aside",
+      &Config::deadline_expand, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-verify-attached",
+                                         "for asking a plugin which volumes are attached",
+                                         &Config::deadline_verify_attached, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-provision", "for making a volume for a claim",
+                                         &Config::deadline_provision, kShortest, hours(24))));
+  table.push_back(
+      Reloadable(DurationRow("deadline-reclaim", "for deleting or recycling a released volume",
+                             &Config::deadline_reclaim, kShortest, hours(7 * 24))));
+  table.push_back(Reloadable(DurationRow("deadline-pod-directories",
+                                         "for making, and for removing, the directories of a pod",
+                                         &Config::deadline_pod_directories, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow(
+      "deadline-look", "for a look at the node that an answer of the control API waits for",
+      &Config::deadline_look, kShortest, hours(1))));
+}
+
+void AddBackoffRows(Rows& table) {
+  table.push_back(DurationRow("back-off-first",
+                              "how long a failed operation waits for its next try; it doubles",
+                              &Config::back_off_first, kShortest, hours(1)));
+  table.push_back(DurationRow("back-off-longest", "the longest such wait",
+                              &Config::back_off_longest, kShortest, hours(24)));
+}
+
 void AddPeriodRows(Rows& table) {
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, kShortest, hours(24))));
@@ -165,6 +193,9 @@ void AddPeriodRows(Rows& table) {
       "server-look-period",
       "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
       &Config::server_look_period, Duration::zero(), hours(1))));
+  table.push_back(DurationRow("server-look-deadline",
+                              "after which such a look counts as one without an answer",
+                              &Config::server_look_deadline, kShortest, hours(1)));
   table.push_back(Reloadable(DurationRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
       &Config::verify_attached_period, Duration::zero(), hours(24))));
@@ -255,6 +286,8 @@ Rows MakeTable() {
   AddEntranceRows(table);
   AddProcessRows(table);
   AddDeadlineRows(table);
+  AddOtherDeadlineRows(table);
+  AddBackoffRows(table);
   AddPeriodRows(table);
   AddLimitRows(table);
   AddHostPathRows(table);

@@ -3,6 +3,8 @@
 
 #include <grpcpp/support/status.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <set>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "agent.pb.h"
+#include "agent/look_limit.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
@@ -56,6 +59,9 @@ struct ControlBackend {
   std::function<v1::GetStatusResponse()> status;
   std::function<std::vector<StuckOperation>()> stuck;
   int open_streams = 0;
+  std::atomic<Duration> look_patience{std::chrono::seconds(5)};  // setting deadline-look
+
+  LookLimit look_limit() const { return {scheduler.clock(), look_patience}; }
 };
 
 // The code is the same number in gRPC; the outcome goes into the message.

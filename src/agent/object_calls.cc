@@ -166,7 +166,7 @@ void HandleDescribe(const UnaryCall<v1::DescribeRequest, v1::DescribeResponse>& 
     if (!questions.ok()) return call.Finish(questions.error());
     if (questions->empty()) return call.Finish(OkStatus());
     call.backend.scheduler.RunBlocking([call, asked = *questions] {
-      AddMountFacts(call.backend.kernel, call.backend.scheduler.clock(), asked, call.response);
+      AddMountFacts(call.backend.kernel, call.backend.look_limit(), asked, call.response);
       call.Finish(OkStatus());
     });
   });

@@ -84,7 +84,7 @@ void HandleRetry(const UnaryCall<v1::RetryRequest, v1::RetryResponse>& call) {
     if (!kept.ok()) return call.Finish(kept.error());
     if (kept->empty()) return call.Finish(OkStatus());
     call.backend.scheduler.RunBlocking([call, asked = *kept] {
-      TellOfOtherDirectories(call.backend.kernel, call.backend.scheduler.clock(), asked, call.response);
+      TellOfOtherDirectories(call.backend.kernel, call.backend.look_limit(), asked, call.response);
       call.Finish(OkStatus());
     });
   });

@@ -37,11 +37,11 @@ bool KeysOverlap(const OperationKey& a, const OperationKey& b) {
 
 OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
                                      OperationObserver& observer, FaultDomains* domains,
-                                     LaneLimits limits)
+                                     LaneLimits limits, Backoff::Options back_off)
     : scheduler_(scheduler),
       logger_(logger),
       observer_(observer),
-      backoff_(scheduler.clock()),
+      backoff_(scheduler.clock(), back_off),
       lanes_(scheduler, domains, limits) {}
 
 OperationExecutor::~OperationExecutor() = default;

@@ -61,7 +61,8 @@ class OperationExecutor {
   // All arguments outlive this object and the bodies, which go on after it is destroyed. `domains`
   // may be null: see OperationLanes.
   OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer,
-                    FaultDomains* domains = nullptr, LaneLimits limits = {});
+                    FaultDomains* domains = nullptr, LaneLimits limits = {},
+                    Backoff::Options back_off = {});
   ~OperationExecutor();
   OperationExecutor(const OperationExecutor&) = delete;
   OperationExecutor& operator=(const OperationExecutor&) = delete;
