@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "metrics/family_table.h"
 #include "metrics/http_server_stats.h"
 #include "os/mount_table_stats.h"
 #include "os/worker_pool_stats.h"
 #include "records/record_store.h"
 
 namespace volumed {
+
+enum class Family : int;  // metrics/family_table.h
 
 // Of one source of objects, now.
 struct SourceFigures {

@@ -14,7 +14,7 @@ namespace volumed {
 enum class FamilyType { kCounter, kGauge, kHistogram };
 
 #define VOLUMED_FAMILY_ID(id, ...) id,
-enum class Family { VOLUMED_FAMILIES(VOLUMED_FAMILY_ID) };
+enum class Family : int { VOLUMED_FAMILIES(VOLUMED_FAMILY_ID) };
 #undef VOLUMED_FAMILY_ID
 
 #define VOLUMED_FAMILY_ONE(...) +1
