@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
+#include "metrics/family_table.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
 #include "plugins/projected.h"
@@ -402,6 +403,7 @@ std::optional<std::string> Agent::NotReadyReason() const {
 void Agent::Reload() {
   watchdog_->Reloading();
   Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
+  families_.Add(Family::kConfigReloads, {loaded.ok() ? "taken" : "refused"}, 1);
   if (loaded.ok()) {
     if (loaded->node_name.empty()) loaded->node_name = HostName();
     ApplyReload(MergeReloadable(config_, *loaded));

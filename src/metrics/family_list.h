@@ -40,6 +40,8 @@
     "Pods that had to leave, by what called for it.", kKubelet) \
   X(kBuildInfo, "volumed_build_info", kGauge, "version,revision,compiler", \
     "Always 1; the labels say what is running.", "") \
+  X(kConfigReloads, "volumed_config_reloads_total", kCounter, "result", \
+    "How often the configuration was read again, by whether it was taken or refused.", "") \
   X(kControlLoopLag, "volumed_control_loop_lag_seconds", kHistogram, "", \
     "How long a task waited for the control thread.", "") \
   X(kControlTaskLongest, "volumed_control_task_longest_seconds", kGauge, "task", \

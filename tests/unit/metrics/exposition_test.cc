@@ -65,6 +65,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.SetFaultDomains({{"nfs:server", false}});
   families.SetParts({{"metrics", true}, {"tokens", false}});
   families.SetCollected(kNow);
+  families.Add(Family::kConfigReloads, {"taken"}, 1);
 }
 
 void FillVolumes(VolumeStatsText& volumes) {
