@@ -104,6 +104,10 @@ class Agent {
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
+  void MakeOperations();
+  VolumeManagerSettings MakeManagerSettings() const;
+  void AddManagerHooks(VolumeManagerSettings& settings);
+  void TellManagerOfDevices();
   void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
