@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
+#include "metrics/family_table.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
 #include "plugins/projected.h"
@@ -46,12 +47,6 @@ Result<BootId> ReadBootId() {
     return Error::NotApplied(Code::kUnavailable, std::string("cannot read ") + kBootIdFile);
   }
   return BootId(text);
-}
-
-// The name of the source, as ManifestDirectory::name() has it.
-std::string SourceOfDirectory(std::string directory) {
-  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  return "manifests:" + directory;
 }
 
 // Empty if the kernel has no swap at all.
@@ -265,109 +260,6 @@ void Agent::OpenTokens() {
   parts_->Set(kTokensPart, OkStatus());
 }
 
-Status Agent::MakeManager() {
-  const bool is_kubelets = root_lock_->adopted();
-  operations_ = std::make_unique<NodeVolumeOperations>(
-      *scheduler_,
-      OperationParts{.plugins = *plugins_,
-                     .host = *host_,
-                     .logger = *log_,
-                     .store = *records_,
-                     .devices = *device_records_,
-                     .storage = *storage_,
-                     .settings = DeadlinesOf(config_),
-                     .pod_directory_owner =
-                         is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
-      *metrics_, boot_id_, kernel_.get());
-  consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
-                                                        ProcConsumerWatchOptions{});
-  VolumeManagerSettings settings;
-  settings.adopt_root = root_lock_->adopted();
-  settings.pod_logs_directory = config_.pod_logs_dir;
-  settings.stats.period = config_.volume_stats_period;
-  settings.stats.deadline = config_.deadline_stats;
-  settings.stats.measured = [this](const PodVolumeKey& key, const VolumeSpec&,
-                                   const Metrics& metrics) {
-    metrics_->VolumeMeasured(key, metrics);
-  };
-  settings.health.period = config_.server_look_period;
-  settings.verify_attached_period = config_.verify_attached_period;
-  settings.size_limit_action = config_.empty_dir_limit_action;
-  settings.replace_settle = config_.removal_settle;
-  for (const std::string& directory : config_.removal_deletes_claims) {
-    settings.removal_deletes.insert(SourceOfDirectory(directory));
-  }
-  std::set<std::string> removal_deletes = settings.removal_deletes;
-  // These two sources lose an object only by command.
-  removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
-  manager_ = std::make_unique<VolumeManager>(
-      VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
-                         *host_, *consumer_watch_, *log_},
-      boot_id_, std::move(settings), ManagerHooks());
-  const auto names_of = [](const CatalogDevice& device) {
-    std::vector<std::string> names = device.links;
-    names.push_back(device.node);
-    return names;
-  };
-  device_waiter_->SetAppearanceListener([=, this](const CatalogDevice& device) {
-    manager_->events().DeviceAppeared(names_of(device));
-  });
-  device_waiter_->SetRemovalListener([=, this](const CatalogDevice& device) {
-    manager_->events().DeviceVanished(names_of(device));
-  });
-  metrics_->Watch(*manager_);
-  WatchControlTasks();
-  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
-  updates_ = std::make_unique<CatalogUpdates>(
-      *scheduler_, *catalog_,
-      CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },
-                            [this](bool is_last) { PartTaken(is_last); }});
-  manager_->observers().Add([this](const PodUid& pod) {
-    if (manager_->pods().Has(pod)) return;
-    events_->Forget(pod);
-    heap_trimmer_->Changed();
-  });
-  return OkStatus();
-}
-
-VolumeManagerHooks Agent::ManagerHooks() {
-  VolumeManagerHooks hooks;
-  hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
-                                    const std::vector<DeviceRecord>& devices) {
-    operations_->Restore(volumes, devices);
-  };
-  hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
-  hooks.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
-    metrics_->OrphanFound(volumes);
-  };
-  hooks.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
-  hooks.remove_object = [this](const ObjectKey& key, uint64_t number) {
-    // Objects that one command has ended come together, and share the sync of the directory.
-    ended_objects_.emplace_back(key, number);
-    if (ended_objects_.size() > 1) return;
-    scheduler_->Post([this] {
-      scheduler_->RunBlocking([this, ended = std::exchange(ended_objects_, {})] {
-        object_directory_->RemoveAll(ended);
-      });
-    });
-  };
-  hooks.object_named = [this](const ObjectKey& object, bool is_named) {
-    NoteWanted(object, is_named);
-  };
-  hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
-    StartSources(std::move(memories));
-  };
-  return hooks;
-}
-
-void Agent::WatchControlTasks() {
-  scheduler_->loop().SetSlowTaskListener(kSlowTask, [this](const std::string& task, Duration took) {
-    metrics_->SlowTaskRan(task, took);
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-    log_->Debug("a task kept the control thread", {{"task", task}, {"ms", ms}});
-  });
-}
-
 Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
   auto applied =
@@ -409,6 +301,7 @@ std::optional<std::string> Agent::NotReadyReason() const {
 void Agent::Reload() {
   watchdog_->Reloading();
   Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
+  families_.Add(Family::kConfigReloads, {loaded.ok() ? "taken" : "refused"}, 1);
   if (loaded.ok()) {
     if (loaded->node_name.empty()) loaded->node_name = HostName();
     ApplyReload(MergeReloadable(config_, *loaded));
@@ -431,6 +324,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   attach_limits_.Set(config_.attach_limits);
   manager_->events().AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
+  control_backend_->look_patience = config_.deadline_look;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

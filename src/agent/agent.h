@@ -104,7 +104,10 @@ class Agent {
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
-  VolumeManagerHooks ManagerHooks();
+  void MakeOperations();
+  VolumeManagerSettings MakeManagerSettings() const;
+  VolumeManagerHooks MakeManagerHooks();
+  void TellManagerOfDevices();
   void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
@@ -115,7 +118,7 @@ class Agent {
   // Looks at a place that only workers go to. If it does not answer, the agent reports it as a part
   // that does not work, until it answers.
   void FollowPlace(const std::string& setting, const std::string& path);
-  void MakeControlServices();
+  Status MakeControlServices();
   // Errors: InvalidArgument or Unavailable, if the place belongs to another process or cannot hold
   // a socket. Any other failure may heal: it does not end the start, and the socket is tried again.
   Status OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options);

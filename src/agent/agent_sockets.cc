@@ -21,7 +21,7 @@ constexpr char kSocketPart[] = "control socket";
 // The socket comes last: an agent that cannot get the lock, or that ends for another reason, must
 // not have touched the socket that another agent serves.
 Status Agent::OpenSockets() {
-  MakeControlServices();
+  RETURN_IF_ERROR(MakeControlServices());
   const std::optional<gid_t> group = FindGroup(config_.socket_group);
   const std::optional<gid_t> readers = FindGroup(config_.read_group);
   std::map<PeerRole, grpc::Service*> services;
@@ -80,7 +80,7 @@ Status Agent::UseGroups() {
   return control_socket_ ? control_socket_->SetGroups(group, readers) : OkStatus();
 }
 
-void Agent::MakeControlServices() {
+Status Agent::MakeControlServices() {
   control_backend_.reset(new ControlBackend{
       .scheduler = *scheduler_,
       .log = *log_,
@@ -110,9 +110,12 @@ void Agent::MakeControlServices() {
                                   NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); }});
+  control_backend_->look_patience = config_.deadline_look;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
     control_services_[role] = std::make_unique<ControlService>(*control_backend_, role);
+    RETURN_IF_ERROR(control_services_[role]->Check());
   }
+  return OkStatus();
 }
 
 Status Agent::OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options) {

@@ -42,6 +42,13 @@ OperationSettings DeadlinesOf(const Config& config) {
   settings.attach = config.deadline_attach;
   settings.detach = config.deadline_attach;
   settings.wait_for_attach = config.deadline_wait_for_attach;
+  settings.node_expand = config.deadline_expand;
+  settings.verify_attached = config.deadline_verify_attached;
+  settings.provision = config.deadline_provision;
+  settings.reclaim = config.deadline_reclaim;
+  settings.make_pod_directories = config.deadline_pod_directories;
+  settings.remove_pod_directories = config.deadline_pod_directories;
+  settings.back_off = {.initial = config.back_off_first, .max = config.back_off_longest};
   settings.lanes.per_lane = config.max_workers_per_domain;
   settings.lanes.places =
       std::min(settings.lanes.places, kOperationsPerWorker * config.max_workers);

@@ -1,5 +1,5 @@
-// Config: every setting of the agent. One table (config.cc) holds each key once: its name in the
-// file, which is also its flag (`--manifest-dir`), its help, its check, and whether SIGHUP may
+// Config: every setting of the agent. One table (config_table.cc) holds each key once: its name in
+// the file, which is also its flag (`--manifest-dir`), its help, its check, and whether SIGHUP may
 // change it. A file is used as a whole or refused as a whole.
 #pragma once
 
@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "kube/object_source.h"
+#include "operation/operation_settings.h"
 #include "volumemanager/devices/verify_attached_period.h"
+#include "volumemanager/watch/server_health.h"
 #include "volumemanager/watch/size_limits.h"
 
 namespace volumed {
@@ -41,8 +44,17 @@ struct Config {
   Duration deadline_attach = std::chrono::seconds(123);
   Duration deadline_wait_for_attach = std::chrono::minutes(10);
   Duration deadline_stats = std::chrono::seconds(10);
+  Duration deadline_expand = OperationSettings().node_expand;
+  Duration deadline_verify_attached = OperationSettings().verify_attached;
+  Duration deadline_provision = OperationSettings().provision;
+  Duration deadline_reclaim = OperationSettings().reclaim;
+  Duration deadline_pod_directories = OperationSettings().make_pod_directories;
+  Duration deadline_look = std::chrono::seconds(5);
+  Duration back_off_first = Backoff::Options().initial;
+  Duration back_off_longest = Backoff::Options().max;
   Duration volume_stats_period = std::chrono::seconds(60);
   Duration server_look_period = std::chrono::seconds(10);
+  Duration server_look_deadline = ServerHealthSettings().deadline;
   Duration removal_settle = kRemovalSettle;
   Duration verify_attached_period = kVerifyAttachedPeriod;
   std::map<std::string, int64_t> attach_limits;  // by name of the plugin

@@ -319,6 +319,9 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   CheckTwice("host-path-root", config.host_path_roots, problems);
   CheckRemovalDeletesClaims(config, problems);
   CheckNames(config, problems);
+  if (config.back_off_first > config.back_off_longest) {
+    problems.push_back("back-off-first: must not be longer than back-off-longest");
+  }
   if (config.host_path_provisioning && config.host_path_roots.empty()) {
     problems.push_back("enable-hostpath-provisioner: needs a host-path-root");
   }

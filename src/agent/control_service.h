@@ -1,160 +1,164 @@
-// ControlService: the handlers of the control API, for peers of one role. Handlers run on gRPC's
-// threads; they ask the control thread for what belongs to the domain, and give blocking work to
-// the scheduler.
+// ControlService: the control API for peers of one role, as a table. Each call is one row: its name
+// in agent.proto, the role that it needs, and its handler. The rows stand beside their handlers, in
+// object_calls.cc, pod_calls.cc and agent_calls.cc, so that a new call costs a handler and a row in
+// one of these files. A call has no handler without a role, and an agent whose API has a call
+// without a row does not start.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "agent.grpc.pb.h"
-#include "agent/config.h"
-#include "agent/delete_commands.h"
-#include "agent/kept_directories.h"
+#include "agent/control_backend.h"
 #include "agent/peer_role.h"
-#include "agent/pod_list.h"
-#include "agent/source_losses.h"
-#include "base/log.h"
-#include "base/scheduler.h"
-#include "kube/object_catalog.h"
-#include "kube/object_directory.h"
-#include "operation/storage_guard.h"
-#include "operation/volume_operations.h"
-#include "os/kernel.h"
-#include "os/worker_pool_stats.h"
-#include "volumehost/event_log.h"
-#include "volumehost/recovery_gate.h"
-#include "volumemanager/volume_manager.h"
+#include "base/result.h"
 
 namespace volumed {
 
-// Called on the control thread with the steps that were held back and are permitted now.
-using RecordsAccepted = std::function<void(const Result<std::vector<HeldStep>>&)>;
+// A unary call under way, for its handler. Copies of it are the same call.
+template <typename Request, typename Response>
+struct UnaryCall {
+  ControlBackend& backend;
+  const Request& request;  // this and the response live until Finish is called
+  Response* response;
+  grpc::ServerUnaryReactor* reactor;
 
-// The parts that the handlers work on; all outlive the handlers. The catalog, the manager and the
-// functions are used on the control thread only.
-struct ControlBackend {
-  Scheduler& scheduler;
-  Logger& log;
-  ObjectCatalog& catalog;
-  ObjectDirectory& directory;
-  VolumeManager& manager;
-  EventLog& events;
-  const VolumeOperations& operations;
-  Kernel& kernel;
-  NodeName node;
-  KernelFeatures features;
-  RecoveryGate& recovery;
-  std::function<void(const std::optional<std::string>& volume, RecordsAccepted done)>
-      accept_records;
-  std::function<void(const std::string& volume,
-                     std::function<void(const Result<AcceptedDirectory>&)> done)>
-      accept_volume;
-  const SourceLosses& losses;
-  // The files of a manifest directory that are not read because of their names.
-  std::function<std::set<std::string>(const std::string& source)> unread_files;
-  // With `dry_run` these two only say whether the step is allowed.
-  std::function<Status(const std::string& source, bool dry_run)> accept_source;
-  std::function<Status(const std::string& source, bool dry_run)> forget_source;
-  std::function<v1::GetStatusResponse()> status;
-  std::function<std::vector<StuckOperation>()> stuck;
-  int open_streams = 0;
+  // Answers the call. To be called exactly once, on any thread.
+  void Finish(const Status& status) const { reactor->Finish(ToGrpcStatus(status)); }
 };
 
-// Threads: any (gRPC's). Each method answers PermissionDenied, naming the role that it needs, to a
-// peer with a lower role.
-class ControlService final : public v1::VolumeAgent::CallbackService {
+// The role that a call needs: always the same one, or one that depends on the request.
+template <typename Request>
+class NeededRole {
  public:
-  ControlService(ControlBackend& backend, PeerRole role) : backend_(backend), role_(role) {}
+  NeededRole(PeerRole role)  // NOLINT: most rows name a role
+      : of_([role](const Request&) { return role; }) {}
+  NeededRole(PeerRole (*of)(const Request&)) : of_(of) {}  // NOLINT: likewise
 
-  grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,
-                                  const v1::ApplyRequest* request,
-                                  v1::ApplyResponse* response) override;
-  grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
-                                   const v1::DeleteRequest* request,
-                                   v1::DeleteResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteObjects(grpc::CallbackServerContext* context,
-                                          const v1::DeleteObjectsRequest* request,
-                                          v1::DeleteObjectsResponse* response) override;
-  grpc::ServerUnaryReactor* GetPods(grpc::CallbackServerContext* context,
-                                    const v1::GetPodsRequest* request,
-                                    v1::GetPodsResponse* response) override;
-  grpc::ServerWriteReactor<v1::WaitResponse>* Wait(grpc::CallbackServerContext* context,
-                                                   const v1::WaitRequest* request) override;
-  grpc::ServerUnaryReactor* Hold(grpc::CallbackServerContext* context,
-                                 const v1::HoldRequest* request,
-                                 v1::HoldResponse* response) override;
-  grpc::ServerUnaryReactor* ReleaseHold(grpc::CallbackServerContext* context,
-                                        const v1::HoldRequest* request,
-                                        v1::HoldResponse* response) override;
-  grpc::ServerUnaryReactor* Retry(grpc::CallbackServerContext* context,
-                                  const v1::RetryRequest* request,
-                                  v1::RetryResponse* response) override;
-  grpc::ServerUnaryReactor* GetSources(grpc::CallbackServerContext* context,
-                                       const v1::GetSourcesRequest* request,
-                                       v1::GetSourcesResponse* response) override;
-  grpc::ServerUnaryReactor* AcceptSource(grpc::CallbackServerContext* context,
-                                         const v1::AcceptSourceRequest* request,
-                                         v1::AcceptSourceResponse* response) override;
-  grpc::ServerUnaryReactor* ForgetSource(grpc::CallbackServerContext* context,
-                                         const v1::ForgetSourceRequest* request,
-                                         v1::ForgetSourceResponse* response) override;
-  grpc::ServerUnaryReactor* GetContainerMounts(grpc::CallbackServerContext* context,
-                                               const v1::GetContainerMountsRequest* request,
-                                               v1::GetContainerMountsResponse* response) override;
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const v1::GetStatusRequest* request,
-                                      v1::GetStatusResponse* response) override;
-  grpc::ServerUnaryReactor* GetRecords(grpc::CallbackServerContext* context,
-                                       const v1::GetRecordsRequest* request,
-                                       v1::GetRecordsResponse* response) override;
-  grpc::ServerUnaryReactor* AcceptRecords(grpc::CallbackServerContext* context,
-                                          const v1::AcceptRecordsRequest* request,
-                                          v1::AcceptRecordsResponse* response) override;
-  grpc::ServerUnaryReactor* AcceptVolume(grpc::CallbackServerContext* context,
-                                         const v1::AcceptVolumeRequest* request,
-                                         v1::AcceptVolumeResponse* response) override;
-  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
-                                     const v1::DescribeRequest* request,
-                                     v1::DescribeResponse* response) override;
-  grpc::ServerUnaryReactor* GetStorage(grpc::CallbackServerContext* context,
-                                       const v1::GetStorageRequest* request,
-                                       v1::GetStorageResponse* response) override;
-  grpc::ServerUnaryReactor* ListObjects(grpc::CallbackServerContext* context,
-                                        const v1::ListObjectsRequest* request,
-                                        v1::ListObjectsResponse* response) override;
-  grpc::ServerWriteReactor<v1::WatchOperationsResponse>* WatchOperations(
-      grpc::CallbackServerContext* context, const v1::WatchOperationsRequest* request) override;
-  grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(
-      grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) override;
+  PeerRole Of(const Request& request) const { return of_(request); }
 
  private:
-  // Runs `work` on the control thread and finishes the call with its status.
-  grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
-                                      std::function<Status()> work);
-  // Adds pods to the list until it is complete, and then answers. Threads: the control thread.
-  void ContinueList(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<PodList>& list);
-  grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
-                                       const v1::HoldRequest& request,
-                                       void (PodCommands::*change)(HoldRequest,
-                                                                   std::function<void(Status)>));
-  // Writes the admitted objects and answers. Blocks: on disk.
-  void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
-  // Tries again what the request names. Returns the directories of `local` volumes that the answer
-  // still has to look at. Threads: the control thread.
-  Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,
-                                              v1::RetryResponse* response);
-  bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
+  std::function<PeerRole(const Request&)> of_;
+};
+
+// Threads: the rows are added by the constructor; the handlers run on gRPC's threads, or on the
+// control thread if that is said. A peer whose role is too low gets PermissionDenied, which names
+// the role that the call needs, and no handler runs.
+class ControlService final : public v1::VolumeAgent::Service {
+ public:
+  using AddRows = void (*)(ControlService&);
+
+  // The whole API. The backend outlives the service.
+  ControlService(ControlBackend& backend, PeerRole role);
+  // A service with these rows alone, for tests.
+  ControlService(ControlBackend& backend, PeerRole role, const std::vector<AddRows>& groups);
+
+  // Errors: Internal, not applied, if a call of the API has no row, or if a row fits no call.
+  Status Check() const;
+
+  // Adds a call whose handler runs on gRPC's thread and must not block; it ends the call by
+  // UnaryCall::Finish, now or later, on any thread.
+  template <typename Request, typename Response>
+  void Unary(const char* name, NeededRole<std::type_identity_t<Request>> role,
+             std::function<void(const UnaryCall<Request, Response>&)> handler);
+  template <typename Request, typename Response>
+  void Unary(const char* name, NeededRole<std::type_identity_t<Request>> role,
+             void (*handler)(const UnaryCall<Request, Response>&)) {
+    Unary<Request, Response>(name, std::move(role),
+                             std::function<void(const UnaryCall<Request, Response>&)>(handler));
+  }
+  // Adds a call that the control thread answers at once.
+  template <typename Request, typename Response>
+  void OnControl(const char* name, NeededRole<std::type_identity_t<Request>> role,
+                 Status (*handler)(ControlBackend&, const Request&, Response*));
+  // Adds a call that answers again and again. `Stream` is a ControlStream, which is made of the
+  // backend and the request.
+  template <typename Request, typename Stream>
+  void Streaming(const char* name, NeededRole<Request> role);
+
+  ControlBackend& backend() { return backend_; }
+
+ private:
+  using Descriptor = google::protobuf::Descriptor;
+
+  // The call that the row is for; -1, and a problem for Check(), if there is none of that form.
+  int Claim(const std::string& name, const Descriptor* request, const Descriptor* response,
+            bool is_stream);
+  // OK if this peer's role suffices.
+  grpc::Status Admit(PeerRole needed) const;
 
   ControlBackend& backend_;
   const PeerRole role_;
-  DeleteCommands deletes_{backend_};
+  std::set<int> claimed_;
+  std::vector<std::string> problems_;
 };
 
-// The code is the same number in gRPC; the outcome goes into the message.
-grpc::Status ToGrpcStatus(const Status& status);
+// The groups of rows.
+void AddObjectCalls(ControlService& service);  // objects of any kind
+void AddPodCalls(ControlService& service);     // one pod, or what happens to pods
+void AddAgentCalls(ControlService& service);   // the agent, its sources and its records
+
+// ---- details ------------------------------------------------------------------------------------
+
+// A stream that ends before it begins.
+template <typename Response>
+class RefusedStream final : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit RefusedStream(grpc::Status status) { this->Finish(std::move(status)); }
+  void OnDone() override { delete this; }
+};
+
+template <typename Request, typename Response>
+void ControlService::Unary(const char* name, NeededRole<std::type_identity_t<Request>> role,
+                           std::function<void(const UnaryCall<Request, Response>&)> handler) {
+  const int index = Claim(name, Request::descriptor(), Response::descriptor(), false);
+  if (index < 0) return;
+  // What protoc's WithCallbackMethod_ classes do for one call each.
+  MarkMethodCallback(
+      index,
+      new grpc::internal::CallbackUnaryHandler<Request, Response>(
+          [this, role = std::move(role), handler = std::move(handler)](
+              grpc::CallbackServerContext* context, const Request* request, Response* response) {
+            grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+            if (grpc::Status admitted = Admit(role.Of(*request)); !admitted.ok()) {
+              reactor->Finish(std::move(admitted));
+            } else {
+              handler({backend_, *request, response, reactor});
+            }
+            return reactor;
+          }));
+}
+
+template <typename Request, typename Response>
+void ControlService::OnControl(const char* name, NeededRole<std::type_identity_t<Request>> role,
+                               Status (*handler)(ControlBackend&, const Request&, Response*)) {
+  Unary<Request, Response>(
+      name, std::move(role), std::function([handler](const UnaryCall<Request, Response>& call) {
+        call.backend.scheduler.Post(
+            [call, handler] { call.Finish(handler(call.backend, call.request, call.response)); });
+      }));
+}
+
+template <typename Request, typename Stream>
+void ControlService::Streaming(const char* name, NeededRole<Request> role) {
+  using Response = typename Stream::Message;
+  const int index = Claim(name, Request::descriptor(), Response::descriptor(), true);
+  if (index < 0) return;
+  MarkMethodCallback(index,
+                     new grpc::internal::CallbackServerStreamingHandler<Request, Response>(
+                         [this, role = std::move(role)](
+                             grpc::CallbackServerContext* /*context*/,
+                             const Request* request) -> grpc::ServerWriteReactor<Response>* {
+                           if (grpc::Status admitted = Admit(role.Of(*request)); !admitted.ok()) {
+                             return new RefusedStream<Response>(std::move(admitted));
+                           }
+                           return Stream::Start(std::make_shared<Stream>(backend_, *request));
+                         }));
+}
 
 }  // namespace volumed

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "agent/control_service.h"
+#include "agent/control_backend.h"
 #include "base/result.h"
 #include "base/scheduler.h"
 
@@ -20,6 +20,8 @@ template <typename Response>
 class ControlStream : public grpc::ServerWriteReactor<Response>,
                       public std::enable_shared_from_this<ControlStream<Response>> {
  public:
+  using Message = Response;
+
   // Takes over the new stream. REQUIRES: `stream` is the only owner, made by std::make_shared or
   // the like.
   static grpc::ServerWriteReactor<Response>* Start(std::shared_ptr<ControlStream> stream) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "agent/command_admission.h"
-#include "agent/control_service.h"
+#include "agent/control_backend.h"
 #include "agent/pod_lookup.h"
 
 namespace volumed {

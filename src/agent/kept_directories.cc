@@ -1,6 +1,5 @@
 #include "agent/kept_directories.h"
 
-#include <chrono>
 #include <variant>
 
 #include "mounter/host_directory.h"
@@ -8,22 +7,21 @@
 namespace volumed {
 namespace {
 
-constexpr auto kDirectoryLookTimeout = std::chrono::seconds(5);
 constexpr std::string_view kIsSetUp = "SetUp";
 
-Result<StorageIdentity> IdentifyAt(Kernel& kernel, const Clock& clock, const std::string& path) {
+Result<StorageIdentity> IdentifyAt(Kernel& kernel, Deadline deadline, const std::string& path) {
   CallOptions call;
   call.domain = path;
-  call.deadline = Deadline::After(clock, kDirectoryLookTimeout);
+  call.deadline = deadline;
   return kernel.Call(IdentifyStorage{.path = HostPath(path)}, call);
 }
 
 // "" if nothing shows that the two are different directories.
-std::string DifferenceOf(Kernel& kernel, const Clock& clock, const KeptDirectory& kept) {
-  const Result<StorageIdentity> now = IdentifyAt(kernel, clock, kept.path);
+std::string DifferenceOf(Kernel& kernel, const LookLimit& limit, const KeptDirectory& kept) {
+  const Result<StorageIdentity> now = IdentifyAt(kernel, limit.FromNow(), kept.path);
   if (!now.ok() || now->type == FileType::kBlockDevice) return "";
   if (now->type != FileType::kDirectory) return "there is no directory";
-  const Result<StorageIdentity> has = IdentifyAt(kernel, clock, kept.place);
+  const Result<StorageIdentity> has = IdentifyAt(kernel, limit.FromNow(), kept.place);
   if (has.ok()) return StorageDifference(has->object, now->object);
   const bool was_removed = has.error().code() == Code::kFailedPrecondition;
   return was_removed ? "the pod's was removed" : "";
@@ -44,12 +42,12 @@ std::vector<KeptDirectory> KeptDirectoriesOf(const ObjectCatalog& catalog, const
   return kept;
 }
 
-void TellOfOtherDirectories(Kernel& kernel, const Clock& clock,
+void TellOfOtherDirectories(Kernel& kernel, const LookLimit& limit,
                             const std::vector<KeptDirectory>& kept, v1::RetryResponse* response) {
   for (const KeptDirectory& one : kept) {
     for (v1::RetriedVolume& retried : *response->mutable_volumes()) {
       if (retried.name() != one.volume) continue;
-      const std::string difference = DifferenceOf(kernel, clock, one);
+      const std::string difference = DifferenceOf(kernel, limit, one);
       if (difference.empty()) continue;
       retried.set_what(retried.what() + "; the pod keeps the directory that it has, and " +
                        one.path + " is another one by now (" + difference +

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent.pb.h"
-#include "base/clock.h"
+#include "agent/look_limit.h"
 #include "kube/object_catalog.h"
 #include "os/kernel.h"
 #include "volumemanager/views/view_types.h"
@@ -25,8 +25,8 @@ std::vector<KeptDirectory> KeptDirectoriesOf(const ObjectCatalog& catalog, const
 
 // Adds to the answer of a retry, for each volume, that another directory or none lies at its path
 // now. A directory that cannot be looked at is not mentioned. Threads: any. Blocks: for each
-// directory, until a deadline of its own.
-void TellOfOtherDirectories(Kernel& kernel, const Clock& clock,
+// directory, until the limit from then on.
+void TellOfOtherDirectories(Kernel& kernel, const LookLimit& limit,
                             const std::vector<KeptDirectory>& kept, v1::RetryResponse* response);
 
 }  // namespace volumed

@@ -9,7 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(5);
 // The limit for one volume: a hostPath may have the whole node below it.
 constexpr int kMaxMountsPerVolume = 32;
 
@@ -89,10 +88,10 @@ void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuest
   for (const MountQuestion& question : questions) Answer(table, question, response);
 }
 
-void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& questions,
+void AddMountFacts(Kernel& kernel, const LookLimit& limit, const MountQuestions& questions,
                    v1::DescribeResponse* response) {
   CallOptions call;
-  call.deadline = Deadline::After(clock, kTimeout);
+  call.deadline = limit.FromNow();
   for (const MountQuestion& question : questions) {
     const Result<std::vector<MountEntry>> mounts = MountsOf(kernel, question, call);
     if (!mounts.ok()) {

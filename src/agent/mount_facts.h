@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent.pb.h"
-#include "base/clock.h"
+#include "agent/look_limit.h"
 #include "os/kernel.h"
 #include "os/mount_entry.h"
 
@@ -27,8 +27,8 @@ void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuest
 
 // Like AnswerMountQuestions, but asks the kernel only about these places. If a question fails,
 // `mounts_error` says why.
-// Threads: any. Blocks: for 5 s at most.
-void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& questions,
+// Threads: any. Blocks: for as long as the limit says, at most.
+void AddMountFacts(Kernel& kernel, const LookLimit& limit, const MountQuestions& questions,
                    v1::DescribeResponse* response);
 
 }  // namespace volumed

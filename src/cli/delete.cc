@@ -9,10 +9,29 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/calls.h"
+#include "cli/object_kinds.h"
 
 namespace volumed {
 namespace {
+
+struct DeleteOptions {
+  bool force = false;
+  bool ignore_not_found = false;
+  bool yes = false;
+};
+
+struct DeleteWords {
+  std::string kind;
+  std::vector<std::string> names, files;
+  DeleteOptions options;
+
+  void Check() const {
+    if (files.empty() && names.empty()) {
+      throw CLI::RequiredError("KIND and NAME, or --filename");
+    }
+  }
+};
 
 std::string TextOf(const YAML::Node& node, const char* name) {
   const YAML::Node value = node.IsMap() ? node[name] : YAML::Node();
@@ -166,10 +185,10 @@ ExitCode AddObjectsOfFile(const CliContext& context, const std::string& file,
   return worst;
 }
 
-}  // namespace
-
-ExitCode RunDelete(const CliContext& context, const std::string& kind,
-                   const std::vector<std::string>& names, const DeleteOptions& options) {
+// Deletes the objects one after the other, even if one before has failed; the exit code is that of
+// the last failure.
+ExitCode DeleteByName(const CliContext& context, const std::string& kind,
+                      const std::vector<std::string>& names, const DeleteOptions& options) {
   std::vector<v1::ObjectRef> objects;
   for (const std::string& name : names) {
     v1::ObjectRef& object = objects.emplace_back();
@@ -180,8 +199,9 @@ ExitCode RunDelete(const CliContext& context, const std::string& kind,
   return DeleteInOrder(context, objects, options);
 }
 
-ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,
-                        const DeleteOptions& options) {
+// Deletes what the manifests name, the last object first.
+ExitCode DeleteFiles(const CliContext& context, const std::vector<std::string>& files,
+                     const DeleteOptions& options) {
   ExitCode worst = kExitOk;
   std::vector<v1::ObjectRef> objects;
   for (const std::string& file : files) {
@@ -190,6 +210,32 @@ ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string
   }
   const ExitCode code = DeleteInOrder(context, objects, options);
   return code == kExitOk ? worst : code;
+}
+
+ExitCode RunDelete(const CliContext& context, const DeleteWords& words) {
+  return words.files.empty() ? DeleteByName(context, words.kind, words.names, words.options)
+                             : DeleteFiles(context, words.files, words.options);
+}
+
+}  // namespace
+
+void AddDeleteVerb(const Verbs& verbs) {
+  verbs.Add<DeleteWords>(
+      "delete", "take an object away",
+      [](CLI::App& verb, DeleteWords& words) {
+        DeleteOptions& options = words.options;
+        CLI::Option* kind = verb.add_option("kind", words.kind, KindNames(true))->type_name("KIND");
+        verb.add_option("name", words.names, "names, or pods' uids")->type_name("NAME");
+        verb.add_option("-f,--filename", words.files,
+                        "what these manifests name, the last first; - is standard input")
+            ->type_name("FILE")
+            ->excludes(kind);
+        verb.add_flag("--force", options.force, "also while processes use the pod's mounts");
+        verb.add_flag("--ignore-not-found", options.ignore_not_found,
+                      "what is not there is no failure");
+        verb.add_flag("--yes", options.yes, "also the data of a volume that has left its source");
+      },
+      RunDelete);
 }
 
 }  // namespace volumed

@@ -2,6 +2,7 @@
 // The agent decides what a word means, so a kind without a row works too, but is not offered.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace volumed {
@@ -22,6 +23,9 @@ inline constexpr CliKind kCliKinds[] = {
     {"storageclass", true},
     {"csidriver", true},
 };
+
+// "pod, volume, ..."; for help.
+std::string KindNames(bool objects_alone);
 
 // A word that `get` accepts, as kubectl names it.
 struct CliNoun {

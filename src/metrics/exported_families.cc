@@ -11,6 +11,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "base/mutex.h"
+#include "base/strings.h"
 #include "metrics/family_table.h"
 
 namespace volumed {
@@ -109,59 +110,50 @@ class Gauges {
   std::map<Labels, prometheus::Gauge*> series_ GUARDED_BY(mu_);
 };
 
+// The labels of the family with these values, which are in the order of the table.
+Labels LabelsOf(Family family, const std::vector<std::string>& values) {
+  const std::vector<std::string> names = SplitNonEmpty(SpecOf(family).labels, ',');
+  Labels labels;
+  for (size_t i = 0; i < names.size(); ++i) labels[names[i]] = values.at(i);
+  return labels;
+}
+
 }  // namespace
 
 struct ExportedFamilies::Impl {
   prometheus::Registry registry;  // first: the others hold references into it
+  std::map<Family, Histograms> histograms;
+  std::map<Family, Counters> counters;
+  std::map<Family, Gauges> gauges;
 
-  Histograms storage_operation{registry, Family::kStorageOperationDuration};
-  Histograms volume_operation{registry, Family::kVolumeOperationTotal};
-  Histograms metric_collection{registry, Family::kVolumeMetricCollectionDuration};
-  Gauges volumes{registry, Family::kTotalVolumes};
-  Counters reconstruct{registry, Family::kReconstructVolumeOperations};
-  Counters reconstruct_errors{registry, Family::kReconstructVolumeOperationsErrors};
-  Counters force_cleaned{registry, Family::kForceCleanedFailedVolumeOperations};
-  Counters force_cleaned_errors{registry, Family::kForceCleanedFailedVolumeOperationErrors};
-  Gauges orphans_cleaned{registry, Family::kOrphanPodCleanedVolumes};
-  Gauges orphans_failed{registry, Family::kOrphanPodCleanedVolumesErrors};
-  Counters evictions{registry, Family::kEvictions};
+  Impl() {
+    for (size_t i = 0; i < static_cast<size_t>(Family::kVolumeStatsCapacityBytes); ++i) {
+      Make(static_cast<Family>(i));
+    }
+  }
 
-  Gauges build_info{registry, Family::kBuildInfo};
-  Histograms control_loop_lag{registry, Family::kControlLoopLag};
-  Gauges control_task_longest{registry, Family::kControlTaskLongest};
-  Gauges pods{registry, Family::kPods};
-  Gauges source_complete{registry, Family::kSourceComplete};
-  Gauges source_incomplete{registry, Family::kSourceIncomplete};
-  Gauges source_problems{registry, Family::kSourceProblems};
-  Gauges stuck{registry, Family::kStuckOperations};
-  Counters stuck_ever{registry, Family::kStuckOperationsEver};
-  Gauges fault_domain_up{registry, Family::kFaultDomainUp};
-  Gauges workers{registry, Family::kWorkers};
-  Gauges worker_calls_waiting{registry, Family::kWorkerCallsWaiting};
-  Counters worker_requests{registry, Family::kWorkerRequests};
-  Counters worker_failures{registry, Family::kWorkerFailures};
-  Counters workers_started{registry, Family::kWorkersStarted};
-  Gauges mount_table_mounts{registry, Family::kMountTableMounts};
-  Counters mount_table_updates{registry, Family::kMountTableUpdates};
-  Counters mount_table_full_reads{registry, Family::kMountTableFullReads};
-  Counters record_writes{registry, Family::kRecordWrites};
-  Counters record_commits{registry, Family::kRecordCommits};
-  Counters record_failures{registry, Family::kRecordFailures};
-  Gauges records_quarantined{registry, Family::kRecordsQuarantined};
-  Gauges records_on_ballast{registry, Family::kRecordsOnBallast};
-  Gauges http_connections{registry, Family::kHttpConnections};
-  Counters http_closed{registry, Family::kHttpConnectionsClosed};
-  Gauges part_up{registry, Family::kPartUp};
-  Gauges collected{registry, Family::kCollected};
-  Gauges records_recovery{registry, Family::kRecordsRecovery};
-  Gauges records_held_steps{registry, Family::kRecordsHeldSteps};
+ private:
+  void Make(Family family) {
+    switch (SpecOf(family).type) {
+      case FamilyType::kHistogram:
+        histograms.try_emplace(family, registry, family);
+        break;
+      case FamilyType::kCounter:
+        counters.try_emplace(family, registry, family);
+        break;
+      case FamilyType::kGauge:
+        gauges.try_emplace(family, registry, family);
+        break;
+    }
+  }
 };
 
 // What needs no labels is exported from the start: a counter that appears with its first event
 // hides that event from rate().
 ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
-  CountReconstructVolumeOperations(0, 0);
-  CountForceCleanedFailedVolumeOperations(0, 0);
+  for (const auto& [family, counters] : impl_->counters) {
+    if (SpecOf(family).labels.empty()) Add(family, {}, 0);
+  }
   SetOrphanPodCleanedVolumes(0, 0);
   SetWorkerPool({});
   SetRecordStore({}, false);
@@ -171,27 +163,49 @@ ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
 
 ExportedFamilies::~ExportedFamilies() = default;
 
+void ExportedFamilies::Set(Family gauge, double value) { impl_->gauges.at(gauge).Set(value); }
+
+void ExportedFamilies::Replace(Family gauge, const std::map<LabelValues, double>& values) {
+  std::map<Labels, double> labelled;
+  for (const auto& [labels, value] : values) labelled[LabelsOf(gauge, labels)] = value;
+  impl_->gauges.at(gauge).Replace(labelled);
+}
+
+void ExportedFamilies::Add(Family counter, const LabelValues& labels, uint64_t count) {
+  impl_->counters.at(counter).Add(LabelsOf(counter, labels), count);
+}
+
+void ExportedFamilies::Follow(Family counter, const LabelValues& labels, uint64_t total) {
+  impl_->counters.at(counter).Follow(LabelsOf(counter, labels), total);
+}
+
+void ExportedFamilies::Observe(Family histogram, const LabelValues& labels, Duration elapsed) {
+  impl_->histograms.at(histogram).Observe(LabelsOf(histogram, labels), elapsed);
+}
+
 void ExportedFamilies::ObserveStorageOperation(const std::string& plugin,
                                                const std::string& operation, bool ok,
                                                Duration elapsed, bool migrated) {
-  impl_->storage_operation.Observe({{"volume_plugin", plugin},
-                                    {"operation_name", operation},
-                                    {"status", ok ? "success" : "fail-unknown"},
-                                    {"migrated", migrated ? "true" : "false"}},
-                                   elapsed);
+  impl_->histograms.at(Family::kStorageOperationDuration)
+      .Observe({{"volume_plugin", plugin},
+                {"operation_name", operation},
+                {"status", ok ? "success" : "fail-unknown"},
+                {"migrated", migrated ? "true" : "false"}},
+               elapsed);
 }
 
 void ExportedFamilies::ObserveOverallVolumeMount(const std::string& plugin, Duration elapsed) {
-  impl_->volume_operation.Observe(
-      {{"plugin_name", plugin}, {"operation_name", "overall_volume_mount"}}, elapsed);
+  impl_->histograms.at(Family::kVolumeOperationTotal)
+      .Observe({{"plugin_name", plugin}, {"operation_name", "overall_volume_mount"}}, elapsed);
 }
 
 void ExportedFamilies::ObserveVolumeMetricCollection(const std::string& source, Duration elapsed) {
-  impl_->metric_collection.Observe({{"metric_source", source}}, elapsed);
+  impl_->histograms.at(Family::kVolumeMetricCollectionDuration)
+      .Observe({{"metric_source", source}}, elapsed);
 }
 
 void ExportedFamilies::ObserveControlLoopLag(Duration lag) {
-  impl_->control_loop_lag.Observe({}, lag);
+  impl_->histograms.at(Family::kControlLoopLag).Observe({}, lag);
 }
 
 void ExportedFamilies::SetControlTaskLongest(const std::map<std::string, Duration>& longest) {
@@ -199,7 +213,7 @@ void ExportedFamilies::SetControlTaskLongest(const std::map<std::string, Duratio
   for (const auto& [task, took] : longest) {
     values[{{"task", task}}] = std::chrono::duration<double>(took).count();
   }
-  impl_->control_task_longest.Replace(values);
+  impl_->gauges.at(Family::kControlTaskLongest).Replace(values);
 }
 
 void ExportedFamilies::SetVolumes(
@@ -208,32 +222,32 @@ void ExportedFamilies::SetVolumes(
   for (const auto& [key, count] : volumes) {
     values[{{"plugin_name", key.first}, {"state", key.second}}] = static_cast<double>(count);
   }
-  impl_->volumes.Replace(values);
+  impl_->gauges.at(Family::kTotalVolumes).Replace(values);
 }
 
 void ExportedFamilies::CountReconstructVolumeOperations(uint64_t tried, uint64_t failed) {
-  impl_->reconstruct.Add({}, tried);
-  impl_->reconstruct_errors.Add({}, failed);
+  impl_->counters.at(Family::kReconstructVolumeOperations).Add({}, tried);
+  impl_->counters.at(Family::kReconstructVolumeOperationsErrors).Add({}, failed);
 }
 
 void ExportedFamilies::CountForceCleanedFailedVolumeOperations(uint64_t tried, uint64_t failed) {
-  impl_->force_cleaned.Add({}, tried);
-  impl_->force_cleaned_errors.Add({}, failed);
+  impl_->counters.at(Family::kForceCleanedFailedVolumeOperations).Add({}, tried);
+  impl_->counters.at(Family::kForceCleanedFailedVolumeOperationErrors).Add({}, failed);
 }
 
 void ExportedFamilies::SetOrphanPodCleanedVolumes(int64_t cleaned, int64_t failed) {
-  impl_->orphans_cleaned.Set(static_cast<double>(cleaned));
-  impl_->orphans_failed.Set(static_cast<double>(failed));
+  impl_->gauges.at(Family::kOrphanPodCleanedVolumes).Set(static_cast<double>(cleaned));
+  impl_->gauges.at(Family::kOrphanPodCleanedVolumesErrors).Set(static_cast<double>(failed));
 }
 
 void ExportedFamilies::CountEvictions(const std::string& signal, uint64_t pods) {
-  impl_->evictions.Add({{"eviction_signal", signal}}, pods);
+  impl_->counters.at(Family::kEvictions).Add({{"eviction_signal", signal}}, pods);
 }
 
 void ExportedFamilies::SetBuildInfo(const std::string& version, const std::string& revision,
                                     const std::string& compiler) {
-  impl_->build_info.Replace(
-      {{{{"version", version}, {"revision", revision}, {"compiler", compiler}}, 1}});
+  impl_->gauges.at(Family::kBuildInfo)
+      .Replace({{{{"version", version}, {"revision", revision}, {"compiler", compiler}}, 1}});
 }
 
 void ExportedFamilies::SetPods(const std::map<std::string, int64_t>& pods_by_phase) {
@@ -241,7 +255,7 @@ void ExportedFamilies::SetPods(const std::map<std::string, int64_t>& pods_by_pha
   for (const auto& [phase, count] : pods_by_phase) {
     values[{{"phase", phase}}] = static_cast<double>(count);
   }
-  impl_->pods.Replace(values);
+  impl_->gauges.at(Family::kPods).Replace(values);
 }
 
 void ExportedFamilies::SetSources(const std::map<std::string, SourceFigures>& sources) {
@@ -254,9 +268,9 @@ void ExportedFamilies::SetSources(const std::map<std::string, SourceFigures>& so
     problems[{{"source", source}, {"severity", "error"}}] = static_cast<double>(figures.problems);
     problems[{{"source", source}, {"severity", "warning"}}] = static_cast<double>(figures.warnings);
   }
-  impl_->source_complete.Replace(complete);
-  impl_->source_incomplete.Replace(incomplete);
-  impl_->source_problems.Replace(problems);
+  impl_->gauges.at(Family::kSourceComplete).Replace(complete);
+  impl_->gauges.at(Family::kSourceIncomplete).Replace(incomplete);
+  impl_->gauges.at(Family::kSourceProblems).Replace(problems);
 }
 
 void ExportedFamilies::SetWorkerPool(const WorkerPoolStats& stats) {
@@ -265,22 +279,24 @@ void ExportedFamilies::SetWorkerPool(const WorkerPoolStats& stats) {
   workers[{{"state", "busy"}}] = stats.busy;
   workers[{{"state", "slow"}}] = stats.slow_now;
   workers[{{"state", "stuck"}}] = stats.stuck_now;
-  impl_->workers.Replace(workers);
-  impl_->worker_calls_waiting.Set(stats.waiting);
-  impl_->worker_requests.Follow({}, stats.requests);
-  impl_->workers_started.Follow({}, stats.spawned);
-  impl_->worker_failures.Follow({{"reason", "killed"}}, stats.killed);
-  impl_->worker_failures.Follow({{"reason", "died"}}, stats.died);
-  impl_->worker_failures.Follow({{"reason", "deadline_exceeded"}}, stats.deadline_exceeded);
-  impl_->worker_failures.Follow({{"reason", "cancelled"}}, stats.cancelled);
-  impl_->stuck_ever.Follow({}, stats.stuck_total);
+  impl_->gauges.at(Family::kWorkers).Replace(workers);
+  impl_->gauges.at(Family::kWorkerCallsWaiting).Set(stats.waiting);
+  impl_->counters.at(Family::kWorkerRequests).Follow({}, stats.requests);
+  impl_->counters.at(Family::kWorkersStarted).Follow({}, stats.spawned);
+  impl_->counters.at(Family::kWorkerFailures).Follow({{"reason", "killed"}}, stats.killed);
+  impl_->counters.at(Family::kWorkerFailures).Follow({{"reason", "died"}}, stats.died);
+  impl_->counters.at(Family::kWorkerFailures)
+      .Follow({{"reason", "deadline_exceeded"}}, stats.deadline_exceeded);
+  impl_->counters.at(Family::kWorkerFailures).Follow({{"reason", "cancelled"}}, stats.cancelled);
+  impl_->counters.at(Family::kStuckOperationsEver).Follow({}, stats.stuck_total);
 }
 
 void ExportedFamilies::SetMountTable(const MountTableStats& stats) {
-  impl_->mount_table_mounts.Replace({{{{"source", std::string(MountTableSourceName(stats.source))}},
-                                      static_cast<double>(stats.mounts)}});
-  impl_->mount_table_updates.Follow({}, stats.updates);
-  impl_->mount_table_full_reads.Follow({}, stats.full_reads);
+  impl_->gauges.at(Family::kMountTableMounts)
+      .Replace({{{{"source", std::string(MountTableSourceName(stats.source))}},
+                 static_cast<double>(stats.mounts)}});
+  impl_->counters.at(Family::kMountTableUpdates).Follow({}, stats.updates);
+  impl_->counters.at(Family::kMountTableFullReads).Follow({}, stats.full_reads);
 }
 
 void ExportedFamilies::SetStuckOperations(const std::vector<StuckOperation>& stuck) {
@@ -288,46 +304,46 @@ void ExportedFamilies::SetStuckOperations(const std::vector<StuckOperation>& stu
   for (const StuckOperation& operation : stuck) {
     ++values[{{"operation", operation.request}, {"domain", operation.domain}}];
   }
-  impl_->stuck.Replace(values);
+  impl_->gauges.at(Family::kStuckOperations).Replace(values);
 }
 
 void ExportedFamilies::SetFaultDomains(const std::map<std::string, bool>& answering) {
   std::map<Labels, double> values;
   for (const auto& [domain, answers] : answering) values[{{"domain", domain}}] = answers ? 1 : 0;
-  impl_->fault_domain_up.Replace(values);
+  impl_->gauges.at(Family::kFaultDomainUp).Replace(values);
 }
 
 void ExportedFamilies::SetRecordStore(const RecordStoreStats& stats, bool on_ballast) {
-  impl_->record_writes.Follow({{"operation", "put"}}, stats.puts);
-  impl_->record_writes.Follow({{"operation", "remove"}}, stats.removes);
-  impl_->record_commits.Follow({}, stats.commits);
-  impl_->record_failures.Follow({}, stats.failures);
-  impl_->records_quarantined.Set(static_cast<double>(stats.quarantined));
-  impl_->records_on_ballast.Set(on_ballast ? 1 : 0);
+  impl_->counters.at(Family::kRecordWrites).Follow({{"operation", "put"}}, stats.puts);
+  impl_->counters.at(Family::kRecordWrites).Follow({{"operation", "remove"}}, stats.removes);
+  impl_->counters.at(Family::kRecordCommits).Follow({}, stats.commits);
+  impl_->counters.at(Family::kRecordFailures).Follow({}, stats.failures);
+  impl_->gauges.at(Family::kRecordsQuarantined).Set(static_cast<double>(stats.quarantined));
+  impl_->gauges.at(Family::kRecordsOnBallast).Set(on_ballast ? 1 : 0);
 }
 
 void ExportedFamilies::SetHttpServer(const HttpServerStats& stats) {
-  impl_->http_connections.Set(static_cast<double>(stats.open));
+  impl_->gauges.at(Family::kHttpConnections).Set(static_cast<double>(stats.open));
   for (size_t i = 0; i < stats.closed.size(); ++i) {
     const auto closed = static_cast<HttpServerStats::Closed>(i);
-    impl_->http_closed.Follow({{"reason", std::string(HttpServerStats::ClosedName(closed))}},
-                              stats.closed[i]);
+    impl_->counters.at(Family::kHttpConnectionsClosed)
+        .Follow({{"reason", std::string(HttpServerStats::ClosedName(closed))}}, stats.closed[i]);
   }
 }
 
 void ExportedFamilies::SetParts(const std::map<std::string, bool>& works) {
   std::map<Labels, double> values;
   for (const auto& [part, up] : works) values[{{"part", part}}] = up ? 1 : 0;
-  impl_->part_up.Replace(values);
+  impl_->gauges.at(Family::kPartUp).Replace(values);
 }
 
 void ExportedFamilies::SetCollected(int64_t unix_ms) {
-  impl_->collected.Set(static_cast<double>(unix_ms) / 1000);
+  impl_->gauges.at(Family::kCollected).Set(static_cast<double>(unix_ms) / 1000);
 }
 
 void ExportedFamilies::SetRecordsRecovery(bool active, size_t held_steps) {
-  impl_->records_recovery.Set(active ? 1 : 0);
-  impl_->records_held_steps.Set(static_cast<double>(held_steps));
+  impl_->gauges.at(Family::kRecordsRecovery).Set(active ? 1 : 0);
+  impl_->gauges.at(Family::kRecordsHeldSteps).Set(static_cast<double>(held_steps));
 }
 
 void ExportedFamilies::AppendTo(std::string& out) const {

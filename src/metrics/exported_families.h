@@ -18,6 +18,8 @@
 
 namespace volumed {
 
+enum class Family : int;  // metrics/family_table.h
+
 // Of one source of objects, now.
 struct SourceFigures {
   bool complete = false;    // has delivered a complete list since the start
@@ -35,6 +37,18 @@ class ExportedFamilies {
   ~ExportedFamilies();
   ExportedFamilies(const ExportedFamilies&) = delete;
   ExportedFamilies& operator=(const ExportedFamilies&) = delete;
+
+  // The figure of one family, of the type that the method's first parameter names. The values of
+  // its labels stand in the order in which family_list.h names them. A family that only one place
+  // knows needs no method of its own; the methods below put several families, or words for the
+  // labels, together.
+  using LabelValues = std::vector<std::string>;
+  void Set(Family gauge, double value);
+  void Replace(Family gauge, const std::map<LabelValues, double>& values);
+  void Add(Family counter, const LabelValues& labels, uint64_t count);
+  // `total` is counted elsewhere; if it went down, it is added to what was counted before.
+  void Follow(Family counter, const LabelValues& labels, uint64_t total);
+  void Observe(Family histogram, const LabelValues& labels, Duration elapsed);
 
   // One step. `operation` in kubelet's words: "volume_mount", "volume_unmount",
   // "volume_apply_access_control", ... ; `plugin` with the driver for CSI

@@ -1,4 +1,5 @@
-// Every metric family that this program exports: the one place to read, and to change, a name.
+// What is known of each metric family that this program exports. family_list.h is the one place to
+// read, and to change, a name.
 #pragma once
 
 #include <cstddef>
@@ -6,71 +7,19 @@
 #include <string_view>
 #include <vector>
 
+#include "metrics/family_list.h"
+
 namespace volumed {
 
 enum class FamilyType { kCounter, kGauge, kHistogram };
 
-// In the order of the table. The first group is written by ExportedFamilies, the second, from
-// kVolumeStatsCapacityBytes on, by VolumeStatsText. No family is written by both.
-enum class Family {
-  kStorageOperationDuration,
-  kVolumeOperationTotal,
-  kVolumeMetricCollectionDuration,
-  kTotalVolumes,
-  kReconstructVolumeOperations,
-  kReconstructVolumeOperationsErrors,
-  kForceCleanedFailedVolumeOperations,
-  kForceCleanedFailedVolumeOperationErrors,
-  kOrphanPodCleanedVolumes,
-  kOrphanPodCleanedVolumesErrors,
-  kEvictions,
-  kBuildInfo,
-  kControlLoopLag,
-  kControlTaskLongest,
-  kPods,
-  kSourceComplete,
-  kSourceIncomplete,
-  kSourceProblems,
-  kStuckOperations,
-  kStuckOperationsEver,
-  kFaultDomainUp,
-  kWorkers,
-  kWorkerCallsWaiting,
-  kWorkerRequests,
-  kWorkerFailures,
-  kWorkersStarted,
-  kMountTableMounts,
-  kMountTableUpdates,
-  kMountTableFullReads,
-  kRecordWrites,
-  kRecordCommits,
-  kRecordFailures,
-  kRecordsQuarantined,
-  kRecordsOnBallast,
-  kHttpConnections,
-  kHttpConnectionsClosed,
-  kPartUp,
-  kCollected,
-  kRecordsRecovery,
-  kRecordsHeldSteps,
+#define VOLUMED_FAMILY_ID(id, ...) id,
+enum class Family : int { VOLUMED_FAMILIES(VOLUMED_FAMILY_ID) };
+#undef VOLUMED_FAMILY_ID
 
-  kVolumeStatsCapacityBytes,
-  kVolumeStatsAvailableBytes,
-  kVolumeStatsUsedBytes,
-  kVolumeStatsInodes,
-  kVolumeStatsInodesFree,
-  kVolumeStatsInodesUsed,
-  kVolumeStatsHealthAbnormal,
-  kPodVolumeStatsCapacityBytes,
-  kPodVolumeStatsAvailableBytes,
-  kPodVolumeStatsUsedBytes,
-  kPodVolumeStatsInodes,
-  kPodVolumeStatsInodesFree,
-  kPodVolumeStatsInodesUsed,
-  kPodVolumeStatsHealthAbnormal,
-  kVolumeStatsAge,
-};
-inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::kVolumeStatsAge) + 1;
+#define VOLUMED_FAMILY_ONE(...) +1
+inline constexpr size_t kFamilyCount = 0 VOLUMED_FAMILIES(VOLUMED_FAMILY_ONE);
+#undef VOLUMED_FAMILY_ONE
 
 struct FamilySpec {
   Family family;

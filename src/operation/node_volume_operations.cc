@@ -17,7 +17,8 @@ NodeVolumeOperations::NodeVolumeOperations(Scheduler& scheduler, OperationParts 
                                            OperationObserver& observer, BootId boot_id,
                                            FaultDomains* fault_domains)
     : fault_domains_(fault_domains),
-      executor_(scheduler, parts.logger, observer, fault_domains, parts.settings.lanes) {
+      executor_(scheduler, parts.logger, observer, fault_domains, parts.settings.lanes,
+                parts.settings.back_off) {
   parts.volumes = std::make_shared<VolumeRecordKeeper>(parts.store, scheduler.clock(), parts.logger,
                                                        observer, std::move(boot_id));
   parts_ = std::make_shared<const OperationParts>(std::move(parts));

@@ -37,11 +37,11 @@ bool KeysOverlap(const OperationKey& a, const OperationKey& b) {
 
 OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
                                      OperationObserver& observer, FaultDomains* domains,
-                                     LaneLimits limits)
+                                     LaneLimits limits, Backoff::Options back_off)
     : scheduler_(scheduler),
       logger_(logger),
       observer_(observer),
-      backoff_(scheduler.clock()),
+      backoff_(scheduler.clock(), back_off),
       lanes_(scheduler, domains, limits) {}
 
 OperationExecutor::~OperationExecutor() = default;
@@ -130,13 +130,12 @@ void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) 
 
 void OperationExecutor::Begin(const GroupPtr& group) {
   // `this` is used on the control thread only, and only while it is alive.
-  scheduler_.RunBlocking(
-      [this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, group] {
-        Failures failures = group->body(group->numbers, *group->progress);
-        scheduler.Post([this, alive, group, failures = std::move(failures)] {
-          if (alive.lock()) Finish(group, failures);
-        });
-      });
+  scheduler_.RunBlocking([this, watch = alive_.watch(), &scheduler = scheduler_, group] {
+    Failures failures = group->body(group->numbers, *group->progress);
+    scheduler.Post([this, watch, group, failures = std::move(failures)] {
+      if (watch.alive()) Finish(group, failures);
+    });
+  });
 }
 
 void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
@@ -150,8 +149,8 @@ void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
         active.operation.name, kWaitForWorker,
         Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
     // The caller may be in the midst of what the completion changes.
-    scheduler_.Post([failure, done = std::move(active.done), alive = std::weak_ptr<char>(alive_)] {
-      if (alive.lock()) done(failure);
+    scheduler_.Post([failure, done = std::move(active.done), watch = alive_.watch()] {
+      if (watch.alive()) done(failure);
     });
   }
 }
@@ -168,8 +167,8 @@ void OperationExecutor::Finish(const GroupPtr& group, const Failures& failures) 
     completions.push_back(std::move(finished.done));
   }
   // Last: each may start the next operation of its key, or destroy this.
-  const std::weak_ptr<char> alive = alive_;
-  for (size_t i = 0; i < completions.size() && !alive.expired(); ++i) completions[i](failures[i]);
+  const AliveGuard::Watch watch = alive_.watch();
+  for (size_t i = 0; i < completions.size() && watch.alive(); ++i) completions[i](failures[i]);
 }
 
 void OperationExecutor::Ended(const OperationKey& key, const Active& finished, Duration elapsed,

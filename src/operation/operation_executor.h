@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -60,7 +61,8 @@ class OperationExecutor {
   // All arguments outlive this object and the bodies, which go on after it is destroyed. `domains`
   // may be null: see OperationLanes.
   OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer,
-                    FaultDomains* domains = nullptr, LaneLimits limits = {});
+                    FaultDomains* domains = nullptr, LaneLimits limits = {},
+                    Backoff::Options back_off = {});
   ~OperationExecutor();
   OperationExecutor(const OperationExecutor&) = delete;
   OperationExecutor& operator=(const OperationExecutor&) = delete;
@@ -156,7 +158,7 @@ class OperationExecutor {
   mutable WorkCounter work_;
   std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
   // The bodies outlive this object, so their completion looks here first.
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

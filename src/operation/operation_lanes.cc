@@ -41,12 +41,12 @@ void OperationLanes::LookUp() {
   looking_up_ = !to_look_up_.empty();
   if (!looking_up_) return;
   scheduler_.RunBlocking([this, lookups = std::exchange(to_look_up_, {}), &domains = *domains_,
-                          &scheduler = scheduler_, alive = std::weak_ptr<bool>(alive_)] {
+                          &scheduler = scheduler_, watch = alive_.watch()] {
     std::vector<std::pair<PlaceId, FaultDomain>> found;
     found.reserve(lookups.size());
     for (const Lookup& lookup : lookups) found.emplace_back(lookup.id, domains.Locate(lookup.path));
-    scheduler.Post([this, found = std::move(found), alive] {
-      if (alive.expired()) return;
+    scheduler.Post([this, found = std::move(found), watch] {
+      if (!watch.alive()) return;
       for (const auto& [id, domain] : found) Queue(id, domain);
       LookUp();
     });

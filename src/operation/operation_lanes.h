@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/lanes.h"
 #include "base/scheduler.h"
 #include "operation/volume_operations.h"
@@ -96,7 +97,7 @@ class OperationLanes {
     std::optional<TimePoint> last;
   };
   Burst alone_, many_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/lanes.h"
 
@@ -37,6 +38,9 @@ struct OperationSettings {
   // Binds from and to the agent's own filesystem; they touch the volume's filesystem.
   Duration prepare_sub_paths = std::chrono::seconds(30);
   Duration clean_sub_paths = std::chrono::seconds(30);
+
+  // How long a failed operation waits for its next try. Only the settings of the start count.
+  Backoff::Options back_off = {};
 
   // How many operations may have a thread. Of one filesystem, server or driver it is as many as may
   // have workers; of all together it is more, since not each needs a worker all the time. Of the

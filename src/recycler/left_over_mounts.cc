@@ -14,13 +14,12 @@ void LeftOverMounts::Remove() {
   wanted_again_ = true;
   if (std::exchange(running_, true)) return;
   wanted_again_ = false;
-  scheduler_.RunBlocking(
-      [this, alive = std::weak_ptr<bool>(alive_), &scheduler = scheduler_, &pods = pods_] {
-        const Result<bool> all_gone = pods.RemoveLeftOverMounts(CallOptions());
-        scheduler.Post([this, alive, all_gone] {
-          if (!alive.expired()) Done(all_gone);
-        });
-      });
+  scheduler_.RunBlocking([this, watch = alive_.watch(), &scheduler = scheduler_, &pods = pods_] {
+    const Result<bool> all_gone = pods.RemoveLeftOverMounts(CallOptions());
+    scheduler.Post([this, watch, all_gone] {
+      if (watch.alive()) Done(all_gone);
+    });
+  });
 }
 
 void LeftOverMounts::Done(const Result<bool>& all_gone) {
@@ -31,8 +30,8 @@ void LeftOverMounts::Done(const Result<bool>& all_gone) {
   }
   if (wanted_again_) return Remove();
   if ((all_gone.ok() && *all_gone) || std::exchange(waiting_, true)) return;
-  scheduler_.PostAfter(kTryAgain, [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  scheduler_.PostAfter(kTryAgain, [this, watch = alive_.watch()] {
+    if (!watch.alive()) return;
     waiting_ = false;
     Remove();
   });

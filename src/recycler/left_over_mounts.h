@@ -2,8 +2,7 @@
 // as no agent that knew of them is left. They are unmounted in the background.
 #pragma once
 
-#include <memory>
-
+#include "base/alive_guard.h"
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "recycler/local_recycler_pods.h"
@@ -32,7 +31,7 @@ class LeftOverMounts {
   bool running_ = false;
   bool wanted_again_ = false;
   bool waiting_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

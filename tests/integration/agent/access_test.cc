@@ -83,6 +83,7 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
                                              {"apply", "-f", scratch() + "/objects.yaml"},
                                              {"retry", "web"},
                                              {"retry", "web", "cache"},
+                                             {"retry", "--all"},
                                              {"hold", "web", "--pid", "1"},
                                              {"source", "accept", "volumectl-apply"},
                                              {"accept", "pv", "nowhere"},

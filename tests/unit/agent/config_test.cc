@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 namespace volumed {
 namespace {
@@ -118,6 +119,45 @@ TEST_F(ConfigTest, EveryKeyHasHelpAndAUniqueName) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
+// A row of the table in README.md: "| `key`* | `default` | what it is for |", with the star if the
+// key is reloadable.
+struct DocumentedKey {
+  std::string value;
+  bool reloadable = false;
+};
+
+std::map<std::string, DocumentedKey> DocumentedKeys() {
+  std::ifstream readme(VOLUMED_README);
+  std::map<std::string, DocumentedKey> keys;
+  bool in_table = false;
+  for (std::string line; std::getline(readme, line);) {
+    in_table = line.starts_with("| key |") || (in_table && line.starts_with("|"));
+    if (!in_table || !line.starts_with("| `")) continue;
+    const size_t end = line.find('`', 3);
+    const size_t bar = line.find('|', end);
+    const std::string value = line.substr(bar + 1, line.find('|', bar + 1) - bar - 1);
+    const size_t open = value.find('`');
+    keys[line.substr(3, end - 3)] = {
+        open == std::string::npos ? "" : value.substr(open + 1, value.rfind('`') - open - 1),
+        line[end + 1] == '*'};
+  }
+  return keys;
+}
+
+TEST_F(ConfigTest, TheReadmeHasEveryKeyWithItsDefaultAndSaysWhetherItReloads) {
+  std::map<std::string, DocumentedKey> documented = DocumentedKeys();
+  const auto defaults = PrintConfig(Config());
+  const std::vector<ConfigKey> keys = ConfigKeys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto found = documented.find(std::string(keys[i].name));
+    ASSERT_NE(found, documented.end()) << keys[i].name << " is not in README.md";
+    EXPECT_EQ(found->second.value, defaults[i].second) << keys[i].name;
+    EXPECT_EQ(found->second.reloadable, keys[i].reloadable) << keys[i].name;
+    documented.erase(found);
+  }
+  for (const auto& [key, row] : documented) ADD_FAILURE() << key << " is no key any more";
+}
+
 TEST_F(ConfigTest, AReloadTakesReloadableKeysAndNamesTheOthers) {
   Config running;
   Config loaded;
@@ -158,6 +198,15 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"deadline-mount", {"7s"}},
                             {"deadline-unmount", {"7s"}},
                             {"deadline-stats", {"7s"}},
+                            {"deadline-expand", {"7s"}},
+                            {"deadline-verify-attached", {"7s"}},
+                            {"deadline-provision", {"7s"}},
+                            {"deadline-reclaim", {"7s"}},
+                            {"deadline-pod-directories", {"7s"}},
+                            {"deadline-look", {"7s"}},
+                            {"back-off-first", {"7s"}},
+                            {"back-off-longest", {"7s"}},
+                            {"server-look-deadline", {"7s"}},
                             {"volume-stats-period", {"7s"}},
                             {"deadline-attach", {"7s"}},
                             {"deadline-wait-for-attach", {"7s"}},
@@ -194,6 +243,12 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "deadline-mount",
                                               "deadline-unmount",
                                               "deadline-stats",
+                                              "deadline-expand",
+                                              "deadline-verify-attached",
+                                              "deadline-provision",
+                                              "deadline-reclaim",
+                                              "deadline-pod-directories",
+                                              "deadline-look",
                                               "volume-stats-period",
                                               "deadline-attach",
                                               "deadline-wait-for-attach",

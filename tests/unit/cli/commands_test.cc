@@ -1,12 +1,16 @@
 // What the verbs print of an agent's answers, and what they ask it.
-#include "cli/commands.h"
+#include "cli/command_line.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "agent.grpc.pb.h"
 
 namespace volumed {
 namespace {
@@ -30,6 +34,15 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status RetryAll(grpc::ServerContext*, const v1::RetryAllRequest* request,
+                        v1::RetryAllResponse* response) override {
+    retried_in = request->namespace_();
+    *response = retried;
+    return grpc::Status::OK;
+  }
+
+  v1::RetryAllResponse retried;
+  std::string retried_in;
   std::vector<v1::WaitResponse> waits;
   v1::AcceptVolumeResponse accepted;
   v1::DeleteRequest deleted;
@@ -41,9 +54,9 @@ class CommandsTest : public ::testing::Test {
     std::string name = std::filesystem::temp_directory_path() / "volumectl-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
-    context_.socket = directory_ + "/agent.sock";
+    socket_ = directory_ + "/agent.sock";
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + context_.socket, grpc::InsecureServerCredentials());
+    builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
     builder.RegisterService(&agent_);
     server_ = builder.BuildAndStart();
   }
@@ -53,28 +66,27 @@ class CommandsTest : public ::testing::Test {
   }
 
   struct Printed {
-    ExitCode code = kExitError;
+    int code = kExitError;
     std::string out, err;
   };
-  template <typename Verb>
-  static Printed Run(const Verb& verb) {
+  // What `volumectl WORDS...` prints.
+  Printed Run(std::vector<std::string> words) {
+    words.insert(words.begin(), {"volumectl", "--socket", socket_});
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Printed printed;
-    printed.code = verb();
+    printed.code = RunCommandLine(static_cast<int>(argv.size()), argv.data());
     printed.out = testing::internal::GetCapturedStdout();
     printed.err = testing::internal::GetCapturedStderr();
     return printed;
   }
-  Printed WaitForEnd() {
-    return Run([&] { return RunWait(context_, "web", "gone", std::chrono::seconds(20)); });
-  }
-  Printed Accept() {
-    return Run([&] { return RunAcceptVolume(context_, "d1"); });
-  }
+  Printed WaitForEnd() { return Run({"wait", "web", "--for", "gone", "--timeout", "20"}); }
+  Printed Accept() { return Run({"accept", "pv", "d1"}); }
 
   std::string directory_;
-  CliContext context_;
+  std::string socket_;
   ScriptedAgent agent_;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -108,15 +120,29 @@ TEST_F(CommandsTest, AnotherDirectoryOfTheSameWordsWasSaidToBeNothingToAccept) {
 }
 
 TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
-  const auto remove = [&](bool yes) {
-    DeleteOptions options;
-    options.yes = yes;
-    return Run([&] { return RunDelete(context_, "pv", {"disk"}, options); }).code;
-  };
-  EXPECT_EQ(remove(false), kExitOk);
+  EXPECT_EQ(Run({"delete", "pv", "disk"}).code, kExitOk);
   EXPECT_FALSE(agent_.deleted.yes());
-  EXPECT_EQ(remove(true), kExitOk);
+  EXPECT_EQ(Run({"delete", "pv", "disk", "--yes"}).code, kExitOk);
   EXPECT_TRUE(agent_.deleted.yes());
+}
+
+TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {
+  EXPECT_EQ(Run({"retry", "--all"}).out, "every pod is ready\n");
+  v1::ObjectRef* pod = agent_.retried.add_pods();
+  pod->set_namespace_("shop");
+  pod->set_name("web");
+  EXPECT_EQ(Run({"retry", "--all", "-n", "shop"}).out, "pod shop/web is tried again\n");
+  EXPECT_EQ(agent_.retried_in, "shop");
+  EXPECT_EQ(Run({"retry"}).code, kExitUsage) << "neither a pod nor all";
+  EXPECT_EQ(Run({"retry", "web", "--all"}).code, kExitUsage) << "one pod and all";
+}
+
+TEST_F(CommandsTest, WordsThatAreMissingOrTooManyAreAnErrorOfUse) {
+  EXPECT_EQ(Run({"delete"}).code, kExitUsage);
+  EXPECT_EQ(Run({"hold", "web"}).code, kExitUsage) << "neither a process nor a cgroup";
+  EXPECT_EQ(Run({"source"}).code, kExitUsage) << "accept or forget has to follow";
+  EXPECT_EQ(Run({"accept", "pod", "web"}).code, kExitUsage) << "only a volume is accepted";
+  EXPECT_EQ(Run({"explain", "pvc/data"}).code, kExitUsage) << "a pod cannot be of a kind";
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class CompletionTest : public ::testing::Test {
     });
   }
 
-  CommandWords words_;
+  CommonWords words_;
   Verb chosen_;
   CLI::App app_{"volumectl"};
   Words asked_;

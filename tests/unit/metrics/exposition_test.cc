@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -63,6 +65,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.SetFaultDomains({{"nfs:server", false}});
   families.SetParts({{"metrics", true}, {"tokens", false}});
   families.SetCollected(kNow);
+  families.Add(Family::kConfigReloads, {"taken"}, 1);
 }
 
 void FillVolumes(VolumeStatsText& volumes) {
@@ -119,6 +122,41 @@ TEST(ExpositionTest, EveryFamilyOfTheTableIsWrittenAsTheTableSays) {
     EXPECT_EQ(spec.type == FamilyType::kHistogram, !BucketsOf(spec.family).empty()) << name;
     EXPECT_EQ(name.starts_with("volumed_"), spec.source.empty()) << name;
   }
+}
+
+// The names in the table of README.md; one that ends in '*' stands for all that begin so.
+std::set<std::string> DocumentedFamilies() {
+  std::ifstream readme(VOLUMED_README);
+  std::set<std::string> names;
+  bool in_table = false;
+  for (std::string line; std::getline(readme, line);) {
+    in_table = line.starts_with("| family |") || (in_table && line.starts_with("|"));
+    if (!in_table) continue;
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (size_t open = cell.find('`'); open != std::string::npos;) {
+      const size_t close = cell.find('`', open + 1);
+      names.insert(cell.substr(open + 1, close - open - 1));
+      open = cell.find('`', close + 1);
+    }
+  }
+  return names;
+}
+
+TEST(ExpositionTest, EveryFamilyIsInTheTableOfTheReadmeAndNoOther) {
+  std::set<std::string> unused = DocumentedFamilies();
+  const std::set<std::string> documented = unused;
+  for (size_t i = 0; i < kFamilyCount; ++i) {
+    const std::string name(SpecOf(static_cast<Family>(i)).name);
+    bool found = false;
+    for (const std::string& text : documented) {
+      const bool is_it =
+          text.ends_with('*') ? name.starts_with(text.substr(0, text.size() - 1)) : name == text;
+      if (is_it) unused.erase(text);
+      found = found || is_it;
+    }
+    EXPECT_TRUE(found) << name << " is not in README.md";
+  }
+  EXPECT_THAT(unused, IsEmpty()) << "nothing of that name is exported";
 }
 
 TEST(ExpositionTest, NoFamilyIsInBothWriters) {

@@ -1,0 +1,140 @@
+// Agent: the operations, and the volume manager that starts them.
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "agent/agent.h"
+#include "agent/agent_status.h"
+#include "agent/slow_tasks.h"
+#include "volumemanager/claims/provisioning.h"
+#include "volumemanager/volume_manager_settings.h"
+
+namespace volumed {
+namespace {
+
+// The name of the source, as ManifestDirectory::name() has it.
+std::string SourceOfDirectory(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return "manifests:" + directory;
+}
+
+}  // namespace
+
+void Agent::MakeOperations() {
+  const bool is_kubelets = root_lock_->adopted();
+  operations_ = std::make_unique<NodeVolumeOperations>(
+      *scheduler_,
+      OperationParts{.plugins = *plugins_,
+                     .host = *host_,
+                     .logger = *log_,
+                     .store = *records_,
+                     .devices = *device_records_,
+                     .storage = *storage_,
+                     .settings = DeadlinesOf(config_),
+                     .pod_directory_owner =
+                         is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
+      *metrics_, boot_id_, kernel_.get());
+}
+
+VolumeManagerSettings Agent::MakeManagerSettings() const {
+  VolumeManagerSettings settings;
+  settings.adopt_root = root_lock_->adopted();
+  settings.pod_logs_directory = config_.pod_logs_dir;
+  settings.stats.period = config_.volume_stats_period;
+  settings.stats.deadline = config_.deadline_stats;
+  settings.stats.measured = [this](const PodVolumeKey& key, const VolumeSpec&,
+                                   const Metrics& metrics) {
+    metrics_->VolumeMeasured(key, metrics);
+  };
+  settings.health.period = config_.server_look_period;
+  settings.health.deadline = config_.server_look_deadline;
+  settings.verify_attached_period = config_.verify_attached_period;
+  settings.size_limit_action = config_.empty_dir_limit_action;
+  settings.replace_settle = config_.removal_settle;
+  for (const std::string& directory : config_.removal_deletes_claims) {
+    settings.removal_deletes.insert(SourceOfDirectory(directory));
+  }
+  return settings;
+}
+
+VolumeManagerHooks Agent::MakeManagerHooks() {
+  VolumeManagerHooks hooks;
+  hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                    const std::vector<DeviceRecord>& devices) {
+    operations_->Restore(volumes, devices);
+  };
+  hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
+  hooks.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
+    metrics_->OrphanFound(volumes);
+  };
+  hooks.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  hooks.remove_object = [this](const ObjectKey& key, uint64_t number) {
+    // Objects that one command has ended come together, and share the sync of the directory.
+    ended_objects_.emplace_back(key, number);
+    if (ended_objects_.size() > 1) return;
+    scheduler_->Post([this] {
+      scheduler_->RunBlocking([this, ended = std::exchange(ended_objects_, {})] {
+        object_directory_->RemoveAll(ended);
+      });
+    });
+  };
+  hooks.object_named = [this](const ObjectKey& object, bool is_named) {
+    NoteWanted(object, is_named);
+  };
+  hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    StartSources(std::move(memories));
+  };
+  return hooks;
+}
+
+Status Agent::MakeManager() {
+  MakeOperations();
+  consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
+                                                        ProcConsumerWatchOptions{});
+  VolumeManagerSettings settings = MakeManagerSettings();
+  std::set<std::string> removal_deletes = settings.removal_deletes;
+  // These two sources lose an object only by command.
+  removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
+  manager_ = std::make_unique<VolumeManager>(
+      VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
+                         *host_, *consumer_watch_, *log_},
+      boot_id_, std::move(settings), MakeManagerHooks());
+  TellManagerOfDevices();
+  metrics_->Watch(*manager_);
+  WatchControlTasks();
+  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
+  updates_ = std::make_unique<CatalogUpdates>(
+      *scheduler_, *catalog_,
+      CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },
+                            [this](bool is_last) { PartTaken(is_last); }});
+  manager_->observers().Add([this](const PodUid& pod) {
+    if (manager_->pods().Has(pod)) return;
+    events_->Forget(pod);
+    heap_trimmer_->Changed();
+  });
+  return OkStatus();
+}
+
+void Agent::TellManagerOfDevices() {
+  const auto names_of = [](const CatalogDevice& device) {
+    std::vector<std::string> names = device.links;
+    names.push_back(device.node);
+    return names;
+  };
+  device_waiter_->SetAppearanceListener([=, this](const CatalogDevice& device) {
+    manager_->events().DeviceAppeared(names_of(device));
+  });
+  device_waiter_->SetRemovalListener([=, this](const CatalogDevice& device) {
+    manager_->events().DeviceVanished(names_of(device));
+  });
+}
+
+void Agent::WatchControlTasks() {
+  scheduler_->loop().SetSlowTaskListener(kSlowTask, [this](const std::string& task, Duration took) {
+    metrics_->SlowTaskRan(task, took);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    log_->Debug("a task kept the control thread", {{"task", task}, {"ms", ms}});
+  });
+}
+
+}  // namespace volumed

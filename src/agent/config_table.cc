@@ -1,0 +1,308 @@
+#include "agent/config_table.h"
+
+#include <chrono>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+using Rows = std::vector<ConfigRow>;
+
+// A shorter deadline would fail on a healthy node that is busy.
+constexpr Duration kShortest = milliseconds(100);
+
+// Agent::ApplyReload gives the new value to its users.
+ConfigRow Reloadable(ConfigRow row) {
+  row.key.reloadable = true;
+  return row;
+}
+
+template <typename T, typename Parse>
+std::function<Status(Config&, const ConfigValue&)> Setter(T Config::*field, Parse parse) {
+  return [field, parse](Config& config, const ConfigValue& values) -> Status {
+    ASSIGN_OR_RETURN(config.*field, parse(values));
+    return OkStatus();
+  };
+}
+
+ConfigRow PathRow(std::string_view name, std::string_view help, std::string Config::*field,
+                  bool may_be_empty) {
+  return {
+      {name, "path", help, false},
+      Setter(field, [may_be_empty](const ConfigValue& v) { return ParsePath(v, may_be_empty); }),
+      [field](const Config& config) { return config.*field; }};
+}
+
+ConfigRow BoolRow(std::string_view name, std::string_view help, bool Config::*field) {
+  return {{name, "boolean", help, false}, Setter(field, ParseBool), [field](const Config& config) {
+            return std::string(config.*field ? "true" : "false");
+          }};
+}
+
+ConfigRow PathsRow(std::string_view name, std::string_view help, ConfigValue Config::*field) {
+  return {{name, "list of paths", help, false},
+          Setter(field, ParsePaths),
+          [field](const Config& config) { return Join(config.*field, ","); }};
+}
+
+ConfigRow TextRow(std::string_view name, std::string_view help, std::string Config::*field) {
+  return {{name, "string", help, false}, Setter(field, One), [field](const Config& config) {
+            return config.*field;
+          }};
+}
+
+ConfigRow IntRow(std::string_view name, std::string_view help, int Config::*field, int low,
+                 int high) {
+  return {{name, "integer", help, false},
+          Setter(field, [low, high](const ConfigValue& v) { return ParseInt(v, low, high); }),
+          [field](const Config& config) { return std::to_string(config.*field); }};
+}
+
+ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Config::*field,
+                      Duration low, Duration high) {
+  return {
+      {name, "duration", help, false},
+      Setter(field, [low, high](const ConfigValue& v) { return ParseDurationIn(v, low, high); }),
+      [field](const Config& config) { return FormatDuration(config.*field); }};
+}
+
+void AddNodeRows(Rows& table) {
+  table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
+                          &Config::root, false));
+  table.push_back(
+      BoolRow("adopt-root", "take over a root that volumed did not create", &Config::adopt_root));
+  table.push_back(PathRow("pod-logs-dir", "logs of the kubelet's pods, which name them",
+                          &Config::pod_logs_dir, false));
+  table.push_back({{"node-name", "string", "name of this node; default: the host's name", false},
+                   Setter(&Config::node_name, ParseNodeName),
+                   [](const Config& config) { return config.node_name; }});
+  table.push_back({{"node-labels", "list of key=value", "labels of this node", false},
+                   Setter(&Config::node_labels, ParseLabels),
+                   [](const Config& config) {
+                     std::vector<std::string> labels;
+                     for (const auto& [key, value] : config.node_labels) {
+                       labels.push_back(key + "=" + value);
+                     }
+                     return Join(labels, ",");
+                   }});
+}
+
+void AddSourceRows(Rows& table) {
+  table.push_back(
+      PathsRow("manifest-dir", "directories of manifests to run", &Config::manifest_dirs));
+  table.push_back(Reloadable(
+      DurationRow("removal-settle",
+                  "how long an object must be absent from a manifest directory before it goes",
+                  &Config::removal_settle, kShortest, hours(24))));
+  table.push_back(PathsRow("removal-deletes-claims",
+                           "of manifest-dir: where to remove a claim or volume is to delete it",
+                           &Config::removal_deletes_claims));
+}
+
+// The ways in which the agent is asked.
+void AddEntranceRows(Rows& table) {
+  table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
+  table.push_back(
+      TextRow("socket-group", "group that owns the socket and may operate", &Config::socket_group));
+  table.push_back(
+      TextRow("read-group", "group whose members may read; default: none", &Config::read_group));
+  table.push_back(
+      {{"metrics-address", "host:port", "where /metrics is served; empty: nowhere", false},
+       Setter(&Config::metrics_address, ParseAddress),
+       [](const Config& config) { return config.metrics_address; }});
+}
+
+// The agent as a process, and its workers.
+void AddProcessRows(Rows& table) {
+  table.push_back(PathRow("worker", "the volumed-worker program; default: beside volumed",
+                          &Config::worker, true));
+  table.push_back(
+      {{"log-level", "debug|info|warning|error", "the least level that is logged", true},
+       Setter(&Config::log_level,
+              [](const ConfigValue& values) -> Result<LogLevel> {
+                ASSIGN_OR_RETURN(const std::string text, One(values));
+                return ParseLogLevel(text);
+              }),
+       [](const Config& config) { return std::string(LogLevelName(config.log_level)); }});
+  table.push_back({{"mask-kernel-feature", "list of strings",
+                    "kernel features to do without, for tests", false},
+                   Setter(&Config::masked_kernel_features,
+                          [](const ConfigValue& values) -> Result<ConfigValue> { return values; }),
+                   [](const Config& config) { return Join(config.masked_kernel_features, ","); }});
+  table.push_back(Reloadable(
+      IntRow("max-workers", "most worker processes at once", &Config::max_workers, 2, 1024)));
+  table.push_back(Reloadable(IntRow("max-workers-per-domain",
+                                    "most workers that one filesystem or server may occupy",
+                                    &Config::max_workers_per_domain, 1, 64)));
+}
+
+void AddDeadlineRows(Rows& table) {
+  table.push_back(Reloadable(DurationRow("deadline-mount", "for each effect of a set-up",
+                                         &Config::deadline_mount, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-unmount", "for each effect of a teardown",
+                                         &Config::deadline_unmount, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-attach",
+                                         "for attaching a volume, and for each step of a detach",
+                                         &Config::deadline_attach, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-wait-for-attach",
+                                         "until the device of an attached volume is there",
+                                         &Config::deadline_wait_for_attach, kShortest, hours(24))));
+  table.push_back(Reloadable(DurationRow("deadline-stats", "for measuring one volume",
+                                         &Config::deadline_stats, kShortest, hours(1))));
+}
+
+void AddOtherDeadlineRows(Rows& table) {
+  table.push_back(Reloadable(DurationRow(
+      "deadline-expand", "for each effect of making a volume larger, the growth itself aside",
+      &Config::deadline_expand, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-verify-attached",
+                                         "for asking a plugin which volumes are attached",
+                                         &Config::deadline_verify_attached, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-provision", "for making a volume for a claim",
+                                         &Config::deadline_provision, kShortest, hours(24))));
+  table.push_back(
+      Reloadable(DurationRow("deadline-reclaim", "for deleting or recycling a released volume",
+                             &Config::deadline_reclaim, kShortest, hours(7 * 24))));
+  table.push_back(Reloadable(DurationRow("deadline-pod-directories",
+                                         "for making, and for removing, the directories of a pod",
+                                         &Config::deadline_pod_directories, kShortest, hours(1))));
+  table.push_back(Reloadable(DurationRow(
+      "deadline-look", "for a look at the node that an answer of the control API waits for",
+      &Config::deadline_look, kShortest, hours(1))));
+}
+
+void AddBackoffRows(Rows& table) {
+  table.push_back(DurationRow("back-off-first",
+                              "how long a failed operation waits for its next try; it doubles",
+                              &Config::back_off_first, kShortest, hours(1)));
+  table.push_back(DurationRow("back-off-longest", "the longest such wait",
+                              &Config::back_off_longest, kShortest, hours(24)));
+}
+
+void AddPeriodRows(Rows& table) {
+  table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
+                                         &Config::volume_stats_period, kShortest, hours(24))));
+  table.push_back(Reloadable(DurationRow(
+      "server-look-period",
+      "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
+      &Config::server_look_period, Duration::zero(), hours(1))));
+  table.push_back(DurationRow("server-look-deadline",
+                              "after which such a look counts as one without an answer",
+                              &Config::server_look_deadline, kShortest, hours(1)));
+  table.push_back(Reloadable(DurationRow(
+      "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
+      &Config::verify_attached_period, Duration::zero(), hours(24))));
+}
+
+void AddLimitRows(Rows& table) {
+  table.push_back(
+      {{"attach-limits", "list of plugin=number",
+        "how many volumes of a plugin the node takes at once; default: any number", true},
+       Setter(&Config::attach_limits, ParseAttachLimits),
+       [](const Config& config) {
+         std::vector<std::string> limits;
+         for (const auto& [plugin, limit] : config.attach_limits) {
+           limits.push_back(plugin + "=" + std::to_string(limit));
+         }
+         return Join(limits, ",");
+       }});
+  table.push_back({{"empty-dir-limit-action", "evict|report",
+                    "what becomes of a pod whose emptyDir exceeds its sizeLimit", false},
+                   Setter(&Config::empty_dir_limit_action,
+                          [](const ConfigValue& values) -> Result<SizeLimitAction> {
+                            ASSIGN_OR_RETURN(const std::string text, One(values));
+                            return ParseSizeLimitAction(text);
+                          }),
+                   [](const Config& config) {
+                     return std::string(SizeLimitActionName(config.empty_dir_limit_action));
+                   }});
+}
+
+// The names and defaults of the recycler's settings are kube-controller-manager's.
+void AddHostPathRows(Rows& table) {
+  table.push_back(PathsRow("host-path-root",
+                           "where hostPath volumes may be made and deleted; default: nowhere",
+                           &Config::host_path_roots));
+  table.push_back(BoolRow("enable-hostpath-provisioner",
+                          "make a directory below the first host-path-root for claims that ask",
+                          &Config::host_path_provisioning));
+  table.push_back(PathRow("pv-recycler-pod-template-filepath-hostpath",
+                          "manifest of the Pod that recycles hostPath volumes; default: built in",
+                          &Config::host_path_recycler_template, true));
+  table.push_back(IntRow("pv-recycler-minimum-timeout-hostpath",
+                         "seconds that recycling a hostPath volume may take, at least",
+                         &Config::host_path_recycler_minimum_seconds, 1, 86400));
+  table.push_back(IntRow("pv-recycler-timeout-increment-hostpath",
+                         "seconds that it may take for each Gi, if that is more",
+                         &Config::host_path_recycler_increment_seconds, 0, 86400));
+}
+
+void AddNfsRows(Rows& table) {
+  table.push_back(PathRow("pv-recycler-pod-template-filepath-nfs",
+                          "manifest of the Pod that recycles NFS volumes; default: built in",
+                          &Config::nfs_recycler_template, true));
+  table.push_back(IntRow("pv-recycler-minimum-timeout-nfs",
+                         "seconds that recycling an NFS volume may take, at least",
+                         &Config::nfs_recycler_minimum_seconds, 1, 86400));
+  table.push_back(IntRow("pv-recycler-increment-timeout-nfs",
+                         "seconds that it may take for each Gi, if that is more",
+                         &Config::nfs_recycler_increment_seconds, 0, 86400));
+  table.push_back(
+      Reloadable(DurationRow("nfs-unmount-timeout", "after which the unmount of NFS is forced",
+                             &Config::nfs_unmount_timeout, kShortest, hours(1))));
+}
+
+void AddFlexVolumeRows(Rows& table) {
+  table.push_back(PathRow("volume-plugin-dir",
+                          "directory of flexVolume drivers, each <vendor~driver>/<driver>; empty: "
+                          "none are looked for",
+                          &Config::volume_plugin_dir, true));
+}
+
+void AddRecyclerRows(Rows& table) {
+  table.push_back(PathRow("runc", "the program that runs recycler pods", &Config::runc, false));
+  table.push_back(PathRow("busybox", "a static busybox: what recycler pods consist of",
+                          &Config::busybox, false));
+}
+
+void AddIdentityRows(Rows& table) {
+  table.push_back(PathRow("machine-id-file",
+                          "the machine's id, by which records of another machine are noticed",
+                          &Config::machine_id_file, false));
+  table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
+}
+
+Rows MakeTable() {
+  Rows table;
+  AddNodeRows(table);
+  AddSourceRows(table);
+  AddEntranceRows(table);
+  AddProcessRows(table);
+  AddDeadlineRows(table);
+  AddOtherDeadlineRows(table);
+  AddBackoffRows(table);
+  AddPeriodRows(table);
+  AddLimitRows(table);
+  AddHostPathRows(table);
+  AddFlexVolumeRows(table);
+  AddNfsRows(table);
+  AddRecyclerRows(table);
+  AddIdentityRows(table);
+  return table;
+}
+
+}  // namespace
+
+const std::vector<ConfigRow>& ConfigTable() {
+  static const auto* const table = new Rows(MakeTable());
+  return *table;
+}
+
+}  // namespace volumed

@@ -1,0 +1,192 @@
+#include "agent/config_values.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "agent/config.h"
+#include "agent/config_checks.h"
+#include "base/strings.h"
+#include "kube/field_rules.h"
+#include "kube/static_pod.h"
+#include "volumehost/fc_names.h"
+#include "volumehost/iscsi_names.h"
+
+namespace volumed {
+namespace {
+
+// Far more than any node can take.
+constexpr int kMostAttached = 100000;
+
+// Only for built-in plugins it is known whether they attach volumes.
+Status CheckAttaches(const std::string& plugin) {
+  const bool is_in_tree = plugin.starts_with("kubernetes.io/");
+  const bool attaches = is_in_tree ? plugin == kIscsiPluginName || plugin == kFcPluginName
+                                   : plugin.find('/') != std::string::npos;
+  if (attaches) return OkStatus();
+  return InvalidValue("\"" + plugin + "\" attaches no volumes: " + kIscsiPluginName + ", " +
+                      kFcPluginName + ", or <vendor>/<driver> of a flexVolume driver");
+}
+
+struct Unit64 {
+  std::string_view suffix;
+  int64_t nanoseconds;
+};
+
+// The longest suffixes come first, so that "ms" is not read as "m".
+constexpr Unit64 kUnits[] = {
+    {"ns", 1},
+    {"us", 1'000},
+    {"ms", 1'000'000},
+    {"s", 1'000'000'000},
+    {"m", 60'000'000'000},
+    {"h", 3'600'000'000'000},
+};
+
+}  // namespace
+
+Error InvalidValue(std::string message) {
+  return Error::NotApplied(Code::kInvalidArgument, std::move(message));
+}
+
+Result<std::string> One(const ConfigValue& values) {
+  if (values.size() != 1) return InvalidValue("must be a single value");
+  return values.front();
+}
+
+Result<bool> ParseBool(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return InvalidValue("must be true or false, not '" + text + "'");
+}
+
+Result<int> ParseInt(const ConfigValue& values, int low, int high) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < low || number > high) {
+    return InvalidValue("must be an integer from " + std::to_string(low) + " to " +
+                        std::to_string(high) + ", not '" + text + "'");
+  }
+  return number;
+}
+
+Result<std::string> ParsePath(const ConfigValue& values, bool may_be_empty) {
+  ASSIGN_OR_RETURN(std::string text, One(values));
+  if (text.empty() && may_be_empty) return text;
+  const bool is_text =
+      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  if (!is_text) return InvalidValue("must not have control characters");
+  const std::filesystem::path path(text);
+  if (!path.is_absolute() || path.lexically_normal().string() != text || text.back() == '/') {
+    return InvalidValue(
+        "must be an absolute path without '.', '..', '//' or a trailing '/', not '" + text + "'");
+  }
+  return text;
+}
+
+Result<ConfigValue> ParsePaths(const ConfigValue& values) {
+  for (const std::string& value : values) RETURN_IF_ERROR(ParsePath({value}, false));
+  return values;
+}
+
+Result<Duration> ParseDurationIn(const ConfigValue& values, Duration low, Duration high) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  ASSIGN_OR_RETURN(const Duration duration, ParseDuration(text));
+  if (duration < low || duration > high) {
+    return InvalidValue("must lie between " + FormatDuration(low) + " and " + FormatDuration(high) +
+                        ", not " + text);
+  }
+  return duration;
+}
+
+Result<std::string> ParseAddress(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(std::string text, One(values));
+  if (!text.empty()) RETURN_IF_ERROR(CheckAddress(text));
+  return text;
+}
+
+Result<std::map<std::string, std::string>> ParseLabels(const ConfigValue& values) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& value : values) {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidValue("must be key=value, not '" + value + "'");
+    }
+    labels[value.substr(0, equals)] = value.substr(equals + 1);
+  }
+  return labels;
+}
+
+// Takes the name in the way of kubelet, and checks it in the way of an API server.
+// Source: kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
+Result<std::string> ParseNodeName(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(std::string name, One(values));
+  name = NormalNodeName(std::move(name));
+  if (name.empty()) return name;
+  if (const auto reason = kDnsSubdomain.broken(name))
+    return InvalidValue("'" + name + "' " + *reason);
+  return name;
+}
+
+Result<std::map<std::string, int64_t>> ParseAttachLimits(const ConfigValue& values) {
+  ConfigValue entries;  // also accepts one text, as PrintConfig prints it
+  for (const std::string& value : values) {
+    for (std::string& entry : SplitNonEmpty(value, ',')) entries.push_back(std::move(entry));
+  }
+  using Named = std::map<std::string, std::string>;
+  ASSIGN_OR_RETURN(const Named named, ParseLabels(entries));
+  std::map<std::string, int64_t> limits;
+  for (const auto& [plugin, text] : named) {
+    RETURN_IF_ERROR(CheckAttaches(plugin));
+    ASSIGN_OR_RETURN(limits[plugin], ParseInt({text}, 0, kMostAttached).With(plugin));
+  }
+  return limits;
+}
+
+Result<Duration> ParseDuration(std::string_view text) {
+  const auto refuse = [&] {
+    return InvalidValue("'" + std::string(text) + "' is not a duration such as 500ms, 30s or 2m3s");
+  };
+  std::string_view rest = text;
+  int64_t total = 0;
+  if (rest.empty()) return refuse();
+  while (!rest.empty()) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (error != std::errc() || number < 0) return refuse();
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    size_t letters = 0;
+    while (letters < rest.size() && std::isalpha(static_cast<unsigned char>(rest[letters]))) {
+      ++letters;
+    }
+    const std::string_view suffix = rest.substr(0, letters);
+    const auto unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                   [&](const Unit64& u) { return u.suffix == suffix; });
+    int64_t part = 0;
+    if (unit == std::end(kUnits) || __builtin_mul_overflow(number, unit->nanoseconds, &part) ||
+        __builtin_add_overflow(total, part, &total)) {
+      return refuse();
+    }
+    rest.remove_prefix(letters);
+  }
+  return Duration(total);
+}
+
+std::string FormatDuration(Duration duration) {
+  int64_t rest = duration.count();
+  if (rest == 0) return "0s";
+  std::string text;
+  for (auto unit = std::rbegin(kUnits); unit != std::rend(kUnits); ++unit) {
+    if (const int64_t count = rest / unit->nanoseconds; count > 0) {
+      text += std::to_string(count) + std::string(unit->suffix);
+      rest %= unit->nanoseconds;
+    }
+  }
+  return text;
+}
+
+}  // namespace volumed

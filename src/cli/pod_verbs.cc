@@ -1,0 +1,338 @@
+// The verbs about one pod, and about what happens to pods: explain, wait, hold, retry, events, oci.
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/calls.h"
+#include "cli/explain.h"
+
+namespace volumed {
+namespace {
+
+// ---- explain ------------------------------------------------------------------------------------
+
+struct PodWords {
+  std::string pod;
+};
+
+// The one pod of that name or uid; prints why not otherwise.
+std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& name,
+                                 ExitCode* code) {
+  v1::GetPodsRequest request;
+  request.set_namespace_(context.name_space);
+  request.set_name(name);
+  v1::GetPodsResponse response;
+  *code = CallAndSay(context, &Stub::GetPods, request, &response, "");
+  if (*code != kExitOk) return std::nullopt;
+  if (response.pods_size() == 0) {
+    *code = ReportNone(context, "pod", name, true);
+    return std::nullopt;
+  }
+  if (response.pods_size() > 1) {
+    std::cerr << "volumectl: several pods named " << name << "; give its uid or -n\n";
+    *code = kExitNotFound;
+    return std::nullopt;
+  }
+  return response.pods(0);
+}
+
+ExitCode RunExplain(const CliContext& context, const PodWords& words) {
+  ExitCode code = kExitOk;
+  const std::optional<v1::Pod> pod = GetOnePod(context, words.pod, &code);
+  if (!pod) return code;
+  v1::GetSourcesResponse sources;
+  code = CallAndSay(context, &Stub::GetSources, v1::GetSourcesRequest(), &sources, "");
+  v1::GetStatusResponse status;
+  if (code == kExitOk) {
+    code = CallAndSay(context, &Stub::GetStatus, v1::GetStatusRequest(), &status, "");
+  }
+  if (code == kExitOk) Explain(*pod, sources, status, NowUnixMs(), std::cout);
+  return code;
+}
+
+// ---- wait ---------------------------------------------------------------------------------------
+
+struct WaitWords {
+  std::string pod;
+  std::string condition = "ready";
+  double timeout_s = 30;  // kubectl's default
+};
+
+ExitCode RunWait(const CliContext& context, const WaitWords& words) {
+  const std::string& pod = words.pod;
+  const std::string& condition = words.condition;
+  const std::chrono::milliseconds wait_timeout = MillisecondsOf(words.timeout_s);
+  v1::WaitRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_for_(condition);
+  Client client(context.socket, context.timeout);
+  v1::WaitResponse last;
+  bool was_there = false;
+  const grpc::Status status = client.Stream<v1::WaitRequest, v1::WaitResponse>(
+      &Stub::Wait, request, wait_timeout, [&](const v1::WaitResponse& response) {
+        last = response;
+        was_there = was_there || response.has_pod();
+      });
+  if (status.ok() && last.met()) {
+    std::cout << "pod " << pod << " " << condition << "\n";
+    // After a `delete` that is no failure; after a slip in the name a script goes on too early.
+    if (condition == "gone" && !was_there) {
+      std::cerr << "note: no pod " << pod
+                << " is known: it left before this call, or there never was one\n";
+    }
+    // A pod that a manifest has, and that a command keeps away, is shown all the same.
+    if (condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
+      std::cerr << "note: " << last.pod().problems(0).message() << "\n";
+    }
+    return kExitOk;
+  }
+  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return ReportFailure(status, context.socket);
+  }
+  std::cerr << "volumectl: pod " << pod << " is not " << condition << " after "
+            << wait_timeout.count() << " ms\n";
+  if (last.has_pod())
+    Explain(last.pod(), v1::GetSourcesResponse(), v1::GetStatusResponse(), NowUnixMs(), std::cerr);
+  return kExitTimeout;
+}
+
+// ---- hold ---------------------------------------------------------------------------------------
+
+struct HoldWords {
+  std::string pod;
+  int64_t pid = 0;
+  std::string cgroup;
+  bool release = false;
+
+  void Check() const {
+    if (pid == 0 && cgroup.empty()) throw CLI::RequiredError("one of --pid and --cgroup");
+  }
+};
+
+ExitCode RunHold(const CliContext& context, const HoldWords& words) {
+  const auto& [pod, pid, cgroup, release] = words;
+  v1::HoldRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_pid(pid);
+  request.set_cgroup(cgroup);
+  v1::HoldResponse response;
+  const std::string holder = pid != 0 ? "pid " + std::to_string(pid) : "cgroup " + cgroup;
+  return CallAndSay(context, release ? &Stub::ReleaseHold : &Stub::Hold, request, &response,
+                    "pod " + pod + (release ? " released by " : " held by ") + holder);
+}
+
+// ---- retry --------------------------------------------------------------------------------------
+
+struct RetryWords {
+  std::string pod, volume;
+  bool all = false;
+
+  void Check() const {
+    if (pod.empty() && !all) throw CLI::RequiredError("pod");
+  }
+};
+
+ExitCode RetryAll(const CliContext& context) {
+  v1::RetryAllRequest request;
+  request.set_namespace_(context.name_space);
+  v1::RetryAllResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::RetryAll, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+    return kExitOk;
+  }
+  for (const v1::ObjectRef& pod : response.pods()) {
+    std::cout << "pod " << pod.namespace_() << "/" << pod.name() << " is tried again\n";
+  }
+  if (response.pods().empty()) std::cout << "every pod is ready\n";
+  return kExitOk;
+}
+
+ExitCode RunRetry(const CliContext& context, const RetryWords& words) {
+  if (words.all) return RetryAll(context);
+  const std::string& pod = words.pod;
+  const std::string& volume = words.volume;
+  v1::RetryRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_volume(volume);
+  v1::RetryResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::Retry, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+    return kExitOk;
+  }
+  if (volume.empty()) std::cout << "pod " << pod << " is tried again\n";
+  for (const v1::RetriedVolume& retried : response.volumes()) {
+    std::cout << "  volume " << retried.name() << ": " << retried.what() << "\n";
+  }
+  return kExitOk;
+}
+
+// ---- events -------------------------------------------------------------------------------------
+
+struct EventsWords {
+  std::string object;
+  bool watch = false;
+};
+
+// "web" is a pod; with a slash in it, the kind stands before the name.
+v1::ObjectRef ParseObjectWord(const CliContext& context, const std::string& word) {
+  v1::ObjectRef ref;
+  ref.set_namespace_(context.name_space);
+  const size_t slash = word.find('/');
+  if (slash == std::string::npos) {
+    if (!word.empty()) ref.set_kind("Pod");
+    ref.set_name(word);
+    return ref;
+  }
+  ref.set_kind(word.substr(0, slash));
+  const std::string rest = word.substr(slash + 1);
+  const size_t second = rest.find('/');
+  if (second != std::string::npos) ref.set_namespace_(rest.substr(0, second));
+  ref.set_name(second == std::string::npos ? rest : rest.substr(second + 1));
+  return ref;
+}
+
+std::vector<std::string> EventRow(const v1::ObjectEvent& logged, int64_t now) {
+  const v1::ObjectRef& object = logged.object();
+  const v1::Event& event = logged.event();
+  const std::string name_space = object.namespace_().empty() ? "" : object.namespace_() + "/";
+  return {FormatAge(event.last_unix_ms(), now),
+          event.type(),
+          event.reason(),
+          std::to_string(event.count()),
+          object.kind() + " " + name_space + object.name(),
+          event.message()};
+}
+
+void PrintEvents(const v1::WatchEventsResponse& answer, OutputFormat format, bool watch) {
+  if (IsForPrograms(format)) {
+    PrintMessage(answer, format, std::cout);
+    std::cout << std::flush;
+    return;
+  }
+  std::vector<std::vector<std::string>> rows;
+  // What is followed has no heading: each answer would repeat it.
+  if (!watch) rows.push_back({"LAST SEEN", "TYPE", "REASON", "COUNT", "OBJECT", "MESSAGE"});
+  for (const v1::ObjectEvent& logged : answer.events()) {
+    rows.push_back(EventRow(logged, NowUnixMs()));
+  }
+  PrintTable(rows, std::cout);
+  if (answer.not_shown() > 0) std::cout << "and " << answer.not_shown() << " older ones\n";
+  std::cout << std::flush;
+}
+
+ExitCode RunEvents(const CliContext& context, const EventsWords& words) {
+  const bool watch = words.watch;
+  v1::WatchEventsRequest request;
+  *request.mutable_object() = ParseObjectWord(context, words.object);
+  request.set_follow(watch);
+  Client client(context.socket, context.timeout);
+  const grpc::Status status = client.Stream<v1::WatchEventsRequest, v1::WatchEventsResponse>(
+      &Stub::WatchEvents, request, watch ? std::nullopt : std::optional(context.timeout),
+      [&](const v1::WatchEventsResponse& answer) { PrintEvents(answer, context.format, watch); });
+  return status.ok() ? kExitOk : ReportFailure(status, context.socket);
+}
+
+// ---- oci ----------------------------------------------------------------------------------------
+
+struct OciWords {
+  std::string pod, container;
+};
+
+ExitCode RunOci(const CliContext& context, const OciWords& words) {
+  v1::GetContainerMountsRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", words.pod);
+  request.set_container(words.container);
+  v1::GetContainerMountsResponse response;
+  if (const ExitCode code = CallAndSay(context, &Stub::GetContainerMounts, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  // "type" is what runtimes expect of a bind mount. Source: OCI runtime-spec, config.md (Mounts).
+  YAML::Emitter json;
+  json << YAML::DoubleQuoted << YAML::Flow << YAML::BeginMap << "mounts" << YAML::BeginSeq;
+  for (const v1::ContainerMount& mount : response.mounts()) {
+    json << YAML::BeginMap << "destination" << mount.destination() << "type"
+         << "bind"
+         << "source" << mount.source() << "options" << YAML::BeginSeq;
+    for (const std::string& option : mount.options()) json << option;
+    json << YAML::EndSeq << YAML::EndMap;
+  }
+  json << YAML::EndSeq;
+  if (response.devices_size() > 0) {
+    // Not OCI's linux.devices: that has numbers, which the link's device is asked for.
+    json << "volumeDevices" << YAML::BeginSeq;
+    for (const v1::ContainerDevice& device : response.devices()) {
+      json << YAML::BeginMap << "path" << device.path() << "hostPath" << device.host_path()
+           << "permissions" << device.permissions() << YAML::EndMap;
+    }
+    json << YAML::EndSeq;
+  }
+  json << YAML::EndMap;
+  std::cout << json.c_str() << "\n";
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddPodVerbs(const Verbs& verbs) {
+  verbs.Add<PodWords>(
+      "explain", "say why a pod is not ready",
+      [](CLI::App& verb, PodWords& words) { AddPodPlace(verb, words.pod); }, RunExplain);
+  verbs.Add<WaitWords>(
+      "wait", "until a pod is ready, gone or there",
+      [](CLI::App& verb, WaitWords& words) {
+        AddPodPlace(verb, words.pod);
+        verb.add_option("--for", words.condition,
+                        "ready, gone, or create (until there is such a pod)")
+            ->check(CLI::IsMember({"ready", "gone", "create"}));
+        verb.add_option("--timeout", words.timeout_s, "seconds")->check(CLI::PositiveNumber);
+      },
+      RunWait);
+  verbs.Add<HoldWords>(
+      "hold", "keep a pod's mounts while a process lives",
+      [](CLI::App& verb, HoldWords& words) {
+        AddPodPlace(verb, words.pod);
+        CLI::Option* pid =
+            verb.add_option("--pid", words.pid, "a process")->check(CLI::PositiveNumber);
+        verb.add_option("--cgroup", words.cgroup, "a cgroup, until it is empty")->excludes(pid);
+        verb.add_flag("--release", words.release, "end the hold");
+      },
+      RunHold);
+  verbs.Add<RetryWords>(
+      "retry", "forget a back-off and try now",
+      [](CLI::App& verb, RetryWords& words) {
+        CLI::Option* pod = AddPodPlace(verb, words.pod)->required(false);
+        verb.add_option("volume", words.volume, "one volume; else all, and the pod itself")
+            ->type_name("VOLUME");
+        verb.add_flag("--all", words.all, "every pod that is not ready, or those of -n")
+            ->excludes(pod);
+      },
+      RunRetry);
+  verbs.Add<EventsWords>(
+      "events", "what happened, as kubelet would tell it",
+      [](CLI::App& verb, EventsWords& words) {
+        verb.add_option("object", words.object,
+                        "a pod's name or uid, pv/NAME, pvc/NAME, pvc/NAMESPACE/NAME or node/NAME; "
+                        "else all")
+            ->type_name("OBJECT");
+        verb.add_flag("-w,--watch", words.watch, "go on with each event that comes");
+      },
+      RunEvents);
+  verbs.Add<OciWords>(
+      "oci", "a container's mounts, as an OCI configuration has them",
+      [](CLI::App& verb, OciWords& words) {
+        AddPodPlace(verb, words.pod);
+        verb.add_option("container", words.container, "its name")->required();
+      },
+      RunOci);
+}
+
+}  // namespace volumed
