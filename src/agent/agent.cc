@@ -211,7 +211,7 @@ Status Agent::MakeHost() {
   if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
     events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
   }
-  if (const auto reason = kDnsSubdomain.broken(config_.node_name)) {
+  if (const auto reason = rules::kDnsSubdomain.broken(config_.node_name)) {
     // Only the host's own name can be so, since a wrong setting is refused.
     log_->Warning("the host's name is none for a node of Kubernetes: set node-name",
                   {{"name", config_.node_name}, {"reason", *reason}});

@@ -103,7 +103,9 @@ Result<std::string> ParseNodeName(const Values& values) {
   ASSIGN_OR_RETURN(std::string name, One(values));
   name = NormalNodeName(std::move(name));
   if (name.empty()) return name;
-  if (const auto reason = kDnsSubdomain.broken(name)) return Invalid("'" + name + "' " + *reason);
+  if (const auto reason = rules::kDnsSubdomain.broken(name)) {
+    return Invalid("'" + name + "' " + *reason);
+  }
   return name;
 }
 
