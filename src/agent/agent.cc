@@ -20,6 +20,7 @@
 #include "kube/static_pod.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
+#include "plugins/in_tree_plugins.h"
 #include "plugins/projected.h"
 #include "volumehost/swap.h"
 #include "volumemanager/provisioning.h"
@@ -135,7 +136,7 @@ Status Agent::StartScheduler() {
 Status Agent::OwnRoot() {
   ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
   root_lock_ = std::make_unique<RootLock>(std::move(lock));
-  paths_ = std::make_unique<KubeletPaths>(config_.root);
+  paths_ = std::make_unique<KubeletPaths>(config_.root, InTreeDeviceLayouts());
   return OkStatus();
 }
 

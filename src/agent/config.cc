@@ -15,8 +15,8 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
-#include "volumehost/fc_names.h"
-#include "volumehost/iscsi_names.h"
+#include "plugins/fc_names.h"
+#include "plugins/iscsi_names.h"
 
 namespace volumed {
 namespace {
