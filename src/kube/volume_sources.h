@@ -337,22 +337,6 @@ void Fields(V& v, ImageVolumeSource& o) {
   v.Text("pullPolicy", o.pull_policy, rules::kPullPolicy);
 }
 
-// A directory that the machine shares with this node, its guest. Kubernetes has no such source.
-struct VirtioFsVolumeSource {
-  static constexpr char kKind[] = "virtioFs";
-  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
-                                      SourceStorage::kUnnamed};
-  std::string tag;
-  bool read_only = false;
-  friend bool operator==(const VirtioFsVolumeSource&, const VirtioFsVolumeSource&) = default;
-};
-
-template <typename V>
-void Fields(V& v, VirtioFsVolumeSource& o) {
-  v.Text("tag", o.tag, rules::kNotEmpty, Presence::kRequired);
-  v.Bool("readOnly", o.read_only);
-}
-
 // A source that has no implementation in Kubernetes' own tree any more ("gcePersistentDisk", ...).
 // It is decoded, so that the pod or the PersistentVolume is known, and so that the reason why its
 // volume is not made can be told (kube/refused_sources.h).
@@ -369,13 +353,13 @@ using VolumeSource =
                  ConfigMapVolumeSource, DownwardApiVolumeSource, ProjectedVolumeSource,
                  PersistentVolumeClaimVolumeSource, EphemeralVolumeSource, CsiVolumeSource,
                  NfsVolumeSource, IscsiVolumeSource, FcVolumeSource, FlexVolumeSource,
-                 GitRepoVolumeSource, ImageVolumeSource, VirtioFsVolumeSource, RemovedVolumeSource>;
+                 GitRepoVolumeSource, ImageVolumeSource, RemovedVolumeSource>;
 
 // What a PersistentVolume may be made from.
 using PersistentVolumeSource =
     std::variant<HostPathVolumeSource, LocalVolumeSource, NfsVolumeSource,
                  IscsiPersistentVolumeSource, FcVolumeSource, CsiPersistentVolumeSource,
-                 FlexPersistentVolumeSource, VirtioFsVolumeSource, RemovedVolumeSource>;
+                 FlexPersistentVolumeSource, RemovedVolumeSource>;
 
 // The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ...
 std::string VolumeSourceKind(const VolumeSource& source);

@@ -12,7 +12,6 @@
 #include "plugins/iscsi_names.h"
 #include "plugins/projected.h"
 #include "plugins/secret.h"
-#include "plugins/virtio_fs.h"
 
 namespace volumed {
 
@@ -29,7 +28,6 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<ConfigMapPlugin>());
   plugins.push_back(std::make_unique<ProjectedPlugin>());
   plugins.push_back(std::make_unique<LocalVolumePlugin>(settings.local));
-  plugins.push_back(std::make_unique<VirtioFsPlugin>());
   return plugins;
 }
 
