@@ -180,6 +180,7 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
     case ObjectKind::kConfigMap:
     case ObjectKind::kNode:
     case ObjectKind::kCsiDriver:
+    case ObjectKind::kVolumeAttributesClass:
       return;
   }
 }
