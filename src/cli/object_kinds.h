@@ -21,7 +21,6 @@ inline constexpr CliKind kCliKinds[] = {
     {"persistentvolumeclaim", true},
     {"storageclass", true},
     {"csidriver", true},
-    {"volumeattributesclass", true},
 };
 
 // A word that `get` accepts, as kubectl names it.
@@ -49,21 +48,11 @@ inline constexpr CliNoun kSecretNoun = {"secrets", "secret", "secret", "secret"}
 inline constexpr CliNoun kConfigMapNoun = {"configmaps", "configmap", "cm", "configmap"};
 inline constexpr CliNoun kNodeNoun = {"nodes", "node", "no", "node"};
 inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver", "csidriver"};
-inline constexpr CliNoun kVolumeAttributesClassNoun = {
-    "volumeattributesclasses", "volumeattributesclass", "vac", "volumeattributesclass"};
 // Kinds of which the agent keeps the object and no state.
-inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun,
-                                         kVolumeAttributesClassNoun};
-inline constexpr CliNoun kGetNouns[] = {kPodNoun,
-                                        kVolumeNoun,
-                                        kPersistentVolumeNoun,
-                                        kClaimNoun,
-                                        kStorageClassNoun,
-                                        kSecretNoun,
-                                        kConfigMapNoun,
-                                        kNodeNoun,
-                                        kCsiDriverNoun,
-                                        kVolumeAttributesClassNoun};
+inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun};
+inline constexpr CliNoun kGetNouns[] = {kPodNoun,       kVolumeNoun,       kPersistentVolumeNoun,
+                                        kClaimNoun,     kStorageClassNoun, kSecretNoun,
+                                        kConfigMapNoun, kNodeNoun,         kCsiDriverNoun};
 
 // The kinds other than pods that have events: `events KIND/NAME`.
 inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};

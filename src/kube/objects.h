@@ -192,9 +192,8 @@ struct NodeObject {
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };
 
-using Object =
-    std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
-                 PersistentVolumeClaim, StorageClass, CsiDriverObject, VolumeAttributesClass>;
+using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
+                            PersistentVolumeClaim, StorageClass, CsiDriverObject>;
 // Objects travel between threads as immutable values.
 using ObjectPtr = std::shared_ptr<const Object>;
 
@@ -208,7 +207,6 @@ enum class ObjectKind {
   kPersistentVolumeClaim,
   kStorageClass,
   kCsiDriver,
-  kVolumeAttributesClass,
 };
 
 enum class ObjectScope { kNamespaced, kCluster };
@@ -296,13 +294,6 @@ struct ObjectTraits<CsiDriverObject> {
   static constexpr auto kFacts =
       ObjectKindFacts(ObjectKind::kCsiDriver, "CSIDriver", "csidrivers", "", kStorageApi,
                       ObjectScope::kCluster, ObjectEnd::kWithSource);
-};
-
-template <>
-struct ObjectTraits<VolumeAttributesClass> {
-  static constexpr auto kFacts = ObjectKindFacts(
-      ObjectKind::kVolumeAttributesClass, "VolumeAttributesClass", "volumeattributesclasses", "vac",
-      kStorageApi, ObjectScope::kCluster, ObjectEnd::kWithSource);
 };
 
 inline constexpr auto kAllObjectKinds = [] {

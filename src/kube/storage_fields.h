@@ -131,25 +131,6 @@ void Validate(const StorageClass& storage_class, const std::string& prefix, Prob
 void CheckUpdate(const StorageClass& before, const StorageClass& now, UpdateChecks& checks);
 
 template <typename V>
-void Fields(V& v, VolumeAttributesClass& o) {
-  Metadata(v, o);
-  v.Text("driverName", o.driver_name, rules::kDriverName, Presence::kRequired);
-  v.TextMap("parameters", o.parameters, rules::kNotEmpty);
-}
-
-inline void Validate(const VolumeAttributesClass& of, const std::string& prefix,
-                     ProblemSink& problems) {
-  if (of.parameters.empty()) problems.Add(prefix + "parameters", "must not be empty");
-}
-
-// Source: pkg/apis/storage/validation (ValidateVolumeAttributesClassUpdate).
-inline void CheckUpdate(const VolumeAttributesClass& before, const VolumeAttributesClass& now,
-                        UpdateChecks& checks) {
-  checks.Compare("driverName", before.driver_name, now.driver_name);
-  if (before.parameters != now.parameters) checks.Add("parameters", kFieldIsImmutable);
-}
-
-template <typename V>
 void Fields(V& v, CsiTokenRequest& o) {
   v.Text("audience", o.audience);
   v.Number("expirationSeconds", o.expiration_seconds, rules::kTokenExpiration);

@@ -125,14 +125,6 @@ struct StorageClass {
   friend bool operator==(const StorageClass&, const StorageClass&) = default;
 };
 
-// What a driver can change about a volume while it is there.
-struct VolumeAttributesClass {
-  ObjectMeta metadata = ClusterScopedMeta();
-  std::string driver_name;
-  StringMap parameters;
-  friend bool operator==(const VolumeAttributesClass&, const VolumeAttributesClass&) = default;
-};
-
 enum class FsGroupPolicy { kReadWriteOnceWithFsType, kFile, kNone };
 enum class VolumeLifecycleMode { kPersistent, kEphemeral };
 

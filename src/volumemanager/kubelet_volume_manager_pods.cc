@@ -180,7 +180,6 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
     case ObjectKind::kConfigMap:
     case ObjectKind::kNode:
     case ObjectKind::kCsiDriver:
-    case ObjectKind::kVolumeAttributesClass:
       return;
   }
 }

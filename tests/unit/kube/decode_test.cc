@@ -105,7 +105,7 @@ items:
 TEST(Decode, WhatIsNotHandledIsRefusedByName) {
   const std::string handled =
       "Pod, Secret, ConfigMap, Node, PersistentVolume, PersistentVolumeClaim and List of \"v1\", "
-      "StorageClass, CSIDriver, VolumeAttributesClass of \"storage.k8s.io/v1\" are";
+      "StorageClass, CSIDriver of \"storage.k8s.io/v1\" are";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"apiVersion: apps/v1\nkind: Deployment\n",
        "kind: \"Deployment\" of \"apps/v1\" is not handled; " + handled},
