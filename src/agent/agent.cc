@@ -21,6 +21,7 @@
 #include "metrics/family_table.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
+#include "plugins/in_tree_plugins.h"
 #include "plugins/projected.h"
 #include "volumehost/swap.h"
 #include "volumemanager/claims/provisioning.h"
@@ -131,7 +132,7 @@ Status Agent::StartScheduler() {
 Status Agent::OwnRoot() {
   ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
   root_lock_ = std::make_unique<RootLock>(std::move(lock));
-  paths_ = std::make_unique<KubeletPaths>(config_.root);
+  paths_ = std::make_unique<KubeletPaths>(config_.root, InTreeDeviceLayouts());
   return OkStatus();
 }
 
@@ -207,7 +208,7 @@ Status Agent::MakeHost() {
   if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
     events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
   }
-  if (const auto reason = kDnsSubdomain.broken(config_.node_name)) {
+  if (const auto reason = rules::kDnsSubdomain.broken(config_.node_name)) {
     // Only the host's own name can be so, since a wrong setting is refused.
     log_->Warning("the host's name is none for a node of Kubernetes: set node-name",
                   {{"name", config_.node_name}, {"reason", *reason}});

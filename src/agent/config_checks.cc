@@ -129,10 +129,10 @@ void CheckTwiceByLinks(const std::string& key, const std::vector<Place>& resolve
 
 void CheckNames(const Config& config, Problems& problems) {
   for (const auto& [key, value] : config.node_labels) {
-    if (const auto broken = kQualifiedName.broken(key)) {
+    if (const auto broken = rules::kQualifiedName.broken(key)) {
       problems.push_back("node-labels: " + Quoted(key) + ": " + *broken);
     }
-    if (const auto broken = kLabelValue.broken(value)) {
+    if (const auto broken = rules::kLabelValue.broken(value)) {
       problems.push_back("node-labels: " + key + ": " + Quoted(value) + ": " + *broken);
     }
   }

@@ -11,8 +11,8 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
-#include "volumehost/fc_names.h"
-#include "volumehost/iscsi_names.h"
+#include "plugins/fc_names.h"
+#include "plugins/iscsi_names.h"
 
 namespace volumed {
 namespace {
@@ -127,8 +127,9 @@ Result<std::string> ParseNodeName(const ConfigValue& values) {
   ASSIGN_OR_RETURN(std::string name, One(values));
   name = NormalNodeName(std::move(name));
   if (name.empty()) return name;
-  if (const auto reason = kDnsSubdomain.broken(name))
+  if (const auto reason = rules::kDnsSubdomain.broken(name)) {
     return InvalidValue("'" + name + "' " + *reason);
+  }
   return name;
 }
 

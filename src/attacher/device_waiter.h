@@ -21,6 +21,7 @@
 #include "attacher/announced_devices.h"
 #include "attacher/device_query.h"
 #include "attacher/known_devices.h"
+#include "base/alive_guard.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/scheduler.h"
@@ -203,7 +204,7 @@ class DeviceWaiter final : private DeviceListener {
   std::function<void(const CatalogDevice&)> vanished_;
   std::map<DeviceNumber, CatalogDevice> heard_;  // of devices that are there, as of the last event
   DeviceWaiterStats stats_;
-  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

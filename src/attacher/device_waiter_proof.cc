@@ -33,16 +33,15 @@ void DeviceWaiter::StartIdentifications() {
     const TimePoint latest = scheduler_.clock().Now() + options_.identify_timeout;
     if (what.deadline.when() > latest) what.deadline = Deadline::At(latest);
     scheduler_.RunBlocking([this, &scheduler = scheduler_, &kernel = kernel_, id,
-                            what = std::move(what),
-                            alive = std::weak_ptr<const bool>(alive_)]() mutable {
+                            what = std::move(what), watch = alive_.watch()]() mutable {
       CallOptions call;
       call.deadline = what.deadline;
       call.domain = DeviceDomain(what.node);
       call.cancel = what.cancel.get();
       Result<DeviceFacts> facts = FactsOf(kernel, what.node, call);
       scheduler.Post([this, id, facts = std::move(facts), then = std::move(what.then),
-                      alive = std::move(alive)] {
-        if (alive.expired()) return;
+                      watch = std::move(watch)] {
+        if (!watch.alive()) return;
         Uncount(id);
         then(facts);
       });
@@ -72,12 +71,12 @@ void DeviceWaiter::StartAnnounced() {
     call.domain = DeviceDomain(device->node);
     const auto cancel = asking_[device->number] = std::make_shared<CancelToken>();
     scheduler_.RunBlocking([this, &scheduler = scheduler_, &kernel = kernel_, device = *device,
-                            call, cancel, alive = std::weak_ptr<const bool>(alive_)]() mutable {
+                            call, cancel, watch = alive_.watch()]() mutable {
       call.cancel = cancel.get();
       Result<DeviceFacts> facts = FactsOf(kernel, device.node, call);
       scheduler.Post(
-          [this, device = std::move(device), facts = std::move(facts), alive = std::move(alive)] {
-            if (!alive.expired()) Answered(device, facts);
+          [this, device = std::move(device), facts = std::move(facts), watch = std::move(watch)] {
+            if (watch.alive()) Answered(device, facts);
           });
     });
   }
@@ -100,10 +99,7 @@ void DeviceWaiter::Verify(DeviceWaitId id, Waiting& wait, Candidate candidate) {
   };
   if (const DeviceFacts* known = announced_.Find(record)) {
     ++stats_.known_early;
-    scheduler_.Post(
-        [then, facts = Result<DeviceFacts>(*known), alive = std::weak_ptr<const bool>(alive_)] {
-          if (!alive.expired()) then(facts);
-        });
+    scheduler_.Post(alive_.Guarded([then, facts = Result<DeviceFacts>(*known)] { then(facts); }));
     return;
   }
   Identification what{record.node, wait.deadline, wait.verification, then};

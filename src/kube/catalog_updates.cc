@@ -15,8 +15,6 @@ const std::string& SourceOf(const ObjectUpdate& update) {
 CatalogUpdates::CatalogUpdates(Scheduler& scheduler, ObjectCatalog& catalog, Hooks hooks)
     : scheduler_(scheduler), catalog_(catalog), hooks_(std::move(hooks)) {}
 
-CatalogUpdates::~CatalogUpdates() { *alive_ = false; }
-
 void CatalogUpdates::Add(ObjectUpdate update) {
   DropWhatItReplaces(update);
   waiting_.push_back(std::move(update));
@@ -48,11 +46,10 @@ void CatalogUpdates::TakeSome() {
 
 void CatalogUpdates::Post() {
   is_posted_ = true;
-  scheduler_.Post([this, alive = alive_] {
-    if (!*alive) return;
+  scheduler_.Post(alive_.Guarded([this] {
     is_posted_ = false;
     TakeSome();
-  });
+  }));
 }
 
 }  // namespace volumed

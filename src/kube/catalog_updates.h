@@ -9,8 +9,8 @@
 
 #include <deque>
 #include <functional>
-#include <memory>
 
+#include "base/alive_guard.h"
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
 #include "kube/object_source.h"
@@ -28,7 +28,6 @@ class CatalogUpdates {
 
   // Scheduler and catalog outlive this object.
   CatalogUpdates(Scheduler& scheduler, ObjectCatalog& catalog, Hooks hooks);
-  ~CatalogUpdates();
   CatalogUpdates(const CatalogUpdates&) = delete;
   CatalogUpdates& operator=(const CatalogUpdates&) = delete;
 
@@ -48,7 +47,7 @@ class CatalogUpdates {
   const Hooks hooks_;
   std::deque<ObjectUpdate> waiting_;
   bool is_posted_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

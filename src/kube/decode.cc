@@ -4,7 +4,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/strings.h"
 #include "kube/document_reader.h"
@@ -13,34 +15,11 @@
 #include "kube/object_fields.h"
 #include "kube/storage_fields.h"
 #include "kube/unknown_fields.h"
-#include "kube/validate.h"
 
 namespace volumed {
 namespace {
 
 using Json = nlohmann::json;
-
-void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems) {
-  ValidatePod(pod, prefix, problems);
-}
-void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems) {
-  ValidateConfigMap(config_map, prefix, problems);
-}
-void Validate(const PersistentVolume& volume, const std::string& prefix, ProblemSink& problems) {
-  ValidatePersistentVolume(volume, prefix, problems);
-}
-void Validate(const PersistentVolumeClaim& claim, const std::string& prefix,
-              ProblemSink& problems) {
-  ValidatePersistentVolumeClaim(claim, prefix, problems);
-}
-void Validate(const StorageClass& storage_class, const std::string& prefix, ProblemSink& problems) {
-  ValidateStorageClass(storage_class, prefix, problems);
-}
-void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems) {
-  ValidateCsiDriver(driver, prefix, problems);
-}
-void Validate(const SecretObject&, const std::string&, ProblemSink&) {}
-void Validate(const NodeObject&, const std::string&, ProblemSink&) {}
 
 // The path without its final ".": what FieldReader takes.
 std::string Base(const std::string& prefix) {
@@ -57,10 +36,11 @@ std::string Describe(const Json& object, ObjectKind kind) {
   const auto metadata = object.find("metadata");
   const bool has_metadata = metadata != object.end() && metadata->is_object();
   const std::string* name = has_metadata ? TextAt(*metadata, "name") : nullptr;
-  if (name == nullptr || kDnsSubdomain.broken(*name)) return std::string(ObjectKindName(kind));
+  if (name == nullptr || rules::kDnsSubdomain.broken(*name))
+    return std::string(ObjectKindName(kind));
   const std::string* name_space = TextAt(*metadata, "namespace");
   ObjectKey key{kind, name_space != nullptr ? *name_space : "default", *name};
-  if (IsClusterScoped(kind) || kDnsLabel.broken(key.name_space)) key.name_space.clear();
+  if (IsClusterScoped(kind) || rules::kDnsLabel.broken(key.name_space)) key.name_space.clear();
   return ToString(key);
 }
 
@@ -149,8 +129,8 @@ class Decoder {
     std::string kind;
     std::string api_version;
     const Presence presence = implied ? Presence::kOptional : Presence::kRequired;
-    reader.Text("apiVersion", api_version, kAnyText, presence);
-    reader.Text("kind", kind, kAnyText, presence);
+    reader.Text("apiVersion", api_version, rules::kAnyText, presence);
+    reader.Text("kind", kind, rules::kAnyText, presence);
     if (!problems.empty()) return;
     if (implied && kind.empty()) kind = ObjectKindName(*implied);
     if (implied && api_version.empty()) api_version = ApiVersionOf(*implied);
@@ -177,24 +157,16 @@ class Decoder {
   }
 
   void OfKind(ObjectKind kind, const Json& item, const std::string& prefix, ProblemSink& problems) {
-    switch (kind) {
-      case ObjectKind::kPod:
-        return Object<Pod>(item, prefix, problems);
-      case ObjectKind::kSecret:
-        return Object<SecretObject>(item, prefix, problems);
-      case ObjectKind::kConfigMap:
-        return Object<ConfigMapObject>(item, prefix, problems);
-      case ObjectKind::kNode:
-        return Object<NodeObject>(item, prefix, problems);
-      case ObjectKind::kPersistentVolume:
-        return Object<PersistentVolume>(item, prefix, problems);
-      case ObjectKind::kPersistentVolumeClaim:
-        return Object<PersistentVolumeClaim>(item, prefix, problems);
-      case ObjectKind::kStorageClass:
-        return Object<StorageClass>(item, prefix, problems);
-      case ObjectKind::kCsiDriver:
-        return Object<CsiDriverObject>(item, prefix, problems);
-    }
+    OfOneOf(std::type_identity<volumed::Object>(), kind, item, prefix, problems);
+  }
+
+  template <typename... Objects>
+  void OfOneOf(std::type_identity<std::variant<Objects...>>, ObjectKind kind, const Json& item,
+               const std::string& prefix, ProblemSink& problems) {
+    const auto decode_if = [&]<typename T>(std::type_identity<T>) {
+      if (ObjectTraits<T>::kFacts.kind == kind) Object<T>(item, prefix, problems);
+    };
+    (decode_if(std::type_identity<Objects>()), ...);
   }
 
   void List(const Json& list, const std::string& prefix, std::optional<ObjectKind> implied,
@@ -264,7 +236,7 @@ Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded) {
                                  "' to perform this operation.");
   }
   // As of a namespace in the manifest itself: it is a part of names of files, and of keys.
-  if (const auto reason = kDnsLabel.broken(name_space)) {
+  if (const auto reason = rules::kDnsLabel.broken(name_space)) {
     return Error::NotApplied(Code::kInvalidArgument, "the namespace " + *reason);
   }
   MetaOf(decoded.object).name_space = name_space;

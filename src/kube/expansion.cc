@@ -125,7 +125,7 @@ Result<std::string> ExpandSubPathExpr(const Pod& pod, const Container& container
         return std::nullopt;
       });
   if (error) return *error;
-  if (const auto reason = kSubPath.broken(path)) return Invalid("subPathExpr: " + *reason);
+  if (const auto reason = rules::kSubPath.broken(path)) return Invalid("subPathExpr: " + *reason);
   return path;
 }
 

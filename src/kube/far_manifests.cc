@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace volumed {
@@ -26,7 +27,6 @@ FarManifests::FarManifests(Scheduler& scheduler, Hooks hooks)
     : scheduler_(scheduler), hooks_(std::move(hooks)) {}
 
 FarManifests::~FarManifests() {
-  *alive_ = false;
   for (const auto& [number, read] : reads_) {
     if (read.deadline != 0) scheduler_.Cancel(read.deadline);
   }
@@ -102,11 +102,11 @@ void FarManifests::Start(const std::string& file, Wanted wanted) {
   read.wanted = std::move(wanted);
   read.deadline = scheduler_.PostAfter(kGivenUpAfter, [this, number] { OnDeadline(number); });
   scheduler_.RunBlocking(
-      [this, number, &scheduler = scheduler_, alive = alive_, work = hooks_.reader(file)] {
+      [this, number, &scheduler = scheduler_, watch = alive_.watch(), work = hooks_.reader(file)] {
         // shared_ptr because a posted task must be copyable and descriptors are not.
         auto answer = std::make_shared<FarAnswer>(work());
-        scheduler.Post([this, number, alive, answer] {
-          if (*alive) OnAnswer(number, std::move(*answer));
+        scheduler.Post([this, number, watch, answer] {
+          if (watch.alive()) OnAnswer(number, std::move(*answer));
         });
       });
 }

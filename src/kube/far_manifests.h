@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "base/alive_guard.h"
 #include "base/clock.h"
 #include "base/scheduler.h"
 #include "kube/directory_identity.h"
@@ -84,10 +84,10 @@ class FarManifests {
 
   Scheduler& scheduler_;
   const Hooks hooks_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   uint64_t last_number_ = 0;
   std::map<uint64_t, Read> reads_;         // each has a thread
   std::map<std::string, Wanted> waiting_;  // for a thread, by file
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/secret.h"
 #include "kube/object_fields.h"
@@ -26,11 +28,11 @@ class FieldLister {
   FieldLister(std::string path, std::vector<FieldInfo>& fields)
       : path_(std::move(path)), fields_(fields) {}
 
-  void Text(const char* name, std::string&, const TextRule& rule = kAnyText,
+  void Text(const char* name, std::string&, const TextRule& rule = rules::kAnyText,
             Presence presence = Presence::kOptional) {
     Add(name, FieldType::kText, presence).text_rule = &rule;
   }
-  void Text(const char* name, std::optional<std::string>&, const TextRule& rule = kAnyText) {
+  void Text(const char* name, std::optional<std::string>&, const TextRule& rule = rules::kAnyText) {
     Add(name, FieldType::kText).text_rule = &rule;
   }
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence) {
@@ -44,14 +46,14 @@ class FieldLister {
   }
   void Amounts(const char* name, ResourceList&) { Add(name, FieldType::kAmountMap); }
   void Time(const char* name, std::optional<int64_t>&) { Add(name, FieldType::kTime); }
-  void Texts(const char* name, std::vector<std::string>&, const TextRule& rule = kAnyText) {
+  void Texts(const char* name, std::vector<std::string>&, const TextRule& rule = rules::kAnyText) {
     Add(name, FieldType::kTextList).text_rule = &rule;
   }
   void Ints(const char* name, std::vector<int64_t>&, const IntRule& rule) {
     Add(name, FieldType::kNumberList).int_rule = rule;
   }
-  void TextMap(const char* name, StringMap&, const TextRule& key_rule = kAnyText,
-               const TextRule& = kAnyText) {
+  void TextMap(const char* name, StringMap&, const TextRule& key_rule = rules::kAnyText,
+               const TextRule& = rules::kAnyText) {
     Add(name, FieldType::kTextMap).text_rule = &key_rule;
   }
   void BytesMap(const char* name, StringMap&, const TextRule& key_rule) {
@@ -67,7 +69,8 @@ class FieldLister {
   }
   void Wrapped(const char* name, const char* inner, std::vector<std::string>&) {
     Add(name, FieldType::kList);
-    FieldLister(PathOf(name) + "[*]", fields_).Add(inner, FieldType::kText).text_rule = &kAnyText;
+    FieldLister(PathOf(name) + "[*]", fields_).Add(inner, FieldType::kText).text_rule =
+        &rules::kAnyText;
   }
   void JsonText(const char* name, std::string&, Presence presence = Presence::kOptional) {
     Add(name, FieldType::kObject, presence);
@@ -153,28 +156,20 @@ std::vector<FieldInfo> FieldsOf() {
   return fields;
 }
 
+template <typename... Objects>
+std::vector<FieldInfo> FieldsOfKind(std::type_identity<std::variant<Objects...>>, ObjectKind kind) {
+  std::vector<FieldInfo> fields;
+  const auto list_if = [&]<typename T>(std::type_identity<T>) {
+    if (ObjectTraits<T>::kFacts.kind == kind) fields = FieldsOf<T>();
+  };
+  (list_if(std::type_identity<Objects>()), ...);
+  return fields;
+}
+
 }  // namespace
 
 std::vector<FieldInfo> ListFields(ObjectKind kind) {
-  switch (kind) {
-    case ObjectKind::kPod:
-      return FieldsOf<Pod>();
-    case ObjectKind::kSecret:
-      return FieldsOf<SecretObject>();
-    case ObjectKind::kConfigMap:
-      return FieldsOf<ConfigMapObject>();
-    case ObjectKind::kNode:
-      return FieldsOf<NodeObject>();
-    case ObjectKind::kPersistentVolume:
-      return FieldsOf<PersistentVolume>();
-    case ObjectKind::kPersistentVolumeClaim:
-      return FieldsOf<PersistentVolumeClaim>();
-    case ObjectKind::kStorageClass:
-      return FieldsOf<StorageClass>();
-    case ObjectKind::kCsiDriver:
-      return FieldsOf<CsiDriverObject>();
-  }
-  return {};
+  return FieldsOfKind(std::type_identity<Object>(), kind);
 }
 
 }  // namespace volumed

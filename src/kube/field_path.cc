@@ -129,7 +129,7 @@ std::string FormatStringMap(const StringMap& map) {
 }
 
 Result<std::string> PodFieldValue(const Pod& pod, std::string_view field_path) {
-  if (kFieldPath.broken(field_path)) return Unsupported(field_path);
+  if (rules::kFieldPath.broken(field_path)) return Unsupported(field_path);
   const ObjectMeta& meta = pod.metadata;
   if (const auto key = Subscript(field_path, "metadata.labels")) return ValueOf(meta.labels, *key);
   if (const auto key = Subscript(field_path, "metadata.annotations")) {
@@ -152,7 +152,7 @@ Result<std::string> PodFieldValue(const Pod& pod, std::string_view field_path) {
 Result<std::string> ResourceFieldValue(const Pod& pod, const ResourceFieldSelector& selector,
                                        const ResourceList& node_allocatable,
                                        std::string_view default_container) {
-  if (const auto reason = kResourceName.broken(selector.resource)) {
+  if (const auto reason = rules::kResourceName.broken(selector.resource)) {
     return Error::NotApplied(Code::kInvalidArgument, *reason);
   }
   const std::string_view name =

@@ -12,8 +12,8 @@
 
 namespace volumed {
 
-// Takes "metadata.labels['app']" and the other paths of kFieldPath in kube/field_rules.h. A label
-// that the pod does not have is "", as with kubelet.
+// Takes "metadata.labels['app']" and the other paths of rules::kFieldPath in kube/field_rules.h. A
+// label that the pod does not have is "", as with kubelet.
 Result<std::string> PodFieldValue(const Pod& pod, std::string_view field_path);
 
 // The amount divided by the divisor, rounded up to an integer. If a limit is not set, the node's

@@ -11,10 +11,9 @@
 #include "kube/decode.h"
 #include "kube/enum_names.h"
 #include "kube/objects.h"
+#include "kube/value_rules.h"
 
 namespace volumed {
-
-enum class Presence { kOptional, kRequired };
 
 // Collects the problems of one document. Threads: one.
 class ProblemSink {

@@ -132,7 +132,8 @@ const Json* FieldReader::FindArray(const char* name, Presence presence) {
 
 std::optional<std::string> FieldReader::WhyRefused(const TextRule& rule,
                                                    std::string_view text) const {
-  const bool is_path_name = &rule == &kUid || &rule == &kDnsLabel || &rule == &kDnsSubdomain;
+  const bool is_path_name =
+      &rule == &rules::kUid || &rule == &rules::kDnsLabel || &rule == &rules::kDnsSubdomain;
   if (problems_.rules() == DecodeRules::kStored && !is_path_name) return std::nullopt;
   return rule.broken(text);
 }
@@ -256,7 +257,7 @@ void FieldReader::Amounts(const char* name, ResourceList& out) {
 }
 
 void FieldReader::Time(const char* name, std::optional<int64_t>& out_unix_millis) {
-  const std::optional<std::string> text = ReadText(name, kAnyText, Presence::kOptional);
+  const std::optional<std::string> text = ReadText(name, rules::kAnyText, Presence::kOptional);
   if (!text) return;
   out_unix_millis = ParseTimestamp(*text);
   if (!out_unix_millis) Problem(name, Quoted(*text) + " is not an RFC 3339 time");

@@ -35,10 +35,11 @@ class FieldReader {
       : object_(object), path_(std::move(path)), problems_(problems) {}
 
   // The rule is applied to values that are present and not ""; "" counts as absent, as in Go.
-  void Text(const char* name, std::string& out, const TextRule& rule = kAnyText,
+  void Text(const char* name, std::string& out, const TextRule& rule = rules::kAnyText,
             Presence presence = Presence::kOptional);
   // Here "" is a value, and differs from an absent field.
-  void Text(const char* name, std::optional<std::string>& out, const TextRule& rule = kAnyText);
+  void Text(const char* name, std::optional<std::string>& out,
+            const TextRule& rule = rules::kAnyText);
   // Like Text, but stores CleanPath() of the value.
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence);
   void Bool(const char* name, bool& out, bool default_value = false);
@@ -47,10 +48,11 @@ class FieldReader {
   void Amount(const char* name, Quantity& out, Presence presence);
   void Amounts(const char* name, ResourceList& out);
   void Time(const char* name, std::optional<int64_t>& out_unix_millis);
-  void Texts(const char* name, std::vector<std::string>& out, const TextRule& rule = kAnyText);
+  void Texts(const char* name, std::vector<std::string>& out,
+             const TextRule& rule = rules::kAnyText);
   void Ints(const char* name, std::vector<int64_t>& out, const IntRule& rule);
-  void TextMap(const char* name, StringMap& out, const TextRule& key_rule = kAnyText,
-               const TextRule& value_rule = kAnyText);
+  void TextMap(const char* name, StringMap& out, const TextRule& key_rule = rules::kAnyText,
+               const TextRule& value_rule = rules::kAnyText);
   // The manifest has base64, the object gets the bytes.
   void BytesMap(const char* name, StringMap& out, const TextRule& key_rule);
   void SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
@@ -80,7 +82,7 @@ class FieldReader {
 
   template <typename E>
   void Enum(const char* name, E& out, Presence presence = Presence::kOptional) {
-    const std::optional<std::string> text = ReadText(name, kAnyText, presence);
+    const std::optional<std::string> text = ReadText(name, rules::kAnyText, presence);
     if (text) ParseEnum(name, *text, out);
   }
   template <typename E>

@@ -299,6 +299,8 @@ bool TakeZone(std::string_view& text, int& offset_minutes) {
 
 }  // namespace
 
+namespace rules {
+
 const TextRule kAnyText{"text", Any, ""};
 const TextRule kNotEmpty{"not empty", NotEmpty, ""};
 const TextRule kDnsLabel{"DNS label", DnsLabel, "Not_A-Label"};
@@ -320,6 +322,8 @@ const TextRule kResourceName{"resource", ResourceName, "limits.gpu"};
 const TextRule kIqn{"iSCSI name", Iqn, "target-1"};
 const TextRule kPullPolicy{"pull policy", PullPolicy, "Sometimes"};
 const TextRule kApiVersionV1{"API version", ApiVersionV1, "v2"};
+
+}  // namespace rules
 
 std::string Quoted(std::string_view value) {
   constexpr size_t kShown = 80;

@@ -29,11 +29,12 @@ class FieldWriter {
 
   Json Take() { return std::move(object_); }
 
-  void Text(const char* name, const std::string& value, const TextRule& = kAnyText,
+  void Text(const char* name, const std::string& value, const TextRule& = rules::kAnyText,
             Presence = Presence::kOptional) {
     if (!value.empty()) object_[name] = value;
   }
-  void Text(const char* name, const std::optional<std::string>& value, const TextRule& = kAnyText) {
+  void Text(const char* name, const std::optional<std::string>& value,
+            const TextRule& = rules::kAnyText) {
     if (value) object_[name] = *value;
   }
   void Path(const char* name, const std::string& value, const TextRule&, Presence) {
@@ -55,14 +56,15 @@ class FieldWriter {
   void Time(const char* name, const std::optional<int64_t>& unix_millis) {
     if (unix_millis) object_[name] = FormatTimestamp(*unix_millis);
   }
-  void Texts(const char* name, const std::vector<std::string>& values, const TextRule& = kAnyText) {
+  void Texts(const char* name, const std::vector<std::string>& values,
+             const TextRule& = rules::kAnyText) {
     if (!values.empty()) object_[name] = values;
   }
   void Ints(const char* name, const std::vector<int64_t>& values, const IntRule&) {
     if (!values.empty()) object_[name] = values;
   }
-  void TextMap(const char* name, const StringMap& values, const TextRule& = kAnyText,
-               const TextRule& = kAnyText) {
+  void TextMap(const char* name, const StringMap& values, const TextRule& = rules::kAnyText,
+               const TextRule& = rules::kAnyText) {
     if (!values.empty()) object_[name] = values;
   }
   void BytesMap(const char* name, const StringMap& values, const TextRule&) {

@@ -57,7 +57,6 @@ ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
 }
 
 ManifestDirectory::~ManifestDirectory() {
-  *alive_ = false;
   peers_->Leave(name_);
   if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
   if (retry_timer_ != 0) scheduler_.Cancel(retry_timer_);
@@ -195,14 +194,13 @@ void ManifestDirectory::TellPeers() {
 // Only what is absent is judged by what the others say.
 void ManifestDirectory::OnPeersChanged() {
   if (!complete_ || !files_.HasAbsentObjects() || std::exchange(peers_changed_, true)) return;
-  scheduler_.Post([this, alive = alive_] {
-    if (!*alive) return;
+  scheduler_.Post(alive_.Guarded([this] {
     peers_changed_ = false;
     if (listener_ == nullptr) return;
     DrainEvents();
     Deliver();
     Work();
-  });
+  }));
 }
 
 void ManifestDirectory::StartOpen() {

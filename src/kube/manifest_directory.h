@@ -36,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
@@ -214,8 +215,6 @@ class ManifestDirectory final : public ObjectSource {
   EventLoop& loop_;
   const ManifestSeams seams_;
   ObjectListener listener_;
-  // Tasks that come back see by this whether *this still exists.
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   // The state of the work.
   bool busy_ = false;        // one task at a time, so that readings are applied in order
@@ -267,6 +266,7 @@ class ManifestDirectory final : public ObjectSource {
   Duration settle_;
   TimerId settle_timer_ = 0;
   ManifestFiles files_;
+  AliveGuard alive_;
 };
 
 template <typename Value>
@@ -274,11 +274,11 @@ void ManifestDirectory::Run(bool& busy, std::function<Value()> work,
                             void (ManifestDirectory::*done)(Value)) {
   busy = true;
   scheduler_.RunBlocking(
-      [this, &busy, &scheduler = scheduler_, alive = alive_, work = std::move(work), done] {
+      [this, &busy, &scheduler = scheduler_, watch = alive_.watch(), work = std::move(work), done] {
         // shared_ptr because a posted task must be copyable and descriptors are not.
         auto value = std::make_shared<Value>(work());
-        scheduler.Post([this, &busy, alive, value, done] {
-          if (!*alive) return;
+        scheduler.Post([this, &busy, watch, value, done] {
+          if (!watch.alive()) return;
           busy = false;
           (this->*done)(std::move(*value));
           Work();

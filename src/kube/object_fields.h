@@ -1,230 +1,64 @@
-// Every typed field of every object (those of storage kinds: kube/storage_fields.h), declared once:
-// its name in a manifest, its place in the object, its type, its rule and whether it is required.
-// FieldReader, FieldWriter and FieldLister visit it; checks that concern several fields are in
-// kube/validate.h. For use in .cc files of kube/ only. Source: kubernetes core/v1 types.go@v1.36.2.
+// The fields of pods, Secrets, ConfigMaps and nodes, and the checks over several of them (those of
+// storage kinds: kube/storage_fields.h; of volume sources: kube/volume_sources.h).
+//
+// Fields() declares each typed field once: its name in a manifest, its place, its type, its rule
+// and whether it is required. FieldReader, FieldWriter and FieldLister visit it. Every kind of
+// object also says what its fields must keep together (Validate) and what may not change
+// (CheckUpdate). Validate() REQUIRES that the single fields are right; its `prefix` is "" or ends
+// with "." ("items[2]."). For use in .cc files of kube/ only.
+//
+// Threads: any. Blocks: no. Errors: as problems.
+// Source: kubernetes core/v1 types.go, pkg/apis/core/validation/validation.go@v1.36.2
+// (ValidateVolumes, ValidateVolumeMounts, ValidateVolumeDevices, validateProjectionSources).
 #pragma once
+
+#include <type_traits>
+#include <variant>
 
 #include "kube/field_problem.h"
 #include "kube/field_rules.h"
 #include "kube/objects.h"
 #include "kube/refused_sources.h"
 #include "kube/storage_enums.h"
+#include "kube/update_checks.h"
 
 namespace volumed {
 
-template <typename V>
-void Fields(V& v, LocalObjectReference& o) {
-  v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
+// One alternative of a union of sources.
+template <typename Source, typename V, typename Variant>
+void SourceCase(V& v, Variant& source, int& seen) {
+  if constexpr (std::is_same_v<Source, RemovedVolumeSource>) {
+    for (const RemovedSource& removed : kRemovedSources) {
+      v.RemovedCase(removed.field, source, seen);
+    }
+  } else {
+    v.template Case<Source>(Source::kKind, source, seen);
+  }
 }
 
-template <typename V>
-void Fields(V& v, KeyToPath& o) {
-  v.Text("key", o.key, kConfigKey, Presence::kRequired);
-  v.Path("path", o.path, kPayloadPath, Presence::kRequired);
-  v.Number("mode", o.mode, kFileMode);
-}
-
-template <typename V>
-void Fields(V& v, EmptyDirVolumeSource& o) {
-  v.Text("medium", o.medium, kMedium);
-  v.Amount("sizeLimit", o.size_limit);
-}
-
-template <typename V>
-void Fields(V& v, HostPathVolumeSource& o) {
-  v.Path("path", o.path, kHostPath, Presence::kRequired);
-  v.Enum("type", o.type);
-}
-
-template <typename V>
-void Fields(V& v, SecretVolumeSource& o) {
-  v.Text("secretName", o.secret_name, kDnsSubdomain, Presence::kRequired);
-  v.List("items", o.items);
-  v.Number("defaultMode", o.default_mode, kFileMode);
-  v.Bool("optional", o.optional);
-}
-
-template <typename V>
-void Fields(V& v, ConfigMapVolumeSource& o) {
-  v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
-  v.List("items", o.items);
-  v.Number("defaultMode", o.default_mode, kFileMode);
-  v.Bool("optional", o.optional);
-}
-
-template <typename V>
-void Fields(V& v, ObjectFieldSelector& o) {
-  v.Text("apiVersion", o.api_version, kApiVersionV1);
-  v.Text("fieldPath", o.field_path, kFieldPath, Presence::kRequired);
-}
-
-template <typename V>
-void Fields(V& v, ResourceFieldSelector& o) {
-  v.Text("containerName", o.container_name, kDnsLabel);
-  v.Text("resource", o.resource, kResourceName, Presence::kRequired);
-  v.Amount("divisor", o.divisor);
-}
-
-template <typename V>
-void Fields(V& v, DownwardApiVolumeFile& o) {
-  v.Path("path", o.path, kPayloadPath, Presence::kRequired);
-  v.Maybe("fieldRef", o.field_ref);
-  v.Maybe("resourceFieldRef", o.resource_field_ref);
-  v.Number("mode", o.mode, kFileMode);
-}
-
-template <typename V>
-void Fields(V& v, DownwardApiVolumeSource& o) {
-  v.List("items", o.items);
-  v.Number("defaultMode", o.default_mode, kFileMode);
-}
-
-template <typename V>
-void Fields(V& v, SecretProjection& o) {
-  v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
-  v.List("items", o.items);
-  v.Bool("optional", o.optional);
-}
-
-template <typename V>
-void Fields(V& v, ConfigMapProjection& o) {
-  v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
-  v.List("items", o.items);
-  v.Bool("optional", o.optional);
-}
-
-template <typename V>
-void Fields(V& v, DownwardApiProjection& o) {
-  v.List("items", o.items);
-}
-
-template <typename V>
-void Fields(V& v, ServiceAccountTokenProjection& o) {
-  v.Text("audience", o.audience);
-  v.Number("expirationSeconds", o.expiration_seconds, kTokenExpiration);
-  v.Path("path", o.path, kPayloadPath, Presence::kRequired);
-}
-
-template <typename V>
-void Fields(V& v, ClusterTrustBundleProjection& o) {
-  v.Text("name", o.name, kNotEmpty);
-  v.Text("signerName", o.signer_name, kNotEmpty);
-  v.JsonText("labelSelector", o.label_selector_json);
-  v.Bool("optional", o.optional);
-  v.Path("path", o.path, kPayloadPath, Presence::kRequired);
-}
-
-template <typename V>
-void Fields(V& v, PodCertificateProjection& o) {
-  v.Text("signerName", o.signer_name, kNotEmpty, Presence::kRequired);
-  v.Text("keyType", o.key_type, kNotEmpty, Presence::kRequired);
-  v.Number("maxExpirationSeconds", o.max_expiration_seconds, kCertificateExpiration);
-  v.Path("credentialBundlePath", o.credential_bundle_path, kPayloadPath, Presence::kOptional);
-  v.Path("keyPath", o.key_path, kPayloadPath, Presence::kOptional);
-  v.Path("certificateChainPath", o.certificate_chain_path, kPayloadPath, Presence::kOptional);
+// The fields of a union of sources: each of its alternatives says the name of its field.
+template <typename V, typename... Sources>
+void SourceCases(V& v, std::variant<Sources...>& source, int& seen) {
+  (SourceCase<Sources>(v, source, seen), ...);
 }
 
 template <typename V>
 void Fields(V& v, VolumeProjection& o) {
   int seen = 0;
-  v.template Case<SecretProjection>("secret", o, seen);
-  v.template Case<ConfigMapProjection>("configMap", o, seen);
-  v.template Case<DownwardApiProjection>("downwardAPI", o, seen);
-  v.template Case<ServiceAccountTokenProjection>("serviceAccountToken", o, seen);
-  v.template Case<ClusterTrustBundleProjection>("clusterTrustBundle", o, seen);
-  v.template Case<PodCertificateProjection>("podCertificate", o, seen);
+  SourceCases(v, o, seen);
   v.RequireCase(seen, "names no source of a kind that this program knows");
 }
 
 template <typename V>
-void Fields(V& v, ProjectedVolumeSource& o) {
-  v.List("sources", o.sources);
-  v.Number("defaultMode", o.default_mode, kFileMode);
-}
-
-template <typename V>
-void Fields(V& v, PersistentVolumeClaimVolumeSource& o) {
-  v.Text("claimName", o.claim_name, kDnsSubdomain, Presence::kRequired);
-  v.Bool("readOnly", o.read_only);
-}
-
-template <typename V>
-void Fields(V& v, EphemeralVolumeSource& o) {
-  v.Struct("volumeClaimTemplate", o.volume_claim_template, Presence::kRequired);
-}
-
-template <typename V>
-void Fields(V& v, CsiVolumeSource& o) {
-  v.Text("driver", o.driver, kDriverName, Presence::kRequired);
-  v.Bool("readOnly", o.read_only);
-  v.Text("fsType", o.fs_type);
-  v.TextMap("volumeAttributes", o.volume_attributes);
-  v.Maybe("nodePublishSecretRef", o.node_publish_secret_ref);
-}
-
-template <typename V>
-void Fields(V& v, NfsVolumeSource& o) {
-  v.Text("server", o.server, kNotEmpty, Presence::kRequired);
-  v.Text("path", o.path, kNfsPath, Presence::kRequired);
-  v.Bool("readOnly", o.read_only);
-}
-
-template <typename V, typename SecretRef>
-void Fields(V& v, BasicIscsiVolumeSource<SecretRef>& o) {
-  v.Text("targetPortal", o.target_portal, kNotEmpty, Presence::kRequired);
-  v.Text("iqn", o.iqn, kIqn, Presence::kRequired);
-  v.Number("lun", o.lun, kLun);
-  v.Text("iscsiInterface", o.iscsi_interface);
-  v.Text("fsType", o.fs_type);
-  v.Bool("readOnly", o.read_only);
-  v.Texts("portals", o.portals, kNotEmpty);
-  v.Bool("chapAuthDiscovery", o.chap_auth_discovery);
-  v.Bool("chapAuthSession", o.chap_auth_session);
-  v.Maybe("secretRef", o.secret_ref);
-  v.Text("initiatorName", o.initiator_name, kIqn);
-}
-
-template <typename V>
-void Fields(V& v, FcVolumeSource& o) {
-  v.Texts("targetWWNs", o.target_wwns, kNotEmpty);
-  v.Number("lun", o.lun, kLun);
-  v.Text("fsType", o.fs_type);
-  v.Bool("readOnly", o.read_only);
-  v.Texts("wwids", o.wwids, kNotEmpty);
-}
-
-template <typename V, typename SecretRef>
-void Fields(V& v, BasicFlexVolumeSource<SecretRef>& o) {
-  v.Text("driver", o.driver, kQualifiedName, Presence::kRequired);
-  v.Text("fsType", o.fs_type);
-  v.Maybe("secretRef", o.secret_ref);
-  v.Bool("readOnly", o.read_only);
-  v.TextMap("options", o.options);
-}
-
-template <typename V>
-void Fields(V& v, GitRepoVolumeSource& o) {
-  v.Text("repository", o.repository, kNotEmpty, Presence::kRequired);
-  v.Text("revision", o.revision);
-  v.Text("directory", o.directory, kSubPath);
-}
-
-template <typename V>
-void Fields(V& v, ImageVolumeSource& o) {
-  v.Text("reference", o.reference);
-  v.Text("pullPolicy", o.pull_policy, kPullPolicy);
-}
-
-template <typename V>
 void Fields(V& v, LabelRequirement& o) {
-  v.Text("key", o.key, kQualifiedName, Presence::kRequired);
+  v.Text("key", o.key, rules::kQualifiedName, Presence::kRequired);
   v.Enum("operator", o.op, Presence::kRequired);
-  v.Texts("values", o.values, kLabelValue);
+  v.Texts("values", o.values, rules::kLabelValue);
 }
 
 template <typename V>
 void Fields(V& v, LabelSelector& o) {
-  v.TextMap("matchLabels", o.match_labels, kQualifiedName, kLabelValue);
+  v.TextMap("matchLabels", o.match_labels, rules::kQualifiedName, rules::kLabelValue);
   v.List("matchExpressions", o.match_expressions);
 }
 
@@ -241,9 +75,9 @@ void Fields(V& v, PersistentVolumeClaimSpec& o) {
   v.Enums("accessModes", o.access_modes, Presence::kRequired);
   v.Struct("resources", o.storage, Presence::kRequired);
   v.Maybe("selector", o.selector);
-  v.Text("storageClassName", o.storage_class_name, kDnsSubdomain);
-  v.Text("volumeAttributesClassName", o.volume_attributes_class_name, kDnsSubdomain);
-  v.Text("volumeName", o.volume_name, kDnsSubdomain);
+  v.Text("storageClassName", o.storage_class_name, rules::kDnsSubdomain);
+  v.Text("volumeAttributesClassName", o.volume_attributes_class_name, rules::kDnsSubdomain);
+  v.Text("volumeName", o.volume_name, rules::kDnsSubdomain);
   v.Enum("volumeMode", o.volume_mode);
   v.JsonText("dataSource", o.data_source_json);
   v.JsonText("dataSourceRef", o.data_source_ref_json);
@@ -252,34 +86,17 @@ void Fields(V& v, PersistentVolumeClaimSpec& o) {
 template <typename V>
 void Fields(V& v, PersistentVolumeClaimTemplate& o) {
   v.Nested("metadata", Presence::kOptional, [&o](auto& metadata) {
-    metadata.TextMap("labels", o.labels, kQualifiedName, kLabelValue);
-    metadata.TextMap("annotations", o.annotations, kQualifiedName);
+    metadata.TextMap("labels", o.labels, rules::kQualifiedName, rules::kLabelValue);
+    metadata.TextMap("annotations", o.annotations, rules::kQualifiedName);
   });
   v.Struct("spec", o.spec, Presence::kRequired);
 }
 
 template <typename V>
 void Fields(V& v, PodVolume& o) {
-  v.Text("name", o.name, kDnsLabel, Presence::kRequired);
+  v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
   int seen = 0;
-  v.template Case<EmptyDirVolumeSource>("emptyDir", o.source, seen);
-  v.template Case<HostPathVolumeSource>("hostPath", o.source, seen);
-  v.template Case<SecretVolumeSource>("secret", o.source, seen);
-  v.template Case<ConfigMapVolumeSource>("configMap", o.source, seen);
-  v.template Case<DownwardApiVolumeSource>("downwardAPI", o.source, seen);
-  v.template Case<ProjectedVolumeSource>("projected", o.source, seen);
-  v.template Case<PersistentVolumeClaimVolumeSource>("persistentVolumeClaim", o.source, seen);
-  v.template Case<EphemeralVolumeSource>("ephemeral", o.source, seen);
-  v.template Case<CsiVolumeSource>("csi", o.source, seen);
-  v.template Case<NfsVolumeSource>("nfs", o.source, seen);
-  v.template Case<IscsiVolumeSource>("iscsi", o.source, seen);
-  v.template Case<FcVolumeSource>("fc", o.source, seen);
-  v.template Case<FlexVolumeSource>("flexVolume", o.source, seen);
-  v.template Case<GitRepoVolumeSource>("gitRepo", o.source, seen);
-  v.template Case<ImageVolumeSource>("image", o.source, seen);
-  for (const RemovedSource& removed : kRemovedSources) {
-    v.RemovedCase(removed.field, o.source, seen);
-  }
+  SourceCases(v, o.source, seen);
 }
 
 template <typename V>
@@ -292,28 +109,28 @@ void Fields(V& v, SeLinuxOptions& o) {
 
 template <typename V>
 void Fields(V& v, ContainerSecurityContext& o) {
-  v.Number("runAsUser", o.run_as_user, kUnixId);
-  v.Number("runAsGroup", o.run_as_group, kUnixId);
+  v.Number("runAsUser", o.run_as_user, rules::kUnixId);
+  v.Number("runAsGroup", o.run_as_group, rules::kUnixId);
   v.Bool("privileged", o.privileged);
   v.Maybe("seLinuxOptions", o.se_linux_options);
 }
 
 template <typename V>
 void Fields(V& v, PodSecurityContext& o) {
-  v.Number("runAsUser", o.run_as_user, kUnixId);
-  v.Number("runAsGroup", o.run_as_group, kUnixId);
-  v.Number("fsGroup", o.fs_group, kUnixId);
+  v.Number("runAsUser", o.run_as_user, rules::kUnixId);
+  v.Number("runAsGroup", o.run_as_group, rules::kUnixId);
+  v.Number("fsGroup", o.fs_group, rules::kUnixId);
   v.Enum("fsGroupChangePolicy", o.fs_group_change_policy);
-  v.Ints("supplementalGroups", o.supplemental_groups, kUnixId);
+  v.Ints("supplementalGroups", o.supplemental_groups, rules::kUnixId);
   v.Maybe("seLinuxOptions", o.se_linux_options);
 }
 
 template <typename V>
 void Fields(V& v, VolumeMount& o) {
-  v.Text("name", o.name, kDnsLabel, Presence::kRequired);
-  v.Path("mountPath", o.mount_path, kMountPath, Presence::kRequired);
-  v.Text("subPath", o.sub_path, kSubPath);
-  v.Text("subPathExpr", o.sub_path_expr, kSubPath);
+  v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
+  v.Path("mountPath", o.mount_path, rules::kMountPath, Presence::kRequired);
+  v.Text("subPath", o.sub_path, rules::kSubPath);
+  v.Text("subPathExpr", o.sub_path_expr, rules::kSubPath);
   v.Bool("readOnly", o.read_only);
   v.Enum("recursiveReadOnly", o.recursive_read_only);
   v.Enum("mountPropagation", o.mount_propagation);
@@ -321,21 +138,21 @@ void Fields(V& v, VolumeMount& o) {
 
 template <typename V>
 void Fields(V& v, VolumeDevice& o) {
-  v.Text("name", o.name, kDnsLabel, Presence::kRequired);
-  v.Path("devicePath", o.device_path, kMountPath, Presence::kRequired);
+  v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
+  v.Path("devicePath", o.device_path, rules::kMountPath, Presence::kRequired);
 }
 
 template <typename V>
 void Fields(V& v, ConfigMapKeySelector& o) {
-  v.Text("name", o.name, kDnsSubdomain);
-  v.Text("key", o.key, kConfigKey, Presence::kRequired);
+  v.Text("name", o.name, rules::kDnsSubdomain);
+  v.Text("key", o.key, rules::kConfigKey, Presence::kRequired);
   v.Bool("optional", o.optional);
 }
 
 template <typename V>
 void Fields(V& v, SecretKeySelector& o) {
-  v.Text("name", o.name, kDnsSubdomain);
-  v.Text("key", o.key, kConfigKey, Presence::kRequired);
+  v.Text("name", o.name, rules::kDnsSubdomain);
+  v.Text("key", o.key, rules::kConfigKey, Presence::kRequired);
   v.Bool("optional", o.optional);
 }
 
@@ -349,7 +166,7 @@ void Fields(V& v, EnvVarSource& o) {
 
 template <typename V>
 void Fields(V& v, EnvVar& o) {
-  v.Text("name", o.name, kEnvName, Presence::kRequired);
+  v.Text("name", o.name, rules::kEnvName, Presence::kRequired);
   v.Text("value", o.value);
   v.Maybe("valueFrom", o.value_from);
 }
@@ -362,7 +179,7 @@ void Fields(V& v, ResourceRequirements& o) {
 
 template <typename V>
 void Fields(V& v, Container& o) {
-  v.Text("name", o.name, kDnsLabel, Presence::kRequired);
+  v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
   v.Text("image", o.image);
   v.Texts("command", o.command);
   v.Texts("args", o.args);
@@ -382,12 +199,13 @@ void Fields(V& v, PodSpec& o) {
   v.List("ephemeralContainers", o.ephemeral_containers);
   v.Struct("securityContext", o.security_context);
   v.Struct("resources", o.resources);
-  v.Text("nodeName", o.node_name, kDnsSubdomain);
+  v.Text("nodeName", o.node_name, rules::kDnsSubdomain);
   // The deprecated name of the same field, which still appears; the newer one wins.
-  v.Text("serviceAccount", o.service_account_name, kDnsSubdomain);
-  v.Text("serviceAccountName", o.service_account_name, kDnsSubdomain);
-  v.Number("terminationGracePeriodSeconds", o.termination_grace_period_seconds, kNotNegative);
-  v.Number("activeDeadlineSeconds", o.active_deadline_seconds, kPositive);
+  v.Text("serviceAccount", o.service_account_name, rules::kDnsSubdomain);
+  v.Text("serviceAccountName", o.service_account_name, rules::kDnsSubdomain);
+  v.Number("terminationGracePeriodSeconds", o.termination_grace_period_seconds,
+           rules::kNotNegative);
+  v.Number("activeDeadlineSeconds", o.active_deadline_seconds, rules::kPositive);
   v.Enum("restartPolicy", o.restart_policy);
   v.Bool("hostUsers", o.host_users, true);
   v.Bool("hostNetwork", o.host_network);
@@ -411,66 +229,77 @@ void Fields(V& v, PodStatus& o) {
 template <typename V>
 void Fields(V& v, OwnerReference& o) {
   v.Text("apiVersion", o.api_version);
-  v.Text("kind", o.kind, kNotEmpty, Presence::kRequired);
-  v.Text("name", o.name, kNotEmpty, Presence::kRequired);
-  v.Text("uid", o.uid, kUid, Presence::kRequired);
+  v.Text("kind", o.kind, rules::kNotEmpty, Presence::kRequired);
+  v.Text("name", o.name, rules::kNotEmpty, Presence::kRequired);
+  v.Text("uid", o.uid, rules::kUid, Presence::kRequired);
   v.Bool("controller", o.controller);
 }
 
-enum class Scope { kNamespaced, kCluster };
-
 template <typename V>
-void MetaFields(V& v, ObjectMeta& o, Scope scope) {
-  v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
+void MetaFields(V& v, ObjectMeta& o, ObjectScope scope) {
+  v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
   v.Text("generateName", o.generate_name);
-  if (scope == Scope::kNamespaced) v.Text("namespace", o.name_space, kDnsLabel);
-  v.Text("uid", o.uid, kUid);
-  v.TextMap("labels", o.labels, kQualifiedName, kLabelValue);
-  v.TextMap("annotations", o.annotations, kQualifiedName);
+  if (scope == ObjectScope::kNamespaced) v.Text("namespace", o.name_space, rules::kDnsLabel);
+  v.Text("uid", o.uid, rules::kUid);
+  v.TextMap("labels", o.labels, rules::kQualifiedName, rules::kLabelValue);
+  v.TextMap("annotations", o.annotations, rules::kQualifiedName);
   v.Time("creationTimestamp", o.creation_unix_millis);
   v.Time("deletionTimestamp", o.deletion_unix_millis);
-  v.Number("deletionGracePeriodSeconds", o.deletion_grace_period_seconds, kNotNegative);
-  v.Texts("finalizers", o.finalizers, kQualifiedName);
+  v.Number("deletionGracePeriodSeconds", o.deletion_grace_period_seconds, rules::kNotNegative);
+  v.Texts("finalizers", o.finalizers, rules::kQualifiedName);
   v.List("ownerReferences", o.owner_references);
 }
 
-template <typename V>
-void Metadata(V& v, ObjectMeta& o, Scope scope) {
-  v.Nested("metadata", Presence::kRequired,
-           [&o, scope](auto& nested) { MetaFields(nested, o, scope); });
+template <typename V, typename T>
+void Metadata(V& v, T& object) {
+  v.Nested("metadata", Presence::kRequired, [&object](auto& nested) {
+    MetaFields(nested, object.metadata, ObjectTraits<T>::kFacts.scope);
+  });
 }
 
 template <typename V>
 void Fields(V& v, Pod& o) {
-  Metadata(v, o.metadata, Scope::kNamespaced);
+  Metadata(v, o);
   v.Struct("spec", o.spec, Presence::kRequired);
   v.Struct("status", o.status);
 }
 
+void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems);
+void CheckUpdate(const Pod& before, const Pod& now, UpdateChecks& checks);
+
 template <typename V>
 void Fields(V& v, SecretObject& o) {
-  Metadata(v, o.metadata, Scope::kNamespaced);
+  Metadata(v, o);
   v.Text("type", o.type);
   v.Bool("immutable", o.immutable);
-  v.SecretBytesMap("data", o.data, kConfigKey);
-  v.SecretTextMap("stringData", o.data, kConfigKey);
+  v.SecretBytesMap("data", o.data, rules::kConfigKey);
+  v.SecretTextMap("stringData", o.data, rules::kConfigKey);
 }
+
+inline void Validate(const SecretObject&, const std::string&, ProblemSink&) {}
+void CheckUpdate(const SecretObject& before, const SecretObject& now, UpdateChecks& checks);
 
 template <typename V>
 void Fields(V& v, ConfigMapObject& o) {
-  Metadata(v, o.metadata, Scope::kNamespaced);
+  Metadata(v, o);
   v.Bool("immutable", o.immutable);
-  v.TextMap("data", o.data, kConfigKey);
-  v.BytesMap("binaryData", o.binary_data, kConfigKey);
+  v.TextMap("data", o.data, rules::kConfigKey);
+  v.BytesMap("binaryData", o.binary_data, rules::kConfigKey);
 }
+
+void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems);
+void CheckUpdate(const ConfigMapObject& before, const ConfigMapObject& now, UpdateChecks& checks);
 
 template <typename V>
 void Fields(V& v, NodeObject& o) {
-  Metadata(v, o.metadata, Scope::kCluster);
+  Metadata(v, o);
   v.Nested("status", Presence::kOptional, [&o](auto& nested) {
     nested.Amounts("capacity", o.capacity);
     nested.Amounts("allocatable", o.allocatable);
   });
 }
+
+inline void Validate(const NodeObject&, const std::string&, ProblemSink&) {}
+inline void CheckUpdate(const NodeObject&, const NodeObject&, UpdateChecks&) {}
 
 }  // namespace volumed

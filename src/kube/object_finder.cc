@@ -20,10 +20,7 @@ std::shared_ptr<const T> As(const ObjectPtr& object) {
 
 }  // namespace
 
-bool OutlivesPods(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim ||
-         kind == ObjectKind::kStorageClass;
-}
+bool OutlivesPods(ObjectKind kind) { return KindFactsOf(kind).end == ObjectEnd::kByCommand; }
 
 const ObjectFinder::Entry* ObjectFinder::FindEntry(const ObjectKey& key) const {
   const auto found = entries_.find(key);

@@ -3,35 +3,27 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <type_traits>
 
 namespace volumed {
 namespace {
 
-struct KindFacts {
-  ObjectKind kind;
-  std::string_view name;
-  std::string_view plural;      // lower case
-  std::string_view short_name;  // kubectl's; "" where it has none
-  std::string_view api_version;
-  bool cluster_scoped;
-};
+using AllFacts = std::array<ObjectKindFacts, std::variant_size_v<Object>>;
 
-constexpr std::string_view kCore = "v1";
-constexpr std::string_view kStorage = "storage.k8s.io/v1";
+template <typename... Objects>
+constexpr AllFacts ListFacts(std::type_identity<std::variant<Objects...>>) {
+  return {ObjectTraits<Objects>::kFacts...};
+}
 
-constexpr std::array<KindFacts, kAllObjectKinds.size()> kKinds = {{
-    {ObjectKind::kPod, "Pod", "pods", "po", kCore, false},
-    {ObjectKind::kSecret, "Secret", "secrets", "", kCore, false},
-    {ObjectKind::kConfigMap, "ConfigMap", "configmaps", "cm", kCore, false},
-    {ObjectKind::kNode, "Node", "nodes", "no", kCore, true},
-    {ObjectKind::kPersistentVolume, "PersistentVolume", "persistentvolumes", "pv", kCore, true},
-    {ObjectKind::kPersistentVolumeClaim, "PersistentVolumeClaim", "persistentvolumeclaims", "pvc",
-     kCore, false},
-    {ObjectKind::kStorageClass, "StorageClass", "storageclasses", "sc", kStorage, true},
-    {ObjectKind::kCsiDriver, "CSIDriver", "csidrivers", "", kStorage, true},
-}};
+constexpr AllFacts kFacts = ListFacts(std::type_identity<Object>());
 
-const KindFacts& FactsOf(ObjectKind kind) { return kKinds.at(static_cast<size_t>(kind)); }
+constexpr bool AreInOrder(const AllFacts& facts) {
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].kind != kAllObjectKinds[i]) return false;
+  }
+  return true;
+}
+static_assert(AreInOrder(kFacts), "ObjectKind and the alternatives of Object differ");
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -40,41 +32,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// Of inline volumes and of persistent ones.
-struct SourceKind {
-  std::string operator()(const LocalVolumeSource&) const { return "local"; }
-  std::string operator()(const CsiPersistentVolumeSource&) const { return "csi"; }
-  std::string operator()(const IscsiPersistentVolumeSource&) const { return "iscsi"; }
-  std::string operator()(const FlexPersistentVolumeSource&) const { return "flexVolume"; }
-  std::string operator()(const EmptyDirVolumeSource&) const { return "emptyDir"; }
-  std::string operator()(const HostPathVolumeSource&) const { return "hostPath"; }
-  std::string operator()(const SecretVolumeSource&) const { return "secret"; }
-  std::string operator()(const ConfigMapVolumeSource&) const { return "configMap"; }
-  std::string operator()(const DownwardApiVolumeSource&) const { return "downwardAPI"; }
-  std::string operator()(const ProjectedVolumeSource&) const { return "projected"; }
-  std::string operator()(const PersistentVolumeClaimVolumeSource&) const {
-    return "persistentVolumeClaim";
-  }
-  std::string operator()(const EphemeralVolumeSource&) const { return "ephemeral"; }
-  std::string operator()(const CsiVolumeSource&) const { return "csi"; }
-  std::string operator()(const NfsVolumeSource&) const { return "nfs"; }
-  std::string operator()(const IscsiVolumeSource&) const { return "iscsi"; }
-  std::string operator()(const FcVolumeSource&) const { return "fc"; }
-  std::string operator()(const FlexVolumeSource&) const { return "flexVolume"; }
-  std::string operator()(const GitRepoVolumeSource&) const { return "gitRepo"; }
-  std::string operator()(const ImageVolumeSource&) const { return "image"; }
-  std::string operator()(const RemovedVolumeSource& source) const { return source.kind; }
-};
-
 }  // namespace
-
-std::string VolumeSourceKind(const VolumeSource& source) {
-  return std::visit(SourceKind(), source);
-}
-
-std::string VolumeSourceKind(const PersistentVolumeSource& source) {
-  return std::visit(SourceKind(), source);
-}
 
 bool operator==(const SecretObject& a, const SecretObject& b) {
   return a.metadata == b.metadata && a.type == b.type && a.immutable == b.immutable &&
@@ -84,16 +42,18 @@ bool operator==(const SecretObject& a, const SecretObject& b) {
                     });
 }
 
-std::string_view ObjectKindName(ObjectKind kind) { return FactsOf(kind).name; }
+const ObjectKindFacts& KindFactsOf(ObjectKind kind) { return kFacts.at(static_cast<size_t>(kind)); }
 
-std::string_view ApiVersionOf(ObjectKind kind) { return FactsOf(kind).api_version; }
+std::string_view ObjectKindName(ObjectKind kind) { return KindFactsOf(kind).name; }
 
-bool IsClusterScoped(ObjectKind kind) { return FactsOf(kind).cluster_scoped; }
+std::string_view ApiVersionOf(ObjectKind kind) { return KindFactsOf(kind).api_version; }
+
+bool IsClusterScoped(ObjectKind kind) { return KindFactsOf(kind).scope == ObjectScope::kCluster; }
 
 std::optional<ObjectKind> ParseObjectKind(std::string_view name) {
   const std::string lower = Lower(name);
   if (lower.empty()) return std::nullopt;
-  for (const KindFacts& kind : kKinds) {
+  for (const ObjectKindFacts& kind : kFacts) {
     if (lower == Lower(kind.name) || lower == kind.plural || lower == kind.short_name) {
       return kind.kind;
     }
@@ -108,10 +68,7 @@ std::string ToString(const ObjectKey& key) {
   return text + key.name;
 }
 
-ObjectKind KindOf(const Object& object) {
-  static_assert(std::variant_size_v<Object> == kAllObjectKinds.size());
-  return kAllObjectKinds.at(object.index());
-}
+ObjectKind KindOf(const Object& object) { return kAllObjectKinds.at(object.index()); }
 
 const ObjectMeta& MetaOf(const Object& object) {
   return std::visit([](const auto& o) -> const ObjectMeta& { return o.metadata; }, object);

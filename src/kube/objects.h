@@ -209,12 +209,100 @@ enum class ObjectKind {
   kCsiDriver,
 };
 
-inline constexpr std::array kAllObjectKinds = {
-    ObjectKind::kPod,          ObjectKind::kSecret,           ObjectKind::kConfigMap,
-    ObjectKind::kNode,         ObjectKind::kPersistentVolume, ObjectKind::kPersistentVolumeClaim,
-    ObjectKind::kStorageClass, ObjectKind::kCsiDriver,
+enum class ObjectScope { kNamespaced, kCluster };
+
+// When an object ends that its source has no more.
+enum class ObjectEnd {
+  kWithSource,
+  // It outlives the pods that use it: it is Missing until a command ends it.
+  kByCommand,
 };
 
+// What has to be decided for every kind of object. The fields of a kind, the checks over several of
+// them and what may change are declared in kube/object_fields.h and kube/storage_fields.h.
+struct ObjectKindFacts {
+  // Has no defaults: every kind decides everything.
+  constexpr ObjectKindFacts(ObjectKind its_kind, std::string_view its_name,
+                            std::string_view its_plural, std::string_view its_short_name,
+                            std::string_view its_api_version, ObjectScope its_scope,
+                            ObjectEnd its_end)
+      : kind(its_kind),
+        name(its_name),
+        plural(its_plural),
+        short_name(its_short_name),
+        api_version(its_api_version),
+        scope(its_scope),
+        end(its_end) {}
+
+  ObjectKind kind;
+  std::string_view name;        // "StorageClass"
+  std::string_view plural;      // in lower case
+  std::string_view short_name;  // kubectl's; "" if it has none
+  std::string_view api_version;
+  ObjectScope scope;
+  ObjectEnd end;
+};
+
+inline constexpr std::string_view kCoreApi = "v1";
+inline constexpr std::string_view kStorageApi = "storage.k8s.io/v1";
+
+// The facts of each alternative of Object, as `kFacts`.
+template <typename T>
+struct ObjectTraits;
+template <>
+struct ObjectTraits<Pod> {
+  static constexpr auto kFacts = ObjectKindFacts(ObjectKind::kPod, "Pod", "pods", "po", kCoreApi,
+                                                 ObjectScope::kNamespaced, ObjectEnd::kWithSource);
+};
+template <>
+struct ObjectTraits<SecretObject> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kSecret, "Secret", "secrets", "", kCoreApi,
+                      ObjectScope::kNamespaced, ObjectEnd::kWithSource);
+};
+template <>
+struct ObjectTraits<ConfigMapObject> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kConfigMap, "ConfigMap", "configmaps", "cm", kCoreApi,
+                      ObjectScope::kNamespaced, ObjectEnd::kWithSource);
+};
+template <>
+struct ObjectTraits<NodeObject> {
+  static constexpr auto kFacts = ObjectKindFacts(ObjectKind::kNode, "Node", "nodes", "no", kCoreApi,
+                                                 ObjectScope::kCluster, ObjectEnd::kWithSource);
+};
+template <>
+struct ObjectTraits<PersistentVolume> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kPersistentVolume, "PersistentVolume", "persistentvolumes", "pv",
+                      kCoreApi, ObjectScope::kCluster, ObjectEnd::kByCommand);
+};
+template <>
+struct ObjectTraits<PersistentVolumeClaim> {
+  static constexpr auto kFacts = ObjectKindFacts(
+      ObjectKind::kPersistentVolumeClaim, "PersistentVolumeClaim", "persistentvolumeclaims", "pvc",
+      kCoreApi, ObjectScope::kNamespaced, ObjectEnd::kByCommand);
+};
+template <>
+struct ObjectTraits<StorageClass> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kStorageClass, "StorageClass", "storageclasses", "sc",
+                      kStorageApi, ObjectScope::kCluster, ObjectEnd::kByCommand);
+};
+template <>
+struct ObjectTraits<CsiDriverObject> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kCsiDriver, "CSIDriver", "csidrivers", "", kStorageApi,
+                      ObjectScope::kCluster, ObjectEnd::kWithSource);
+};
+
+inline constexpr auto kAllObjectKinds = [] {
+  std::array<ObjectKind, std::variant_size_v<Object>> kinds{};
+  for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = static_cast<ObjectKind>(i);
+  return kinds;
+}();
+
+const ObjectKindFacts& KindFactsOf(ObjectKind kind);
 // "Pod", "PersistentVolumeClaim", "CSIDriver".
 std::string_view ObjectKindName(ObjectKind kind);
 // "v1" or "storage.k8s.io/v1".

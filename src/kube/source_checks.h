@@ -4,6 +4,8 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
+#include <variant>
 
 #include "kube/claim_spec.h"
 #include "kube/field_problem.h"
@@ -14,14 +16,17 @@ namespace volumed {
 // "list[2]".
 std::string Indexed(const std::string& list, size_t index);
 
-void CheckFcSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems);
-
-template <typename SecretRef>
-void CheckIscsiSource(const BasicIscsiVolumeSource<SecretRef>& source, const std::string& path,
-                      ProblemSink& problems) {
-  if ((source.chap_auth_discovery || source.chap_auth_session) && !source.secret_ref) {
-    problems.Add(path + ".secretRef", "is required with CHAP authentication");
-  }
+// Calls CheckSource() of the source that the union holds, if its kind has one.
+template <typename Variant>
+void CheckSourceOf(const Variant& source, const std::string& path, ProblemSink& problems) {
+  std::visit(
+      [&](const auto& one) {
+        using Source = std::decay_t<decltype(one)>;
+        if constexpr (Source::kFacts.rules == SourceRules::kOverFields) {
+          CheckSource(one, path + "." + Source::kKind, problems);
+        }
+      },
+      source);
 }
 
 void CheckClaimSpec(const PersistentVolumeClaimSpec& spec, const std::string& path,

@@ -29,7 +29,7 @@ ObjectKey KeyOnNode(const Object& object, const NodeName& node_name) {
 Status ApplyStaticPodDefaults(const NodeName& node_name, Pod& pod) {
   if (!pod.metadata.uid.empty()) return OkStatus();
   std::string name = StaticPodName(pod.metadata.name, node_name);
-  if (const auto reason = kDnsSubdomain.broken(name)) {
+  if (const auto reason = rules::kDnsSubdomain.broken(name)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "the pod's name with the node's name behind it: " + *reason);
   }

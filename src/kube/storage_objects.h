@@ -33,38 +33,6 @@ enum class PersistentVolumePhase { kPending, kAvailable, kBound, kReleased, kFai
 enum class PersistentVolumeClaimPhase { kPending, kBound, kLost };
 enum class VolumeBindingMode { kImmediate, kWaitForFirstConsumer };
 
-struct LocalVolumeSource {
-  std::string path;  // absolute, no ".." element: a directory or a block device
-  std::string fs_type;
-  friend bool operator==(const LocalVolumeSource&, const LocalVolumeSource&) = default;
-};
-
-struct CsiPersistentVolumeSource {
-  std::string driver;
-  std::string volume_handle;
-  bool read_only = false;
-  std::string fs_type;
-  StringMap volume_attributes;
-  std::optional<SecretReference> controller_publish_secret_ref;
-  std::optional<SecretReference> node_stage_secret_ref;
-  std::optional<SecretReference> node_publish_secret_ref;
-  std::optional<SecretReference> controller_expand_secret_ref;
-  std::optional<SecretReference> node_expand_secret_ref;
-  friend bool operator==(const CsiPersistentVolumeSource&,
-                         const CsiPersistentVolumeSource&) = default;
-};
-
-using IscsiPersistentVolumeSource = BasicIscsiVolumeSource<SecretReference>;
-using FlexPersistentVolumeSource = BasicFlexVolumeSource<SecretReference>;
-
-using PersistentVolumeSource =
-    std::variant<HostPathVolumeSource, LocalVolumeSource, NfsVolumeSource,
-                 IscsiPersistentVolumeSource, FcVolumeSource, CsiPersistentVolumeSource,
-                 FlexPersistentVolumeSource, RemovedVolumeSource>;
-
-// The source's field name in a manifest: "hostPath", "local", "gcePersistentDisk", ...
-std::string VolumeSourceKind(const PersistentVolumeSource& source);
-
 // The claim to which a volume is bound, or for which it is kept. Without a uid it is kept for any
 // claim of that name; with a uid for that claim alone.
 struct ClaimReference {

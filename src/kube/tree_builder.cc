@@ -71,7 +71,7 @@ bool TreeBuilder::Key(std::string key) {
   Frame& frame = stack_.back();
   if (frame.value.contains(key)) {
     // What is no name of a field may be a secret that stands where a key belongs.
-    const std::string shown = kConfigKey.broken(key) ? "a key" : "the key " + Quoted(key);
+    const std::string shown = rules::kConfigKey.broken(key) ? "a key" : "the key " + Quoted(key);
     return Fail("has " + shown + " twice in one map");
   }
   frame.key = std::move(key);

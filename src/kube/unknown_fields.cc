@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <map>
 
 #include "base/strings.h"
+#include "kube/field_list.h"
 #include "kube/field_rules.h"
 
 namespace volumed {
@@ -18,11 +20,11 @@ constexpr std::string_view kKnownFields =
     ;
 
 struct KnownField {
-  std::string_view type;  // of an object, or of a list's or a map's objects; "" for all else
+  std::string type;  // of an object, or of a list's or a map's objects; "" for all else
   bool is_map = false;
 };
-using KnownType = std::map<std::string_view, KnownField>;
-using KnownTypes = std::map<std::string_view, KnownType>;
+using KnownType = std::map<std::string, KnownField, std::less<>>;
+using KnownTypes = std::map<std::string, KnownType, std::less<>>;
 
 // "spec:PodSpec", "data", "config:*Type".
 void AddField(std::string_view word, KnownType& type) {
@@ -51,7 +53,7 @@ KnownTypes ParseKnownFields() {
     KnownType* type = nullptr;
     ForEachPiece(line, ' ', [&](std::string_view word) {
       if (type == nullptr) {
-        type = &types[word];
+        type = &types[std::string(word)];
       } else {
         AddField(word, *type);
       }
@@ -60,8 +62,31 @@ KnownTypes ParseKnownFields() {
   return types;
 }
 
+// A field that this program reads, and Kubernetes does not have. What an object that it holds may
+// have is known by the fields of the program that lie below it.
+void AddRead(const FieldInfo& field, ObjectKind kind, KnownTypes& types) {
+  std::string type(ObjectKindName(kind));
+  ForEachPiece(field.path, '.', [&](std::string_view piece) {
+    const std::string name(piece.substr(0, piece.find('[')));
+    if (type.empty()) return;  // of such an object every field is known
+    const bool holds_objects = field.type == FieldType::kObject || field.type == FieldType::kList;
+    const KnownField unknown{holds_objects ? type + "." + name : "", false};
+    type = types[type].try_emplace(name, unknown).first->second.type;
+  });
+}
+
+void AddReadFields(ObjectKind kind, KnownTypes& types) {
+  KnownType& type = types[std::string(ObjectKindName(kind))];
+  for (const char* word : {"apiVersion", "kind", "metadata:ObjectMeta"}) AddField(word, type);
+  for (const FieldInfo& field : ListFields(kind)) AddRead(field, kind, types);
+}
+
 const KnownTypes& AllKnownTypes() {
-  static const KnownTypes types = ParseKnownFields();
+  static const KnownTypes types = [] {
+    KnownTypes all = ParseKnownFields();
+    for (const ObjectKind kind : kAllObjectKinds) AddReadFields(kind, all);
+    return all;
+  }();
   return types;
 }
 

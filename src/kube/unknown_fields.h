@@ -21,7 +21,7 @@ struct UnknownField {
 // Finds at most kMaxUnknownFields of them. A name in a Secret is reported only if a known name is
 // near it, since somebody may have put a value where a name belongs; otherwise the path ends in
 // "?".
-// Source: the Go types of the kinds (scripts/known_fields).
+// Source: the Go types of the kinds (scripts/known_fields); what this program reads is known too.
 inline constexpr size_t kMaxUnknownFields = 20;
 std::vector<UnknownField> FindUnknownFields(ObjectKind kind, const nlohmann::json& object);
 

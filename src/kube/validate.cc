@@ -1,5 +1,3 @@
-#include "kube/validate.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,69 +8,28 @@
 
 #include "kube/ephemeral_claim.h"
 #include "kube/field_rules.h"
+#include "kube/object_fields.h"
 #include "kube/source_checks.h"
 
 namespace volumed {
 namespace {
 
-// Checks of one volume's source; each overload gets the source's own path.
-class SourceChecks {
- public:
-  SourceChecks(std::string path, ProblemSink& problems)
-      : path_(std::move(path)), problems_(problems) {}
-
-  void operator()(const EmptyDirVolumeSource& source) const {
-    if (source.size_limit && source.size_limit->Sign() < 0) {
-      problems_.Add(path_ + ".sizeLimit", "must not be negative");
-    }
-  }
-  void operator()(const DownwardApiVolumeSource& source) const {
-    CheckDownwardItems(path_ + ".items", source.items);
-  }
-  void operator()(const ProjectedVolumeSource& source) const;
-  void operator()(const FcVolumeSource& source) const { CheckFcSource(source, path_, problems_); }
-  void operator()(const HostPathVolumeSource&) const {}
-  void operator()(const SecretVolumeSource&) const {}
-  void operator()(const ConfigMapVolumeSource&) const {}
-  void operator()(const PersistentVolumeClaimVolumeSource&) const {}
-  void operator()(const EphemeralVolumeSource& source) const {
-    CheckClaimSpec(source.volume_claim_template.spec, path_ + ".volumeClaimTemplate.spec",
-                   problems_);
-  }
-  void operator()(const CsiVolumeSource&) const {}
-  void operator()(const NfsVolumeSource&) const {}
-  void operator()(const IscsiVolumeSource& source) const {
-    CheckIscsiSource(source, path_, problems_);
-  }
-  void operator()(const FlexVolumeSource&) const {}
-  void operator()(const GitRepoVolumeSource&) const {}
-  void operator()(const ImageVolumeSource&) const {}
-  void operator()(const RemovedVolumeSource&) const {}
-
-  void CheckDownwardItems(const std::string& path,
-                          const std::vector<DownwardApiVolumeFile>& items) const;
-
- private:
-  const std::string path_;
-  ProblemSink& problems_;
-};
-
-void SourceChecks::CheckDownwardItems(const std::string& path,
-                                      const std::vector<DownwardApiVolumeFile>& items) const {
+void CheckDownwardItems(const std::string& path, const std::vector<DownwardApiVolumeFile>& items,
+                        ProblemSink& problems) {
   for (size_t i = 0; i < items.size(); ++i) {
     const DownwardApiVolumeFile& item = items[i];
     const std::string item_path = Indexed(path, i);
     if (item.field_ref.has_value() == item.resource_field_ref.has_value()) {
-      problems_.Add(item_path, "needs either fieldRef or resourceFieldRef, and not both");
+      problems.Add(item_path, "needs either fieldRef or resourceFieldRef, and not both");
       continue;
     }
     if (item.field_ref && item.field_ref->field_path.substr(0, 9) != "metadata.") {
-      problems_.Add(item_path + ".fieldRef.fieldPath",
-                    Quoted(item.field_ref->field_path) +
-                        " cannot be a file: a volume offers fields of the metadata only");
+      problems.Add(item_path + ".fieldRef.fieldPath",
+                   Quoted(item.field_ref->field_path) +
+                       " cannot be a file: a volume offers fields of the metadata only");
     }
     if (item.resource_field_ref && item.resource_field_ref->container_name.empty()) {
-      problems_.Add(item_path + ".resourceFieldRef.containerName", "is required");
+      problems.Add(item_path + ".resourceFieldRef.containerName", "is required");
     }
   }
 }
@@ -81,8 +38,7 @@ void SourceChecks::CheckDownwardItems(const std::string& path,
 // and config maps name theirs by their keys, which are not known here.
 class ProjectionChecks {
  public:
-  ProjectionChecks(const SourceChecks& sources, ProblemSink& problems)
-      : sources_(sources), problems_(problems) {}
+  explicit ProjectionChecks(ProblemSink& problems) : problems_(problems) {}
 
   void set_path(std::string path) { path_ = std::move(path); }
 
@@ -91,7 +47,7 @@ class ProjectionChecks {
     ClaimItems(".configMap.items", source.items);
   }
   void operator()(const DownwardApiProjection& source) {
-    sources_.CheckDownwardItems(path_ + ".downwardAPI.items", source.items);
+    CheckDownwardItems(path_ + ".downwardAPI.items", source.items, problems_);
     ClaimItems(".downwardAPI.items", source.items);
   }
   void operator()(const ServiceAccountTokenProjection& source) {
@@ -134,19 +90,10 @@ class ProjectionChecks {
     }
   }
 
-  const SourceChecks& sources_;
   ProblemSink& problems_;
   std::string path_;
   std::set<std::string> files_;
 };
-
-void SourceChecks::operator()(const ProjectedVolumeSource& source) const {
-  ProjectionChecks checks(*this, problems_);
-  for (size_t i = 0; i < source.sources.size(); ++i) {
-    checks.set_path(Indexed(path_ + ".sources", i));
-    std::visit(checks, source.sources[i]);
-  }
-}
 
 class PodChecks {
  public:
@@ -172,14 +119,13 @@ class PodChecks {
         problems_.Add(path + ".name", Quoted(volume.name) + " is the name of another volume too");
       }
       CheckClaimName(volume, path);
-      std::visit(SourceChecks(path + "." + VolumeSourceKind(volume.source), problems_),
-                 volume.source);
+      CheckSourceOf(volume.source, path, problems_);
     }
   }
 
   void CheckClaimName(const PodVolume& volume, const std::string& path) {
     if (!std::holds_alternative<EphemeralVolumeSource>(volume.source)) return;
-    if (const auto reason = kDnsSubdomain.broken(EphemeralClaimName(pod_, volume))) {
+    if (const auto reason = rules::kDnsSubdomain.broken(EphemeralClaimName(pod_, volume))) {
       problems_.Add(path + ".name", "makes a bad name of its claim: " + *reason);
     }
   }
@@ -329,12 +275,37 @@ class PodChecks {
 
 }  // namespace
 
-void ValidatePod(const Pod& pod, const std::string& prefix, ProblemSink& problems) {
+void CheckSource(const EmptyDirVolumeSource& source, const std::string& path,
+                 ProblemSink& problems) {
+  if (source.size_limit && source.size_limit->Sign() < 0) {
+    problems.Add(path + ".sizeLimit", "must not be negative");
+  }
+}
+
+void CheckSource(const DownwardApiVolumeSource& source, const std::string& path,
+                 ProblemSink& problems) {
+  CheckDownwardItems(path + ".items", source.items, problems);
+}
+
+void CheckSource(const ProjectedVolumeSource& source, const std::string& path,
+                 ProblemSink& problems) {
+  ProjectionChecks checks(problems);
+  for (size_t i = 0; i < source.sources.size(); ++i) {
+    checks.set_path(Indexed(path + ".sources", i));
+    std::visit(checks, source.sources[i]);
+  }
+}
+
+void CheckSource(const EphemeralVolumeSource& source, const std::string& path,
+                 ProblemSink& problems) {
+  CheckClaimSpec(source.volume_claim_template.spec, path + ".volumeClaimTemplate.spec", problems);
+}
+
+void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems) {
   PodChecks(pod, prefix, problems).Run();
 }
 
-void ValidateConfigMap(const ConfigMapObject& config_map, const std::string& prefix,
-                       ProblemSink& problems) {
+void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems) {
   for (const auto& [key, value] : config_map.binary_data) {
     if (config_map.data.count(key) > 0) {
       problems.Add(prefix + "binaryData[" + key + "]", "is a key of data too");

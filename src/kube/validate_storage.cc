@@ -7,7 +7,7 @@
 
 #include "kube/field_rules.h"
 #include "kube/source_checks.h"
-#include "kube/validate.h"
+#include "kube/storage_fields.h"
 
 namespace volumed {
 namespace {
@@ -106,11 +106,8 @@ void CheckNodeSelector(const NodeSelector& selector, const std::string& path,
 
 void CheckPersistentSource(const PersistentVolumeSpec& spec, const std::string& path,
                            ProblemSink& problems) {
-  if (const auto* fc = std::get_if<FcVolumeSource>(&spec.source)) {
-    CheckFcSource(*fc, path + ".fc", problems);
-  } else if (const auto* iscsi = std::get_if<IscsiPersistentVolumeSource>(&spec.source)) {
-    CheckIscsiSource(*iscsi, path + ".iscsi", problems);
-  } else if (const auto* host_path = std::get_if<HostPathVolumeSource>(&spec.source)) {
+  CheckSourceOf(spec.source, path, problems);
+  if (const auto* host_path = std::get_if<HostPathVolumeSource>(&spec.source)) {
     if (host_path->path == "/" && spec.reclaim_policy == ReclaimPolicy::kRecycle) {
       problems.Add(path + ".persistentVolumeReclaimPolicy",
                    "must not be Recycle for the host's whole \"/\"");
@@ -120,13 +117,30 @@ void CheckPersistentSource(const PersistentVolumeSpec& spec, const std::string& 
   }
 }
 
+template <typename SecretRef>
+void CheckIscsiSource(const BasicIscsiVolumeSource<SecretRef>& source, const std::string& path,
+                      ProblemSink& problems) {
+  if ((source.chap_auth_discovery || source.chap_auth_session) && !source.secret_ref) {
+    problems.Add(path + ".secretRef", "is required with CHAP authentication");
+  }
+}
+
 }  // namespace
 
 std::string Indexed(const std::string& list, size_t index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
-void CheckFcSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems) {
+void CheckSource(const IscsiVolumeSource& source, const std::string& path, ProblemSink& problems) {
+  CheckIscsiSource(source, path, problems);
+}
+
+void CheckSource(const IscsiPersistentVolumeSource& source, const std::string& path,
+                 ProblemSink& problems) {
+  CheckIscsiSource(source, path, problems);
+}
+
+void CheckSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems) {
   const bool by_wwn = !source.target_wwns.empty();
   if (by_wwn == !source.wwids.empty()) {
     problems.Add(path, "needs either targetWWNs or wwids, and not both");
@@ -145,8 +159,7 @@ void CheckClaimSpec(const PersistentVolumeClaimSpec& spec, const std::string& pa
   if (spec.selector) CheckLabelSelector(*spec.selector, path + ".selector", problems);
 }
 
-void ValidatePersistentVolume(const PersistentVolume& volume, const std::string& prefix,
-                              ProblemSink& problems) {
+void Validate(const PersistentVolume& volume, const std::string& prefix, ProblemSink& problems) {
   const PersistentVolumeSpec& spec = volume.spec;
   const std::string path = prefix + "spec";
   CheckPositive(spec.capacity, path + ".capacity.storage", problems);
@@ -157,13 +170,12 @@ void ValidatePersistentVolume(const PersistentVolume& volume, const std::string&
   }
 }
 
-void ValidatePersistentVolumeClaim(const PersistentVolumeClaim& claim, const std::string& prefix,
-                                   ProblemSink& problems) {
+void Validate(const PersistentVolumeClaim& claim, const std::string& prefix,
+              ProblemSink& problems) {
   CheckClaimSpec(claim.spec, prefix + "spec", problems);
 }
 
-void ValidateStorageClass(const StorageClass& storage_class, const std::string& prefix,
-                          ProblemSink& problems) {
+void Validate(const StorageClass& storage_class, const std::string& prefix, ProblemSink& problems) {
   if (storage_class.reclaim_policy == ReclaimPolicy::kRecycle) {
     problems.Add(prefix + "reclaimPolicy", "must be Delete or Retain in a class");
   }
@@ -178,9 +190,8 @@ void ValidateStorageClass(const StorageClass& storage_class, const std::string& 
   }
 }
 
-void ValidateCsiDriver(const CsiDriverObject& driver, const std::string& prefix,
-                       ProblemSink& problems) {
-  if (const auto reason = kDriverName.broken(driver.metadata.name)) {
+void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems) {
+  if (const auto reason = rules::kDriverName.broken(driver.metadata.name)) {
     problems.Add(prefix + "metadata.name", *reason);
   }
   std::set<std::string> audiences;

@@ -6,11 +6,11 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/pod_facts.h"
+#include "kube/storage_fields.h"
 
 namespace volumed {
 namespace {
 
-constexpr const char* kImmutable = "field is immutable";
 constexpr const char* kImmutableIsSet = "Forbidden: field is immutable when `immutable` is set";
 constexpr const char* kNotLess = "Forbidden: field can not be less than previous value";
 constexpr const char* kNotLessThanCapacity =
@@ -24,123 +24,110 @@ std::string_view TextOf(VolumeBindingMode mode) {
   return mode == VolumeBindingMode::kImmediate ? "Immediate" : "WaitForFirstConsumer";
 }
 
-class UpdateChecks {
- public:
-  explicit UpdateChecks(bool bound) : bound_(bound) {}
-
-  std::vector<UpdateProblem> Take() { return std::move(problems_); }
-
-  void Compare(const Pod& before, const Pod& now) {
-    if (before.metadata.uid != now.metadata.uid || HaveSameVolumes(before, now)) return;
-    Add("spec.volumes", "Forbidden: spec.volumes is immutable under the same uid");
+// A request that could not be granted may be taken back, never what the claim has got.
+void CompareWithCapacity(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now,
+                         UpdateChecks& checks) {
+  const auto capacity = before.status.capacity.find("storage");
+  if (capacity == before.status.capacity.end()) {
+    checks.Add("spec.resources.requests.storage", kNotLess);
+  } else if (now.spec.storage.request <= capacity->second) {
+    checks.Add("spec.resources.requests.storage", kNotLessThanCapacity);
   }
-
-  void Compare(const PersistentVolume& before, const PersistentVolume& now) {
-    if (before.spec.source != now.spec.source) {
-      Add("spec.persistentvolumesource",
-          "Forbidden: spec.persistentvolumesource is immutable after creation");
-    }
-    CompareText("volumeMode", TextOf(before.spec.volume_mode), TextOf(now.spec.volume_mode));
-    if (before.spec.node_affinity && before.spec.node_affinity != now.spec.node_affinity) {
-      Add("nodeAffinity", std::string("Invalid value: ") + kImmutable +
-                              ", except for updating from beta label to GA");
-    }
-    if (!bound_) return;
-    if (now.spec.capacity < before.spec.capacity) Add("spec.capacity.storage", kNotLess);
-    if (before.spec.storage_class_name != now.spec.storage_class_name) {
-      Add("spec.storageClassName",
-          Invalid(now.spec.storage_class_name) + " while the volume is bound to a claim");
-    }
-  }
-
-  void Compare(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now) {
-    PersistentVolumeClaimSpec allowed = before.spec;
-    if (allowed.volume_name.empty()) allowed.volume_name = now.spec.volume_name;
-    // Source: as above (storageClassName may be given to a claim that has none).
-    if (!allowed.storage_class_name) allowed.storage_class_name = now.spec.storage_class_name;
-    if (bound_) {
-      allowed.storage.request = now.spec.storage.request;
-      allowed.volume_attributes_class_name = now.spec.volume_attributes_class_name;
-      // The binder writes a claim's volume into its spec; here a manifest may leave it out.
-      if (now.spec.volume_name.empty()) allowed.volume_name.clear();
-    }
-    if (allowed != now.spec) {
-      Add("spec",
-          "Forbidden: spec is immutable after creation except resources.requests and "
-          "volumeAttributesClassName for bound claims");
-    }
-    if (now.spec.storage.request < before.spec.storage.request) CompareWithCapacity(before, now);
-  }
-
-  void Compare(const StorageClass& before, const StorageClass& now) {
-    if (before.parameters != now.parameters) {
-      Add("parameters", "Forbidden: updates to parameters are forbidden.");
-    }
-    if (before.provisioner != now.provisioner) {
-      Add("provisioner", "Forbidden: updates to provisioner are forbidden.");
-    }
-    if (before.reclaim_policy != now.reclaim_policy) {
-      Add("reclaimPolicy", "Forbidden: updates to reclaimPolicy are forbidden.");
-    }
-    CompareText("volumeBindingMode", TextOf(before.volume_binding_mode),
-                TextOf(now.volume_binding_mode));
-  }
-
-  void Compare(const SecretObject& before, const SecretObject& now) {
-    CompareText("type", before.type, now.type);
-    if (!before.immutable) return;
-    if (!now.immutable) Add("immutable", kImmutableIsSet);
-    // Only that the contents differ is told.
-    SecretObject same_but_data = before;
-    same_but_data.data = now.data;
-    if (!(same_but_data == before)) Add("data", kImmutableIsSet);
-  }
-
-  void Compare(const ConfigMapObject& before, const ConfigMapObject& now) {
-    if (!before.immutable) return;
-    if (!now.immutable) Add("immutable", kImmutableIsSet);
-    if (before.data != now.data) Add("data", kImmutableIsSet);
-    if (before.binary_data != now.binary_data) Add("binaryData", kImmutableIsSet);
-  }
-
-  void Compare(const NodeObject&, const NodeObject&) {}
-  void Compare(const CsiDriverObject&, const CsiDriverObject&) {}
-
- private:
-  static std::string Invalid(std::string_view value) {
-    return "Invalid value: " + Quoted(std::string(value)) + ": " + kImmutable;
-  }
-
-  // A request that could not be granted may be taken back, never what the claim has got.
-  void CompareWithCapacity(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now) {
-    const auto capacity = before.status.capacity.find("storage");
-    if (capacity == before.status.capacity.end()) {
-      Add("spec.resources.requests.storage", kNotLess);
-    } else if (now.spec.storage.request <= capacity->second) {
-      Add("spec.resources.requests.storage", kNotLessThanCapacity);
-    }
-  }
-
-  void CompareText(const char* field, std::string_view before, std::string_view now) {
-    if (before != now) Add(field, Invalid(now));
-  }
-
-  void Add(std::string field, std::string reason) {
-    problems_.push_back({std::move(field), std::move(reason)});
-  }
-
-  const bool bound_;
-  std::vector<UpdateProblem> problems_;
-};
+}
 
 }  // namespace
+
+void UpdateChecks::Compare(const char* field, std::string_view before, std::string_view now) {
+  if (before != now) Add(field, Invalid(now));
+}
+
+std::string UpdateChecks::Invalid(std::string_view value) {
+  return "Invalid value: " + Quoted(std::string(value)) + ": " + kFieldIsImmutable;
+}
+
+void CheckUpdate(const Pod& before, const Pod& now, UpdateChecks& checks) {
+  if (before.metadata.uid != now.metadata.uid || HaveSameVolumes(before, now)) return;
+  checks.Add("spec.volumes", "Forbidden: spec.volumes is immutable under the same uid");
+}
+
+void CheckUpdate(const PersistentVolume& before, const PersistentVolume& now,
+                 UpdateChecks& checks) {
+  if (before.spec.source != now.spec.source) {
+    checks.Add("spec.persistentvolumesource",
+               "Forbidden: spec.persistentvolumesource is immutable after creation");
+  }
+  checks.Compare("volumeMode", TextOf(before.spec.volume_mode), TextOf(now.spec.volume_mode));
+  if (before.spec.node_affinity && before.spec.node_affinity != now.spec.node_affinity) {
+    checks.Add("nodeAffinity", std::string("Invalid value: ") + kFieldIsImmutable +
+                                   ", except for updating from beta label to GA");
+  }
+  if (!checks.bound()) return;
+  if (now.spec.capacity < before.spec.capacity) checks.Add("spec.capacity.storage", kNotLess);
+  if (before.spec.storage_class_name != now.spec.storage_class_name) {
+    checks.Add("spec.storageClassName", UpdateChecks::Invalid(now.spec.storage_class_name) +
+                                            " while the volume is bound to a claim");
+  }
+}
+
+void CheckUpdate(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now,
+                 UpdateChecks& checks) {
+  PersistentVolumeClaimSpec allowed = before.spec;
+  if (allowed.volume_name.empty()) allowed.volume_name = now.spec.volume_name;
+  // Source: as above (storageClassName may be given to a claim that has none).
+  if (!allowed.storage_class_name) allowed.storage_class_name = now.spec.storage_class_name;
+  if (checks.bound()) {
+    allowed.storage.request = now.spec.storage.request;
+    allowed.volume_attributes_class_name = now.spec.volume_attributes_class_name;
+    // The binder writes a claim's volume into its spec; here a manifest may leave it out.
+    if (now.spec.volume_name.empty()) allowed.volume_name.clear();
+  }
+  if (allowed != now.spec) {
+    checks.Add("spec",
+               "Forbidden: spec is immutable after creation except resources.requests and "
+               "volumeAttributesClassName for bound claims");
+  }
+  if (now.spec.storage.request < before.spec.storage.request) {
+    CompareWithCapacity(before, now, checks);
+  }
+}
+
+void CheckUpdate(const StorageClass& before, const StorageClass& now, UpdateChecks& checks) {
+  if (before.parameters != now.parameters) {
+    checks.Add("parameters", "Forbidden: updates to parameters are forbidden.");
+  }
+  if (before.provisioner != now.provisioner) {
+    checks.Add("provisioner", "Forbidden: updates to provisioner are forbidden.");
+  }
+  if (before.reclaim_policy != now.reclaim_policy) {
+    checks.Add("reclaimPolicy", "Forbidden: updates to reclaimPolicy are forbidden.");
+  }
+  checks.Compare("volumeBindingMode", TextOf(before.volume_binding_mode),
+                 TextOf(now.volume_binding_mode));
+}
+
+void CheckUpdate(const SecretObject& before, const SecretObject& now, UpdateChecks& checks) {
+  checks.Compare("type", before.type, now.type);
+  if (!before.immutable) return;
+  if (!now.immutable) checks.Add("immutable", kImmutableIsSet);
+  // Only that the contents differ is told.
+  SecretObject same_but_data = before;
+  same_but_data.data = now.data;
+  if (!(same_but_data == before)) checks.Add("data", kImmutableIsSet);
+}
+
+void CheckUpdate(const ConfigMapObject& before, const ConfigMapObject& now, UpdateChecks& checks) {
+  if (!before.immutable) return;
+  if (!now.immutable) checks.Add("immutable", kImmutableIsSet);
+  if (before.data != now.data) checks.Add("data", kImmutableIsSet);
+  if (before.binary_data != now.binary_data) checks.Add("binaryData", kImmutableIsSet);
+}
 
 std::vector<UpdateProblem> ValidateUpdate(const Object& before, const Object& now, bool bound) {
   UpdateChecks checks(bound);
   std::visit(
       [&](const auto& old) {
         const auto* other = std::get_if<std::decay_t<decltype(old)>>(&now);
-        if (other != nullptr) checks.Compare(old, *other);
+        if (other != nullptr) CheckUpdate(old, *other, checks);
       },
       before);
   return checks.Take();

@@ -1,6 +1,16 @@
-// The volume sources of core/v1 that a node handles, as plain values. Field names are Kubernetes'
-// own, in this project's spelling; optional fields without a default are std::optional.
+// The volume sources that a node handles, of pods and of PersistentVolumes. Field names are
+// Kubernetes' own, in this project's spelling; optional fields without a default are std::optional.
 //
+// All that the program has to know of a kind of source stands together: the struct with its name in
+// a manifest (kKind) and its facts (kube/source_facts.h), the declaration of its fields, and what
+// the facts promise. The variants at the end list the kinds: reading, writing, validation, known
+// fields and names in messages follow from them.
+//
+// Fields() declares each typed field once: its name in a manifest, its place, its type, its rule
+// and whether it is required. FieldReader, FieldWriter and FieldLister (all in kube/) visit it.
+//
+// Values; threads: any. No function here blocks or fails; CheckSource() tells problems, REQUIRES
+// that the single fields are right, and gets the path of the source in its manifest.
 // Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2 (VolumeSource).
 #pragma once
 
@@ -13,32 +23,11 @@
 
 #include "base/quantity.h"
 #include "kube/claim_spec.h"
+#include "kube/payload_sources.h"
+#include "kube/source_facts.h"
+#include "kube/value_rules.h"
 
 namespace volumed {
-
-// The mode that the API server gives to payload files by default.
-inline constexpr int32_t kDefaultPayloadMode = 0644;
-// Source: core/v1 ServiceAccountTokenProjection.expirationSeconds.
-inline constexpr int64_t kDefaultTokenExpirationSeconds = 3600;
-
-// A name in the namespace of the pod.
-struct LocalObjectReference {
-  std::string name;
-  friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
-};
-
-// The reference to a secret in a PersistentVolume, which itself belongs to no namespace.
-struct SecretReference {
-  std::string name;
-  std::string name_space;
-  friend bool operator==(const SecretReference&, const SecretReference&) = default;
-};
-
-struct EmptyDirVolumeSource {
-  std::string medium;  // "" (disk), "Memory", "HugePages" or "HugePages-<size>"
-  std::optional<Quantity> size_limit;
-  friend bool operator==(const EmptyDirVolumeSource&, const EmptyDirVolumeSource&) = default;
-};
 
 enum class HostPathType {
   kUnset,  // no check before the mount
@@ -51,136 +40,89 @@ enum class HostPathType {
   kBlockDevice,
 };
 
+// The reference to a secret in a PersistentVolume, which itself belongs to no namespace.
+struct SecretReference {
+  std::string name;
+  std::string name_space;
+  friend bool operator==(const SecretReference&, const SecretReference&) = default;
+};
+
+template <typename V>
+void Fields(V& v, SecretReference& o) {
+  v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
+  v.Text("namespace", o.name_space, rules::kDnsLabel, Presence::kRequired);
+}
+
+struct EmptyDirVolumeSource {
+  static constexpr char kKind[] = "emptyDir";
+  static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
+  std::string medium;  // "" (disk), "Memory", "HugePages" or "HugePages-<size>"
+  std::optional<Quantity> size_limit;
+  friend bool operator==(const EmptyDirVolumeSource&, const EmptyDirVolumeSource&) = default;
+};
+
+template <typename V>
+void Fields(V& v, EmptyDirVolumeSource& o) {
+  v.Text("medium", o.medium, rules::kMedium);
+  v.Amount("sizeLimit", o.size_limit);
+}
+
+void CheckSource(const EmptyDirVolumeSource& source, const std::string& path,
+                 ProblemSink& problems);
+
 struct HostPathVolumeSource {
+  static constexpr char kKind[] = "hostPath";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kOnNode};
   std::string path;  // absolute, no ".." element
   HostPathType type = HostPathType::kUnset;
   friend bool operator==(const HostPathVolumeSource&, const HostPathVolumeSource&) = default;
 };
 
-struct KeyToPath {
-  std::string key;
-  std::string path;             // relative, no ".." element, not beginning with ".."
-  std::optional<int32_t> mode;  // 0..0777; the volume's default mode when absent
-  friend bool operator==(const KeyToPath&, const KeyToPath&) = default;
-};
-
-struct SecretVolumeSource {
-  std::string secret_name;
-  std::vector<KeyToPath> items;  // empty: every key under its own name
-  int32_t default_mode = kDefaultPayloadMode;
-  bool optional = false;
-  friend bool operator==(const SecretVolumeSource&, const SecretVolumeSource&) = default;
-};
-
-struct ConfigMapVolumeSource {
-  std::string name;
-  std::vector<KeyToPath> items;
-  int32_t default_mode = kDefaultPayloadMode;
-  bool optional = false;
-  friend bool operator==(const ConfigMapVolumeSource&, const ConfigMapVolumeSource&) = default;
-};
-
-// A field of the pod, as "metadata.labels['app']". kube/field_path.h computes it.
-struct ObjectFieldSelector {
-  std::string api_version;  // "" or "v1"
-  std::string field_path;
-  friend bool operator==(const ObjectFieldSelector&, const ObjectFieldSelector&) = default;
-};
-
-struct ResourceFieldSelector {
-  std::string container_name;       // may be empty in a container's own env only
-  std::string resource;             // "limits.memory", ...
-  std::optional<Quantity> divisor;  // absent or zero: 1
-  friend bool operator==(const ResourceFieldSelector&, const ResourceFieldSelector&) = default;
-};
-
-// Exactly one of field_ref and resource_field_ref is set.
-struct DownwardApiVolumeFile {
-  std::string path;
-  std::optional<ObjectFieldSelector> field_ref;
-  std::optional<ResourceFieldSelector> resource_field_ref;
-  std::optional<int32_t> mode;
-  friend bool operator==(const DownwardApiVolumeFile&, const DownwardApiVolumeFile&) = default;
-};
-
-struct DownwardApiVolumeSource {
-  std::vector<DownwardApiVolumeFile> items;
-  int32_t default_mode = kDefaultPayloadMode;
-  friend bool operator==(const DownwardApiVolumeSource&, const DownwardApiVolumeSource&) = default;
-};
-
-struct SecretProjection {
-  std::string name;
-  std::vector<KeyToPath> items;
-  bool optional = false;
-  friend bool operator==(const SecretProjection&, const SecretProjection&) = default;
-};
-
-struct ConfigMapProjection {
-  std::string name;
-  std::vector<KeyToPath> items;
-  bool optional = false;
-  friend bool operator==(const ConfigMapProjection&, const ConfigMapProjection&) = default;
-};
-
-struct DownwardApiProjection {
-  std::vector<DownwardApiVolumeFile> items;
-  friend bool operator==(const DownwardApiProjection&, const DownwardApiProjection&) = default;
-};
-
-struct ServiceAccountTokenProjection {
-  std::string audience;                                         // "": the issuer's own audience
-  int64_t expiration_seconds = kDefaultTokenExpirationSeconds;  // 600..2^32
-  std::string path;
-  friend bool operator==(const ServiceAccountTokenProjection&,
-                         const ServiceAccountTokenProjection&) = default;
-};
-
-struct ClusterTrustBundleProjection {
-  std::string name;  // exactly one of name and signer_name is set
-  std::string signer_name;
-  std::string label_selector_json;  // "" when absent
-  bool optional = false;
-  std::string path;
-  friend bool operator==(const ClusterTrustBundleProjection&,
-                         const ClusterTrustBundleProjection&) = default;
-};
-
-struct PodCertificateProjection {
-  std::string signer_name;
-  std::string key_type;
-  std::optional<int64_t> max_expiration_seconds;
-  std::string credential_bundle_path;
-  std::string key_path;
-  std::string certificate_chain_path;
-  friend bool operator==(const PodCertificateProjection&,
-                         const PodCertificateProjection&) = default;
-};
-
-using VolumeProjection = std::variant<SecretProjection, ConfigMapProjection, DownwardApiProjection,
-                                      ServiceAccountTokenProjection, ClusterTrustBundleProjection,
-                                      PodCertificateProjection>;
-
-struct ProjectedVolumeSource {
-  std::vector<VolumeProjection> sources;  // a later source overwrites paths of an earlier one
-  int32_t default_mode = kDefaultPayloadMode;
-  friend bool operator==(const ProjectedVolumeSource&, const ProjectedVolumeSource&) = default;
-};
+template <typename V>
+void Fields(V& v, HostPathVolumeSource& o) {
+  v.Path("path", o.path, rules::kHostPath, Presence::kRequired);
+  v.Enum("type", o.type);
+}
 
 struct PersistentVolumeClaimVolumeSource {
+  static constexpr char kKind[] = "persistentVolumeClaim";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   std::string claim_name;
   bool read_only = false;
   friend bool operator==(const PersistentVolumeClaimVolumeSource&,
                          const PersistentVolumeClaimVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, PersistentVolumeClaimVolumeSource& o) {
+  v.Text("claimName", o.claim_name, rules::kDnsSubdomain, Presence::kRequired);
+  v.Bool("readOnly", o.read_only);
+}
+
 // A claim of the pod's own, made from this template (kube/ephemeral_claim.h).
 struct EphemeralVolumeSource {
+  static constexpr char kKind[] = "ephemeral";
+  static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   PersistentVolumeClaimTemplate volume_claim_template;
   friend bool operator==(const EphemeralVolumeSource&, const EphemeralVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, EphemeralVolumeSource& o) {
+  v.Struct("volumeClaimTemplate", o.volume_claim_template, Presence::kRequired);
+}
+
+void CheckSource(const EphemeralVolumeSource& source, const std::string& path,
+                 ProblemSink& problems);
+
 struct CsiVolumeSource {
+  static constexpr char kKind[] = "csi";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
+                                      SourceStorage::kUnnamed};
   std::string driver;
   bool read_only = false;
   std::string fs_type;
@@ -189,17 +131,75 @@ struct CsiVolumeSource {
   friend bool operator==(const CsiVolumeSource&, const CsiVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, CsiVolumeSource& o) {
+  v.Text("driver", o.driver, rules::kDriverName, Presence::kRequired);
+  v.Bool("readOnly", o.read_only);
+  v.Text("fsType", o.fs_type);
+  v.TextMap("volumeAttributes", o.volume_attributes);
+  v.Maybe("nodePublishSecretRef", o.node_publish_secret_ref);
+}
+
+inline void AddObjectsOf(const CsiVolumeSource& source, ObjectNames& names) {
+  if (source.node_publish_secret_ref) names.secrets.push_back(source.node_publish_secret_ref->name);
+}
+
+struct CsiPersistentVolumeSource {
+  static constexpr char kKind[] = "csi";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
+  std::string driver;
+  std::string volume_handle;
+  bool read_only = false;
+  std::string fs_type;
+  StringMap volume_attributes;
+  std::optional<SecretReference> controller_publish_secret_ref;
+  std::optional<SecretReference> node_stage_secret_ref;
+  std::optional<SecretReference> node_publish_secret_ref;
+  std::optional<SecretReference> controller_expand_secret_ref;
+  std::optional<SecretReference> node_expand_secret_ref;
+  friend bool operator==(const CsiPersistentVolumeSource&,
+                         const CsiPersistentVolumeSource&) = default;
+};
+
+template <typename V>
+void Fields(V& v, CsiPersistentVolumeSource& o) {
+  v.Text("driver", o.driver, rules::kDriverName, Presence::kRequired);
+  v.Text("volumeHandle", o.volume_handle, rules::kNotEmpty, Presence::kRequired);
+  v.Bool("readOnly", o.read_only);
+  v.Text("fsType", o.fs_type);
+  v.TextMap("volumeAttributes", o.volume_attributes);
+  v.Maybe("controllerPublishSecretRef", o.controller_publish_secret_ref);
+  v.Maybe("nodeStageSecretRef", o.node_stage_secret_ref);
+  v.Maybe("nodePublishSecretRef", o.node_publish_secret_ref);
+  v.Maybe("controllerExpandSecretRef", o.controller_expand_secret_ref);
+  v.Maybe("nodeExpandSecretRef", o.node_expand_secret_ref);
+}
+
 struct NfsVolumeSource {
+  static constexpr char kKind[] = "nfs";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kOnServer};
   std::string server;
   std::string path;
   bool read_only = false;
   friend bool operator==(const NfsVolumeSource&, const NfsVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, NfsVolumeSource& o) {
+  v.Text("server", o.server, rules::kNotEmpty, Presence::kRequired);
+  v.Text("path", o.path, rules::kNfsPath, Presence::kRequired);
+  v.Bool("readOnly", o.read_only);
+}
+
 // An inline volume names a secret in the pod's namespace, a PersistentVolume a secret in any
 // namespace.
 template <typename SecretRef>
 struct BasicIscsiVolumeSource {
+  static constexpr char kKind[] = "iscsi";
+  static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNamed,
+                                      SourceStorage::kUnnamed};
   std::string target_portal;
   std::string iqn;
   int32_t lun = 0;
@@ -214,9 +214,35 @@ struct BasicIscsiVolumeSource {
   friend bool operator==(const BasicIscsiVolumeSource&, const BasicIscsiVolumeSource&) = default;
 };
 using IscsiVolumeSource = BasicIscsiVolumeSource<LocalObjectReference>;
+using IscsiPersistentVolumeSource = BasicIscsiVolumeSource<SecretReference>;
+
+template <typename V, typename SecretRef>
+void Fields(V& v, BasicIscsiVolumeSource<SecretRef>& o) {
+  v.Text("targetPortal", o.target_portal, rules::kNotEmpty, Presence::kRequired);
+  v.Text("iqn", o.iqn, rules::kIqn, Presence::kRequired);
+  v.Number("lun", o.lun, rules::kLun);
+  v.Text("iscsiInterface", o.iscsi_interface);
+  v.Text("fsType", o.fs_type);
+  v.Bool("readOnly", o.read_only);
+  v.Texts("portals", o.portals, rules::kNotEmpty);
+  v.Bool("chapAuthDiscovery", o.chap_auth_discovery);
+  v.Bool("chapAuthSession", o.chap_auth_session);
+  v.Maybe("secretRef", o.secret_ref);
+  v.Text("initiatorName", o.initiator_name, rules::kIqn);
+}
+
+void CheckSource(const IscsiVolumeSource& source, const std::string& path, ProblemSink& problems);
+void CheckSource(const IscsiPersistentVolumeSource& source, const std::string& path,
+                 ProblemSink& problems);
+inline void AddObjectsOf(const IscsiVolumeSource& source, ObjectNames& names) {
+  if (source.secret_ref) names.secrets.push_back(source.secret_ref->name);
+}
 
 // Either target_wwns with lun, or wwids, is set.
 struct FcVolumeSource {
+  static constexpr char kKind[] = "fc";
+  static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   std::vector<std::string> target_wwns;
   std::optional<int32_t> lun;
   std::string fs_type;
@@ -225,8 +251,22 @@ struct FcVolumeSource {
   friend bool operator==(const FcVolumeSource&, const FcVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, FcVolumeSource& o) {
+  v.Texts("targetWWNs", o.target_wwns, rules::kNotEmpty);
+  v.Number("lun", o.lun, rules::kLun);
+  v.Text("fsType", o.fs_type);
+  v.Bool("readOnly", o.read_only);
+  v.Texts("wwids", o.wwids, rules::kNotEmpty);
+}
+
+void CheckSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems);
+
 template <typename SecretRef>
 struct BasicFlexVolumeSource {
+  static constexpr char kKind[] = "flexVolume";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
+                                      SourceStorage::kUnnamed};
   std::string driver;
   std::string fs_type;
   std::optional<SecretRef> secret_ref;
@@ -235,28 +275,79 @@ struct BasicFlexVolumeSource {
   friend bool operator==(const BasicFlexVolumeSource&, const BasicFlexVolumeSource&) = default;
 };
 using FlexVolumeSource = BasicFlexVolumeSource<LocalObjectReference>;
+using FlexPersistentVolumeSource = BasicFlexVolumeSource<SecretReference>;
+
+template <typename V, typename SecretRef>
+void Fields(V& v, BasicFlexVolumeSource<SecretRef>& o) {
+  v.Text("driver", o.driver, rules::kQualifiedName, Presence::kRequired);
+  v.Text("fsType", o.fs_type);
+  v.Maybe("secretRef", o.secret_ref);
+  v.Bool("readOnly", o.read_only);
+  v.TextMap("options", o.options);
+}
+
+inline void AddObjectsOf(const FlexVolumeSource& source, ObjectNames& names) {
+  if (source.secret_ref) names.secrets.push_back(source.secret_ref->name);
+}
+
+struct LocalVolumeSource {
+  static constexpr char kKind[] = "local";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kOnNode};
+  std::string path;  // absolute, no ".." element: a directory or a block device
+  std::string fs_type;
+  friend bool operator==(const LocalVolumeSource&, const LocalVolumeSource&) = default;
+};
+
+template <typename V>
+void Fields(V& v, LocalVolumeSource& o) {
+  v.Path("path", o.path, rules::kHostPath, Presence::kRequired);
+  v.Text("fsType", o.fs_type);
+}
 
 struct GitRepoVolumeSource {
+  static constexpr char kKind[] = "gitRepo";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   std::string repository;
   std::string revision;
   std::string directory;
   friend bool operator==(const GitRepoVolumeSource&, const GitRepoVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, GitRepoVolumeSource& o) {
+  v.Text("repository", o.repository, rules::kNotEmpty, Presence::kRequired);
+  v.Text("revision", o.revision);
+  v.Text("directory", o.directory, rules::kSubPath);
+}
+
 struct ImageVolumeSource {
+  static constexpr char kKind[] = "image";
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   std::string reference;
   std::string pull_policy;  // "", "Always", "Never" or "IfNotPresent"
   friend bool operator==(const ImageVolumeSource&, const ImageVolumeSource&) = default;
 };
 
+template <typename V>
+void Fields(V& v, ImageVolumeSource& o) {
+  v.Text("reference", o.reference);
+  v.Text("pullPolicy", o.pull_policy, rules::kPullPolicy);
+}
+
 // A source that has no implementation in Kubernetes' own tree any more ("gcePersistentDisk", ...).
 // It is decoded, so that the pod or the PersistentVolume is known, and so that the reason why its
 // volume is not made can be told (kube/refused_sources.h).
 struct RemovedVolumeSource {
+  static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
+                                      SourceStorage::kUnnamed};
   std::string kind;  // the field's name in a manifest
   friend bool operator==(const RemovedVolumeSource&, const RemovedVolumeSource&) = default;
 };
 
+// What the volumes of a pod may be made from.
 using VolumeSource =
     std::variant<EmptyDirVolumeSource, HostPathVolumeSource, SecretVolumeSource,
                  ConfigMapVolumeSource, DownwardApiVolumeSource, ProjectedVolumeSource,
@@ -264,14 +355,24 @@ using VolumeSource =
                  NfsVolumeSource, IscsiVolumeSource, FcVolumeSource, FlexVolumeSource,
                  GitRepoVolumeSource, ImageVolumeSource, RemovedVolumeSource>;
 
+// What a PersistentVolume may be made from.
+using PersistentVolumeSource =
+    std::variant<HostPathVolumeSource, LocalVolumeSource, NfsVolumeSource,
+                 IscsiPersistentVolumeSource, FcVolumeSource, CsiPersistentVolumeSource,
+                 FlexPersistentVolumeSource, RemovedVolumeSource>;
+
+// The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ...
+std::string VolumeSourceKind(const VolumeSource& source);
+std::string VolumeSourceKind(const PersistentVolumeSource& source);
+
+// The objects that a pod's volume needs besides itself.
+ObjectNames ObjectsNamedBy(const VolumeSource& source);
+
 // Named PodVolume because Volume is the program's own interface (volume/volume.h).
 struct PodVolume {
   std::string name;     // DNS-1123 label, unique in the pod
   VolumeSource source;  // a volume without any source is an emptyDir, as the API server has it
   friend bool operator==(const PodVolume&, const PodVolume&) = default;
 };
-
-// The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ...
-std::string VolumeSourceKind(const VolumeSource& source);
 
 }  // namespace volumed

@@ -1,6 +1,8 @@
 #include "operation/storage_steps.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
@@ -72,10 +74,15 @@ bool MayHaveStorage(const PodVolumeRecord& record) {
   // The device of a block volume is its device's.
   if (record.is_block) return false;
   if (record.state == VolumeState::kNotSetUp && !record.uncertain) return false;
-  const auto names = [&record](const char* source) {
-    return record.volume_json.find(source) != std::string::npos;
-  };
-  return names("\"hostPath\"") || names("\"local\"") || names("\"nfs\"");  // StorageNameOf
+  // There may be thousands of records: the volume is not decoded for the question.
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> quoted;
+    for (const std::string& kind : KindsWithStorageName()) quoted.push_back("\"" + kind + "\"");
+    return quoted;
+  }();
+  return std::any_of(names.begin(), names.end(), [&record](const std::string& name) {
+    return record.volume_json.find(name) != std::string::npos;
+  });
 }
 
 std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {

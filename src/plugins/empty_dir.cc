@@ -231,11 +231,6 @@ class EmptyDirUnmounter final : public Unmounter {
 
 }  // namespace
 
-Status EmptyDirPlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  return OkStatus();
-}
-
 Result<std::string> EmptyDirPlugin::GetVolumeName(const VolumeSpec& spec) const {
   if (SourceOf(spec) == nullptr) {
     return Error::NotApplied(Code::kInvalidArgument,

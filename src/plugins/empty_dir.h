@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "pluginmgr/volume_plugin.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -26,25 +26,17 @@ inline constexpr char kMediumMemory[] = "Memory";
 // There are two deliberate differences from kubelet. A failed change of ownership fails the set-up
 // (kubelet ignores it, and the pod gets "permission denied"). Tear-down stays on the volume's own
 // filesystem (kubelet's enters other mounts).
-class EmptyDirPlugin final : public VolumePlugin {
+class EmptyDirPlugin final : public PlainVolumePlugin {
  public:
-  Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kEmptyDirPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // The medium is taken from what the kernel says is mounted there.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
-
- private:
-  VolumeHost* host_ = nullptr;
 };
 
 }  // namespace volumed

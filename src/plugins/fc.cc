@@ -27,7 +27,7 @@ VolumeSpec SpecOf(const SpecName& spec, const FcNames& names, VolumeMode mode) {
 }  // namespace
 
 Status FcPlugin::Init(PluginContext context) {
-  host_ = &context.host;
+  RETURN_IF_ERROR(PlainVolumePlugin::Init(context));
   disks_ =
       std::make_unique<FcDisks>(host_->kernel, settings_.devices, host_->clock, settings_.places);
   return OkStatus();

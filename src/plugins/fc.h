@@ -12,11 +12,11 @@
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
-#include "pluginmgr/volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
 #include "plugins/device_attachments.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -36,7 +36,7 @@ struct FcSettings {
 // There are deliberate differences from kubelet. A disk is proven by sysfs and by its opened
 // descriptor, not by the names of its links. Nothing is polled every ten seconds. What is still in
 // use is not deleted under its user. A volume can be grown. Its filesystem is measured by statfs.
-class FcPlugin final : public VolumePlugin,
+class FcPlugin final : public PlainVolumePlugin,
                        public PersistentVolumePlugin,
                        public AttachableVolumePlugin,
                        public BlockVolumePlugin,
@@ -49,7 +49,6 @@ class FcPlugin final : public VolumePlugin,
   // "[500a0982991b8dc5]:0" or "[3600508b400105e21..]".
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
@@ -99,7 +98,6 @@ class FcPlugin final : public VolumePlugin,
 
  private:
   const FcSettings settings_;
-  VolumeHost* host_ = nullptr;
   std::unique_ptr<FcDisks> disks_;  // set by Init
   NodeByNodeVerifier verifier_{*this};
   ConfiguredAttachLimits limits_{*this, settings_.limits};

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/kernel.h"
-#include "volumehost/fc_names.h"
+#include "plugins/fc_names.h"
 
 namespace volumed {
 

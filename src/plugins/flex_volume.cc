@@ -16,11 +16,6 @@ FlexVolumePlugin::FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver,
       settings_(settings),
       limits_(*this, limits) {}
 
-Status FlexVolumePlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  return OkStatus();
-}
-
 bool FlexVolumePlugin::CanSupport(const VolumeSpec& spec) const {
   return spec.IsKubeletExpandable() && spec.KubeletExpandablePluginName() == driver_->name();
 }

@@ -10,10 +10,10 @@
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
-#include "pluginmgr/volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
 #include "plugins/device_volume.h"
 #include "plugins/flex_volume_driver.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -27,7 +27,7 @@ namespace volumed {
 // nobody but root can change it. `expandvolume` is called here, since there is no controller. A
 // bind for a pod that only reads is read-only. What a driver mounted that was removed since is
 // unmounted without it (its volumes are not detached, since that needs the driver).
-class FlexVolumePlugin final : public VolumePlugin,
+class FlexVolumePlugin final : public PlainVolumePlugin,
                                public PersistentVolumePlugin,
                                public AttachableVolumePlugin,
                                public ExpandableVolumePlugin {
@@ -36,21 +36,17 @@ class FlexVolumePlugin final : public VolumePlugin,
   FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
                    DeviceVolumeSettings settings, const AttachLimitSettings* limits = nullptr);
 
-  Status Init(PluginContext context) override;
   // "vendor/driver".
   std::string GetPluginName() const override { return driver_->name(); }
   // Returns FlexVolumeName; kubelet ignores what the driver answers to getvolumename.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // Constructs an inline volume of the driver without options, since nothing on disk tells them.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   // The domain is the driver's: its calls hang together.
   std::string FaultDomain(const VolumeSpec&) const override {
     return FlexFaultDomain(driver_->name());
@@ -111,7 +107,6 @@ class FlexVolumePlugin final : public VolumePlugin,
   const DeviceVolumeSettings settings_;
   NodeExpander node_expander_{*this};
   ConfiguredAttachLimits limits_;
-  VolumeHost* host_ = nullptr;
 };
 
 }  // namespace volumed

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "plugins/flex_volume_places.h"
 #include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
@@ -40,7 +41,7 @@ Result<std::string> FlexVolumeAttacher::WaitForAttach(const VolumeSpec& spec,
 }
 
 Result<SafePath> FlexVolumeAttacher::GetDeviceMountPath(const VolumeSpec& spec) const {
-  return host_.paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec)));
+  return FlexDeviceMountDir(host_.paths, driver_->name(), SpecName(FlexVolumeName(spec)));
 }
 
 Status FlexVolumeAttacher::MountDevice(const VolumeSpec& spec, const std::string& device_path,

@@ -5,6 +5,7 @@
 #include "mounter/mount_refs.h"
 #include "mounter/resize_fs.h"
 #include "plugins/flex_volume.h"
+#include "plugins/flex_volume_places.h"
 
 namespace volumed {
 namespace {
@@ -19,7 +20,7 @@ Result<Quantity> FlexVolumePlugin::ExpandVolumeDevice(const VolumeSpec& spec,
                                                       const CallOptions& call) {
   RETURN_IF_ERROR(GetVolumeName(spec));
   const std::string place =
-      host_->paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec))).Display();
+      FlexDeviceMountDir(host_->paths, driver_->name(), SpecName(FlexVolumeName(spec))).Display();
   ASSIGN_OR_RETURN(
       const std::optional<FlexStatus> status,
       driver_->Call(FlexCommand::kExpandVolume,

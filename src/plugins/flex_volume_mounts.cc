@@ -6,6 +6,7 @@
 #include "metrics/metrics_nil.h"
 #include "metrics/metrics_statfs.h"
 #include "mounter/volume_ownership.h"
+#include "plugins/flex_volume_places.h"
 #include "plugins/volume_places.h"
 
 namespace volumed {
@@ -71,7 +72,7 @@ Status FlexVolumeMounter::MountAt(const SafePath& dir, const MounterArgs& args) 
 
 Status FlexVolumeMounter::BindDevice(const SafePath& dir, const CallOptions& call) {
   const SafePath device =
-      host_.paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec_)));
+      FlexDeviceMountDir(host_.paths, driver_->name(), SpecName(FlexVolumeName(spec_)));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, device, call));
   if (!mounted) {
     return Error::NotApplied(Code::kFailedPrecondition,

@@ -68,12 +68,6 @@ class GitRepoUnmounter final : public Unmounter {
 
 }  // namespace
 
-Status GitRepoPlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  wrapper_volumes_ = &context.wrapper_volumes;
-  return OkStatus();
-}
-
 Result<std::string> GitRepoPlugin::GetVolumeName(const VolumeSpec& spec) const {
   const GitRepoVolumeSource* source = SourceOf(spec);
   if (source == nullptr) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "pluginmgr/volume_plugin.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -14,26 +14,17 @@ inline constexpr char kGitRepoPluginName[] = "kubernetes.io/git-repo";
 // Kubernetes has disabled this driver for good: git, run as root on the node with a repository that
 // the pod chooses, executes the repository's hooks (CVE-2024-10220) and reads other pods'
 // repositories (CVE-2025-1767).
-class GitRepoPlugin final : public VolumePlugin {
+class GitRepoPlugin final : public PlainVolumePlugin {
  public:
-  Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kGitRepoPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   // Returns a mounter whose SetUp has no effect and fails with the reason.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
-
- private:
-  VolumeHost* host_ = nullptr;
-  WrapperVolumes* wrapper_volumes_ = nullptr;
 };
 
 }  // namespace volumed

@@ -132,11 +132,6 @@ class HostPathUnmounter final : public Unmounter {
 
 }  // namespace
 
-Status HostPathPlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  return OkStatus();
-}
-
 Result<std::string> HostPathPlugin::GetVolumeName(const VolumeSpec& spec) const {
   const HostPathVolumeSource* source = SourceOf(spec);
   if (source == nullptr) {

@@ -12,7 +12,7 @@
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
-#include "pluginmgr/volume_plugin.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -35,7 +35,7 @@ struct HostPathSettings {
 //
 // Recycling and deleting follow no link and cross no mount, and never touch "/", the agent's own
 // root, or a directory that contains it.
-class HostPathPlugin final : public VolumePlugin,
+class HostPathPlugin final : public PlainVolumePlugin,
                              public PersistentVolumePlugin,
                              public RecyclableVolumePlugin,
                              public DeletableVolumePlugin,
@@ -43,19 +43,15 @@ class HostPathPlugin final : public VolumePlugin,
  public:
   explicit HostPathPlugin(HostPathSettings settings = {}) : settings_(std::move(settings)) {}
 
-  Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kHostPathPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // Nothing on disk tells the path, so the volume's name is used as the path, as in kubelet.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
   bool HandsOutWhatIsThere() const override { return true; }
 
@@ -81,7 +77,6 @@ class HostPathPlugin final : public VolumePlugin,
 
  private:
   const HostPathSettings settings_;
-  VolumeHost* host_ = nullptr;
 };
 
 }  // namespace volumed

@@ -5,8 +5,11 @@
 #include "plugins/config_map.h"
 #include "plugins/downward_api.h"
 #include "plugins/empty_dir.h"
+#include "plugins/fc_names.h"
+#include "plugins/flex_volume_places.h"
 #include "plugins/git_repo.h"
 #include "plugins/host_path.h"
+#include "plugins/iscsi_names.h"
 #include "plugins/projected.h"
 #include "plugins/secret.h"
 
@@ -26,6 +29,10 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<ProjectedPlugin>());
   plugins.push_back(std::make_unique<LocalVolumePlugin>(settings.local));
   return plugins;
+}
+
+std::vector<KubeletPaths::DeviceLayout> InTreeDeviceLayouts() {
+  return {FlexDeviceAt, FcDeviceAt, IscsiDeviceAt};
 }
 
 }  // namespace volumed

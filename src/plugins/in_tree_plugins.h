@@ -10,6 +10,7 @@
 #include "plugins/iscsi.h"
 #include "plugins/local.h"
 #include "plugins/nfs.h"
+#include "volumehost/kubelet_paths.h"
 
 namespace volumed {
 
@@ -23,5 +24,9 @@ struct InTreePluginSettings {
 
 // The plugins in kubelet's order of registration, for VolumePluginMgr::InitPlugins.
 std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSettings settings = {});
+
+// The layouts of plugins, probed ones too, whose devices lie in ways of their own. They hold
+// whether or not the plugin is there: what lies below the root may be another run's.
+std::vector<KubeletPaths::DeviceLayout> InTreeDeviceLayouts();
 
 }  // namespace volumed

@@ -26,7 +26,7 @@ IscsiVolumeSource SourceOf(const IscsiDisk& disk) {
 }  // namespace
 
 Status IscsiPlugin::Init(PluginContext context) {
-  host_ = &context.host;
+  RETURN_IF_ERROR(PlainVolumePlugin::Init(context));
   if (settings_.devices != nullptr) {
     initiator_ = std::make_unique<IscsiInitiator>(*host_, *settings_.devices, settings_.options);
   }

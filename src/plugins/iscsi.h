@@ -12,11 +12,11 @@
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
-#include "pluginmgr/volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
 #include "plugins/device_attachments.h"
 #include "plugins/device_volume.h"
 #include "plugins/iscsi_mounts.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -30,7 +30,7 @@ struct IscsiSettings {
 // The node logs in to a disk when it is waited for; the disk is mounted once for the node below
 // <root>/plugins/kubernetes.io/iscsi, and bound from there into each pod; the node logs out when
 // that mount goes. The volume may hang with its portal: FaultDomain() names it.
-class IscsiPlugin final : public VolumePlugin,
+class IscsiPlugin final : public PlainVolumePlugin,
                           public PersistentVolumePlugin,
                           public AttachableVolumePlugin,
                           public BlockVolumePlugin,
@@ -43,7 +43,6 @@ class IscsiPlugin final : public VolumePlugin,
   // "<portal>:<iqn>:<lun>", with the portal as it is written in the spec.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
@@ -96,7 +95,6 @@ class IscsiPlugin final : public VolumePlugin,
   IscsiParts parts() { return {*host_, settings_.formats, initiator_.get()}; }
 
   const IscsiSettings settings_;
-  VolumeHost* host_ = nullptr;
   std::unique_ptr<IscsiInitiator> initiator_;
   NodeByNodeVerifier verifier_{*this};
   ConfiguredAttachLimits limits_{*this, settings_.limits};

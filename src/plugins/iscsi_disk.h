@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plugins/iscsi_names.h"
 #include "volume/volume_spec.h"
-#include "volumehost/iscsi_names.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {

@@ -18,11 +18,6 @@ Error NotLocal() {
 
 }  // namespace
 
-Status LocalVolumePlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  return OkStatus();
-}
-
 bool LocalVolumePlugin::CanSupport(const VolumeSpec& spec) const {
   return spec.SourceAs<LocalVolumeSource>() != nullptr;
 }

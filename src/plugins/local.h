@@ -10,8 +10,8 @@
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
-#include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -23,7 +23,7 @@ using LocalVolumeSettings = DeviceVolumeSettings;
 // bound from there into each pod; a directory is bound as it is. With volumeMode Block the pod gets
 // the device itself, and the path must be a device: a file would need a loop device that somebody
 // attaches. The volume may hang with the disk: FaultDomain() returns its path.
-class LocalVolumePlugin final : public VolumePlugin,
+class LocalVolumePlugin final : public PlainVolumePlugin,
                                 public PersistentVolumePlugin,
                                 public DeviceMountableVolumePlugin,
                                 public BlockVolumePlugin,
@@ -31,12 +31,10 @@ class LocalVolumePlugin final : public VolumePlugin,
  public:
   explicit LocalVolumePlugin(LocalVolumeSettings settings) : settings_(settings) {}
 
-  Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kLocalVolumePluginName; }
   // The PersistentVolume's name.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
@@ -44,7 +42,6 @@ class LocalVolumePlugin final : public VolumePlugin,
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
   std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override;
 
@@ -80,7 +77,6 @@ class LocalVolumePlugin final : public VolumePlugin,
 
  private:
   const LocalVolumeSettings settings_;
-  VolumeHost* host_ = nullptr;
 };
 
 }  // namespace volumed

@@ -200,11 +200,6 @@ Status NfsUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
 
 // ---- the plugin ---------------------------------------------------------------------------------
 
-Status NfsPlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  return OkStatus();
-}
-
 Result<std::string> NfsPlugin::GetVolumeName(const VolumeSpec& spec) const {
   const NfsVolumeSource* source = SourceOf(spec);
   if (source == nullptr) return NotNfs();

@@ -13,7 +13,7 @@
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
-#include "pluginmgr/volume_plugin.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -38,18 +38,16 @@ struct NfsSettings {
 // unmount fails every request to the server that the kernel is making for that filesystem, so it is
 // made only if no other mount shows the same filesystem. (Kubelet's ends the requests of other
 // pods, too.) A volume that a process still uses stays mounted.
-class NfsPlugin final : public VolumePlugin,
+class NfsPlugin final : public PlainVolumePlugin,
                         public PersistentVolumePlugin,
                         public RecyclableVolumePlugin {
  public:
   explicit NfsPlugin(NfsSettings settings = {}) : settings_(std::move(settings)) {}
 
-  Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kNfsPluginName; }
   // "<server>/<path>"
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
   // CanMount of the mounter fails with NotFound, naming the package, if there is no mount.nfs.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
@@ -59,7 +57,6 @@ class NfsPlugin final : public VolumePlugin,
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
   std::string FaultDomainName(const VolumeSpec& spec) const override;
 
@@ -77,7 +74,6 @@ class NfsPlugin final : public VolumePlugin,
 
  private:
   const NfsSettings settings_;
-  VolumeHost* host_ = nullptr;
 };
 
 }  // namespace volumed

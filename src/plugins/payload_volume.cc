@@ -116,12 +116,6 @@ Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
 
 }  // namespace
 
-Status PayloadVolumePlugin::Init(PluginContext context) {
-  host_ = &context.host;
-  wrapper_volumes_ = &context.wrapper_volumes;
-  return OkStatus();
-}
-
 bool PayloadVolumePlugin::CanSupport(const VolumeSpec& spec) const {
   return spec.volume() != nullptr && IsMine(spec.volume()->source);
 }

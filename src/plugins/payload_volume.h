@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "pluginmgr/volume_plugin.h"
 #include "plugins/payload.h"
+#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 
@@ -17,9 +17,8 @@ namespace volumed {
 // If the first set-up fails, the empty volume is removed again. If a later one fails, the volume
 // keeps its content. (Kubelet tears down the volume of a running pod in that case, and its
 // containers see an empty directory.)
-class PayloadVolumePlugin : public VolumePlugin {
+class PayloadVolumePlugin : public PlainVolumePlugin {
  public:
-  Status Init(PluginContext context) override;
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return true; }
@@ -28,9 +27,6 @@ class PayloadVolumePlugin : public VolumePlugin {
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
 
   // The following differ between the types.
   // BackingMedium is the medium of the backing emptyDir: "" or "Memory".
@@ -48,9 +44,6 @@ class PayloadVolumePlugin : public VolumePlugin {
   virtual int32_t DefaultMode(const VolumeSource& source) const = 0;
   // The source with all that can be known of a volume from its name alone.
   virtual VolumeSource SourceFromName(const SpecName& spec) const = 0;
-
-  VolumeHost* host_ = nullptr;
-  WrapperVolumes* wrapper_volumes_ = nullptr;
 };
 
 }  // namespace volumed

@@ -1,5 +1,10 @@
 #include "volume/storage_name.h"
 
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
 #include "base/strings.h"
 
 namespace volumed {
@@ -16,17 +21,49 @@ std::optional<std::string> CleanPath(const std::string& path) {
   return cleaned.empty() ? "/" : cleaned;
 }
 
+template <typename Source>
+std::optional<StorageName> NameOf(const Source& source) {
+  if constexpr (Source::kFacts.storage == SourceStorage::kOnNode) {
+    std::optional<std::string> path = CleanPath(source.path);
+    if (path) return StorageName{*std::move(path)};
+  } else if constexpr (Source::kFacts.storage == SourceStorage::kOnServer) {
+    return StorageName{source.path, source.server};
+  }
+  return std::nullopt;
+}
+
+template <typename Source>
+void AddIfNamed(std::vector<std::string>& kinds) {
+  if constexpr (Source::kFacts.storage != SourceStorage::kUnnamed)
+    kinds.emplace_back(Source::kKind);
+}
+
+template <typename... Sources>
+void AddNamed(std::type_identity<std::variant<Sources...>>, std::vector<std::string>& kinds) {
+  (AddIfNamed<Sources>(kinds), ...);
+}
+
+std::vector<std::string> ListNamedKinds() {
+  std::vector<std::string> kinds;
+  AddNamed(std::type_identity<PersistentVolumeSource>(), kinds);
+  AddNamed(std::type_identity<VolumeSource>(), kinds);
+  std::sort(kinds.begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  return kinds;
+}
+
 }  // namespace
 
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec) {
-  if (const auto* nfs = spec.SourceAs<NfsVolumeSource>()) {
-    return StorageName{nfs->path, nfs->server};
-  }
-  std::optional<std::string> path;
-  if (const auto* host = spec.SourceAs<HostPathVolumeSource>()) path = CleanPath(host->path);
-  if (const auto* local = spec.SourceAs<LocalVolumeSource>()) path = CleanPath(local->path);
-  if (!path) return std::nullopt;
-  return StorageName{*std::move(path)};
+  const auto name = [](const auto& source) { return NameOf(source); };
+  if (spec.volume() != nullptr) return std::visit(name, spec.volume()->source);
+  if (spec.persistent_volume() == nullptr) return std::nullopt;
+  return std::visit(name, spec.persistent_volume()->spec.source);
+}
+
+const std::vector<std::string>& KindsWithStorageName() {
+  static const std::vector<std::string> kinds = ListNamedKinds();
+  return kinds;
 }
 
 }  // namespace volumed

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "volume/volume_spec.h"
 
@@ -17,8 +18,11 @@ struct StorageName {
   std::string ToString() const { return server.empty() ? path : server + ":" + path; }
 };
 
-// Of hostPath, local and nfs volumes. Others have storage of their own (emptyDir), none that can
-// hold data (secret), or a device that is known once it is attached. Threads: any. Blocks: never.
+// Of hostPath, local and nfs volumes, whose sources say so (kube/source_facts.h). Others have
+// storage of their own (emptyDir), none that can hold data (secret), or a device that is known once
+// it is attached. Threads: any. Blocks: never.
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
+// The kinds of source ("hostPath") of which StorageNameOf() knows a name; sorted.
+const std::vector<std::string>& KindsWithStorageName();
 
 }  // namespace volumed

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "volumehost/fc_names.h"
-#include "volumehost/iscsi_names.h"
 
 namespace volumed {
 namespace {
@@ -15,9 +13,6 @@ constexpr std::string_view kPods = "pods";
 constexpr std::string_view kVolumes = "volumes";
 constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kMounts = "mounts";
-constexpr char kFlexVolume[] = "kubernetes.io/flexvolume";
-// Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
-constexpr char kVolumeDevices[] = "volumeDevices";
 constexpr char kEscapedSlash = '~';  // see EscapeQualifiedName
 
 // The elements of `path` below `root`; empty when it is not below. No element is empty, "." or
@@ -36,58 +31,22 @@ std::vector<std::string> ElementsBelow(const std::string& root, const std::strin
 
 // plugins / <esc plugin> / volumeDevices / <volume> / <pod uid>
 bool IsBoundNode(const std::vector<std::string>& elements) {
-  return elements.size() == 5 && elements[0] == kPlugins && elements[2] == kVolumeDevices &&
+  return elements.size() == 5 && elements[0] == kPlugins && elements[2] == kVolumeDevicesDirName &&
          elements[1].find(kEscapedSlash) != std::string::npos;
 }
 
-// plugins / kubernetes.io / fc / <names>, or ../ volumeDevices / <names> / <pod uid>
-// plugins / <plugin, with its slash> / mounts / <volume>; the name of a flexVolume driver lies
-// below that of all of them.
+// plugins / <plugin, with its slash> / mounts / <volume>
 std::optional<KubeletPaths::DeviceMount> MountedDeviceAt(const std::vector<std::string>& elements) {
-  const size_t size = elements.size();
-  if (size < 5 || elements[0] != kPlugins || elements[size - 2] != kMounts) return std::nullopt;
-  std::string plugin =
-      Join(std::vector<std::string>(elements.begin() + 1, elements.end() - 2), "/");
-  if (const auto driver = StripPrefix(plugin, std::string(kFlexVolume) + "/")) {
-    plugin = std::string(*driver);
-  } else if (size != 5) {
+  if (elements.size() != 5 || elements[0] != kPlugins || elements[3] != kMounts) {
     return std::nullopt;
   }
-  return KubeletPaths::DeviceMount{std::move(plugin), SpecName(elements.back()), false};
-}
-
-std::optional<KubeletPaths::DeviceMount> FcDeviceAt(const std::vector<std::string>& elements) {
-  constexpr size_t kNames = 3;
-  if (elements.size() <= kNames || elements[0] != kPlugins ||
-      elements[1] + "/" + elements[2] != kFcPluginName) {
-    return std::nullopt;
-  }
-  const bool is_block = elements[kNames] == kVolumeDevices;
-  if (elements.size() != (is_block ? kNames + 3 : kNames + 1)) return std::nullopt;
-  const FcNames names = ParseFcDirectoryName(elements[is_block ? kNames + 1 : kNames]);
-  return KubeletPaths::DeviceMount{kFcPluginName, SpecName(FcVolumeName(names)), is_block};
-}
-
-// plugins / kubernetes.io / iscsi / iface-<iface> / <names>, or
-// plugins / kubernetes.io / iscsi / volumeDevices / iface-<iface> / <names> / <pod uid>
-std::optional<KubeletPaths::DeviceMount> IscsiDeviceAt(const std::vector<std::string>& elements) {
-  constexpr size_t kIface = 3;
-  if (elements.size() <= kIface || elements[0] != kPlugins ||
-      elements[1] + "/" + elements[2] != kIscsiPluginName) {
-    return std::nullopt;
-  }
-  const bool is_block = elements[kIface] == kVolumeDevices;
-  if (elements.size() != (is_block ? kIface + 4 : kIface + 2)) return std::nullopt;
-  const size_t at = is_block ? kIface + 1 : kIface;
-  const auto names = ParseIscsiNames("/" + elements[at] + "/" + elements[at + 1]);
-  if (!names) return std::nullopt;
-  return KubeletPaths::DeviceMount{
-      kIscsiPluginName, SpecName(IscsiVolumeName(names->portal, names->iqn, names->lun)), is_block};
+  return KubeletPaths::DeviceMount{elements[1] + "/" + elements[2], SpecName(elements[4]), false};
 }
 
 }  // namespace
 
-KubeletPaths::KubeletPaths(std::string root) : root_(std::move(root)) {}
+KubeletPaths::KubeletPaths(std::string root, std::vector<DeviceLayout> layouts)
+    : root_(std::move(root)), layouts_(std::move(layouts)) {}
 
 SafePath KubeletPaths::GetPodsDir() const { return {root_, std::string(kPods)}; }
 
@@ -116,7 +75,7 @@ SafePath KubeletPaths::GetPodVolumeDeviceDir(const PodUid& pod, const std::strin
 }
 
 SafePath KubeletPaths::GetPodVolumeDevicesDir(const PodUid& pod) const {
-  return GetPodDir(pod).Below(kVolumeDevices);
+  return GetPodDir(pod).Below(kVolumeDevicesDirName);
 }
 
 SafePath KubeletPaths::GetBlockMapDir(const std::string& plugin, const SpecName& volume) const {
@@ -142,18 +101,13 @@ SafePath KubeletPaths::GetPluginDir(const std::string& plugin) const {
 }
 
 SafePath KubeletPaths::GetVolumeDevicePluginDir(const std::string& plugin) const {
-  return GetPluginDir(plugin).Below(kVolumeDevices);
+  return GetPluginDir(plugin).Below(kVolumeDevicesDirName);
 }
 
 SafePath KubeletPaths::AgentDir() const { return {root_, "volumed"}; }
 
 SafePath KubeletPaths::GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const {
   return GetPluginDir(plugin).Below(std::string(kMounts)).Below(volume.str());
-}
-
-SafePath KubeletPaths::GetFlexDeviceMountDir(const std::string& driver,
-                                             const SpecName& volume) const {
-  return GetDeviceMountDir(std::string(kFlexVolume) + "/" + driver, volume);
 }
 
 Result<SafePath> KubeletPaths::BelowRoot(const std::string& absolute_path) const {
@@ -172,8 +126,12 @@ std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
     device = DeviceMount{UnescapeQualifiedName(elements[1]), SpecName(elements[3]), true};
   } else {
     device = MountedDeviceAt(elements);
-    if (!device) device = FcDeviceAt(elements);
-    if (!device) device = IscsiDeviceAt(elements);
+    if (!elements.empty() && elements[0] == kPlugins) {
+      const std::vector<std::string> below(elements.begin() + 1, elements.end());
+      for (auto layout = layouts_.begin(); !device && layout != layouts_.end(); ++layout) {
+        device = (*layout)(below);
+      }
+    }
   }
   if (!device) return std::nullopt;
   // A pod's node lies in the directory of its device.

@@ -9,11 +9,9 @@
 //   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
-//   <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>   the same, of a flexVolume
 //   <root>/plugins/<esc plugin>/volumeDevices/<volume>/<uid>   a block volume's device, bound
-//   <root>/plugins/kubernetes.io/fc/<names>                    the same two of Fibre Channel
-//   <root>/plugins/kubernetes.io/fc/volumeDevices/<names>/<uid>
-// and the agent's own, which a kubelet does not have:
+// Plugins whose devices lie in another way below plugins/ bring a DeviceLayout. And the agent's
+// own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
 //
@@ -22,6 +20,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -29,12 +28,28 @@
 
 namespace volumed {
 
+// Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
+inline constexpr char kVolumeDevicesDirName[] = "volumeDevices";
+
 // This is a value; threads: any. It never touches the filesystem. Paths are SafePaths below the
 // root.
 class KubeletPaths {
  public:
-  // `root` is absolute and clean.
-  explicit KubeletPaths(std::string root);
+  struct DeviceMount {
+    std::string plugin;
+    SpecName volume;  // as its plugin's GetVolumeName answers
+    // The path is a device node in the volume's global map directory.
+    bool is_block = false;
+    std::string place = {};  // the device's mount, or the global map directory
+    friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
+  };
+  // Reads a path of a plugin whose devices lie in a way of their own: gets the elements below
+  // <root>/plugins, none of which is empty, "." or ".."; nullopt for the paths of others. Pure;
+  // `place` is not filled in.
+  using DeviceLayout = std::optional<DeviceMount> (*)(const std::vector<std::string>& elements);
+
+  // `root` is absolute and clean. `layouts` are asked for what does not lie in the common way.
+  explicit KubeletPaths(std::string root, std::vector<DeviceLayout> layouts = {});
 
   const std::string& root() const { return root_; }
 
@@ -62,9 +77,6 @@ class KubeletPaths {
   SafePath GetPluginDir(const std::string& plugin) const;
   // <root>/plugins/<plugin>/mounts/<volume>
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
-  // <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>; "vendor/driver" keeps its
-  // slash. Source: kubernetes pkg/volume/flexvolume/plugin.go@v1.36.2 (getDeviceMountPath).
-  SafePath GetFlexDeviceMountDir(const std::string& driver, const SpecName& volume) const;
   // <root>/plugins/<esc plugin>/volumeDevices/<volume>: a block volume's global map directory.
   SafePath GetBlockMapDir(const std::string& plugin, const SpecName& volume) const;
   // <root>/plugins/<plugin>/volumeDevices
@@ -84,14 +96,6 @@ class KubeletPaths {
   // The volume to which an absolute path belongs (the path is the volume's, or lies in it); for a
   // block volume, the pod's device node in the global map directory. nullopt for any other path.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
-  struct DeviceMount {
-    std::string plugin;
-    SpecName volume;  // as its plugin's GetVolumeName answers
-    // The path is a device node in the volume's global map directory.
-    bool is_block = false;
-    std::string place = {};  // the device's mount, or the global map directory
-    friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
-  };
   // The device that is, or was, mounted or bound at exactly this absolute path; nullopt for any
   // other path.
   std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
@@ -99,6 +103,7 @@ class KubeletPaths {
 
  private:
   std::string root_;
+  std::vector<DeviceLayout> layouts_;
 };
 
 }  // namespace volumed

@@ -15,13 +15,6 @@ void ForEachContainer(const Pod& pod, const std::function<void(const Container&)
   for (const Container& container : pod.spec.ephemeral_containers) visit(container);
 }
 
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
-
 void AddUse(const std::vector<DownwardApiVolumeFile>& items, DownwardUse& use) {
   for (const DownwardApiVolumeFile& item : items) {
     use.any = true;
@@ -66,33 +59,14 @@ std::set<ObjectKey> ContentObjects(const Pod& pod, const VolumeSpec& spec) {
 }
 
 std::set<ObjectKey> ObjectsOfVolume(const std::string& name_space, const VolumeSource& source) {
+  const ObjectNames names = ObjectsNamedBy(source);
   std::set<ObjectKey> objects;
-  const auto secret = [&](const std::string& name) {
+  for (const std::string& name : names.secrets) {
     objects.insert({ObjectKind::kSecret, name_space, name});
-  };
-  const auto config_map = [&](const std::string& name) {
+  }
+  for (const std::string& name : names.config_maps) {
     objects.insert({ObjectKind::kConfigMap, name_space, name});
-  };
-  const auto secret_ref = [&](const std::optional<LocalObjectReference>& reference) {
-    if (reference) secret(reference->name);
-  };
-  const Overloaded projection{
-      [&](const SecretProjection& part) { secret(part.name); },
-      [&](const ConfigMapProjection& part) { config_map(part.name); },
-      [](const auto&) {},
-  };
-  std::visit(Overloaded{
-                 [&](const SecretVolumeSource& of) { secret(of.secret_name); },
-                 [&](const ConfigMapVolumeSource& of) { config_map(of.name); },
-                 [&](const ProjectedVolumeSource& of) {
-                   for (const VolumeProjection& part : of.sources) std::visit(projection, part);
-                 },
-                 [&](const CsiVolumeSource& of) { secret_ref(of.node_publish_secret_ref); },
-                 [&](const IscsiVolumeSource& of) { secret_ref(of.secret_ref); },
-                 [&](const FlexVolumeSource& of) { secret_ref(of.secret_ref); },
-                 [](const auto&) {},
-             },
-             source);
+  }
   return objects;
 }
 

@@ -36,9 +36,9 @@ void CheckTaken(const std::vector<std::string>& paths) {
 
 void CheckOne(const std::string& path) {
   const Status alone = Validate({path});
-  if (!kPayloadPath.broken(path)) FUZZ_CHECK(Validate({CleanPath(path)}).ok());
-  if (!kConfigKey.broken(path)) FUZZ_CHECK(alone.ok());
-  if (alone.ok()) FUZZ_CHECK(!kPayloadPath.broken(path));
+  if (!rules::kPayloadPath.broken(path)) FUZZ_CHECK(Validate({CleanPath(path)}).ok());
+  if (!rules::kConfigKey.broken(path)) FUZZ_CHECK(alone.ok());
+  if (alone.ok()) FUZZ_CHECK(!rules::kPayloadPath.broken(path));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ void CheckEffect(const std::string& sub_path) {
   const SafeSubpathRequest request{PodUid("uid-1"),       SpecName("cache"), "main", 3,
                                    SafePath{kVolume, ""}, sub_path};
   const Result<PrepareSubPath> effect = SubPathEffect(KubeletPaths("/var/lib/volumed"), request);
-  if (!kSubPath.broken(sub_path)) FUZZ_CHECK(effect.ok() == !sub_path.empty());
+  if (!rules::kSubPath.broken(sub_path)) FUZZ_CHECK(effect.ok() == !sub_path.empty());
   if (!effect.ok()) return fuzz::CheckError(effect.error());
   FUZZ_CHECK(effect->volume == request.volume);
   const Status valid = ValidateSafePath({kVolume, effect->sub_path});
@@ -44,7 +44,7 @@ void CheckExpanded(std::string_view expression, const Container& container) {
       pod, container, expression, [](std::string_view, std::string_view) { return nullptr; }, {});
   if (!path.ok()) return fuzz::CheckError(path.error());
   FUZZ_CHECK(fuzz::StaysInside(*path));
-  FUZZ_CHECK(!kSubPath.broken(*path));
+  FUZZ_CHECK(!rules::kSubPath.broken(*path));
   CheckEffect(*path);
 }
 

@@ -1,9 +1,9 @@
 // Names in the mount table and in directories, by which an agent without records knows again what
 // was mounted: iSCSI disks, Fibre Channel LUNs, NFS exports.
 #include "fuzz/fuzz.h"
+#include "plugins/fc_names.h"
+#include "plugins/iscsi_names.h"
 #include "volume/nfs_export.h"
-#include "volumehost/fc_names.h"
-#include "volumehost/iscsi_names.h"
 
 namespace volumed {
 namespace {

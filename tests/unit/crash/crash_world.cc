@@ -7,6 +7,7 @@
 #include "fakes/fake_flex_driver.h"
 #include "operation/object_record.h"
 #include "operation/volume_record.h"
+#include "plugins/flex_volume_places.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
 #include "unit/crash/crash_provisioning.h"
@@ -439,7 +440,7 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
 
 SafePath CrashWorld::DevicePlaceOf(const std::string& volume) const {
   const SpecName name(volume);
-  if (flex_volumes.contains(volume)) return paths.GetFlexDeviceMountDir(kFakeFlexDriver, name);
+  if (flex_volumes.contains(volume)) return FlexDeviceMountDir(paths, kFakeFlexDriver, name);
   const auto fc = fc_volumes.find(volume);
   if (fc == fc_volumes.end()) return paths.GetDeviceMountDir(PluginOf(volume), name);
   return paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(fc->second));

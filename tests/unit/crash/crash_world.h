@@ -17,8 +17,9 @@
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
 #include "operation/storage_guard.h"
+#include "plugins/fc_names.h"
+#include "plugins/in_tree_plugins.h"
 #include "unit/crash/outliving_worker.h"
-#include "volumehost/fc_names.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -154,7 +155,7 @@ class CrashWorld {
   // "" if nothing of the pod is left; else what.
   std::string LeftOf(const std::string& pod) const;
 
-  const KubeletPaths paths{kRoot};
+  const KubeletPaths paths{kRoot, InTreeDeviceLayouts()};
   ManualClock clock;
   std::unique_ptr<FakeKernel> kernel;
   std::unique_ptr<MemoryRecordStore> store;

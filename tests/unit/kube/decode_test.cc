@@ -195,7 +195,7 @@ TEST(PutIntoNamespace, WhatIsNoNameOfANamespaceIsRefused) {
     const Status status = PutIntoNamespace(bad, decoded.objects[0]);
     ASSERT_FALSE(status.ok()) << bad;
     EXPECT_EQ(status.error().code(), Code::kInvalidArgument);
-    EXPECT_EQ(status.error().message(), "the namespace " + *kDnsLabel.broken(bad));
+    EXPECT_EQ(status.error().message(), "the namespace " + *rules::kDnsLabel.broken(bad));
     EXPECT_EQ(MetaOf(decoded.objects[0].object).name_space, "default");
   }
 }

@@ -24,47 +24,51 @@ const std::string& Nul() {
 
 TEST(FieldRules, TakeTheLastRightValueAndRefuseTheFirstWrongOne) {
   const std::vector<RuleCase> cases = {
-      {&kAnyText, {"", "x\n"}, {}},
-      {&kNotEmpty, {"x", " "}, {""}},
-      {&kDnsLabel,
+      {&rules::kAnyText, {"", "x\n"}, {}},
+      {&rules::kNotEmpty, {"x", " "}, {""}},
+      {&rules::kDnsLabel,
        {"a", "9", "a-b", "0a", Times(63)},
        {"", "-a", "a-", "a.b", "A", "a_b", "\xC3\xA4", Times(64)}},
-      {&kDnsSubdomain,
+      {&rules::kDnsSubdomain,
        {"a", "a.b", "a-1.b", Times(253), Times(64) + ".b"},
        {"", ".", "a.", ".a", "a..b", "a.-b", "a-.b", "A.b", "a_b", Times(254)}},
-      {&kUid,
+      {&rules::kUid,
        {"u", "A-b_c", "9", Times(63)},
        {"", "-a", "_a", ".", "..", "a/b", "a.b", "a b", Times(64)}},
-      {&kQualifiedName,
+      {&rules::kQualifiedName,
        {"a", "A.b_c-d", "x.y/A", Times(63), "a/" + Times(63)},
        {"", "/a", "a/", "A/b", "a/b/c", "-a", "a-", Times(64), "a/" + Times(64)}},
-      {&kLabelValue, {"", "A", "a.b_c-d", Times(63)}, {"-", "a-", ".a", "a b", "a/b", Times(64)}},
-      {&kConfigKey,
+      {&rules::kLabelValue,
+       {"", "A", "a.b_c-d", Times(63)},
+       {"-", "a-", ".a", "a b", "a/b", Times(64)}},
+      {&rules::kConfigKey,
        {"a", ".hidden", "a..b", "-", "A_b.c", Times(253)},
        {"", ".", "..", "..a", "a/b", "a b", Times(254)}},
-      {&kEnvName, {"A", "a b", "1", "~", "a.b-c"}, {"", "a=b", "a\tb", "\xC3\xA4", "a\x7f"}},
-      {&kHostPath, {"/", "/a", "/a/..b", "/a:b"}, {"", "a", "/..", "/a/..", "/a/../b", Nul()}},
-      {&kMountPath, {"/", "/a/..b"}, {"", "a", "/a/..", "/a:b", Nul()}},
-      {&kSubPath, {"", "a", "a/..b", "./a"}, {"/a", "..", "a/..", "../a", Nul().substr(1)}},
-      {&kPayloadPath,
+      {&rules::kEnvName, {"A", "a b", "1", "~", "a.b-c"}, {"", "a=b", "a\tb", "\xC3\xA4", "a\x7f"}},
+      {&rules::kHostPath,
+       {"/", "/a", "/a/..b", "/a:b"},
+       {"", "a", "/..", "/a/..", "/a/../b", Nul()}},
+      {&rules::kMountPath, {"/", "/a/..b"}, {"", "a", "/a/..", "/a:b", Nul()}},
+      {&rules::kSubPath, {"", "a", "a/..b", "./a"}, {"/a", "..", "a/..", "../a", Nul().substr(1)}},
+      {&rules::kPayloadPath,
        {"a", "a/b", "a..b", "./a", "a/..b", Times(255)},
        {"", ".", "./", "/a", "..", "..a", "a/../b", Times(256), "a/" + Times(256)}},
-      {&kNfsPath, {"/", "/a/../b"}, {"", "a"}},
-      {&kMedium,
+      {&rules::kNfsPath, {"/", "/a/../b"}, {"", "a"}},
+      {&rules::kMedium,
        {"", "Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi"},
        {"memory", "HugePages-", "HugePages-0", "HugePages--1", "HugePages-x", "HugePages2Mi"}},
-      {&kDriverName, {"a", "Csi.a-b", Times(63)}, {"", "a_b", "a/b", ".a", "a.", Times(64)}},
-      {&kFieldPath,
+      {&rules::kDriverName, {"a", "Csi.a-b", Times(63)}, {"", "a_b", "a/b", ".a", "a.", Times(64)}},
+      {&rules::kFieldPath,
        {"metadata.name", "metadata.labels", "metadata.labels['a']", "metadata.annotations['x/y']",
         "status.hostIPs"},
        {"", "metadata", "metadata.names", "metadata.labels[a]", "metadata.labels['']",
         "metadata.labels['a'", "metadata.labels['-']", "metadata.uid['a']", "spec.hostname"}},
-      {&kResourceName,
+      {&rules::kResourceName,
        {"limits.cpu", "requests.memory", "limits.ephemeral-storage", "requests.hugepages-2Mi"},
        {"", "cpu", "limits.", "limits.hugepages-", "limits.gpu", "request.cpu", "limits.cpu "}},
-      {&kIqn, {"iqn.x", "eui.0", "naa.1"}, {"", "iqn.", "iqn", "IQN.x", "x"}},
-      {&kPullPolicy, {"", "Always", "Never", "IfNotPresent"}, {"always", "Sometimes"}},
-      {&kApiVersionV1, {"", "v1"}, {"v2", "V1", "apps/v1"}},
+      {&rules::kIqn, {"iqn.x", "eui.0", "naa.1"}, {"", "iqn.", "iqn", "IQN.x", "x"}},
+      {&rules::kPullPolicy, {"", "Always", "Never", "IfNotPresent"}, {"always", "Sometimes"}},
+      {&rules::kApiVersionV1, {"", "v1"}, {"v2", "V1", "apps/v1"}},
   };
   for (const RuleCase& test : cases) {
     for (const std::string& value : test.right) {
@@ -83,17 +87,17 @@ TEST(FieldRules, TakeTheLastRightValueAndRefuseTheFirstWrongOne) {
 
 TEST(FieldRules, APayloadPathIsNoReservedOneOnceItIsClean) {
   for (const char* path : {"..data", "./..data", ".//./..2026/x"}) {
-    EXPECT_TRUE(kPayloadPath.broken(path).has_value()) << path;
+    EXPECT_TRUE(rules::kPayloadPath.broken(path).has_value()) << path;
   }
-  EXPECT_FALSE(kPayloadPath.broken("./dir/..data").has_value());
+  EXPECT_FALSE(rules::kPayloadPath.broken("./dir/..data").has_value());
 }
 
 TEST(FieldRules, APayloadPathIsBoundedAsTheKernelBoundsIt) {
   std::string path;
   for (int element = 0; element < 15; ++element) path += Times(255) + "/";
-  EXPECT_FALSE(kPayloadPath.broken(path + Times(254) + "/a").has_value());  // 4096 bytes
-  EXPECT_EQ(kPayloadPath.broken(path + Times(255) + "/a"), "is longer than 4096 bytes");
-  EXPECT_EQ(kPayloadPath.broken(Times(256)), "has an element longer than 255 bytes");
+  EXPECT_FALSE(rules::kPayloadPath.broken(path + Times(254) + "/a").has_value());  // 4096 bytes
+  EXPECT_EQ(rules::kPayloadPath.broken(path + Times(255) + "/a"), "is longer than 4096 bytes");
+  EXPECT_EQ(rules::kPayloadPath.broken(Times(256)), "has an element longer than 255 bytes");
 }
 
 TEST(FieldRules, QuotedIsCutAndHidesWhatATerminalWouldAct) {

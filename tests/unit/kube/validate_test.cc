@@ -1,5 +1,5 @@
 // Rules over several fields of a pod, one broken pod each.
-#include "kube/validate.h"
+#include "kube/decode.h"
 
 #include <gtest/gtest.h>
 

@@ -21,6 +21,7 @@
 #include "kube/base64.h"
 #include "mounter/mount_refs.h"
 #include "pluginmgr/wrapper_volumes.h"
+#include "plugins/in_tree_plugins.h"
 #include "unit/plugins/plugin_world.h"
 
 namespace volumed {
@@ -41,7 +42,7 @@ constexpr char kUnsupported[] = R"({"status":"Not supported"})";
 
 class FlexVolumeTest : public ::testing::Test {
  protected:
-  FlexVolumeTest() : world_(kernel_, "/r") {
+  FlexVolumeTest() : world_(kernel_, "/r", {}, InTreeDeviceLayouts()) {
     kernel_.AddDirectory("/r/plugins", 0750);
     kernel_.AddProgram(kExecutable, [this](FakeKernel&, const std::vector<std::string>& words) {
       calls_.emplace_back(words.begin() + 1, words.end());

@@ -93,8 +93,9 @@ class FakeTokens final : public HostTokens {
 };
 
 struct PluginWorld {
-  PluginWorld(Kernel& kernel, const std::string& root, KernelFeatures features = {})
-      : paths(root),
+  PluginWorld(Kernel& kernel, const std::string& root, KernelFeatures features = {},
+              std::vector<KubeletPaths::DeviceLayout> layouts = {})
+      : paths(root, std::move(layouts)),
         node(NodeFacts({.name = NodeName("node-1"),
                         .labels = {},
                         .allocatable = {{"memory", Quantity::FromBytes(int64_t{64} << 20)}},

@@ -4,6 +4,9 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
+
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -86,6 +89,22 @@ TEST(VolumeSpecTest, WhatWasMovedFromIsEmpty) {
   const VolumeSpec taken = std::move(spec);
   EXPECT_TRUE(spec.empty());  // NOLINT: on purpose
   EXPECT_FALSE(taken.empty());
+}
+
+// A source says by its facts where its data lies.
+TEST(StorageNameTest, IsWhatASourceSaysOfIt) {
+  EXPECT_EQ(KindsWithStorageName(), (std::vector<std::string>{"hostPath", "local", "nfs"}));
+  const auto name = [](VolumeSource source) {
+    return StorageNameOf(VolumeSpec::FromVolume(PodVolume{"v", std::move(source)}));
+  };
+  EXPECT_EQ(name(HostPathVolumeSource{"/a//b/.", HostPathType::kUnset}), StorageName{"/a/b"});
+  EXPECT_EQ(name(NfsVolumeSource{"nas", "/a/../b", false}), (StorageName{"/a/../b", "nas"}));
+  EXPECT_EQ(name(HostPathVolumeSource{"/a/../b", HostPathType::kUnset}), std::nullopt);
+  EXPECT_EQ(name(EmptyDirVolumeSource{}), std::nullopt);
+  PersistentVolume volume;
+  volume.spec.source = LocalVolumeSource{"/mnt/disk/", ""};
+  EXPECT_EQ(StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false)),
+            StorageName{"/mnt/disk"});
 }
 
 }  // namespace

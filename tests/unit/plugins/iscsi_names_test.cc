@@ -1,4 +1,4 @@
-#include "volumehost/iscsi_names.h"
+#include "plugins/iscsi_names.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "volumehost/iscsi_names.h"
+#include "plugins/iscsi_names.h"
 
 #include <algorithm>
 #include <string_view>
@@ -56,6 +56,20 @@ std::optional<IscsiNames> ParseIscsiNames(const std::string& path) {
 
 std::string IscsiVolumeName(const std::string& portal, const std::string& iqn, int64_t lun) {
   return portal + ":" + iqn + ":" + std::to_string(lun);
+}
+
+std::optional<KubeletPaths::DeviceMount> IscsiDeviceAt(const std::vector<std::string>& elements) {
+  constexpr size_t kIfaceAt = 2;
+  if (elements.size() <= kIfaceAt || elements[0] + "/" + elements[1] != kIscsiPluginName) {
+    return std::nullopt;
+  }
+  const bool is_block = elements[kIfaceAt] == kVolumeDevicesDirName;
+  if (elements.size() != (is_block ? kIfaceAt + 4 : kIfaceAt + 2)) return std::nullopt;
+  const size_t at = is_block ? kIfaceAt + 1 : kIfaceAt;
+  const auto names = ParseIscsiNames("/" + elements[at] + "/" + elements[at + 1]);
+  if (!names) return std::nullopt;
+  return KubeletPaths::DeviceMount{
+      kIscsiPluginName, SpecName(IscsiVolumeName(names->portal, names->iqn, names->lun)), is_block};
 }
 
 }  // namespace volumed

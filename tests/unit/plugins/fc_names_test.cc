@@ -1,4 +1,4 @@
-#include "volumehost/fc_names.h"
+#include "plugins/fc_names.h"
 
 #include <gtest/gtest.h>
 

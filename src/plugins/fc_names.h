@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "volumehost/kubelet_paths.h"
 
 namespace volumed {
 
@@ -37,5 +38,10 @@ std::string FcDirectoryName(const FcNames& names);
 // The inverse of FcDirectoryName. WWIDs are separated if all of them are hexadecimal; otherwise the
 // whole name is one WWID.
 FcNames ParseFcDirectoryName(const std::string& name);
+
+// Where the devices of Fibre Channel lie, as a KubeletPaths::DeviceLayout:
+//   <root>/plugins/kubernetes.io/fc/<names>                      a device, mounted for all pods
+//   <root>/plugins/kubernetes.io/fc/volumeDevices/<names>/<uid>  a block volume's device, bound
+std::optional<KubeletPaths::DeviceMount> FcDeviceAt(const std::vector<std::string>& elements);
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-#include "volumehost/fc_names.h"
+#include "plugins/fc_names.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,8 +12,6 @@ namespace {
 constexpr std::string_view kLun = "-lun-";
 // Of an NAA identifier, with or without the type of its designator before it.
 constexpr size_t kShortestWwid = 16;
-// Beside the directories of volumes. Source: DefaultKubeletVolumeDevicesDirName.
-constexpr std::string_view kTakenName = "volumeDevices";
 
 bool IsHex(const std::string& text) {
   return text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
@@ -37,7 +35,8 @@ Status ValidateFcNames(const FcNames& names) {
   for (const std::string& name : all) {
     const bool is_clean = !name.empty() && name != "." && name != ".." &&
                           name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
-    if (!is_clean || name == kTakenName) return invalid("\"" + name + "\" names no device");
+    if (!is_clean || name == kVolumeDevicesDirName)
+      return invalid("\"" + name + "\" names no device");
   }
   return OkStatus();
 }
@@ -69,6 +68,17 @@ FcNames ParseFcDirectoryName(const std::string& name) {
   });
   if (!apart) names.wwids = {name};
   return names;
+}
+
+std::optional<KubeletPaths::DeviceMount> FcDeviceAt(const std::vector<std::string>& elements) {
+  constexpr size_t kNames = 2;
+  if (elements.size() <= kNames || elements[0] + "/" + elements[1] != kFcPluginName) {
+    return std::nullopt;
+  }
+  const bool is_block = elements[kNames] == kVolumeDevicesDirName;
+  if (elements.size() != (is_block ? kNames + 3 : kNames + 1)) return std::nullopt;
+  const FcNames names = ParseFcDirectoryName(elements[is_block ? kNames + 1 : kNames]);
+  return KubeletPaths::DeviceMount{kFcPluginName, SpecName(FcVolumeName(names)), is_block};
 }
 
 }  // namespace volumed

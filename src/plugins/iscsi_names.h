@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "volumehost/kubelet_paths.h"
 
 namespace volumed {
 
@@ -26,5 +29,10 @@ std::optional<IscsiNames> ParseIscsiNames(const std::string& path);
 
 // "<portal>:<iqn>:<lun>". Source: iscsi.go (GetVolumeName).
 std::string IscsiVolumeName(const std::string& portal, const std::string& iqn, int64_t lun);
+
+// Where iSCSI disks lie, as a KubeletPaths::DeviceLayout:
+//   <root>/plugins/kubernetes.io/iscsi/iface-<iface>/<names>
+//   <root>/plugins/kubernetes.io/iscsi/volumeDevices/iface-<iface>/<names>/<uid>
+std::optional<KubeletPaths::DeviceMount> IscsiDeviceAt(const std::vector<std::string>& elements);
 
 }  // namespace volumed
