@@ -25,7 +25,17 @@ uint32_t NumberOf(uint32_t tag) { return tag >> 3; }
 
 }  // namespace
 
-uint32_t WireInput::ReadTag() { return stream_.ReadTag(); }
+// CodedInputStream::ReadTag takes a tag of more than five bytes; protobuf's own parsers do not.
+uint32_t WireInput::ReadTag() {
+  if (AtLimit()) return 0;
+  constexpr int kMostBytes = 5;
+  const int before = stream_.CurrentPosition();
+  uint64_t tag = 0;
+  const bool is_read =
+      stream_.ReadVarint64(&tag) && stream_.CurrentPosition() - before <= kMostBytes;
+  is_malformed_ = !is_read || static_cast<uint32_t>(tag) == 0;
+  return is_malformed_ ? 0 : static_cast<uint32_t>(tag);
+}
 
 bool WireInput::ReadVarint(uint64_t& value) { return stream_.ReadVarint64(&value); }
 
@@ -34,8 +44,6 @@ bool WireInput::ReadBytes(std::string& bytes) {
   return stream_.ReadVarintSizeAsInt(&size) && size <= stream_.BytesUntilLimit() &&
          stream_.ReadString(&bytes, size);
 }
-
-bool WireInput::AtEnd() { return stream_.ConsumedEntireMessage(); }
 
 bool WireInput::AtLimit() const { return stream_.BytesUntilLimit() <= 0; }
 
@@ -81,7 +89,7 @@ bool WireInput::Skip(uint32_t tag) {
 }
 
 bool WireInput::SkipGroup(uint32_t number) {
-  while (const uint32_t tag = stream_.ReadTag()) {
+  while (const uint32_t tag = ReadTag()) {
     if ((tag & 7) == kGroupEnd) return NumberOf(tag) == number;
     if (!Skip(tag)) return false;
   }

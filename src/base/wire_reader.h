@@ -36,8 +36,7 @@ class WireInput {
   bool ReadBytes(std::string& bytes);
   // Passes over a field that nobody knows. False: it is malformed.
   bool Skip(uint32_t tag);
-  // Everything up to the end of the message was read.
-  bool AtEnd();
+  // Everything up to the end of the message, or of a list in it, was read.
   bool AtLimit() const;
   // Calls `read` for the message that comes next, and passes over nothing else.
   template <typename Read>
@@ -57,6 +56,8 @@ class WireInput {
 
   void MarkIncomplete() { incomplete_ = true; }
   bool incomplete() const { return incomplete_; }
+  // The last tag was none.
+  bool is_malformed() const { return is_malformed_; }
 
  private:
   bool EnterMessage();
@@ -67,6 +68,7 @@ class WireInput {
 
   google::protobuf::io::CodedInputStream& stream_;
   bool incomplete_ = false;
+  bool is_malformed_ = false;
 };
 
 bool IsUtf8(std::string_view text);
@@ -134,7 +136,7 @@ class WireReader {
     // No field has the tag 0, so that this only tells whether one of several had to be there.
     WireFieldsOf<T>::WireFields(*this, message);
     if (needs_one_ && !has_one_) input_.MarkIncomplete();
-    return input_.AtEnd();
+    return !input_.is_malformed();
   }
 
   template <typename T>
