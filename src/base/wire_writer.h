@@ -89,7 +89,7 @@ class WireWriter {
   }
   template <typename... Kinds>
   void OneOf(const std::variant<Kinds...>& value) {
-    std::visit([this](const auto& kind) { Field(kind.kWireNumber, kind); }, value);
+    std::visit([this](const auto& kind) { this->Field(kind.kWireNumber, kind); }, value);
   }
   template <typename Variant>
   void OneOf(const Result<Variant>& result, uint32_t error_number) {
