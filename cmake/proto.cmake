@@ -4,6 +4,13 @@ define_property(TARGET PROPERTY VOLUMED_STARTS_OFTEN)
 find_library(VOLUMED_PROTOBUF_ARCHIVE libprotobuf.a REQUIRED)
 find_package(ZLIB REQUIRED)
 
+# What messages are made of: the program that starts often takes the archive.
+set(starts_often $<BOOL:$<TARGET_PROPERTY:VOLUMED_STARTS_OFTEN>>)
+add_library(volumed_protobuf INTERFACE)
+target_link_libraries(volumed_protobuf INTERFACE
+  $<IF:${starts_often},${VOLUMED_PROTOBUF_ARCHIVE},protobuf::libprotobuf>
+  $<${starts_often}:ZLIB::ZLIB>)
+
 # volumed_proto(NAME file.proto [GRPC]): one library per proto file, used only where its name says.
 function(volumed_proto name file)
   cmake_parse_arguments(ARG "GRPC" "" "" ${ARGN})
@@ -22,10 +29,7 @@ function(volumed_proto name file)
   add_library(${name} STATIC ${generated})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_compile_options(${name} PRIVATE -w)
-  set(starts_often $<BOOL:$<TARGET_PROPERTY:VOLUMED_STARTS_OFTEN>>)
-  target_link_libraries(${name} PUBLIC
-    $<IF:${starts_often},${VOLUMED_PROTOBUF_ARCHIVE},protobuf::libprotobuf>
-    $<${starts_often}:ZLIB::ZLIB>)
+  target_link_libraries(${name} PUBLIC volumed_protobuf)
   if(ARG_GRPC)
     target_link_libraries(${name} PUBLIC gRPC::grpc++)
   endif()

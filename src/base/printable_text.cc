@@ -4,7 +4,7 @@
 
 namespace volumed {
 
-size_t PrintableUtf8Length(std::string_view text) {
+size_t Utf8Length(std::string_view text) {
   const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   size_t length = 0;
@@ -18,9 +18,15 @@ size_t PrintableUtf8Length(std::string_view text) {
   const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
   const bool surrogate = first == 0xed && byte(1) >= 0xa0;
   const bool too_large = first == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || too_large ? 0 : length;
+}
+
+size_t PrintableUtf8Length(std::string_view text) {
+  const size_t length = Utf8Length(text);
+  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
   // U+0080..U+009F are control characters that terminals obey.
-  const bool control = first == 0xc2 && byte(1) < 0xa0;
-  return overlong || surrogate || too_large || control ? 0 : length;
+  const bool control = length == 2 && byte(0) == 0xc2 && byte(1) < 0xa0;
+  return control ? 0 : length;
 }
 
 std::string PrintableText(std::string_view text, std::string_view keep) {

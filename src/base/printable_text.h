@@ -9,7 +9,10 @@
 namespace volumed {
 
 // The bytes of the UTF-8 character at the front that is none of ASCII's; 0 if there is no valid
-// one, or one that a terminal obeys (U+0080 to U+009F). Source: RFC 3629.
+// one. Source: RFC 3629. REQUIRES: the text is not empty.
+size_t Utf8Length(std::string_view text);
+
+// Likewise, and 0 also for one that a terminal obeys (U+0080 to U+009F).
 size_t PrintableUtf8Length(std::string_view text);
 
 // The text with "\xff" for each byte that is no part of a valid character, and for control

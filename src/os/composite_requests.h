@@ -35,6 +35,13 @@ struct PayloadFile {
   // Its content is another one each time, as that of a token: what the file is, is told without it.
   // For whoever plans the effect; it is not sent with it.
   bool issued = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.content);
+    v(3, m.mode);
+    v(4, m.uid);
+    v.NotSent(m.issued);
+  }
 };
 
 // What a volume is filled with, as one atomic change: see WriteAtomicPayload.
@@ -44,6 +51,11 @@ struct VolumePayload {
   std::vector<std::string> nested_mount_points = {};
   // The volume is in use and only its content is brought up to date: a failure leaves it as it is.
   bool is_refresh = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.files);
+    v(2, m.nested_mount_points);
+    v(3, m.is_refresh);
+  }
 };
 
 // Makes a directory volume, empty at first: a directory, with a tmpfs mounted on it if `tmpfs` is
@@ -58,7 +70,10 @@ struct VolumePayload {
 struct EnsureVolume {
   using Answer = EnsuredVolume;
   static constexpr const char* kName = "EnsureVolume";
+  static constexpr uint32_t kWireNumber = 45;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath target;
   uint32_t mode = 0777;
   uint32_t parent_mode = 0750;
@@ -66,14 +81,29 @@ struct EnsureVolume {
   SafePath marker;  // a file; its directory is the volume's alone
   std::optional<uint32_t> gid = std::nullopt;
   std::optional<VolumePayload> payload = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.target);
+    v(2, m.mode);
+    v(3, m.parent_mode);
+    v(4, m.tmpfs);
+    v(5, m.marker);
+    v(6, m.gid);
+    v(7, m.payload);
+  }
 };
 
 struct EnsuredVolume {
+  static constexpr uint32_t kWireNumber = 27;
   bool changed = false;
   // How long the run over the volume for its ownership took, in nanoseconds: when it was made, and
   // when it was filled. Nothing where there was none.
   std::optional<int64_t> owned_made_ns = std::nullopt;
   std::optional<int64_t> owned_filled_ns = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.changed);
+    v(2, m.owned_made_ns);
+    v(3, m.owned_filled_ns);
+  }
   friend bool operator==(const EnsuredVolume&, const EnsuredVolume&) = default;
 };
 
@@ -85,9 +115,16 @@ struct EnsuredVolume {
 struct RemoveVolume {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveVolume";
+  static constexpr uint32_t kWireNumber = 46;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath target;
   SafePath marker;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.target);
+    v(2, m.marker);
+  }
 };
 
 // Binds a part of a volume to `target`, which is made in `parent` as a directory or file, as what
@@ -98,11 +135,20 @@ struct RemoveVolume {
 struct PrepareSubPath {
   using Answer = Done;
   static constexpr const char* kName = "PrepareSubPath";
+  static constexpr uint32_t kWireNumber = 47;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath volume;       // its root, which nothing leads out of
   std::string sub_path;  // clean and relative
   SafePath parent;
   SafePath target;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.volume);
+    v(2, m.sub_path);
+    v(3, m.parent);
+    v(4, m.target);
+  }
 };
 
 // Takes away all sub-path binds of a volume, <of_volume>/<container>/<index>; and then, unless
@@ -112,10 +158,18 @@ struct PrepareSubPath {
 struct RemoveSubPaths {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSubPaths";
+  static constexpr uint32_t kWireNumber = 48;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath of_volume;
   SafePath all;
   bool keep_directories = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.of_volume);
+    v(2, m.all);
+    v(3, m.keep_directories);
+  }
 };
 
 // What may be in a directory that is taken away.
@@ -132,6 +186,12 @@ struct SkeletonPart {
   // The files that may be in the last directory, of which anything else is named in the error.
   // Nothing: it is not looked into, and has to be empty.
   std::optional<std::vector<std::string>> leaf_files = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.name);
+    v(2, m.kind);
+    v(3, m.levels);
+    v.OptionalList(4, 5, m.leaf_files);
+  }
   friend bool operator==(const SkeletonPart&, const SkeletonPart&) = default;
 };
 
@@ -142,9 +202,16 @@ struct SkeletonPart {
 struct RemoveSkeleton {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSkeleton";
+  static constexpr uint32_t kWireNumber = 49;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath path;
   std::vector<SkeletonPart> parts;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.parts);
+  }
 };
 
 // Several requests in one round trip, in this order. One that fails stops no other, unless that
@@ -154,9 +221,16 @@ struct RemoveSkeleton {
 struct Batch {
   using Answer = BatchAnswer;
   static constexpr const char* kName = "Batch";
+  static constexpr uint32_t kWireNumber = 50;
   static constexpr LaneKind kLane = LaneKind::kOfItems;
+  static constexpr bool kMustFinish = false;
+  static constexpr bool kIsComposite = true;
   SafePath path;
   std::vector<BatchItem> items;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.items);
+  }
 };
 
 }  // namespace volumed

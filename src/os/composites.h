@@ -22,10 +22,9 @@ Result<AnyAnswer> DoComposite(Kernel& kernel, const AnyRequest& request,
 
 // Whether a request of this type is made of others.
 template <typename Request>
-inline constexpr bool kIsComposite =
-    std::is_same_v<Request, EnsureVolume> || std::is_same_v<Request, RemoveVolume> ||
-    std::is_same_v<Request, PrepareSubPath> || std::is_same_v<Request, RemoveSubPaths> ||
-    std::is_same_v<Request, RemoveSkeleton> || std::is_same_v<Request, Batch>;
+inline constexpr bool kIsComposite = requires {
+  Request::kIsComposite;
+};
 bool IsComposite(const AnyRequest& request);
 
 // What `effects`, which has an overload for each primitive request, answers. REQUIRES: it is one.

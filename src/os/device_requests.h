@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/wire_enum.h"
 #include "os/lane_kind.h"
 #include "os/safe_path.h"
 
@@ -35,6 +36,14 @@ struct DeviceIdentity {
   std::string stable_id;
   // Of the filesystem on it; empty where there is none.
   std::string uuid;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.size_bytes);
+    v(2, m.device_major);
+    v(3, m.device_minor);
+    v(4, m.disk_sequence);
+    v(5, m.stable_id);
+    v(6, m.uuid);
+  }
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
@@ -52,10 +61,16 @@ struct DeviceFacts {
   // Of the whole disk, also for a partition; empty where it says none.
   std::string wwid;    // "naa.5000c500a1b2c3d4", "eui.0025385b01234567"
   std::string serial;  // the unit's serial number
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.identity);
+    v(2, m.wwid);
+    v(3, m.serial);
+  }
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
 };
 
 struct DeviceProbe {
+  static constexpr uint32_t kWireNumber = 20;
   DeviceIdentity identity;
   // What libblkid calls the signature: "ext4", "xfs", "LVM2_member", "crypto_LUKS"; "ambivalent"
   // where several contradict each other. Empty: none.
@@ -80,6 +95,22 @@ struct DeviceProbe {
   int64_t bytes_read = 0;
   // Another device with the same filesystem UUID, mounted now; see ProbeDevice. Empty: none found.
   std::string duplicate;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.identity);
+    v(2, m.fs_type);
+    v(3, m.usage);
+    v(4, m.label);
+    v(5, m.partition_table);
+    v(6, m.read_only);
+    v(7, m.bad_checksum);
+    v(8, m.was_mounted);
+    v(9, m.blank);
+    v(10, m.read_whole);
+    v(11, m.why_not_blank);
+    v(12, m.bytes_read);
+    v(13, m.duplicate);
+    v(14, m.unfinished);
+  }
 };
 
 // Looks at a device through a read-only descriptor. Blankness is looked into only where there is no
@@ -88,12 +119,19 @@ struct DeviceProbe {
 struct ProbeDevice {
   using Answer = DeviceProbe;
   static constexpr const char* kName = "ProbeDevice";
+  static constexpr uint32_t kWireNumber = 29;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
   std::string device;
   bool full_scan = false;  // proves blankness by reading everything
   // Reads the superblock of each mounted XFS for its UUID. For btrfs the kernel keeps a list, which
   // is always asked.
   bool find_duplicates = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.full_scan);
+    v(3, m.find_duplicates);
+  }
 };
 
 // Makes a filesystem on a device that is proven blank once more, under exclusive claim, right
@@ -105,7 +143,9 @@ struct ProbeDevice {
 struct FormatDevice {
   using Answer = Done;
   static constexpr const char* kName = "FormatDevice";
+  static constexpr uint32_t kWireNumber = 30;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = true;
   std::string device;
   DeviceIdentity expected;
   std::string fs_type;               // "ext2", "ext3", "ext4", "xfs", "btrfs"
@@ -116,12 +156,25 @@ struct FormatDevice {
   // An earlier run with this fs_uuid was interrupted. Then what is there may also be a filesystem
   // of this type with this UUID that is marked as unfinished (DeviceProbe::unfinished).
   bool repeat = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+    v(3, m.fs_type);
+    v(4, m.fs_uuid);
+    v(5, m.options);
+    v(6, m.reads_zero);
+    v(7, m.repeat);
+  }
 };
 
 enum class CheckMode {
   kPreen,   // mends what is safe to mend
   kReport,  // writes nothing
 };
+// What is not known writes nothing.
+constexpr WireEnum<CheckMode> WireEnumOf(CheckMode) {
+  return {.last = CheckMode::kReport, .otherwise = CheckMode::kReport};
+}
 
 enum class CheckResult {
   kClean,
@@ -131,12 +184,22 @@ enum class CheckResult {
   kSkipped,           // nothing to do by preening: the filesystem recovers at mount
 };
 std::string_view CheckResultName(CheckResult result);
+constexpr WireEnum<CheckResult> WireEnumOf(CheckResult) {
+  return {.last = CheckResult::kSkipped, .otherwise = CheckResult::kOperationalError};
+}
 
 struct FilesystemCheck {
+  static constexpr uint32_t kWireNumber = 21;
   CheckResult result = CheckResult::kSkipped;
   int exit_code = 0;
   std::string tool;    // with its arguments, without the device; empty when skipped
   std::string output;  // its end
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.result);
+    v(2, m.exit_code);
+    v(3, m.tool);
+    v(4, m.output);
+  }
 };
 
 // Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish if it preens;
@@ -144,20 +207,34 @@ struct FilesystemCheck {
 struct CheckFilesystem {
   using Answer = FilesystemCheck;
   static constexpr const char* kName = "CheckFilesystem";
+  static constexpr uint32_t kWireNumber = 31;
   static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   DeviceIdentity expected;
   std::string fs_type;
   CheckMode mode = CheckMode::kPreen;
+  bool MustFinish() const { return mode == CheckMode::kPreen; }
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+    v(3, m.fs_type);
+    v(4, m.mode);
+  }
 };
 
 struct DeviceUsers {
+  static constexpr uint32_t kWireNumber = 22;
   // There is a block device at the path, with the number that was asked for.
   bool present = false;
   // Somebody has it for himself: a mount in any namespace, swap, a device made of it, a program.
   bool in_use = false;
   // Devices that are made of it or of its partitions, by the kernel's names, sorted: "dm-0".
   std::vector<std::string> holders;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.present);
+    v(2, m.in_use);
+    v(3, m.holders);
+  }
 };
 
 // Whether a device is let go of: it is opened for itself (O_EXCL), and closed at once. The only
@@ -169,11 +246,18 @@ struct DeviceUsers {
 struct CheckDeviceUse {
   using Answer = DeviceUsers;
   static constexpr const char* kName = "CheckDeviceUse";
+  static constexpr uint32_t kWireNumber = 32;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
   std::string device;
   // The number that the device must have to be the one that is meant. 0:0: any.
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.device_major);
+    v(3, m.device_minor);
+  }
 };
 
 // An open descriptor of a block device. As long as somebody has it, the kernel gives the device's
@@ -182,10 +266,17 @@ struct CheckDeviceUse {
 using DeviceHold = std::shared_ptr<const Descriptor>;
 
 struct IdentifiedDevice {
+  static constexpr uint32_t kWireNumber = 24;
   DeviceFacts facts;
   std::string path;  // of its node, with every link followed: "/dev/sdb"
   bool read_only = false;
   DeviceHold hold;  // null unless it was asked for
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.facts);
+    v(2, m.path);
+    v(3, m.read_only);
+    v.NotSent(m.hold);  // a worker sends it beside the message
+  }
 };
 
 // Opens a block device for reading and says which one it is. The facts are read through the
@@ -197,9 +288,15 @@ struct IdentifiedDevice {
 struct IdentifyDevice {
   using Answer = IdentifiedDevice;
   static constexpr const char* kName = "IdentifyDevice";
+  static constexpr uint32_t kWireNumber = 36;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   bool hold = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.hold);
+  }
 };
 
 // Detaches each loop device that was attached to this path, which need not be there any more. The
@@ -209,12 +306,16 @@ struct IdentifyDevice {
 struct DetachLoops {
   using Answer = Changed;
   static constexpr const char* kName = "DetachLoops";
+  static constexpr uint32_t kWireNumber = 37;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // How large a filesystem is beside its device.
 struct FilesystemGrowth {
+  static constexpr uint32_t kWireNumber = 25;
   std::string fs_type;
   int64_t device_bytes = 0;
   // By the filesystem's own geometry, which counts what it needs for itself; statfs(2) does not.
@@ -226,6 +327,15 @@ struct FilesystemGrowth {
   // In the superblock: the kernel found errors, and nobody has mended them. Only ext keeps it.
   bool has_errors = false;
   std::string tool;  // that grew it: "resize2fs"; empty: the kernel, or nobody
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.fs_type);
+    v(2, m.device_bytes);
+    v(3, m.before_bytes);
+    v(4, m.after_bytes);
+    v(5, m.fills_device);
+    v(6, m.has_errors);
+    v(7, m.tool);
+  }
   friend bool operator==(const FilesystemGrowth&, const FilesystemGrowth&) = default;
 };
 
@@ -242,6 +352,7 @@ struct FilesystemGrowth {
 struct GrowFilesystem {
   using Answer = FilesystemGrowth;
   static constexpr const char* kName = "GrowFilesystem";
+  static constexpr uint32_t kWireNumber = 39;
   static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   DeviceIdentity expected;
@@ -249,6 +360,14 @@ struct GrowFilesystem {
   std::optional<SafePath> mounted_at = std::nullopt;
   bool only_measure =
       false;  // changes nothing; an xfs or btrfs that is not mounted may be measured
+  bool MustFinish() const { return !only_measure; }
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+    v(3, m.fs_type);
+    v(4, m.mounted_at);
+    v(5, m.only_measure);
+  }
 };
 
 // Writes what the kernel keeps of the device back to it and waits until the device says that it has
@@ -260,9 +379,15 @@ struct GrowFilesystem {
 struct FlushDevice {
   using Answer = Done;
   static constexpr const char* kName = "FlushDevice";
+  static constexpr uint32_t kWireNumber = 40;
   static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
   std::string device;
   std::optional<DeviceIdentity> expected = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+  }
 };
 
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/mutex.h"
+#include "base/wire_fields.h"
 
 namespace volumed {
 
@@ -75,22 +76,56 @@ std::string RequestPath(const AnyRequest& request) {
 }
 
 bool MustFinish(const AnyRequest& request) {
-  if (const auto* grow = std::get_if<GrowFilesystem>(&request)) return !grow->only_measure;
-  if (const auto* check = std::get_if<CheckFilesystem>(&request)) {
-    return check->mode == CheckMode::kPreen;
-  }
-  return std::holds_alternative<FormatDevice>(request);
+  return std::visit(
+      [](const auto& r) {
+        using R = std::decay_t<decltype(r)>;
+        if constexpr (requires { R::kMustFinish; }) {
+          return R::kMustFinish;
+        } else {
+          return r.MustFinish();
+        }
+      },
+      request);
 }
 
-bool HoldsSecret(const AnyRequest& request) {
-  if (const auto* run = std::get_if<RunProgram>(&request)) return !run->secret_arguments.empty();
-  if (const auto* ensure = std::get_if<EnsureVolume>(&request)) return ensure->payload.has_value();
-  if (const auto* batch = std::get_if<Batch>(&request)) {
-    return std::any_of(batch->items.begin(), batch->items.end(),
-                       [](const BatchItem& item) { return HoldsSecret(item.request); });
+namespace {
+
+// Visits the fields of a request (base/wire_fields.h) for one that is a Secret.
+class SecretFinder {
+ public:
+  template <typename T>
+  void operator()(uint32_t /*number*/, const T& value) {
+    if constexpr (wire::kIs<Secret, T>) {
+      found_ = true;
+    } else if constexpr (wire::kIs<std::optional, T>) {
+      if (value) (*this)(0, *value);
+    } else if constexpr (wire::kIs<std::vector, T>) {
+      for (const auto& element : value) (*this)(0, element);
+    } else if constexpr (wire::kIs<std::map, T>) {
+      for (const auto& [key, element] : value) (*this)(0, element);
+    } else if constexpr (wire::kIs<std::variant, T>) {
+      std::visit([this](const auto& kind) { (*this)(0, kind); }, value);
+    } else if constexpr (!wire::kIsVarint<T> && !wire::kIsBytes<T>) {
+      WireFieldsOf<T>::WireFields(*this, value);
+    }
   }
-  return std::holds_alternative<WriteAtomicPayload>(request) ||
-         std::holds_alternative<WriteFile>(request);
+  void If(uint32_t number, const auto& message, bool /*condition*/) { (*this)(number, message); }
+  void OptionalList(uint32_t /*is_set*/, uint32_t number, const auto& list) {
+    (*this)(number, list);
+  }
+  void NotSent(const auto& /*member*/) {}
+  bool found() const { return found_; }
+
+ private:
+  bool found_ = false;
+};
+
+}  // namespace
+
+bool HoldsSecret(const AnyRequest& request) {
+  SecretFinder finder;
+  finder(0, request);
+  return finder.found();
 }
 
 struct CancelToken::Impl {

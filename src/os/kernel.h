@@ -3,8 +3,9 @@
 // This one seam serves isolation (WorkerKernel sends a request to a worker process), the real thing
 // (LocalKernel, inside a worker), tests and crash proofs (FakeKernel) and decorators (fault
 // injection, counting, dry runs), which override one function. A new effect is a new struct in
-// AnyRequest; every implementation then fails to compile until it handles it, and so does the
-// choice of its worker until it names its LaneKind.
+// AnyRequest, which says of itself what it is: its fields on the wire (base/wire_fields.h), its
+// number there, its LaneKind, and whether it must finish; every implementation fails to compile
+// until it handles it, and so does the way to a worker until all of that is said.
 //
 // It knows no Kubernetes word.
 #pragma once
@@ -45,16 +46,26 @@ namespace volumed {
 struct ListMounts {
   using Answer = MountListing;
   static constexpr const char* kName = "ListMounts";
+  static constexpr uint32_t kWireNumber = 27;
   static constexpr LaneKind kLane = LaneKind::kNoWorker;
+  static constexpr bool kMustFinish = false;
   std::string below = {};   // mounted at this path or below it
   std::string around = {};  // mounted at this path or at a directory above it: what it may lie on
   std::optional<FilesystemPart> showing = std::nullopt;  // wherever this part of a filesystem shows
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.below);
+    v(2, m.around);
+    v(3, m.showing);
+  }
 };
 
 struct ProbeFeatures {
   using Answer = KernelFeatures;
   static constexpr const char* kName = "ProbeFeatures";
+  static constexpr uint32_t kWireNumber = 28;
   static constexpr LaneKind kLane = LaneKind::kNoWorker;
+  static constexpr bool kMustFinish = false;
+  static void WireFields(auto& /*v*/, auto& /*m*/) {}
 };
 
 // Mounts a filesystem by type. NotApplied errors: the mount is not there. With `expected_device`,
@@ -63,12 +74,21 @@ struct ProbeFeatures {
 struct Mount {
   using Answer = Done;
   static constexpr const char* kName = "Mount";
+  static constexpr uint32_t kWireNumber = 10;
   static constexpr LaneKind kLane = LaneKind::kDeviceIfExpected;
+  static constexpr bool kMustFinish = false;
   std::string fs_type;               // "tmpfs"
   std::string source;                // "tmpfs", a device, server:/path
   SafePath target;                   // an existing directory or file
   std::vector<std::string> options;  // "size=1048576", "noswap", "ro": joined by commas
   std::optional<DeviceIdentity> expected_device = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.fs_type);
+    v(2, m.source);
+    v(3, m.target);
+    v(4, m.options);
+    v(5, m.expected_device);
+  }
 };
 
 // Makes `source` (file or directory) appear at `target`, non-recursively unless `recursive`. The
@@ -82,7 +102,9 @@ struct Mount {
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
+  static constexpr uint32_t kWireNumber = 11;
   static constexpr LaneKind kLane = LaneKind::kDeviceIfExpected;
+  static constexpr bool kMustFinish = false;
   SafePath source;
   SafePath target;
   bool read_only = false;
@@ -90,15 +112,30 @@ struct BindMount {
   bool recursive_read_only = false;  // Unimplemented, naming mount-setattr, where it is missing
   std::optional<DeviceIdentity> expected_device = std::nullopt;
   StorageObject expected = {};
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.source);
+    v(2, m.target);
+    v(3, m.read_only);
+    v(4, m.recursive);
+    v(5, m.recursive_read_only);
+    v(6, m.expected_device);
+    v.If(7, m.expected, m.expected.inode != 0);
+  }
 };
 
 // Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." ...
 struct Remount {
   using Answer = Done;
   static constexpr const char* kName = "Remount";
+  static constexpr uint32_t kWireNumber = 12;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath target;
   std::vector<std::string> options;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.target);
+    v(2, m.options);
+  }
 };
 
 // Takes away the topmost mount at `target`. Never lazy. A target that is missing or no mount point
@@ -106,9 +143,15 @@ struct Remount {
 struct Unmount {
   using Answer = Changed;
   static constexpr const char* kName = "Unmount";
+  static constexpr uint32_t kWireNumber = 13;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath target;
   bool force = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.target);
+    v(2, m.force);
+  }
 };
 
 // Makes what is mounted at and below `target` propagate: nothing where the mount that it lies on is
@@ -116,8 +159,11 @@ struct Unmount {
 struct MakeShared {
   using Answer = Changed;
   static constexpr const char* kName = "MakeShared";
+  static constexpr uint32_t kWireNumber = 14;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath target;
+  static void WireFields(auto& v, auto& m) { v(1, m.target); }
 };
 
 // lstat of the last component, unless `follow`. Never asks a mounted filesystem for its root's
@@ -125,25 +171,38 @@ struct MakeShared {
 struct Stat {
   using Answer = FileInfo;
   static constexpr const char* kName = "Stat";
+  static constexpr uint32_t kWireNumber = 15;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   bool follow = false;
   bool only_mount_point = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.follow);
+    v(3, m.only_mount_point);
+  }
 };
 
 struct StatFs {
   using Answer = FsInfo;
   static constexpr const char* kName = "StatFs";
+  static constexpr uint32_t kWireNumber = 16;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // Bytes and inodes used below `path`, on its filesystem only. Progress: entries seen.
 struct Usage {
   using Answer = UsageInfo;
   static constexpr const char* kName = "Usage";
+  static constexpr uint32_t kWireNumber = 17;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // Gives the tree at `path` to a group: gid, mode |= 0660 (ro: 0440), directories also setgid and
@@ -153,11 +212,19 @@ struct Usage {
 struct ChangeOwnership {
   using Answer = OwnershipInfo;
   static constexpr const char* kName = "ChangeOwnership";
+  static constexpr uint32_t kWireNumber = 18;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   uint32_t gid = 0;
   bool read_only = false;
   bool on_root_mismatch = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.gid);
+    v(3, m.read_only);
+    v(4, m.on_root_mismatch);
+  }
 };
 
 // A directory with exactly `mode` (no umask). An existing directory gets the mode too when
@@ -166,20 +233,34 @@ struct ChangeOwnership {
 struct MakeDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "MakeDirectory";
+  static constexpr uint32_t kWireNumber = 19;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   uint32_t mode = 0750;
   std::optional<uint32_t> parent_mode = std::nullopt;
   bool exact_mode = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.mode);
+    v(3, m.parent_mode);
+    v(4, m.exact_mode);
+  }
 };
 
 // An empty regular file, or nothing if one is there. AlreadyExists when something else is.
 struct MakeFile {
   using Answer = Changed;
   static constexpr const char* kName = "MakeFile";
+  static constexpr uint32_t kWireNumber = 20;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   uint32_t mode = 0644;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.mode);
+  }
 };
 
 // A link to `leads_to`, which need not be there. One that leads elsewhere is replaced, and missing
@@ -187,9 +268,15 @@ struct MakeFile {
 struct MakeSymlink {
   using Answer = Changed;
   static constexpr const char* kName = "MakeSymlink";
+  static constexpr uint32_t kWireNumber = 34;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   std::string leads_to;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.leads_to);
+  }
 };
 
 // Where a link leads, as it stands. NotFound when missing; InvalidArgument with EINVAL for what is
@@ -197,8 +284,11 @@ struct MakeSymlink {
 struct ReadLink {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadLink";
+  static constexpr uint32_t kWireNumber = 35;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount
@@ -206,16 +296,22 @@ struct ReadLink {
 struct RemoveDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveDirectory";
+  static constexpr uint32_t kWireNumber = 21;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // One file or link, never a directory. Missing: changed = false.
 struct RemoveFile {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveFile";
+  static constexpr uint32_t kWireNumber = 22;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // A tree, itself included, and never across a mount: FailedPrecondition naming the mount point,
@@ -228,17 +324,27 @@ struct RemoveFile {
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";
+  static constexpr uint32_t kWireNumber = 23;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   bool content_alone = false;
   StorageObject expected = {};
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.content_alone);
+    v.If(3, m.expected, m.expected.inode != 0);
+  }
 };
 
 struct ListDirectory {
   using Answer = DirectoryListing;
   static constexpr const char* kName = "ListDirectory";
+  static constexpr uint32_t kWireNumber = 24;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;  // NotFound when missing
+  static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
 // A file that its reader knows to be small (a marker, a manifest): at most `max_bytes`, OutOfRange
@@ -246,9 +352,15 @@ struct ListDirectory {
 struct ReadFile {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadFile";
+  static constexpr uint32_t kWireNumber = 25;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   uint64_t max_bytes = 64 * 1024;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.max_bytes);
+  }
 };
 
 // Publishes `files` in `target` as one atomic change, with the layout of kubelet's AtomicWriter
@@ -259,10 +371,17 @@ struct ReadFile {
 struct WriteAtomicPayload {
   using Answer = Changed;
   static constexpr const char* kName = "WriteAtomicPayload";
+  static constexpr uint32_t kWireNumber = 26;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath target;
   std::vector<PayloadFile> files;
   std::optional<uint32_t> gid = std::nullopt;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.target);
+    v(2, m.files);
+    v(3, m.gid);
+  }
 };
 
 // Gives a small regular file exactly this content and mode, as one change that a power loss does
@@ -273,10 +392,17 @@ struct WriteAtomicPayload {
 struct WriteFile {
   using Answer = Changed;
   static constexpr const char* kName = "WriteFile";
+  static constexpr uint32_t kWireNumber = 41;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   Secret<std::string> content;
   uint32_t mode = 0600;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.content);
+    v(3, m.mode);
+  }
 };
 
 // Writes a value to an attribute of the kernel's (sysfs), by one write(2). What the value does is
@@ -287,9 +413,15 @@ struct WriteFile {
 struct WriteAttribute {
   using Answer = Done;
   static constexpr const char* kName = "WriteAttribute";
+  static constexpr uint32_t kWireNumber = 42;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   std::string value;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.value);
+  }
 };
 
 // Runs a program to its end: for tools that are no filesystem's (runc). `arguments[0]` is its
@@ -302,7 +434,9 @@ struct WriteAttribute {
 struct RunProgram {
   using Answer = ProgramEnd;
   static constexpr const char* kName = "RunProgram";
+  static constexpr uint32_t kWireNumber = 33;
   static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
   std::vector<std::string> arguments;
   // Take the place of the arguments with these numbers, which are what may be shown.
   std::map<size_t, Secret<std::string>> secret_arguments = {};
@@ -312,6 +446,12 @@ struct RunProgram {
   // behind outlives the agent's service, and the service's IPAddressDeny= does not bind it. It does
   // not get CallOptions::kept_by_tools then: a daemon would keep the volume locked.
   bool own_scope = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.arguments);
+    v(2, m.secret_arguments);
+    v(3, m.output_bytes);
+    v(4, m.own_scope);
+  }
 };
 
 using AnyRequest =
@@ -330,7 +470,9 @@ using AnyAnswer =
                  EnsuredVolume, BatchAnswer>;
 
 struct BatchItemAnswer {
-  Result<AnyAnswer> result;
+  // Until there is one, or if the worker sent none.
+  Result<AnyAnswer> result = Error::MaybeApplied(Code::kDataLoss, "the worker's answer is empty");
+  static void WireFields(auto& v, auto& m) { v.OneOf(m.result, 1); }
 };
 
 struct BatchItem {
@@ -338,6 +480,10 @@ struct BatchItem {
   // Earlier items, without whose success this one is not tried; it then ends with Aborted, not
   // applied.
   std::vector<size_t> needs = {};
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.request);
+    v(2, m.needs);
+  }
 };
 
 std::string_view RequestName(const AnyRequest& request);

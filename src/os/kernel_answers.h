@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/wire_enum.h"
 #include "os/mount_entry.h"
 
 namespace volumed {
@@ -22,18 +23,26 @@ enum class FileType {
   kFifo,
 };
 std::string_view FileTypeName(FileType type);
+constexpr WireEnum<FileType> WireEnumOf(FileType) {
+  return {.last = FileType::kFifo, .otherwise = FileType::kMissing};
+}
 
 struct Done {
+  static constexpr uint32_t kWireNumber = 10;
+  static void WireFields(auto& /*v*/, auto& /*m*/) {}
   friend bool operator==(Done, Done) = default;
 };
 
 struct Changed {
+  static constexpr uint32_t kWireNumber = 11;
   bool changed = false;
+  static void WireFields(auto& v, auto& m) { v(1, m.changed); }
   friend bool operator==(Changed, Changed) = default;
 };
 
 // What one statx says. `type` is kMissing, and the rest zero, when nothing is there.
 struct FileInfo {
+  static constexpr uint32_t kWireNumber = 12;
   FileType type = FileType::kMissing;
   uint32_t mode = 0;  // permission bits with setuid, setgid and sticky: 07777
   uint32_t uid = 0;
@@ -43,10 +52,22 @@ struct FileInfo {
   int64_t size_bytes = 0;  // of a block device its capacity, 0 where that is unknown
   bool is_mount_point = false;
   uint64_t device_number = 0;  // of a device: which one it is, as makedev(3) has it
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.type);
+    v(2, m.mode);
+    v(3, m.uid);
+    v(4, m.gid);
+    v(5, m.device);
+    v(6, m.inode);
+    v(7, m.size_bytes);
+    v(8, m.is_mount_point);
+    v(9, m.device_number);
+  }
 };
 
 // Source: statfs(2). Sizes use f_bsize, as kubelet's do.
 struct FsInfo {
+  static constexpr uint32_t kWireNumber = 13;
   uint64_t fs_magic = 0;
   int64_t capacity_bytes = 0;
   int64_t available_bytes = 0;
@@ -54,50 +75,88 @@ struct FsInfo {
   int64_t inodes = 0;
   int64_t inodes_free = 0;
   int64_t inodes_used = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.fs_magic);
+    v(2, m.capacity_bytes);
+    v(3, m.available_bytes);
+    v(4, m.used_bytes);
+    v(5, m.inodes);
+    v(6, m.inodes_free);
+    v(7, m.inodes_used);
+  }
 };
 
 // Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links
 // once, one filesystem, the root counted.
 struct UsageInfo {
+  static constexpr uint32_t kWireNumber = 14;
   int64_t used_bytes = 0;
   int64_t inodes_used = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.used_bytes);
+    v(2, m.inodes_used);
+  }
 };
 
 struct OwnershipInfo {
+  static constexpr uint32_t kWireNumber = 15;
   int64_t visited = 0;
   int64_t changed = 0;
   bool skipped = false;  // OnRootMismatch, and the root was right
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.visited);
+    v(2, m.changed);
+    v(3, m.skipped);
+  }
 };
 
 struct DirectoryEntry {
   std::string name;
   FileType type = FileType::kMissing;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.name);
+    v(2, m.type);
+  }
   friend auto operator<=>(const DirectoryEntry&, const DirectoryEntry&) = default;
 };
 struct DirectoryListing {
+  static constexpr uint32_t kWireNumber = 16;
   std::vector<DirectoryEntry> entries;  // sorted by name
+  static void WireFields(auto& v, auto& m) { v(1, m.entries); }
 };
 
 struct FileContent {
+  static constexpr uint32_t kWireNumber = 17;
   std::string bytes;
+  static void WireFields(auto& v, auto& m) { v(1, m.bytes); }
 };
 
 struct ProgramEnd {
+  static constexpr uint32_t kWireNumber = 23;
   int exit_status = 0;  // 128 + the signal's number when a signal ended it
   std::string output;   // the end of what it wrote to stdout and stderr
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.exit_status);
+    v(2, m.output);
+  }
 };
 
 struct BatchItemAnswer;  // os/kernel.h: it holds any answer
 struct BatchAnswer {
+  static constexpr uint32_t kWireNumber = 28;
   std::vector<BatchItemAnswer> items;  // one for each of the request, in its order
+  static void WireFields(auto& v, auto& m) { v(1, m.items); }
 };
 
 struct MountListing {
+  static constexpr uint32_t kWireNumber = 18;
   std::vector<MountEntry> mounts;  // in the kernel's order: a later one covers an earlier one
+  static void WireFields(auto& v, auto& m) { v(1, m.mounts); }
 };
 
 // What this kernel can do; each can be masked by name for tests. Missing ones are degraded.
 struct KernelFeatures {
+  static constexpr uint32_t kWireNumber = 19;
   bool open_tree_detached_clone =
       false;                   // "open-tree-detached-clone", 6.15: anchor without attaching it
   bool mount_setattr = false;  // "mount-setattr", 5.12: read-only from birth, recursive
@@ -105,6 +164,14 @@ struct KernelFeatures {
   bool mount_events = false;   // "mount-events", 6.15: fanotify FAN_REPORT_MNT
   bool fchmodat2 = false;      // "fchmodat2", 6.6
   bool tmpfs_noswap = false;   // "tmpfs-noswap", 6.4
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.open_tree_detached_clone);
+    v(2, m.mount_setattr);
+    v(3, m.statmount);
+    v(4, m.mount_events);
+    v(5, m.fchmodat2);
+    v(6, m.tmpfs_noswap);
+  }
 };
 
 }  // namespace volumed

@@ -12,6 +12,11 @@ struct FilesystemPart {
   uint32_t device_major = 0;  // as MountEntry's: the filesystem's number, which a disk's can differ
   uint32_t device_minor = 0;  // from (btrfs)
   std::string root;           // as MountEntry::root; empty: any part
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device_major);
+    v(2, m.device_minor);
+    v(3, m.root);
+  }
   friend bool operator==(const FilesystemPart&, const FilesystemPart&) = default;
 };
 
@@ -33,6 +38,19 @@ struct MountEntry {
       if (option == "ro") return true;
     }
     return false;
+  }
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.mount_id);
+    v(2, m.parent_id);
+    v(3, m.device_major);
+    v(4, m.device_minor);
+    v(5, m.root);
+    v(6, m.mount_point);
+    v(7, m.options);
+    v(8, m.propagation);
+    v(9, m.fs_type);
+    v(10, m.source);
+    v(11, m.super_options);
   }
 };
 

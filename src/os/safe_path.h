@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/wire_enum.h"
+
 namespace volumed {
 
 // How the part of a path below `root` is resolved. Both refuse "..", magic links and anything that
@@ -11,6 +13,9 @@ enum class Resolve {
   kNoSymlinks,  // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
   kBeneath,     // RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: links that stay inside are followed
 };
+constexpr WireEnum<Resolve> WireEnumOf(Resolve) {
+  return {.last = Resolve::kBeneath, .otherwise = Resolve::kNoSymlinks};
+}
 
 // A place on the node. `root` is trusted: an absolute, clean path that only root can change (the
 // agent's own directory, or a path that an administrator named). `relative` may be influenced by a
@@ -25,6 +30,11 @@ struct SafePath {
   // The same root, one or more names further down.
   SafePath Below(const std::string& name) const {
     return {root, relative.empty() ? name : relative + "/" + name, resolve};
+  }
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.root);
+    v(2, m.relative);
+    v(3, m.resolve);
   }
   friend bool operator==(const SafePath&, const SafePath&) = default;
 };

@@ -24,6 +24,12 @@ struct StorageObject {
   // As name_to_handle_at(2) has it, "<type>:<hexadecimal>": with the inode's generation, so that an
   // inode number that is used again is another directory. Empty where the filesystem has none.
   std::string handle;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.fs_type);
+    v(2, m.fs_uuid);
+    v(3, m.inode);
+    v(4, m.handle);
+  }
   friend bool operator==(const StorageObject&, const StorageObject&) = default;
 };
 
@@ -62,22 +68,36 @@ struct StorageObject {
 struct IdentifyStorage {
   using Answer = StorageIdentity;
   static constexpr const char* kName = "IdentifyStorage";
+  static constexpr uint32_t kWireNumber = 43;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   bool find_users = false;
   bool twins_alone = false;
   StorageObject look_for{};
   bool same_mount = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.find_users);
+    v(3, m.twins_alone);
+    v.If(4, m.look_for, m.look_for.inode != 0);
+    v(5, m.same_mount);
+  }
 };
 
 // The file of a loop device.
 struct StorageFile {
   std::string path;
   StorageObject object;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.object);
+  }
   friend bool operator==(const StorageFile&, const StorageFile&) = default;
 };
 
 struct StorageIdentity {
+  static constexpr uint32_t kWireNumber = 26;
   FileType type{};
   StorageObject object{};             // of a directory or a regular file
   std::vector<std::string> own{};     // sorted
@@ -90,6 +110,16 @@ struct StorageIdentity {
   // find_users.
   std::vector<std::string> users{};
   std::vector<StorageFile> files{};  // of the loop devices that it is, or lies on; by path
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.type);
+    v(2, m.object);
+    v(3, m.own);
+    v(4, m.within);
+    v(5, m.owner);
+    v(6, m.users);
+    v(7, m.made_of);
+    v(8, m.files);
+  }
   friend bool operator==(const StorageIdentity&, const StorageIdentity&) = default;
 };
 
@@ -114,11 +144,19 @@ struct GivenStorage {
 struct MarkStorage {
   using Answer = Changed;
   static constexpr const char* kName = "MarkStorage";
+  static constexpr uint32_t kWireNumber = 44;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
+  static constexpr bool kMustFinish = false;
   SafePath path;
   std::string owner;
   std::string replaces;
   StorageObject expected;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.owner);
+    v(3, m.replaces);
+    v(4, m.expected);
+  }
 };
 
 // Whether what is done to the content of one can be seen in the other. Pure.

@@ -1,4 +1,7 @@
-// Requests and answers as bytes (proto/worker.proto). Pure. Threads: any. Blocks: never.
+// What the agent and a volumed-worker say to each other, as bytes: protobuf messages, whose fields
+// each request and answer declares (base/wire_fields.h). Both ends are built from one source tree
+// and started together; still, numbers are never used again. Paths and names are bytes: a file name
+// need not be UTF-8. Pure. Threads: any. Blocks: never.
 #pragma once
 
 #include <optional>
@@ -18,6 +21,12 @@ struct WorkerRequest {
   bool wants_progress = false;
   // Until the deadline, counted from now. Nothing: the request is never killed.
   std::optional<Duration> time_left = {};
+  // The numbers of requests begin at 10; 1 and 4 were fields of this, 38 was a request.
+  static void WireFields(auto& v, auto& m) {
+    v(2, m.wants_progress);
+    v(3, m.time_left);
+    v.OneOf(m.request);
+  }
 };
 
 // Of `options`, whether there is somebody to be told of progress.

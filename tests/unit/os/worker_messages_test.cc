@@ -1,0 +1,163 @@
+// Every request and answer, from their declarations: each is what it was on the wire, keeps all its
+// fields, and declares all its members.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "fakes/wire_declaration.h"
+#include "os/worker_codec.h"
+
+namespace volumed {
+namespace {
+
+std::string Hex(const std::string& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += {kDigits[byte >> 4], kDigits[byte & 0xf]};
+  }
+  return text;
+}
+
+std::string FromHex(const std::string& text) {
+  std::string bytes;
+  for (size_t at = 0; at + 1 < text.size(); at += 2) {
+    bytes += static_cast<char>(std::stoi(text.substr(at, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+std::string Encode(const AnyRequest& request) {
+  CallOptions options;
+  options.progress = [](int64_t) {};
+  return EncodeRequest(request, options, Duration(77));
+}
+std::string Encode(const AnyAnswer& answer) { return EncodeAnswer(Result<AnyAnswer>(answer)); }
+
+Result<AnyRequest> DecodedRequest(const std::string& bytes) {
+  ASSIGN_OR_RETURN(WorkerRequest decoded, DecodeRequest(bytes));
+  return std::move(decoded.request);
+}
+
+// One of each kind, all fields set. Those of another name stand for what is not everywhere alike.
+template <typename... Kinds>
+std::vector<std::variant<Kinds...>> All(std::type_identity<std::variant<Kinds...>>) {
+  return {std::variant<Kinds...>(Filled<Kinds>())...};
+}
+std::vector<AnyRequest> AllRequests() { return All(std::type_identity<AnyRequest>()); }
+std::vector<AnyAnswer> AllAnswers() { return All(std::type_identity<AnyAnswer>()); }
+
+std::map<std::string, std::string> AllMessages() {
+  std::map<std::string, std::string> messages;
+  for (const AnyRequest& request : AllRequests()) {
+    messages["request " + std::string(RequestName(request))] = Hex(Encode(request));
+  }
+  for (const AnyAnswer& answer : AllAnswers()) {
+    messages["answer " + std::to_string(answer.index())] = Hex(Encode(answer));
+  }
+  messages["answer error"] = Hex(EncodeAnswer(Result<AnyAnswer>(
+      Error::FromParts(Code::kInternal, Outcome::kMaybeApplied, ENOSPC, "what failed"))));
+  return messages;
+}
+
+// The file was made by what encoded them field by field; a line of it is never changed.
+TEST(WorkerMessages, AreTheSameBytesAsEver) {
+  const std::map<std::string, std::string> now = AllMessages();
+  std::ifstream file(WORKER_MESSAGES);
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    const size_t colon = line.find(": ");
+    const std::string name = line.substr(0, colon);
+    ASSERT_EQ(now.count(name), 1u) << name;
+    EXPECT_EQ(now.at(name), line.substr(colon + 2)) << name;
+  }
+  EXPECT_GE(lines, 60);
+}
+
+TEST(WorkerMessages, KeepEveryField) {
+  for (const AnyRequest& request : AllRequests()) {
+    const auto decoded = DecodedRequest(Encode(request));
+    ASSERT_TRUE(decoded.ok()) << RequestName(request);
+    EXPECT_EQ(decoded->index(), request.index());
+    EXPECT_EQ(Hex(Encode(*decoded)), Hex(Encode(request))) << RequestName(request);
+  }
+  for (const AnyAnswer& answer : AllAnswers()) {
+    const auto decoded = DecodeAnswer(Encode(answer));
+    ASSERT_TRUE(decoded.ok()) << answer.index();
+    EXPECT_EQ(decoded->index(), answer.index());
+    EXPECT_EQ(Hex(Encode(*decoded)), Hex(Encode(answer))) << answer.index();
+  }
+}
+
+// Wherever a message is cut off, or one bit of it is another, it is read as something or refused.
+TEST(WorkerMessages, NoneIsReadBehindItsEnd) {
+  for (const auto& [name, hex] : AllMessages()) {
+    const std::string bytes = FromHex(hex);
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      std::string other = bytes;
+      other[at] = static_cast<char>(other[at] ^ (1 << at % 8));
+      for (const std::string& changed : {bytes.substr(0, at), other}) {
+        if (name.starts_with("request")) {
+          if (const auto decoded = DecodedRequest(changed); decoded.ok()) Encode(*decoded);
+        } else if (const auto decoded = DecodeAnswer(changed); decoded.ok()) {
+          Encode(*decoded);
+        }
+      }
+    }
+  }
+}
+
+template <typename Kind>
+void ExpectKindDeclared() {
+  EXPECT_EQ(WireDeclaration::ProblemOf<Kind>(), "") << Kind::kWireNumber;
+}
+template <typename... Kinds>
+void ExpectDeclared(std::type_identity<std::variant<Kinds...>>) {
+  (ExpectKindDeclared<Kinds>(), ...);
+}
+
+TEST(WorkerMessages, DeclareEveryMemberOnce) {
+  ExpectDeclared(std::type_identity<AnyRequest>());
+  ExpectDeclared(std::type_identity<AnyAnswer>());
+  EXPECT_EQ(WireDeclaration::ProblemOf<BatchItem>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<BatchItemAnswer>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<WorkerRequest>(), "");
+}
+
+struct Forgetful {
+  int kept = 0;
+  int forgotten = 0;
+  static void WireFields(auto& v, auto& m) { v(1, m.kept); }
+};
+struct Confused {
+  int first = 0;
+  int second = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.first);
+    v(1, m.second);
+  }
+};
+struct Repeating {
+  int first = 0;
+  int second = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.first);
+    v(2, m.first);
+  }
+};
+
+TEST(WorkerMessages, AMemberThatIsForgottenOrDeclaredTwiceIsNoticed) {
+  EXPECT_EQ(WireDeclaration::ProblemOf<Forgetful>(), "1 of 2 members are declared");
+  EXPECT_NE(WireDeclaration::ProblemOf<Confused>(), "");
+  EXPECT_NE(WireDeclaration::ProblemOf<Repeating>(), "");
+}
+
+}  // namespace
+}  // namespace volumed
