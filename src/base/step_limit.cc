@@ -26,21 +26,19 @@ std::string Listed(const std::map<std::string, uint64_t>& observed) {
 void StepLimit::Count(TimePoint now, const std::type_info& made_as) {
   if (now != now_) {
     now_ = now;
-    at_now_ = 0;
-    observed_.clear();
+    at_now_ = {};
   }
-  Observe(++at_now_, limits_.at_one_time, "while time stood still", made_as);
-  Observe(++in_call_, limits_.in_one_call, "in one call", made_as);
+  Count(at_now_, limits_.at_one_time, "while time stood still", made_as);
+  Count(in_call_, limits_.in_one_call, "in one call", made_as);
 }
 
-void StepLimit::Observe(uint64_t count, uint64_t limit, const char* span,
-                        const std::type_info& made_as) {
-  if (count + kObserved <= limit) return;
-  if (count > limit) {
-    throw StepLimitReached("more than " + std::to_string(limit) + " tasks were run " + span +
-                           "; the last ones: " + Listed(std::exchange(observed_, {})));
+void StepLimit::Count(Span& span, uint64_t limit, const char* when, const std::type_info& made_as) {
+  if (++span.count + kObserved <= limit) return;
+  if (span.count > limit) {
+    throw StepLimitReached("more than " + std::to_string(limit) + " tasks were run " + when +
+                           "; the last ones: " + Listed(std::exchange(span.last, {})));
   }
-  ++observed_[TaskName(made_as)];
+  ++span.last[TaskName(made_as)];
 }
 
 }  // namespace volumed

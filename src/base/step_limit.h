@@ -32,7 +32,7 @@ class StepLimit {
   void set_limits(Limits limits) { limits_ = limits; }
 
   // A Run call begins: the tasks of earlier ones do not count against it.
-  void BeginCall() { in_call_ = 0; }
+  void BeginCall() { in_call_ = {}; }
 
   // A task that was made as `made_as` is about to run at `now`. Throws StepLimitReached if it is
   // one too many since the time moved, or since the call began.
@@ -42,13 +42,17 @@ class StepLimit {
   // The names are told from so many last tasks: names of all of them would slow every simulation.
   static constexpr uint64_t kObserved = 1000;
 
-  void Observe(uint64_t count, uint64_t limit, const char* span, const std::type_info& made_as);
+  struct Span {
+    uint64_t count = 0;
+    std::map<std::string, uint64_t> last;  // task -> how often it is among the last ones
+  };
+
+  static void Count(Span& span, uint64_t limit, const char* when, const std::type_info& made_as);
 
   Limits limits_;
   TimePoint now_;
-  uint64_t at_now_ = 0;
-  uint64_t in_call_ = 0;
-  std::map<std::string, uint64_t> observed_;
+  Span at_now_;
+  Span in_call_;
 };
 
 }  // namespace volumed
