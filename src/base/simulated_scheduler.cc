@@ -69,6 +69,7 @@ bool SimulatedScheduler::RunOne() {
   if (chosen < control_choices) {
     const Task task = std::move(control_.front().task);
     control_.pop_front();
+    step_limit_.Count(clock_.Now(), task.target_type());
     struct OffControl {
       bool& on_control;
       ~OffControl() { on_control = false; }
@@ -80,6 +81,7 @@ bool SimulatedScheduler::RunOne() {
   const auto at = std::next(blocking_.begin(), static_cast<ptrdiff_t>(chosen - control_choices));
   const Task task = std::move(*at);
   blocking_.erase(at);
+  step_limit_.Count(clock_.Now(), task.target_type());
   task();
   return true;
 }
@@ -92,6 +94,7 @@ bool SimulatedScheduler::JumpToNextTimer(TimePoint limit) {
 }
 
 void SimulatedScheduler::AdvanceTo(TimePoint when) {
+  step_limit_.BeginCall();
   do {
     while (RunOne()) {
     }
@@ -100,6 +103,7 @@ void SimulatedScheduler::AdvanceTo(TimePoint when) {
 }
 
 bool SimulatedScheduler::RunUntilIdle(Duration max_virtual_time) {
+  step_limit_.BeginCall();
   const TimePoint limit = clock_.Now() + max_virtual_time;
   do {
     while (RunOne()) {
@@ -111,6 +115,7 @@ bool SimulatedScheduler::RunUntilIdle(Duration max_virtual_time) {
 }
 
 bool SimulatedScheduler::RunUntil(const std::function<bool()>& done, Duration max_virtual_time) {
+  step_limit_.BeginCall();
   const TimePoint limit = clock_.Now() + max_virtual_time;
   while (!done()) {
     if (RunOne() || JumpToNextTimer(limit)) continue;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/manual_clock.h"
 #include "base/scheduler.h"
+#include "base/step_limit.h"
 #include "base/timer_queue.h"
 
 namespace volumed {
@@ -25,6 +26,9 @@ namespace volumed {
 //
 // A task that throws (a simulated crash) leaves Run*() with its exception. The scheduler can then
 // be dropped: what is queued is destroyed unrun, and what a destructor posts is dropped too.
+//
+// Tasks that go in circles do not hang the test: Run*() and AdvanceTo() throw StepLimitReached,
+// which names them (base/step_limit.h).
 class SimulatedScheduler final : public Scheduler {
  public:
   // The clock is made here.
@@ -60,6 +64,7 @@ class SimulatedScheduler final : public Scheduler {
   bool HasReady() const;
   size_t waiting_timers() const { return timers_.size(); }
   uint64_t steps() const { return steps_; }
+  void set_step_limits(StepLimit::Limits limits) { step_limit_.set_limits(limits); }
 
  private:
   // A timer that is due waits here too, and can still be cancelled.
@@ -80,6 +85,7 @@ class SimulatedScheduler final : public Scheduler {
   std::vector<Task> blocking_;
   TimerQueue timers_;
   uint64_t steps_ = 0;
+  StepLimit step_limit_;
   bool on_control_ = false;
   bool dropped_ = false;
 };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "fakes/must.h"
 #include "integration/mount_namespace_fixture.h"
 #include "os/local_kernel.h"
 #include "os/mount_table.h"
@@ -105,9 +106,7 @@ class KernelTest : public MountNamespaceTest, public ::testing::WithParamInterfa
     return ::lstat(Path(relative).c_str(), &stat) == 0;
   }
   std::optional<MountEntry> Mounted(const std::string& relative) {
-    auto mounts = Call(ListMounts{Path(relative)});
-    EXPECT_TRUE(mounts.ok());
-    const MountSnapshot table(mounts->mounts);
+    const MountSnapshot table(Must(Call(ListMounts{Path(relative)})).mounts);
     const MountEntry* entry = table.FindTop(Path(relative));
     if (entry == nullptr) return std::nullopt;
     return *entry;

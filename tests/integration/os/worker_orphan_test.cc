@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "fakes/must.h"
 #include "os/worker_codec.h"
 #include "os/worker_process.h"
 
@@ -18,12 +19,11 @@ using std::chrono::seconds;
 // A worker with a tool that ignores everything, and without an agent.
 std::unique_ptr<WorkerProcess> StartOrphan(std::optional<Duration> time_left) {
   const RunProgram program{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; sleep 600"}};
-  auto worker = SpawnWorker({VOLUMED_WORKER});
-  EXPECT_TRUE(worker.ok());
+  auto worker = Must(SpawnWorker({VOLUMED_WORKER}));
   const std::string request = EncodeRequest(program, CallOptions(), time_left);
-  EXPECT_TRUE((*worker)->channel().Send(MessageKind::kBody, request).ok());
-  (*worker)->channel().Close();
-  return std::move(worker).value();
+  EXPECT_TRUE(worker->channel().Send(MessageKind::kBody, request).ok());
+  worker->channel().Close();
+  return worker;
 }
 
 // One was alive after 20 minutes.

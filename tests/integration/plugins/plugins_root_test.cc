@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/must.h"
 #include "fakes/target_of.h"
 #include "integration/mount_namespace_fixture.h"
 #include "mounter/node_root.h"
@@ -111,11 +112,7 @@ class PluginsRootTest : public MountNamespaceTest, public ::testing::WithParamIn
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
-  std::vector<MountEntry> Mounts() {
-    auto mounts = kernel_->Call(ListMounts{}, {});
-    EXPECT_TRUE(mounts.ok());
-    return std::move(mounts).value().mounts;
-  }
+  std::vector<MountEntry> Mounts() { return Must(kernel_->Call(ListMounts{}, {})).mounts; }
   // The mounts of pods, and the root's own: a kernel without detached clones has the anchor that
   // binds come from attached somewhere else.
   size_t MountCount() {

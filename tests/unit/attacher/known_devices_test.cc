@@ -72,8 +72,8 @@ TEST(KnownDevices, WhoDidNotAnswerIsAskedAgainAfterAListing) {
   KnownDevices known;
   known.Update(Disk(0, "", 1));
   known.Update(Disk(1, "", 2));
-  EXPECT_TRUE(known.TakeNameless());
-  EXPECT_TRUE(known.TakeNameless());
+  ASSERT_TRUE(known.TakeNameless());
+  ASSERT_TRUE(known.TakeNameless());
   known.SetSilent({8, 1});
   known.Reset({Disk(0, "", 1), Disk(1, "", 2)});
   EXPECT_EQ(known.TakeNameless()->number, (DeviceNumber{8, 0}));

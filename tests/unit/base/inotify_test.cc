@@ -1,4 +1,5 @@
 #include "base/inotify.h"
+#include "fakes/must.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -27,11 +28,7 @@ class InotifyTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  std::vector<InotifyEvent> Events() {
-    Result<std::vector<InotifyEvent>> events = inotify_->ReadEvents();
-    EXPECT_TRUE(events.ok());
-    return std::move(events).value();
-  }
+  std::vector<InotifyEvent> Events() { return Must(inotify_->ReadEvents()); }
   void Write(const std::string& name) { std::ofstream(directory_ / name) << "x"; }
 
   fs::path directory_;

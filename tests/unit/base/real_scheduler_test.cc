@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_nice.h"
+#include "fakes/must.h"
 #include "unit/base/run_scheduler.h"
 
 namespace volumed {
@@ -23,9 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 std::unique_ptr<RealScheduler> Make(ExecutorOptions options = {}) {
-  Result<std::unique_ptr<RealScheduler>> created = RealScheduler::Create(options);
-  EXPECT_TRUE(created.ok());
-  return std::move(created).value();
+  return Must(RealScheduler::Create(options));
 }
 
 TEST(RealSchedulerTest, BlockingTasksRunElsewhereAndPostBack) {

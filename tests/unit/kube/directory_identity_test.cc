@@ -1,4 +1,5 @@
 #include "kube/directory_identity.h"
+#include "fakes/must.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,9 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 KnownDirectory Identify(const fs::path& path) {
-  const Result<OpenDirectory> open = OpenDirectoryAt(path.string());
-  EXPECT_TRUE(open.ok());
-  return IdentifyDirectory(open->fd).value();
+  const OpenDirectory open = Must(OpenDirectoryAt(path.string()));
+  return IdentifyDirectory(open.fd).value();
 }
 
 TEST(DirectoryIdentity, IsTheSameForTheSameDirectoryAndAnotherForOneMadeInItsPlace) {

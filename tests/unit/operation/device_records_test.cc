@@ -117,7 +117,7 @@ TEST_F(DeviceRecordsTest, AFormatIsOnRecordBeforeAndAfterAndOutlivesTheMount) {
   EXPECT_FALSE(Stored()->format->finished);
   EXPECT_EQ(Stored()->format->device.uuid, "");
   store_.PowerLoss();
-  EXPECT_TRUE(Stored()->format);
+  ASSERT_TRUE(Stored()->format);
   ASSERT_TRUE(intents_.Finish(kDevice.str(), Intent("u1")).ok());
   EXPECT_TRUE(Stored()->format->finished);
   ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kDone).ok());

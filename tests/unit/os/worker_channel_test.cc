@@ -1,4 +1,5 @@
 #include "os/worker_channel.h"
+#include "fakes/must.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,9 +27,7 @@ class WorkerChannelTest : public ::testing::Test {
   // What arrives on the right of what is sent on the left.
   std::string Cross(const std::string& body, bool as_memfd) {
     EXPECT_TRUE(left_->Send(MessageKind::kBody, body, as_memfd).ok());
-    auto message = right_->Receive(true);
-    EXPECT_TRUE(message.ok() && message->has_value());
-    return (*message)->body;
+    return Must(right_->Receive(true)).value().body;
   }
 
   std::unique_ptr<WorkerChannel> left_;

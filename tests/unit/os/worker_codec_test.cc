@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/printable_text.h"
+#include "fakes/must.h"
 
 namespace volumed {
 namespace {
@@ -27,12 +28,11 @@ SafePath Place(Resolve resolve = Resolve::kNoSymlinks) {
 WorkerRequest RoundTrip(const AnyRequest& request) {
   CallOptions options;
   options.progress = [](int64_t) {};
-  auto decoded = DecodeRequest(EncodeRequest(request, options, Duration(77)));
-  EXPECT_TRUE(decoded.ok());
-  EXPECT_TRUE(decoded->wants_progress);
-  EXPECT_EQ(decoded->time_left, Duration(77));
-  EXPECT_EQ(decoded->request.index(), request.index());
-  return std::move(decoded).value();
+  WorkerRequest decoded = Must(DecodeRequest(EncodeRequest(request, options, Duration(77))));
+  EXPECT_TRUE(decoded.wants_progress);
+  EXPECT_EQ(decoded.time_left, Duration(77));
+  EXPECT_EQ(decoded.request.index(), request.index());
+  return decoded;
 }
 
 template <typename Request>
@@ -42,9 +42,7 @@ Request Same(const Request& request) {
 
 template <typename Answer>
 Answer SameAnswer(const Answer& answer) {
-  auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(AnyAnswer(answer))));
-  EXPECT_TRUE(decoded.ok());
-  return std::get<Answer>(std::move(decoded).value());
+  return std::get<Answer>(Must(DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(AnyAnswer(answer))))));
 }
 
 TEST(WorkerCodec, ARequestWithoutADeadlineHasNoTimeLeft) {

@@ -1,5 +1,6 @@
 // What a worker holds, as its agent and an agent after that one see it.
 #include "os/worker_keys.h"
+#include "fakes/must.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -22,15 +23,9 @@ class WorkerKeysTest : public ::testing::Test {
   }
   ~WorkerKeysTest() override { std::filesystem::remove_all(directory_); }
 
-  WorkerKeys Create() {
-    auto keys = WorkerKeys::Create(directory_);
-    EXPECT_TRUE(keys.ok());
-    return std::move(keys).value();
-  }
+  WorkerKeys Create() { return Must(WorkerKeys::Create(directory_)); }
   bool IsHeld(const std::string& key) const {
-    auto others = KeysOfOthers::Read(directory_);
-    EXPECT_TRUE(others.ok());
-    return !others->Check({"nobody's", key}).ok();
+    return !Must(KeysOfOthers::Read(directory_)).Check({"nobody's", key}).ok();
   }
   std::string OneFile() const {
     return std::filesystem::directory_iterator(directory_)->path().string();

@@ -20,6 +20,7 @@
 
 #include "base/manual_clock.h"
 #include "base/strings.h"
+#include "fakes/must.h"
 #include "kube/base64.h"
 
 namespace volumed {
@@ -91,9 +92,7 @@ class LocalTokenIssuerTest : public ::testing::Test {
   ~LocalTokenIssuerTest() override { std::filesystem::remove_all(scratch_); }
 
   std::unique_ptr<LocalTokenIssuer> Open() {
-    auto issuer = LocalTokenIssuer::Open({.directory = directory_}, clock_);
-    EXPECT_TRUE(issuer.ok()) << issuer.error().ToString();
-    return std::move(issuer).value();
+    return Must(LocalTokenIssuer::Open({.directory = directory_}, clock_));
   }
   std::string Get(LocalTokenIssuer& issuer, const TokenRequest& request) {
     const auto token = issuer.GetServiceAccountToken(request);
