@@ -1,6 +1,7 @@
 // The table of the configuration: one row per key, with its name, its help, its check, and how it
-// is printed. Everything that has to know the keys (file, flags, reload, check-config, README.md)
-// reads this table, so that a new key is one row here and one member of Config.
+// is printed. Everything that has to know the keys (file, flags, reload, check-config, and the test
+// of docs/CONFIGURATION.md) reads this table, so that a new key is one row here and one member of
+// Config.
 #pragma once
 
 #include <functional>

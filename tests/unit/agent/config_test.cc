@@ -119,18 +119,18 @@ TEST_F(ConfigTest, EveryKeyHasHelpAndAUniqueName) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
-// A row of the table in README.md: "| `key`* | `default` | what it is for |", with the star if the
-// key is reloadable.
+// A row of the table in docs/CONFIGURATION.md: "| `key`* | `default` | what it is for |", with the
+// star if the key is reloadable.
 struct DocumentedKey {
   std::string value;
   bool reloadable = false;
 };
 
 std::map<std::string, DocumentedKey> DocumentedKeys() {
-  std::ifstream readme(VOLUMED_README);
+  std::ifstream page(VOLUMED_CONFIGURATION_PAGE);
   std::map<std::string, DocumentedKey> keys;
   bool in_table = false;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(page, line);) {
     in_table = line.starts_with("| key |") || (in_table && line.starts_with("|"));
     if (!in_table || !line.starts_with("| `")) continue;
     const size_t end = line.find('`', 3);
@@ -144,13 +144,13 @@ std::map<std::string, DocumentedKey> DocumentedKeys() {
   return keys;
 }
 
-TEST_F(ConfigTest, TheReadmeHasEveryKeyWithItsDefaultAndSaysWhetherItReloads) {
+TEST_F(ConfigTest, ItsPageHasEveryKeyWithItsDefaultAndSaysWhetherItReloads) {
   std::map<std::string, DocumentedKey> documented = DocumentedKeys();
   const auto defaults = PrintConfig(Config());
   const std::vector<ConfigKey> keys = ConfigKeys();
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto found = documented.find(std::string(keys[i].name));
-    ASSERT_NE(found, documented.end()) << keys[i].name << " is not in README.md";
+    ASSERT_NE(found, documented.end()) << keys[i].name << " is not in docs/CONFIGURATION.md";
     EXPECT_EQ(found->second.value, defaults[i].second) << keys[i].name;
     EXPECT_EQ(found->second.reloadable, keys[i].reloadable) << keys[i].name;
     documented.erase(found);
