@@ -29,9 +29,9 @@
 // A number that is no value of an enum is kept as it is, unless WireEnumOf says otherwise.
 //
 // What else a declaration may say of a member:
-//   v.Text(1, m.name)            a string or StrongId that is text: bytes that are no UTF-8 make
-//   the
-//                                whole message unreadable, as protobuf's `string` does
+//   v.Text(1, m.name)            a string or StrongId that is text: bytes that are no UTF-8
+//                                make the whole message unreadable, as protobuf's `string`
+//                                does
 //   v.If(7, m.object, condition) a message that is left out unless the condition holds
 //   v.OptionalList(4, 5, m.list) an optional list as a bool, whether it is set, and the list
 //   v.OneOf(m.variant)           the struct that it holds, under that struct's kWireNumber
