@@ -46,6 +46,8 @@ Status CheckDisk(const IscsiDisk& disk) {
   if (!IsName(disk.init_iface, ".:-_")) {
     return Invalid("\"" + disk.init_iface + "\" is no interface");
   }
+  // One of its own is called as its portal and its volume.
+  if (!IsName(disk.iface, ".:-_[]%")) return Invalid("\"" + disk.iface + "\" is no interface");
   if (!disk.initiator_name.empty() && !IsName(disk.initiator_name, ".:-_")) {
     return Invalid("\"" + disk.initiator_name + "\" is no initiator name");
   }

@@ -97,7 +97,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Pod* const pod = std::get_if<Pod>(&one.object);
     if (pod == nullptr) continue;
     for (const PodVolume& volume : pod->spec.volumes) {
-      CheckVolume(volume, {.objects = host, .tokens = host, .node = host, .pod = *pod});
+      CheckVolume(volume, {.objects = host,
+                           .tokens = host,
+                           .node = host,
+                           .pod = *pod,
+                           .fs_user = std::nullopt,
+                           .fs_group = std::nullopt});
     }
   }
   return 0;

@@ -78,7 +78,9 @@ void CheckFormat(const Case& given) {
   EXPECT_TRUE(given.probe.blank);
   EXPECT_TRUE(MayWrite(given));
   EXPECT_FALSE(given.intent && given.intent->finished) << "it had a filesystem: its data is lost";
-  if (given.question.format_policy == FormatPolicy::kFullScan) EXPECT_TRUE(given.probe.read_whole);
+  if (given.question.format_policy == FormatPolicy::kFullScan) {
+    EXPECT_TRUE(given.probe.read_whole);
+  }
 }
 
 void CheckMount(const Case& given) {
@@ -108,7 +110,7 @@ void CheckDecision(const Case& given) {
       EXPECT_TRUE(given.intent && !given.intent->finished && !given.probe.was_mounted);
       return CheckMount(given);
     case FormatAction::kMount:
-      if (decision.check == CheckMode::kPreen) EXPECT_FALSE(given.question.read_only);
+      EXPECT_FALSE(decision.check == CheckMode::kPreen && given.question.read_only);
       return CheckMount(given);
     case FormatAction::kRefuse:
       return;

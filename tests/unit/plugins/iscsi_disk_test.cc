@@ -82,6 +82,22 @@ TEST(IscsiDiskTest, NamesThatCouldBePathsOrOptionsAreRefused) {
   EXPECT_TRUE(refused([](auto& source) { source.lun = -1; }));
 }
 
+TEST(IscsiDiskTest, AFileWhoseInterfaceIsAPathWasTaken) {
+  const auto with_interface = [](const std::string& iface) {
+    return DecodeIscsiDisk(
+        R"({"VolName":"pv1","Portals":["10.0.0.1:3260"],"Iqn":"iqn.2003-01.a:b",)"
+        R"("Lun":"3","InitIface":"default","Iface":")" +
+        iface + "\"}");
+  };
+  EXPECT_TRUE(with_interface("10.0.0.1:3260:pv1").ok());
+  EXPECT_TRUE(with_interface("[fd00::1]:3260:pv1").ok());
+  for (const char* const bad : {"../../etc/x", "10.0.0/1:pv1", "-I", ""}) {
+    const auto disk = with_interface(bad);
+    ASSERT_FALSE(disk.ok()) << bad;
+    EXPECT_EQ(disk.error().code(), Code::kDataLoss);
+  }
+}
+
 TEST(IscsiDiskTest, LinksAreThoseOfUdev) {
   IscsiDisk disk = Of(Source()).value().disk;
   EXPECT_EQ(ByPathLink(disk, "10.0.0.1:3260", ""),
