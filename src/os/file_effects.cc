@@ -349,12 +349,4 @@ Result<FileContent> DoReadFile(const ReadFile& request) {
                            what + ": larger than " + std::to_string(request.max_bytes) + " bytes");
 }
 
-Result<Done> DoSyncFilesystem(const SyncFilesystem& request) {
-  ASSIGN_OR_RETURN(const Descriptor opened, OpenSafePath(request.path, O_RDONLY));
-  if (::syncfs(opened.get()) != 0) {
-    return Error::FromErrno(errno, "syncfs " + request.path.Display(), Outcome::kMaybeApplied);
-  }
-  return Done{};
-}
-
 }  // namespace volumed

@@ -22,6 +22,5 @@ Result<DirectoryListing> DoListDirectory(const ListDirectory& request);
 // errors.
 Result<DirectoryListing> ListOpenDirectory(int directory, const std::string& what);
 Result<FileContent> DoReadFile(const ReadFile& request);
-Result<Done> DoSyncFilesystem(const SyncFilesystem& request);
 
 }  // namespace volumed

@@ -424,18 +424,6 @@ struct WriteAttribute {
   }
 };
 
-// Writes the filesystem that `path` lies on back to its disk: syncfs(2). Errors: errno, maybe
-// applied: a part of it may be on the disk.
-struct SyncFilesystem {
-  using Answer = Done;
-  static constexpr const char* kName = "SyncFilesystem";
-  static constexpr uint32_t kWireNumber = 51;
-  static constexpr LaneKind kLane = LaneKind::kWalks;  // it takes as long as there is to be written
-  static constexpr bool kMustFinish = false;
-  SafePath path;
-  static void WireFields(auto& v, auto& m) { v(1, m.path); }
-};
-
 // Runs a program to its end: for tools that are no filesystem's (runc). `arguments[0]` is its
 // absolute path. It gets an environment of PATH and LC_ALL alone, /dev/null as its input, and no
 // descriptor but the output and CallOptions::kept_by_tools. It is in its worker's process group,
@@ -473,7 +461,7 @@ using AnyRequest =
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
                  IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
                  WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
-                 PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, SyncFilesystem>;
+                 PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,

@@ -95,7 +95,6 @@ struct Effects {
     return DoIdentifyStorage(r, features);
   }
   Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
-  Result<Done> operator()(const SyncFilesystem& r) const { return DoSyncFilesystem(r); }
 };
 
 }  // namespace

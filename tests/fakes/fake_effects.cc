@@ -231,12 +231,6 @@ Result<FileInfo> FakeEffects::operator()(const Stat& request) {
   return info;
 }
 
-// All of it is in memory anyway.
-Result<Done> FakeEffects::operator()(const SyncFilesystem& request) {
-  RETURN_IF_ERROR(Open(request.path));
-  return Done{};
-}
-
 Result<FsInfo> FakeEffects::operator()(const StatFs& request) {
   ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path));
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(there);

@@ -78,7 +78,6 @@ class FakeEffects {
   Result<Changed> operator()(const MakeShared& request);
   Result<FileInfo> operator()(const Stat& request);
   Result<FsInfo> operator()(const StatFs& request);
-  Result<Done> operator()(const SyncFilesystem& request);
   Result<UsageInfo> operator()(const Usage& request);
   Result<OwnershipInfo> operator()(const ChangeOwnership& request);
   Result<Changed> operator()(const MakeDirectory& request);

@@ -172,11 +172,6 @@ struct RequestGenerator::Maker<StatFs> {
   static StatFs Make(RequestGenerator& g) { return {g.Path()}; }
 };
 template <>
-struct RequestGenerator::Maker<SyncFilesystem> {
-  static constexpr uint32_t kWeight = 1;
-  static SyncFilesystem Make(RequestGenerator& g) { return {g.Path()}; }
-};
-template <>
 struct RequestGenerator::Maker<Usage> {
   static constexpr uint32_t kWeight = 2;
   static Usage Make(RequestGenerator& g) { return {g.Path()}; }
