@@ -34,5 +34,13 @@ TEST(NfsExport, WhatIsNoExportIsNone) {
   }
 }
 
+TEST(NfsExport, WithoutAServerThereIsNoLane) {
+  NfsVolumeSource source;
+  source.path = "/a";
+  EXPECT_EQ(NfsFaultDomain(source), "");
+  source.server = "Storage.Example";
+  EXPECT_EQ(NfsFaultDomain(source), "nfs:storage.example");
+}
+
 }  // namespace
 }  // namespace volumed
