@@ -67,10 +67,11 @@ ConfigRow IntRow(std::string_view name, std::string_view help, int Config::*fiel
 
 ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Config::*field,
                       Duration low, Duration high) {
-  return {
-      {name, "duration", help, false},
-      Setter(field, [low, high](const ConfigValue& v) { return ParseDurationIn(v, low, high); }),
-      [field](const Config& config) { return FormatDuration(config.*field); }};
+  ConfigRow row;
+  row.key = {name, "duration", help, false};
+  row.set = Setter(field, [low, high](const auto& v) { return ParseDurationIn(v, low, high); });
+  row.print = [field](const Config& config) { return FormatDuration(config.*field); };
+  return row;
 }
 
 void AddNodeRows(Rows& table) {

@@ -106,7 +106,7 @@ bool IsUtf8(std::string_view text) {
 }
 
 // Its text is for people, and what sent it may be out of order.
-Error WireReader::ToError(ErrorMessage message) {
+Error WireReader::ToError(const ErrorMessage& message) {
   return Error::FromParts(static_cast<Code>(message.code),
                           message.maybe_applied ? Outcome::kMaybeApplied : Outcome::kNotApplied,
                           message.sys_errno, PrintableText(message.message, "\t\n"));

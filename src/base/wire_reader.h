@@ -191,7 +191,7 @@ class WireReader {
     if (Takes(error_number, WireType::kLengthDelimited)) {
       ErrorMessage error;
       ok_ = Field(error);
-      result = ToError(std::move(error));
+      result = ToError(error);
       return;
     }
     (KindOf<Kinds>(result), ...);
@@ -211,7 +211,7 @@ class WireReader {
     return true;
   }
 
-  static Error ToError(ErrorMessage message);
+  static Error ToError(const ErrorMessage& message);
 
   template <typename T>
   bool Field(T& value) {
