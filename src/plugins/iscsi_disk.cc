@@ -38,7 +38,8 @@ bool IsName(const std::string& text, std::string_view others) {
 
 Status CheckDisk(const IscsiDisk& disk) {
   for (const std::string& portal : disk.portals) {
-    if (!IsName(portal, ".:-_[]%")) return Invalid("\"" + portal + "\" is no portal");
+    const bool is_open = portal.starts_with('[') && portal.find("]:") == std::string::npos;
+    if (is_open || !IsName(portal, ".:-_[]%")) return Invalid("\"" + portal + "\" is no portal");
   }
   const bool typed =
       disk.iqn.starts_with("iqn.") || disk.iqn.starts_with("eui.") || disk.iqn.starts_with("naa.");

@@ -77,6 +77,7 @@ TEST(IscsiDiskTest, NamesThatCouldBePathsOrOptionsAreRefused) {
   EXPECT_TRUE(refused([](auto& source) { source.iqn = "--logout"; }));
   EXPECT_TRUE(refused([](auto& source) { source.target_portal = "-o"; }));
   EXPECT_TRUE(refused([](auto& source) { source.target_portal = ""; }));
+  EXPECT_TRUE(refused([](auto& source) { source.target_portal = "[fd00:3260"; }));
   EXPECT_TRUE(refused([](auto& source) { source.iscsi_interface = "../x"; }));
   EXPECT_TRUE(refused([](auto& source) { source.initiator_name = "a b"; }));
   EXPECT_TRUE(refused([](auto& source) { source.lun = -1; }));
