@@ -12,5 +12,7 @@ endif()
 if(VOLUMED_SANITIZE)
   add_compile_options(-fsanitize=${VOLUMED_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
+  # The two compilers have no macro in common that says so.
+  add_compile_definitions(VOLUMED_SANITIZED)
   add_link_options(-fsanitize=${VOLUMED_SANITIZE})
 endif()

@@ -4,14 +4,25 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 # Tools that scripts/bootstrap has unpacked, not installed.
 export PATH=$PWD/build/tools:$PATH
 
-# stage NAME COMMAND...: runs the command and prints how many seconds it took.
+# Sets `processor` to what this shell and the children that it has waited for have used, in hundredths of a second.
+read_processor() {
+  local -a stat
+  read -ra stat </proc/self/stat
+  processor=$((stat[13] + stat[14] + stat[15] + stat[16]))
+}
+
+# stage NAME COMMAND...: runs the command and prints how many seconds it took, and how many of a processor:
+# the latter say what it costs on a machine that others use too.
 stage() {
-  local name=$1 start=$SECONDS status=0
+  local name=$1 start=$SECONDS status=0 processor before
   shift
   echo "==> $name"
+  read_processor
+  before=$processor
   "$@" || status=$?
+  read_processor
   mkdir -p build
-  echo "==> $name: $((SECONDS - start)) s (exit $status)" | tee -a build/stages
+  echo "==> $name: $((SECONDS - start)) s, $(((processor - before) / 100)) s of processor (exit $status)" | tee -a build/stages
   return "$status"
 }
 

@@ -140,7 +140,7 @@ TEST_F(WorkerKernelTest, TheFastLaneUsesOneWorker) {
 
 // A burst starts dozens of workers, and most of a start was the loading of these.
 TEST_F(WorkerKernelTest, AWorkerLoadsNoCxxLibraries) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VOLUMED_SANITIZED
   GTEST_SKIP() << "sanitizers bring a C++ runtime of their own";
 #endif
   ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());

@@ -20,7 +20,7 @@ inline std::string OnlyScenario() {
 }
 
 // A sample has one in so many of the points that it has without a sanitizer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VOLUMED_SANITIZED
 inline constexpr uint64_t kSampleThinning = 5;
 #else
 inline constexpr uint64_t kSampleThinning = 1;
