@@ -61,6 +61,7 @@ void HandleAcceptRecords(
   const RecordsRecovery before = call.backend.recovery.recovery();
   call.response->set_was_recovery(before.active);
   call.response->set_reason(before.reason);
+  call.response->set_has_damage(before.has_damage);
   if (!before.active) return call.Finish(OkStatus());
   std::optional<std::string> volume;
   if (!call.request.volume().empty()) volume = call.request.volume();

@@ -359,10 +359,7 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
     out << "held back before, and tried now:\n";
     PrintHeld(accepted.permitted(), now, out);
   }
-  const std::string& reason = accepted.reason();
-  const bool gives_up = reason.find("cannot be read") != std::string::npos ||
-                        reason.find(" rows") != std::string::npos;
-  if (gives_up) {
+  if (accepted.has_damage()) {
     out << "What was in damaged or missing records is given up when the agent starts anew.\n";
   }
   if (!accepted.remains().empty() && volume.empty()) {

@@ -247,6 +247,12 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
             "held back before, and tried now:\n"
             "STEP  VOLUME  SINCE\n"
             "mkfs  data-0  2s\n");
+  accepted.set_has_damage(true);
+  std::ostringstream damage;
+  PrintAccepted(accepted, "", OutputFormat::kTable, kToday, damage);
+  EXPECT_EQ(damage.str(),
+            all.str() +
+                "What was in damaged or missing records is given up when the agent starts anew.\n");
 }
 
 // The age of a pod began anew with each start of the agent.
