@@ -87,6 +87,8 @@ struct VolumeManagerHooks {
   // Called with the volumes of a pod that the last process left here and that no source has, before
   // the pod leaves.
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
+  // Called after every measurement of a volume that succeeded.
+  std::function<void(const PodVolumeKey&, const Metrics&)> volume_measured;
 };
 
 }  // namespace volumed
