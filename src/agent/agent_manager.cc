@@ -40,6 +40,7 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
   settings.pod_logs_directory = config_.pod_logs_dir;
+  settings.find_deadline = config_.deadline_find_volumes;
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
   settings.health.period = config_.server_look_period;
