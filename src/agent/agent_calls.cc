@@ -67,7 +67,8 @@ void HandleAcceptRecords(
   if (!call.request.volume().empty()) volume = call.request.volume();
   call.backend.accept_records(volume, [call](const auto& permitted) {
     if (!permitted.ok()) return call.Finish(permitted.error());
-    for (const HeldStep& step : *permitted) EncodeHeldStep(step, call.response->add_permitted());
+    for (const PendingStep& step : *permitted)
+      EncodePendingStep(step, call.response->add_permitted());
     call.response->set_remains(call.backend.recovery.recovery().reason);
     call.Finish(OkStatus());
   });

@@ -307,10 +307,10 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
 
 namespace {
 
-void PrintHeld(const google::protobuf::RepeatedPtrField<v1::HeldStep>& held, int64_t now,
+void PrintHeld(const google::protobuf::RepeatedPtrField<v1::PendingStep>& held, int64_t now,
                std::ostream& out) {
   Rows rows = {{"STEP", "VOLUME", "SINCE"}};
-  for (const v1::HeldStep& step : held) {
+  for (const v1::PendingStep& step : held) {
     rows.push_back({step.step(), step.volume(), FormatAge(step.since_unix_ms(), now)});
   }
   PrintTable(rows, out);

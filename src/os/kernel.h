@@ -492,7 +492,7 @@ LaneKind LaneKindOf(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
 bool MustFinish(const AnyRequest& request);
 // Whether it has a part that may be seen by nobody but the worker that does it.
-bool HoldsSecret(const AnyRequest& request);
+bool HasSecret(const AnyRequest& request);
 // The path that a request is about, for logs and errors; empty for those without.
 std::string RequestPath(const AnyRequest& request);
 

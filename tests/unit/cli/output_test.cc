@@ -186,8 +186,8 @@ TEST(ExplainTest, AWarningBlocksNothing) {
   EXPECT_EQ(out.str().find("the pod itself"), std::string::npos) << out.str();
 }
 
-v1::HeldStep Held(const std::string& step, const std::string& volume, int64_t since) {
-  v1::HeldStep held;
+v1::PendingStep Held(const std::string& step, const std::string& volume, int64_t since) {
+  v1::PendingStep held;
   held.set_step(step);
   held.set_volume(volume);
   held.set_since_unix_ms(since);
