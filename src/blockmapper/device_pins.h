@@ -17,7 +17,7 @@
 
 #include "base/ids.h"
 #include "base/mutex.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

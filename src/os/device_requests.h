@@ -1,5 +1,5 @@
 // The requests of the Kernel seam that are about block devices, and their answers. Part of
-// os/kernel.h, which lists them in AnyRequest.
+// os/kernel_requests.h, which lists them in AnyRequest.
 //
 // A device is named by any path that leads to a block device ("/dev/sdb", "/dev/disk/by-id/..").
 // Links are followed; what they lead to is opened once, and what must be the same device as before
