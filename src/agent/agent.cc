@@ -178,7 +178,11 @@ Status Agent::StartKernel() {
 
 Status Agent::FollowDevices() {
   ASSIGN_OR_RETURN(device_catalog_, UdevDeviceCatalog::Create(scheduler_->loop()));
-  device_waiter_ = std::make_unique<DeviceWaiter>(*scheduler_, *kernel_, *device_catalog_);
+  device_waiter_ = std::make_unique<DeviceWaiter>(
+      *scheduler_, *kernel_, *device_catalog_,
+      DeviceWaiterOptions{.first_recheck = config_.device_look_first,
+                          .longest_recheck = config_.device_look_longest,
+                          .identify_timeout = config_.deadline_identify_device});
   device_finder_ = std::make_unique<WaitingDeviceFinder>(*scheduler_, *device_waiter_);
   log_->Info("devices", {{"events", DeviceEventSourceName(device_catalog_->source())}});
   return OkStatus();
@@ -275,8 +279,10 @@ Status Agent::MakeSources() {
                          directory, node, *scheduler_, scheduler_->loop(), config_.removal_settle,
                          {.read_far =
                               [this](const std::string& path) {
-                                return ReadFarContent(*kernel_, scheduler_->clock(), path);
+                                return ReadFarContent(*kernel_, scheduler_->clock(), path,
+                                                      config_.deadline_far_manifest);
                               },
+                          .far_deadline = config_.deadline_far_manifest,
                           .peers = peers,
                           .answers = [this](const std::string& path) { return Answers(path); }}));
     sources_.push_back(std::move(source));

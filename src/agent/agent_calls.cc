@@ -61,12 +61,14 @@ void HandleAcceptRecords(
   const RecordsRecovery before = call.backend.recovery.recovery();
   call.response->set_was_recovery(before.active);
   call.response->set_reason(before.reason);
+  call.response->set_has_damage(before.has_damage);
   if (!before.active) return call.Finish(OkStatus());
   std::optional<std::string> volume;
   if (!call.request.volume().empty()) volume = call.request.volume();
   call.backend.accept_records(volume, [call](const auto& permitted) {
     if (!permitted.ok()) return call.Finish(permitted.error());
-    for (const HeldStep& step : *permitted) EncodeHeldStep(step, call.response->add_permitted());
+    for (const PendingStep& step : *permitted)
+      EncodePendingStep(step, call.response->add_permitted());
     call.response->set_remains(call.backend.recovery.recovery().reason);
     call.Finish(OkStatus());
   });

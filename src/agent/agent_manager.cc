@@ -40,12 +40,9 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
   settings.pod_logs_directory = config_.pod_logs_dir;
+  settings.find_deadline = config_.deadline_find_volumes;
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
-  settings.stats.measured = [this](const PodVolumeKey& key, const VolumeSpec&,
-                                   const Metrics& metrics) {
-    metrics_->VolumeMeasured(key, metrics);
-  };
   settings.health.period = config_.server_look_period;
   settings.health.deadline = config_.server_look_deadline;
   settings.verify_attached_period = config_.verify_attached_period;
@@ -59,6 +56,9 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
 
 VolumeManagerHooks Agent::MakeManagerHooks() {
   VolumeManagerHooks hooks;
+  hooks.volume_measured = [this](const PodVolumeKey& key, const Metrics& metrics) {
+    metrics_->VolumeMeasured(key, metrics);
+  };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
     operations_->Restore(volumes, devices);

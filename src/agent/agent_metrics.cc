@@ -188,7 +188,7 @@ void AgentMetrics::RefreshTotals() {
   families_.SetStuckOperations(kernel_.stuck_operations());
   families_.SetFaultDomains(manager_->ServersAnswering());
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
-  families_.SetRecordsRecovery(recovery_.recovery().active, recovery_.Held().size());
+  families_.SetRecordsRecovery(recovery_.recovery().active, recovery_.Pending().size());
 }
 
 bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts) {

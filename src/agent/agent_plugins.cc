@@ -27,8 +27,13 @@ Status Agent::LoadPlugins() {
   settings.local.format_intents = format_intents_.get();
   settings.iscsi.formats = settings.local;
   settings.iscsi.devices = device_finder_.get();
+  settings.iscsi.options.admin.timeout = config_.deadline_iscsiadm;
+  settings.iscsi.options.device_timeout = config_.iscsi_device_timeout;
+  settings.iscsi.options.multipath_timeout = config_.iscsi_multipath_timeout;
+  settings.iscsi.options.more_portals_timeout = config_.iscsi_more_portals_timeout;
   settings.fc.device.format_intents = format_intents_.get();
   settings.fc.devices = device_finder_.get();
+  settings.fc.looks = {config_.device_look_first, config_.device_look_longest};
   attach_limits_.Set(config_.attach_limits);
   settings.iscsi.limits = &attach_limits_;
   settings.fc.limits = &attach_limits_;
@@ -44,6 +49,8 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
   if (config_.volume_plugin_dir.empty()) return nullptr;
   FlexVolumeProberSettings settings;
   settings.directory = config_.volume_plugin_dir;
+  settings.init_deadline = config_.deadline_flex_volume_init;
+  settings.first_wait = config_.flex_volume_first_wait;
   settings.devices = devices;
   settings.limits = &attach_limits_;
   const Status answers = Answers(config_.volume_plugin_dir);
@@ -82,8 +89,10 @@ void Agent::RunPlugins() {
 }
 
 void Agent::MakeStorageGuard() {
-  storage_ =
-      std::make_unique<StorageGuard>(*kernel_, *records_, scheduler_->clock(), *log_, boot_id_);
+  storage_ = std::make_unique<StorageGuard>(
+      *kernel_, *records_, scheduler_->clock(), *log_, boot_id_,
+      StorageGuardSettings{.look = config_.deadline_identify_storage,
+                           .short_look = config_.deadline_identify_other_storage});
   storage_->AddOwnDirectory("the agent's root", config_.root);
   for (const std::string& directory : config_.manifest_dirs) {
     storage_->AddOwnDirectory("the manifest directory", directory);
@@ -128,6 +137,8 @@ NfsSettings Agent::MakeNfsSettings() {
   NfsSettings settings;
   settings.recycler_pods = recycler_pods_.get();
   settings.unmount_timeout = [this] { return nfs_unmount_timeout_.load(); };
+  settings.force_timeout = config_.nfs_force_timeout;
+  settings.remove_timeout = config_.nfs_remove_timeout;
   settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
   settings.config.other_attributes[kRecyclerTemplateAttribute] = config_.nfs_recycler_template;

@@ -103,12 +103,12 @@ Status Agent::OpenRecords() {
 
 void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done) {
   scheduler_->RunBlocking([this, volume, done = std::move(done)] {
-    Result<std::vector<HeldStep>> permitted = recovery_gate_->Accept(volume);
+    Result<std::vector<PendingStep>> permitted = recovery_gate_->Accept(volume);
     scheduler_->Post([this, volume, done, permitted = std::move(permitted)] {
       if (permitted.ok()) {
         log_->Warning("records accepted by command",
                       {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
-        for (const HeldStep& step : *permitted) manager_->events().RetryStorage(step.volume);
+        for (const PendingStep& step : *permitted) manager_->events().RetryStorage(step.volume);
         watchdog_->Status(NotReadyReason().value_or("ready"));
       }
       done(permitted);

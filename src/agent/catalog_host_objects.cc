@@ -52,11 +52,19 @@ Error CatalogHostObjects::WhyNot(const ObjectKey& key) const {
     return Error::NotApplied(Code::kUnavailable,
                              ToString(key) + " is not known yet: " + waits_for_);
   }
-  if (const auto refused = refused_.find(key); refused != refused_.end()) {
-    return Error::NotApplied(Code::kNotFound,
-                             ToString(key) + " not found: it was " + refused->second);
-  }
-  return Error::NotApplied(Code::kNotFound, ToString(key) + " not found");
+  const std::string refused = WhyRefused(key);
+  return Error::NotApplied(Code::kNotFound,
+                           ToString(key) + " not found" + (refused.empty() ? "" : ": " + refused));
+}
+
+std::string CatalogHostObjects::WhyRefused(const ObjectKey& key) const {
+  const auto refused = refused_.find(key);
+  return refused == refused_.end() ? "" : "it was " + refused->second;
+}
+
+std::string CatalogHostObjects::WhyNotFound(const ObjectKey& object) const {
+  MutexLock lock(mu_);
+  return WhyRefused(object);
 }
 
 template <typename T>

@@ -33,6 +33,7 @@ class CatalogHostObjects final : public HostObjects {
                                                         const std::string& name) const override;
   Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(
       const std::string& ns, const std::string& name) const override;
+  std::string WhyNotFound(const ObjectKey& object) const override EXCLUDES(mu_);
 
  private:
   template <typename T>
@@ -40,6 +41,7 @@ class CatalogHostObjects final : public HostObjects {
                                        const std::string& name) const EXCLUDES(mu_);
   // Why there is no such object.
   Error WhyNot(const ObjectKey& key) const REQUIRES(mu_);
+  std::string WhyRefused(const ObjectKey& key) const REQUIRES(mu_);
 
   mutable Mutex mu_;
   std::map<ObjectKey, ObjectPtr> objects_ GUARDED_BY(mu_);

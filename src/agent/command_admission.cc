@@ -79,12 +79,12 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
 
 // The pod that has the name, or waits for it; empty if none does. With `replace` this includes a
 // pod that leaves, since its successor has to wait for it.
-PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
-                    const ObjectKey& key, bool replace) {
+PodUid UidOfName(const ObjectCatalog& catalog, const VolumeManager& manager, const ObjectKey& key,
+                 bool replace) {
   const auto waiting = catalog.Waiting().find(key);
   if (waiting != catalog.Waiting().end()) return waiting->second.uid;
-  const bool held = replace || catalog.HolderOf(key).has_value();
-  return held ? PodUid(manager.storage().UidOnRecord(key)) : PodUid();
+  const bool is_named = replace || catalog.NamedBy(key).has_value();
+  return is_named ? PodUid(manager.storage().UidOnRecord(key)) : PodUid();
 }
 
 // A uid has one pod, and a pod has one name: with the node's suffix or without it.
@@ -100,14 +100,14 @@ Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, co
   ObjectKey other = key;
   other.name =
       pod.metadata.uid.empty() ? pod.metadata.name : StaticPodName(pod.metadata.name, node);
-  const ObjectPtr held = catalog.FindObject(other);
-  const bool is_static = held != nullptr && StaticPodBaseName(std::get<Pod>(*held)).has_value();
-  if (held == nullptr || is_static == pod.metadata.uid.empty()) return OkStatus();
+  const ObjectPtr there = catalog.FindObject(other);
+  const bool is_static = there != nullptr && StaticPodBaseName(std::get<Pod>(*there)).has_value();
+  if (there == nullptr || is_static == pod.metadata.uid.empty()) return OkStatus();
   const std::optional<ObjectOrigin> origin = catalog.OriginOf(other);
   return Error::NotApplied(Code::kAlreadyExists,
                            ToString(key) + " is " + ToString(other) + " of " +
                                (origin ? PlaceOf(*origin) : std::string("another source")) +
-                               ", which has the uid " + MetaOf(*held).uid +
+                               ", which has the uid " + MetaOf(*there).uid +
                                "; name another pod, or delete that one first");
 }
 
@@ -132,7 +132,7 @@ Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, cons
   }
   RETURN_IF_ERROR(CheckNames(catalog, manager, node, key, pod));
   RETURN_IF_ERROR(CheckNotLeaving(catalog, manager, key, pod));
-  const PodUid known = HolderOfName(catalog, manager, key, command.replace);
+  const PodUid known = UidOfName(catalog, manager, key, command.replace);
   if (known.empty()) return OkStatus();
   command.pods[key] = known;
   const bool is_another = !pod.metadata.uid.empty() && pod.uid() != known;
@@ -153,7 +153,7 @@ std::string WayToKeep(const ObjectCatalog& catalog, const VolumeManager& manager
   const std::optional<ObjectStanding> standing = catalog.StandingOf(volume);
   const bool is_missing = standing && standing->missing;
   const std::optional<ObjectOrigin> origin =
-      standing ? std::optional(standing->origin) : catalog.HolderOf(volume);
+      standing ? std::optional(standing->origin) : catalog.NamedBy(volume);
   const bool is_deleted = manager.storage().IsBeingDeleted(volume);
   const bool is_made_here = origin && origin->source == Provisioning::kSourceName;
   const bool has_file = IsOfManifest(origin);

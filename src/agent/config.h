@@ -9,13 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "attacher/device_waiter.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "kube/far_manifests.h"
 #include "kube/object_source.h"
 #include "operation/operation_settings.h"
+#include "operation/storage_guard.h"
+#include "os/answers.h"
+#include "plugins/flex_volume_prober.h"
+#include "plugins/iscsi_initiator.h"
+#include "plugins/nfs.h"
 #include "volumemanager/devices/verify_attached_period.h"
+#include "volumemanager/reconstructor.h"
 #include "volumemanager/watch/server_health.h"
 #include "volumemanager/watch/size_limits.h"
 
@@ -50,11 +58,21 @@ struct Config {
   Duration deadline_reclaim = OperationSettings().reclaim;
   Duration deadline_pod_directories = OperationSettings().make_pod_directories;
   Duration deadline_look = std::chrono::seconds(5);
+  Duration deadline_answer = kAnswerPatience;
+  Duration deadline_far_manifest = kFarManifestDeadline;
+  Duration deadline_find_volumes = FindOptions().call_timeout;
+  Duration deadline_identify_device = DeviceWaiterOptions().identify_timeout;
+  Duration deadline_identify_storage = StorageGuardSettings().look;
+  Duration deadline_identify_other_storage = StorageGuardSettings().short_look;
+  Duration deadline_iscsiadm = IscsiAdminOptions().timeout;
+  Duration deadline_flex_volume_init = FlexVolumeProberSettings().init_deadline;
   Duration back_off_first = Backoff::Options().initial;
   Duration back_off_longest = Backoff::Options().max;
   Duration volume_stats_period = std::chrono::seconds(60);
   Duration server_look_period = std::chrono::seconds(10);
   Duration server_look_deadline = ServerHealthSettings().deadline;
+  Duration device_look_first = DeviceWaiterOptions().first_recheck;
+  Duration device_look_longest = DeviceWaiterOptions().longest_recheck;
   Duration removal_settle = kRemovalSettle;
   Duration verify_attached_period = kVerifyAttachedPeriod;
   std::map<std::string, int64_t> attach_limits;  // by name of the plugin
@@ -72,10 +90,16 @@ struct Config {
   int nfs_recycler_minimum_seconds = 300;
   int nfs_recycler_increment_seconds = 30;
   Duration nfs_unmount_timeout = std::chrono::minutes(1);
+  Duration nfs_force_timeout = NfsSettings().force_timeout;
+  Duration nfs_remove_timeout = NfsSettings().remove_timeout;
+  Duration iscsi_device_timeout = IscsiOptions().device_timeout;
+  Duration iscsi_multipath_timeout = IscsiOptions().multipath_timeout;
+  Duration iscsi_more_portals_timeout = IscsiOptions().more_portals_timeout;
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
   // Where flexVolume drivers are looked for: <directory>/<vendor~driver>/<driver>. Empty: nowhere.
   std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+  Duration flex_volume_first_wait = FlexVolumeProberSettings().first_wait;
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };

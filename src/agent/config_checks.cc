@@ -322,6 +322,9 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   if (config.back_off_first > config.back_off_longest) {
     problems.push_back("back-off-first: must not be longer than back-off-longest");
   }
+  if (config.device_look_first > config.device_look_longest) {
+    problems.push_back("device-look-first: must not be longer than device-look-longest");
+  }
   if (config.host_path_provisioning && config.host_path_roots.empty()) {
     problems.push_back("enable-hostpath-provisioner: needs a host-path-root");
   }

@@ -179,6 +179,36 @@ void AddOtherDeadlineRows(Rows& table) {
       &Config::deadline_look, kShortest, hours(1))));
 }
 
+// Looks at what the node has.
+void AddLookRows(Rows& table) {
+  table.push_back(DurationRow(
+      "deadline-answer", "for a look whether a file or directory of this configuration answers",
+      &Config::deadline_answer, kShortest, hours(1)));
+  table.push_back(DurationRow("deadline-far-manifest",
+                              "for reading a manifest that is a link to another filesystem",
+                              &Config::deadline_far_manifest, kShortest, hours(1)));
+  table.push_back(DurationRow("deadline-find-volumes",
+                              "for each look of a start at what the last agent left",
+                              &Config::deadline_find_volumes, kShortest, hours(1)));
+  table.push_back(DurationRow("deadline-identify-device",
+                              "for opening a device that a volume waits for",
+                              &Config::deadline_identify_device, kShortest, hours(1)));
+  table.push_back(DurationRow(
+      "deadline-identify-storage",
+      "for a look at another volume's storage that decides whether something may be deleted",
+      &Config::deadline_identify_storage, kShortest, hours(1)));
+  table.push_back(
+      DurationRow("deadline-identify-other-storage",
+                  "for a look at another volume's storage that may also count as one elsewhere",
+                  &Config::deadline_identify_other_storage, kShortest, hours(1)));
+  table.push_back(DurationRow("device-look-first",
+                              "how long a device that is waited for is not looked for again, if "
+                              "nothing announces it; it doubles",
+                              &Config::device_look_first, kShortest, hours(1)));
+  table.push_back(DurationRow("device-look-longest", "the longest such time",
+                              &Config::device_look_longest, kShortest, hours(1)));
+}
+
 void AddBackoffRows(Rows& table) {
   table.push_back(DurationRow("back-off-first",
                               "how long a failed operation waits for its next try; it doubles",
@@ -258,6 +288,25 @@ void AddNfsRows(Rows& table) {
   table.push_back(
       Reloadable(DurationRow("nfs-unmount-timeout", "after which the unmount of NFS is forced",
                              &Config::nfs_unmount_timeout, kShortest, hours(1))));
+  table.push_back(DurationRow("nfs-force-timeout", "for a forced unmount of NFS",
+                              &Config::nfs_force_timeout, kShortest, hours(1)));
+  table.push_back(DurationRow("nfs-remove-timeout",
+                              "for removing the directory of an NFS volume after its unmount",
+                              &Config::nfs_remove_timeout, kShortest, hours(1)));
+}
+
+void AddIscsiRows(Rows& table) {
+  table.push_back(DurationRow("deadline-iscsiadm", "for one run of iscsiadm",
+                              &Config::deadline_iscsiadm, kShortest, hours(1)));
+  table.push_back(DurationRow("iscsi-device-timeout",
+                              "how long the disk of a portal is waited for after its login",
+                              &Config::iscsi_device_timeout, kShortest, hours(1)));
+  table.push_back(DurationRow("iscsi-multipath-timeout",
+                              "how long the multipath device over iSCSI disks is waited for",
+                              &Config::iscsi_multipath_timeout, kShortest, hours(1)));
+  table.push_back(DurationRow("iscsi-more-portals-timeout",
+                              "how long missing portals are tried again once one is there",
+                              &Config::iscsi_more_portals_timeout, kShortest, hours(1)));
 }
 
 void AddFlexVolumeRows(Rows& table) {
@@ -265,6 +314,12 @@ void AddFlexVolumeRows(Rows& table) {
                           "directory of flexVolume drivers, each <vendor~driver>/<driver>; empty: "
                           "none are looked for",
                           &Config::volume_plugin_dir, true));
+  table.push_back(DurationRow("deadline-flex-volume-init", "for one init of a flexVolume driver",
+                              &Config::deadline_flex_volume_init, kShortest, hours(1)));
+  table.push_back(
+      DurationRow("flex-volume-first-wait",
+                  "how long a start waits for the init of the drivers that are installed",
+                  &Config::flex_volume_first_wait, Duration::zero(), hours(1)));
 }
 
 void AddRecyclerRows(Rows& table) {
@@ -288,12 +343,14 @@ Rows MakeTable() {
   AddProcessRows(table);
   AddDeadlineRows(table);
   AddOtherDeadlineRows(table);
+  AddLookRows(table);
   AddBackoffRows(table);
   AddPeriodRows(table);
   AddLimitRows(table);
   AddHostPathRows(table);
   AddFlexVolumeRows(table);
   AddNfsRows(table);
+  AddIscsiRows(table);
   AddRecyclerRows(table);
   AddIdentityRows(table);
   return table;

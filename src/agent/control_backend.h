@@ -29,7 +29,7 @@
 namespace volumed {
 
 // Called on the control thread with the steps that were held back and are permitted now.
-using RecordsAccepted = std::function<void(const Result<std::vector<HeldStep>>&)>;
+using RecordsAccepted = std::function<void(const Result<std::vector<PendingStep>>&)>;
 
 // All parts outlive the handlers. The catalog, the manager and the functions are used on the
 // control thread only.

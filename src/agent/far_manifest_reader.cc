@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kube/decode.h"
-#include "kube/far_manifests.h"
 #include "mounter/host_directory.h"
 
 namespace volumed {
@@ -23,10 +22,11 @@ bool IsLocal(std::string_view fs_type) {
 
 }  // namespace
 
-FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path) {
+FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path,
+                          Duration deadline) {
   CallOptions call;
   call.domain = path;
-  call.deadline = Deadline::After(clock, kFarManifestDeadline);
+  call.deadline = Deadline::After(clock, deadline);
   FarContent far;
   const Result<StorageIdentity> storage = kernel.Call(IdentifyStorage{HostPath(path)}, call);
   if (!storage.ok()) {

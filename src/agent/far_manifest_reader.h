@@ -10,8 +10,8 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: for kFarManifestDeadline (kube/far_manifests.h) at most. Errors: in the
-// answer.
-FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path);
+// Threads: any. Blocks: for `deadline` at most. Errors: in the answer.
+FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path,
+                          Duration deadline);
 
 }  // namespace volumed

@@ -28,10 +28,12 @@ void ContinueList(const UnaryCall<v1::GetPodsRequest, v1::GetPodsResponse>& call
 void HandleGetPods(const UnaryCall<v1::GetPodsRequest, v1::GetPodsResponse>& call) {
   call.backend.scheduler.Post([call] {
     const ControlBackend& backend = call.backend;
+    const Result<PodName> last_before = PodList::LastBefore(call.request, backend.node);
+    if (!last_before.ok()) return call.Finish(last_before.error());
     ContinueList(call,
                  std::make_shared<PodList>(PodList::Parts{backend.manager, backend.events,
                                                           backend.scheduler.clock(), backend.node},
-                                           call.request, call.response));
+                                           call.request, *last_before, call.response));
   });
 }
 

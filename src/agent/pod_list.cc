@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/page_token.h"
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
 
@@ -17,37 +18,35 @@ constexpr size_t kAll = std::numeric_limits<size_t>::max();
 constexpr size_t kMostInATask = 100;
 constexpr Duration kLongestTask = std::chrono::milliseconds(4);
 
-// A page names the last pod of the one before it; names of namespaces and pods contain no slash.
-std::string PageAfter(const PodName& pod) { return pod.ns + "/" + pod.name + "/" + pod.uid.str(); }
-
-PodName LastOf(const std::string& page) {
-  const size_t name = std::min(page.find('/'), page.size());
-  const size_t uid = std::min(page.find('/', name + 1), page.size());
-  const auto part = [&](size_t from, size_t to) {
-    return from < page.size() ? page.substr(from, to - from) : std::string();
-  };
-  return {page.substr(0, name), part(name + 1, uid), PodUid(part(uid + 1, page.size()))};
+bool IsAskedFor(const PodName& pod, const v1::GetPodsRequest& request, const NodeName& node) {
+  return (request.namespace_().empty() || pod.ns == request.namespace_()) &&
+         (request.name().empty() || IsPodName(pod, request.name(), node));
 }
 
 }  // namespace
 
-PodList::PodList(Parts parts, v1::GetPodsRequest request, v1::GetPodsResponse* response)
+Result<PodName> PodList::LastBefore(const v1::GetPodsRequest& request, const NodeName& node) {
+  if (request.page().empty()) return PodName();
+  ASSIGN_OR_RETURN(PodName last, ParsePodPageToken(request.page()));
+  if (IsAskedFor(last, request, node)) return last;
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "the page is of a list of other pods than this request asks for");
+}
+
+PodList::PodList(Parts parts, v1::GetPodsRequest request, const PodName& last_before,
+                 v1::GetPodsResponse* response)
     : parts_(std::move(parts)), request_(std::move(request)), response_(response) {
-  const PodName after = request_.page().empty() ? PodName() : LastOf(request_.page());
-  const std::string& ns = request_.namespace_();
-  const std::string& name = request_.name();
-  const bool is_filtered = !ns.empty() || !name.empty();
+  const bool is_filtered = !request_.namespace_().empty() || !request_.name().empty();
   const size_t page = request_.page_size() > 0 ? request_.page_size() : kAll;
   // One name more than a page tells whether there is another page.
-  names_ = parts_.manager.pods().Names(after, is_filtered || page == kAll ? kAll : page + 1);
+  names_ = parts_.manager.pods().Names(last_before, is_filtered || page == kAll ? kAll : page + 1);
   if (is_filtered) {
-    std::erase_if(names_, [&](const PodName& pod) {
-      return (!ns.empty() && pod.ns != ns) || (!name.empty() && !IsPodName(pod, name, parts_.node));
-    });
+    std::erase_if(names_,
+                  [this](const PodName& pod) { return !IsAskedFor(pod, request_, parts_.node); });
   }
   if (names_.size() > page) {
     names_.resize(page);
-    response_->set_next_page(PageAfter(names_.back()));
+    response_->set_next_page(PodPageToken(names_.back()));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "agent.pb.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/result.h"
 #include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
 
@@ -24,8 +25,14 @@ class PodList {
     NodeName node;
   };
 
+  // The last pod of the page before the one that is asked for; an empty name for the first page.
+  // Errors: InvalidArgument, not applied: those of agent/page_token.h, and for a page of a list
+  // that asked for other pods.
+  static Result<PodName> LastBefore(const v1::GetPodsRequest& request, const NodeName& node);
+
   // Takes the names of the pods that exist now. `response` outlives this object.
-  PodList(Parts parts, v1::GetPodsRequest request, v1::GetPodsResponse* response);
+  PodList(Parts parts, v1::GetPodsRequest request, const PodName& last_before,
+          v1::GetPodsResponse* response);
 
   // Adds the next pods to the response, for a few milliseconds at most. Returns true if these were
   // the last.

@@ -2,7 +2,7 @@
 
 namespace volumed {
 
-void EncodeHeldStep(const HeldStep& step, v1::HeldStep* out) {
+void EncodePendingStep(const PendingStep& step, v1::PendingStep* out) {
   out->set_step(std::string(IrreversibleStepName(step.step)));
   out->set_volume(step.volume);
   out->set_since_unix_ms(step.since_unix_ms);
@@ -16,7 +16,7 @@ v1::RecordsStatus DescribeRecords(const RecoveryGate& gate) {
   status.set_since_unix_ms(recovery.since_unix_ms);
   status.set_number(recovery.number);
   for (const std::string& volume : recovery.accepted) status.add_accepted(volume);
-  for (const HeldStep& step : gate.Held()) EncodeHeldStep(step, status.add_held());
+  for (const PendingStep& step : gate.Pending()) EncodePendingStep(step, status.add_held());
   status.set_not_compared(recovery.not_compared);
   status.set_number_problem(recovery.number_problem);
   return status;

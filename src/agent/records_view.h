@@ -8,6 +8,6 @@
 namespace volumed {
 
 v1::RecordsStatus DescribeRecords(const RecoveryGate& gate);
-void EncodeHeldStep(const HeldStep& step, v1::HeldStep* out);
+void EncodePendingStep(const PendingStep& step, v1::PendingStep* out);
 
 }  // namespace volumed

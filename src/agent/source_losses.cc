@@ -26,7 +26,7 @@ std::string_view PresenceName(ObjectPresence presence) {
   switch (presence) {
     case ObjectPresence::kPresent:
       return "present";
-    case ObjectPresence::kHeld:
+    case ObjectPresence::kUnproven:
       return "held";
     case ObjectPresence::kGoing:
       return "going";
@@ -107,7 +107,7 @@ bool SourceLosses::Knows(const std::string& source) const {
 }
 
 void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) const {
-  if (source == kAdoptedRootSource) return EncodeHeldPods(out);
+  if (source == kAdoptedRootSource) return EncodeKeptPods(out);
   for (const Absent& absent : AbsentOf(source)) Encode(source, absent, out->Add());
 }
 
@@ -146,7 +146,7 @@ bool SourceLosses::IsEndedByCommand(const std::string& source, const ObjectKey& 
 }
 
 void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out) const {
-  if (source == kAdoptedRootSource) return EncodeHeldPods(out);
+  if (source == kAdoptedRootSource) return EncodeKeptPods(out);
   for (const Absent& absent : AbsentOf(source)) {
     if (absent.presence != kMoved) Encode(source, absent, out->Add());
   }
@@ -260,7 +260,7 @@ void SourceLosses::EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out
   }
 }
 
-void SourceLosses::EncodeHeldPods(AbsentObjects* out) const {
+void SourceLosses::EncodeKeptPods(AbsentObjects* out) const {
   for (const AdoptedPodView& pod : manager_.pods().AwaitingAcceptance()) {
     v1::AbsentObject* const held = out->Add();
     *held->mutable_object() = MakeObjectRef({ObjectKind::kPod, pod.ns, pod.name});
@@ -274,7 +274,7 @@ void SourceLosses::EncodeHeldPods(AbsentObjects* out) const {
 
 void SourceLosses::EncodeAdoptedRoot(v1::GetSourcesResponse* out) const {
   AbsentObjects held;
-  EncodeHeldPods(&held);
+  EncodeKeptPods(&held);
   if (held.empty()) return;
   v1::Source* const source = out->add_sources();
   source->set_name(kAdoptedRootSource);

@@ -35,7 +35,7 @@ class SourceLosses {
 
   // Why the source's newest list is incomplete; "" if it is complete.
   std::string IncompleteBecause(const std::string& source) const;
-  // The objects that the source does not have now: held, going or unknown.
+  // The objects that the source does not have now: unproven, going or unknown.
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
   // What `source accept` takes away: the absent objects of this source, and those that other
   // sources have lost and that may have moved to this one.
@@ -91,7 +91,7 @@ class SourceLosses {
   // deleted it, or is about to when nobody uses it any more.
   bool IsEndedByCommand(const std::string& source, const ObjectKey& object) const;
   void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
-  void EncodeHeldPods(AbsentObjects* out) const;
+  void EncodeKeptPods(AbsentObjects* out) const;
   void EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const;
   void EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const;
 

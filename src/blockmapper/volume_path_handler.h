@@ -10,7 +10,7 @@
 //    a node that is bound already must be that device (kubelet takes any);
 //  - a pod's node counts as a reference by what it is; kubelet looks at the kind of the directory
 //    entry, which is that of the file below the bind;
-//  - no loop device is attached as a lock (see blockmapper/device_holds.h); those that a kubelet
+//  - no loop device is attached as a lock (see blockmapper/device_pins.h); those that a kubelet
 //    left are recognised by their file's path, and detached.
 #pragma once
 

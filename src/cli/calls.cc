@@ -15,6 +15,21 @@ v1::ObjectRef MakeRef(const CliContext& context, const std::string& kind, const 
   return ref;
 }
 
+ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
+                    v1::GetPodsResponse* all) {
+  constexpr uint32_t kPageSize = 1000;
+  request.set_page_size(kPageSize);
+  Client client(context.socket, context.timeout);
+  do {
+    v1::GetPodsResponse page;
+    const grpc::Status status = client.Call(&Stub::GetPods, request, &page);
+    if (!status.ok()) return ReportFailure(status, context.socket);
+    for (v1::Pod& pod : *page.mutable_pods()) all->add_pods()->Swap(&pod);
+    request.set_page(page.next_page());
+  } while (!request.page().empty());
+  return kExitOk;
+}
+
 ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,
                     bool of_namespace) {
   const bool in_one = of_namespace && !context.name_space.empty();

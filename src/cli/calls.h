@@ -28,6 +28,11 @@ ExitCode CallAndSay(const CliContext& context, Method method, const Request& req
   return kExitOk;
 }
 
+// All pods that the request asks for, page by page, so that the agent never has all of them in one
+// answer. Prints why not otherwise.
+ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
+                    v1::GetPodsResponse* all);
+
 // Says that there is no such object; an object of that name may be in another namespace.
 ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,
                     bool of_namespace);

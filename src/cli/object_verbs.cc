@@ -127,22 +127,6 @@ ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::stri
   return kExitOk;
 }
 
-// Page by page, so that the agent never has all of them in one answer.
-ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
-                    v1::GetPodsResponse* all) {
-  constexpr uint32_t kPageSize = 1000;
-  request.set_page_size(kPageSize);
-  Client client(context.socket, context.timeout);
-  do {
-    v1::GetPodsResponse page;
-    const grpc::Status status = client.Call(&Stub::GetPods, request, &page);
-    if (!status.ok()) return ReportFailure(status, context.socket);
-    for (v1::Pod& pod : *page.mutable_pods()) all->add_pods()->Swap(&pod);
-    request.set_page(page.next_page());
-  } while (!request.page().empty());
-  return kExitOk;
-}
-
 ExitCode RunGet(const CliContext& context, const GetWords& words) {
   const auto& [what, name] = words;
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {

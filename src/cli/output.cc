@@ -307,10 +307,10 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
 
 namespace {
 
-void PrintHeld(const google::protobuf::RepeatedPtrField<v1::HeldStep>& held, int64_t now,
+void PrintHeld(const google::protobuf::RepeatedPtrField<v1::PendingStep>& held, int64_t now,
                std::ostream& out) {
   Rows rows = {{"STEP", "VOLUME", "SINCE"}};
-  for (const v1::HeldStep& step : held) {
+  for (const v1::PendingStep& step : held) {
     rows.push_back({step.step(), step.volume(), FormatAge(step.since_unix_ms(), now)});
   }
   PrintTable(rows, out);
@@ -359,10 +359,7 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
     out << "held back before, and tried now:\n";
     PrintHeld(accepted.permitted(), now, out);
   }
-  const std::string& reason = accepted.reason();
-  const bool gives_up = reason.find("cannot be read") != std::string::npos ||
-                        reason.find(" rows") != std::string::npos;
-  if (gives_up) {
+  if (accepted.has_damage()) {
     out << "What was in damaged or missing records is given up when the agent starts anew.\n";
   }
   if (!accepted.remains().empty() && volume.empty()) {

@@ -1,10 +1,13 @@
 // The verbs about one pod, and about what happens to pods: explain, wait, hold, retry, events, oci.
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/calls.h"
@@ -58,34 +61,51 @@ ExitCode RunExplain(const CliContext& context, const PodWords& words) {
 
 struct WaitWords {
   std::string pod;
+  bool all = false;
   std::string condition = "ready";
   double timeout_s = 30;  // kubectl's default
+
+  void Check() const {
+    if (pod.empty() && !all) throw CLI::RequiredError("pod");
+    if (all && condition == "create") throw CLI::ExcludesError("--all", "--for create");
+  }
 };
 
-ExitCode RunWait(const CliContext& context, const WaitWords& words) {
-  const std::string& pod = words.pod;
-  const std::string& condition = words.condition;
-  const std::chrono::milliseconds wait_timeout = MillisecondsOf(words.timeout_s);
+using SteadyClock = std::chrono::steady_clock;
+
+// The wait for one pod, or for one of all.
+struct PodWait {
+  v1::ObjectRef pod;
+  std::string shown;
+  const WaitWords& words;
+  SteadyClock::time_point until;
+  bool was_there = false;  // it was listed before
+};
+
+ExitCode WaitFor(const CliContext& context, PodWait wait) {
+  const auto& [pod, shown, words, until, listed] = wait;
   v1::WaitRequest request;
-  *request.mutable_pod() = MakeRef(context, "Pod", pod);
-  request.set_for_(condition);
+  *request.mutable_pod() = pod;
+  request.set_for_(words.condition);
   Client client(context.socket, context.timeout);
   v1::WaitResponse last;
-  bool was_there = false;
+  bool was_there = listed;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
   const grpc::Status status = client.Stream<v1::WaitRequest, v1::WaitResponse>(
-      &Stub::Wait, request, wait_timeout, [&](const v1::WaitResponse& response) {
+      &Stub::Wait, request, std::max(left, std::chrono::milliseconds(1)),
+      [&](const v1::WaitResponse& response) {
         last = response;
         was_there = was_there || response.has_pod();
       });
   if (status.ok() && last.met()) {
-    std::cout << "pod " << pod << " " << condition << "\n";
+    std::cout << "pod " << shown << " " << words.condition << "\n";
     // After a `delete` that is no failure; after a slip in the name a script goes on too early.
-    if (condition == "gone" && !was_there) {
-      std::cerr << "note: no pod " << pod
+    if (words.condition == "gone" && !was_there) {
+      std::cerr << "note: no pod " << shown
                 << " is known: it left before this call, or there never was one\n";
     }
     // A pod that a manifest has, and that a command keeps away, is shown all the same.
-    if (condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
+    if (words.condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
       std::cerr << "note: " << last.pod().problems(0).message() << "\n";
     }
     return kExitOk;
@@ -93,11 +113,38 @@ ExitCode RunWait(const CliContext& context, const WaitWords& words) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return ReportFailure(status, context.socket);
   }
-  std::cerr << "volumectl: pod " << pod << " is not " << condition << " after "
-            << wait_timeout.count() << " ms\n";
+  std::cerr << "volumectl: pod " << shown << " is not " << words.condition << " after "
+            << MillisecondsOf(words.timeout_s).count() << " ms\n";
   if (last.has_pod())
     Explain(last.pod(), v1::GetSourcesResponse(), v1::GetStatusResponse(), NowUnixMs(), std::cerr);
   return kExitTimeout;
+}
+
+// One after the other, all until the same moment; each that is not in time is named.
+ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
+                    SteadyClock::time_point until) {
+  v1::GetPodsRequest request;
+  request.set_namespace_(context.name_space);
+  request.set_summary(true);
+  v1::GetPodsResponse all;
+  if (const ExitCode code = GetAllPods(context, request, &all); code != kExitOk) return code;
+  if (all.pods().empty()) std::cout << "there is no pod\n";
+  ExitCode end = kExitOk;
+  for (const v1::Pod& pod : all.pods()) {
+    PodWait wait{v1::ObjectRef(), pod.namespace_() + "/" + pod.name(), words, until, true};
+    wait.pod.set_kind("Pod");
+    wait.pod.set_uid(pod.uid());
+    const ExitCode code = WaitFor(context, std::move(wait));
+    if (code != kExitOk && code != kExitTimeout) return code;
+    if (code == kExitTimeout) end = code;
+  }
+  return end;
+}
+
+ExitCode RunWait(const CliContext& context, const WaitWords& words) {
+  const SteadyClock::time_point until = SteadyClock::now() + MillisecondsOf(words.timeout_s);
+  if (words.all) return WaitForAll(context, words, until);
+  return WaitFor(context, {MakeRef(context, "Pod", words.pod), words.pod, words, until});
 }
 
 // ---- hold ---------------------------------------------------------------------------------------
@@ -287,9 +334,11 @@ void AddPodVerbs(const Verbs& verbs) {
       "explain", "say why a pod is not ready",
       [](CLI::App& verb, PodWords& words) { AddPodPlace(verb, words.pod); }, RunExplain);
   verbs.Add<WaitWords>(
-      "wait", "until a pod is ready, gone or there",
+      "wait", "until a pod, or every pod, is ready or gone, or a pod is there",
       [](CLI::App& verb, WaitWords& words) {
-        AddPodPlace(verb, words.pod);
+        CLI::Option* pod = AddPodPlace(verb, words.pod)->required(false);
+        verb.add_flag("--all", words.all, "every pod that there is now, or those of -n")
+            ->excludes(pod);
         verb.add_option("--for", words.condition,
                         "ready, gone, or create (until there is such a pod)")
             ->check(CLI::IsMember({"ready", "gone", "create"}));

@@ -8,13 +8,8 @@
 namespace volumed {
 namespace {
 
-constexpr Duration kGivenUpAfter = kFarManifestDeadline + std::chrono::seconds(1);
-
-std::string DoesNotAnswer() {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kGivenUpAfter);
-  return "does not answer: what its link leads to could not be read within " +
-         std::to_string(seconds.count()) + " s";
-}
+// No setting: a reader that keeps its deadline is never given up, whatever that deadline is.
+constexpr Duration kPastDeadline = std::chrono::seconds(1);
 
 std::string NoThread(size_t hung) {
   return "cannot be read while " + std::to_string(hung) +
@@ -23,8 +18,8 @@ std::string NoThread(size_t hung) {
 
 }  // namespace
 
-FarManifests::FarManifests(Scheduler& scheduler, Hooks hooks)
-    : scheduler_(scheduler), hooks_(std::move(hooks)) {}
+FarManifests::FarManifests(Scheduler& scheduler, Duration deadline, Hooks hooks)
+    : scheduler_(scheduler), given_up_after_(deadline + kPastDeadline), hooks_(std::move(hooks)) {}
 
 FarManifests::~FarManifests() {
   for (const auto& [number, read] : reads_) {
@@ -88,6 +83,12 @@ void FarManifests::StartNext() {
   }
 }
 
+std::string FarManifests::DoesNotAnswer() const {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(given_up_after_);
+  return "does not answer: what its link leads to could not be read within " +
+         std::to_string(seconds.count()) + " s";
+}
+
 bool FarManifests::AllHang() const {
   return reads_.size() >= kMost && std::all_of(reads_.begin(), reads_.end(), [](const auto& read) {
            return read.second.wanted.told;
@@ -100,7 +101,7 @@ void FarManifests::Start(const std::string& file, Wanted wanted) {
   Read& read = reads_[number];
   read.file = file;
   read.wanted = std::move(wanted);
-  read.deadline = scheduler_.PostAfter(kGivenUpAfter, [this, number] { OnDeadline(number); });
+  read.deadline = scheduler_.PostAfter(given_up_after_, [this, number] { OnDeadline(number); });
   scheduler_.RunBlocking(
       [this, number, &scheduler = scheduler_, watch = alive_.watch(), work = hooks_.reader(file)] {
         // shared_ptr because a posted task must be copyable and descriptors are not.

@@ -21,7 +21,7 @@
 
 namespace volumed {
 
-// The deadline of the reader; FarManifests gives the reader up one second later.
+// The deadline of the reader, if the owner sets no other.
 inline constexpr Duration kFarManifestDeadline = std::chrono::seconds(2);
 
 struct FarAnswer {
@@ -44,7 +44,9 @@ class FarManifests {
         unanswered;
   };
 
-  FarManifests(Scheduler& scheduler, Hooks hooks);
+  // A reader ends by itself after `deadline`, and is given up one second later: its own words about
+  // why are better, and mostly come within that second.
+  FarManifests(Scheduler& scheduler, Duration deadline, Hooks hooks);
   ~FarManifests();
   FarManifests(const FarManifests&) = delete;
   FarManifests& operator=(const FarManifests&) = delete;
@@ -81,8 +83,10 @@ class FarManifests {
   void OnAnswer(uint64_t number, FarAnswer answer);
   // If all threads hang, tells the files that wait for a thread that none is free.
   void TellWaiting();
+  std::string DoesNotAnswer() const;
 
   Scheduler& scheduler_;
+  const Duration given_up_after_;
   const Hooks hooks_;
   uint64_t last_number_ = 0;
   std::map<uint64_t, Read> reads_;         // each has a thread

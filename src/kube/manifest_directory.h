@@ -55,8 +55,10 @@ namespace volumed {
 
 // The parts of the work that others do for the directory.
 struct ManifestSeams {
-  // Reads what lies outside the directory's filesystem; called on any thread.
+  // Reads what lies outside the directory's filesystem, for `far_deadline` at most; called on any
+  // thread.
   FarReader read_far;
+  Duration far_deadline = kFarManifestDeadline;
   // Identifies the directory; a test may replace it.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
   Identify identify = IdentifyDirectory;

@@ -3,8 +3,8 @@
 // kube/manifest_directory.h, says what was seen, and when.
 //
 // An object of a file that was read is present, even if other files are in disorder. An object that
-// was known and is in no file is held or going; docs/OBJECTS.md ("Absence is judged per
-// object") has the law. In short, it is held
+// was known and is in no file is unproven or going; docs/OBJECTS.md ("Absence is judged per
+// object"), which calls the first held, has the law. In short, its absence is unproven
 //  - while the directory cannot be read, or is not the known one;
 //  - if it is not known how it came to be absent (ManifestLook::unproven), until it is back, or an
 //    event of its own file shows its absence once more, or Accept();
@@ -143,8 +143,9 @@ class ManifestFiles {
   // The same, described as the changes since the last judgement; the cost depends only on the files
   // that were looked at since then. nullopt if all objects have to be judged again: before the
   // first judgement, and if something has changed on which all judgements depend (the directory,
-  // the file in disorder that was touched last, the other directories). If an object is held only
-  // because some file is being read or written, its reason may name a file that was so earlier.
+  // the file in disorder that was touched last, the other directories). If an object is unproven
+  // only because some file is being read or written, its reason may name a file that was so
+  // earlier.
   std::optional<ManifestChanges> JudgeChanged(ManifestMoment moment);
 
   // Files of known objects, and files in disorder, that are not in `listed`.
@@ -203,7 +204,8 @@ class ManifestFiles {
     std::optional<TimePoint> going_until;  // set if it is in going_
     bool is_kept = false;                  // it is counted in kept_, under `file`
   };
-  struct Hold {
+  // Why an absence proves nothing.
+  struct Doubt {
     std::string reason;
     bool momentary = false;             // lasts while a file is busy: time passes
     std::string may_be_in_source = {};  // "": this source
@@ -244,7 +246,7 @@ class ManifestFiles {
   std::optional<ManifestSuspect> LastSuspect() const;
   void AddChanging(ManifestMoment& moment) const;
   Circumstances CircumstancesOf(const ManifestMoment& moment) const;
-  std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment) const;
+  std::optional<Doubt> DoubtOf(const Known& known, const ManifestMoment& moment) const;
   // An object of the list, with its sort key.
   struct Listed {
     std::string file;
@@ -253,7 +255,7 @@ class ManifestFiles {
     ObjectWithOrigin object;
   };
   static Verdict Decide(Known& known, const ManifestMoment& moment,
-                        const std::optional<Hold>& hold);
+                        const std::optional<Doubt>& doubt);
   // What is delivered of an object now; with the verdict if it is absent.
   struct Told {
     bool is_gone = false;
@@ -279,10 +281,10 @@ class ManifestFiles {
   std::set<std::string> changing_;
 
   // Results of the last judgement: when objects go, which objects wait until no file is busy, why
-  // objects are held, and how many absent objects each file has.
+  // absences are unproven, and how many absent objects each file has.
   std::set<std::pair<TimePoint, ObjectKey>> going_;
   std::set<ObjectKey> restless_;
-  std::map<ObjectKey, std::string> held_;
+  std::map<ObjectKey, std::string> unproven_;
   std::map<std::string, size_t> kept_;
   std::optional<Circumstances> circumstances_;  // nullopt: judge all objects
   bool was_quiet_ = false;                      // no file was busy in the last judgement

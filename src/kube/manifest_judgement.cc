@@ -31,61 +31,61 @@ ManifestFiles::Circumstances ManifestFiles::CircumstancesOf(const ManifestMoment
           LastSuspect(),          moment.elsewhere.suspect, moment.elsewhere.absent};
 }
 
-std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(const Known& known,
-                                                         const ManifestMoment& moment) const {
-  if (!moment.directory_error.empty()) return Hold{moment.directory_error};
-  if (!moment.directory_doubt.empty()) return Hold{moment.directory_doubt};
+std::optional<ManifestFiles::Doubt> ManifestFiles::DoubtOf(const Known& known,
+                                                           const ManifestMoment& moment) const {
+  if (!moment.directory_error.empty()) return Doubt{moment.directory_error};
+  if (!moment.directory_doubt.empty()) return Doubt{moment.directory_doubt};
   const auto own = files_.find(known.file);
   if (own != files_.end() && own->second.may_hide()) {
-    return Hold{PathOf(known.file) + ": " + own->second.disorder};
+    return Doubt{PathOf(known.file) + ": " + own->second.disorder};
   }
-  if (!known.unproven.empty()) return Hold{known.unproven};
-  if (!known.unproven_for_good.empty()) return Hold{known.unproven_for_good};
+  if (!known.unproven.empty()) return Doubt{known.unproven};
+  if (!known.unproven_for_good.empty()) return Doubt{known.unproven_for_good};
   const std::optional<ManifestSuspect> here = LastSuspect();
   if (here && here->touched > known.place.first_seen) {
-    return Hold{"may be in " + here->path + ", which " + here->disorder};
+    return Doubt{"may be in " + here->path + ", which " + here->disorder};
   }
   const std::optional<ManifestSuspect>& elsewhere = moment.elsewhere.suspect;
   if (elsewhere && elsewhere->touched > known.place.first_seen) {
-    return Hold{"may be in " + elsewhere->path + ", which " + elsewhere->disorder,
-                /*momentary=*/false, elsewhere->source};
+    return Doubt{"may be in " + elsewhere->path + ", which " + elsewhere->disorder,
+                 /*momentary=*/false, elsewhere->source};
   }
   // What is seen to go later than that did not go there: nobody would have missed it here.
   const std::optional<ManifestAbsentDirectory>& absent = moment.elsewhere.absent;
   if (absent && known.lost_at <= absent->since + moment.settle) {
-    return Hold{"may be in " + absent->path + ": " + absent->why, /*momentary=*/false,
-                absent->source};
+    return Doubt{"may be in " + absent->path + ": " + absent->why, /*momentary=*/false,
+                 absent->source};
   }
   for (const auto* all : {&moment.busy, &moment.elsewhere.busy}) {
     if (all->empty()) continue;
     const auto& [file, what] = *all->begin();
-    return Hold{PathOf(file) + " " + what, /*momentary=*/true};
+    return Doubt{PathOf(file) + " " + what, /*momentary=*/true};
   }
   return std::nullopt;
 }
 
 ManifestFiles::Verdict ManifestFiles::Decide(Known& known, const ManifestMoment& moment,
-                                             const std::optional<Hold>& hold) {
+                                             const std::optional<Doubt>& doubt) {
   Verdict verdict;
-  if (hold && !hold->momentary) known.evident_since.reset();
-  if (!hold && !known.evident_since) {
+  if (doubt && !doubt->momentary) known.evident_since.reset();
+  if (!doubt && !known.evident_since) {
     known.evident_since = moment.now;
     known.evident_since_unix_millis = moment.now_unix_millis;
   }
   if (known.evident_since) {
     const TimePoint due = *known.evident_since + moment.settle;
     const bool is_due = moment.now >= due;
-    verdict.is_gone = !hold && is_due && known.looked_at >= due;
-    verdict.is_going = !hold || !is_due;
-    verdict.is_due = !hold && is_due;
+    verdict.is_gone = !doubt && is_due && known.looked_at >= due;
+    verdict.is_going = !doubt || !is_due;
+    verdict.is_due = !doubt && is_due;
     if (!is_due) verdict.due = due;
   }
-  verdict.is_restless = !verdict.due && (!hold || hold->momentary);
+  verdict.is_restless = !verdict.due && (!doubt || doubt->momentary);
   if (verdict.is_going) {
     verdict.goes_at_unix_millis = known.evident_since_unix_millis + Millis(moment.settle);
   } else {
-    verdict.reason = hold->reason;
-    verdict.may_be_in_source = hold->may_be_in_source;
+    verdict.reason = doubt->reason;
+    verdict.may_be_in_source = doubt->may_be_in_source;
   }
   return verdict;
 }
@@ -93,7 +93,7 @@ ManifestFiles::Verdict ManifestFiles::Decide(Known& known, const ManifestMoment&
 void ManifestFiles::Unjudge(const ObjectKey& key, Known& known) {
   if (known.going_until) going_.erase({*std::exchange(known.going_until, std::nullopt), key});
   restless_.erase(key);
-  held_.erase(key);
+  unproven_.erase(key);
   if (!std::exchange(known.is_kept, false)) return;
   const auto kept = kept_.find(known.file);
   if (--kept->second == 0) kept_.erase(kept);
@@ -102,13 +102,13 @@ void ManifestFiles::Unjudge(const ObjectKey& key, Known& known) {
 
 void ManifestFiles::TellAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
                                Told& told) {
-  Verdict verdict = Decide(known, moment, HoldOf(known, moment));
+  Verdict verdict = Decide(known, moment, DoubtOf(known, moment));
   told.is_gone = verdict.is_gone;
   if (told.is_gone) return;
   if (verdict.is_going) verdict.reason = "is not in " + PathOf(known.file) + " any more";
   if (verdict.is_due) told.due_file = known.file;
   if (verdict.is_restless) restless_.insert(key);
-  if (!verdict.is_going) held_[key] = verdict.reason;
+  if (!verdict.is_going) unproven_[key] = verdict.reason;
   known.going_until = verdict.due;
   if (verdict.due) going_.emplace(*verdict.due, key);
   const Place& place = known.place;
@@ -119,7 +119,8 @@ void ManifestFiles::TellAbsent(const ObjectKey& key, Known& known, const Manifes
   known.is_kept = true;
   ++kept_[known.file];
   changed_files_.insert(known.file);
-  const ObjectPresence presence = verdict.is_going ? ObjectPresence::kGoing : ObjectPresence::kHeld;
+  const ObjectPresence presence =
+      verdict.is_going ? ObjectPresence::kGoing : ObjectPresence::kUnproven;
   ObjectWithOrigin one{place.object, PathOf(known.file), place.document,
                        presence,     verdict.reason,     verdict.goes_at_unix_millis};
   one.may_be_in_source = verdict.may_be_in_source;
@@ -243,7 +244,7 @@ std::vector<DecodeProblem> ManifestFiles::ProblemsOf(const std::string& name,
 }
 
 std::string ManifestFiles::IncompleteBecause(const ManifestMoment& moment) const {
-  if (!held_.empty()) return held_.begin()->second;
+  if (!unproven_.empty()) return unproven_.begin()->second;
   if (!moment.directory_error.empty()) return moment.directory_error;
   if (!moment.directory_doubt.empty() || hiding_.empty()) return moment.directory_doubt;
   const std::string& name = *hiding_.begin();

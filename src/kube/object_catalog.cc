@@ -48,7 +48,7 @@ void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> o
     // A pod of a node that was called otherwise keeps the name that it had.
     const Pod* pod = object.object == nullptr ? nullptr : std::get_if<Pod>(object.object.get());
     if (pod != nullptr && identities_ != nullptr) object.key.name = identities_->NameOf(*pod);
-    holders_[object.key] = {name, object.file, 0};
+    named_by_[object.key] = {name, object.file, 0};
     dirty_.scope.keys.insert(object.key);
     if (object.key.kind == ObjectKind::kPod) dirty_.scope.uids.insert(PodUid(object.uid));
     RememberObject(source, std::move(object));
@@ -56,7 +56,7 @@ void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> o
   MergeAndNotify();
 }
 
-void ObjectCatalog::HoldUnconfigured(const std::string& name,
+void ObjectCatalog::KeepUnconfigured(const std::string& name,
                                      const std::vector<KnownObject>& objects) {
   constexpr const char* kReason = "its source is not configured any more";
   ExpectSource(name);
@@ -67,11 +67,11 @@ void ObjectCatalog::HoldUnconfigured(const std::string& name,
       "it is not configured any more; what it had stays until `volumectl "
       "source forget`";
   for (const KnownObject& object : objects) {
-    holders_[object.key] = {name, object.file, 0};
+    named_by_[object.key] = {name, object.file, 0};
     if (object.object == nullptr) {
       SetUnknown(source, {object.key, object.file, kReason});
     } else {
-      SetObject(source, {object.object, object.file, 0, ObjectPresence::kHeld, kReason, 0});
+      SetObject(source, {object.object, object.file, 0, ObjectPresence::kUnproven, kReason, 0});
     }
   }
   dirty_.all = true;
@@ -215,9 +215,9 @@ std::optional<uint64_t> ObjectCatalog::EndedBy(const ObjectKey& key) const {
   return found == ended_.end() ? std::nullopt : std::optional(found->second.number);
 }
 
-std::optional<ObjectOrigin> ObjectCatalog::HolderOf(const ObjectKey& key) const {
-  const auto found = holders_.find(key);
-  if (found == holders_.end() || IsMissing(key)) return std::nullopt;
+std::optional<ObjectOrigin> ObjectCatalog::NamedBy(const ObjectKey& key) const {
+  const auto found = named_by_.find(key);
+  if (found == named_by_.end() || IsMissing(key)) return std::nullopt;
   return found->second;
 }
 

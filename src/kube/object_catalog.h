@@ -129,10 +129,10 @@ class ObjectCatalog final : public ObjectFinder {
   // list these objects are unknown, and no other source gets their names; the list is then compared
   // with them. The call has no effect if the source has already delivered.
   void Remember(const std::string& source, std::vector<KnownObject> objects);
-  // Says what a source had that is not configured any more. Its objects are held, or unknown if
-  // their content is not on record, until ForgetSource(). AllSourcesComplete() does not wait for
-  // the source.
-  void HoldUnconfigured(const std::string& source, const std::vector<KnownObject>& objects);
+  // Says what a source had that is not configured any more. Its objects are kept as unproven, or
+  // unknown if their content is not on record, until ForgetSource(). AllSourcesComplete() does not
+  // wait for the source.
+  void KeepUnconfigured(const std::string& source, const std::vector<KnownObject>& objects);
   // Adds an object that was Missing when the last agent ended. REQUIRES: `object.object` is not
   // null, and no source has delivered the object yet.
   void RememberMissing(const std::string& source, const KnownObject& object,
@@ -229,7 +229,7 @@ class ObjectCatalog final : public ObjectFinder {
 
   // The file that has the name, even if it is not known now whether it still has the object.
   // nullopt if the name is free or the object is Missing.
-  std::optional<ObjectOrigin> HolderOf(const ObjectKey& key) const;
+  std::optional<ObjectOrigin> NamedBy(const ObjectKey& key) const;
 
   // Sets who knows whether a claim or a PersistentVolume is bound; fewer fields of a bound one may
   // change. Without this function none counts as bound.
@@ -388,7 +388,7 @@ class ObjectCatalog final : public ObjectFinder {
   void TakeConflicts(Outcome& outcome, const Scope* scope);
   void TakeEnded(const Outcome& outcome, const Scope* scope);
   void Reindex(const Scope* scope, const Entries& entries_before, Scope& changed);
-  bool HoldAnew(const ObjectKey& key);
+  bool NameAnew(const ObjectKey& key);
   void NoteSettled(Source& source, const ObjectKey& key);
   // The changes since the view was the given one; LeftOf and ComeOf describe how one object has
   // left or come. `keys` names everything that may have changed.
@@ -423,7 +423,7 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<ObjectKey, WaitingPod> waiting_;
   std::map<PodUid, ObjectKey> replaced_by_command_;
   // The file that has each name, also for objects that are unknown now.
-  std::map<ObjectKey, ObjectOrigin> holders_;
+  std::map<ObjectKey, ObjectOrigin> named_by_;
   // Claims and volumes of which a change is refused because they are, or are not, bound. Nobody
   // tells the catalog when that ends, so they are looked at again by turns.
   std::set<ObjectKey> refused_while_bound_;

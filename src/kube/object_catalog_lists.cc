@@ -135,8 +135,8 @@ void ObjectCatalog::SetLists(Source& source, std::vector<ObjectWithOrigin> objec
 }
 
 // What is there has been compared with what is remembered. What nobody knows anything of stays
-// unknown, and what is held or going may be lacking in the next list without that anybody has seen
-// it leave.
+// unknown, and what is unproven or going may be lacking in the next list without that anybody has
+// seen it leave.
 void ObjectCatalog::MergeList(Source& source) {
   const std::string name = source.name;
   MergeAndNotify();

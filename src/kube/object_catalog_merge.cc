@@ -24,9 +24,9 @@ std::string Place(const ObjectOrigin& origin) {
 void ObjectCatalog::Merge::Run() {
   CollectCandidates();
   CollectUnknown();
-  // What was there first stays: those who hold their names already claim before the others.
+  // What was there first stays: those who have their names already claim before the others.
   for (Candidate& candidate : candidates_) {
-    if (HeldItsNames(candidate)) Claim(candidate);
+    if (HadItsNames(candidate)) Claim(candidate);
   }
   for (Candidate& candidate : candidates_) {
     if (!candidate.claimed) Claim(candidate);
@@ -47,9 +47,9 @@ const ObjectCatalog::Entry* ObjectCatalog::Merge::OldPod(const PodUid& uid) cons
   return found == catalog_.pods_by_uid_.end() ? nullptr : catalog_.FindEntry(found->second);
 }
 
-const ObjectOrigin* ObjectCatalog::Merge::HolderOf(const ObjectKey& key) const {
-  const auto found = catalog_.holders_.find(key);
-  return found == catalog_.holders_.end() ? nullptr : &found->second;
+const ObjectOrigin* ObjectCatalog::Merge::NamedBy(const ObjectKey& key) const {
+  const auto found = catalog_.named_by_.find(key);
+  return found == catalog_.named_by_.end() ? nullptr : &found->second;
 }
 
 // By command.
@@ -58,17 +58,17 @@ bool ObjectCatalog::Merge::Replaces(const Candidate& candidate, const PodUid& po
 }
 
 // True if one of its names was this file's before, and none was another's.
-bool ObjectCatalog::Merge::HeldItsNames(const Candidate& candidate) const {
+bool ObjectCatalog::Merge::HadItsNames(const Candidate& candidate) const {
   const PodUid uid = candidate.pod_uid();
   const Entry* by_uid = uid.empty() ? nullptr : OldPod(uid);
-  bool held = false;
-  for (const ObjectOrigin* holder :
-       {HolderOf(candidate.key), by_uid == nullptr ? nullptr : &by_uid->standing.origin}) {
-    if (holder == nullptr) continue;
-    if (!SameFile(*holder, candidate.origin)) return false;
-    held = true;
+  bool had = false;
+  for (const ObjectOrigin* named_by :
+       {NamedBy(candidate.key), by_uid == nullptr ? nullptr : &by_uid->standing.origin}) {
+    if (named_by == nullptr) continue;
+    if (!SameFile(*named_by, candidate.origin)) return false;
+    had = true;
   }
-  return held;
+  return had;
 }
 
 void ObjectCatalog::Merge::Claim(Candidate& candidate) {
@@ -95,10 +95,10 @@ bool ObjectCatalog::Merge::IsNameTaken(const Candidate& candidate) {
     Refuse(candidate, "metadata.name", owner->second.standing.origin, "name");
     return true;
   }
-  if (const Unknown* held = HeldElsewhere(candidate)) {
+  if (const Unknown* unknown = UnknownElsewhere(candidate)) {
     AddProblem(candidate, "metadata.name",
-               "the same name is that of " + PlaceOfFile(held->origin) +
-                   ", of which nobody knows whether it still has it (" + held->reason +
+               "the same name is that of " + PlaceOfFile(unknown->origin) +
+                   ", of which nobody knows whether it still has it (" + unknown->reason +
                    "); this one is not used until that is known");
     return true;
   }
@@ -240,13 +240,13 @@ bool ObjectCatalog::Merge::IsRefusedAsEnded(const Candidate& candidate) {
 }
 
 // The file that had the name first, if that may still have it.
-const ObjectCatalog::Unknown* ObjectCatalog::Merge::HeldElsewhere(
+const ObjectCatalog::Unknown* ObjectCatalog::Merge::UnknownElsewhere(
     const Candidate& candidate) const {
   const auto unknown = out_.unknown.find(candidate.key);
-  const ObjectOrigin* holder = HolderOf(candidate.key);
-  if (unknown == out_.unknown.end() || holder == nullptr) return nullptr;
-  const bool its = SameFile(unknown->second.origin, *holder);
-  return its && !SameFile(*holder, candidate.origin) ? &unknown->second : nullptr;
+  const ObjectOrigin* named_by = NamedBy(candidate.key);
+  if (unknown == out_.unknown.end() || named_by == nullptr) return nullptr;
+  const bool its = SameFile(unknown->second.origin, *named_by);
+  return its && !SameFile(*named_by, candidate.origin) ? &unknown->second : nullptr;
 }
 
 void ObjectCatalog::Merge::Refuse(const Candidate& candidate, std::string field,

@@ -96,9 +96,9 @@ class ObjectCatalog::Merge {
   // ---- who has a name (object_catalog_merge.cc) ----
   bool WasEnded(const ObjectKey& key, const std::string& uid) const;
   const Entry* OldPod(const PodUid& uid) const;
-  const ObjectOrigin* HolderOf(const ObjectKey& key) const;
+  const ObjectOrigin* NamedBy(const ObjectKey& key) const;
   static bool Replaces(const Candidate& candidate, const PodUid& pod);
-  bool HeldItsNames(const Candidate& candidate) const;
+  bool HadItsNames(const Candidate& candidate) const;
   void Claim(Candidate& candidate);
   bool IsNameTaken(const Candidate& candidate);
   bool IsUidTaken(const Candidate& candidate);
@@ -110,7 +110,7 @@ class ObjectCatalog::Merge {
   bool SucceedsOneThatLeft(const Candidate& candidate) const;
   void Identify(Candidate& candidate);
   bool IsRefusedAsEnded(const Candidate& candidate);
-  const Unknown* HeldElsewhere(const Candidate& candidate) const;
+  const Unknown* UnknownElsewhere(const Candidate& candidate) const;
   void Refuse(const Candidate& candidate, std::string field, const ObjectOrigin& owner,
               std::string_view what);
   void AddProblem(const Candidate& candidate, std::string field, std::string reason,

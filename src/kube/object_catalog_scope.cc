@@ -217,7 +217,7 @@ std::string ObjectCatalog::Merge::UidFor(const Candidate& candidate) const {
   if (!IsIdentified(candidate.key.kind)) return candidate.own_uid();
   std::string known = catalog_.identities_->KnownUidOf(candidate.key);
   const bool may_be_another =
-      candidate.key.kind == ObjectKind::kPod && HolderOf(candidate.key) == nullptr;
+      candidate.key.kind == ObjectKind::kPod && NamedBy(candidate.key) == nullptr;
   const bool own = !candidate.own_uid().empty() &&
                    (known.empty() || may_be_another || Replaces(candidate, PodUid(known)));
   return own ? candidate.own_uid() : known;

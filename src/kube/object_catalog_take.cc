@@ -164,7 +164,7 @@ void ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before, S
     AddKeys(entries_before, all);
     AddKeys(unknown_, all);
     AddKeys(waiting_, all);
-    AddKeys(holders_, all);
+    AddKeys(named_by_, all);
     for (const auto& [name, source] : sources_) AddKeys(source.remembered, all);
   }
   for (const auto& [key, entry] : entries_before) {
@@ -179,7 +179,7 @@ void ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before, S
     const ObjectPtr is = entry == nullptr ? nullptr : entry->object;
     if (is != nullptr && !UidOfPod(*is).empty()) pods_by_uid_[UidOfPod(*is)] = key;
     const bool is_same_pod = key.kind != ObjectKind::kPod || is == was;
-    if (HoldAnew(key) || !is_same_pod) {
+    if (NameAnew(key) || !is_same_pod) {
       changed.keys.insert(key);
       if (was != nullptr) changed.uids.insert(UidOfPod(*was));
       if (is != nullptr) changed.uids.insert(UidOfPod(*is));
@@ -190,15 +190,15 @@ void ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before, S
 }
 
 // True if another one has the name now.
-bool ObjectCatalog::HoldAnew(const ObjectKey& key) {
-  std::optional<ObjectOrigin> holder;
-  if (const Entry* entry = FindEntry(key)) holder = entry->standing.origin;
-  if (const auto at = unknown_.find(key); at != unknown_.end()) holder = at->second.origin;
-  if (const auto at = waiting_.find(key); at != waiting_.end()) holder = at->second.origin;
-  const auto before = holders_.find(key);
-  if (!holder) return holders_.erase(key) > 0;
-  const bool is_changed = before == holders_.end() || before->second != *holder;
-  holders_.insert_or_assign(key, *std::move(holder));
+bool ObjectCatalog::NameAnew(const ObjectKey& key) {
+  std::optional<ObjectOrigin> named_by;
+  if (const Entry* entry = FindEntry(key)) named_by = entry->standing.origin;
+  if (const auto at = unknown_.find(key); at != unknown_.end()) named_by = at->second.origin;
+  if (const auto at = waiting_.find(key); at != waiting_.end()) named_by = at->second.origin;
+  const auto before = named_by_.find(key);
+  if (!named_by) return named_by_.erase(key) > 0;
+  const bool is_changed = before == named_by_.end() || before->second != *named_by;
+  named_by_.insert_or_assign(key, *std::move(named_by));
   return is_changed;
 }
 

@@ -266,7 +266,7 @@ const ObjectDirectory::Stored* ObjectDirectory::FindLocked(const ObjectKey& key)
   return stored == stored_.end() ? nullptr : &stored->second;
 }
 
-// What is held because its file is gone is what it was, for whoever gives it anew.
+// What is kept though its file is gone is what it was, for whoever gives it anew.
 ObjectPtr ObjectDirectory::FindOrLostLocked(const ObjectKey& key) const {
   if (const Stored* stored = FindLocked(key)) return stored->object;
   const auto lost = lost_.find(key);

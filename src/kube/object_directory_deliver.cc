@@ -17,7 +17,7 @@ ObjectWithOrigin ObjectDirectory::ListedLocked(const Stored& stored) const {
   one.number = stored.number;
   one.replaces = stored.replaces;
   if (const auto damaged = damaged_.find(stored.file); damaged != damaged_.end()) {
-    one.presence = ObjectPresence::kHeld;
+    one.presence = ObjectPresence::kUnproven;
     one.reason = "its file cannot be read any more: " + damaged->second.why;
   }
   return one;
@@ -58,7 +58,7 @@ ObjectList ObjectDirectory::ListLocked() {
     if (lost.object == nullptr) {
       tell_unknown({key, lost.file, kLost});
     } else {
-      tell(key, {lost.object, lost.file, 0, ObjectPresence::kHeld, kLost, 0});
+      tell(key, {lost.object, lost.file, 0, ObjectPresence::kUnproven, kLost, 0});
     }
   }
   list.incomplete_because = IncompleteBecauseLocked();

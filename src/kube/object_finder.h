@@ -36,7 +36,7 @@ PodUid UidOfPod(const Object& object);
 struct ObjectStanding {
   ObjectOrigin origin;
   ObjectPresence presence = ObjectPresence::kPresent;
-  std::string reason;               // if it is held or going, for people
+  std::string reason;               // if it is unproven or going, for people
   int64_t goes_at_unix_millis = 0;  // if it is going
   // Its source lacks it now, and no command has ended it: it is kept in its last state.
   bool missing = false;

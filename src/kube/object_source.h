@@ -5,7 +5,7 @@
 // same result as full lists at these times.
 //
 // Only the source judges absence: an object leaves its list only if its absence is evidence that
-// somebody removed it. Until then the list has the object, held or going.
+// somebody removed it. Until then the list has the object, as unproven or going.
 #pragma once
 
 #include <chrono>
@@ -31,9 +31,10 @@ inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
 // How an object came to be in a list.
 enum class ObjectPresence {
-  kPresent,  // its file has it now
-  kHeld,     // its file does not have it now, but that proves nothing: see `reason`
-  kGoing,    // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
+  kPresent,   // its file has it now
+  kUnproven,  // its file does not have it now, but that proves nothing: see `reason`. People
+              // are told that it is held
+  kGoing,     // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
 };
 
 struct ObjectWithOrigin {
@@ -41,12 +42,12 @@ struct ObjectWithOrigin {
   std::string file;  // path of the file it was read from
   int document = 0;  // from 0
   ObjectPresence presence = ObjectPresence::kPresent;
-  std::string reason = {};          // with kHeld and kGoing, for people
+  std::string reason = {};          // with kUnproven and kGoing, for people
   int64_t goes_at_unix_millis = 0;  // with kGoing
   uint64_t number = 0;              // of the command that gave it; 0: no command did
   // For a pod: the pods that it replaces by command. It comes once none of them is on the node.
   std::set<PodUid> replaces = {};
-  // With kHeld: another source that may have it; `reason` names the file.
+  // With kUnproven: another source that may have it; `reason` names the file.
   std::string may_be_in_source = {};
   // The place among the objects of its document; only the order counts.
   size_t index = 0;
@@ -161,7 +162,7 @@ class ObjectSource {
   // incomplete. REQUIRES: it is called once.
   virtual void Start(ObjectListener listener) = 0;
 
-  // The administrator's word that what the source has now is right. An object that is held or going
+  // The administrator's word that what the source has now is right. An object that is absent
   // at this moment, and is not back when the source has been read again, goes at once; an unknown
   // object is certainly absent. What leaves later is judged as always.
   virtual void Accept() = 0;

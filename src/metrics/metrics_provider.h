@@ -37,11 +37,11 @@ Error NewNotImplementedError(std::string_view reason);
 Error NewNoPathDefinedError();
 Error NewFsInfoFailedError(const Error& cause);
 
-// Which of the above an error is, while nobody has put context in front; none for any other error.
+// Which of the above an error is, also if context was put in front of it, unlike in kubelet; none
+// for any other error, whatever its text.
 std::optional<MetricsErrorCode> MetricsErrorCodeOf(const Error& error);
 
-// True for the first three above, and only while nobody has put context in front (as in kubelet,
-// where a wrapped error does not match).
+// True for the first three above.
 bool IsNotSupported(const Error& error);
 
 // How a volume is measured by requests alone, for who measures many by one round trip.

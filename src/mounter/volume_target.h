@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "kube/objects.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {

@@ -54,7 +54,7 @@ bool MayStillAnswer(const Error& error) {
 // The last to close a device waits until what was written is on it: a worker waits for that first.
 Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                      const CallOptions& call) {
-  if (!parts.holds->Has(facts.key)) return OkStatus();
+  if (!parts.pins->Has(facts.key)) return OkStatus();
   if (facts.mapped) {
     const Result<Done> flushed =
         parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
@@ -64,7 +64,7 @@ Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                            {{"volume", facts.key}, {"error", flushed.error()}});
     }
   }
-  parts.holds->Release(facts.key);
+  parts.pins->Release(facts.key);
   return OkStatus();
 }
 
@@ -140,7 +140,7 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
       DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}), call));
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
-  mapping.parts.holds->Keep(volume, mapping.device.hold);
+  mapping.parts.pins->Keep(volume, mapping.device.pin);
   return OkStatus();
 }
 

@@ -5,7 +5,7 @@
 // pkg/volume/util/util.go@v1.36.2 (MapBlockVolume, UnmapBlockVolume).
 //
 // Only a pod's mapper can tell which device a volume is. The device is then identified, held
-// (blockmapper/device_holds.h) and recorded, before the first pod gets its device node; from then
+// (blockmapper/device_pins.h) and recorded, before the first pod gets its device node; from then
 // on every pod gets that device and no other, until the last pod has left.
 #pragma once
 

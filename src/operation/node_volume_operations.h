@@ -65,7 +65,7 @@ class NodeVolumeOperations final : public VolumeOperations {
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;
 
   // How many devices of block volumes are held open.
-  size_t held_devices() const { return parts_->holds->size(); }
+  size_t pinned_devices() const { return parts_->pins->size(); }
 
  private:
   using OperationPtr = std::shared_ptr<AnyOperation>;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/log.h"
-#include "blockmapper/device_holds.h"
+#include "blockmapper/device_pins.h"
 #include "operation/operation_settings.h"
 #include "operation/pod_directories.h"
 #include "operation/storage_guard.h"
@@ -27,7 +27,7 @@ struct OperationParts {
   OperationSettings settings = {};
   PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent;
   std::shared_ptr<VolumeRecordKeeper> volumes = nullptr;
-  std::shared_ptr<DeviceHolds> holds = std::make_shared<DeviceHolds>();
+  std::shared_ptr<DevicePins> pins = std::make_shared<DevicePins>();
 };
 
 }  // namespace volumed

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "base/strings.h"
@@ -12,9 +11,6 @@
 
 namespace volumed {
 namespace {
-
-// Of the look at one storage that is not the operation's own, unless that decides a delete.
-constexpr auto kShortLookTimeout = std::chrono::seconds(1);
 
 // Begins the ids of the agent's own directories.
 constexpr char kOwn[] = "own/";
@@ -54,8 +50,13 @@ StorageIdentity OfExport(const StorageName& name) {
 }  // namespace
 
 StorageGuard::StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log,
-                           BootId boot_id)
-    : kernel_(kernel), store_(store), clock_(clock), log_(log), boot_id_(std::move(boot_id)) {}
+                           BootId boot_id, StorageGuardSettings settings)
+    : kernel_(kernel),
+      store_(store),
+      clock_(clock),
+      log_(log),
+      boot_id_(std::move(boot_id)),
+      settings_(settings) {}
 
 void StorageGuard::AddOwnDirectory(const std::string& what, const std::string& path) {
   const StorageHolder own{.id = kOwn + path,
@@ -132,7 +133,7 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
     const bool device = name.path.starts_with("/dev/") || IsOfDevice(given);
     const bool mounted = holder.use == StorageUse::kShared && !device;
     if (!decides_delete && mounted) continue;
-    CallOptions look = LookAt(name, decides_delete ? kLookTimeout : kShortLookTimeout);
+    CallOptions look = LookAt(name, decides_delete ? settings_.look : settings_.short_look);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(name, FindUsers::kNo, look);
     if (identity.ok()) {
@@ -216,7 +217,7 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
     table_.Mounted(id);
     return OkStatus();
   }
-  const CallOptions look = LookAt(held.name, kLookTimeout);
+  const CallOptions look = LookAt(held.name, settings_.look);
   const Result<StorageIdentity> taken = Take(held.holder, held.name, look);
   if (use != StorageUse::kFormat) return taken.ok() ? OkStatus() : Status(taken.error());
   Status free = taken.ok() ? CheckUnknown(held.holder, &*taken, look) : Status(taken.error());

@@ -3,6 +3,7 @@
 // what must not be undone, and knows by which directory a persistent volume was first used.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -47,12 +48,21 @@ struct AcceptedDirectory {
 // those that have another device which is the same storage.
 enum class FindUsers { kNo, kAll, kOfTwins };
 
+// How long a look at a storage that is not the operation's own may take.
+struct StorageGuardSettings {
+  // If the look decides whether something is deleted, formatted, or taken for another's.
+  Duration look = std::chrono::seconds(10);
+  // If a storage that does not answer may count as another one.
+  Duration short_look = std::chrono::seconds(1);
+};
+
 // Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
 // store.
 class StorageGuard {
  public:
   // All arguments outlive this object.
-  StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log, BootId boot_id);
+  StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log, BootId boot_id,
+               StorageGuardSettings settings = {});
   StorageGuard(const StorageGuard&) = delete;
   StorageGuard& operator=(const StorageGuard&) = delete;
 
@@ -214,6 +224,7 @@ class StorageGuard {
   const Clock& clock_;
   Logger& log_;
   const BootId boot_id_;
+  const StorageGuardSettings settings_;
   StorageTable table_;
   mutable Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;

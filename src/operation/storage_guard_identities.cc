@@ -1,6 +1,5 @@
 // StorageGuard: what is on record as another volume's is that one's, wherever its path leads now: a
 // disk may be mounted at another place, or not at all, and a directory may have another name.
-#include <chrono>
 #include <utility>
 
 #include "mounter/host_directory.h"
@@ -9,9 +8,6 @@
 
 namespace volumed {
 namespace {
-
-constexpr auto kLookAtOther = std::chrono::seconds(10);
-constexpr auto kShortLookAtOther = std::chrono::seconds(1);
 
 Error OnRecord(const std::string& who, const StorageName& name, const StorageOwnerRecord& there) {
   std::string text = who + " has its storage at " + name.ToString();
@@ -86,7 +82,7 @@ Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name
 bool StorageGuard::IsNamedByBoth(const StorageOwnerRecord& other, const StorageIdentity& identity,
                                  const CallOptions& call) {
   if (other.name.path.empty() || !other.name.server.empty()) return true;
-  CallOptions look = LookAt(other.name, kShortLookAtOther);
+  CallOptions look = LookAt(other.name, settings_.short_look);
   look.cancel = call.cancel;
   const Result<StorageIdentity> its = Identify(other.name, {}, look);
   return its.ok() && its->type == FileType::kBlockDevice && Overlap(*its, identity);
@@ -118,7 +114,7 @@ Status StorageGuard::CheckDirectoryNotOnRecord(const StorageOwner& owner,
     if (other.retained != 0) continue;  // an administrator gives it on
     if (other.name == owner.name || !IsSameObject(other.object, identity.object)) continue;
     // While that one's own path leads there as well, both volumes name one directory.
-    CallOptions look = LookAt(other.name, kLookAtOther);
+    CallOptions look = LookAt(other.name, settings_.look);
     look.cancel = call.cancel;
     const Result<StorageIdentity> its = Identify(other.name, {}, look);
     if (!its.ok()) {
@@ -136,7 +132,7 @@ Result<bool> StorageGuard::LiesInWay(const StorageName& name, const StorageIdent
                                      const StorageName& recorded, const StorageObject& object,
                                      const CallOptions& call) {
   if (object.inode == 0 || !MayShareFilesystem(object, identity.object)) return false;
-  CallOptions look = LookAt(recorded, kLookAtOther);
+  CallOptions look = LookAt(recorded, settings_.look);
   look.cancel = call.cancel;
   ASSIGN_OR_RETURN(const StorageIdentity its, Identify(recorded, {}, look));
   if (its.object.inode != 0 && StorageDifference(object, its.object).empty()) {
@@ -163,7 +159,7 @@ Result<StorageIdentity> StorageGuard::FindMoved(const StorageName& name,
   IdentifyStorage request;
   request.path = HostPath(name.path);
   request.look_for = object;
-  CallOptions look = LookAt(name, kLookAtOther);
+  CallOptions look = LookAt(name, settings_.look);
   look.cancel = call.cancel;
   return kernel_.Call(request, look);
 }

@@ -1,6 +1,5 @@
 // StorageGuard: what is asked before the content of a volume is deleted, and what is known of
 // volumes whose objects nobody knows.
-#include <chrono>
 #include <utility>
 
 #include "base/strings.h"
@@ -41,7 +40,7 @@ Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<Kn
   table_.ReleaseKnown(
       [&known](const StorageHolder& holder) { return !known.contains(holder.volume); });
   for (const KnownStorage& other : others) {
-    CallOptions look = LookAt(other.name, kLookTimeout);
+    CallOptions look = LookAt(other.name, settings_.look);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(other.name, FindUsers::kNo, look);
     if (!identity.ok()) {
@@ -190,7 +189,7 @@ Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const Stor
   // Of a volume that names no path of this node, the record of its devices is compared anyway.
   if (record && record->name.path.empty()) return OkStatus();
   const StorageName name = record ? record->name : *unknown.name;
-  CallOptions look = LookAt(name, kLookTimeout);
+  CallOptions look = LookAt(name, settings_.look);
   look.cancel = call.cancel;
   const Result<StorageIdentity> its = Identify(name, FindUsers::kNo, look);
   if (!its.ok()) {

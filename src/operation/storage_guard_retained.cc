@@ -1,6 +1,5 @@
 // StorageGuard: what a volume that is no more has left. It was promised to stay, and no other
 // volume's Recycle or Delete may take it along.
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -11,8 +10,6 @@
 
 namespace volumed {
 namespace {
-
-constexpr auto kLookAtRetained = std::chrono::seconds(1);
 
 // Of a disk nothing is kept: nobody empties one, and only a blank one is formatted.
 bool HasWhatAReclaimMayTake(const StorageOwnerRecord& record) {
@@ -80,7 +77,7 @@ Result<bool> StorageGuard::IsGone(const StorageName& name, const StorageObject& 
   const bool of_memory = object.fs_type == "tmpfs" || object.fs_type == "ramfs";
   if (of_memory && boot_id != boot_id_) return true;
   if (object.fs_uuid.empty() || object.handle.empty()) return false;
-  CallOptions look = LookAt(name, kLookAtRetained);
+  CallOptions look = LookAt(name, settings_.short_look);
   look.cancel = call.cancel;
   ASSIGN_OR_RETURN(const StorageIdentity now, Identify(name, FindUsers::kNo, look));
   if (now.object.fs_uuid != object.fs_uuid) return false;

@@ -40,8 +40,6 @@ void KeepIdentity(const StorageOwnerRecord& before, StorageOwnerRecord& record);
 void AddIdentity(const StorageIdentity& identity, StorageOwnerRecord& record);
 void ForgetIdentity(StorageOwnerRecord& record);
 
-// The time limit for a look at another storage that decides whether something is deleted.
-inline constexpr Duration kLookTimeout = std::chrono::seconds(10);
 // The error for a fact about the storage itself that forbids the use.
 inline Error Refused(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);

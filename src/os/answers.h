@@ -11,6 +11,7 @@
 
 namespace volumed {
 
+// How long a place may take, if the caller knows no other limit.
 inline constexpr Duration kAnswerPatience = std::chrono::seconds(3);
 
 // OK if the place answers, well or not: also one that is missing or says EIO.

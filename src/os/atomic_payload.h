@@ -16,13 +16,12 @@
 
 namespace volumed {
 
-// See os/kernel.h (WriteAtomicPayload). `changed` says that a new set was published; links that
-// were put right and left-overs that were removed do not count. With `gid`, files get mode |= 0440,
-// directories mode |= 02550, as for a read-only volume.
-// Errors: InvalidArgument, not applied, naming the path of the payload that may not be;
-// FailedPrecondition, not applied, when ..data is something else than a link;
-// before the switch everything is taken back (not applied), after it is maybe applied.
-// Threads: one per target. Blocks: as the filesystem does.
+// See os/kernel_requests.h (WriteAtomicPayload). `changed` says that a new set was published; links
+// that were put right and left-overs that were removed do not count. With `gid`, files get mode |=
+// 0440, directories mode |= 02550, as for a read-only volume. Errors: InvalidArgument, not applied,
+// naming the path of the payload that may not be; FailedPrecondition, not applied, when ..data is
+// something else than a link; before the switch everything is taken back (not applied), after it is
+// maybe applied. Threads: one per target. Blocks: as the filesystem does.
 Result<Changed> DoWriteAtomicPayload(const WriteAtomicPayload& request, const CallOptions& options);
 
 // Pure. Relative, clean, at most 4096 bytes, components at most 255, none "..", the first not

@@ -14,7 +14,7 @@
 #include "base/descriptor.h"
 #include "base/mutex.h"
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

@@ -246,7 +246,7 @@ Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   const ssize_t size = ::readlink(ProcFdPath(node.get()).c_str(), path.data(), path.size());
   if (size < 0) return Error::FromErrno(errno, "resolve " + shown, Outcome::kNotApplied);
   answer.path.assign(path.data(), static_cast<size_t>(size));
-  if (request.hold) answer.hold = std::make_shared<const Descriptor>(std::move(device));
+  if (request.pin) answer.pin = std::make_shared<const Descriptor>(std::move(device));
   return answer;
 }
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "os/held_start.h"
+#include "os/paused_start.h"
 
 extern char** environ;
 
@@ -81,9 +81,9 @@ class SpawnAttributes {
 
 Result<ChildProcess> ChildProcess::Start(const ChildSetup& setup) {
   const std::string what = "start " + setup.arguments.at(0);
-  if (setup.held) {
-    ASSIGN_OR_RETURN(const pid_t held, StartHeld(setup).With(what));
-    return Adopt(held, setup);
+  if (setup.paused) {
+    ASSIGN_OR_RETURN(const pid_t paused, StartPaused(setup).With(what));
+    return Adopt(paused, setup);
   }
   SpawnActions actions;
   RETURN_IF_ERROR(actions.Give(setup.descriptors).With(what));

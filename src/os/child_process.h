@@ -25,7 +25,7 @@ struct ChildSetup {
   bool own_group = false;
   // Called with the child's id before its program begins, which waits for the return. Empty: the
   // program begins at once.
-  std::function<void(pid_t pid)> held = nullptr;
+  std::function<void(pid_t pid)> paused = nullptr;
 };
 
 struct ChildEnd {

@@ -1,6 +1,6 @@
 // The composite requests of the Kernel seam: each is many primitive effects in one round trip. What
 // it does is a function over Kernel& (os/composites.h), which a worker runs beside the kernel, and
-// which FakeKernel runs primitive by primitive. Part of os/kernel.h, which lists them in
+// which FakeKernel runs primitive by primitive. Part of os/kernel_requests.h, which lists them in
 // AnyRequest.
 //
 // All are for the agent's own filesystem and for filesystems in memory that the agent has mounted
@@ -24,7 +24,7 @@ struct Changed;        // os/kernel_answers.h
 struct Done;           // likewise
 struct EnsuredVolume;  // below
 struct BatchAnswer;    // likewise
-struct BatchItem;      // os/kernel.h: it holds any request
+struct BatchItem;      // os/kernel_requests.h: it holds any request
 
 // One file of a payload. `path` is relative and clean; parents are made as needed.
 struct PayloadFile {

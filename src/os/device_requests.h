@@ -1,5 +1,5 @@
 // The requests of the Kernel seam that are about block devices, and their answers. Part of
-// os/kernel.h, which lists them in AnyRequest.
+// os/kernel_requests.h, which lists them in AnyRequest.
 //
 // A device is named by any path that leads to a block device ("/dev/sdb", "/dev/disk/by-id/..").
 // Links are followed; what they lead to is opened once, and what must be the same device as before
@@ -263,25 +263,25 @@ struct CheckDeviceUse {
 // An open descriptor of a block device. As long as somebody has it, the kernel gives the device's
 // number to no other device, and a loop device keeps its file. It is open for reading alone and
 // claims nothing: whoever writes to the device, formats it or takes it for himself may do so.
-using DeviceHold = std::shared_ptr<const Descriptor>;
+using DevicePin = std::shared_ptr<const Descriptor>;
 
 struct IdentifiedDevice {
   static constexpr uint32_t kWireNumber = 24;
   DeviceFacts facts;
   std::string path;  // of its node, with every link followed: "/dev/sdb"
   bool read_only = false;
-  DeviceHold hold;  // null unless it was asked for
+  DevicePin pin;  // null unless it was asked for
   static void WireFields(auto& v, auto& m) {
     v(1, m.facts);
     v(2, m.path);
     v(3, m.read_only);
-    v.NotSent(m.hold);  // a worker sends it beside the message
+    v.NotSent(m.pin);  // a worker sends it beside the message
   }
 };
 
 // Opens a block device for reading and says which one it is. The facts are read through the
 // descriptor, so that they are of one device whatever happens to its path; nothing is read from its
-// medium. With `hold`, the open descriptor is answered too; a worker passes it to the agent, whose
+// medium. With `pin`, the open descriptor is answered too; a worker passes it to the agent, whose
 // own it is from then on.
 // Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
 // medium.
@@ -292,10 +292,10 @@ struct IdentifyDevice {
   static constexpr LaneKind kLane = LaneKind::kDevice;
   static constexpr bool kMustFinish = false;
   SafePath path;
-  bool hold = false;
+  bool pin = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
-    v(2, m.hold);
+    v(2, m.pin);
   }
 };
 

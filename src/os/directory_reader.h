@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

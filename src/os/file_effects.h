@@ -1,11 +1,11 @@
-// Effects on single files and directories, one function per request of os/kernel.h; its comments
-// say what each does. Threads: any. Blocks: as the filesystem does.
+// Effects on single files and directories, one function per request of os/kernel_requests.h; its
+// comments say what each does. Threads: any. Blocks: as the filesystem does.
 #pragma once
 
 #include <string>
 
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

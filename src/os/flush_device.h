@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

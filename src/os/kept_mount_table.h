@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "os/mount_entry.h"
 #include "os/mount_table_stats.h"
 

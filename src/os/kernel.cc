@@ -122,7 +122,7 @@ class SecretFinder {
 
 }  // namespace
 
-bool HoldsSecret(const AnyRequest& request) {
+bool HasSecret(const AnyRequest& request) {
   SecretFinder finder;
   finder(0, request);
   return finder.found();

@@ -1,5 +1,6 @@
-// The answers of the Kernel seam's primitive requests, and of a batch. Part of os/kernel.h, which
-// lists them in AnyAnswer; those about devices and storage stand beside their requests.
+// The answers of the Kernel seam's primitive requests, and of a batch. Part of
+// os/kernel_requests.h, which lists them in AnyAnswer; those about devices and storage stand beside
+// their requests.
 #pragma once
 
 #include <cstdint>
@@ -141,7 +142,7 @@ struct ProgramEnd {
   }
 };
 
-struct BatchItemAnswer;  // os/kernel.h: it holds any answer
+struct BatchItemAnswer;  // os/kernel_requests.h: it holds any answer
 struct BatchAnswer {
   static constexpr uint32_t kWireNumber = 28;
   std::vector<BatchItemAnswer> items;  // one for each of the request, in its order

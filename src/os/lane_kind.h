@@ -1,6 +1,6 @@
 // LaneKind: with what a request of the Kernel seam may hang, and so which workers do it, unless its
 // caller names what that is (CallOptions::domain). Each request says it as `kLane`, without a
-// default: who adds one has to decide whom it may hold up. Part of os/kernel.h.
+// default: who adds one has to decide whom it may hold up. Part of os/kernel_requests.h.
 #pragma once
 
 namespace volumed {

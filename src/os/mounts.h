@@ -1,5 +1,6 @@
-// Mounting and unmounting, one function per request of os/kernel.h; its comments say what each
-// does. Targets and sources are held by checked descriptors throughout: no path is looked up twice.
+// Mounting and unmounting, one function per request of os/kernel_requests.h; its comments say what
+// each does. Targets and sources are held by checked descriptors throughout: no path is looked up
+// twice.
 //
 // Threads: any. Blocks: as the kernel and mount helpers do.
 #pragma once

@@ -1,4 +1,4 @@
-// Giving a tree to a group. See os/kernel.h (ChangeOwnership).
+// Giving a tree to a group. See os/kernel_requests.h (ChangeOwnership).
 #pragma once
 
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

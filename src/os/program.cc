@@ -97,7 +97,7 @@ Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& op
   if (!setup.scope) {
     give(options.kept_by_tools);
   } else if (!WhyNoScopes()) {
-    child_setup.held = [&setup](pid_t pid) {
+    child_setup.paused = [&setup](pid_t pid) {
       HoldForScope(pid, setup.scope->first, setup.scope->second);
     };
   }

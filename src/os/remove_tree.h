@@ -10,9 +10,9 @@
 
 namespace volumed {
 
-// See os/kernel.h (RemoveTree). Besides: what cannot be removed is left, the rest is removed, and
-// the first failure is the error; a mount point that is in the way comes before every other
-// failure. Threads: any. Blocks: as the filesystem does.
+// See os/kernel_requests.h (RemoveTree). Besides: what cannot be removed is left, the rest is
+// removed, and the first failure is the error; a mount point that is in the way comes before every
+// other failure. Threads: any. Blocks: as the filesystem does.
 Result<Changed> DoRemoveTree(const RemoveTree& request, const KernelFeatures& features,
                              const CallOptions& options);
 

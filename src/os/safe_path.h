@@ -1,4 +1,5 @@
-// SafePath: a place on the node, with the part of it that may be trusted. Part of os/kernel.h.
+// SafePath: a place on the node, with the part of it that may be trusted. Part of
+// os/kernel_requests.h.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "base/descriptor.h"
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/strings.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "os/storage_identity.h"
 
 namespace volumed {

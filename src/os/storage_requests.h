@@ -1,5 +1,5 @@
 // The requests of the Kernel seam that tell one storage from another, whatever path leads to it,
-// and that mark whose it is. Part of os/kernel.h, which lists them in AnyRequest.
+// and that mark whose it is. Part of os/kernel_requests.h, which lists them in AnyRequest.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace volumed {
 
-enum class FileType;     // os/kernel.h
+enum class FileType;     // os/kernel_requests.h
 struct Changed;          // likewise
 struct StorageIdentity;  // below
 

@@ -1,4 +1,4 @@
-// How much a tree uses. See os/kernel.h (Usage).
+// How much a tree uses. See os/kernel_requests.h (Usage).
 #pragma once
 
 #include "base/result.h"

@@ -50,7 +50,7 @@ std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
 int DescriptorOf(const Result<AnyAnswer>& answer) {
   if (!answer.ok()) return -1;
   const auto* device = std::get_if<IdentifiedDevice>(&*answer);
-  return device == nullptr || device->hold == nullptr ? -1 : device->hold->get();
+  return device == nullptr || device->pin == nullptr ? -1 : device->pin->get();
 }
 
 Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
@@ -60,7 +60,7 @@ Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
   }
   if (answer.result.ok() && descriptor.valid()) {
     if (auto* device = std::get_if<IdentifiedDevice>(&*answer.result)) {
-      device->hold = std::make_shared<const Descriptor>(std::move(descriptor));
+      device->pin = std::make_shared<const Descriptor>(std::move(descriptor));
     }
   }
   return std::move(answer.result);

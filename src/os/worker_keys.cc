@@ -101,7 +101,7 @@ Result<WorkerKeys> WorkerKeys::Inherit(int page) {
   return WorkerKeys("", Descriptor(), static_cast<Page*>(mapped));
 }
 
-void WorkerKeys::Hold(const std::vector<std::string>& keys, const std::string& about) {
+void WorkerKeys::Write(const std::vector<std::string>& keys, const std::string& about) {
   const bool has_room = keys.size() <= kMostKeys;
   for (size_t i = 0; has_room && i < keys.size(); ++i) {
     page_->sums[i].store(SumOf(keys[i]), std::memory_order_relaxed);
@@ -137,7 +137,7 @@ struct ReadPage {
     std::memcpy(about.data(), from + sizeof(count) + sizeof(sums), kAboutBytes - 1);
   }
   // One that was cut tells nothing, and may hold anything.
-  bool MayHold(const std::string& key) const {
+  bool MayHave(const std::string& key) const {
     if (!is_whole || count > kMostKeys) return true;
     const auto* const end = sums.data() + count;
     return std::find(sums.data(), end, SumOf(key)) != end;
@@ -179,10 +179,10 @@ Status KeysOfOthers::Check(const std::vector<std::string>& keys) {
   DropDead();
   for (const auto& [path, file] : files_) {
     const ReadPage page(file.get());
-    const auto held = std::find_if(keys.begin(), keys.end(),
-                                   [&page](const std::string& key) { return page.MayHold(key); });
-    if (held == keys.end()) continue;
-    return Error::NotApplied(Code::kAborted, "an earlier worker still holds key " + *held +
+    const auto taken = std::find_if(keys.begin(), keys.end(),
+                                    [&page](const std::string& key) { return page.MayHave(key); });
+    if (taken == keys.end()) continue;
+    return Error::NotApplied(Code::kAborted, "an earlier worker still holds key " + *taken +
                                                  ", of an agent before this one: " +
                                                  page.about.data() + "; it ends once that answers");
   }
@@ -198,20 +198,20 @@ int KeysOfOthers::Busy() {
 
 // ---- all ----------------------------------------------------------------------------------------
 
-Status HeldKeys::Take(const std::vector<std::string>& keys, const std::string& about) {
+Status TakenKeys::Take(const std::vector<std::string>& keys, const std::string& about) {
   if (keys.empty()) return OkStatus();
   RETURN_IF_ERROR(others_.Check(keys));
   for (const std::string& key : keys) {
-    const auto held = own_.find(key);
-    if (held == own_.end()) continue;
+    const auto taken = own_.find(key);
+    if (taken == own_.end()) continue;
     return Error::NotApplied(Code::kAborted,
-                             "an earlier worker still holds key " + key + ": " + held->second);
+                             "an earlier worker still holds key " + key + ": " + taken->second);
   }
   for (const std::string& key : keys) own_.emplace(key, about);
   return OkStatus();
 }
 
-void HeldKeys::GiveBack(const std::vector<std::string>& keys) {
+void TakenKeys::GiveBack(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) own_.erase(key);
 }
 

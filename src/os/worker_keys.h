@@ -32,9 +32,10 @@ class WorkerKeys {
   WorkerKeys(WorkerKeys&& other) noexcept;
   WorkerKeys& operator=(WorkerKeys&&) = delete;
 
-  // The agent's: these and no others are held from now on, for what `about` says to people.
-  void Hold(const std::vector<std::string>& keys, const std::string& about);
-  // None is held any more.
+  // The agent's: these keys and no others are this worker's from now on, for what `about` says to
+  // people.
+  void Write(const std::vector<std::string>& keys, const std::string& about);
+  // It has none any more.
   void LetGo();
 
   // What the worker inherits: as long as any process has it, the file is locked. The agent closes
@@ -54,18 +55,18 @@ class WorkerKeys {
   Page* page_;
 };
 
-// What workers hold whose agent has ended. Threads: external lock. Blocks: never, on a tmpfs.
+// The keys of workers whose agent has ended. Threads: external lock. Blocks: never, on a tmpfs.
 class KeysOfOthers {
  public:
   // Reads the directory; files whose workers are dead are removed. Errors: of the directory, not
   // applied.
   static Result<KeysOfOthers> Read(const std::string& directory);
 
-  // Aborted, not applied, if one of these keys is held still. Costs a system call for each worker
-  // that lived when this was read and has not been found dead since; nobody waits for one that
-  // holds nothing.
+  // Aborted, not applied, if a worker still has one of these keys. Costs a system call for each
+  // worker that lived when this was read and has not been found dead since; nobody waits for one
+  // that has none.
   Status Check(const std::vector<std::string>& keys);
-  // Workers that live and hold something. Costs as Check().
+  // Workers that live and have a key. Costs as Check().
   int Busy();
 
  private:
@@ -76,11 +77,11 @@ class KeysOfOthers {
 
 // Who may have a key: one call at a time of this agent, or a worker of one before it.
 // Threads: external lock. Blocks: never, on a tmpfs.
-class HeldKeys {
+class TakenKeys {
  public:
   void SetOthers(KeysOfOthers others) { others_ = std::move(others); }
   // All of them or none, for what `about` says to people. Errors: Aborted, not applied, if one is
-  // held.
+  // taken.
   Status Take(const std::vector<std::string>& keys, const std::string& about);
   void GiveBack(const std::vector<std::string>& keys);
   int BusyOthers() { return others_.Busy(); }

@@ -331,12 +331,12 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
   const std::string body =
       EncodeRequest(call.request, call.options,
                     may_be_killed ? std::make_optional(deadline.Remaining(clock_)) : std::nullopt);
-  const bool secret = HoldsSecret(call.request);
+  const bool secret = HasSecret(call.request);
   const std::vector<std::string> keys = call.Keys();
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, TakeWorker(call));
     call.sent_at = clock_.Now();
-    if (worker->keys() != nullptr) worker->keys()->Hold(keys, call.About(worker->pid()));
+    if (worker->keys() != nullptr) worker->keys()->Write(keys, call.About(worker->pid()));
     const Status sent = worker->channel().Send(MessageKind::kBody, body, secret);
     if (sent.ok()) {
       MutexLock lock(mu_);

@@ -98,7 +98,7 @@ class WorkerPool {
   std::vector<StuckOperation> stuck_ GUARDED_BY(mu_);
   std::string key_directory_ GUARDED_BY(mu_);
   // Of calls that have a worker, and of workers that were killed and live on.
-  mutable HeldKeys keys_ GUARDED_BY(mu_);
+  mutable TakenKeys keys_ GUARDED_BY(mu_);
 
   std::unique_ptr<WorkerReaper> reaper_;  // last: its thread calls the rest
 };

@@ -6,18 +6,17 @@
 namespace volumed {
 namespace {
 
-// What tells such an error from others of its code: kubelet has a type for it.
-constexpr std::string_view kInUse = "volume is in use: ";
+// The subject that tells such an error from others of its code: kubelet has a type for it.
+constexpr std::string_view kAboutVolumeInUse = "volume in use";
 
 }  // namespace
 
 Error NewDeletedVolumeInUseError(const std::string& message) {
-  return Error::NotApplied(Code::kFailedPrecondition, std::string(kInUse) + message);
+  return Error::NotApplied(Code::kFailedPrecondition, "volume is in use: " + message)
+      .About(std::string(kAboutVolumeInUse));
 }
 
-bool IsDeletedVolumeInUse(const Error& error) {
-  return error.code() == Code::kFailedPrecondition && error.message().starts_with(kInUse);
-}
+bool IsDeletedVolumeInUse(const Error& error) { return error.IsAbout(kAboutVolumeInUse); }
 
 std::string_view CsiVolumePhaseName(CsiVolumePhase phase) {
   switch (phase) {

@@ -28,8 +28,8 @@ VolumeSpec SpecOf(const SpecName& spec, const FcNames& names, VolumeMode mode) {
 
 Status FcPlugin::Init(PluginContext context) {
   RETURN_IF_ERROR(PlainVolumePlugin::Init(context));
-  disks_ =
-      std::make_unique<FcDisks>(host_->kernel, settings_.devices, host_->clock, settings_.places);
+  disks_ = std::make_unique<FcDisks>(host_->kernel, settings_.devices, host_->clock,
+                                     settings_.places, settings_.looks);
   return OkStatus();
 }
 

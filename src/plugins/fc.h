@@ -25,6 +25,7 @@ struct FcSettings {
   // Outlives the plugin. Null: no volume is attached, since nothing waits for devices.
   DeviceFinder* devices = nullptr;
   FcDiskPlaces places = {};
+  FcLooks looks = {};
   const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: no limits
 };
 

@@ -13,10 +13,6 @@ namespace volumed {
 namespace {
 
 constexpr char kRemotePort[] = "rport-";
-// Of what is waited for another look is taken at sysfs, as no link announces that a disk became a
-// path of a multipath device.
-constexpr Duration kFirstLook = std::chrono::seconds(1);
-constexpr Duration kLongestLook = std::chrono::seconds(16);
 // Above it a LUN has another form. Source: systemd path_id (format_lun_number); SAM-5, 4.7.
 constexpr int64_t kPeripheralLuns = 256;
 constexpr int64_t kFlatSpace = 0x4000;
@@ -228,7 +224,7 @@ Result<FoundDevice> FcDisks::WaitFor(const FcNames& names, const CallOptions& ca
     scanned = scsi_.RescanAllHosts(call);
     ASSIGN_OR_RETURN(found, Find(names, call));
   }
-  for (Duration pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
+  for (Duration pause = looks_.first;; pause = std::min(2 * pause, looks_.longest)) {
     ASSIGN_OR_RETURN(const DeviceQuery query, QueryFor(names, found, call));
     CallOptions slice = call;
     const TimePoint next = clock_.Now() + pause;

@@ -33,16 +33,25 @@ struct FcDiskPlaces {
   std::string dev = "/dev";
 };
 
+// How often sysfs is looked at while a disk is waited for, as no link announces that a disk became
+// a path of a multipath device.
+struct FcLooks {
+  Duration first = std::chrono::seconds(1);  // doubling up to
+  Duration longest = std::chrono::seconds(16);
+};
+
 // Threads: any; one call per volume at a time. Blocks: until the call's deadline.
 class FcDisks {
  public:
   // All arguments outlive this object. If `finder` is null, nothing waits for devices, and WaitFor
   // fails.
-  FcDisks(Kernel& kernel, DeviceFinder* finder, const Clock& clock, const FcDiskPlaces& places)
+  FcDisks(Kernel& kernel, DeviceFinder* finder, const Clock& clock, const FcDiskPlaces& places,
+          const FcLooks& looks = {})
       : kernel_(kernel),
         finder_(finder),
         clock_(clock),
         places_(places),
+        looks_(looks),
         scsi_(kernel, places.sys, places.dev) {}
 
   struct Found {
@@ -80,6 +89,7 @@ class FcDisks {
   DeviceFinder* const finder_;
   const Clock& clock_;
   const FcDiskPlaces places_;
+  const FcLooks looks_;
   ScsiDevices scsi_;
 };
 

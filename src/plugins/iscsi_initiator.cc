@@ -99,7 +99,7 @@ Result<std::string> IscsiInitiator::AttachDisk(const IscsiAttachRequest& request
   if (request.chap_secret != nullptr && request.volume.chap_session) {
     ASSIGN_OR_RETURN(attach.session, ChapSettingsOf(*request.chap_secret, ChapUse::kSession));
   }
-  ASSIGN_OR_RETURN(const auto lock, targets_.Hold(attach.disk.iqn, host_.clock, call));
+  ASSIGN_OR_RETURN(const auto lock, targets_.Lock(attach.disk.iqn, host_.clock, call));
   // A question: without open-iscsi nothing is begun.
   RETURN_IF_ERROR(admin_.ShowIface(attach.disk.init_iface, call));
   RETURN_IF_ERROR(WriteFileFor(request, call));

@@ -116,7 +116,7 @@ Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call
   ASSIGN_OR_RETURN(const FileInfo there, host_.kernel.Call(Stat{.path = place}, own));
   if (there.type == FileType::kMissing) return OkStatus();
   ASSIGN_OR_RETURN(const IscsiDisk disk, LoadDisk(place, own));
-  ASSIGN_OR_RETURN(const auto lock, targets_.Hold(disk.iqn, host_.clock, call));
+  ASSIGN_OR_RETURN(const auto lock, targets_.Lock(disk.iqn, host_.clock, call));
   ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));
   // The same disk as another volume, with a filesystem and without: then it is the other's still.
   const bool is_shared = std::any_of(others.begin(), others.end(), [&](const IscsiDisk& other) {

@@ -5,13 +5,13 @@
 
 namespace volumed {
 
-Result<std::unique_ptr<NamedLocks::Held>> NamedLocks::Hold(const std::string& name,
-                                                           const Clock& clock,
-                                                           const CallOptions& call) {
+Result<std::unique_ptr<NamedLocks::Guard>> NamedLocks::Lock(const std::string& name,
+                                                            const Clock& clock,
+                                                            const CallOptions& call) {
   // A cancelled call is noticed so late at most: nothing wakes it.
   constexpr Duration kSlice = std::chrono::seconds(1);
   MutexLock lock(mu_);
-  while (held_.contains(name)) {
+  while (locked_.contains(name)) {
     if (call.cancel != nullptr && call.cancel->cancelled()) {
       return Error::NotApplied(Code::kCancelled,
                                "cancelled while waiting for another call of " + name);
@@ -23,13 +23,13 @@ Result<std::unique_ptr<NamedLocks::Held>> NamedLocks::Hold(const std::string& na
     }
     free_.WaitFor(mu_, std::min(left, kSlice));
   }
-  held_.insert(name);
-  return std::make_unique<Held>(*this, name);
+  locked_.insert(name);
+  return std::make_unique<Guard>(*this, name);
 }
 
 void NamedLocks::Release(const std::string& name) {
   MutexLock lock(mu_);
-  held_.erase(name);
+  locked_.erase(name);
   free_.NotifyAll();
 }
 

@@ -12,30 +12,30 @@
 
 namespace volumed {
 
-// Locks with names; one caller at a time holds a name. Threads: any.
+// Locks with names; one caller at a time has a name. Threads: any.
 class NamedLocks {
  public:
-  class Held {
+  class Guard {
    public:
-    Held(NamedLocks& locks, std::string name) : locks_(locks), name_(std::move(name)) {}
-    ~Held() { locks_.Release(name_); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    Guard(NamedLocks& locks, std::string name) : locks_(locks), name_(std::move(name)) {}
+    ~Guard() { locks_.Release(name_); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
 
    private:
     NamedLocks& locks_;
     const std::string name_;
   };
   // Blocks: until the name is free. Errors, not applied: DeadlineExceeded, Cancelled.
-  Result<std::unique_ptr<Held>> Hold(const std::string& name, const Clock& clock,
-                                     const CallOptions& call);
+  Result<std::unique_ptr<Guard>> Lock(const std::string& name, const Clock& clock,
+                                      const CallOptions& call);
 
  private:
   void Release(const std::string& name);
 
   Mutex mu_;
   CondVar free_;
-  std::set<std::string> held_ GUARDED_BY(mu_);
+  std::set<std::string> locked_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

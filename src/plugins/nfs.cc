@@ -17,10 +17,6 @@ namespace {
 constexpr char kFsType[] = "nfs";
 constexpr char kHelper[] = "/sbin/mount.nfs";
 constexpr char kReadOnlyOption[] = "ro";
-// A forced unmount waits for no server.
-constexpr auto kForceTimeout = std::chrono::seconds(20);
-// For what comes after an unmount, which may have used up the step's time.
-constexpr auto kRemoveTimeout = std::chrono::seconds(10);
 // What is forced must not wait behind what hangs: a lane of its own, which is bounded as well.
 constexpr char kForceLane[] = " force";
 
@@ -122,15 +118,19 @@ Status NfsMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
 
 class NfsUnmounter final : public Unmounter {
  public:
-  NfsUnmounter(VolumeHost& host, SafePath place, Duration unmount_timeout)
-      : host_(host), place_(std::move(place)), unmount_timeout_(unmount_timeout) {}
+  NfsUnmounter(VolumeHost& host, SafePath place, const NfsSettings& settings)
+      : host_(host),
+        place_(std::move(place)),
+        unmount_timeout_(settings.unmount_timeout()),
+        force_timeout_(settings.force_timeout),
+        remove_timeout_(settings.remove_timeout) {}
 
   std::string GetPath() const override { return place_.Display(); }
   Result<Metrics> GetMetrics(const CallOptions& call) override {
     return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
   }
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
-  // Blocks: for the unmount's own timeout and 20 s for a forced one, whatever the step's deadline.
+  // Blocks: for the timeouts of the settings, whatever the step's deadline.
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:
@@ -142,6 +142,8 @@ class NfsUnmounter final : public Unmounter {
   VolumeHost& host_;
   const SafePath place_;
   const Duration unmount_timeout_;
+  const Duration force_timeout_;
+  const Duration remove_timeout_;
 };
 
 Result<std::string> NfsUnmounter::OtherPlace(const MountEntry& mount,
@@ -163,7 +165,7 @@ Status NfsUnmounter::ForceUnmount(const SafePath& dir, const Error& why,
   forced.domain += kForceLane;
   // The worker that hangs may still hold the volume's key: this is what sets it free.
   forced.key.clear();
-  forced.deadline = Deadline::After(host_.clock, kForceTimeout);
+  forced.deadline = Deadline::After(host_.clock, force_timeout_);
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, dir.Display(), forced));
   // It is out of the way already; what is left is the server's end of it.
@@ -190,7 +192,7 @@ Status NfsUnmounter::UnmountAt(const SafePath& dir, const CallOptions& call) con
 Status NfsUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
   RETURN_IF_ERROR(UnmountAt(dir, call));
   CallOptions own = OnOwnFilesystem(call);
-  own.deadline = Deadline::After(host_.clock, kRemoveTimeout);
+  own.deadline = Deadline::After(host_.clock, remove_timeout_);
   const auto removed = host_.kernel.Call(RemoveDirectory{dir}, own);
   if (!removed.ok()) return removed.error().AsMaybeApplied();  // it is unmounted
   return OkStatus();
@@ -217,8 +219,7 @@ Result<std::unique_ptr<Mounter>> NfsPlugin::NewMounter(const VolumeSpec& spec,
 Result<std::unique_ptr<Unmounter>> NfsPlugin::NewUnmounter(const SpecName& spec,
                                                            const PodUid& pod) {
   return std::unique_ptr<Unmounter>(std::make_unique<NfsUnmounter>(
-      *host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec),
-      settings_.unmount_timeout()));
+      *host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec), settings_));
 }
 
 Result<ReconstructedVolume> NfsPlugin::ConstructVolumeSpec(const SpecName& spec,

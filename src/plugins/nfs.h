@@ -27,6 +27,10 @@ struct NfsSettings {
   // How long an unmount that begins now may take before it is forced. Threads: any.
   // Source: kubernetes pkg/volume/nfs/nfs.go@v1.36.2 (unMountTimeout).
   std::function<Duration()> unmount_timeout = [] { return Duration(std::chrono::minutes(1)); };
+  // For a forced unmount, which waits for no server.
+  Duration force_timeout = std::chrono::seconds(20);
+  // For what comes after an unmount, which may have used up the step's time.
+  Duration remove_timeout = std::chrono::seconds(10);
 };
 
 // Each pod has a mount of its own; nothing is attached and no ownership is changed.

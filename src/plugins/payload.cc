@@ -38,18 +38,16 @@ Result<Payload> MapItems(const std::vector<KeyToPath>& items, int32_t default_mo
   return files;
 }
 
-constexpr std::string_view kReasonFollows = " not found: ";
-
 // A missing object, as a user knows it from kubelet: `secret "db" not found`. A host that knows why
-// says so behind these words (CatalogHostObjects).
-Error ObjectError(const Error& error, const std::string& kind, const ObjectKey& object) {
+// says so behind these words.
+Error ObjectError(const HostObjects& objects, const Error& error, const std::string& kind,
+                  const ObjectKey& object) {
   const std::string shown = kind + " \"" + object.name + "\"";
   if (error.code() != Code::kNotFound) return AboutObject(error.With(shown), object);
-  const size_t reason = error.message().find(kReasonFollows);
-  const std::string why = reason == std::string::npos
-                              ? ""
-                              : ": " + error.message().substr(reason + kReasonFollows.size());
-  return AboutObject(Error::NotApplied(Code::kNotFound, shown + " not found" + why), object);
+  const std::string why = objects.WhyNotFound(object);
+  return AboutObject(
+      Error::NotApplied(Code::kNotFound, shown + " not found" + (why.empty() ? "" : ": " + why)),
+      object);
 }
 
 // As Kubernetes prints an aggregate. The first error decides the code; it is about what any of them
@@ -129,7 +127,7 @@ Result<Payload> CollectSecret(const PayloadContext& context, const std::string& 
   const auto secret = context.objects.GetSecret(context.pod.metadata.name_space, name);
   if (!secret.ok()) {
     if (optional && secret.error().code() == Code::kNotFound) return Payload();
-    return ObjectError(secret.error(), "secret",
+    return ObjectError(context.objects, secret.error(), "secret",
                        {ObjectKind::kSecret, context.pod.metadata.name_space, name});
   }
   const auto& data = (*secret)->data;
@@ -153,7 +151,7 @@ Result<Payload> CollectConfigMap(const PayloadContext& context, const std::strin
   const auto config_map = context.objects.GetConfigMap(context.pod.metadata.name_space, name);
   if (!config_map.ok()) {
     if (optional && config_map.error().code() == Code::kNotFound) return Payload();
-    return ObjectError(config_map.error(), "configmap",
+    return ObjectError(context.objects, config_map.error(), "configmap",
                        {ObjectKind::kConfigMap, context.pod.metadata.name_space, name});
   }
   const StringMap& data = (*config_map)->data;

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "kube/objects.h"
 #include "mounter/mounter.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "volumehost/volume_host.h"
 
 namespace volumed {

@@ -191,6 +191,7 @@ bool RecordDatabase::IsKept(const QuarantinedRecord& row) const {
 
 RecordsRecovery RecordDatabase::recovery() const {
   RecordsRecovery recovery = numbering_.recovery();
+  recovery.has_damage = !quarantine_.empty();
   for (const auto& [id, reason] : quarantine_) {
     if (IsKept({id.first, id.second, reason})) recovery.kept_damage.insert(id.second);
   }

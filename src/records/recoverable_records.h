@@ -19,6 +19,7 @@ struct RecordsRecovery {
   uint64_t number = 0;                  // of the last synced transaction
   std::string not_compared = {};        // which facts of the machine are not known; "" when all are
   std::string number_problem = {};      // why the number's file cannot be written; "" when it can
+  bool has_damage = false;              // there are rows that cannot be read, or that are missing
   // Keys of rows that cannot be read, and that only a word about their volume gives up: the
   // volume's name, or one that ends with "/" and it.
   std::set<std::string> kept_damage = {};

@@ -24,7 +24,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

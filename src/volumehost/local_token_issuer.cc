@@ -43,7 +43,7 @@ Result<std::unique_ptr<LocalTokenIssuer>> LocalTokenIssuer::Open(
   const std::string prefix = options.directory + "/";
   ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeKey(directory.get(), prefix + kKeyFile));
   // Written when it is another one only: a full disk must not keep an agent from starting.
-  if (!HoldsText(directory.get(), kJwksFile, key.jwks())) {
+  if (!HasText(directory.get(), kJwksFile, key.jwks())) {
     RETURN_IF_ERROR(
         WriteFileDurably(directory.get(), kJwksFile, key.jwks(), 0644, prefix + kJwksFile));
   }

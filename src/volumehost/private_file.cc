@@ -70,7 +70,7 @@ Result<Secret<std::string>> ReadPrivateFile(int directory, const std::string& na
   return Error::NotApplied(Code::kFailedPrecondition, path + " is too long for a key");
 }
 
-bool HoldsText(int directory, const std::string& name, const std::string& text) {
+bool HasText(int directory, const std::string& name, const std::string& text) {
   const Descriptor file(
       ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.valid()) return false;

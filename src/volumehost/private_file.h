@@ -26,7 +26,7 @@ Result<Secret<std::string>> ReadPrivateFile(int directory, const std::string& na
                                             const std::string& path);
 
 // Whether the file can be read and holds exactly `text`.
-bool HoldsText(int directory, const std::string& name, const std::string& text);
+bool HasText(int directory, const std::string& name, const std::string& text);
 
 // After success the file is complete and durable under its name; after an error it is unchanged.
 Status WriteFileDurably(int directory, const std::string& name, std::string_view bytes, mode_t mode,

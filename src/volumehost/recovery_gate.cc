@@ -8,10 +8,10 @@ Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
   const RecordsRecovery recovery = records_.recovery();
   MutexLock lock(mu_);
   if (!recovery.active || recovery.accepted.contains(volume)) {
-    held_.erase({volume, step});
+    pending_.erase({volume, step});
     return OkStatus();
   }
-  held_.try_emplace({volume, step}, clock_.WallUnixMillis());
+  pending_.try_emplace({volume, step}, clock_.WallUnixMillis());
   return Error::NotApplied(
       Code::kFailedPrecondition,
       std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
@@ -21,16 +21,16 @@ Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
           volume + "` or all with `volumectl records accept`");
 }
 
-std::vector<HeldStep> RecoveryGate::Held() const {
+std::vector<PendingStep> RecoveryGate::Pending() const {
   MutexLock lock(mu_);
-  std::vector<HeldStep> held;
-  for (const auto& [id, since] : held_) held.push_back({id.second, id.first, since});
-  return held;
+  std::vector<PendingStep> pending;
+  for (const auto& [id, since] : pending_) pending.push_back({id.second, id.first, since});
+  return pending;
 }
 
-bool RecoveryGate::IsHeld(const std::string& volume) const {
+bool RecoveryGate::IsPending(const std::string& volume) const {
   MutexLock lock(mu_);
-  return std::any_of(held_.begin(), held_.end(),
+  return std::any_of(pending_.begin(), pending_.end(),
                      [&](const auto& step) { return step.first.first == volume; });
 }
 
@@ -41,8 +41,8 @@ bool RecoveryGate::IsDamaged(const std::string& volume) const {
   });
 }
 
-Result<std::vector<HeldStep>> RecoveryGate::Accept(const std::optional<std::string>& volume) {
-  if (volume && !IsHeld(*volume) && !IsDamaged(*volume) &&
+Result<std::vector<PendingStep>> RecoveryGate::Accept(const std::optional<std::string>& volume) {
+  if (volume && !IsPending(*volume) && !IsDamaged(*volume) &&
       !records_.recovery().accepted.contains(*volume)) {
     return Error::NotApplied(Code::kNotFound, "nothing of volume \"" + *volume +
                                                   "\" is held back; `volumectl records` lists what "
@@ -50,14 +50,14 @@ Result<std::vector<HeldStep>> RecoveryGate::Accept(const std::optional<std::stri
   }
   RETURN_IF_ERROR(records_.AcceptRecords(volume));
   MutexLock lock(mu_);
-  std::vector<HeldStep> permitted;
-  for (auto at = held_.begin(); at != held_.end();) {
+  std::vector<PendingStep> permitted;
+  for (auto at = pending_.begin(); at != pending_.end();) {
     if (volume && at->first.first != *volume) {
       ++at;
       continue;
     }
     permitted.push_back({at->first.second, at->first.first, at->second});
-    at = held_.erase(at);
+    at = pending_.erase(at);
   }
   return permitted;
 }

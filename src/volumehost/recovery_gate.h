@@ -17,11 +17,11 @@
 
 namespace volumed {
 
-struct HeldStep {
+struct PendingStep {
   IrreversibleStep step = IrreversibleStep::kFormat;
   std::string volume;
   int64_t since_unix_ms = 0;  // of the first request
-  friend bool operator==(const HeldStep&, const HeldStep&) = default;
+  friend bool operator==(const PendingStep&, const PendingStep&) = default;
 };
 
 // Threads: any. Blocks: only Accept, until the records are synced.
@@ -36,15 +36,15 @@ class RecoveryGate final : public IrreversibleSteps {
 
   RecordsRecovery recovery() const { return records_.recovery(); }
   // The steps that were requested and held back since the start of the agent, sorted by volume.
-  std::vector<HeldStep> Held() const EXCLUDES(mu_);
+  std::vector<PendingStep> Pending() const EXCLUDES(mu_);
   // Accepts the records of one volume, or of all, which ends the recovery. Returns the steps that
   // were held back and are permitted now; they may be requested again. Errors: NotFound (not
   // applied) if nothing of the volume is held back and no row of it is damaged; those of
   // RecoverableRecords.
-  Result<std::vector<HeldStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
+  Result<std::vector<PendingStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
 
  private:
-  bool IsHeld(const std::string& volume) const EXCLUDES(mu_);
+  bool IsPending(const std::string& volume) const EXCLUDES(mu_);
   // Whether a row of the volume cannot be read, and is kept until a person accepts that.
   bool IsDamaged(const std::string& volume) const;
 
@@ -53,7 +53,7 @@ class RecoveryGate final : public IrreversibleSteps {
   RecoverableRecords& records_;
   const Clock& clock_;
   mutable Mutex mu_;
-  std::map<StepId, int64_t> held_ GUARDED_BY(mu_);
+  std::map<StepId, int64_t> pending_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

@@ -36,6 +36,9 @@ class HostObjects {
                                                                 const std::string& name) const = 0;
   virtual Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(
       const std::string& ns, const std::string& name) const = 0;
+  // Why an object that its owner sees in a manifest counts as not found, as words that follow "not
+  // found: "; "" if nothing is known but that no source has it.
+  virtual std::string WhyNotFound(const ObjectKey& /*object*/) const { return ""; }
 };
 
 struct TokenRequest {

@@ -43,9 +43,9 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
       size_limits(
           parts.host.events, parts.scheduler.clock(), settings.size_limit_action,
           [this](const PodUid& uid, const std::string& message) { lifecycle.Evict(uid, message); }),
-      stats(parts.scheduler, parts.plugins, parts.host.paths, parts.log,
-            WithStatsHooks(settings.stats)),
-      health(parts.scheduler, parts.kernel, parts.log, WithHealthHooks(settings.health)),
+      stats({parts.scheduler, parts.plugins, parts.host.paths, parts.log, &parts.kernel},
+            settings.stats, StatsHooks()),
+      health(parts.scheduler, parts.kernel, parts.log, settings.health, HealthHooks()),
       expander({parts.scheduler, parts.catalog, parts.plugins, desired, actual, claims,
                 parts.operations, parts.host.events, parts.host.paths},
                [this](const UniqueVolumeName& volume) {
@@ -70,7 +70,8 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
               parts.log, readiness},
              boot_id,
              {.all_directories = settings.adopt_root,
-              .pod_logs_directory = settings.pod_logs_directory},
+              .pod_logs_directory = settings.pod_logs_directory,
+              .call_timeout = settings.find_deadline},
              {hooks.restore_operations, [this](LoadedState& loaded) { TakeOver(loaded); }}) {
   devices.SetVerifyAttachedPeriod(settings.verify_attached_period);
   Listen();
@@ -90,21 +91,17 @@ void VolumeManager::Composition::Listen() {
 
 // ---- what is measured and looked at -------------------------------------------------------------
 
-VolumeStatsSettings VolumeManager::Composition::WithStatsHooks(VolumeStatsSettings settings) {
-  settings.kernel = &parts.kernel;
-  settings.measured = [this, told = settings.measured](
-                          const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+VolumeStats::Hooks VolumeManager::Composition::StatsHooks() {
+  return {[this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
     size_limits.Measured(key, spec, metrics);
-    if (told) told(key, spec, metrics);
-  };
-  return settings;
+    if (hooks.volume_measured) hooks.volume_measured(key, metrics);
+  }};
 }
 
-ServerHealthSettings VolumeManager::Composition::WithHealthHooks(ServerHealthSettings settings) {
-  settings.changed = [this](const ServerState& server, const std::set<PodVolumeKey>& volumes) {
+ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {
+  return {[this](const ServerState& server, const std::set<PodVolumeKey>& volumes) {
     ServerChanged(server, volumes);
-  };
-  return settings;
+  }};
 }
 
 void VolumeManager::Composition::VolumeSetUp(const PodVolumeKey& key) {

@@ -48,8 +48,8 @@ struct VolumeManager::Composition {
 
   // ---- what the parts tell one another (volume_manager_composition.cc)
   void Listen();
-  VolumeStatsSettings WithStatsHooks(VolumeStatsSettings settings);
-  ServerHealthSettings WithHealthHooks(ServerHealthSettings settings);
+  VolumeStats::Hooks StatsHooks();
+  ServerHealth::Hooks HealthHooks();
   KnownObjects::Hooks KnownObjectsHooks();
   Claims::Hooks ClaimsHooks();
   DeviceReconciler::Hooks DeviceHooks();

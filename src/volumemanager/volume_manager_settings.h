@@ -19,6 +19,7 @@
 #include "records/record_store.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/devices/verify_attached_period.h"
+#include "volumemanager/reconstructor.h"
 #include "volumemanager/take_over.h"
 #include "volumemanager/watch/consumer_watch.h"
 #include "volumemanager/watch/server_health.h"
@@ -45,6 +46,8 @@ struct VolumeManagerSettings {
   bool adopt_root = false;
   // Where the kubelet of an adopted root kept the logs of its pods.
   std::string pod_logs_directory = "/var/log/pods";
+  // For each look of the start at what is on the node.
+  Duration find_deadline = FindOptions().call_timeout;
   VolumeStatsSettings stats;
   ServerHealthSettings health;
   // How often plugins are asked which volumes are attached. Zero: only about devices that were
@@ -87,6 +90,8 @@ struct VolumeManagerHooks {
   // Called with the volumes of a pod that the last process left here and that no source has, before
   // the pod leaves.
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
+  // Called after every measurement of a volume that succeeded.
+  std::function<void(const PodVolumeKey&, const Metrics&)> volume_measured;
 };
 
 }  // namespace volumed

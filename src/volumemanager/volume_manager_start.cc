@@ -79,7 +79,7 @@ void VolumeManager::Composition::SeedCatalog(const std::map<std::string, SourceM
     if (configured.contains(name)) {
       catalog.Remember(name, std::move(objects));
     } else {
-      catalog.HoldUnconfigured(name, objects);
+      catalog.KeepUnconfigured(name, objects);
       parts.log.Warning("a source that had objects is not configured any more; they stay",
                         {{"source", name}, {"objects", objects.size()}});
     }

@@ -58,12 +58,11 @@ struct FakeDevice {
   int64_t fs_bytes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
   uint64_t inode = 0;       // of its node, wherever that is bound
-  std::vector<std::weak_ptr<const Descriptor>> holds;  // that were answered; see OpenHolds
+  std::vector<std::weak_ptr<const Descriptor>> pins;  // that were answered; see OpenPins
 
   // Descriptors of it that somebody keeps open.
-  int64_t OpenHolds() const {
-    return std::count_if(holds.begin(), holds.end(),
-                         [](const auto& hold) { return !hold.expired(); });
+  int64_t OpenPins() const {
+    return std::count_if(pins.begin(), pins.end(), [](const auto& pin) { return !pin.expired(); });
   }
 };
 

@@ -85,9 +85,9 @@ Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) 
   if (const auto serial = StripPrefix(id, "serial:")) answer.facts.serial = *serial;
   answer.path = vfs_.PathOf(node);
   answer.read_only = device->read_only;
-  if (request.hold) {
-    answer.hold = std::make_shared<const Descriptor>();
-    device->holds.push_back(answer.hold);
+  if (request.pin) {
+    answer.pin = std::make_shared<const Descriptor>();
+    device->pins.push_back(answer.pin);
   }
   return answer;
 }

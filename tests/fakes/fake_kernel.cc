@@ -328,7 +328,7 @@ std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
   copy->programs_ = programs_;
   copy->attributes_ = attributes_;
   // Whoever has a device open has it in the world that was copied.
-  for (auto& [path, device] : copy->devices_.by_path) device.holds.clear();
+  for (auto& [path, device] : copy->devices_.by_path) device.pins.clear();
   copy->payloads_ = payloads_;
   return copy;
 }

@@ -137,7 +137,7 @@ void RemoveUnit(FakeKernel& world, const FakeIscsiTarget& target, const Session&
   const std::string unit = session.targets() + "/" + session.number + ":0:0:" + std::to_string(lun);
   const std::string how = by_logout ? "the session was ended under " : "deleted was ";
   const FakeDevice disk = world.Device(node);
-  if (IsMounted(world, node) || disk.claimed || disk.OpenHolds() > 0) {
+  if (IsMounted(world, node) || disk.claimed || disk.OpenPins() > 0) {
     Append(world, kMistakes, how + node + ", which is in use");
   } else if (disk.flushes <= ParseInt64(Content(world, unit + "/flushes")).value_or(0)) {
     Append(world, kMistakes, how + node + ", which was not flushed");

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "os/mount_entry.h"
 
 namespace volumed {

@@ -157,7 +157,7 @@ PodView PodQueries::BuildDeleted(const Pod& pod) const {
       problem.message += "; " + file + " lacks it, and it is forgotten after removal-settle";
       problem.who_must_act = "nobody";
       break;
-    case ObjectPresence::kHeld:
+    case ObjectPresence::kUnproven:
       problem.message += "; whether " + file + " still has it is not known: " + standing->reason;
       problem.who_must_act = "whoever puts that in order";
       break;

@@ -434,7 +434,7 @@ std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const Actual
 
 void PodViews::AddSourceProblems(const ObjectKey& key, PodView& view) const {
   const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
-  if (standing && standing->presence == ObjectPresence::kHeld) {
+  if (standing && standing->presence == ObjectPresence::kUnproven) {
     view.problems.push_back(Waiting(
         "HeldBySource", "held, as no source has it: " + standing->reason, kAdministrator, 0));
     view.problems.back().is_warning = true;

@@ -41,11 +41,12 @@ std::string ServerState::Text() const {
 }
 
 ServerHealth::ServerHealth(Scheduler& scheduler, Kernel& kernel, Logger& log,
-                           ServerHealthSettings settings)
+                           ServerHealthSettings settings, Hooks hooks)
     : scheduler_(scheduler),
       kernel_(kernel),
       log_(log),
-      settings_(std::move(settings)),
+      settings_(settings),
+      hooks_(std::move(hooks)),
       period_(settings_.period),
       random_(settings_.jitter_seed) {}
 
@@ -255,7 +256,7 @@ void ServerHealth::Tell(const std::string& name, const Server& server) {
               {{"domain", name}, {"volumes", volumes.size()}});
   }
   // These are copies: the callback may forget volumes.
-  if (settings_.changed) settings_.changed(state, volumes);
+  if (hooks_.changed) hooks_.changed(state, volumes);
 }
 
 }  // namespace volumed

@@ -41,9 +41,6 @@ struct ServerHealthSettings {
   // How many of these may look at servers that do not answer, so that they cannot use up all.
   int max_running_silent = 12;
   uint64_t jitter_seed = 1;
-  // Called for each server that fell silent or answers again, with the volumes that are tracked in
-  // it. Optional.
-  std::function<void(const ServerState& server, const std::set<PodVolumeKey>& volumes)> changed;
 };
 
 // A server is silent if two looks in a row had no answer; the second follows at once. So a server
@@ -57,8 +54,15 @@ struct ServerHealthSettings {
 // Threads: the control thread; looks run as blocking tasks. Blocks: never. Costs: per server.
 class ServerHealth {
  public:
+  struct Hooks {
+    // Called for each server that fell silent or answers again, with the volumes that are tracked
+    // in it. May be empty.
+    std::function<void(const ServerState& server, const std::set<PodVolumeKey>& volumes)> changed;
+  };
+
   // Scheduler, kernel and log outlive this object.
-  ServerHealth(Scheduler& scheduler, Kernel& kernel, Logger& log, ServerHealthSettings settings);
+  ServerHealth(Scheduler& scheduler, Kernel& kernel, Logger& log, ServerHealthSettings settings,
+               Hooks hooks);
   ~ServerHealth();
   ServerHealth(const ServerHealth&) = delete;
   ServerHealth& operator=(const ServerHealth&) = delete;
@@ -115,6 +119,7 @@ class ServerHealth {
   Kernel& kernel_;
   Logger& log_;
   const ServerHealthSettings settings_;  // its period is that of the start
+  const Hooks hooks_;
   Duration period_;
   std::mt19937_64 random_;
   std::map<std::string, Server> servers_;

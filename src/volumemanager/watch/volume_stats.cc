@@ -46,17 +46,14 @@ Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const 
 
 }  // namespace
 
-VolumeStats::VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins,
-                         const KubeletPaths& paths, Logger& log, VolumeStatsSettings settings)
-    : scheduler_(scheduler),
-      plugins_(plugins),
-      paths_(paths),
-      log_(log),
-      settings_(std::move(settings)),
+VolumeStats::VolumeStats(Parts parts, VolumeStatsSettings settings, Hooks hooks)
+    : parts_(parts),
+      settings_(settings),
+      hooks_(std::move(hooks)),
       random_(settings_.jitter_seed) {}
 
 VolumeStats::~VolumeStats() {
-  if (timer_ != 0) scheduler_.Cancel(timer_);
+  if (timer_ != 0) parts_.scheduler.Cancel(timer_);
 }
 
 Duration VolumeStats::Jittered(double from, double to) {
@@ -73,7 +70,7 @@ void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr 
   Volume& volume =
       volumes_.emplace(key, Volume{spec, std::move(pod), next_incarnation_++}).first->second;
   volume.writer = writer;
-  if (settings_.kernel != nullptr) {
+  if (parts_.kernel != nullptr) {
     const Result<Measurer> measurer = MeasurerOf(volume);
     volume.may_share =
         measurer.ok() && measurer->domain.empty() && measurer->provider->PlanMetrics().has_value();
@@ -93,7 +90,7 @@ void VolumeStats::WrittenAgain(const PodVolumeKey& key, Volume& volume) {
 }
 
 void VolumeStats::ScheduleNoLater(const PodVolumeKey& key, Volume& volume, Duration delay) {
-  if (scheduler_.clock().Now() + delay < volume.due) Schedule(key, volume, delay);
+  if (parts_.scheduler.clock().Now() + delay < volume.due) Schedule(key, volume, delay);
 }
 
 Duration VolumeStats::Place(const PodVolumeKey& key) const {
@@ -141,7 +138,7 @@ const VolumeStatsEntry* VolumeStats::Find(const PodVolumeKey& key) const {
 
 void VolumeStats::Schedule(const PodVolumeKey& key, Volume& volume, Duration delay) {
   queue_.erase({volume.due, key});
-  volume.due = scheduler_.clock().Now() + delay;
+  volume.due = parts_.scheduler.clock().Now() + delay;
   if (volume.Shares()) {
     const Duration tick = std::max<Duration>(settings_.period / kTicksInAPeriod, Duration(1));
     volume.due += tick - volume.due.time_since_epoch() % tick;
@@ -152,20 +149,20 @@ void VolumeStats::Schedule(const PodVolumeKey& key, Volume& volume, Duration del
 
 void VolumeStats::ArmTimer() {
   if (queue_.empty() || running_ >= settings_.max_running) return;
-  const TimePoint due = std::max(queue_.begin()->first, scheduler_.clock().Now());
+  const TimePoint due = std::max(queue_.begin()->first, parts_.scheduler.clock().Now());
   if (timer_ != 0) {
     if (timer_due_ <= due) return;
-    scheduler_.Cancel(timer_);
+    parts_.scheduler.Cancel(timer_);
   }
   timer_due_ = due;
-  timer_ = scheduler_.PostAfter(due - scheduler_.clock().Now(), [this] {
+  timer_ = parts_.scheduler.PostAfter(due - parts_.scheduler.clock().Now(), [this] {
     timer_ = 0;
     StartDue();
   });
 }
 
 void VolumeStats::StartDue() {
-  const TimePoint now = scheduler_.clock().Now();
+  const TimePoint now = parts_.scheduler.clock().Now();
   // The next measurement that ends goes on here.
   while (running_ < settings_.max_running && !queue_.empty() && queue_.begin()->first <= now) {
     const PodVolumeKey key = queue_.begin()->second;
@@ -187,9 +184,9 @@ void VolumeStats::StartDue() {
 }
 
 Result<VolumeStats::Measurer> VolumeStats::MeasurerOf(const Volume& volume) const {
-  ASSIGN_OR_RETURN(VolumePlugin* const plugin, plugins_.FindPluginBySpec(volume.spec));
+  ASSIGN_OR_RETURN(VolumePlugin* const plugin, parts_.plugins.FindPluginBySpec(volume.spec));
   ASSIGN_OR_RETURN(std::shared_ptr<MetricsProvider> provider,
-                   ProviderOf(*plugin, paths_, volume.spec, volume.pod));
+                   ProviderOf(*plugin, parts_.paths, volume.spec, volume.pod));
   return Measurer{std::move(provider), plugin->FaultDomain(volume.spec)};
 }
 
@@ -210,9 +207,9 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   Begin(key, volume);
   const RunningAs as{volume.suspect, volume.alone};
   Count(as, 1);
-  scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
-                          deadline = settings_.deadline, &scheduler = scheduler_,
-                          owner = alive_.watch(), measured = measurer->provider] {
+  parts_.scheduler.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
+                                deadline = settings_.deadline, &scheduler = parts_.scheduler,
+                                owner = alive_.watch(), measured = measurer->provider] {
     const TimePoint began = scheduler.clock().Now();
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
@@ -270,7 +267,7 @@ struct VolumeStats::Shared {
 };
 
 void VolumeStats::StartShared() {
-  const TimePoint now = scheduler_.clock().Now();
+  const TimePoint now = parts_.scheduler.clock().Now();
   const auto shared = std::make_shared<Shared>();
   for (auto at = queue_.begin(); at != queue_.end() && at->first <= now;) {
     const PodVolumeKey key = (at++)->second;
@@ -289,8 +286,8 @@ void VolumeStats::StartShared() {
   }
   if (shared->members.empty()) return;
   ++running_;
-  scheduler_.RunBlocking([this, shared, deadline = settings_.deadline, kernel = settings_.kernel,
-                          &scheduler = scheduler_, owner = alive_.watch()] {
+  parts_.scheduler.RunBlocking([this, shared, deadline = settings_.deadline, kernel = parts_.kernel,
+                                &scheduler = parts_.scheduler, owner = alive_.watch()] {
     const TimePoint began = scheduler.clock().Now();
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
@@ -341,7 +338,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   if (succeeded) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
-      volume.entry.metrics.time_unix_ms = scheduler_.clock().WallUnixMillis();
+      volume.entry.metrics.time_unix_ms = parts_.scheduler.clock().WallUnixMillis();
     }
     volume.entry.measured = true;
     volume.entry.last_error.reset();
@@ -350,17 +347,18 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
     return;
   } else {
     volume.entry.last_error = result.error();
-    log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
-                    {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
+    parts_.log.LogLimited("stats " + key.ToString(), LogLevel::kInfo,
+                          "volume could not be measured",
+                          {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
   const bool rests = succeeded && volume.writer == Writer::kAgent;
   Schedule(key, volume,
            written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
-  if (succeeded && settings_.measured) {
+  if (succeeded && hooks_.measured) {
     // These are copies: the callback may forget the volume.
     const VolumeSpec spec = volume.spec;
     const Metrics metrics = volume.entry.metrics;
-    settings_.measured(key, spec, metrics);
+    hooks_.measured(key, spec, metrics);
   }
 }
 

@@ -34,11 +34,6 @@ struct VolumeStatsSettings {
   // use up all.
   int max_running_suspect = 1;
   uint64_t jitter_seed = 1;
-  // With a kernel, many volumes of the agent's own filesystem are measured by one request. Null:
-  // each volume by itself.
-  Kernel* kernel = nullptr;
-  // Called after every measurement that succeeded. Optional.
-  std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
 };
 
 struct VolumeStatsEntry {
@@ -52,9 +47,21 @@ struct VolumeStatsEntry {
 // Threads: the control thread; measurements run as blocking tasks. Blocks: never.
 class VolumeStats {
  public:
-  // All arguments outlive this object.
-  VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, const KubeletPaths& paths,
-              Logger& log, VolumeStatsSettings settings);
+  struct Parts {  // all outlive this
+    Scheduler& scheduler;
+    const VolumePluginMgr& plugins;
+    const KubeletPaths& paths;
+    Logger& log;
+    // With a kernel, many volumes of the agent's own filesystem are measured by one request. Null:
+    // each volume by itself.
+    Kernel* kernel = nullptr;
+  };
+  struct Hooks {
+    // Called after every measurement that succeeded. May be empty.
+    std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
+  };
+
+  VolumeStats(Parts parts, VolumeStatsSettings settings, Hooks hooks);
   ~VolumeStats();
   VolumeStats(const VolumeStats&) = delete;
   VolumeStats& operator=(const VolumeStats&) = delete;
@@ -128,11 +135,9 @@ class VolumeStats {
   Duration UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_second, bool rests);
   Duration Jittered(double from, double to);
 
-  Scheduler& scheduler_;
-  const VolumePluginMgr& plugins_;
-  const KubeletPaths& paths_;
-  Logger& log_;
+  const Parts parts_;
   VolumeStatsSettings settings_;
+  const Hooks hooks_;
   std::mt19937_64 random_;
   std::map<PodVolumeKey, Volume> volumes_;
   Queue queue_;

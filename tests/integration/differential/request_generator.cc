@@ -535,7 +535,7 @@ std::string RequestText(const AnyRequest& request) {
                   (r.recursive_read_only ? " recursive-ro" : "");
         }
         if constexpr (requires { r.leads_to; }) text += " -> " + r.leads_to;
-        if constexpr (requires { r.hold; }) text += r.hold ? " hold" : "";
+        if constexpr (requires { r.pin; }) text += r.pin ? " pin" : "";
         if constexpr (requires { r.force; }) text += r.force ? " force" : "";
         if constexpr (requires { r.follow; }) {
           text += std::string(r.follow ? " follow" : "") + (r.only_mount_point ? " point" : "");

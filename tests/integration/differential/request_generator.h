@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

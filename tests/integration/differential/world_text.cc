@@ -98,7 +98,7 @@ std::string Text(const IdentifiedDevice& device) {
   const DeviceIdentity& identity = device.facts.identity;
   return std::to_string(identity.size_bytes) + " bytes" +
          (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
-         (device.hold ? " held" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
+         (device.pin ? " pinned" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
 }
 // Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
 std::string KeysText(const std::vector<std::string>& keys) {

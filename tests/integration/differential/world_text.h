@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 

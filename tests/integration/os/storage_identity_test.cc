@@ -241,7 +241,7 @@ TEST_F(StorageIdentityTest, WhoLooksAtADeviceOrKeepsItForAPodDoesNotClaimIt) {
   EXPECT_TRUE(is_free());
   const auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
   ASSERT_TRUE(kept.ok()) << kept.error().ToString();
-  ASSERT_NE(kept->hold, nullptr);
+  ASSERT_NE(kept->pin, nullptr);
   EXPECT_TRUE(is_free());
 }
 

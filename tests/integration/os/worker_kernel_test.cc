@@ -539,7 +539,7 @@ TEST_F(WorkerKernelTest, AForcedUnmountFreesAStuckCaller) {
 TEST_F(WorkerKernelTest, KeysExcludeEachOtherAndLeaveNothingBehind) {
   auto of_another = WorkerKeys::Create(options_.key_directory);
   ASSERT_TRUE(of_another.ok());
-  of_another->Hold({"something", "a/b c"}, "StatFs /mnt (pid 7)");
+  of_another->Write({"something", "a/b c"}, "StatFs /mnt (pid 7)");
   kernel_.reset();
   Start();
   const auto answer = kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c"));
@@ -558,7 +558,7 @@ TEST_F(WorkerKernelTest, WhatAWorkerWasSentAndHasNotTakenIsHeld) {
   hangfs_->Die();
   auto worker = SpawnWorker({VOLUMED_WORKER}, options_.key_directory);
   ASSERT_TRUE(worker.ok());
-  (*worker)->keys()->Hold({"volume-1"}, "StatFs /mnt (pid 7)");
+  (*worker)->keys()->Write({"volume-1"}, "StatFs /mnt (pid 7)");
   EXPECT_TRUE(IsHeldForOthers("volume-1"));
   EXPECT_FALSE(IsHeldForOthers("volume-2"));
   (*worker)->channel().Close();

@@ -134,6 +134,8 @@ TEST_F(CatalogHostObjectsTest, WhatACommandDeletedAndItsFileStillHasIsNotFoundFo
   EXPECT_NE(config.error().message().find("deleted by command and /m/settings.yaml still has it"),
             std::string::npos)
       << config.error().message();
+  EXPECT_EQ("ConfigMap default/settings not found: " + objects_.WhyNotFound(kConfigKey),
+            config.error().message());
   EXPECT_TRUE(IsAboutObject(config.error(), kConfigKey)) << "its owner is named";
   EXPECT_TRUE(objects_.GetSecret("default", "login").ok());
   Deliver({FromFile("/m/login.yaml", SecretYaml())});
@@ -141,6 +143,7 @@ TEST_F(CatalogHostObjectsTest, WhatACommandDeletedAndItsFileStillHasIsNotFoundFo
   EXPECT_TRUE(IsAboutObject(objects_.GetConfigMap("default", "settings").error(), kConfigKey));
   EXPECT_EQ(objects_.GetConfigMap("default", "settings").error().message(),
             "ConfigMap default/settings not found");
+  EXPECT_EQ(objects_.WhyNotFound(kConfigKey), "");
 }
 
 TEST_F(CatalogHostObjectsTest, ARememberedObjectNamesItsFileUntilItsSourceHasDelivered) {

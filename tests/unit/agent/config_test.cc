@@ -108,6 +108,17 @@ TEST_F(ConfigTest, WhatIsPrintedForEachKeyIsReadBackTheSame) {
   EXPECT_EQ(PrintConfig(*read), PrintConfig(config));
 }
 
+TEST_F(ConfigTest, AWaitThatDoublesBeginsNoLongerThanItEnds) {
+  for (const std::string key : {"back-off", "device-look"}) {
+    const auto refused = LoadText(key + "-first: 20s\n" + key + "-longest: 19s\n");
+    ASSERT_FALSE(refused.ok()) << key;
+    EXPECT_NE(refused.error().message().find(key + "-first: must not be longer than " + key),
+              std::string::npos)
+        << refused.error().message();
+    EXPECT_TRUE(LoadText(key + "-first: 20s\n" + key + "-longest: 20s\n").ok()) << key;
+  }
+}
+
 TEST_F(ConfigTest, EveryKeyHasHelpAndAUniqueName) {
   std::vector<std::string_view> names;
   for (const ConfigKey& key : ConfigKeys()) {
@@ -204,6 +215,22 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"deadline-reclaim", {"7s"}},
                             {"deadline-pod-directories", {"7s"}},
                             {"deadline-look", {"7s"}},
+                            {"deadline-answer", {"7s"}},
+                            {"deadline-far-manifest", {"7s"}},
+                            {"deadline-find-volumes", {"7s"}},
+                            {"deadline-identify-device", {"7s"}},
+                            {"deadline-identify-storage", {"7s"}},
+                            {"deadline-identify-other-storage", {"7s"}},
+                            {"device-look-first", {"7s"}},
+                            {"device-look-longest", {"7s"}},
+                            {"nfs-force-timeout", {"7s"}},
+                            {"nfs-remove-timeout", {"7s"}},
+                            {"deadline-iscsiadm", {"7s"}},
+                            {"iscsi-device-timeout", {"7s"}},
+                            {"iscsi-multipath-timeout", {"7s"}},
+                            {"iscsi-more-portals-timeout", {"7s"}},
+                            {"deadline-flex-volume-init", {"7s"}},
+                            {"flex-volume-first-wait", {"7s"}},
                             {"back-off-first", {"7s"}},
                             {"back-off-longest", {"7s"}},
                             {"server-look-deadline", {"7s"}},

@@ -6,6 +6,7 @@
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
 #include "kube/decode.h"
+#include "kube/far_manifests.h"
 
 namespace volumed {
 namespace {
@@ -19,11 +20,11 @@ TEST(FarManifestReaderTest, ChangesAreWatchedOnLocalFilesystemsAlone) {
   kernel.AddDirectory("/share");
   kernel.AddMount("nfs4", "nas:/export", "/share");
   kernel.AddFile("/share/a.yaml", "far");
-  const FarContent local = ReadFarContent(kernel, clock, "/disk/a.yaml");
+  const FarContent local = ReadFarContent(kernel, clock, "/disk/a.yaml", kFarManifestDeadline);
   EXPECT_TRUE(local.status.ok());
   EXPECT_EQ(local.bytes, "local");
   EXPECT_TRUE(local.may_watch);
-  const FarContent far = ReadFarContent(kernel, clock, "/share/a.yaml");
+  const FarContent far = ReadFarContent(kernel, clock, "/share/a.yaml", kFarManifestDeadline);
   EXPECT_TRUE(far.status.ok());
   EXPECT_EQ(far.bytes, "far");
   EXPECT_FALSE(far.may_watch);
@@ -32,11 +33,14 @@ TEST(FarManifestReaderTest, ChangesAreWatchedOnLocalFilesystemsAlone) {
 TEST(FarManifestReaderTest, WhatIsNotThereOrTooLargeIsSaid) {
   const ManualClock clock;
   FakeKernel kernel;
-  EXPECT_EQ(ReadFarContent(kernel, clock, "/a.yaml").status.error().code(), Code::kNotFound);
+  EXPECT_EQ(ReadFarContent(kernel, clock, "/a.yaml", kFarManifestDeadline).status.error().code(),
+            Code::kNotFound);
   kernel.AddFile("/a.yaml", std::string(kMaxManifestBytes + 1, 'x'));
-  EXPECT_EQ(ReadFarContent(kernel, clock, "/a.yaml").status.error().code(), Code::kOutOfRange);
+  EXPECT_EQ(ReadFarContent(kernel, clock, "/a.yaml", kFarManifestDeadline).status.error().code(),
+            Code::kOutOfRange);
   kernel.AddFile("/b.yaml", std::string(kMaxManifestBytes, 'x'));
-  EXPECT_EQ(ReadFarContent(kernel, clock, "/b.yaml").bytes.size(), kMaxManifestBytes);
+  EXPECT_EQ(ReadFarContent(kernel, clock, "/b.yaml", kFarManifestDeadline).bytes.size(),
+            kMaxManifestBytes);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/must.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -18,7 +19,9 @@ class PodListTest : public ManagerTest {
     steps_ = pages_ = 0;
     do {
       v1::GetPodsResponse response;
-      PodList list({manager(), events_, clock, NodeName("node")}, request, &response);
+      const NodeName node("node");
+      PodList list({manager(), events_, clock, node}, request,
+                   Must(PodList::LastBefore(request, node)), &response);
       ++pages_;
       do {
         ++steps_;
@@ -65,6 +68,24 @@ TEST_F(PodListTest, PagesTogetherHaveEachPodOnceAndInOrder) {
   request.set_page_size(125);
   EXPECT_EQ(List(request), names);
   EXPECT_EQ(pages_, 2) << "the last page is full, and says that it is the last";
+}
+
+TEST_F(PodListTest, APageOfAListOfOtherPodsIsRefused) {
+  const NodeName node("node");
+  v1::GetPodsRequest request;
+  request.set_page("pods/default/p1000/uid-1");
+  EXPECT_EQ(Must(PodList::LastBefore(request, node)),
+            (PodName{"default", "p1000", PodUid("uid-1")}));
+  request.set_namespace_("default");
+  request.set_name("uid-1");
+  EXPECT_TRUE(PodList::LastBefore(request, node).ok());
+  request.set_name("p1001");
+  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
+  request.clear_name();
+  request.set_namespace_("other");
+  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
+  request.set_page("-1");
+  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
 }
 
 TEST_F(PodListTest, OfOneNameNoOtherPodIsLookedAt) {

@@ -18,9 +18,16 @@ namespace {
 // Answers as it is told to, and keeps what it was asked.
 class ScriptedAgent final : public v1::VolumeAgent::Service {
  public:
-  grpc::Status Wait(grpc::ServerContext*, const v1::WaitRequest*,
+  grpc::Status Wait(grpc::ServerContext*, const v1::WaitRequest* request,
                     grpc::ServerWriter<v1::WaitResponse>* out) override {
+    waited_for.push_back(request->pod().uid() + " " + request->for_());
     for (const v1::WaitResponse& answer : waits) out->Write(answer);
+    if (request->pod().uid() != never) return grpc::Status::OK;
+    return {grpc::StatusCode::DEADLINE_EXCEEDED, "not in time"};
+  }
+  grpc::Status GetPods(grpc::ServerContext*, const v1::GetPodsRequest*,
+                       v1::GetPodsResponse* response) override {
+    *response = pods;
     return grpc::Status::OK;
   }
   grpc::Status AcceptVolume(grpc::ServerContext*, const v1::AcceptVolumeRequest*,
@@ -44,6 +51,9 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::RetryAllResponse retried;
   std::string retried_in;
   std::vector<v1::WaitResponse> waits;
+  std::vector<std::string> waited_for;
+  std::string never = "no pod";  // the uid of one that is not as it is waited for
+  v1::GetPodsResponse pods;
   v1::AcceptVolumeResponse accepted;
   v1::DeleteRequest deleted;
 };
@@ -107,6 +117,36 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
   const Printed seen = WaitForEnd();
   EXPECT_EQ(seen.out, "pod web gone\n");
   EXPECT_EQ(seen.err, "");
+}
+
+TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
+  EXPECT_EQ(Run({"wait", "--all"}).out, "there is no pod\n");
+  for (const char* name : {"a", "b", "c"}) {
+    v1::Pod* const pod = agent_.pods.add_pods();
+    pod->set_namespace_("default");
+    pod->set_name(name);
+    pod->set_uid(std::string("uid-") + name);
+  }
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  const Printed gone = Run({"wait", "--all", "--for", "gone", "--timeout", "20"});
+  EXPECT_EQ(gone.code, kExitOk);
+  EXPECT_EQ(gone.out, "pod default/a gone\npod default/b gone\npod default/c gone\n");
+  EXPECT_EQ(gone.err, "") << "it was there when the list was made";
+  EXPECT_EQ(agent_.waited_for,
+            (std::vector<std::string>{"uid-a gone", "uid-b gone", "uid-c gone"}));
+  agent_.never = "uid-b";
+  const Printed late = Run({"wait", "--all", "--timeout", "20"});
+  EXPECT_EQ(late.code, kExitTimeout);
+  EXPECT_EQ(late.out, "pod default/a ready\npod default/c ready\n");
+  EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
+}
+
+TEST_F(CommandsTest, AWaitIsForOnePodOrForAllThatThereAre) {
+  EXPECT_EQ(Run({"wait"}).code, kExitUsage);
+  EXPECT_EQ(Run({"wait", "web", "--all"}).code, kExitUsage);
+  EXPECT_EQ(Run({"wait", "--all", "--for", "create"}).code, kExitUsage);
+  EXPECT_TRUE(agent_.waited_for.empty());
 }
 
 // A directory that was made anew often has the inode of the one before.

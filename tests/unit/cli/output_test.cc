@@ -186,8 +186,8 @@ TEST(ExplainTest, AWarningBlocksNothing) {
   EXPECT_EQ(out.str().find("the pod itself"), std::string::npos) << out.str();
 }
 
-v1::HeldStep Held(const std::string& step, const std::string& volume, int64_t since) {
-  v1::HeldStep held;
+v1::PendingStep Held(const std::string& step, const std::string& volume, int64_t since) {
+  v1::PendingStep held;
   held.set_step(step);
   held.set_volume(volume);
   held.set_since_unix_ms(since);
@@ -247,6 +247,12 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
             "held back before, and tried now:\n"
             "STEP  VOLUME  SINCE\n"
             "mkfs  data-0  2s\n");
+  accepted.set_has_damage(true);
+  std::ostringstream damage;
+  PrintAccepted(accepted, "", OutputFormat::kTable, kToday, damage);
+  EXPECT_EQ(damage.str(),
+            all.str() +
+                "What was in damaged or missing records is given up when the agent starts anew.\n");
 }
 
 // The age of a pod began anew with each start of the agent.

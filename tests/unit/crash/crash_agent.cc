@@ -268,7 +268,7 @@ void CrashAgent::HoldBack(const std::string& source, const std::string& file, Ob
   constexpr const char* kReason = "cannot be decoded";
   if (const auto last = last_good_.find({source, file}); last != last_good_.end()) {
     for (ObjectWithOrigin held : last->second) {
-      held.presence = ObjectPresence::kHeld;
+      held.presence = ObjectPresence::kUnproven;
       held.reason = kReason;
       list.objects.push_back(std::move(held));
     }
@@ -279,7 +279,7 @@ void CrashAgent::HoldBack(const std::string& source, const std::string& file, Ob
     if (known.object == nullptr) {
       list.unknown.push_back({known.key, file, kReason});
     } else {
-      list.objects.push_back({known.object, file, 0, ObjectPresence::kHeld, kReason, 0});
+      list.objects.push_back({known.object, file, 0, ObjectPresence::kUnproven, kReason, 0});
     }
   }
 }

@@ -196,7 +196,7 @@ std::string BrokenNodeRule(const CrashWorld& world, const BindMount& bind,
   for (const MountEntry& mount : world.kernel->Mounts()) {
     if (mount.source == device) return "it is mounted at " + mount.mount_point;
   }
-  if (world.kernel->Device(device).OpenHolds() == 0) return "nobody holds the device";
+  if (world.kernel->Device(device).OpenPins() == 0) return "nobody holds the device";
   const std::optional<DeviceRecord> record = RecordOf(world, volume);
   if (!record || !record->mapped) return "no record says which device it is";
   if (record->mapped->path != device) return "another device is on record";
@@ -222,7 +222,7 @@ std::string BrokenUnmapRule(const CrashWorld& world, const std::string& path) {
     const std::string place =
         world.paths.GetBlockMapDir(kLocalVolumePluginName, SpecName(volume)).Display();
     if (path != place) continue;
-    if (world.kernel->Device(world.devices.at(volume)).OpenHolds() != 0) {
+    if (world.kernel->Device(world.devices.at(volume)).OpenPins() != 0) {
       return "the device is held still";
     }
     return MustSay(world, volume, VolumeState::kUnmountingDevice);

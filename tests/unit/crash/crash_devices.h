@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 #include "records/record_store.h"
 #include "unit/crash/crash_world.h"
 

@@ -464,7 +464,7 @@ std::string CrashWorld::LeftOfDevices() const {
                                ? paths.GetBlockMapDir(PluginOf(volume), name)
                                : DevicePlaceOf(volume);
     if (kernel->Exists(place.Display())) return "directory " + place.Display();
-    if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
+    if (kernel->Device(path).OpenPins() != 0) return "a descriptor of " + path;
     const bool flex = flex_volumes.contains(volume) && IsFlexAttached(*kernel, volume);
     if (flex || array.attached.contains(volume)) return "attached volume " + volume;
   }

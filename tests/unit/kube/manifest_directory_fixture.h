@@ -156,7 +156,7 @@ class ManifestDirectoryTest : public testing::Test {
     for (const ObjectWithOrigin& object : last_->objects) {
       if (MetaOf(*object.object).name != name) continue;
       if (object.presence == ObjectPresence::kPresent) return "present";
-      return object.presence == ObjectPresence::kHeld ? "held" : "going";
+      return object.presence == ObjectPresence::kUnproven ? "held" : "going";
     }
     for (const UnknownObject& unknown : last_->unknown) {
       if (unknown.key.name == name) return "unknown";

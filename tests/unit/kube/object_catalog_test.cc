@@ -596,14 +596,14 @@ TEST_F(ObjectCatalogTest, AHolderWhoseFileIsInDisorderAfterAStartKeepsTheName) {
 
 TEST_F(ObjectCatalogTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsObjectsUntilItIsForgotten) {
   catalog_.ExpectSource("a");
-  catalog_.HoldUnconfigured("gone", {Known(FromFile("f", kClaim), "u-1"),
+  catalog_.KeepUnconfigured("gone", {Known(FromFile("f", kClaim), "u-1"),
                                      Known(FromFile("h", PodYaml("web", "u"))),
                                      {kMapKey, "", "g", nullptr}});
   EXPECT_EQ(catalog_.IncompleteSources(), std::vector<std::string>{"a"});
   Deliver("a", {FromFile("g", ConfigMapYaml("x", "from a"))});
   EXPECT_TRUE(catalog_.AllSourcesComplete());
   EXPECT_NE(catalog_.FindPod(PodUid("u")), nullptr);
-  EXPECT_EQ(catalog_.StandingOf(kClaimKey)->presence, ObjectPresence::kHeld);
+  EXPECT_EQ(catalog_.StandingOf(kClaimKey)->presence, ObjectPresence::kUnproven);
   EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
   EXPECT_EQ(catalog_.LookUp(kMapKey).file, "g");
   EXPECT_TRUE(catalog_.Sources()[1].unconfigured);
@@ -616,7 +616,7 @@ TEST_F(ObjectCatalogTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsObjectsUntilI
 TEST_F(ObjectCatalogTest, WhatAnotherSourceHasTooIsHandedOverByAForgottenOne) {
   const std::string volumes = "  volumes: [{name: v, emptyDir: {}}]\n";
   catalog_.IdentifyBy(&identities_);
-  catalog_.HoldUnconfigured(
+  catalog_.KeepUnconfigured(
       "gone",
       {Known(FromFile("f", PodYaml("same", "u-1"))), Known(FromFile("f", PodYaml("alone", "u-2"))),
        Known(FromFile("f", PodYaml("new", "u-3"))), Known(FromFile("f", PodYaml("other", "u-4"))),
@@ -655,7 +655,7 @@ TEST_F(ObjectCatalogTest, AClaimThatTheFirstListAfterAStartLacksIsMissing) {
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kUnknown);
   Deliver("a", {});
   EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
-  EXPECT_FALSE(catalog_.HolderOf(kClaimKey).has_value()) << "whoever delivers it next has it";
+  EXPECT_FALSE(catalog_.NamedBy(kClaimKey).has_value()) << "whoever delivers it next has it";
   Deliver("a", {});
   EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
 }
@@ -709,7 +709,7 @@ TEST_F(ObjectCatalogTest, AnObjectThatOnlyMovesToAnotherFileIsToldAsMoved) {
   TakeChanges();
   Deliver("a", {FromFile("g", ConfigMapYaml("x", "1"))});
   EXPECT_EQ(TakeChanges(), ">x ");
-  EXPECT_EQ(catalog_.HolderOf(kMapKey)->file, "g");
+  EXPECT_EQ(catalog_.NamedBy(kMapKey)->file, "g");
 }
 
 TEST_F(ObjectCatalogTest, VolumesDoNotChangeUnderOneUidOverAStart) {
@@ -800,7 +800,7 @@ TEST_F(ObjectCatalogTest, OnlyAPresentPodWithoutAUidInItsManifestIsToBeReplaced)
   EXPECT_TRUE(catalog_.StandingOf(with)->has_first_volumes);
   EXPECT_FALSE(catalog_.StandingOf(with)->to_be_replaced);
   EXPECT_TRUE(catalog_.StandingOf(without)->to_be_replaced);
-  edited[1].presence = ObjectPresence::kHeld;
+  edited[1].presence = ObjectPresence::kUnproven;
   Deliver("a", edited);
   EXPECT_TRUE(catalog_.StandingOf(without)->has_first_volumes);
   EXPECT_FALSE(catalog_.StandingOf(without)->to_be_replaced);

@@ -37,7 +37,7 @@ TEST_F(ObjectDirectoryLostTest, WhatIsOnRecordStaysIfItsFileIsGoneWithoutAComman
   const auto directory = OpenWith(PodAndSecret());
   EXPECT_TRUE(last_.complete);
   ASSERT_EQ(last_.objects.size(), 1U);
-  EXPECT_EQ(last_.objects[0].presence, ObjectPresence::kHeld);
+  EXPECT_EQ(last_.objects[0].presence, ObjectPresence::kUnproven);
   EXPECT_EQ(last_.objects[0].reason, "its file is gone, and no command has ended it");
   ASSERT_EQ(last_.unknown.size(), 1U);
   EXPECT_EQ(last_.unknown[0].key, kSecretKey);
@@ -97,7 +97,7 @@ TEST_F(ObjectDirectoryLostTest, AFileThatGoesWhileTheAgentRunsIsNoCommand) {
   fs::remove(path_ / "pod.default.web.json");
   directory->Forget();
   EXPECT_EQ(Names(), "web ");
-  EXPECT_EQ(last_.objects[0].presence, ObjectPresence::kHeld);
+  EXPECT_EQ(last_.objects[0].presence, ObjectPresence::kUnproven);
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ TEST_F(ObjectDirectoryTest, AnObjectWhoseFileIsDamagedWhileItIsKnownIsHeld) {
   std::ofstream(path_ / "configmap.default.c.json") << "x";
   directory->Forget();
   EXPECT_EQ(Names(), "c ");
-  EXPECT_EQ(last_.objects.at(0).presence, ObjectPresence::kHeld);
+  EXPECT_EQ(last_.objects.at(0).presence, ObjectPresence::kUnproven);
   EXPECT_TRUE(last_.unknown.empty());
   EXPECT_EQ(last_.problems.size(), 1U);
   // To apply what it had writes it anew.

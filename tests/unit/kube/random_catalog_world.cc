@@ -208,7 +208,7 @@ void RandomCatalogWorld::Start() {
   }
   if (Chance(30)) {
     const std::vector<KnownObject> known = {RandomKnown(), RandomKnown()};
-    Both([&](HeardCatalog& heard) { heard.catalog.HoldUnconfigured("gone", known); });
+    Both([&](HeardCatalog& heard) { heard.catalog.KeepUnconfigured("gone", known); });
   }
   KnownObject missing = RandomKnown();
   const bool is_there = merged_.catalog.FindObject(missing.key) != nullptr;
@@ -233,7 +233,7 @@ ObjectWithOrigin RandomCatalogWorld::RandomListing() {
   one.document = static_cast<int>(Pick(2));
   one.index = Pick(2);
   if (Chance(25)) {
-    one.presence = Chance(50) ? ObjectPresence::kHeld : ObjectPresence::kGoing;
+    one.presence = Chance(50) ? ObjectPresence::kUnproven : ObjectPresence::kGoing;
     one.reason = kReasons[Pick(2)];
     if (one.presence == ObjectPresence::kGoing) one.goes_at_unix_millis = 5;
   }
@@ -505,8 +505,8 @@ void RandomCatalogWorld::CompareNames(const ObjectKey& key) {
   const std::optional<ObjectStanding> real = whole.StandingOf(key);
   EXPECT_TRUE(standing.has_value() == real.has_value() && (!real || AreAlike(*standing, *real)))
       << ToString(key);
-  EXPECT_EQ(TextOf(merged.HolderOf(key).value_or(ObjectOrigin())),
-            TextOf(whole.HolderOf(key).value_or(ObjectOrigin())))
+  EXPECT_EQ(TextOf(merged.NamedBy(key).value_or(ObjectOrigin())),
+            TextOf(whole.NamedBy(key).value_or(ObjectOrigin())))
       << ToString(key);
   EXPECT_EQ(merged.EndedBy(key), whole.EndedBy(key)) << ToString(key);
   EXPECT_EQ(TextOf(merged.ProblemsOf(key)), TextOf(whole.ProblemsOf(key))) << ToString(key);

@@ -45,8 +45,10 @@ TEST(MetricsErrorTest, TextsAndKinds) {
     EXPECT_EQ(MetricsErrorCodeOf(c.error), c.code) << c.message;
     EXPECT_EQ(IsNotSupported(c.error), c.not_supported) << c.message;
     EXPECT_FALSE(c.error.maybe_applied());
-    EXPECT_EQ(MetricsErrorCodeOf(c.error.With("volume x")), std::nullopt) << "wrapped";
-    EXPECT_FALSE(IsNotSupported(c.error.With("volume x"))) << "wrapped";
+    EXPECT_EQ(MetricsErrorCodeOf(c.error.With("volume x")), c.code) << "wrapped";
+    EXPECT_EQ(IsNotSupported(c.error.With("volume x")), c.not_supported) << "wrapped";
+    const Error quoted = Error::NotApplied(c.error.code(), c.message);
+    EXPECT_EQ(MetricsErrorCodeOf(quoted), std::nullopt) << "the text alone means nothing";
   }
   EXPECT_EQ(NewFsInfoFailedError(Error::MaybeApplied(Code::kDeadlineExceeded, "")).code(),
             Code::kDeadlineExceeded);

@@ -132,7 +132,7 @@ class MapOperationsTest : public ::testing::Test {
     return kRoot + "/pods/" + pod + "/volumeDevices/kubernetes.io~local-volume/disk";
   }
   static std::string Node(const std::string& pod) { return kMapPath + "/" + pod; }
-  int64_t Holds() const { return kernel_.Device("/dev/vdb").OpenHolds(); }
+  int64_t Holds() const { return kernel_.Device("/dev/vdb").OpenPins(); }
 
   FakeKernel kernel_;
   MemoryRecordStore store_;
@@ -165,7 +165,7 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   EXPECT_EQ(*mapped_.mapped, (MappedDevice{"/dev/vdb", Node("u-1")}));
   EXPECT_FALSE(mapped_.attributes.read_only);
   EXPECT_EQ(Holds(), 1);
-  EXPECT_EQ(operations_->held_devices(), 1u);
+  EXPECT_EQ(operations_->pinned_devices(), 1u);
   EXPECT_EQ(devices_->Find(kDevice)->mapped->path, "/dev/vdb");
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{
@@ -230,7 +230,7 @@ TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
             std::string::npos)
       << failure;
   EXPECT_FALSE(kernel_.Exists(Node("u-2")));
-  // A new agent knows it by the record, and takes the hold again.
+  // A new agent knows it by the record, and opens it again.
   Restart("boot-a");
   EXPECT_EQ(Holds(), 0);
   path_ = "/dev/vdb";

@@ -421,6 +421,21 @@ TEST_F(StorageGuardTest, AVolumeThatCannotBeLookedAtKeepsOthersFromBeingEmptied)
   EXPECT_TRUE(Has(refused, "persistent volume other")) << refused;
 }
 
+TEST_F(StorageGuardTest, ALookAtAnotherVolumeTakesAsLongAsIsSet) {
+  kernel_.AddDirectory("/x");
+  kernel_.AddMount("nfs4", "nas:/srv", "/dead");
+  kernel_.Hang("/dead");
+  kernel_.SetClock(&clock_);
+  Duration given{};
+  kernel_.SetHangHook(
+      [&](const AnyRequest&, Deadline deadline) { given = deadline.Remaining(clock_); });
+  guard_ = std::make_unique<StorageGuard>(
+      kernel_, store_, clock_, logger_, BootId("boot-a"),
+      StorageGuardSettings{.look = std::chrono::seconds(7), .short_look = std::chrono::seconds(2)});
+  EXPECT_NE(Reclaim(HostPathVolume("v", "/x"), "c", {HostPathVolume("other", "/dead/pv")}), "");
+  EXPECT_EQ(given, Duration(std::chrono::seconds(7)));
+}
+
 // Two disks came up at each other's place: a Recycle emptied the one that was on record as A's.
 TEST_F(StorageGuardTest, ADiskThatIsMountedAtAnotherVolumesPathIsNotEmptiedForThatOne) {
   MakeDisk("/dev/sda", "uuid-a", "/d1");

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 namespace {

@@ -182,7 +182,7 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(Same(bind).expected_device, identity);
   const IdentifyDevice identify = Same(IdentifyDevice{Place(Resolve::kBeneath), true});
   EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
-  EXPECT_TRUE(identify.hold);
+  EXPECT_TRUE(identify.pin);
   EXPECT_EQ(Same(FlushDevice{kBytes, identity}).expected, identity);
   EXPECT_EQ(Same(DetachLoops{Place()}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).path, Place());
@@ -193,7 +193,7 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(device.facts.identity, identity);
   EXPECT_EQ(device.path, kBytes);
   EXPECT_TRUE(device.read_only);
-  EXPECT_EQ(device.hold, nullptr);
+  EXPECT_EQ(device.pin, nullptr);
 }
 
 TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
@@ -236,12 +236,12 @@ TEST(WorkerCodec, ADescriptorGoesBesideItsAnswerAndBelongsToWhoeverDecodesIt) {
       {}, "/dev/x", false, std::make_shared<const Descriptor>(Descriptor(ends[0]))});
   EXPECT_EQ(DescriptorOf(answer), ends[0]);
   EXPECT_EQ(DescriptorOf(Result<AnyAnswer>(AnyAnswer(Done{}))), -1);
-  auto sent = std::get<IdentifiedDevice>(*answer).hold->Duplicate();
+  auto sent = std::get<IdentifiedDevice>(*answer).pin->Duplicate();
   ASSERT_TRUE(sent.ok());
   const int number = sent->get();
   const auto decoded = DecodeAnswer(EncodeAnswer(answer), std::move(*sent));
   ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(std::get<IdentifiedDevice>(*decoded).hold->get(), number);
+  EXPECT_EQ(std::get<IdentifiedDevice>(*decoded).pin->get(), number);
 }
 
 TEST(WorkerCodec, FileRequestsKeepEveryField) {

@@ -24,7 +24,7 @@ class WorkerKeysTest : public ::testing::Test {
   ~WorkerKeysTest() override { std::filesystem::remove_all(directory_); }
 
   WorkerKeys Create() { return Must(WorkerKeys::Create(directory_)); }
-  bool IsHeld(const std::string& key) const {
+  bool IsTaken(const std::string& key) const {
     return !Must(KeysOfOthers::Read(directory_)).Check({"nobody's", key}).ok();
   }
   std::string OneFile() const {
@@ -41,24 +41,24 @@ TEST_F(WorkerKeysTest, AreHeldUntilTheWorkerLetsGo) {
   WorkerKeys agents = Create();
   auto workers = WorkerKeys::Inherit(agents.lock());
   ASSERT_TRUE(workers.ok());
-  agents.Hold({"uid-1/data", "uid-1/config"}, "StatFs /mnt (pid 7)");
-  EXPECT_TRUE(IsHeld("uid-1/data"));
-  EXPECT_TRUE(IsHeld("uid-1/config"));
-  EXPECT_FALSE(IsHeld("uid-1/other"));
+  agents.Write({"uid-1/data", "uid-1/config"}, "StatFs /mnt (pid 7)");
+  EXPECT_TRUE(IsTaken("uid-1/data"));
+  EXPECT_TRUE(IsTaken("uid-1/config"));
+  EXPECT_FALSE(IsTaken("uid-1/other"));
   workers->LetGo();
-  EXPECT_FALSE(IsHeld("uid-1/data"));
-  agents.Hold({"uid-2/data"}, "StatFs /mnt (pid 7)");
-  EXPECT_TRUE(IsHeld("uid-2/data"));
-  EXPECT_FALSE(IsHeld("uid-1/data"));
+  EXPECT_FALSE(IsTaken("uid-1/data"));
+  agents.Write({"uid-2/data"}, "StatFs /mnt (pid 7)");
+  EXPECT_TRUE(IsTaken("uid-2/data"));
+  EXPECT_FALSE(IsTaken("uid-1/data"));
 }
 
 // The mapping of an agent that is killed, and a tool that has the page, are two things.
 TEST_F(WorkerKeysTest, AreHeldAsLongAsAnybodyHasTheLock) {
   WorkerKeys agents = Create();
-  agents.Hold({"uid-1/data"}, "StatFs /mnt (pid 7)");
+  agents.Write({"uid-1/data"}, "StatFs /mnt (pid 7)");
   std::optional<Descriptor> tools = Descriptor(::fcntl(agents.lock(), F_DUPFD_CLOEXEC, 3));
   agents.CloseLock();
-  EXPECT_TRUE(IsHeld("uid-1/data"));
+  EXPECT_TRUE(IsTaken("uid-1/data"));
   auto others = KeysOfOthers::Read(directory_);
   ASSERT_TRUE(others.ok());
   const Status held = others->Check({"uid-1/other", "uid-1/data"});
@@ -77,10 +77,10 @@ TEST_F(WorkerKeysTest, AreHeldAsLongAsAnybodyHasTheLock) {
 TEST_F(WorkerKeysTest, OfDeadWorkersAreRemovedAtTheNextStart) {
   for (int i = 0; i < 3; ++i) {
     WorkerKeys dead = Create();
-    dead.Hold({"uid-1/data"}, "StatFs /mnt (pid 7)");
+    dead.Write({"uid-1/data"}, "StatFs /mnt (pid 7)");
   }
   EXPECT_EQ(Files(), 3U);
-  EXPECT_FALSE(IsHeld("uid-1/data"));
+  EXPECT_FALSE(IsTaken("uid-1/data"));
   EXPECT_EQ(Files(), 0U);
 }
 
@@ -88,25 +88,25 @@ TEST_F(WorkerKeysTest, MoreThanThePageHasRoomForAreAllThatThereAre) {
   WorkerKeys agents = Create();
   std::vector<std::string> many;
   for (int i = 0; i < 383; ++i) many.push_back("uid-1/" + std::to_string(i));
-  agents.Hold(many, "StatFs /mnt (pid 7)");
-  EXPECT_TRUE(IsHeld("uid-1/382"));
-  EXPECT_FALSE(IsHeld("uid-2/data"));
+  agents.Write(many, "StatFs /mnt (pid 7)");
+  EXPECT_TRUE(IsTaken("uid-1/382"));
+  EXPECT_FALSE(IsTaken("uid-2/data"));
   many.push_back("uid-1/383");
-  agents.Hold(many, "StatFs /mnt (pid 7)");
-  EXPECT_TRUE(IsHeld("uid-2/data"));
+  agents.Write(many, "StatFs /mnt (pid 7)");
+  EXPECT_TRUE(IsTaken("uid-2/data"));
 }
 
 TEST_F(WorkerKeysTest, APageThatWasCutMayHoldAnything) {
   WorkerKeys agents = Create();
   ASSERT_EQ(::truncate(OneFile().c_str(), 100), 0);
-  EXPECT_TRUE(IsHeld("uid-1/data"));
+  EXPECT_TRUE(IsTaken("uid-1/data"));
 }
 
 // A link, a pipe and somebody's file among the pages are nobody's page.
 TEST_F(WorkerKeysTest, WhatElseIsInTheDirectoryIsLeftAlone) {
   std::filesystem::create_symlink("/etc/passwd", directory_ + "/worker-1");
   ASSERT_EQ(::mkfifo((directory_ + "/other").c_str(), 0600), 0);
-  EXPECT_FALSE(IsHeld("uid-1/data"));
+  EXPECT_FALSE(IsTaken("uid-1/data"));
   EXPECT_EQ(Files(), 2U);
   EXPECT_TRUE(std::filesystem::exists("/etc/passwd"));
 }

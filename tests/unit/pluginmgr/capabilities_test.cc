@@ -113,8 +113,11 @@ TEST_F(CapabilitiesTest, DeleteTellsAVolumeInUseFromAFailure) {
   const Status held = deleter->Delete({});
   ASSERT_FALSE(held.ok());
   EXPECT_TRUE(IsDeletedVolumeInUse(held.error()));
-  EXPECT_FALSE(IsDeletedVolumeInUse(held.error().With("wrapped")));
-  EXPECT_FALSE(IsDeletedVolumeInUse(Error::NotApplied(Code::kFailedPrecondition, "other")));
+  EXPECT_EQ(held.error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(IsDeletedVolumeInUse(held.error().With("wrapped")));
+  EXPECT_FALSE(
+      IsDeletedVolumeInUse(Error::NotApplied(Code::kFailedPrecondition, held.error().message())))
+      << "the text alone means nothing";
   storage_.in_use.clear();
   EXPECT_TRUE(deleter->Delete({}).ok());
   EXPECT_TRUE(deleter->Delete({}).ok()) << "what is gone is deleted";

@@ -86,7 +86,9 @@ class NfsTest : public ::testing::Test {
   Duration unmount_timeout_ = NfsSettings().unmount_timeout();
   NfsPlugin plugin_{NfsSettings{.config = {},
                                 .recycler_pods = &recycler_pods_,
-                                .unmount_timeout = [this] { return unmount_timeout_; }}};
+                                .unmount_timeout = [this] { return unmount_timeout_; },
+                                .force_timeout = seconds(3),
+                                .remove_timeout = seconds(2)}};
   PersistentVolume volume_;
   CallOptions call_;
   std::vector<Mount> mounts_;
@@ -260,6 +262,22 @@ TEST_F(NfsTest, ATimeoutThatWasReloadedIsThatOfTheNextUnmount) {
   kernel_.SetClock(&world_.clock);
   (void)TearDown1();
   EXPECT_THAT(given, ElementsAre(Duration(seconds(7))));
+}
+
+// Forced, and then the directory: each has its own time, for the unmount has used up the step's.
+TEST_F(NfsTest, WhatComesAfterAnUnmountThatHangsHasTheTimesOfTheSettings) {
+  ASSERT_TRUE(SetUp1(Spec()).ok());
+  kernel_.Hang(kPlace);
+  std::vector<Duration> given;
+  kernel_.SetHangHook([&](const AnyRequest& request, Deadline deadline) {
+    given.push_back(deadline.Remaining(world_.clock));
+    world_.clock.Advance(deadline.Remaining(world_.clock));
+    const auto* unmount = std::get_if<Unmount>(&request);
+    if (unmount != nullptr && unmount->force) kernel_.Unhang(kPlace);
+  });
+  kernel_.SetClock(&world_.clock);
+  EXPECT_FALSE(TearDown1().ok());
+  EXPECT_THAT(given, ElementsAre(Duration(minutes(1)), Duration(seconds(3))));
 }
 
 TEST_F(NfsTest, NothingIsForcedThatAnotherMountShares) {

@@ -87,6 +87,8 @@ TEST_F(PayloadVolumeTest, MissingObjectsAndKeysAreNamedAndHaveNoEffect) {
   ConfigMapVolumeSource no_map = ConfigMap1();
   no_map.name = "nope";
   EXPECT_EQ(ErrorOf(no_map), "configmap \"nope\" not found");
+  no_map.name = "refused";
+  EXPECT_EQ(ErrorOf(no_map), "configmap \"refused\" not found: it was refused");
   SecretVolumeSource no_key = Secret1();
   no_key.items = {Item("x", "x")};
   EXPECT_EQ(ErrorOf(no_key), "references non-existent secret key: x");

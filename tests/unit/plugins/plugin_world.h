@@ -57,6 +57,10 @@ class FakeObjects final : public HostObjects {
     return Find(config_maps_, ns, name);
   }
 
+  std::string WhyNotFound(const ObjectKey& object) const override {
+    return object.name == "refused" ? "it was refused" : "";
+  }
+
   bool sources_complete = true;
 
  private:

@@ -76,6 +76,7 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
     ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
     ASSERT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kPowerLoss).ok());
     EXPECT_FALSE(store->recovery().active);
+    EXPECT_FALSE(store->recovery().has_damage);
   }
   Edit(File(), "UPDATE records SET bytes=x'00';");
   SqliteRecordStoreOptions options = Options();
@@ -83,6 +84,7 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   for (int run = 0; run < 2; ++run) {
     auto store = Open(options);
     ASSERT_TRUE(store->recovery().active) << run;
+    EXPECT_TRUE(store->recovery().has_damage) << run;
     EXPECT_THAT(store->recovery().reason,
                 HasSubstr("the record pod \"a\" cannot be read: its checksum is wrong"));
     EXPECT_THAT(store->recovery().reason, HasSubstr("the record claim \"a\" cannot be read"));

@@ -39,7 +39,7 @@ class RecoveryGateTest : public ::testing::Test {
 
 TEST_F(RecoveryGateTest, NothingIsHeldBackWithoutARecovery) {
   EXPECT_TRUE(gate_.Admit(IrreversibleStep::kFormat, "pv").ok());
-  EXPECT_THAT(gate_.Held(), IsEmpty());
+  EXPECT_THAT(gate_.Pending(), IsEmpty());
 }
 
 TEST_F(RecoveryGateTest, EachStepIsHeldBackAndListedOnceWithTheTimeOfItsFirstAttempt) {
@@ -56,9 +56,9 @@ TEST_F(RecoveryGateTest, EachStepIsHeldBackAndListedOnceWithTheTimeOfItsFirstAtt
     clock_.Advance(std::chrono::seconds(7));
   }
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kFormat, "a").ok());
-  EXPECT_THAT(gate_.Held(),
-              ElementsAre(HeldStep{IrreversibleStep::kFormat, "a", clock_.WallUnixMillis()},
-                          HeldStep{IrreversibleStep::kDelete, "pv", first}));
+  EXPECT_THAT(gate_.Pending(),
+              ElementsAre(PendingStep{IrreversibleStep::kFormat, "a", clock_.WallUnixMillis()},
+                          PendingStep{IrreversibleStep::kDelete, "pv", first}));
 }
 
 TEST_F(RecoveryGateTest, OneVolumeIsAcceptedAlone) {
@@ -72,7 +72,7 @@ TEST_F(RecoveryGateTest, OneVolumeIsAcceptedAlone) {
   EXPECT_TRUE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
   EXPECT_TRUE(gate_.Admit(IrreversibleStep::kFormat, "pv").ok());
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv-2").ok());
-  EXPECT_EQ(gate_.Held().size(), 1u);
+  EXPECT_EQ(gate_.Pending().size(), 1u);
 }
 
 // A name with a slip in it was accepted, and nothing happened.
@@ -89,7 +89,7 @@ TEST_F(RecoveryGateTest, EverythingIsAccepted) {
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kRecycle, "pv-2").ok());
   EXPECT_EQ(gate_.Accept(std::nullopt)->size(), 2u);
-  EXPECT_THAT(gate_.Held(), IsEmpty());
+  EXPECT_THAT(gate_.Pending(), IsEmpty());
   EXPECT_TRUE(gate_.Admit(IrreversibleStep::kRecycle, "pv-2").ok());
 }
 
@@ -99,7 +99,7 @@ TEST_F(RecoveryGateTest, WhatCannotBeRecordedIsNotAccepted) {
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
   EXPECT_FALSE(gate_.Accept(std::nullopt).ok());
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
-  EXPECT_EQ(gate_.Held().size(), 1u);
+  EXPECT_EQ(gate_.Pending().size(), 1u);
 }
 
 }  // namespace

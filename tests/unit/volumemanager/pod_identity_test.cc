@@ -186,7 +186,7 @@ TEST_F(PodIdentityTest, APodOfARenamedNodeStaysWhileItsFileIsInDisorder) {
     Deliver("", kApplied);
     // As its source tells what it remembers, and cannot read now.
     const SourceMemory memory = agent_->memories.at("manifests");
-    ObjectWithOrigin held{memory.objects.at(0).object, "/m/web.yaml", 0, ObjectPresence::kHeld,
+    ObjectWithOrigin held{memory.objects.at(0).object, "/m/web.yaml", 0, ObjectPresence::kUnproven,
                           "it is in disorder"};
     DeliverList("manifests", {held});
     Pass(std::chrono::minutes(2));

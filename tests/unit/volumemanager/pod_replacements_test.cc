@@ -121,7 +121,7 @@ TEST_F(PodReplacementsTest, APodWhoseFileIsHeldBackIsNotReplaced) {
   ASSERT_NO_FATAL_FAILURE(EditAfterStart());
   Pass(seconds(9));
   ObjectWithOrigin held = StaticPod("n1", "/m/web.yaml", With("second"));
-  held.presence = ObjectPresence::kHeld;
+  held.presence = ObjectPresence::kUnproven;
   DeliverList("manifests", {held});
   Pass(minutes(5));
   ExpectAsItWas();

@@ -171,7 +171,7 @@ TEST_F(ReplacedPodsTest, NoOtherSourceGetsTheNameOfAPodThatWaits) {
   Pass(seconds(5));
   const ObjectWithOrigin other = StaticPod("n1", "/m/web.yaml");
   DeliverList("manifests", {other});
-  EXPECT_EQ(catalog().HolderOf(kKey)->source, kApplied);
+  EXPECT_EQ(catalog().NamedBy(kKey)->source, kApplied);
   EXPECT_NE(ProblemsOf("manifests").find("the same name was there first"), std::string::npos)
       << ProblemsOf("manifests");
   Restart();

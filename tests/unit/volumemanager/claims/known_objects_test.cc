@@ -354,7 +354,7 @@ TEST_F(KnownObjectsTest, APodTookOverAnothersDataWhoseNameEndedInTheFormerNodesN
     Pass(std::chrono::minutes(2));
     EXPECT_EQ(UidOfPod("web-x-n1"), uid);
     EXPECT_EQ(Phase(uid), "Ready");
-    EXPECT_EQ(catalog().HolderOf({ObjectKind::kPod, "default", "web-x-n1"})->file, "/m/web.yaml");
+    EXPECT_EQ(catalog().NamedBy({ObjectKind::kPod, "default", "web-x-n1"})->file, "/m/web.yaml");
   }
   // Once that is gone the name is free.
   DeliverList("manifests", {StaticPod("n1", "/m/a.yaml", spec, "name: web-x")});
@@ -417,7 +417,7 @@ TEST_F(KnownObjectsTest, APodDeletedByCommandStaysRefusedWhileItsFileIsInDisorde
   ASSERT_NE(known.object, nullptr) << "its source must be able to say that it holds it";
   Deliver("", kApplied);
   DeliverList("manifests",
-              {{known.object, known.file, 0, ObjectPresence::kHeld, "cannot be decoded"}});
+              {{known.object, known.file, 0, ObjectPresence::kUnproven, "cannot be decoded"}});
   Pass(std::chrono::minutes(1));
   EXPECT_EQ(Phase("u1"), "Refused");
 }
@@ -431,7 +431,7 @@ TEST_F(KnownObjectsTest, APodThatIsHeldBackSaysSoAndIsReady) {
   DeliverList("manifests", {web});
   const std::string uid = UidOfPod("web-n1");
   EXPECT_TRUE(manager().pods().Find(PodUid(uid))->problems.empty());
-  web.presence = ObjectPresence::kHeld;
+  web.presence = ObjectPresence::kUnproven;
   web.reason = "the directory is empty";
   DeliverList("manifests", {web});
   const PodView view = *manager().pods().Find(PodUid(uid));

@@ -25,7 +25,7 @@ using ::testing::Pair;
 class ServerHealthTest : public ::testing::Test {
  protected:
   ServerHealthTest() {
-    settings_.changed = [this](const ServerState& domain, const std::set<PodVolumeKey>& volumes) {
+    hooks_.changed = [this](const ServerState& domain, const std::set<PodVolumeKey>& volumes) {
       told_.push_back(domain.name + (domain.silent ? " silent " : " answers ") +
                       std::to_string(volumes.size()));
     };
@@ -38,7 +38,9 @@ class ServerHealthTest : public ::testing::Test {
     });
   }
   ServerHealth& Health() {
-    if (!health_) health_ = std::make_unique<ServerHealth>(scheduler_, kernel_, log_, settings_);
+    if (!health_) {
+      health_ = std::make_unique<ServerHealth>(scheduler_, kernel_, log_, settings_, hooks_);
+    }
     return *health_;
   }
   static PodVolumeKey Key(const std::string& name) { return {PodUid("u"), SpecName(name)}; }
@@ -64,6 +66,7 @@ class ServerHealthTest : public ::testing::Test {
               clock_};
   FakeKernel kernel_;
   ServerHealthSettings settings_;
+  ServerHealth::Hooks hooks_;
   std::vector<std::string> told_;
   std::vector<std::string> looks_;
   std::unique_ptr<ServerHealth> health_;  // last: it goes first

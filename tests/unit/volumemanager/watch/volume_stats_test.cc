@@ -30,7 +30,9 @@ class VolumeStatsTest : public ::testing::Test {
     };
   }
   std::unique_ptr<VolumeStats> Make(VolumeStatsSettings settings = {}) {
-    return std::make_unique<VolumeStats>(scheduler_, plugins_, paths_, log_, settings);
+    return std::make_unique<VolumeStats>(
+        VolumeStats::Parts{scheduler_, plugins_, paths_, log_, measures_together_}, settings,
+        hooks_);
   }
   static PodVolumeKey Key(const std::string& spec) { return {PodUid("a"), SpecName(spec)}; }
   void Track(VolumeStats& stats, const std::string& spec) {
@@ -57,6 +59,8 @@ class VolumeStatsTest : public ::testing::Test {
   std::set<std::string> hung_, failing_;
   Duration takes_{};
   Duration given_{};  // to the last measurement
+  Kernel* measures_together_ = nullptr;
+  VolumeStats::Hooks hooks_;
 };
 
 TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
@@ -214,7 +218,7 @@ class SharedStatsTest : public VolumeStatsTest {
   void SetUp() override {
     VolumeStatsTest::SetUp();
     script_->shares_requests = true;
-    settings_.kernel = &shared_;
+    measures_together_ = &shared_;
   }
   void TrackMany(VolumeStats& stats, int pods) {
     for (int i = 0; i < pods; ++i) {
@@ -351,7 +355,7 @@ TEST_F(VolumeStatsTest, WhatIsWrittenWhileItIsMeasuredIsMeasuredOnceMore) {
 
 TEST_F(SharedStatsTest, VolumesOfOnePodAreMeasuredAtTheSameTime) {
   std::map<PodUid, std::set<TimePoint>> times;
-  settings_.measured = [&](const PodVolumeKey& key, const VolumeSpec&, const Metrics&) {
+  hooks_.measured = [&](const PodVolumeKey& key, const VolumeSpec&, const Metrics&) {
     times[key.pod].insert(clock_.Now());
   };
   auto stats = Make(settings_);

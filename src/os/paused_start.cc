@@ -1,4 +1,4 @@
-#include "os/held_start.h"
+#include "os/paused_start.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -19,7 +19,7 @@ namespace volumed {
 namespace {
 
 // Everything that the child needs, made before the fork: it must not allocate.
-struct HeldChild {
+struct PausedChild {
   std::vector<int> descriptors;  // copies that lie above every number that the child gets
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -45,7 +45,7 @@ void ResetSignals() {
 }
 
 // In the child. Source: of what may be called here, signal-safety(7).
-[[noreturn]] void RunChild(const HeldChild& child) {
+[[noreturn]] void RunChild(const PausedChild& child) {
   if (child.own_group) ::setpgid(0, 0);
   char begin = 0;
   ssize_t size = 0;
@@ -111,10 +111,10 @@ std::vector<char*> ArgumentPointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-Result<pid_t> StartHeld(const ChildSetup& setup) {
+Result<pid_t> StartPaused(const ChildSetup& setup) {
   const int above = static_cast<int>(setup.descriptors.size()) + STDERR_FILENO + 1;
   std::vector<Descriptor> copies;
-  HeldChild child;
+  PausedChild child;
   for (const int descriptor : setup.descriptors) {
     ASSIGN_OR_RETURN(Descriptor copy, Copy(descriptor, above));
     child.descriptors.push_back(copy.get());
@@ -137,7 +137,7 @@ Result<pid_t> StartHeld(const ChildSetup& setup) {
   }
   report.write.Reset();
   gate.read.Reset();
-  setup.held(pid);
+  setup.paused(pid);
   const char begin = 1;
   // A child that is gone is noticed by the report.
   const bool told = ::write(gate.write.get(), &begin, 1) == 1;

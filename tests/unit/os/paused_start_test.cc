@@ -1,4 +1,4 @@
-// A program that is held until something was done with its process.
+// A program that is paused until something was done with its process.
 #include <gtest/gtest.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ TEST(HeldStartTest, TheProgramBeginsOnlyWhenItIsLetGo) {
   setup.descriptors = {-1, -1, -1};
   const std::string ours = ProgramOf(::getpid());
   pid_t seen = 0;
-  setup.held = [&](pid_t pid) {
+  setup.paused = [&](pid_t pid) {
     seen = pid;
     EXPECT_EQ(ProgramOf(pid), ours) << "not the program yet";
   };
@@ -56,13 +56,13 @@ TEST(HeldStartTest, GetsItsDescriptorsAndEnvironmentAndNoOthers) {
   Descriptor theirs(ends[1]);
   ChildSetup setup;
   setup.arguments = {"/bin/sh", "-c", "echo \"$WORD\"; ls /proc/self/fd | wc -l"};
-  setup.environment = std::vector<std::string>{"WORD=held", "PATH=/usr/bin:/bin"};
+  setup.environment = std::vector<std::string>{"WORD=paused", "PATH=/usr/bin:/bin"};
   setup.descriptors = {-1, theirs.get(), -1};
-  setup.held = [](pid_t) {};
+  setup.paused = [](pid_t) {};
   Result<ChildProcess> child = ChildProcess::Start(setup);
   ASSERT_TRUE(child.ok()) << child.error().ToString();
   theirs.Reset();
-  EXPECT_EQ(ReadAll(ours.get()), "held\n4\n") << "0, 1, 2 and that of the listing";
+  EXPECT_EQ(ReadAll(ours.get()), "paused\n4\n") << "0, 1, 2 and that of the listing";
   EXPECT_TRUE(child->WaitForEnd(std::chrono::seconds(30)).has_value());
 }
 
@@ -70,13 +70,13 @@ TEST(HeldStartTest, AProgramThatIsNotThereIsAnErrorOfTheStart) {
   ChildSetup setup;
   setup.arguments = {"/nonexistent/program"};
   setup.descriptors = {-1, -1, -1};
-  bool held = false;
-  setup.held = [&held](pid_t) { held = true; };
+  bool paused = false;
+  setup.paused = [&paused](pid_t) { paused = true; };
   const Result<ChildProcess> child = ChildProcess::Start(setup);
   ASSERT_FALSE(child.ok());
   EXPECT_EQ(child.error().sys_errno(), ENOENT);
   EXPECT_FALSE(child.error().maybe_applied());
-  EXPECT_TRUE(held);
+  EXPECT_TRUE(paused);
 }
 
 }  // namespace

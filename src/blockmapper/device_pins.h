@@ -1,4 +1,4 @@
-// DeviceHolds: an open descriptor of each device that is mapped into pods.
+// DevicePins: an open descriptor of each device that is mapped into pods.
 //
 // What it is for: as long as it is open, the kernel gives the device's number (major:minor) to no
 // other device, a loop device keeps its file, and a device that is pulled out does not come back
@@ -9,7 +9,7 @@
 // new agent takes it again when it maps what it finds, the device's identity compared with the
 // record. It claims nothing, so the pod may open the device as it likes, with O_EXCL too.
 //
-// Between the end of an agent and the start of the next nobody holds the device.
+// Between the end of an agent and the start of the next nobody has it open.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,16 @@
 
 #include "base/ids.h"
 #include "base/mutex.h"
-#include "os/kernel.h"
+#include "os/kernel_requests.h"
 
 namespace volumed {
 
 // Threads: any. Blocks: Release, as close(2) does on a device: whoever closes it last waits until
 // what was written to it is there, which is why FlushDevice comes first.
-class DeviceHolds {
+class DevicePins {
  public:
   // Until Release. One that is kept already gives way.
-  void Keep(const UniqueVolumeName& volume, DeviceHold hold) EXCLUDES(mu_);
+  void Keep(const UniqueVolumeName& volume, DevicePin pin) EXCLUDES(mu_);
   // False where none was kept.
   bool Release(const UniqueVolumeName& volume) EXCLUDES(mu_);
   bool Has(const UniqueVolumeName& volume) const EXCLUDES(mu_);
@@ -34,7 +34,7 @@ class DeviceHolds {
 
  private:
   mutable Mutex mu_;
-  std::map<UniqueVolumeName, DeviceHold> holds_ GUARDED_BY(mu_);
+  std::map<UniqueVolumeName, DevicePin> pins_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

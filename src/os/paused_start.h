@@ -16,9 +16,9 @@ namespace volumed {
 // As exec wants them, with null at the end. Valid as long as `words`.
 std::vector<char*> ArgumentPointers(const std::vector<std::string>& words);
 
-// Calls setup.held while the child waits. Threads: any; the child makes system calls alone between
-// fork and exec. Blocks: for setup.held and the exec. Errors: errno of the start, not applied; the
-// child is reaped then.
-Result<pid_t> StartHeld(const ChildSetup& setup);
+// Calls setup.paused while the child waits. Threads: any; the child makes system calls alone
+// between fork and exec. Blocks: for setup.paused and the exec. Errors: errno of the start, not
+// applied; the child is reaped then.
+Result<pid_t> StartPaused(const ChildSetup& setup);
 
 }  // namespace volumed

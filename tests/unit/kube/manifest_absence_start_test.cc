@@ -1,0 +1,237 @@
+// Absence at a start, against what the last agent knew, and the administrator's word about it.
+#include "unit/kube/manifest_absence_fixture.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// ---- starts -------------------------------------------------------------------------------------
+
+TEST_F(ManifestAbsenceTest, WhatWasRemovedFromTheKnownDirectoryWhileNobodyLookedIsGone) {
+  settle_ = milliseconds(200);
+  HaveFiles({"a", "b"});
+  fs::remove(directory_ / "a.yaml");
+  const TimePoint start = scheduler_->clock().Now();
+  Restart();
+  EXPECT_EQ(StateOf("a"), "going");
+  RunUntilState("a", "absent");
+  EXPECT_GE(scheduler_->clock().Now() - start, settle_);
+  EXPECT_EQ(StateOf("b"), "present");
+}
+
+TEST_F(ManifestAbsenceTest, AStartHoldsAllIfTheDirectoryIsEmptyMissingOrAnotherOne) {
+  HaveFiles({"a", "b"});
+  const SourceMemory memory = MemoryOf(*last_);
+  const auto start = [&](const char* why) {
+    SCOPED_TRACE(why);
+    source_.reset();
+    memory_ = memory;
+    StartAnew();
+    ExpectHeld("a", why);
+    ExpectHeld("b", why);
+  };
+  fs::create_directory(root_ / "kept");
+  for (const char* name : {"a.yaml", "b.yaml"}) {
+    fs::rename(directory_ / name, root_ / "kept" / name);
+  }
+  start("held no manifest at all");
+  fs::rename(directory_, root_ / "away");
+  start("No such file");
+  fs::create_directory(directory_);
+  start("another one");
+  Write("c.yaml", PodYaml("c", "uid-c"));
+  start("another one");
+  EXPECT_EQ(StateOf("c"), "present");
+}
+
+// A tool that fills an empty directory file by file is in no hurry.
+TEST_F(ManifestAbsenceTest, AfterAStartInAnEmptyDirectoryOneFileDoesNotProveTheRestAway) {
+  HaveFiles({"a", "b"});
+  fs::remove(directory_ / "a.yaml");
+  fs::remove(directory_ / "b.yaml");
+  Restart();
+  Write("a.yaml", PodYaml("a", "uid-a"));
+  RunUntilState("a", "present");
+  ExpectHeld("b", "held no manifest at all");
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
+// The next start took the directory, which had another file by then, for proof that the rest was
+// removed: a pod went with its data.
+TEST_F(ManifestAbsenceTest, WhatIsHeldAfterAStartInAnEmptyDirectoryIsHeldAfterTheNextOne) {
+  HaveFiles({"a", "b"});
+  fs::remove(directory_ / "a.yaml");
+  fs::remove(directory_ / "b.yaml");
+  Restart();
+  Write("c.yaml", PodYaml("c", "uid-c"));
+  RunUntilState("c", "present");
+  for (int start = 0; start < 2; ++start) {
+    Restart();
+    ExpectHeld("a", "held no manifest at all");
+    ExpectHeld("b", "held no manifest at all");
+  }
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  Restart();
+  ExpectHeld("a", "held no manifest at all");
+  // Once it was back, it goes as any other.
+  fs::remove(directory_ / "b.yaml");
+  RunUntilState("b", "absent");
+  source_->Accept();
+  RunUntilState("a", "absent");
+  EXPECT_TRUE(last_->unproven.empty());
+  Restart();
+  EXPECT_EQ(StateOf("a"), "absent");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
+TEST_F(ManifestAbsenceTest, AtAStartAnyFileInDisorderHoldsWhatIsAbsent) {
+  HaveFiles({"a", "b"});
+  fs::remove(directory_ / "a.yaml");
+  Write("old.yaml", "{{{");
+  Write("b.yaml", "{{{");
+  Restart();
+  ExpectHeld("a", "may be in");
+  ExpectHeld("b", "b.yaml");
+}
+
+TEST_F(ManifestAbsenceTest, AnotherDirectoryThatHasAllBecomesTheKnownOneAtAStart) {
+  HaveFiles({"a", "b"});
+  fs::rename(directory_, root_ / "away");
+  fs::copy(root_ / "away", directory_, fs::copy_options::recursive);
+  Restart();
+  EXPECT_EQ(StateOf("a"), "present");
+  EXPECT_EQ(last_->incomplete_because, "");
+  fs::remove(directory_ / "a.yaml");
+  Restart();
+  RunUntilState("a", "absent");
+}
+
+// As a disk does that is put back to an older image of itself.
+TEST_F(ManifestAbsenceTest, AnOlderStateOfTheDirectoryWasTheKnownOne) {
+  std::optional<KnownDirectory> before;
+  seams_.identify = [&](const Descriptor& directory) -> Result<KnownDirectory> {
+    ASSIGN_OR_RETURN(KnownDirectory now, IdentifyDirectory(directory));
+    if (before) now.changed_unix_nanos = before->changed_unix_nanos;
+    return now;
+  };
+  HaveFiles({"a"});
+  if (!last_->directory->changed_unix_nanos) GTEST_SKIP() << "skipped: needs a lasting filesystem";
+  const KnownDirectory older = *last_->directory;
+  ::usleep(20'000);  // times of change are told in ticks of the kernel's clock
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  EXPECT_GT(last_->directory->changed_unix_nanos, older.changed_unix_nanos);
+  fs::remove(directory_ / "b.yaml");
+  before = older;
+  Restart();
+  ExpectHeld("b", "older state of the known one");
+  EXPECT_EQ(StateOf("a"), "present");
+  // Whatever happens to it later.
+  before.reset();
+  Restart();
+  ExpectHeld("b", "older state of the known one");
+  source_->Accept();
+  RunUntilState("b", "absent");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
+TEST_F(ManifestAbsenceTest, ADirectoryThatCannotBeRecognisedIsAnotherOneAtEachStart) {
+  seams_.identify = [](const Descriptor&) { return KnownDirectory{"fuse", "", std::nullopt, {}}; };
+  HaveFiles({"a", "b"});
+  // While the agent runs it is known by its inode, which is watched.
+  fs::remove(directory_ / "a.yaml");
+  RunUntilState("a", "absent");
+  Restart();
+  EXPECT_EQ(last_->incomplete_because, "");
+  fs::remove(directory_ / "b.yaml");
+  Restart();
+  ExpectHeld("b", "another one");
+}
+
+TEST_F(ManifestAbsenceTest, ASecretIsUnknownWhileItsFileIsInDisorderAtAStart) {
+  fs::create_directory(directory_);
+  Write("s.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: v}\n");
+  Write("a.yaml", PodYaml("a", "uid-a"));
+  Start();
+  RunUntilState("s", "present");
+  // While the agent runs, its last content is there.
+  Write("s.yaml", "{{{");
+  RunUntilState("s", "held");
+  Restart();
+  EXPECT_EQ(StateOf("s"), "unknown");
+  EXPECT_NE(ReasonOf("s").find("s.yaml"), std::string::npos);
+  fs::remove(directory_ / "s.yaml");
+  RunUntilState("s", "absent");
+}
+
+TEST_F(ManifestAbsenceTest, ASourceThatIsOnRecordIsCompleteThoughItsDirectoryIsMissing) {
+  memory_ = SourceMemory{{}, KnownDirectory{"ext4", "u", 1, 1}};
+  StartAnew();
+  EXPECT_TRUE(last_->complete);
+  EXPECT_EQ(Names(), "");
+  EXPECT_NE(last_->incomplete_because, "");
+}
+
+// ---- the administrator's word -------------------------------------------------------------------
+
+TEST_F(ManifestAbsenceTest, AcceptTakesAwayAtOnceWhatIsHeldOrGoing) {
+  settle_ = hours(1);
+  HaveFiles({"a", "b", "c"});
+  Write("a.yaml", "{{{");
+  fs::remove(directory_ / "b.yaml");
+  RunUntil([this] { return StateOf("a") == "held" && StateOf("b") != "present"; });
+  source_->Accept();
+  RunUntil([this] { return StateOf("a") == "absent" && StateOf("b") == "absent"; });
+  EXPECT_EQ(StateOf("c"), "present");
+  // The file that is accepted hides nothing any more, until it changes.
+  EXPECT_EQ(last_->incomplete_because, "");
+  fs::remove(directory_ / "c.yaml");
+  RunUntilState("c", "going");
+}
+
+TEST_F(ManifestAbsenceTest, AcceptMakesTheDirectoryThatIsThereTheKnownOne) {
+  HaveFiles({"a"});
+  fs::rename(directory_, root_ / "away");
+  fs::create_directory(directory_);
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  ExpectHeld("a", "another one");
+  source_->Accept();
+  RunUntilState("a", "absent");
+  EXPECT_EQ(last_->incomplete_because, "");
+  fs::remove(directory_ / "b.yaml");
+  RunUntilState("b", "absent");
+}
+
+TEST_F(ManifestAbsenceTest, AcceptOfADirectoryThatIsMissingTakesAllAndCompletesANewOne) {
+  Start();
+  RunUntil([] { return true; });
+  EXPECT_FALSE(last_->complete);
+  source_->Accept();
+  RunUntil([this] { return last_->complete; });
+  fs::create_directory(directory_);
+  Write("a.yaml", PodYaml("a", "uid-a"));
+  RunUntilState("a", "present");
+  fs::rename(directory_, root_ / "away");
+  RunUntilState("a", "held");
+  source_->Accept();
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestAbsenceTest, AcceptDoesNotTakeWhatLeavesAfterIt) {
+  settle_ = hours(1);
+  HaveFiles({"a", "b"});
+  Write("a.yaml", "{{{");
+  RunUntilState("a", "held");
+  source_->Accept();
+  fs::remove(directory_ / "b.yaml");
+  RunUntilState("a", "absent");
+  RunUntilState("b", "going");
+}
+
+}  // namespace
+}  // namespace volumed
