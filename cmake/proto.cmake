@@ -11,6 +11,9 @@ target_link_libraries(volumed_protobuf INTERFACE
   $<IF:${starts_often},${VOLUMED_PROTOBUF_ARCHIVE},protobuf::libprotobuf>
   $<${starts_often}:ZLIB::ZLIB>)
 
+# What is made before anything is compiled, and all that clang-tidy needs of a build.
+add_custom_target(generated)
+
 # volumed_proto(NAME file.proto [GRPC]): one library per proto file, used only where its name says.
 function(volumed_proto name file)
   cmake_parse_arguments(ARG "GRPC" "" "" ${ARGN})
@@ -26,6 +29,8 @@ function(volumed_proto name file)
   add_custom_command(OUTPUT ${generated}
                      COMMAND ${command} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
                      DEPENDS ${file} VERBATIM)
+  add_custom_target(${name}_generated DEPENDS ${generated})
+  add_dependencies(generated ${name}_generated)
   add_library(${name} STATIC ${generated})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_compile_options(${name} PRIVATE -w)
