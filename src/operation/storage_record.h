@@ -48,6 +48,7 @@ struct StorageReservationRecord {
   StorageHolder holder{};
   StorageName name{};
   BootId boot_id{};
+  friend bool operator==(const StorageReservationRecord&, const StorageReservationRecord&) = default;
 };
 
 // Threads: any. Blocks: never. Errors of decoding: as DecodePodVolumeRecord's.
