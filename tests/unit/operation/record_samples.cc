@@ -54,7 +54,7 @@ PodVolumeRecord FullPodVolume() {
   record.is_block = true;
   record.published.mac = Bytes("mac");
   record.published.fs_type = "tmpfs";
-  record.published.freshness = Freshness{1, 1'767'323'045'679};
+  record.published.tokens = Freshness{1, 1'767'323'045'679};
   record.storage.own = {"fs:8:1:/a", Bytes("own"), ""};
   record.storage.within = {"dev:8:0", Bytes("within")};
   record.storage.objects = {SomeObject(kMost), {}};
@@ -208,7 +208,7 @@ void AddPodVolumes(Samples& samples) {
   samples.Add("full", FullPodVolume(), DecodePodVolumeRecord);
   samples.Add("smallest", SmallestPodVolume(), DecodePodVolumeRecord);
   PodVolumeRecord fresh = SmallestPodVolume();
-  fresh.published.freshness = Freshness{0, 5};
+  fresh.published.tokens = Freshness{0, 5};
   samples.Add("fresh from the beginning", fresh, DecodePodVolumeRecord);
   for (const VolumeState state :
        {VolumeState::kNotSetUp, VolumeState::kSettingUp, VolumeState::kSetUp,
