@@ -6,10 +6,9 @@
 namespace volumed {
 
 std::string EncodeObjectJson(const Object& object, SecretEncoding secrets) {
-  using Json = nlohmann::json;
   // A copy, because the declarations of the fields name places that a reader writes to.
   Object copy = object;
-  Json document = std::visit(
+  nlohmann::json document = std::visit(
       [secrets](auto& typed) {
         FieldWriter writer(secrets);
         Fields(writer, typed);

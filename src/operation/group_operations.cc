@@ -420,7 +420,7 @@ OperationFailures RunMountGroup(const OperationParts& parts,
     MountPlan plan = PlanMount(parts, all[number]->request, call);
     if (plan.in_place) {
       Describe(parts.host.paths, all[number]->request, plan.planned, *results[number]);
-      results[number]->freshness = plan.in_place->freshness;
+      results[number]->freshness = plan.in_place->freshness();
       results[number]->content_unknown = plan.content_unknown;
     } else if (plan.volume) {
       plan.volume->number = number;
@@ -434,17 +434,17 @@ OperationFailures RunMountGroup(const OperationParts& parts,
       alone.push_back(number);
     }
   }
-  run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) -> Failure {
-    PlannedMount& mount = planned[volume];
+  run.Run(parts.settings.set_up, [&](size_t i, size_t, const AnyAnswer& answer) -> Failure {
+    PlannedMount& plan = planned[i];
     if (const auto* looked = std::get_if<StorageIdentity>(&answer)) {
-      Failure failure = mount.hand_out->Take(*looked, call);
-      run.SetStorage(volume, mount.hand_out->Given());
+      Failure failure = plan.hand_out->Take(*looked, call);
+      run.SetStorage(i, plan.hand_out->Given());
       return failure;
     }
     const auto* made = std::get_if<EnsuredVolume>(&answer);
     if (made == nullptr) return std::nullopt;
-    mount.mounter->SetUpDone(*made);
-    run.SetPublished(volume, {mount.mac, mount.fs_type, mount.mounter->freshness()});
+    plan.mounter->SetUpDone(*made);
+    run.SetPublished(i, {plan.mac, plan.fs_type, plan.mounter->freshness().value_or(Freshness{})});
     return std::nullopt;
   });
   for (size_t i = 0; i < run.volumes().size(); ++i) {

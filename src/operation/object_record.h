@@ -1,6 +1,7 @@
-// The agent's records of the objects of its sources, and of the sources themselves, as values, and
-// their conversion to and from rows of the record store. No field holds the content of a Secret or
-// ConfigMap.
+// The agent's records of the objects of its sources, and of the sources themselves, as values, with
+// the fields of their rows in the record store, and their conversion. No field holds the content of
+// a Secret or ConfigMap. The fields 1 to 3 of a record about an object are the object, as ObjectRow
+// in operation/record_rows.h has it.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/wire_fields.h"
 #include "kube/content_mark.h"
 #include "kube/object_source.h"
 #include "kube/objects.h"
@@ -30,6 +32,17 @@ inline constexpr Durability kCommandNumberRecordDurability = Durability::kPowerL
 // If a directory is not recognised, everything that it had is held.
 inline constexpr Durability kObjectSourceRecordDurability = Durability::kPowerLoss;
 
+template <>
+struct WireFieldsOf<ContentMark> {
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.secret_type);
+    v(2, m.immutable);
+    v(3, m.salt);
+    v(4, m.data_digest);
+    v(5, m.binary_digest);
+  }
+};
+
 // An object, other than a pod, that a source has delivered and that was accepted. The volume
 // manager writes it. Key: the object's.
 struct KnownObjectRecord {
@@ -43,11 +56,20 @@ struct KnownObjectRecord {
   int64_t missing_since_unix_ms = 0;
   // For a Secret or ConfigMap that is not recorded elsewhere.
   std::optional<ContentMark> mark{};
+  static void FieldsBesideObject(auto& v, auto& m) {
+    v.Text(4, m.uid);
+    v.Text(5, m.source);
+    v.Text(6, m.file);
+    v.Text(7, m.object_json);
+    v(8, m.missing);
+    v(9, m.missing_since_unix_ms);
+    v(10, m.mark);
+  }
   friend bool operator==(const KnownObjectRecord&, const KnownObjectRecord&) = default;
 };
 
 // The facts by which the directory of a source is recognised. The volume manager writes it. Key:
-// the source's name.
+// the source's name. Fields: ObjectSourceRow in operation/record_rows.h.
 struct ObjectSourceRecord {
   std::string name{};
   KnownDirectory directory{};
@@ -60,23 +82,35 @@ struct ObjectSourceRecord {
 struct ObjectUidRecord {
   ObjectKey object{};
   std::string uid{};
+  static void FieldsBesideObject(auto& v, auto& m) { v.Text(4, m.uid); }
   friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
 };
 
 // An object that was deleted by command (volumemanager/claims/deleted_objects.h). The volume
-// manager writes it. Key: the object's key and its uid.
+// manager writes it before the command is answered, and before anything of the object goes; it is
+// kept as long as a file of an earlier command, or a manifest, still has the object. Key: the
+// object's key and its uid.
 struct DeletedObjectRecord {
   ObjectKey object{};
-  std::string uid{};
-  uint64_t number = 0;
+  std::string uid{};    // "" if it has none
+  uint64_t number = 0;  // of the command: what a command with a higher one has given is not deleted
+  // Nothing protects the object any more: it is gone, whatever a source says.
   bool ended = false;
   int64_t since_unix_ms = 0;
+  static void FieldsBesideObject(auto& v, auto& m) {
+    v.Text(4, m.uid);
+    v(5, m.number);
+    v(6, m.ended);
+    v(7, m.since_unix_ms);
+  }
   friend bool operator==(const DeletedObjectRecord&, const DeletedObjectRecord&) = default;
 };
 
-// The highest number that a command may have got. The volume manager writes it. There is one row.
+// The highest number that a command may have got. The volume manager writes it before a command
+// gets a higher one. There is one row.
 struct CommandNumberRecord {
   uint64_t reserved = 0;
+  static void WireFields(auto& v, auto& m) { v(1, m.reserved); }
   friend bool operator==(const CommandNumberRecord&, const CommandNumberRecord&) = default;
 };
 

@@ -78,7 +78,7 @@ bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeReco
     return false;
   }
   if (record->published.mac.empty() || *request.found_as != record->published.fs_type) return false;
-  const std::optional<Freshness>& fresh = record->published.freshness;
+  const std::optional<Freshness> fresh = record->published.freshness();
   const int64_t now = clock.WallUnixMillis();
   if (fresh && (now < fresh->from_unix_ms || now >= fresh->until_unix_ms)) return false;
   return std::equal(record->sub_paths.begin(), record->sub_paths.end(), request.sub_paths.begin(),

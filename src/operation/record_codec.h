@@ -1,4 +1,8 @@
-// Converts rows to protobuf messages and back; for the files that know the message of a kind.
+// Converts rows to records and back, by the fields that the records declare (base/wire_fields.h);
+// for the files that know what a row of each kind must say.
+//
+// The numbers of the fields are on the disks of nodes: fields are only ever added, and a number is
+// never used again. No field holds, or may ever hold, a secret.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +10,13 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/wire_reader.h"
+#include "base/wire_writer.h"
 #include "records/record_store.h"
 
 namespace volumed {
 
-// The version of the messages; a row of a later version is refused, since its meaning could only be
+// The version of most rows; a row of a later version is refused, since its meaning could only be
 // guessed.
 inline constexpr uint32_t kVolumeRecordVersion = 1;
 
@@ -18,9 +24,17 @@ inline Error UnreadableRow(const Record& row, const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
 }
 
-template <typename Message>
-Result<Message> ParseRow(const Record& row, const std::string& kind,
-                         uint32_t known_version = kVolumeRecordVersion) {
+// A row under another key than its content's would be found by neither name; nor is one found that
+// names nothing.
+inline Status BelongsUnder(const std::string& key, const Record& row, bool is_named = true) {
+  if (is_named && key == row.key) return OkStatus();
+  return UnreadableRow(row, "belongs under the key \"" + key + "\"");
+}
+
+// What the row says, whatever that is. Errors: as those of DecodePodVolumeRecord.
+template <typename T>
+Result<T> ParseRow(const Record& row, const std::string& kind,
+                   uint32_t known_version = kVolumeRecordVersion) {
   if (row.kind != kind) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "record of kind " + row.kind + " where " + kind + " is expected");
@@ -31,15 +45,17 @@ Result<Message> ParseRow(const Record& row, const std::string& kind,
                                  std::to_string(row.version) + "; this program knows up to " +
                                  std::to_string(known_version));
   }
-  Message message;
-  if (!message.ParseFromString(row.bytes)) return UnreadableRow(row, "is no valid message");
-  return message;
+  T content{};
+  if (DecodeWire(row.bytes, content) != WireOutcome::kRead) {
+    return UnreadableRow(row, "is no valid message");
+  }
+  return content;
 }
 
-template <typename Message>
-Record EncodeRow(const char* kind, std::string key, const Message& message,
+template <typename T>
+Record EncodeRow(const char* kind, std::string key, const T& content,
                  uint32_t version = kVolumeRecordVersion) {
-  return {kind, std::move(key), version, message.SerializeAsString()};
+  return {kind, std::move(key), version, EncodeWire(content)};
 }
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/wire_fields.h"
 #include "operation/storage_table.h"
 #include "os/storage_requests.h"
 #include "records/record_store.h"
@@ -20,10 +21,22 @@ inline constexpr uint32_t kStorageRecordVersion = 1;
 // Both decide whether storage is deleted.
 inline constexpr Durability kStorageRecordDurability = Durability::kPowerLoss;
 
-// How a volume has used a device. Older records do not say; their volumes were mounted.
+// How a volume has used a device. Older records do not say; their volumes were mounted. The numbers
+// are stored in records.
 enum class StorageMode { kUnknown, kFilesystem, kRaw };
+constexpr WireEnum<StorageMode> WireEnumOf(StorageMode) {
+  return {StorageMode::kRaw, StorageMode::kUnknown};
+}
 
-// Key: the volume's name.
+template <>
+struct WireFieldsOf<StorageName> {
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.server);
+  }
+};
+
+// Key: RowKey(). Fields: StorageOwnerRow in operation/record_rows.h.
 struct StorageOwnerRecord {
   std::string volume{};
   StorageName name{};
@@ -43,11 +56,26 @@ struct StorageOwnerRecord {
   friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
 };
 
-// Key: the holder's id. It holds only for its boot, since no work outlives a reboot.
+// Storage whose content is being deleted. It is written before that begins, and goes when the
+// outcome is known. Key: the holder's id. It holds only for its boot, since no work outlives a
+// reboot.
 struct StorageReservationRecord {
   StorageHolder holder{};
   StorageName name{};
   BootId boot_id{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.holder.id);
+    v.Text(2, m.holder.volume);
+    v(3, m.holder.text);
+    v(4, m.name);
+    v.Text(5, m.boot_id);
+    // Every reservation has the same, which decoding sets.
+    v.NotSent(m.holder.use);
+    v.NotSent(m.holder.persistent);
+    v.NotSent(m.holder.was_begun);
+  }
+  friend bool operator==(const StorageReservationRecord&,
+                         const StorageReservationRecord&) = default;
 };
 
 // Threads: any. Blocks: never. Errors of decoding: as DecodePodVolumeRecord's.

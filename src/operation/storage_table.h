@@ -41,6 +41,7 @@ struct StorageHolder {
   // The agent before this one has begun the use: a set-up that may have made nothing, or a reclaim,
   // which asked all holders then.
   bool was_begun = false;
+  friend bool operator==(const StorageHolder&, const StorageHolder&) = default;
 };
 
 // A holder that has, or may have, storage at a place that nobody has looked at yet.

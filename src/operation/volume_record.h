@@ -1,5 +1,6 @@
-// The agent's records of pods, volumes, devices and holds as values, and their conversion to and
-// from rows of the record store. No field holds a secret: volumes and pods have only references.
+// The agent's records of pods, volumes, devices and holds as values, with the fields of their rows
+// in the record store, and their conversion. No field holds a secret: volumes and pods have only
+// references. A new field takes a member, and a line with a new number in WireFields().
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,12 @@ inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
 // Shows a new agent that a volume is as it is wanted, without a question to the kernel.
 struct PublishedContent {
-  std::string mac{};                     // see published_content.h; "": not known
-  std::string fs_type{};                 // of its own mount: "tmpfs"; "": none
-  std::optional<Freshness> freshness{};  // of the tokens in it
+  std::string mac{};      // see published_content.h; "": not known
+  std::string fs_type{};  // of its own mount: "tmpfs"; "": none
+  Freshness tokens{};     // of the tokens in it; zero if there are none
+  std::optional<Freshness> freshness() const {
+    return tokens.until_unix_ms == 0 ? std::nullopt : std::optional<Freshness>(tokens);
+  }
   friend bool operator==(const PublishedContent&, const PublishedContent&) = default;
 };
 
@@ -57,6 +61,10 @@ struct PodVolumeRecord {
   struct SubPath {
     std::string container;
     int index = 0;
+    static void WireFields(auto& v, auto& m) {
+      v.Text(1, m.container);
+      v(2, m.index);
+    }
     friend bool operator==(const SubPath&, const SubPath&) = default;
   };
 
@@ -85,8 +93,44 @@ struct PodVolumeRecord {
   // What the pod was given of the node's storage, in the boot of boot_id. A later set-up adds to
   // it, since the pod may have either.
   GivenStorage storage{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.key.pod);
+    v.Text(2, m.pod_namespace);
+    v.Text(3, m.pod_name);
+    v.Text(4, m.key.spec);
+    v.Text(5, m.plugin_name);
+    v(6, m.state);
+    v(7, m.uncertain);
+    v.Text(8, m.boot_id);
+    v.Text(9, m.volume_json);
+    v(10, m.started_at_unix_ms);
+    v(11, m.attempt);
+    v(12, m.sub_paths);
+    v.Text(13, m.fault_domain);
+    v.Text(14, m.unique_name);
+    v(15, m.has_device);
+    v(16, m.is_block);
+    v.Text(17, m.pod_base_name);
+    v(18, m.published.mac);
+    v(19, m.published.tokens.from_unix_ms);
+    v(20, m.published.tokens.until_unix_ms);
+    v.Text(21, m.published.fs_type);
+    v(22, m.storage.own);
+    v(23, m.storage.within);
+    v(24, m.storage.objects);
+  }
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
+
+// What tells a device from others has its fields in the message around it. A UUID is not kept.
+void DeviceIdentityFields(uint32_t first, auto& v, auto& device) {
+  v(first, device.size_bytes);
+  v(first + 1, device.device_major);
+  v(first + 2, device.device_minor);
+  v(first + 3, device.disk_sequence);
+  v.Text(first + 4, device.stable_id);
+  v.NotSent(device.uuid);
+}
 
 // That the volume has a filesystem, or that one was begun; FormatIntents keeps it.
 struct FormatRecord {
@@ -95,6 +139,13 @@ struct FormatRecord {
   std::string fs_uuid{};
   bool finished = false;
   BootId boot_id{};  // the boot in which it was begun
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.fs_type);
+    v.Text(2, m.fs_uuid);
+    v(3, m.finished);
+    v.Text(4, m.boot_id);
+    DeviceIdentityFields(5, v, m.device);
+  }
   friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
 };
 
@@ -105,6 +156,11 @@ struct MountedSource {
   std::string path{};
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.device_major);
+    v(3, m.device_minor);
+  }
   friend bool operator==(const MountedSource&, const MountedSource&) = default;
 };
 
@@ -114,6 +170,11 @@ struct MappedDeviceRecord {
   DeviceIdentity device{};  // without a UUID
   std::string path{};       // of its device node
   BootId boot_id{};         // the boot in which it was last identified
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.path);
+    v.Text(2, m.boot_id);
+    DeviceIdentityFields(3, v, m.device);
+  }
   friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
@@ -144,6 +205,28 @@ struct DeviceRecord {
   std::string device_path;
   // Of the plugin's attach limits: "storage-limits-..."; "" if it has none.
   std::string limit_key;
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.key);
+    v.Text(2, m.plugin_name);
+    v.Text(3, m.spec);
+    v.Text(4, m.device_mount_path);
+    v.Text(5, m.fault_domain);
+    v(6, m.state);
+    v(7, m.uncertain);
+    v.Text(8, m.boot_id);
+    v.Text(9, m.volume_json);
+    v(10, m.started_at_unix_ms);
+    v(11, m.attempt);
+    v(12, m.format);
+    v(13, m.source);
+    v(14, m.is_block);
+    v(15, m.mapped);
+    v(16, m.size_bytes);
+    v(17, m.target_bytes);
+    v(18, m.attachable);
+    v.Text(19, m.device_path);
+    v.Text(20, m.limit_key);
+  }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 
@@ -168,10 +251,25 @@ struct PodRecord {
   bool left_source = false;
   // When an agent first had it; 0 in a record of the former release.
   int64_t known_since_unix_ms = 0;
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.uid);
+    v.Text(2, m.ns);
+    v.Text(3, m.name);
+    v.Text(4, m.source);
+    v(5, m.terminating);
+    v(6, m.terminating_since_unix_ms);
+    v(7, m.deletion_grace_seconds);
+    v.Text(8, m.pod_json);
+    v.Text(9, m.reason);
+    v.Text(10, m.file);
+    v(11, m.left_source);
+    v(12, m.known_since_unix_ms);
+  }
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
-// Which claim has a persistent volume. The volume manager writes it. Key: the volume's name.
+// Which claim has a persistent volume. It is written before any pod may use the volume, by the
+// volume manager. Key: the volume's name. Fields: ClaimBindingRow in operation/record_rows.h.
 struct ClaimBindingRecord {
   ClaimBinding binding{};
   std::string volume_json{};  // the PersistentVolume
@@ -185,11 +283,13 @@ struct ClaimBindingRecord {
   friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
 };
 
-// kProvisioning: the volume may exist, wholly or in part, and nobody has used it.
+// kProvisioning: the volume may exist, wholly or in part, and nobody has used it. The numbers are
+// stored in records.
 enum class ProvisionState { kProvisioning, kProvisioned };
 
-// A volume that this node makes, or has made, for a claim. The volume manager writes it. Key: the
-// volume's name.
+// A volume that this node makes, or has made, for a claim. The volume manager writes it before
+// anything is made; it goes when the storage is gone, or when its PersistentVolume was deleted by
+// command. Key: the volume's name.
 struct ProvisionRecord {
   std::string volume_name{};
   ClaimKey claim{};
@@ -198,16 +298,33 @@ struct ProvisionRecord {
   ProvisionState state = ProvisionState::kProvisioning;
   // The PersistentVolume: as planned, and then as it was made.
   std::string volume_json{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.volume_name);
+    v.Text(2, m.claim.name_space);
+    v.Text(3, m.claim.name);
+    v.Text(4, m.claim_uid);
+    v.Text(5, m.plugin_name);
+    v(6, m.state);
+    v.Text(7, m.volume_json);
+  }
   friend bool operator==(const ProvisionRecord&, const ProvisionRecord&) = default;
 };
 
-// Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
+// A consumer of a pod's mounts: it stays until the process or the cgroup is gone. Key: "<pod
+// uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
   BootId boot_id{};
-  int64_t pid = 0;  // 0: a cgroup
-  uint64_t pid_start_time = 0;
+  int64_t pid = 0;              // 0: a cgroup
+  uint64_t pid_start_time = 0;  // field 22 of /proc/PID/stat, which tells a reused pid
   std::string cgroup{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.pod);
+    v.Text(2, m.boot_id);
+    v(3, m.pid);
+    v(4, m.pid_start_time);
+    v.Text(5, m.cgroup);
+  }
   friend bool operator==(const HoldRecord&, const HoldRecord&) = default;
 };
 

@@ -24,7 +24,7 @@ struct StorageObject {
   // As name_to_handle_at(2) has it, "<type>:<hexadecimal>": with the inode's generation, so that an
   // inode number that is used again is another directory. Empty where the filesystem has none.
   std::string handle;
-  static void WireFields(auto& v, auto& m) {
+  static void WireFields(auto& v, auto& m) {  // records have it with the same numbers
     v(1, m.fs_type);
     v(2, m.fs_uuid);
     v(3, m.inode);

@@ -40,7 +40,7 @@ enum class BindingState {
   kReclaimed,      // recycled: a claimRef with a uid in the volume's manifest is of the past
 };
 
-// What has to survive a restart. A volume has one at most.
+// What has to survive a restart; records have the number of the state. A volume has one at most.
 struct ClaimBinding {
   ClaimKey claim;
   std::string claim_uid;  // "" for a claim from a manifest that names none

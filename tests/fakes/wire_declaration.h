@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -32,6 +33,19 @@ constexpr size_t MemberCount() {
   } else {
     return sizeof...(Members);
   }
+}
+
+// The structs among the members of T, and among their members, whose fields T declares in place of
+// them; a test specialises it.
+template <typename T>
+struct FlatParts {
+  using Types = std::tuple<>;
+};
+
+// How many members T and its flat parts have.
+template <typename T, typename... Parts>
+constexpr size_t DeclaredCount(std::type_identity<std::tuple<Parts...>> /*parts*/) {
+  return (MemberCount<T>() + ... + (MemberCount<Parts>() - 1));
 }
 
 // Sets every field to a value of its own that is not its default, the same ones each time.
@@ -131,9 +145,11 @@ class WireDeclaration {
     T value = Filled<T>();
     WireDeclaration seen;
     WireFieldsOf<T>::WireFields(seen, value);
-    if (seen.problem_.empty() && seen.members_.size() != MemberCount<T>()) {
-      seen.problem_ = std::to_string(seen.members_.size()) + " of " +
-                      std::to_string(MemberCount<T>()) + " members are declared";
+    constexpr size_t kThereAre =
+        DeclaredCount<T>(std::type_identity<typename FlatParts<T>::Types>());
+    if (seen.problem_.empty() && seen.members_.size() != kThereAre) {
+      seen.problem_ = std::to_string(seen.members_.size()) + " of " + std::to_string(kThereAre) +
+                      " members are declared";
     }
     return seen.problem_;
   }

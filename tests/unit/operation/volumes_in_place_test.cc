@@ -206,7 +206,7 @@ TEST_F(VolumesInPlaceTest, ATokenThatIsDueIsRenewed) {
   (void)Mount({Token()});
   scheduler_.RunFor(std::chrono::milliseconds(1));
   PodVolumeRecord row = LoadPodVolumeRecords(real_store_).front();
-  row.published.freshness = Freshness{0, scheduler_.clock().WallUnixMillis()};
+  row.published.tokens = Freshness{0, scheduler_.clock().WallUnixMillis()};
   ASSERT_TRUE(real_store_.Put(EncodeRecord(row), kPodVolumeRecordDurability).ok());
   (void)Restart({Token()}, {{"token", "tmpfs"}});
   EXPECT_EQ(stub_.tokens_issued, 1);

@@ -1,0 +1,24 @@
+// Values of every kind of record: every field set, nothing set, every enumerator.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "operation/object_record.h"
+#include "operation/storage_record.h"
+#include "operation/volume_record.h"
+
+namespace volumed {
+
+struct RecordSample {
+  std::string name;  // "<kind of record> <what is special about the value>"
+  Record row;        // as the value is encoded now
+  // What is wrong if this row is decoded: "" if the value comes out.
+  std::function<std::string(const Record&)> problem_of;
+};
+
+// The same ones each time.
+std::vector<RecordSample> AllRecordSamples();
+
+}  // namespace volumed
