@@ -23,13 +23,12 @@ endfunction()
 add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
 
-# volumed_quick_to_compile(TARGET): for code of the tests alone. Under a sanitizer it is not optimised, which
-# halves the time of its compilation; that every pointer is looked at before each use of it would cost
-# another third, and AddressSanitizer sees a use of one that leads nowhere. What is tested keeps all of it.
+# volumed_quick_to_compile(TARGET): for code of the tests alone, which is optimised less than what is tested: that
+# takes a quarter less time, and no optimisation at all as long as a full one. Under a sanitizer it is not optimised;
+# that every pointer is looked at before each use of it would cost another third, and AddressSanitizer sees a use of
+# one that leads nowhere. What is tested keeps all of it.
 function(volumed_quick_to_compile target)
-  if(VOLUMED_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
+  target_compile_options(${target} PRIVATE $<IF:$<BOOL:${VOLUMED_SANITIZE}>,-O0,-O1>)
   if(VOLUMED_SANITIZE MATCHES undefined)
     target_compile_options(${target} PRIVATE
       -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute)

@@ -18,7 +18,7 @@ std::string EncodeObjectJson(const Object& object, SecretEncoding secrets) {
   document["apiVersion"] = std::string(ApiVersionOf(KindOf(object)));
   document["kind"] = std::string(ObjectKindName(KindOf(object)));
   // Bytes of a config map that are not UTF-8 cannot stand in JSON; the decoder lets none in.
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace volumed
