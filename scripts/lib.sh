@@ -46,8 +46,8 @@ run_ctest() {
 }
 
 # run_tests BUILD_DIR LABELS LOG [CTEST ARGUMENTS...]
-# Tests with one thread wait for nothing, and may run beside each other; the others, whose bounds
-# are real time, run alone, but for root tests, which mostly wait: two processors for each.
+# Tests with one thread wait for nothing, and may run beside each other; so may root tests, which mostly wait, and
+# each of which has mounts and a root of its own. The others, whose bounds are real time, run alone.
 run_tests() {
   local dir=$1 labels=$2 log=$3 status=0
   shift 3
@@ -56,7 +56,7 @@ run_tests() {
     run_ctest "$dir" "$log" -L '^one-thread$' -j "$(nproc)" || status=1
     run_ctest "$dir" "$log" -L '^unit$' -LE '^one-thread$' || status=1
     [[ $labels != *root* ]] ||
-      run_ctest "$dir" "$log" -L '^root$' -j "$((($(nproc) + 1) / 2))" || status=1
+      run_ctest "$dir" "$log" -L '^root$' -j "$(nproc)" || status=1
   else
     run_ctest "$dir" "$log" -L "$labels" "$@" || status=1
   fi
