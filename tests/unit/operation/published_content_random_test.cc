@@ -167,11 +167,10 @@ TEST_F(PublishedContentRandom, IssuedContentCountsByItsIssuerAlone) {
 TEST_F(PublishedContentRandom, OneThingThatSpeaksAgainstItIsEnough) {
   RandomPublications random(3);
   for (int i = 0; i < 5'000; ++i) {
-    MountRequest request{
-        .target = {},
-        .spec = VolumeSpec::FromVolume({.name = "data", .source = EmptyDirVolumeSource{}}),
-        .sub_paths = {},
-        .nested_mount_points = {}};
+    MountRequest request{.target = {},
+                         .spec = VolumeSpec::FromVolume({"data", EmptyDirVolumeSource{}}),
+                         .sub_paths = {},
+                         .nested_mount_points = {}};
     PodVolumeRecord record;
     request.found_as = record.published.fs_type = random.OneIn(2) ? "tmpfs" : "";
     record.state = VolumeState::kSetUp;
@@ -179,13 +178,12 @@ TEST_F(PublishedContentRandom, OneThingThatSpeaksAgainstItIsEnough) {
     const int64_t now = clock_.WallUnixMillis();
     if (random.OneIn(2)) {
       record.published.tokens = {now - static_cast<int64_t>(random.Below(3)),
-                                 now + 1 + static_cast<int64_t>(random.Below(3))};
+                                    now + 1 + static_cast<int64_t>(random.Below(3))};
     }
     for (uint64_t left = random.Below(3); left > 0; --left) {
       const std::string container = random.Text();
       record.sub_paths.push_back({container, static_cast<int>(left)});
-      request.sub_paths.push_back(
-          {.container = container, .index = static_cast<int>(left), .sub_path = "a"});
+      request.sub_paths.push_back({container, static_cast<int>(left), "x"});
     }
     ASSERT_TRUE(MayBeInPlace(request, record, clock_));
     ASSERT_FALSE(MayBeInPlace(request, std::nullopt, clock_));
@@ -212,7 +210,7 @@ TEST_F(PublishedContentRandom, OneThingThatSpeaksAgainstItIsEnough) {
         record.published.tokens = {now - 1, now};
         break;
       case 7:
-        request.sub_paths.push_back({.container = "more", .sub_path = "a"});
+        request.sub_paths.push_back({"more", 0, "x"});
         break;
       case 8:
         record.sub_paths.push_back({"more", 0});

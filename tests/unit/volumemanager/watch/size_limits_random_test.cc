@@ -82,7 +82,8 @@ TEST(SizeLimitsRandom, EachTimeThatALimitIsExceededAnewThePodLeavesOnce) {
     }
     const SizeLimitBreach* breach = limits.Find(key);
     ASSERT_EQ(breach != nullptr, model.is_over) << i;
-    if (breach != nullptr) ASSERT_EQ(breach->since_unix_ms, model.since_unix_ms) << i;
+    const int64_t since = breach == nullptr ? model.since_unix_ms : breach->since_unix_ms;
+    ASSERT_EQ(since, model.since_unix_ms) << i;
     ASSERT_EQ(evicted[key.pod], model.breaches) << i;
   }
 }
