@@ -21,6 +21,15 @@ size_t Utf8Length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = static_cast<unsigned char>(text[0]) < 0x80 ? 1 : Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 size_t PrintableUtf8Length(std::string_view text) {
   const size_t length = Utf8Length(text);
   const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };

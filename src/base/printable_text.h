@@ -12,7 +12,9 @@ namespace volumed {
 // one. Source: RFC 3629. REQUIRES: the text is not empty.
 size_t Utf8Length(std::string_view text);
 
-// Likewise, and 0 also for one that a terminal obeys (U+0080 to U+009F).
+bool IsUtf8(std::string_view text);
+
+// As Utf8Length, and 0 also for one that a terminal obeys (U+0080 to U+009F).
 size_t PrintableUtf8Length(std::string_view text);
 
 // The text with "\xff" for each byte that is no part of a valid character, and for control

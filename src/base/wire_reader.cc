@@ -96,14 +96,7 @@ bool WireInput::SkipGroup(uint32_t number) {
   return false;
 }
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = static_cast<unsigned char>(text[0]) < 0x80 ? 1 : Utf8Length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
+bool IsUtf8(std::string_view text) { return volumed::IsUtf8(text); }
 
 // Its text is for people, and what sent it may be out of order.
 Error WireReader::ToError(const ErrorMessage& message) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "kube/tree_builder.h"
 #include "kube/yaml_documents.h"
@@ -141,26 +142,6 @@ std::vector<RawDocument> ReadDocuments(std::string_view bytes) {
     if (!IsBlank(chunk.text)) ReadChunk(chunk, documents);
   }
   return documents;
-}
-
-bool IsUtf8(std::string_view bytes) {
-  for (size_t at = 0; at < bytes.size();) {
-    const auto first = static_cast<unsigned char>(bytes[at]);
-    const size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || at + length > bytes.size()) {
-      return false;
-    }
-    uint32_t code = length == 1 ? first : first & (0xFFU >> (length + 1));
-    for (size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(bytes[at + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      code = code << 6 | (next & 0x3F);
-    }
-    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return false;
-    at += length;
-  }
-  return true;
 }
 
 }  // namespace volumed

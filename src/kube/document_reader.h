@@ -28,7 +28,4 @@ std::vector<RawDocument> ReadDocuments(std::string_view bytes);
 // what that pair prints.
 std::optional<nlohmann::json> ResolvePlainScalar(const std::string& text);
 
-// True for text that is UTF-8 without surrogates and overlong forms.
-bool IsUtf8(std::string_view bytes);
-
 }  // namespace volumed

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/printable_text.h"
 #include "metrics/family_table.h"
 
 namespace volumed {
@@ -12,21 +13,9 @@ namespace {
 constexpr size_t kLongestHeader = 300;  // bytes; no more than a hint for one allocation
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-// The length of the UTF-8 sequence at the start of `text`, 0 if there is none. Source: RFC 3629.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
-  const unsigned char lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned char highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < lowest || byte(1) > highest) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  return length;
+// The length of the character at the start of `text`, 0 if it is not UTF-8.
+size_t LengthOfCharacter(std::string_view text) {
+  return static_cast<unsigned char>(text[0]) < 0x80 ? 1 : Utf8Length(text);
 }
 
 void AppendLabel(std::string& out, std::string_view name, std::string_view value) {
@@ -93,7 +82,7 @@ constexpr Column kColumns[] = {
 
 void AppendLabelValue(std::string& out, std::string_view value) {
   while (!value.empty()) {
-    const size_t length = Utf8Length(value);
+    const size_t length = LengthOfCharacter(value);
     if (length == 0) {
       out += kReplacement;
       value.remove_prefix(1);

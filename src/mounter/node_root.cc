@@ -33,7 +33,6 @@ Status CheckNoLinks(Kernel& kernel, const std::string& root, const CallOptions& 
   while (true) {
     const std::string prefix = root.substr(0, end);
     ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = SplitLast(prefix)}, call));
-    if (info.type == FileType::kMissing) return OkStatus();
     if (info.type == FileType::kSymlink) {
       return NotCanonical(root, "\"" + prefix + "\" is a symbolic link");
     }

@@ -3,9 +3,9 @@
 // it.
 #include <algorithm>
 
+#include "base/printable_text.h"
 #include "fuzz/fuzz.h"
 #include "kube/decode.h"
-#include "kube/document_reader.h"
 #include "kube/stored_object.h"
 
 namespace volumed {

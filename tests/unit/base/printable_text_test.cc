@@ -26,5 +26,20 @@ TEST(PrintableTextTest, WhatATerminalObeysIsEscaped) {
   EXPECT_EQ(PrintableText("a\nb\tc\r", "\t\n"), "a\nb\tc\\x0d");
 }
 
+TEST(PrintableTextTest, WhatIsCutOverlongASurrogateOrTooLargeIsNoUtf8) {
+  EXPECT_TRUE(IsUtf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
+  for (const std::string_view last : {"\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
+                                      "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(IsUtf8(last)) << PrintableText(last);
+  }
+  for (const std::string_view bad :
+       {"\x80", "\xC0\xAF", "\xC1\xBF", "\xC3", "\xC3(", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82",
+        "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF\xBF\xBF\xBF"}) {
+    EXPECT_FALSE(IsUtf8(bad)) << PrintableText(bad);
+  }
+  // What follows a text that is cut is none of it.
+  EXPECT_FALSE(IsUtf8(std::string_view("\xE2\x82\xAC", 2)));
+}
+
 }  // namespace
 }  // namespace volumed

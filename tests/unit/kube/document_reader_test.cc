@@ -283,13 +283,5 @@ TEST(DocumentReader, JsonThatYamlReadersRefuseIsTaken) {
   EXPECT_EQ(ReadOne("{\"a\": \"\\ud83d\\ude00 \\/\",\n\t\"b\": 1}")["a"], "\xF0\x9F\x98\x80 /");
 }
 
-TEST(DocumentReader, Utf8IsChecked) {
-  EXPECT_TRUE(IsUtf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
-  for (const char* bad : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
-                          "\xF5\x80\x80\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
-    EXPECT_FALSE(IsUtf8(bad));
-  }
-}
-
 }  // namespace
 }  // namespace volumed

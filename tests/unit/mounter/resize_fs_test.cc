@@ -1,0 +1,83 @@
+#include "mounter/resize_fs.h"
+
+#include <gtest/gtest.h>
+
+#include "fakes/fake_kernel.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kDisk[] = "/dev/sdb";
+constexpr int64_t kSmall = 1 << 20;
+
+class ResizeFsTest : public ::testing::Test {
+ protected:
+  void PutFilesystem(const std::string& type, int64_t bytes) {
+    FakeDevice device;
+    device.fs_type = type;
+    device.usage = "filesystem";
+    device.fs_bytes = bytes;
+    kernel_.AddDevice(kDisk, device);
+  }
+
+  FakeKernel kernel_;
+  ResizeFs resize_{kernel_};
+  ResizeRequest request_{kDisk, std::nullopt};
+};
+
+TEST_F(ResizeFsTest, WhatCannotGrowIsNamed) {
+  PutFilesystem("vfat", kSmall);
+  EXPECT_EQ(resize_.Resize(request_, {}).error().message(),
+            "resize of format vfat is not supported for device /dev/sdb mounted at no place");
+  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+    device.fs_type.clear();
+    device.usage.clear();
+    device.partition_table = "gpt";
+  });
+  EXPECT_EQ(resize_.Resize(request_, {}).error().message(),
+            "resize of format unknown data, probably partitions is not supported for device "
+            "/dev/sdb mounted at no place");
+}
+
+TEST_F(ResizeFsTest, ABlankDeviceHasNothingToGrow) {
+  kernel_.AddDevice(kDisk);
+  EXPECT_EQ(resize_.Resize(request_, {}).value(), std::nullopt);
+  EXPECT_FALSE(resize_.NeedResize(request_, {}).value());
+}
+
+TEST_F(ResizeFsTest, AReadOnlyDeviceIsRefusedOnlyIfItsFilesystemIsTooSmall) {
+  PutFilesystem("ext4", kSmall);
+  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.read_only = true; });
+  EXPECT_FALSE(resize_.NeedResize(request_, {}).value());
+  const auto refused = resize_.Resize(request_, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.fs_bytes = 0; });
+  EXPECT_TRUE(resize_.Resize(request_, {}).ok());
+}
+
+TEST(ProvesSizeTest, ASizeThatIsJustReachedIsReached) {
+  FilesystemGrowth growth;
+  growth.device_bytes = 100;
+  growth.after_bytes = 100;
+  EXPECT_TRUE(ProvesSize(growth, 100));
+  EXPECT_FALSE(ProvesSize(growth, 101));
+  growth.device_bytes = 101;
+  EXPECT_FALSE(ProvesSize(growth, 101)) << "the filesystem has less than its device";
+  growth.fills_device = true;
+  EXPECT_TRUE(ProvesSize(growth, 101)) << "no filesystem could have more of it";
+}
+
+TEST(GrowthTextTest, ASizeThatHasNotChangedIsToldOnce) {
+  FilesystemGrowth growth;
+  growth.fs_type = "ext4";
+  growth.device_bytes = 3;
+  growth.before_bytes = growth.after_bytes = 2;
+  EXPECT_EQ(GrowthText(growth), "ext4 of 2 bytes on a device of 3 bytes");
+  growth.before_bytes = 1;
+  EXPECT_EQ(GrowthText(growth), "ext4 of 2 bytes (before: 1) on a device of 3 bytes");
+}
+
+}  // namespace
+}  // namespace volumed
