@@ -23,7 +23,11 @@ add_custom_target(threaded_tests)
 # that every pointer is looked at before each use of it would cost another third, and AddressSanitizer sees a use of
 # one that leads nowhere. What is tested keeps all of it.
 function(volumed_quick_to_compile target)
-  target_compile_options(${target} PRIVATE $<IF:$<BOOL:${VOLUMED_SANITIZE}>,-O0,-O1>)
+  if(VOLUMED_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
   if(VOLUMED_SANITIZE MATCHES undefined)
     target_compile_options(${target} PRIVATE
       -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute)
