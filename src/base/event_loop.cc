@@ -202,12 +202,14 @@ void EventLoop::WaitAndDispatch() {
   // EINTR is the only failure that a valid epoll descriptor has; the loop comes round again.
   for (int i = 0; i < count && !stop_.load(); ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (event.data.u64 == kWakeWatch) {
+    // epoll_event is packed: nothing may refer to the number in it.
+    const uint64_t watch = event.data.u64;
+    if (watch == kWakeWatch) {
       uint64_t counter = 0;
       [[maybe_unused]] const ssize_t size = ::read(wake_.get(), &counter, sizeof(counter));
       continue;
     }
-    const auto found = watches_.find(event.data.u64);
+    const auto found = watches_.find(watch);
     if (found == watches_.end()) continue;
     // Held here, because the callback may unwatch itself.
     const std::shared_ptr<FdCallback> callback = found->second;
