@@ -67,7 +67,8 @@ Result<DriverDirectory::Changes> DriverDirectory::ReadChanges() {
   ASSIGN_OR_RETURN(const std::vector<InotifyEvent> events, inotify_->ReadEvents());
   Changes changes;
   changes.all = std::exchange(look_at_all_, false);
-  bool root_gone = false;
+  // One that could not be watched again is tried each time.
+  bool root_gone = root_watch_ < 0;
   for (const InotifyEvent& event : events) {
     if (event.overflow) {
       changes.all = true;
@@ -83,9 +84,8 @@ Result<DriverDirectory::Changes> DriverDirectory::ReadChanges() {
     }
   }
   if (root_gone) {
-    look_at_all_ = true;  // until it is watched again
+    root_watch_ = -1;
     RETURN_IF_ERROR(WatchRoot());
-    look_at_all_ = false;
     changes.all = true;
   }
   return changes;

@@ -17,13 +17,32 @@ class ResizeFsTest : public ::testing::Test {
     device.fs_type = type;
     device.usage = "filesystem";
     device.fs_bytes = bytes;
-    kernel_.AddDevice(kDisk, device);
+    kernel_.AddDevice(request_.device, device);
   }
+  int Growths() const { return kernel_.Device(request_.device).growths; }
 
   FakeKernel kernel_;
   ResizeFs resize_{kernel_};
   ResizeRequest request_{kDisk, std::nullopt};
 };
+
+TEST_F(ResizeFsTest, AFilesystemOfEachTypeThatCanGrowAsksForItUntilItFillsItsDevice) {
+  for (const char* type : {"ext3", "ext4", "xfs", "btrfs"}) {
+    request_.device = std::string("/dev/") + type;
+    PutFilesystem(type, kSmall);
+    kernel_.AddDirectory("/mnt");
+    ASSERT_TRUE(kernel_.Call(Mount{type, request_.device, {"/mnt", ""}, {}}, {}).ok());
+    request_.mounted_at = SafePath{"/mnt", ""};
+    EXPECT_TRUE(resize_.NeedResize(request_, {}).value()) << type;
+    EXPECT_EQ(Growths(), 0) << type << " was only to be measured";
+    const auto growth = resize_.Resize(request_, {});
+    ASSERT_TRUE(growth.ok()) << growth.error().ToString();
+    EXPECT_TRUE(growth->value().fills_device) << type;
+    EXPECT_EQ(Growths(), 1) << type;
+    EXPECT_FALSE(resize_.NeedResize(request_, {}).value()) << type;
+    kernel_.UnmountBelow("/mnt");
+  }
+}
 
 TEST_F(ResizeFsTest, WhatCannotGrowIsNamed) {
   PutFilesystem("vfat", kSmall);

@@ -122,6 +122,23 @@ TEST_F(DirectoryPluginProberTest, ADirectoryThatIsReplacedIsReadAnew) {
   EXPECT_EQ(Probe(), Told{"+v/d"});
 }
 
+// It was looked at once more, and never watched again.
+TEST_F(DirectoryPluginProberTest, ADirectoryThatCannotBeMadeAnewIsWatchedOnceItCan) {
+  Install("v~d", "d");
+  ASSERT_EQ(Probe(), Told{"+v/d"});
+  fs::remove_all(root_);
+  WriteAll(root_, "a file in its place");
+  for (int probe = 0; probe < 2; ++probe) {
+    EXPECT_EQ(Probe(), Told{});
+    EXPECT_FALSE(last_.ok());
+  }
+  fs::remove(root_);
+  Install("v~e", "e");
+  EXPECT_EQ(Probe(), (Told{"-v/d", "+v/e"}));
+  Install("v~f", "f");
+  EXPECT_EQ(Probe(), Told{"+v/f"});
+}
+
 TEST_F(DirectoryPluginProberTest, OneBadDriverHidesNoOther) {
   refused_ = "v/bad";
   Install("v~bad", "bad");
