@@ -16,7 +16,7 @@ namespace {
 std::string VolumeYaml(const std::string& spec) {
   return "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\nspec: {" + spec + "}\n";
 }
-std::string ClaimYaml(const std::string& spec) {
+std::string ClaimWithSpec(const std::string& spec) {
   return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {" + spec + "}\n";
 }
 std::string ClassYaml(const std::string& fields) {
@@ -38,7 +38,7 @@ TEST(StorageObjects, DefaultsAreThoseOfTheApiServer) {
   EXPECT_EQ(volume.spec.reclaim_policy, ReclaimPolicy::kRetain);
   EXPECT_EQ(volume.spec.volume_mode, VolumeMode::kFilesystem);
   EXPECT_EQ(volume.status.phase, std::nullopt);
-  const auto claim = std::get<PersistentVolumeClaim>(DecodeOne(ClaimYaml(kAsk)));
+  const auto claim = std::get<PersistentVolumeClaim>(DecodeOne(ClaimWithSpec(kAsk)));
   EXPECT_EQ(claim.metadata.name_space, "default");
   EXPECT_EQ(claim.spec.storage_class_name, std::nullopt);
   EXPECT_EQ(claim.spec.selector, std::nullopt);
@@ -51,7 +51,7 @@ TEST(StorageObjects, DefaultsAreThoseOfTheApiServer) {
 }
 
 TEST(StorageObjects, EmptyClassIsNotAnAbsentOne) {
-  const Object object = DecodeOne(ClaimYaml(std::string(kAsk) + ", storageClassName: \"\""));
+  const Object object = DecodeOne(ClaimWithSpec(std::string(kAsk) + ", storageClassName: \"\""));
   EXPECT_EQ(std::get<PersistentVolumeClaim>(object).spec.storage_class_name, "");
   EXPECT_EQ(DecodeOne(EncodeObjectJson(object)), object);
 }
@@ -114,14 +114,14 @@ TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
                   "matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}]}}"),
        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchFields[0].values",
        "must be one value for a field"},
-      {ClaimYaml("accessModes: [ReadWriteOnce], resources: {requests: {storage: -1Gi}}"),
+      {ClaimWithSpec("accessModes: [ReadWriteOnce], resources: {requests: {storage: -1Gi}}"),
        "spec.resources.requests.storage", "must be greater than zero"},
-      {ClaimYaml("accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}, limits: "
+      {ClaimWithSpec("accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}, limits: "
                  "{storage: 1Gi}}"),
        "spec.resources.limits.storage", "must not be less than the request"},
-      {ClaimYaml(std::string(kAsk) + ", selector: {matchExpressions: [{key: a, operator: NotIn}]}"),
+      {ClaimWithSpec(std::string(kAsk) + ", selector: {matchExpressions: [{key: a, operator: NotIn}]}"),
        "spec.selector.matchExpressions[0].values", "is required with In and NotIn"},
-      {ClaimYaml(std::string(kAsk) +
+      {ClaimWithSpec(std::string(kAsk) +
                  ", selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}"),
        "spec.selector.matchExpressions[0].values", "must be empty with Exists and DoesNotExist"},
       {ClassYaml("provisioner: a/b\nreclaimPolicy: Recycle"), "reclaimPolicy",
