@@ -101,7 +101,7 @@ TEST_F(PodListTest, APodThatGoesWhileOthersAreListedIsLeftOut) {
   StartAgent();
   DeliverPods(150);
   v1::GetPodsResponse response;
-  PodList list({manager(), events_, clock, NodeName("node")}, {}, &response);
+  PodList list({manager(), events_, clock, NodeName("node")}, {}, PodName(), &response);
   EXPECT_FALSE(list.Continue());
   Delete("p1120");
   Deliver("");
@@ -117,7 +117,7 @@ TEST_F(PodListTest, ASummaryHasCountsInPlaceOfVolumesAndWhatHasToBeToldFirst) {
   v1::GetPodsRequest request;
   request.set_summary(true);
   v1::GetPodsResponse response;
-  PodList list({manager(), events_, clock, NodeName("node")}, request, &response);
+  PodList list({manager(), events_, clock, NodeName("node")}, request, PodName(), &response);
   ASSERT_TRUE(list.Continue());
   ASSERT_EQ(response.pods_size(), 1);
   const v1::Pod& pod = response.pods(0);
