@@ -19,9 +19,9 @@ class PodListTest : public ManagerTest {
     steps_ = pages_ = 0;
     do {
       v1::GetPodsResponse response;
-      const NodeName node("node");
-      PodList list({manager(), events_, clock, node}, request,
-                   Must(PodList::LastBefore(request, node)), &response);
+      const NodeName name("node");
+      PodList list({manager(), events_, clock, name}, request,
+                   Must(PodList::LastBefore(request, name)), &response);
       ++pages_;
       do {
         ++steps_;
@@ -71,21 +71,21 @@ TEST_F(PodListTest, PagesTogetherHaveEachPodOnceAndInOrder) {
 }
 
 TEST_F(PodListTest, APageOfAListOfOtherPodsIsRefused) {
-  const NodeName node("node");
+  const NodeName name("node");
   v1::GetPodsRequest request;
   request.set_page("pods/default/p1000/uid-1");
-  EXPECT_EQ(Must(PodList::LastBefore(request, node)),
+  EXPECT_EQ(Must(PodList::LastBefore(request, name)),
             (PodName{"default", "p1000", PodUid("uid-1")}));
   request.set_namespace_("default");
   request.set_name("uid-1");
-  EXPECT_TRUE(PodList::LastBefore(request, node).ok());
+  EXPECT_TRUE(PodList::LastBefore(request, name).ok());
   request.set_name("p1001");
-  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
   request.clear_name();
   request.set_namespace_("other");
-  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
   request.set_page("-1");
-  EXPECT_EQ(PodList::LastBefore(request, node).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
 }
 
 TEST_F(PodListTest, OfOneNameNoOtherPodIsLookedAt) {

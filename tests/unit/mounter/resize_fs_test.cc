@@ -7,7 +7,7 @@
 namespace volumed {
 namespace {
 
-constexpr char kDisk[] = "/dev/sdb";
+constexpr char kGrownDisk[] = "/dev/sdb";
 constexpr int64_t kSmall = 1 << 20;
 
 class ResizeFsTest : public ::testing::Test {
@@ -23,7 +23,7 @@ class ResizeFsTest : public ::testing::Test {
 
   FakeKernel kernel_;
   ResizeFs resize_{kernel_};
-  ResizeRequest request_{kDisk, std::nullopt};
+  ResizeRequest request_{kGrownDisk, std::nullopt};
 };
 
 TEST_F(ResizeFsTest, AFilesystemOfEachTypeThatCanGrowAsksForItUntilItFillsItsDevice) {
@@ -48,7 +48,7 @@ TEST_F(ResizeFsTest, WhatCannotGrowIsNamed) {
   PutFilesystem("vfat", kSmall);
   EXPECT_EQ(resize_.Resize(request_, {}).error().message(),
             "resize of format vfat is not supported for device /dev/sdb mounted at no place");
-  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+  kernel_.ChangeDevice(kGrownDisk, [](FakeDevice& device) {
     device.fs_type.clear();
     device.usage.clear();
     device.partition_table = "gpt";
@@ -59,20 +59,20 @@ TEST_F(ResizeFsTest, WhatCannotGrowIsNamed) {
 }
 
 TEST_F(ResizeFsTest, ABlankDeviceHasNothingToGrow) {
-  kernel_.AddDevice(kDisk);
+  kernel_.AddDevice(kGrownDisk);
   EXPECT_EQ(resize_.Resize(request_, {}).value(), std::nullopt);
   EXPECT_FALSE(resize_.NeedResize(request_, {}).value());
 }
 
 TEST_F(ResizeFsTest, AReadOnlyDeviceIsRefusedOnlyIfItsFilesystemIsTooSmall) {
   PutFilesystem("ext4", kSmall);
-  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.read_only = true; });
+  kernel_.ChangeDevice(kGrownDisk, [](FakeDevice& device) { device.read_only = true; });
   EXPECT_FALSE(resize_.NeedResize(request_, {}).value());
   const auto refused = resize_.Resize(request_, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
   EXPECT_FALSE(refused.error().maybe_applied());
-  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.fs_bytes = 0; });
+  kernel_.ChangeDevice(kGrownDisk, [](FakeDevice& device) { device.fs_bytes = 0; });
   EXPECT_TRUE(resize_.Resize(request_, {}).ok());
 }
 
