@@ -1,8 +1,95 @@
 // What the verbs print of an agent's answers, and what they ask it.
-#include "unit/cli/scripted_agent.h"
+#include "cli/command_line.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent.grpc.pb.h"
 
 namespace volumed {
 namespace {
+
+// Answers as it is told to, and keeps what it was asked.
+class ScriptedAgent final : public v1::VolumeAgent::Service {
+ public:
+  grpc::Status Wait(grpc::ServerContext*, const v1::WaitRequest*,
+                    grpc::ServerWriter<v1::WaitResponse>* out) override {
+    for (const v1::WaitResponse& answer : waits) out->Write(answer);
+    return grpc::Status::OK;
+  }
+  grpc::Status AcceptVolume(grpc::ServerContext*, const v1::AcceptVolumeRequest*,
+                            v1::AcceptVolumeResponse* response) override {
+    *response = accepted;
+    return grpc::Status::OK;
+  }
+  grpc::Status Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
+                      v1::DeleteResponse*) override {
+    deleted = *request;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status RetryAll(grpc::ServerContext*, const v1::RetryAllRequest* request,
+                        v1::RetryAllResponse* response) override {
+    retried_in = request->namespace_();
+    *response = retried;
+    return grpc::Status::OK;
+  }
+
+  v1::RetryAllResponse retried;
+  std::string retried_in;
+  std::vector<v1::WaitResponse> waits;
+  v1::AcceptVolumeResponse accepted;
+  v1::DeleteRequest deleted;
+};
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() {
+    std::string name = std::filesystem::temp_directory_path() / "volumectl-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    socket_ = directory_ + "/agent.sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&agent_);
+    server_ = builder.BuildAndStart();
+  }
+  ~CommandsTest() override {
+    server_->Shutdown();
+    std::filesystem::remove_all(directory_);
+  }
+
+  struct Printed {
+    int code = kExitError;
+    std::string out, err;
+  };
+  // What `volumectl WORDS...` prints.
+  Printed Run(std::vector<std::string> words) {
+    words.insert(words.begin(), {"volumectl", "--socket", socket_});
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Printed printed;
+    printed.code = RunCommandLine(static_cast<int>(argv.size()), argv.data());
+    printed.out = testing::internal::GetCapturedStdout();
+    printed.err = testing::internal::GetCapturedStderr();
+    return printed;
+  }
+  Printed WaitForEnd() { return Run({"wait", "web", "--for", "gone", "--timeout", "20"}); }
+  Printed Accept() { return Run({"accept", "pv", "d1"}); }
+
+  std::string directory_;
+  std::string socket_;
+  ScriptedAgent agent_;
+  std::unique_ptr<grpc::Server> server_;
+};
 
 // A slip in the name was taken for the end of the pod.
 TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
