@@ -122,6 +122,26 @@ TEST_F(ScsiDevicesTest, ALogicalVolumeOfADiskIsNoMultipathDevice) {
   EXPECT_FALSE(scsi_.IsMultipath("/dev/dm-1", call_).value());
 }
 
+TEST_F(ScsiDevicesTest, AMapIsDescribedByItsNumberAndItsUuidOrNotAtAll) {
+  AddMultipath();
+  const auto map = scsi_.DescribeMap("/dev/mapper/mpatha", call_);
+  ASSERT_TRUE(map.ok()) << map.error().ToString();
+  EXPECT_EQ(map->uuid, kMap);
+  EXPECT_EQ(map->number.device_minor, kernel_.Device("/dev/dm-0").identity.device_minor);
+  EXPECT_EQ(scsi_.DescribeMap("/dev/mapper/gone", call_).error().code(), Code::kNotFound);
+  kernel_.AddFile("/sys/devices/virtual/block/dm-0/dev", "253\n");
+  EXPECT_EQ(scsi_.DescribeMap("/dev/dm-0", call_).error().code(), Code::kDataLoss);
+}
+
+// A disk of which sysfs says too little would be missed where disks are counted.
+TEST_F(ScsiDevicesTest, ADiskThatCannotBeDescribedFailsTheList) {
+  tree_.AddDisk({"sdd", "3:0:0:2"});
+  kernel_.AddFile(
+      "/sys/devices/pci0000:00/0000:00:03.0/host3/rport-3:0-0/target3:0:0/3:0:0:2/block/sdd/dev",
+      "8\n");
+  EXPECT_EQ(scsi_.ListDisks(call_).error().code(), Code::kDataLoss);
+}
+
 // ---- removal ------------------------------------------------------------------------------------
 
 TEST_F(ScsiDevicesTest, ADiskIsFlushedAndDeleted) {

@@ -40,6 +40,7 @@ class ManifestFilesTest : public testing::Test {
     moment.now_unix_millis = 1000 + (now_ - TimePoint()) / std::chrono::milliseconds(1);
     moment.settle = std::chrono::seconds(10);
     moment.busy = busy_;
+    moment.elsewhere = elsewhere_;
     judgement_ = files_.Judge(moment);
     std::string text;
     for (const ObjectWithOrigin& object : judgement_.objects) {
@@ -55,6 +56,7 @@ class ManifestFilesTest : public testing::Test {
   uint64_t scan_ = 0;
   TimePoint now_{};
   std::map<std::string, std::string> busy_;
+  ManifestDoubts elsewhere_;
   ManifestJudgement judgement_;
 };
 
@@ -93,6 +95,27 @@ TEST_F(ManifestFilesTest, WritersDelayAndDoNotRenew) {
   EXPECT_EQ(judgement_.incomplete_because, "/d/b.yaml is being written");
   busy_.clear();
   EXPECT_EQ(States(), "");
+}
+
+// What may have gone there was not missed for as long as the doubt lasted.
+TEST_F(ManifestFilesTest, ADoubtAboutAnotherDirectoryRenewsTheSettleTime) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", ManifestReading::What::kGone);
+  EXPECT_EQ(States(), "a:going");
+  ManifestDoubts suspect;
+  suspect.suspect = {"second", "/e/q.yaml", "is not right in all its parts", scan_ + 100};
+  ManifestDoubts absent;
+  absent.absent = {"second", "/e", "is missing", now_};
+  for (const ManifestDoubts& doubts : {suspect, absent}) {
+    elsewhere_ = doubts;
+    EXPECT_EQ(States(), "a:held");
+    EXPECT_EQ(judgement_.objects.front().may_be_in_source, "second");
+    Pass(100);
+    EXPECT_EQ(States(), "a:held");
+    elsewhere_ = {};
+    EXPECT_EQ(States(), "a:going");
+    EXPECT_EQ(judgement_.next_due, now_ + std::chrono::seconds(10));
+  }
 }
 
 TEST_F(ManifestFilesTest, AnUnprovenAbsenceIsHeldUntilAnEventOfItsFileShowsIt) {

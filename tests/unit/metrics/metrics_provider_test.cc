@@ -53,6 +53,12 @@ TEST(MetricsErrorTest, TextsAndKinds) {
   EXPECT_EQ(NewFsInfoFailedError(Error::MaybeApplied(Code::kDeadlineExceeded, "")).code(),
             Code::kDeadlineExceeded);
   EXPECT_FALSE(IsNotSupported(Error::NotApplied(Code::kUnimplemented, "something else")));
+  for (const Error& other :
+       {Error::NotApplied(Code::kInvalidArgument, "something else"),
+        Error::NotApplied(Code::kUnknown, "no path defined for disk usage metrics."),
+        Error::NotApplied(Code::kUnknown, "metrics are not supported for MetricsNil Volumes")}) {
+    EXPECT_EQ(MetricsErrorCodeOf(other), std::nullopt) << other.ToString();
+  }
 }
 
 // Answers what it is told, and remembers what it was asked.

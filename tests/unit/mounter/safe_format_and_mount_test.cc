@@ -304,6 +304,7 @@ TEST_F(SafeFormatAndMountTest, ChecksEndAsKubeletsDo) {
   SafeMountReport report = Run();
   ASSERT_TRUE(report.status.ok());
   EXPECT_EQ(report.notices[0].reason, "FilesystemFixed");
+  EXPECT_FALSE(report.notices[0].warning);
   damage(CheckResult::kOperationalError);
   report = Run();
   ASSERT_TRUE(report.status.ok());
@@ -317,6 +318,7 @@ TEST_F(SafeFormatAndMountTest, ChecksEndAsKubeletsDo) {
   report = Run();
   ASSERT_TRUE(report.status.ok());
   EXPECT_EQ(report.notices[0].reason, "FilesystemHasErrors");
+  EXPECT_TRUE(report.notices[0].warning);
 }
 
 TEST_F(SafeFormatAndMountTest, AMissingCheckerIsToldAndTheMountGoesOn) {
@@ -366,6 +368,47 @@ TEST_F(SafeFormatAndMountTest, ProgressNamesTheStages) {
     stages.emplace_back(SafeMountStageName(stage));
   });
   EXPECT_THAT(stages, ElementsAre("probing", "formatting", "mounting"));
+}
+
+TEST_F(SafeFormatAndMountTest, AFilesystemThatIsToGrowHasGrownWhenItIsMounted) {
+  for (const char* type : {"ext3", "ext4"}) {
+    request_.key = request_.fs_type = type;
+    request_.device = std::string("/dev/") + type;
+    kernel_.AddDevice(request_.device);
+    PutFilesystem(type, "u", request_.device);
+    kernel_.ChangeDevice(request_.device, [](FakeDevice& device) { device.fs_bytes = 1 << 20; });
+    request_.grow = true;
+    std::vector<std::string> stages;
+    SafeFormatAndMount mounter(kernel_, intents_, irreversible_);
+    const SafeMountReport report =
+        mounter.FormatAndMount(request_, {}, [&stages](SafeMountStage stage, int64_t) {
+          stages.emplace_back(SafeMountStageName(stage));
+        });
+    ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+    EXPECT_THAT(stages, ElementsAre("probing", "checking", "growing", "mounting"));
+    EXPECT_EQ(kernel_.Device(request_.device).growths, 1);
+    ASSERT_TRUE(report.growth.has_value());
+    EXPECT_TRUE(report.growth->fills_device);
+    EXPECT_EQ(report.notices.back().reason, "FilesystemGrown");
+    EXPECT_FALSE(report.notices.back().warning);
+    kernel_.UnmountBelow("/root/mnt");
+  }
+}
+
+TEST_F(SafeFormatAndMountTest, ADiskThatIsWriteProtectedSaysSoOnlyToWhoeverWantedToWrite) {
+  PutFilesystem("ext4", "u");
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.read_only = true; });
+  request_.read_only_if_protected = true;
+  SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  ASSERT_EQ(report.notices.size(), 1u);
+  EXPECT_EQ(report.notices[0].reason, "DeviceReadOnly");
+  EXPECT_TRUE(report.notices[0].warning);
+  kernel_.UnmountBelow("/root/mnt");
+  request_.options = {"ro"};
+  report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  EXPECT_THAT(report.notices, IsEmpty());
 }
 
 // The agent ends before or after each call of a first mount; the next one converges, and data that

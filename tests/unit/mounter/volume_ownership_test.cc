@@ -1,5 +1,6 @@
 #include "mounter/volume_ownership.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@ namespace volumed {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kDir[] = "/r/pods/u1/volumes/kubernetes.io~empty-dir/data";
 
@@ -31,6 +34,12 @@ class SlowKernel final : public Kernel {
   Kernel& real_;
   std::function<void(const CallOptions&)> during_;
 };
+
+std::string TextOf(const ExportedFamilies& families) {
+  std::string text;
+  families.AppendTo(text);
+  return text;
+}
 
 class VolumeOwnershipTest : public ::testing::Test {
  protected:
@@ -103,6 +112,38 @@ TEST_F(VolumeOwnershipTest, RefusesGroupsThatChownCannotTake) {
     EXPECT_EQ(done.error().code(), Code::kInvalidArgument);
   }
   EXPECT_EQ(kernel_.call_count(), 0u);
+}
+
+TEST_F(VolumeOwnershipTest, RootsGroupIsAGroup) {
+  kernel_.SetAttributes(kDir, 0777, 0, 7);
+  OwnershipRequest request = Request();
+  request.fs_group = 0;
+  const auto done = SetVolumeOwnership(kernel_, events_, clock_, request, {});
+  ASSERT_TRUE(done.ok()) << done.error().ToString();
+  EXPECT_EQ(kernel_.Find(kDir).gid, 0u);
+  EXPECT_EQ(GroupId(0xfffffffe).value(), 0xfffffffeu);
+}
+
+TEST_F(VolumeOwnershipTest, AWalkIsCountedAlsoIfItFailedAndOneThatWasNotMadeIsNot) {
+  ExportedFamilies families;
+  OwnershipRequest request = Request();
+  request.metrics = &families;
+  request.plugin_name = "p";
+  request.policy = FsGroupChangePolicy::kOnRootMismatch;
+  const auto counted = [&families](const std::string& status) {
+    return HasSubstr(
+        "storage_operation_duration_seconds_count{migrated=\"false\",operation_name=\"volume_apply_"
+        "access_control\",status=\"" +
+        status + "\",volume_plugin=\"p\"} 1\n");
+  };
+  kernel_.FailNext("ChangeOwnership", Error::MaybeApplied(Code::kDeadlineExceeded, "killed"));
+  ASSERT_FALSE(SetVolumeOwnership(kernel_, events_, clock_, request, {}).ok());
+  EXPECT_THAT(TextOf(families), counted("fail-unknown"));
+  EXPECT_THAT(TextOf(families), Not(counted("success")));
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_TRUE(SetVolumeOwnership(kernel_, events_, clock_, request, {}).ok());
+    EXPECT_THAT(TextOf(families), counted("success"));
+  }
 }
 
 TEST_F(VolumeOwnershipTest, AFailureKeepsItsOutcomeAndNamesTheVolume) {

@@ -158,6 +158,7 @@ TEST_F(LocalRecyclerPodsTest, PodsThatCannotBeRunHereAreRefusedWithTheReason) {
   Pod pod = Custom();
   pod.spec.containers[0].image = "registry.example.com/tool:1";
   EXPECT_NE(reason(pod).find("image registry.example.com/tool:1 is not here"), std::string::npos);
+  EXPECT_EQ(pods_.CreatePod(pod, {}).error().code(), Code::kUnimplemented);
   pod = Custom();
   pod.spec.containers[0].command.clear();
   EXPECT_NE(reason(pod).find("names no command"), std::string::npos);
@@ -215,6 +216,23 @@ TEST_F(LocalRecyclerPodsTest, AContainerGetsTheApprovedDirectoryAndNoOther) {
       << containers_.runs[0].binds[0].source;
   EXPECT_FALSE(kernel_.Exists(containers_.runs[0].binds[0].source)) << "taken away with its pod";
   EXPECT_TRUE(kernel_.Exists("/data/vol/file")) << "the fake container does nothing";
+}
+
+// A run that ended half way leaves a bind of a directory that was approved then.
+TEST_F(LocalRecyclerPodsTest, WhatAnEarlierRunBoundGoesFirstAndWhatOtherPodsBoundStays) {
+  const std::string all = "/run/agent/recycler/";
+  kernel_.AddDirectory("/run/agent");
+  kernel_.AddMount("ext4", "/dev/sdb", all + "default_recycler-for-pv_vol");
+  kernel_.AddMount("ext4", "/dev/sdc", all + "default_recycler-for-pv-2_vol");
+  CallOptions call;
+  call.approved = std::make_shared<const StorageIdentity>(
+      kernel_.Call(IdentifyStorage{{"/", "data/vol"}}, {}).value());
+  const Status recycled = Recycle(Custom(), call);
+  ASSERT_TRUE(recycled.ok()) << recycled.error().ToString();
+  ASSERT_EQ(containers_.runs.size(), 1u);
+  EXPECT_EQ(containers_.runs[0].binds[0].source, all + "default_recycler-for-pv_vol");
+  EXPECT_FALSE(kernel_.Exists(all + "default_recycler-for-pv_vol"));
+  EXPECT_TRUE(kernel_.IsMountPoint(all + "default_recycler-for-pv-2_vol"));
 }
 
 TEST_F(LocalRecyclerPodsTest, ADirectoryThatWasNotThereWhenItWasLookedAtIsNotScrubbed) {

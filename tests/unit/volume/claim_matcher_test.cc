@@ -94,6 +94,43 @@ TEST(ClaimMatcher, EachRuleRefusesAndIsCounted) {
   EXPECT_EQ(BoundTo(world, "x"), "right");
 }
 
+TEST(ClaimMatcher, WhyAVolumeThatIsKeptForTheClaimDoesNotFitIsSaid) {
+  const PersistentVolumeClaim claim = MakeClaim("x", "2Gi");
+  const BindingNode node = World().input().node;
+  const ClaimNeeds needs{claim, "manual", node};
+  PersistentVolume volume = MakeVolume("v", "2Gi", "other");
+  EXPECT_EQ(MisfitOfReserved(volume, needs), std::nullopt) << "its class does not count";
+  PersistentVolume wrong = volume;
+  wrong.metadata.deletion_unix_millis = 1;
+  EXPECT_EQ(MisfitOfReserved(wrong, needs), Misfit::kBeingDeleted);
+  wrong = volume;
+  wrong.spec.volume_mode = VolumeMode::kBlock;
+  EXPECT_EQ(MisfitOfReserved(wrong, needs), Misfit::kVolumeMode);
+  wrong = volume;
+  wrong.spec.volume_attributes_class_name = "gold";
+  EXPECT_EQ(MisfitOfReserved(wrong, needs), Misfit::kAttributes);
+  wrong = volume;
+  wrong.spec.node_affinity = OnNode("node-2");
+  EXPECT_EQ(MisfitOfReserved(wrong, needs), Misfit::kNodeAffinity);
+  wrong = MakeVolume("v", "1Gi");
+  EXPECT_EQ(MisfitOfReserved(wrong, needs), Misfit::kTooSmall);
+}
+
+TEST(ClaimMatcher, WhyAVolumeThatTheClaimNamesDoesNotFitIsSaid) {
+  const PersistentVolumeClaim claim = MakeClaim("x", "2Gi");
+  const BindingNode node = World().input().node;
+  const ClaimNeeds needs{claim, "manual", node};
+  PersistentVolume volume = MakeVolume("v", "2Gi");
+  volume.spec.node_affinity = OnNode("node-2");
+  EXPECT_EQ(MisfitOfNamed(volume, needs), std::nullopt) << "its node does not count";
+  PersistentVolume wrong = volume;
+  wrong.spec.volume_mode = VolumeMode::kBlock;
+  EXPECT_EQ(MisfitOfNamed(wrong, needs), Misfit::kVolumeMode);
+  wrong = volume;
+  wrong.spec.access_modes = {AccessMode::kReadOnlyMany};
+  EXPECT_EQ(MisfitOfNamed(wrong, needs), Misfit::kAccessModes);
+}
+
 TEST(ClaimMatcher, WithoutAnyVolumeItSaysSo) {
   World world;
   world.Add(MakeClaim("x", "1Gi", ""));
