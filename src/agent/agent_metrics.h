@@ -1,5 +1,5 @@
-// AgentMetrics: brings what the parts count into the exposition. The parts expose values; only this
-// class knows which metric family each value belongs to.
+// AgentMetrics: brings what the parts count into the exposition. The parts expose values, and
+// this class knows which metric family each of them belongs to; the agent itself counts its reloads and starts.
 #pragma once
 
 #include <map>

@@ -154,6 +154,7 @@ ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
   for (const auto& [family, counters] : impl_->counters) {
     if (SpecOf(family).labels.empty()) Add(family, {}, 0);
   }
+  for (const char* result : {"taken", "refused"}) Add(Family::kConfigReloads, {result}, 0);
   SetOrphanPodCleanedVolumes(0, 0);
   SetWorkerPool({});
   SetRecordStore({}, false);
