@@ -127,7 +127,7 @@ std::optional<FakeKernel::Begun> FakeKernel::Begin(const AnyRequest& request,
 }
 
 void FakeKernel::FindWhatItSetsOff(const AnyRequest& request, Begun* begun) {
-  const auto path_of = [this](const std::string& path) {
+  const auto path_of = [this](const std::string& path) REQUIRES(mu_) {
     FakeWalk walk;
     walk.follow_last = true;
     FakeLocation found;

@@ -315,7 +315,7 @@ std::string FakeKernel::DumpMounts() const {
 std::map<std::string, std::string> FakeKernel::StoredFiles() const {
   MutexLock lock(mu_);
   std::map<std::string, std::string> files;
-  const auto add = [&](const std::string& prefix, uint64_t filesystem) {
+  const auto add = [&](const std::string& prefix, uint64_t filesystem) REQUIRES(mu_) {
     for (auto& [path, content] : vfs_.FilesOf(filesystem)) files[prefix + path] = content;
   };
   add("", vfs_.FilesystemAt(vfs_.namespace_root()).id);
