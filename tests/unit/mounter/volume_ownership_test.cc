@@ -130,7 +130,7 @@ TEST_F(VolumeOwnershipTest, AWalkIsCountedAlsoIfItFailedAndOneThatWasNotMadeIsNo
   request.metrics = &families;
   request.plugin_name = "p";
   request.policy = FsGroupChangePolicy::kOnRootMismatch;
-  const auto counted = [&families](const std::string& status) {
+  const auto counted = [](const std::string& status) {
     return HasSubstr(
         "storage_operation_duration_seconds_count{migrated=\"false\",operation_name=\"volume_apply_"
         "access_control\",status=\"" +
