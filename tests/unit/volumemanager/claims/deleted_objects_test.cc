@@ -31,15 +31,15 @@ class DeletedObjectsTest : public ::testing::Test {
                   [&test](const DeletedObjects::Id& id) { test.changed.push_back(id); }) {
       std::vector<DeletedObjectRecord> records;
       std::vector<CommandNumberRecord> numbers;
-      std::vector<QuarantinedRecord> unreadable = test.unreadable;
+      std::vector<QuarantinedRecord> damaged = test.unreadable;
       for (const Record& row : test.store.All()) {
         if (row.kind == kDeletedObjectRecordKind) {
           records.push_back(DecodeDeletedObjectRecord(row).value());
-        } else if (unreadable.empty()) {
+        } else if (damaged.empty()) {
           numbers.push_back(DecodeCommandNumberRecord(row).value());
         }
       }
-      deleted.Restore(records, numbers, unreadable);
+      deleted.Restore(records, numbers, damaged);
     }
     SimulatedScheduler scheduler;
     Logger log;
