@@ -14,7 +14,7 @@
 
 namespace volumed {
 
-struct CrashWorld;
+class CrashWorld;
 struct SeededBug;
 
 // Where the line breaks: before the primitive with this number, of those in composites.
