@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
+#include "operation/load_rows.h"
 #include "operation/storage_record_identity.h"
 #include "os/storage_identity.h"
 
@@ -259,39 +260,38 @@ Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageNa
 Status StorageGuard::Load() {
   const MutexLock lock(mu_);
   if (loaded_) return OkStatus();
-  ASSIGN_OR_RETURN(const LoadedRecords owners, store_.Load(kStorageOwnerRecordKind));
-  ASSIGN_OR_RETURN(const LoadedRecords reservations, store_.Load(kStorageReservationRecordKind));
+  ASSIGN_OR_RETURN(DecodedRows<StorageOwnerRecord> owners,
+                   LoadRows(store_, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord));
+  ASSIGN_OR_RETURN(
+      DecodedRows<StorageReservationRecord> reservations,
+      LoadRows(store_, kStorageReservationRecordKind, &DecodeStorageReservationRecord));
   ASSIGN_OR_RETURN(const LoadedRecords lost, store_.Load(kLostRowsRecordKind));
-  for (const LoadedRecords* loaded : {&owners, &lost}) {
-    for (const QuarantinedRecord& row : loaded->quarantined) unreadable_[row.key] = row.reason;
+  for (const QuarantinedRecord& row : owners.quarantined) unreadable_[row.key] = row.reason;
+  // No volume has a name with a slash.
+  for (const QuarantinedRecord& row : lost.quarantined) {
+    unreadable_[row.kind + "/" + row.key] = row.reason;
   }
-  for (const Record& row : owners.records) {
-    Result<StorageOwnerRecord> record = DecodeStorageOwnerRecord(row);
-    if (record.ok()) {
-      const std::string volume = record->volume;
-      const StorageHolder known{.id = "known/" + volume,
-                                .volume = volume,
-                                .use = StorageUse::kKnown,
-                                .persistent = true,
-                                .text = "persistent volume " + volume};
-      // A volume that names no path of this node has its devices alone; and what is retained is in
-      // nobody's way but a reclaim's.
-      if (!record->name.path.empty() && record->retained == 0) table_.Expect({known, record->name});
-      owners_[row.key] = *std::move(record);
-    } else {
-      unreadable_[row.key] = record.error().message();
-    }
+  for (StorageOwnerRecord& record : owners.rows) {
+    const std::string volume = record.volume;
+    const StorageHolder known{.id = "known/" + volume,
+                              .volume = volume,
+                              .use = StorageUse::kKnown,
+                              .persistent = true,
+                              .text = "persistent volume " + volume};
+    // A volume that names no path of this node has its devices alone; and what is retained is in
+    // nobody's way but a reclaim's.
+    if (!record.name.path.empty() && record.retained == 0) table_.Expect({known, record.name});
+    const std::string key = RowKey(record);
+    owners_[key] = std::move(record);
   }
-  for (const Record& row : reservations.records) {
-    Result<StorageReservationRecord> record = DecodeStorageReservationRecord(row);
-    if (!record.ok()) {
-      log_.Warning("a reservation of storage cannot be read: nobody is kept out by it",
-                   {{"record", row.key}, {"error", record.error()}});
-      continue;
-    }
-    reserved_.insert(record->holder.id);
+  for (const QuarantinedRecord& row : reservations.quarantined) {
+    log_.Warning("a reservation of storage cannot be read: nobody is kept out by it",
+                 {{"record", row.key}, {"error", row.reason}});
+  }
+  for (const StorageReservationRecord& record : reservations.rows) {
+    reserved_.insert(record.holder.id);
     // No work of another boot goes on; its row goes with the volume's next reclaim.
-    if (record->boot_id == boot_id_) table_.Expect({record->holder, record->name});
+    if (record.boot_id == boot_id_) table_.Expect({record.holder, record.name});
   }
   loaded_ = true;
   return OkStatus();
@@ -304,9 +304,18 @@ std::optional<StorageOwnerRecord> StorageGuard::FindOwner(const std::string& row
   return found->second;
 }
 
+Status StorageGuard::CheckReadable(const std::string& volume) const {
+  const MutexLock lock(mu_);
+  const auto why = unreadable_.find(volume);
+  if (why == unreadable_.end()) return OkStatus();
+  return Refused("whose the storage of persistent volume " + volume + " is cannot be told: " +
+                 why->second + "; `volumectl records accept`, and start the agent anew");
+}
+
 Status StorageGuard::PutOwner(StorageOwnerRecord record) {
   const std::string key = RowKey(record);
   if (FindOwner(key) == record) return OkStatus();
+  RETURN_IF_ERROR(CheckReadable(key));
   RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
   const MutexLock lock(mu_);
   owners_[key] = std::move(record);
@@ -333,6 +342,7 @@ Result<bool> StorageGuard::Mark(const StorageName& name, const StorageIdentity& 
 Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                                  const CallOptions& call) {
   RETURN_IF_ERROR(Load());
+  RETURN_IF_ERROR(CheckReadable(owner.volume));
   const bool is_directory = identity.type == FileType::kDirectory;
   const bool has_object = is_directory || identity.type == FileType::kRegular;
   const std::optional<StorageOwnerRecord> before = FindOwner(owner.volume);

@@ -206,6 +206,9 @@ class StorageGuard {
                       const StorageHolder& there);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
+  // A row that cannot be read is not the same as no row: nobody knows what it says. Errors:
+  // FailedPrecondition, not applied.
+  Status CheckReadable(const std::string& row_key) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
   Status RemoveOwner(const std::string& row_key) EXCLUDES(mu_);
   // storage_guard_retained.cc: the data of volumes that have ended.
@@ -229,7 +232,7 @@ class StorageGuard {
   mutable Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;
   std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);  // by RowKey
-  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // volume -> why
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // by RowKey: why
   std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
   std::map<std::string, ReadStorage> unread_ GUARDED_BY(mu_);         // likewise

@@ -57,7 +57,9 @@ std::string DirectoryDifference(const StorageOwnerRecord& record, const StorageO
 // Loop devices come up in another order after a reboot, and each has the other's file.
 Status StorageGuard::CheckKeepsDevice(const StorageHolder& holder,
                                       const StorageIdentity& now) const {
-  if (holder.use != StorageUse::kRaw || !IsDevice(holder)) return OkStatus();
+  if (!IsDevice(holder)) return OkStatus();
+  RETURN_IF_ERROR(CheckReadable(holder.volume));
+  if (holder.use != StorageUse::kRaw) return OkStatus();
   const std::optional<StorageOwnerRecord> before = FindOwner(holder.volume);
   if (!before || !TellsRawDevice(*before) || MeetsDevice(*before, now)) return OkStatus();
   return NotTheDirectory(before->name.ToString() +
@@ -116,6 +118,7 @@ Status StorageGuard::CheckMayAccept(const StorageOwnerRecord& record, const Stor
 Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volume,
                                                         const CallOptions& call) {
   RETURN_IF_ERROR(Load());
+  RETURN_IF_ERROR(CheckReadable(volume));
   std::optional<StorageOwnerRecord> record = FindOwner(volume);
   const bool has_had =
       record && !record->name.path.empty() && (record->object.inode != 0 || HadDevice(*record));

@@ -74,13 +74,7 @@ Status StorageGuard::CheckNothingShows(const StorageName& name, const StorageIde
 
 Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName& name,
                                    const std::string& claim_uid, const StorageIdentity& now) {
-  {
-    const MutexLock lock(mu_);
-    if (const auto why = unreadable_.find(volume); why != unreadable_.end()) {
-      return Refused("whose the storage of persistent volume " + volume + " is cannot be told: " +
-                     why->second + "; `volumectl records accept`, and start the agent anew");
-    }
-  }
+  RETURN_IF_ERROR(CheckReadable(volume));
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   const bool is_other = now.type != FileType::kDirectory && now.type != FileType::kRegular &&
                         now.type != FileType::kMissing;

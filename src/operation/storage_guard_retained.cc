@@ -39,6 +39,7 @@ Status StorageGuard::Forget(const std::string& volume) {
 
 Status StorageGuard::Retain(StorageOwnerRecord record) {
   for (record.retained = 1;; ++record.retained) {
+    if (!CheckReadable(RowKey(record)).ok()) continue;
     const std::optional<StorageOwnerRecord> there = FindOwner(RowKey(record));
     const bool is_it = there && there->object == record.object && there->files == record.files;
     if (!there || is_it) return PutOwner(std::move(record));

@@ -24,34 +24,6 @@ int64_t ChecksumOf(std::string_view kind, std::string_view key, int64_t version,
   return ExtendCrc32c(crc, bytes);
 }
 
-std::string ColumnBytes(sqlite3_stmt* row, int column) {
-  const auto* data = static_cast<const char*>(sqlite3_column_blob(row, column));
-  const int size = sqlite3_column_bytes(row, column);
-  return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
-}
-
-void BindText(sqlite3_stmt* statement, int index, const std::string& text) {
-  sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
-}
-
-// Runs a statement that yields no rows, and makes it ready for its next use.
-int Run(sqlite3_stmt* statement) {
-  const int rc = sqlite3_step(statement);
-  sqlite3_reset(statement);
-  return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-// How many rows the reason of a recovery names.
-constexpr size_t kNamedRows = 50;
-
-// This stands before the reason of a row that the administrator has given up.
-constexpr std::string_view kAccepted = "accepted: ";
-
-// The key of a row about a volume is its name, or its unique name.
-bool IsOfVolume(const std::string& key, const std::string& volume) {
-  return key == volume || key.ends_with("/" + volume);
-}
-
 std::string Name(const Record& record) { return "record " + record.kind + "/" + record.key; }
 
 }  // namespace
@@ -122,104 +94,6 @@ Status RecordDatabase::Prepare() {
         return SQLITE_OK;
       },
       &log_pages_);
-  return OkStatus();
-}
-
-// Rows that have disappeared are as lost as rows that cannot be read, and are set aside as one row.
-Status RecordDatabase::CompareTally() {
-  ASSIGN_OR_RETURN(const std::string wrong, tally_.Compare());
-  if (wrong.empty()) {
-    // An older program wrote this database and counted nothing, so counting begins now.
-    if (tally_.is_due()) static_cast<void>(CommitNumber());
-    return OkStatus();
-  }
-  const QuarantinedRecord lost{kLostRowsRecordKind, kLostRowsKey, wrong};
-  quarantine_.emplace(RowId(lost.kind, lost.key), wrong);
-  ASSIGN_OR_RETURN(const SqliteStatement put,
-                   SqlitePrepare(file_.db.get(),
-                                 "INSERT INTO quarantine(kind, key, version, bytes, checksum,"
-                                 " reason) VALUES(?,?,1,x'',0,?)"));
-  BindText(put.get(), 1, lost.kind);
-  BindText(put.get(), 2, lost.key);
-  BindText(put.get(), 3, lost.reason);
-  // If the disk is full, the next start finds the difference again, for the count stays as it is.
-  if (SetSynchronous(Durability::kPowerLoss).ok()) static_cast<void>(Run(put.get()));
-  DoubtRecords({lost});
-  return OkStatus();
-}
-
-Status RecordDatabase::LoadQuarantine() {
-  sqlite3* db = file_.db.get();
-  ASSIGN_OR_RETURN(const SqliteStatement select,
-                   SqlitePrepare(db, "SELECT kind, key, reason FROM quarantine ORDER BY id"));
-  int rc = SQLITE_OK;
-  while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
-    std::string reason = ColumnBytes(select.get(), 2);
-    if (reason.starts_with(kAccepted)) continue;
-    quarantine_.emplace(RowId(ColumnBytes(select.get(), 0), ColumnBytes(select.get(), 1)),
-                        std::move(reason));
-  }
-  if (rc != SQLITE_DONE) {
-    return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
-  }
-  std::vector<QuarantinedRecord> rows;
-  for (const auto& [id, reason] : quarantine_) rows.push_back({id.first, id.second, reason});
-  DoubtRecords(rows);
-  return OkStatus();
-}
-
-// Each row is named, because whoever accepts the records gives up what these rows said.
-void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
-  const size_t named = std::min(rows.size(), kNamedRows);
-  for (size_t i = 0; i < named; ++i) {
-    const bool is_lost = rows[i].kind == kLostRowsRecordKind;
-    numbering_.Doubt(is_lost ? rows[i].reason
-                             : "the record " + rows[i].kind + " \"" + rows[i].key +
-                                   "\" cannot be read: " + rows[i].reason);
-  }
-  if (named < rows.size()) {
-    numbering_.Doubt(std::to_string(rows.size() - named) + " more cannot be read");
-  }
-  if (numbering_.is_due()) static_cast<void>(CommitNumber());
-}
-
-bool RecordDatabase::IsKept(const QuarantinedRecord& row) const {
-  return !expendable_kinds_.contains(row.kind) &&
-         std::none_of(given_up_.begin(), given_up_.end(),
-                      [&row](const std::string& volume) { return IsOfVolume(row.key, volume); });
-}
-
-RecordsRecovery RecordDatabase::recovery() const {
-  RecordsRecovery recovery = numbering_.recovery();
-  recovery.has_damage = !quarantine_.empty();
-  for (const auto& [id, reason] : quarantine_) {
-    if (IsKept({id.first, id.second, reason})) recovery.kept_damage.insert(id.second);
-  }
-  return recovery;
-}
-
-Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
-  sqlite3* db = file_.db.get();
-  RETURN_IF_ERROR(SetSynchronous(Durability::kPowerLoss));
-  ASSIGN_OR_RETURN(const SqliteStatement accept,
-                   SqlitePrepare(db,
-                                 "UPDATE quarantine SET reason=?3||reason WHERE kind=?1 AND key=?2"
-                                 " AND substr(reason,1,length(?3))<>?3"));
-  if (volume) given_up_.insert(*volume);
-  const std::string prefix(kAccepted);
-  for (const auto& [id, reason] : quarantine_) {
-    const bool is_expendable = expendable_kinds_.contains(id.first);
-    const bool is_its =
-        volume && (is_expendable ? id.second == *volume : IsOfVolume(id.second, *volume));
-    if (volume ? !is_its : IsKept({id.first, id.second, reason})) continue;
-    BindText(accept.get(), 1, id.first);
-    BindText(accept.get(), 2, id.second);
-    BindText(accept.get(), 3, prefix);
-    const int rc = Run(accept.get());
-    if (rc != SQLITE_OK) {
-      return SqliteError(db, rc, "give damaged records up", Outcome::kNotApplied);
-    }
-  }
   return OkStatus();
 }
 
@@ -323,8 +197,8 @@ Status RecordDatabase::Admit(const RecordChange& change) {
 std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,
                                                         const std::string& key) {
   sqlite3_stmt* exists = statements_.exists.get();
-  BindText(exists, 1, kind);
-  BindText(exists, 2, key);
+  SqliteBind(exists, 1, kind);
+  SqliteBind(exists, 2, key);
   std::optional<int64_t> checksum;
   if (sqlite3_step(exists) == SQLITE_ROW) checksum = sqlite3_column_int64(exists, 0);
   sqlite3_reset(exists);
@@ -333,11 +207,13 @@ std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,
 
 int RecordDatabase::Write(const RecordChange& change) {
   const Record& record = *change.record;
+  // Whoever removes it does not know what it says.
+  if (in_place_.contains(RowId(record.kind, record.key))) return SQLITE_OK;
   const std::optional<int64_t> before = ChecksumOnRecord(record.kind, record.key);
   std::optional<int64_t> after;
   sqlite3_stmt* statement = change.remove ? statements_.remove.get() : statements_.put.get();
-  BindText(statement, 1, record.kind);
-  BindText(statement, 2, record.key);
+  SqliteBind(statement, 1, record.kind);
+  SqliteBind(statement, 2, record.key);
   if (!change.remove) {
     sqlite3_bind_int64(statement, 3, record.version);
     // An empty std::string still has data(): a null pointer would be bound as NULL.
@@ -346,17 +222,17 @@ int RecordDatabase::Write(const RecordChange& change) {
     sqlite3_bind_int64(statement, 5, *after);
   }
   tally_.Change(before, after);
-  return Run(statement);
+  return SqliteRun(statement);
 }
 
 RecordDatabase::Attempt RecordDatabase::TryCommit(const std::vector<RecordChange*>& changes) {
-  int rc = Run(statements_.begin.get());
+  int rc = SqliteRun(statements_.begin.get());
   for (size_t i = 0; rc == SQLITE_OK && i < changes.size(); ++i) rc = Write(*changes[i]);
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
   if (synchronous_ == Durability::kPowerLoss) rc = numbering_.WriteNext();
   if (rc == SQLITE_OK) rc = tally_.Write();
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
-  rc = Run(statements_.commit.get());
+  rc = SqliteRun(statements_.commit.get());
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/true);
   if (!changes.empty()) ++commits_;
   has_log_ = true;
@@ -403,7 +279,7 @@ RecordDatabase::Attempt RecordDatabase::FailedAttempt(int rc, bool in_commit) {
   Attempt attempt{rc, SqliteError(db, rc, "commit", Outcome::kNotApplied)};
   numbering_.Unstage();
   tally_.Unstage();
-  if (sqlite3_get_autocommit(db) == 0) Run(statements_.rollback.get());
+  if (sqlite3_get_autocommit(db) == 0) SqliteRun(statements_.rollback.get());
   if (in_commit && (rc & 0xff) == SQLITE_IOERR && !RepairLog().ok()) {
     attempt.error = attempt.error->AsMaybeApplied();
   }
@@ -456,7 +332,7 @@ Result<LoadedRecords> RecordDatabase::Load(const std::string& kind) {
                    SqlitePrepare(file_.db.get(),
                                  "SELECT kind, key, version, bytes, checksum FROM records"
                                  " WHERE kind=? ORDER BY key"));
-  BindText(select.get(), 1, kind);
+  SqliteBind(select.get(), 1, kind);
   ASSIGN_OR_RETURN(LoadedRecords loaded, Scan(select.get()));
   loaded.quarantined.clear();
   for (const auto& [id, reason] : quarantine_) {
@@ -469,7 +345,7 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
   LoadedRecords loaded;
   int rc = SQLITE_OK;
   while ((rc = sqlite3_step(select)) == SQLITE_ROW) {
-    Record record{ColumnBytes(select, 0), ColumnBytes(select, 1), 0, ColumnBytes(select, 3)};
+    Record record{SqliteColumn(select, 0), SqliteColumn(select, 1), 0, SqliteColumn(select, 3)};
     const int64_t version = sqlite3_column_int64(select, 2);
     const int64_t checksum = sqlite3_column_int64(select, 4);
     if (checksum != ChecksumOf(record.kind, record.key, version, record.bytes)) {
@@ -477,7 +353,7 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
     } else if (version < 0 || version > std::numeric_limits<uint32_t>::max()) {
       loaded.quarantined.push_back(
           {record.kind, record.key, "its version is " + std::to_string(version)});
-    } else {
+    } else if (!in_place_.contains(RowId(record.kind, record.key))) {
       record.version = static_cast<uint32_t>(version);
       loaded.records.push_back(std::move(record));
       if (!tally_.compared()) tally_.Found(checksum);
@@ -492,37 +368,6 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
   }
   if (!loaded.quarantined.empty()) SetAside(loaded.quarantined);
   return loaded;
-}
-
-// If the rows cannot be moved because the disk is full, they stay where they are. They are reported
-// all the same, and the next start finds them again.
-void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
-  for (const QuarantinedRecord& row : bad) {
-    const RowId id(row.kind, row.key);
-    if (quarantine_.find(id) == quarantine_.end()) quarantine_.emplace(id, row.reason);
-  }
-  if (!SetSynchronous(Durability::kPowerLoss).ok()) return;
-  int rc = Run(statements_.begin.get());
-  for (size_t i = 0; rc == SQLITE_OK && i < bad.size(); ++i) {
-    sqlite3_stmt* copy = statements_.set_aside.get();
-    BindText(copy, 1, bad[i].kind);
-    BindText(copy, 2, bad[i].key);
-    BindText(copy, 3, bad[i].reason);
-    rc = Run(copy);
-    if (tally_.compared()) tally_.Change(ChecksumOnRecord(bad[i].kind, bad[i].key), std::nullopt);
-    sqlite3_stmt* remove = statements_.remove.get();
-    BindText(remove, 1, bad[i].kind);
-    BindText(remove, 2, bad[i].key);
-    if (rc == SQLITE_OK) rc = Run(remove);
-  }
-  if (rc == SQLITE_OK) rc = tally_.Write();
-  if (rc == SQLITE_OK) rc = Run(statements_.commit.get());
-  if (rc == SQLITE_OK) {
-    tally_.Committed();
-  } else {
-    static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
-  }
-  DoubtRecords(bad);
 }
 
 }  // namespace volumed

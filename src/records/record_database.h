@@ -53,6 +53,9 @@ class RecordDatabase {
   // Sets unreadable rows aside. Errors: DataLoss, Unavailable; not applied.
   Result<LoadedRecords> Load(const std::string& kind);
 
+  // These rows count as unreadable from now on, and stay where they are.
+  void QuarantineInPlace(const std::vector<QuarantinedRecord>& rows);
+
   // Writes the log back into the file when it has grown: early if nobody waits, late otherwise.
   void CheckpointIfDue(bool nobody_waits);
 
@@ -116,6 +119,8 @@ class RecordDatabase {
   // The rows that `select` yields; without a kind, those of every kind are only checked.
   Result<LoadedRecords> Scan(sqlite3_stmt* select);
   void SetAside(const std::vector<QuarantinedRecord>& bad);
+  // Moves the rows into the quarantine, in one transaction.
+  Status MoveAside(const std::vector<QuarantinedRecord>& rows);
 
   RecordFile file_;
   Ballast ballast_;
@@ -124,6 +129,7 @@ class RecordDatabase {
   const std::set<std::string> expendable_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
+  std::set<RowId> in_place_;                      // those of them that are no damage of the disk
   std::set<std::string> given_up_;                // volumes, since the start
   std::optional<Durability> synchronous_;         // what the connection is set to
   int log_pages_ = 0;

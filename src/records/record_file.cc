@@ -293,6 +293,22 @@ Result<SqliteStatement> SqlitePrepare(sqlite3* db, std::string_view sql) {
   return statement;
 }
 
+void SqliteBind(sqlite3_stmt* statement, int index, const std::string& text) {
+  sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+
+std::string SqliteColumn(sqlite3_stmt* row, int column) {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(row, column));
+  const int size = sqlite3_column_bytes(row, column);
+  return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
+}
+
+int SqliteRun(sqlite3_stmt* statement) {
+  const int rc = sqlite3_step(statement);
+  sqlite3_reset(statement);
+  return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 Result<RecordFile> OpenRecordFile(const RecordFileOptions& options) {
   RecordFile file;
   ASSIGN_OR_RETURN(file.lock, LockDirectory(options.directory));

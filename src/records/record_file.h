@@ -29,6 +29,13 @@ bool IsSqliteFull(sqlite3* db, int rc);
 
 Status SqliteExec(sqlite3* db, const char* sql, std::string_view what);
 Result<SqliteStatement> SqlitePrepare(sqlite3* db, std::string_view sql);
+// `text` outlives the next run of the statement.
+void SqliteBind(sqlite3_stmt* statement, int index, const std::string& text);
+// The text or the bytes in a column; "" for NULL.
+std::string SqliteColumn(sqlite3_stmt* row, int column);
+// Runs a statement that yields no rows, and makes it ready for its next use. Answers SQLITE_OK or
+// what SQLite answers.
+int SqliteRun(sqlite3_stmt* statement);
 
 struct RecordFileOptions {
   std::string directory;

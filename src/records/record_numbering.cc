@@ -14,16 +14,6 @@ namespace {
 constexpr char kNoMachineId[] = "machine-id";
 constexpr char kNoRootUuid[] = "UUID of the root's filesystem";
 
-std::string TextColumn(sqlite3_stmt* row, int column) {
-  const auto* data = static_cast<const char*>(sqlite3_column_blob(row, column));
-  const int size = sqlite3_column_bytes(row, column);
-  return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
-}
-
-void BindText(sqlite3_stmt* statement, int index, const std::string& text) {
-  sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
-}
-
 Result<bool> HasNoRecords(sqlite3* db, const std::string& database_path) {
   ASSIGN_OR_RETURN(const SqliteStatement any, SqlitePrepare(db, "SELECT 1 FROM records LIMIT 1"));
   const int rc = sqlite3_step(any.get());
@@ -68,13 +58,13 @@ Result<std::optional<RecordNumbering::Row>> RecordNumbering::ReadRow(
     return SqliteError(db, rc, "read the number of " + database_path, Outcome::kNotApplied);
   }
   Row row;
-  row.records_id = TextColumn(select.get(), 0);
+  row.records_id = SqliteColumn(select.get(), 0);
   row.number = static_cast<uint64_t>(sqlite3_column_int64(select.get(), 1));
-  row.place = {TextColumn(select.get(), 2), TextColumn(select.get(), 3),
-               TextColumn(select.get(), 8)};
-  row.reason = TextColumn(select.get(), 4);
+  row.place = {SqliteColumn(select.get(), 2), SqliteColumn(select.get(), 3),
+               SqliteColumn(select.get(), 8)};
+  row.reason = SqliteColumn(select.get(), 4);
   row.since_unix_ms = sqlite3_column_int64(select.get(), 5);
-  row.accepted = TextColumn(select.get(), 6);
+  row.accepted = SqliteColumn(select.get(), 6);
   row_damaged_ = sqlite3_column_int64(select.get(), 7) != ChecksumOf(row);
   return std::optional<Row>(std::move(row));
 }
@@ -176,15 +166,15 @@ int RecordNumbering::WriteNext() {
   }
   next_.number = row_.number + 1;
   sqlite3_stmt* put = put_.get();
-  BindText(put, 1, next_.records_id);
+  SqliteBind(put, 1, next_.records_id);
   sqlite3_bind_int64(put, 2, static_cast<int64_t>(next_.number));
-  BindText(put, 3, next_.place.machine_id);
-  BindText(put, 4, next_.place.root_uuid);
-  BindText(put, 5, next_.reason);
+  SqliteBind(put, 3, next_.place.machine_id);
+  SqliteBind(put, 4, next_.place.root_uuid);
+  SqliteBind(put, 5, next_.reason);
   sqlite3_bind_int64(put, 6, next_.since_unix_ms);
-  BindText(put, 7, next_.accepted);
+  SqliteBind(put, 7, next_.accepted);
   sqlite3_bind_int64(put, 8, ChecksumOf(next_));
-  BindText(put, 9, next_.place.directory);
+  SqliteBind(put, 9, next_.place.directory);
   const int rc = sqlite3_step(put);
   sqlite3_reset(put);
   staged_ = rc == SQLITE_DONE;

@@ -26,7 +26,8 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 
-// A row whose checksum or shape is wrong: set aside, counted, and its key left alone by everyone.
+// A row whose checksum or shape is wrong, or which its owner cannot decode: counted, and its key
+// left alone by everyone.
 struct QuarantinedRecord {
   std::string kind;
   std::string key;
@@ -78,6 +79,11 @@ class RecordStore {
     return answers;
   }
   virtual Result<LoadedRecords> Load(const std::string& kind) = 0;
+  // Rows that are whole, and that their owner cannot decode: they may be of a newer program. Until
+  // the store is opened anew they count as those that the store cannot read, and no write changes
+  // them; they stay where they are, for that program, until a person gives them up. Whoever decodes
+  // rows calls this (operation/load_rows.h).
+  virtual Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) = 0;
   virtual RecordStoreStats stats() const = 0;
 };
 

@@ -22,7 +22,8 @@ struct SqliteRecordStore::Request {
   std::optional<Status> room;         // set before: look at the room
   std::optional<Status> accept;       // set before: accept the records, of a volume or of all
   std::optional<std::string> accept_volume;
-  std::string load_kind;  // with neither
+  std::optional<std::vector<QuarantinedRecord>> in_place;
+  std::string load_kind;  // with none of these
   std::optional<Result<LoadedRecords>> loaded;
 
   CondVar answered;
@@ -101,6 +102,12 @@ Result<LoadedRecords> SqliteRecordStore::Load(const std::string& kind) {
   request.load_kind = kind;
   if (!Submit(request)) return Closed();
   return *std::move(request.loaded);
+}
+
+Status SqliteRecordStore::QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) {
+  Request request;
+  request.in_place = rows;
+  return Submit(request) ? OkStatus() : Status(Closed());
 }
 
 RecordStoreStats SqliteRecordStore::stats() const {
@@ -201,7 +208,7 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
   std::vector<Request*> unsynced;
   std::vector<Request*> synced;
   for (Request* request : batch) {
-    if (request->room || request->accept) {
+    if (request->room || request->accept || request->in_place) {
       looks.push_back(request);
     } else if (request->changes.empty()) {
       loads.push_back(request);
@@ -214,6 +221,7 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
   for (Request* request : looks) {
     if (request->room) request->room = database_->CheckRoom();
     if (request->accept) request->accept = database_->AcceptRecords(request->accept_volume);
+    if (request->in_place) database_->QuarantineInPlace(*request->in_place);
   }
   Finish(looks);
   for (Request* request : loads) request->loaded = database_->Load(request->load_kind);

@@ -66,6 +66,7 @@ class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
   std::vector<Status> Write(const std::vector<RowChange>& changes, Durability durability) override;
   // `quarantined` holds the rows set aside now and in earlier runs. Never deletes one.
   Result<LoadedRecords> Load(const std::string& kind) override;
+  Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override;
   RecordStoreStats stats() const override EXCLUDES(mu_);
 
   // The disk is full, or was and has little room: changes of existing rows and removals still work,

@@ -8,30 +8,34 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "operation/load_rows.h"
+#include "operation/storage_record.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
 
-// Loads the records of one kind. Records that cannot be decoded are set aside, like rows that the
-// store could not read.
 template <typename T>
 Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const Record&),
                 std::vector<T>& out, std::vector<QuarantinedRecord>& quarantined) {
-  ASSIGN_OR_RETURN(LoadedRecords loaded, store.Load(kind));
-  for (const Record& row : loaded.records) {
-    Result<T> decoded = decode(row);
-    if (decoded.ok()) {
-      out.push_back(std::move(decoded).value());
-    } else {
-      quarantined.push_back(QuarantineOf(row, decoded.error()));
-    }
-  }
+  ASSIGN_OR_RETURN(DecodedRows<T> loaded, LoadRows(store, kind, decode));
+  out = std::move(loaded.rows);
   for (QuarantinedRecord& row : loaded.quarantined) quarantined.push_back(std::move(row));
   return OkStatus();
 }
 
-// The key of each such row begins with the pod's uid.
+// The StorageGuard loads these rows once it needs them. What cannot be read of them holds
+// irreversible steps back from the start on.
+Status CheckStorageRows(RecordStore& store, std::vector<QuarantinedRecord>& quarantined) {
+  std::vector<StorageOwnerRecord> owners;
+  std::vector<StorageReservationRecord> reservations;
+  RETURN_IF_ERROR(
+      LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners, quarantined));
+  return LoadKind(store, kStorageReservationRecordKind, &DecodeStorageReservationRecord,
+                  reservations, quarantined);
+}
+
+// The key of each row that IsAboutPods begins with the pod's uid.
 PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('/'))); }
 
 class DirectoryFinder {
@@ -248,6 +252,7 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
                            found.command_numbers, found.quarantined));
   ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
   for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
+  RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
   return found;
 }
 
@@ -422,11 +427,15 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
 }
 
 // Leaves alone whatever an unreadable row is about.
+bool IsAboutPods(const std::string& kind) {
+  return kind == kPodRecordKind || kind == kPodVolumeRecordKind || kind == kHoldRecordKind;
+}
+
 void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
     actual.devices().Quarantine(UniqueVolumeName(row.key), reason);
-  } else if (!IsAboutClaims(row.kind) && row.kind != kObjectSourceRecordKind) {
+  } else if (IsAboutPods(row.kind)) {
     actual.AddPod(PodOfKey(row.key), {}).quarantine_reason = reason;
     pods.insert(PodOfKey(row.key));
   }

@@ -68,6 +68,8 @@ struct VolumeManager::Composition {
   // Tells the catalog what the sources had.
   void SeedCatalog(const std::map<std::string, SourceMemory>& memories);
   void TellOfCoveredPods(const FoundAtStart& found);
+  // Names the first of them; `volumectl records` says how many there are.
+  void TellOfUnreadableRecords(const FoundAtStart& found);
   void TellOfUnrecordedMounts(const ReconstructResult& result);
   void CheckReady();
   void AllAreEvaluated();

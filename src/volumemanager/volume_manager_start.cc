@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -19,6 +20,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   TellOfUnrecordedMounts(result);
   lifecycle.RestoreAdoptedPods(found);
   TellOfCoveredPods(found);
+  TellOfUnreadableRecords(found);
   resting.Restore(result.devices);
   if (hooks.taken_over) hooks.taken_over(result.take_over);
   known.Restore(found);
@@ -63,6 +65,15 @@ void VolumeManager::Composition::TellOfCoveredPods(const FoundAtStart& found) {
     parts.log.Warning(
         "somebody has mounted something over a pod's directory; it is left alone",
         {{"pod_uid", uid}, {"mount_point", cover.mount_point}, {"fs_type", cover.fs_type}});
+  }
+}
+
+void VolumeManager::Composition::TellOfUnreadableRecords(const FoundAtStart& found) {
+  constexpr size_t kNamedRecords = 50;
+  for (size_t i = 0; i < std::min(found.quarantined.size(), kNamedRecords); ++i) {
+    const QuarantinedRecord& row = found.quarantined[i];
+    parts.log.Warning("a record cannot be read; it is left alone, and what it is about waits",
+                      {{"kind", row.kind}, {"record", row.key}, {"reason", row.reason}});
   }
 }
 

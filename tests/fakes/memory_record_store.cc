@@ -60,8 +60,10 @@ Status MemoryRecordStore::Remove(const std::string& kind, const std::string& key
   MutexLock lock(mu_);
   const RowId id(kind, key);
   RETURN_IF_ERROR(BeginWrite(id));
-  state_.rows.erase(id);
-  if (durability == Durability::kPowerLoss) state_.synced.erase(id);
+  if (!quarantine_.contains(id)) {
+    state_.rows.erase(id);
+    if (durability == Durability::kPowerLoss) state_.synced.erase(id);
+  }
   ++stats_.removes;
   EndWrite(durability);
   return OkStatus();
@@ -77,12 +79,19 @@ Result<LoadedRecords> MemoryRecordStore::Load(const std::string& kind) {
   }
   LoadedRecords loaded;
   for (const auto& [id, record] : state_.rows) {
-    if (id.first == kind) loaded.records.push_back(*record);
+    if (id.first == kind && !quarantine_.contains(id)) loaded.records.push_back(*record);
   }
   for (const auto& [id, reason] : quarantine_) {
     if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
   }
   return loaded;
+}
+
+Status MemoryRecordStore::QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) {
+  MutexLock lock(mu_);
+  if (inert_) return Inert();
+  for (const QuarantinedRecord& row : rows) quarantine_[RowId(row.kind, row.key)] = row.reason;
+  return OkStatus();
 }
 
 RecordStoreStats MemoryRecordStore::stats() const {

@@ -31,6 +31,7 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   Status Put(const Record& record, Durability durability) override;
   Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
   Result<LoadedRecords> Load(const std::string& kind) override;
+  Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override EXCLUDES(mu_);
   RecordStoreStats stats() const override;
 
   RecordsRecovery recovery() const override EXCLUDES(mu_);

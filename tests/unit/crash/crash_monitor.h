@@ -53,6 +53,9 @@ class CheckedStore final : public RecordStore {
   Status Put(const Record& record, Durability durability) override;
   Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
   Result<LoadedRecords> Load(const std::string& kind) override { return world_.store->Load(kind); }
+  Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override {
+    return world_.store->QuarantineInPlace(rows);
+  }
   RecordStoreStats stats() const override { return world_.store->stats(); }
 
  private:

@@ -25,6 +25,9 @@ class PassingStore : public RecordStore {
     return real_.Remove(kind, key, durability);
   }
   Result<LoadedRecords> Load(const std::string& kind) override { return real_.Load(kind); }
+  Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override {
+    return real_.QuarantineInPlace(rows);
+  }
   RecordStoreStats stats() const override { return real_.stats(); }
 
  protected:

@@ -80,6 +80,9 @@ class CountingStore final : public RecordStore {
     return real_.Write(changes, durability);
   }
   Result<LoadedRecords> Load(const std::string& kind) override { return real_.Load(kind); }
+  Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override {
+    return real_.QuarantineInPlace(rows);
+  }
   RecordStoreStats stats() const override { return real_.stats(); }
 
   int writes = 0;

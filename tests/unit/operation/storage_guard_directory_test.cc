@@ -125,6 +125,47 @@ TEST_F(StorageGuardTest, ADamagedRecordOfAnotherVolumesStorageCountedAsNone) {
   EXPECT_TRUE(Has(refused, "volumectl records accept")) << refused;
 }
 
+// The row of a newer program was overwritten: a pod got the directory that somebody had put in the
+// place of its own, and a Recycle emptied that one.
+TEST_F(StorageGuardTest, ARowOfANewerProgramOrOfWhichAPartIsGoneCountedAsNoOwner) {
+  for (const std::string name : {"newer", "cut"}) {
+    const PersistentVolume volume = HostPathVolume(name, "/" + name);
+    kernel_.AddDirectory("/" + name);
+    ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+    Record row = store_.Find(kStorageOwnerRecordKind, name).value();
+    if (name == "newer") row.version = kStorageRecordVersion + 8;
+    if (name == "cut") row.bytes.pop_back();
+    ASSERT_TRUE(store_.Put(row, kStorageRecordDurability).ok());
+    Restart();
+    const std::string untold = "whose the storage of persistent volume " + name + " is cannot";
+    const std::string refused = SetUpLocal(volume, "claim-1");
+    EXPECT_TRUE(Has(refused, untold)) << refused;
+    EXPECT_TRUE(Has(refused, row.kind + " \"" + name + "\"")) << refused;
+    EXPECT_TRUE(Has(Accept(volume), untold));
+    EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), untold));
+    EXPECT_TRUE(guard_->Forget(name).ok());
+    EXPECT_EQ(store_.Find(row.kind, name), row) << "a newer program finds it again";
+  }
+  kernel_.AddDirectory("/other");
+  EXPECT_EQ(SetUpLocal(HostPathVolume("other", "/other"), "claim-2"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskWhoseRowIsOfANewerProgramIsNotHandedOutOrFormatted) {
+  AddDisk({"/dev/sda"}, "wwn:1");
+  AddDisk({"/dev/sdb"}, "wwn:2");
+  ASSERT_EQ(UseDevice("v", StorageUse::kRaw, "/dev/sda"), "");
+  Record row = store_.Find(kStorageOwnerRecordKind, "v").value();
+  row.version = kStorageRecordVersion + 1;
+  ASSERT_TRUE(store_.Put(row, kStorageRecordDurability).ok());
+  Restart();
+  for (const StorageUse use : {StorageUse::kRaw, StorageUse::kFormat, StorageUse::kMounted}) {
+    EXPECT_TRUE(Has(Take(Device("v", use), "/dev/sdb"), "cannot be told"));
+  }
+  EXPECT_FALSE(guard_->Has("device/p/v", StorageUse::kRaw));
+  EXPECT_EQ(store_.Find(kStorageOwnerRecordKind, "v"), row);
+  EXPECT_EQ(UseDevice("w", StorageUse::kRaw, "/dev/sdb"), "") << "of another volume";
+}
+
 TEST_F(StorageGuardTest, RetainedDataThatAnotherVolumeIsGivenIsThatOnes) {
   const PersistentVolume one = HostPathVolume("one", "/x");
   const PersistentVolume two = HostPathVolume("two", "/x");

@@ -117,6 +117,63 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   EXPECT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
 }
 
+// A row of a newer program was whole for the store: it was written over, no irreversible step
+// waited, and `records accept` said that the records are in order.
+TEST_F(RecordStoreDamageTest, ARowThatItsOwnerCannotDecodeIsDamagedAndStaysForANewerProgram) {
+  const Record claim{"claim", "a", 9, "new"};
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {"pod"};
+  {
+    auto store = Open(options);
+    for (const Record& row : {kPodA, kPodB, claim}) {
+      ASSERT_TRUE(store->Put(row, Durability::kPowerLoss).ok());
+    }
+  }
+  const std::vector<QuarantinedRecord> refused = {{"pod", "a", "has version 9"},
+                                                  {"claim", "a", "has version 9"}};
+  for (int run = 0; run < 2; ++run) {
+    auto store = Open(options);
+    ASSERT_TRUE(store->QuarantineInPlace(refused).ok());
+    EXPECT_TRUE(store->recovery().active);
+    EXPECT_TRUE(store->recovery().has_damage);
+    EXPECT_THAT(store->recovery().reason,
+                HasSubstr("the record pod \"a\" cannot be read: has version 9"));
+    EXPECT_THAT(store->recovery().kept_damage, ElementsAre("a"));
+    EXPECT_EQ(store->stats().quarantined, 2u);
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodB));
+    ASSERT_THAT(store->Load("pod")->quarantined, SizeIs(1));
+    EXPECT_EQ(store->Load("pod")->quarantined[0].reason, "has version 9");
+    EXPECT_FALSE(store->Put(kPodA, Durability::kProcess).ok());
+    EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
+  }
+  {
+    auto store = Open(options);
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA, kPodB)) << "as a newer program";
+    EXPECT_FALSE(store->recovery().has_damage);
+    EXPECT_TRUE(store->recovery().active) << "this one has worked without knowing them";
+    ASSERT_TRUE(store->QuarantineInPlace(refused).ok());
+    ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
+    EXPECT_TRUE(store->recovery().active) << "what is not expendable is kept";
+    EXPECT_THAT(store->recovery().reason, Not(HasSubstr("record pod")));
+    EXPECT_FALSE(store->Put(kPodA, Durability::kProcess).ok()) << "before the next start";
+  }
+  {
+    auto store = Open(options);
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodB));
+    EXPECT_THAT(store->Load("pod")->quarantined, IsEmpty());
+    EXPECT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+    EXPECT_THAT(store->Load("claim")->records, ElementsAre(claim));
+    ASSERT_TRUE(store->QuarantineInPlace({refused[1]}).ok());
+    ASSERT_TRUE(store->AcceptRecords("a").ok());
+    ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
+    EXPECT_FALSE(store->recovery().active);
+  }
+  auto store = Open(options);
+  EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
+  EXPECT_THAT(store->Load("claim")->records, IsEmpty());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA, kPodB));
+}
+
 // A page of the database that was written over with another one took all bindings of claims along,
 // without an error, and a volume with one's data was given to the next claim.
 TEST_F(RecordStoreDamageTest, RowsThatAreGoneOrOlderWithoutAnErrorAreNoticed) {

@@ -1,6 +1,7 @@
 // What a new agent makes of records, mounts and directories that another one left.
 #include "volumemanager/reconstructor.h"
 
+#include "operation/storage_record.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -172,6 +173,31 @@ TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
   Deliver(PodManifest("a", {kData}));
   Pass(seconds(600));
   EXPECT_EQ(operations().Count("mount"), 0u);
+}
+
+// Nobody told the store: rows were written over, and nothing waited for a person's word.
+TEST_F(ReconstructorTest, ARowOfANewerProgramIsToldToTheStoreAndIsNoPod) {
+  LeavePod("boot-1");
+  StorageReservationRecord reservation;
+  reservation.holder.id = "reclaim/v";
+  std::vector<Record> newer = {
+      EncodeRecord(CommandNumberRecord{7}), EncodeRecord(StorageOwnerRecord{.volume = "v"}),
+      EncodeRecord(ObjectSourceRecord{.name = "/manifests"}), EncodeRecord(reservation)};
+  for (Record& row : newer) {
+    row.version = 99;
+    ASSERT_TRUE(store.Put(row, Durability::kPowerLoss).ok());
+  }
+  StartAgent("boot-1");
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  for (const Record& row : newer) {
+    EXPECT_EQ(store.Find(row.kind, row.key), row);
+    const Result<LoadedRecords> loaded = store.Load(row.kind);
+    ASSERT_TRUE(loaded.ok());
+    ASSERT_EQ(loaded->quarantined.size(), 1u) << row.kind;
+    EXPECT_NE(loaded->quarantined[0].reason.find("version 99"), std::string::npos);
+  }
+  EXPECT_EQ(manager().quarantined_pods(), 0u);
 }
 
 TEST_F(ReconstructorTest, NothingIsMountedBeforeTheRecordsAreLoaded) {
