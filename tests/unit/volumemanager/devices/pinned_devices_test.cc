@@ -49,7 +49,6 @@ TEST_F(PinnedDevicesTest, AHeldPodThatLeavesHasItsDeviceOpenWithTheNextAgentToo)
   LeaveMapped("a");
   watch.processes[42] = 1;
   Restart();
-  Deliver("");
   ASSERT_TRUE(HoldPid("a", 42).ok());
   EXPECT_FALSE(Delete("a"));
   Restart();
