@@ -74,6 +74,20 @@ ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Con
   return row;
 }
 
+// A period, or 0s for never. One below `low` would keep the node busy with nothing else.
+ConfigRow PeriodOrNeverRow(std::string_view name, std::string_view help, Duration Config::*field,
+                           Duration low, Duration high) {
+  ConfigRow row = DurationRow(name, help, field, low, high);
+  row.set = Setter(field, [low, high](const ConfigValue& v) -> Result<Duration> {
+    const Result<Duration> never = ParseDurationIn(v, Duration::zero(), Duration::zero());
+    if (never.ok()) return never;
+    Result<Duration> period = ParseDurationIn(v, low, high);
+    if (!period.ok()) return InvalidValue(period.error().message() + "; or 0s: never");
+    return period;
+  });
+  return row;
+}
+
 void AddNodeRows(Rows& table) {
   table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
                           &Config::root, false));
@@ -220,16 +234,16 @@ void AddBackoffRows(Rows& table) {
 void AddPeriodRows(Rows& table) {
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, kShortest, hours(24))));
-  table.push_back(Reloadable(DurationRow(
+  table.push_back(Reloadable(PeriodOrNeverRow(
       "server-look-period",
       "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
-      &Config::server_look_period, Duration::zero(), hours(1))));
+      &Config::server_look_period, kShortest, hours(1))));
   table.push_back(DurationRow("server-look-deadline",
                               "after which such a look counts as one without an answer",
                               &Config::server_look_deadline, kShortest, hours(1)));
-  table.push_back(Reloadable(DurationRow(
+  table.push_back(Reloadable(PeriodOrNeverRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
-      &Config::verify_attached_period, Duration::zero(), hours(24))));
+      &Config::verify_attached_period, kShortest, hours(24))));
 }
 
 void AddLimitRows(Rows& table) {

@@ -53,8 +53,10 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
   }
   out << "\n";
   if (volume.is_block()) {
-    out << "    block:      "
-        << (volume.device_path().empty() ? "not mapped" : volume.device_path()) << "\n";
+    const std::string unknown =
+        volume.state() == "Mapped" ? "not opened since the agent's start" : "not mapped";
+    out << "    block:      " << (volume.device_path().empty() ? unknown : volume.device_path())
+        << "\n";
   }
 }
 

@@ -13,6 +13,7 @@
 #include "operation/device_use.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/pin_operations.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
@@ -105,33 +106,12 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
                                                           mapping.request.spec.name().str());
 }
 
-// In one boot nothing of a device changes but its size; afterwards only what it says of itself can
-// be compared.
-std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdentity& now,
-                             const BootId& boot) {
-  DeviceIdentity expected = known.device;
-  expected.size_bytes = now.size_bytes;
-  if (known.boot_id == boot) return IdentityDifference(expected, now);
-  if (expected.stable_id.empty() || expected.stable_id == now.stable_id) return "";
-  return "its own identity is " + (now.stable_id.empty() ? "none" : now.stable_id) + ", not " +
-         expected.stable_id;
-}
-
 Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   const UniqueVolumeName& volume = mapping.request.unique_name;
   ASSIGN_OR_RETURN(mapping.device, mapping.parts.host.kernel.Call(
                                        IdentifyDevice{HostPath(mapping.device_path), true}, call));
   const std::optional<DeviceRecord> record = mapping.parts.devices.Find(volume);
-  if (record && record->mapped) {
-    const std::string difference =
-        DeviceDifference(*record->mapped, mapping.device.facts.identity, record->boot_id);
-    if (!difference.empty()) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               "device " + mapping.device.path +
-                                   " is not the one that pods were given as this volume: " +
-                                   difference + "; all pods with the volume have to leave first");
-    }
-  }
+  if (record) RETURN_IF_ERROR(CheckMappedDevice(*record, mapping.device));
   // A device that a pod has raw is nobody else's, under no other name either.
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),

@@ -39,6 +39,13 @@ void ActualDevices::Erase(const UniqueVolumeName& name) {
   devices_.erase(device);
 }
 
+void ActualDevices::Pinned(const UniqueVolumeName& name, const std::string& device_path) {
+  const auto device = devices_.find(name);
+  if (device == devices_.end()) return;
+  device->second.lacks_pin = false;
+  device->second.pinned_path = device_path;
+}
+
 const std::set<UniqueVolumeName>& ActualDevices::OfLimit(const std::string& limit_key) const {
   static const std::set<UniqueVolumeName> none;
   const auto devices = by_limit_.find(limit_key);
@@ -103,6 +110,8 @@ void ActualDevices::UnmountDone(const UniqueVolumeName& name,
     Erase(name);
     return;
   }
+  device.lacks_pin = false;
+  device.pinned_path.clear();
   device.in_flight = false;
   ApplyEvent(device, VolumeEvent::kDone, clock_);
   // A device that has to be attached again may turn out to be attached.

@@ -55,6 +55,11 @@ struct ActualDevice {
 
   // Set if its record could not be read: then no operation touches the device.
   std::string quarantine_reason;
+
+  // ---- only of the device of a block volume
+  // Pods have it from an earlier agent of this boot, and this one has not opened it since.
+  bool lacks_pin = false;
+  std::string pinned_path;  // of its node, once this agent has opened it
 };
 
 // What is known when an attach starts.
@@ -87,6 +92,8 @@ class ActualDevices {
   void ExpandStarted(const UniqueVolumeName& name);
   void ExpandDone(const UniqueVolumeName& name, const OperationOutcome<ExpandedVolume>& outcome);
   void Erase(const UniqueVolumeName& name);
+  // This agent has the device open. Has no effect if the volume has no device.
+  void Pinned(const UniqueVolumeName& name, const std::string& device_path);
   // The devices that count against this attach limit, since some of them may be present.
   const std::set<UniqueVolumeName>& OfLimit(const std::string& limit_key) const;
 

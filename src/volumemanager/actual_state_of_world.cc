@@ -142,6 +142,9 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
   volume.applied_generation = outcome.value->content_unknown ? 0 : volume.call_generation;
   volume.mounted = outcome.value;
   volume.failure.reset();
+  if (const auto& mapped = volume.mounted->mapped) {
+    devices_.Pinned(volume.unique_name, mapped->device_path);
+  }
 }
 
 void ActualStateOfWorld::UnmountStarted(const PodVolumeKey& key) {

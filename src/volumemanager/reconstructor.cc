@@ -389,6 +389,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.spec = now.spec;
     device.device_mount_path = now.device_mount_path;
     device.is_block = now.is_block;
+    device.lacks_pin = now.is_block && now.mapped && now.mapped->boot_id == boot_id;
     device.state = now.state;
     device.uncertain = now.uncertain;
     device.attachable = now.attachable;

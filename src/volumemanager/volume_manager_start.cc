@@ -55,6 +55,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   for (const auto& [uid, cover] : found.covered) covered.insert(uid);
   events.UncoverGoneWhileLoading(covered);
   CheckReady();
+  devices.MarkUnpinnedDirty();
   devices.Start();
   expander.Start();
   reconciler.Start();

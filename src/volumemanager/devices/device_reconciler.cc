@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "operation/device_operations.h"
+#include "operation/pin_operations.h"
 
 namespace volumed {
 
@@ -46,6 +47,7 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
     return;
   }
   if (device != nullptr && !device->quarantine_reason.empty()) return;
+  if (device != nullptr && device->lacks_pin) FollowPin(name, *device, wake);
   if (IsAttachable(name, device)) {
     ReconcileAttachable(name, device, wake);
     return;
@@ -63,6 +65,31 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
     const SpecName spec = device->spec;
     parts_.actual.devices().Erase(name);
     hooks_.gone(name, spec);
+  }
+}
+
+// The last pod's teardown does not wait for an open that waits for a filesystem which hangs.
+void DeviceReconciler::FollowPin(const UniqueVolumeName& name, const ActualDevice& device,
+                                 Wake& wake) {
+  const std::vector<PodVolumeKey> users = parts_.actual.UsersOf(name);
+  if (users.empty()) return parts_.operations.GiveUpWaiting(OperationKey(name));
+  const bool all_are_mapped_again = std::all_of(
+      users.begin(), users.end(),
+      [&](const PodVolumeKey& user) { return parts_.desired.FindUse(user.pod, name) != nullptr; });
+  if (all_are_mapped_again) return;
+  const StartResult result = parts_.operations.Start(
+      PinDevice(name, device.plugin_name),
+      alive_.Guarded([this, name](const OperationOutcome<PinnedDevice>& outcome) {
+        if (outcome.value) parts_.actual.devices().Pinned(name, outcome.value->device_path);
+        MarkDirty(name);
+        TellUsers(name);
+      }));
+  wake.AfterRefusal(result, parts_.operations, OperationKey(name));
+}
+
+void DeviceReconciler::MarkUnpinnedDirty() {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    if (device.lacks_pin) MarkDirty(name);
   }
 }
 

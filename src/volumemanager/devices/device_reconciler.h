@@ -64,6 +64,8 @@ class DeviceReconciler {
   }
   void MarkDirty(const UniqueVolumeName& device) { queue_.MarkDirty(device); }
   void MarkAllDirty();
+  // The devices that pods have from an earlier agent and that this one has not opened.
+  void MarkUnpinnedDirty();
   // Tells the pods that wait for the device, and pods that wait for one another because of it.
   void TellUsers(const UniqueVolumeName& volume) const;
 
@@ -80,6 +82,8 @@ class DeviceReconciler {
   void Reconcile(const UniqueVolumeName& name, Wake& wake);
   void StartMount(const UniqueVolumeName& name, Wake& wake);
   void StartUnmount(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
+  // Opens the device of a block volume if a pod has it that is not mapped again.
+  void FollowPin(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
   // The following are in device_reconciler_attach.cc.
   bool IsAttachable(const UniqueVolumeName& name, const ActualDevice* device) const;
   void ReconcileAttachable(const UniqueVolumeName& name, const ActualDevice* device, Wake& wake);

@@ -194,6 +194,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
   if (device != nullptr) {
     view.device_mount_path = device->device_mount_path;
+    if (actual != nullptr && view.device_path.empty()) view.device_path = device->pinned_path;
     if (!device->device_path.empty()) view.device_path = device->device_path;
   }
   view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));

@@ -232,6 +232,28 @@ TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
   EXPECT_EQ(ReadBack(disk.path(), 4), "kept");
 }
 
+// The loop device could be given another file, and the pod's node read that one's data.
+TEST_F(BlockVolumeTest, AHeldPodThatLeavesHasItsDeviceOpenWithTheNextAgentToo) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(disk.path())));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  ASSERT_TRUE(Hold("a", ::getpid()).ok());
+  ASSERT_TRUE(Delete("Pod", "a").ok());
+  ASSERT_TRUE(WaitPhase("a", "Terminating")) << Explain("a");
+  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(Eventually(kPatience, [&] { return Descriptors(disk.path()) == 1; }));
+  EXPECT_TRUE(WaitPhase("a", "Terminating")) << Explain("a");
+  EXPECT_NE(Explain("a").find("block:      " + disk.path()), std::string::npos) << Explain("a");
+  const std::string self = std::to_string(::getpid());
+  ASSERT_EQ(Ctl({"hold", "a", "--pid", self, "--release"}).exit_status, 0);
+  ASSERT_TRUE(WaitGone("a"));
+  EXPECT_TRUE(DeviceIsGone());
+  EXPECT_EQ(Descriptors(disk.path()), 0u);
+}
+
 TEST_F(BlockVolumeTest, NoPodIsGivenAnotherDeviceThanTheFirstOneHas) {
   const LoopDevice disk = Disk();
   const LoopDevice other = Disk("other");

@@ -292,6 +292,24 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   }
 }
 
+// A nanosecond between two looks ran a driver a hundred times in four seconds.
+TEST(Config, APeriodThatMayBeNeverHasAShortestOneToo) {
+  for (const char* key : {"verify-attached-period", "server-look-period"}) {
+    for (const char* period : {"0s", "100ms", "1h"}) {
+      EXPECT_TRUE(LoadConfig("", false, {{key, {period}}}).ok()) << key << " " << period;
+    }
+    for (const char* period : {"1ns", "99ms", "25h"}) {
+      const Result<Config> loaded = LoadConfig("", false, {{key, {period}}});
+      ASSERT_FALSE(loaded.ok()) << key << " " << period;
+      EXPECT_NE(loaded.error().message().find("must lie between 100ms and "), std::string::npos)
+          << loaded.error().message();
+      EXPECT_NE(loaded.error().message().find(std::string(period) + "; or 0s: never"),
+                std::string::npos)
+          << loaded.error().message();
+    }
+  }
+}
+
 TEST(DurationTest, ParsesGoDurations) {
   EXPECT_EQ(*ParseDuration("2m3s"), std::chrono::seconds(123));
   EXPECT_EQ(*ParseDuration("500ms"), std::chrono::milliseconds(500));

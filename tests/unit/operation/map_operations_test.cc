@@ -13,6 +13,7 @@
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
 #include "operation/node_volume_operations.h"
+#include "operation/pin_operations.h"
 #include "pluginmgr/block_volume_plugin.h"
 #include "plugins/local.h"
 #include "unit/operation/recording_parts.h"
@@ -122,6 +123,16 @@ class MapOperationsTest : public ::testing::Test {
     operations_->ResetBackoff(Key(pod, "disk"));
     EXPECT_EQ(operations_->Start(UnmapVolume({PodUid(pod), SpecName("disk"), kLocalVolumePluginName,
                                               "default/" + pod, kDevice}),
+                                 [&](const auto& got) { failure = got.failure; }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return Text(failure);
+  }
+
+  std::string Pin() {
+    std::optional<OperationFailure> failure;
+    operations_->ResetBackoff(OperationKey(kDevice));
+    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName),
                                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -241,6 +252,35 @@ TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
   EXPECT_EQ(Map("u-2"), "");  // it has grown
   kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
   EXPECT_NE(Map("u-3").find("its disk sequence is"), std::string::npos);
+}
+
+TEST_F(MapOperationsTest, ANewAgentHoldsTheDeviceOfAPodThatIsNotMappedAgain) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  Restart("boot-a");
+  ASSERT_EQ(Holds(), 0);
+  ASSERT_EQ(Pin(), "");
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(operations_->pinned_devices(), 1u);
+  ASSERT_EQ(Pin(), "");
+  EXPECT_EQ(Holds(), 1);
+  ASSERT_EQ(Unmap("u-1"), "");
+  ASSERT_EQ(UnmapDevice(), "");
+  EXPECT_EQ(Holds(), 0);
+}
+
+TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
+  EXPECT_NE(Pin().find("pin_device/HoldDevice: "), std::string::npos);
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  Restart("boot-a");
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  const std::string failure = Pin();
+  EXPECT_NE(failure.find("device /dev/vdb is not the one that pods were given as this volume: its "
+                         "disk sequence is"),
+            std::string::npos)
+      << failure;
+  EXPECT_EQ(Holds(), 0);
 }
 
 TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {

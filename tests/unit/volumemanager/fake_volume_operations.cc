@@ -101,6 +101,8 @@ FakeVolumeOperations::Call FakeVolumeOperations::Describe(const Op& operation) {
     return {"mount_device", key, std::nullopt, "", operation.request};
   } else if constexpr (std::is_same_v<Op, UnmountDevice>) {
     return {"unmount_device", key, std::nullopt, operation.request.plugin_name};
+  } else if constexpr (std::is_same_v<Op, PinDevice>) {
+    return {"pin_device", key, std::nullopt, operation.plugin_name};
   } else if constexpr (std::is_same_v<Op, ForgetDevice>) {
     return {"forget_device", key};
   } else if constexpr (std::is_same_v<Op, AttachVolume>) {
@@ -141,6 +143,8 @@ typename Op::Value FakeVolumeOperations::Perform(const Op& operation) {
     const MountDeviceRequest& request = operation.request;
     node_.devices.insert(request.device);
     return {"fake", "/root/plugins/" + request.spec.name().str(), "", request.size};
+  } else if constexpr (std::is_same_v<Op, PinDevice>) {
+    return {"/dev/fake"};
   } else if constexpr (std::is_same_v<Op, UnmountDevice>) {
     node_.devices.erase(operation.request.device);
   } else if constexpr (std::is_same_v<Op, AttachVolume>) {
@@ -206,10 +210,10 @@ StartResult FakeVolumeOperations::StartOne(const OperationPtr& operation) {
   const auto try_each = [&]<typename... Op>() {
     (void)((result = Try<Op>(operation)).has_value() || ...);
   };
-  try_each.
-  operator()<MountVolume, UnmountVolume, MapVolume, UnmapVolume, RemovePod, MountDevice,
-             UnmountDevice, ForgetDevice, AttachVolume, DetachVolume, VerifyVolumesAreAttached,
-             ExpandVolume, ReclaimVolume, ProvisionVolume, UndoProvision>();
+  try_each.operator()<MountVolume, UnmountVolume, MapVolume, UnmapVolume, RemovePod, MountDevice,
+                      UnmountDevice, PinDevice, ForgetDevice, AttachVolume, DetachVolume,
+                      VerifyVolumesAreAttached, ExpandVolume, ReclaimVolume, ProvisionVolume,
+                      UndoProvision>();
   if (!result) throw std::logic_error("the fake knows no operation of this kind");
   return *result;
 }
@@ -227,9 +231,9 @@ bool FakeVolumeOperations::IsPending(const OperationKey& key) const {
 
 std::optional<TimePoint> FakeVolumeOperations::NextTry(const OperationKey& key) const {
   std::optional<TimePoint> next;
-  for (const char* operation :
-       {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "expand",
-        "reclaim", "provision", "undo_provision", "attach", "detach", "verify"}) {
+  for (const char* operation : {"mount", "unmount", "map", "unmap", "remove", "mount_device",
+                                "unmount_device", "pin_device", "expand", "reclaim", "provision",
+                                "undo_provision", "attach", "detach", "verify"}) {
     const auto until = backoff_.BlockedUntil(key.ToString(), operation);
     if (until && (!next || *next < *until)) next = until;
   }

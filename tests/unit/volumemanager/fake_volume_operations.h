@@ -19,6 +19,7 @@
 #include "operation/expand_operations.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
+#include "operation/pin_operations.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
 #include "operation/storage_operations.h"

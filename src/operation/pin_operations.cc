@@ -1,0 +1,73 @@
+#include "operation/pin_operations.h"
+
+#include "mounter/host_directory.h"
+#include "operation/call_options.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
+#include "operation/step_runner.h"
+
+namespace volumed {
+namespace {
+
+std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdentity& now,
+                             const BootId& boot) {
+  DeviceIdentity expected = known.device;
+  expected.size_bytes = now.size_bytes;
+  if (known.boot_id == boot) return IdentityDifference(expected, now);
+  if (expected.stable_id.empty() || expected.stable_id == now.stable_id) return "";
+  return "its own identity is " + (now.stable_id.empty() ? "none" : now.stable_id) + ", not " +
+         expected.stable_id;
+}
+
+Status OpenAgain(const OperationParts& parts, const UniqueVolumeName& volume, PinnedDevice& result,
+                 const CallOptions& call) {
+  const std::optional<DeviceRecord> record = parts.devices.Find(volume);
+  if (!record || !record->mapped) {
+    return Error::NotApplied(Code::kNotFound,
+                             "no record says which device pods have as volume " + volume.str());
+  }
+  ASSIGN_OR_RETURN(
+      const IdentifiedDevice device,
+      parts.host.kernel.Call(IdentifyDevice{HostPath(record->mapped->path), true}, call));
+  RETURN_IF_ERROR(CheckMappedDevice(*record, device));
+  parts.pins->Keep(volume, device.pin);
+  result.device_path = device.path;
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckMappedDevice(const DeviceRecord& record, const IdentifiedDevice& device) {
+  if (!record.mapped) return OkStatus();
+  const std::string difference =
+      DeviceDifference(*record.mapped, device.facts.identity, record.boot_id);
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + device.path +
+                               " is not the one that pods were given as this volume: " +
+                               difference + "; all pods with the volume have to leave first");
+}
+
+OperationTraits PinDevice::Traits(const OperationParts& parts) const {
+  OperationTraits traits = DeviceTraits(device, kPinDeviceOperation, plugin_name);
+  traits.use = DeviceUse::kShared;
+  if (const auto record = parts.devices.Find(device)) traits.domain = {record->fault_domain, ""};
+  return traits;
+}
+
+std::optional<OperationFailure> PinDevice::Run(const OperationParts& parts,
+                                               OperationProgress& progress,
+                                               PinnedDevice& result) const {
+  const std::optional<DeviceRecord> record = parts.devices.Find(device);
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(device.str(), record ? record->fault_domain : std::string(), progress));
+  return runner.RunWithoutRecord(
+      kPinDeviceOperation,
+      {{.name = "HoldDevice",
+        .timeout = parts.settings.set_up,
+        .changes_volume = false,
+        .run = [&](const CallOptions& call) { return OpenAgain(parts, device, result, call); }}});
+}
+
+}  // namespace volumed
