@@ -1,5 +1,5 @@
-// AgentMetrics: brings what the parts count into the exposition. The parts expose values, and
-// this class knows which metric family each of them belongs to; the agent itself counts its reloads and starts.
+// AgentMetrics: brings what the parts count into the exposition. The parts expose values, and this
+// class knows their families; reloads and starts are counted by the agent itself.
 #pragma once
 
 #include <map>
