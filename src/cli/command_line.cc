@@ -33,7 +33,22 @@ std::string CheckPod(const std::string& word) {
   return "";
 }
 
+// A year: far beyond it the milliseconds, and the moment at which they end, would overflow.
+constexpr double kFewestSeconds = 0.001, kMostSeconds = 365 * 24 * 3600;
+
+std::string CheckSeconds(const std::string& word) {
+  char* end = nullptr;
+  const double seconds = std::strtod(word.c_str(), &end);
+  const bool is_number = !word.empty() && *end == '\0';
+  if (is_number && seconds >= kFewestSeconds && seconds <= kMostSeconds) return "";
+  return "it takes 0.001 to 31536000 seconds (a year), not '" + word + "'";
+}
+
 }  // namespace
+
+CLI::Option* AddSeconds(CLI::App& verb, const char* option, double& seconds, const char* help) {
+  return verb.add_option(option, seconds, help)->check(CheckSeconds);
+}
 
 CLI::Option* AddPodPlace(CLI::App& verb, std::string& pod) {
   return verb.add_option("pod", pod, "name or uid")->required()->check(CheckPod)->type_name("POD");
@@ -50,8 +65,7 @@ void AddCommands(CLI::App& app, CommonWords& words, Verb& chosen) {
   app.add_option("-n,--namespace", words.context.name_space, "namespace");
   app.add_option("-o,--output", words.output, "table, wide, json or yaml")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml"}));
-  app.add_option("--request-timeout", words.timeout_s, "seconds that one request may take")
-      ->check(CLI::PositiveNumber);
+  AddSeconds(app, "--request-timeout", words.timeout_s, "seconds that one request may take");
   const Verbs verbs(app, words.context, chosen);
   AddObjectVerbs(verbs);
   AddPodVerbs(verbs);

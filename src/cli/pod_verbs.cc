@@ -120,15 +120,26 @@ ExitCode WaitFor(const CliContext& context, PodWait wait) {
   return kExitTimeout;
 }
 
-// One after the other, all until the same moment; each that is not in time is named.
-ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
-                    SteadyClock::time_point until) {
+// The pods that there are now, or those of -n.
+ExitCode ListPods(const CliContext& context, v1::GetPodsResponse& all) {
   v1::GetPodsRequest request;
   request.set_namespace_(context.name_space);
   request.set_summary(true);
+  return GetAllPods(context, request, &all);
+}
+
+void SayThereIsNoPod(const CliContext& context) {
+  std::cout << "there is no pod";
+  if (!context.name_space.empty()) std::cout << " in namespace " << context.name_space;
+  std::cout << "\n";
+}
+
+// One after the other, all until the same moment; each that is not in time is named.
+ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
+                    SteadyClock::time_point until) {
   v1::GetPodsResponse all;
-  if (const ExitCode code = GetAllPods(context, request, &all); code != kExitOk) return code;
-  if (all.pods().empty()) std::cout << "there is no pod\n";
+  if (const ExitCode code = ListPods(context, all); code != kExitOk) return code;
+  if (all.pods().empty()) SayThereIsNoPod(context);
   ExitCode end = kExitOk;
   for (const v1::Pod& pod : all.pods()) {
     PodWait wait{v1::ObjectRef(), pod.namespace_() + "/" + pod.name(), words, until, true};
@@ -196,7 +207,14 @@ ExitCode RetryAll(const CliContext& context) {
   for (const v1::ObjectRef& pod : response.pods()) {
     std::cout << "pod " << pod.namespace_() << "/" << pod.name() << " is tried again\n";
   }
-  if (response.pods().empty()) std::cout << "every pod is ready\n";
+  if (!response.pods().empty()) return kExitOk;
+  v1::GetPodsResponse all;
+  if (const ExitCode listed = ListPods(context, all); listed != kExitOk) return listed;
+  if (all.pods().empty()) {
+    SayThereIsNoPod(context);
+  } else {
+    std::cout << "every pod is ready\n";
+  }
   return kExitOk;
 }
 
@@ -342,7 +360,7 @@ void AddPodVerbs(const Verbs& verbs) {
         verb.add_option("--for", words.condition,
                         "ready, gone, or create (until there is such a pod)")
             ->check(CLI::IsMember({"ready", "gone", "create"}));
-        verb.add_option("--timeout", words.timeout_s, "seconds")->check(CLI::PositiveNumber);
+        AddSeconds(verb, "--timeout", words.timeout_s, "seconds");
       },
       RunWait);
   verbs.Add<HoldWords>(

@@ -85,6 +85,10 @@ void AddShellVerbs(const Verbs& verbs);
 // A place that several verbs have. A pod is named by NAME, NAMESPACE/NAME or a uid.
 CLI::Option* AddPodPlace(CLI::App& verb, std::string& pod);
 
+// Adds an option for how long something may take. A number that no clock could be set to is
+// refused, and so is what is no number ("nan").
+CLI::Option* AddSeconds(CLI::App& verb, const char* option, double& seconds, const char* help);
+
 // Prints what may come next after `words`, one candidate a line.
 ExitCode RunComplete(const CliContext& context, const CLI::App& commands,
                      const std::vector<std::string>& words);

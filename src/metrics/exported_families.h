@@ -1,6 +1,6 @@
 // ExportedFamilies: metric families that are not of one volume each (VolumeStatsText has those).
-// A figure goes to its entry of family_list.h by Set(), Add() or Follow(); what several families are
-// made of has a method that says what it is for.
+// A figure goes to its entry of family_list.h by Set(), Add() or Follow(); what several families
+// are made of has a method that says what it is for.
 #pragma once
 
 #include <cstddef>

@@ -121,6 +121,7 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
 
 TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(Run({"wait", "--all"}).out, "there is no pod\n");
+  EXPECT_EQ(Run({"wait", "--all", "-n", "nope"}).out, "there is no pod in namespace nope\n");
   for (const char* name : {"a", "b", "c"}) {
     v1::Pod* const pod = agent_.pods.add_pods();
     pod->set_namespace_("default");
@@ -149,6 +150,28 @@ TEST_F(CommandsTest, AWaitIsForOnePodOrForAllThatThereAre) {
   EXPECT_TRUE(agent_.waited_for.empty());
 }
 
+// 1e10 seconds overflowed the clock: the wait was over at once, and said that it had lasted.
+TEST_F(CommandsTest, AWaitForLongerThanAnyClockIsRefusedWithTheRange) {
+  for (const char* seconds :
+       {"1e10", "1e300", "nan", "inf", "-1", "0", "0.0001", "31536001", "5s"}) {
+    for (const char* option : {"--timeout", "--request-timeout"}) {
+      const Printed refused = Run({"wait", "web", option, seconds});
+      EXPECT_EQ(refused.code, kExitUsage) << seconds;
+      EXPECT_NE(refused.err.find("it takes 0.001 to 31536000 seconds (a year), not '" +
+                                 std::string(seconds) + "'"),
+                std::string::npos)
+          << refused.err;
+    }
+  }
+  EXPECT_TRUE(agent_.waited_for.empty());
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  for (const char* seconds : {"31536000", "0.001", "2.5"}) {
+    EXPECT_NE(Run({"wait", "web", "--timeout", seconds}).code, kExitUsage) << seconds;
+  }
+  EXPECT_EQ(Run({"wait", "web", "--timeout", "31536000"}).code, kExitOk);
+}
+
 // A directory that was made anew often has the inode of the one before.
 TEST_F(CommandsTest, AnotherDirectoryOfTheSameWordsWasSaidToBeNothingToAccept) {
   agent_.accepted.set_path("/srv/d1");
@@ -167,6 +190,7 @@ TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
 }
 
 TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {
+  agent_.pods.add_pods()->set_name("web");
   EXPECT_EQ(Run({"retry", "--all"}).out, "every pod is ready\n");
   v1::ObjectRef* pod = agent_.retried.add_pods();
   pod->set_namespace_("shop");
@@ -175,6 +199,12 @@ TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {
   EXPECT_EQ(agent_.retried_in, "shop");
   EXPECT_EQ(Run({"retry"}).code, kExitUsage) << "neither a pod nor all";
   EXPECT_EQ(Run({"retry", "web", "--all"}).code, kExitUsage) << "one pod and all";
+}
+
+// A slip in the namespace was told as one whose pods are all ready.
+TEST_F(CommandsTest, ARetryOfAllSaysThatThereIsNoPod) {
+  EXPECT_EQ(Run({"retry", "--all", "-n", "nope"}).out, "there is no pod in namespace nope\n");
+  EXPECT_EQ(Run({"retry", "--all"}).out, "there is no pod\n");
 }
 
 TEST_F(CommandsTest, WordsThatAreMissingOrTooManyAreAnErrorOfUse) {
