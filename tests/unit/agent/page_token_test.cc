@@ -24,7 +24,8 @@ TEST(PageToken, ItNamesTheLastPodOfThePageBefore) {
 }
 
 TEST(PageToken, APodOfWhichOnlyTheDirectoryIsKnownHasOneToo) {
-  for (const std::string& uid : {std::string("uid-1"), std::string(255, 'u'), std::string("a\nb")}) {
+  for (const std::string& uid :
+       {std::string("uid-1"), std::string(255, 'u'), std::string("a\nb")}) {
     const PodName found{"", "", PodUid(uid)};
     const Result<PodName> read = ParsePodPageToken(PodPageToken(found));
     ASSERT_TRUE(read.ok()) << read.error().message();
