@@ -178,7 +178,7 @@ TEST_F(PublishedContentRandom, OneThingThatSpeaksAgainstItIsEnough) {
     const int64_t now = clock_.WallUnixMillis();
     if (random.OneIn(2)) {
       record.published.tokens = {now - static_cast<int64_t>(random.Below(3)),
-                                    now + 1 + static_cast<int64_t>(random.Below(3))};
+                                 now + 1 + static_cast<int64_t>(random.Below(3))};
     }
     for (uint64_t left = random.Below(3); left > 0; --left) {
       const std::string container = random.Text();
