@@ -20,6 +20,7 @@ namespace volumed {
 // Threads: Begin() and End() on one thread. Blocks: never.
 class WorkerMinder {
  public:
+  // No key of the configuration: it only has to be so long that an agent that lives kills first.
   static constexpr std::chrono::seconds kGrace{2};
 
   // Starts the thread, which stays until the process ends. `socket` is the worker's end of its

@@ -16,6 +16,9 @@
 namespace volumed {
 namespace {
 
+// None of these is a key of the configuration: they bound what a dying process takes, which is the
+// same on every node, and make an answer later by a second at most.
+
 // Warm isolated workers that are kept; more end when their request does.
 constexpr size_t kMaxIdle = 4;
 // A dead worker is found out when a request is sent to it; so often another one is tried.

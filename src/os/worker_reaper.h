@@ -33,6 +33,9 @@ class WorkerReaper {
     std::function<void(const StuckOperation&, bool was_stuck)> dead;
   };
 
+  // How long a killed worker may take to die before it is told as stuck. No key of the
+  // configuration: a process that the kernel can end is gone in milliseconds, and one that it
+  // cannot end stays, whatever the bound is.
   static constexpr std::chrono::seconds kStuckAfter{2};
 
   static Result<std::unique_ptr<WorkerReaper>> Start(const Clock& clock, Handler handler);
