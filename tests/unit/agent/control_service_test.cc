@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/volumemanager/manager_fixture.h"
-#include "volumehost/recovery_gate.h"
+#include "unit/agent/control_backend_fixture.h"
 
 namespace volumed {
 namespace {
@@ -20,43 +19,12 @@ void AddMisfits(ControlService& service) {
   service.OnControl("GetStatus", PeerRole::kRead, Nothing);
 }
 
-class ControlServiceTest : public ManagerTest {
+class ControlServiceTest : public ControlBackendTest {
  protected:
-  ControlServiceTest() {
-    StartAgent();
-    losses_ = std::make_unique<SourceLosses>(agent_->catalog, manager(), std::set<std::string>());
-    directory_ = std::make_unique<ObjectDirectory>("/nowhere", NodeName("n1"), scheduler(), "1");
-    backend_.reset(new ControlBackend{.scheduler = scheduler(),
-                                      .log = agent_->log,
-                                      .catalog = agent_->catalog,
-                                      .directory = *directory_,
-                                      .manager = manager(),
-                                      .events = events_,
-                                      .operations = operations(),
-                                      .kernel = kernel,
-                                      .node = NodeName("n1"),
-                                      .features = {},
-                                      .recovery = recovery_,
-                                      .accept_records = {},
-                                      .accept_volume = {},
-                                      .losses = *losses_,
-                                      .unread_files = {},
-                                      .accept_source = {},
-                                      .forget_source = {},
-                                      .status = {},
-                                      .stuck = {}});
-  }
-
   std::string Problems(const std::vector<ControlService::AddRows>& groups) {
     const Status checked = ControlService(*backend_, PeerRole::kRead, groups).Check();
     return checked.ok() ? "" : checked.error().message();
   }
-
-  EventLog events_{clock};
-  RecoveryGate recovery_{store, clock};
-  std::unique_ptr<SourceLosses> losses_;
-  std::unique_ptr<ObjectDirectory> directory_;
-  std::unique_ptr<ControlBackend> backend_;
 };
 
 TEST_F(ControlServiceTest, EveryCallOfTheApiHasOneRow) {

@@ -50,6 +50,19 @@ TEST(DescribeTest, AVolumeShowsItsPlaceAndMounts) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
   }
   EXPECT_EQ(text.find("Used by"), std::string::npos) << "what there is not is left out";
+  EXPECT_EQ(text.find("()"), std::string::npos) << "no options of the filesystem, no brackets";
+}
+
+TEST(DescribeTest, OptionsOfTheFilesystemStandInBracketsAndAPrivateMountSaysSo) {
+  v1::DescribeResponse described = DescribedVolume();
+  v1::MountFact* mount = described.mutable_mounts(0)->mutable_mounts(0);
+  mount->set_root("/sub");
+  mount->add_super_options("ro");
+  mount->add_super_options("size=4k");
+  mount->clear_propagation();
+  const std::string text = Text(described);
+  EXPECT_NE(text.find("device 0:42, its /sub, rw (ro,size=4k), private"), std::string::npos)
+      << text;
 }
 
 TEST(DescribeTest, UsersComeWithTheirProblems) {

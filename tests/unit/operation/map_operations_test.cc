@@ -16,6 +16,7 @@
 #include "operation/pin_operations.h"
 #include "pluginmgr/block_volume_plugin.h"
 #include "plugins/local.h"
+#include "plugins/plain_volume_plugin.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 
@@ -24,6 +25,43 @@ namespace {
 
 const std::string kMapPath = kRoot + "/plugins/kubernetes.io~local-volume/volumeDevices/disk";
 const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+
+// Makes neither mapper nor unmapper.
+class NothingMapped final : public PlainVolumePlugin, public BlockVolumePlugin {
+ public:
+  static constexpr const char* kName = "test/nothing";
+
+  std::string GetPluginName() const override { return kName; }
+  Result<std::string> GetVolumeName(const VolumeSpec&) const override { return None(); }
+  bool CanSupport(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
+    return None();
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return None();
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return None();
+  }
+  VolumePlugin& plugin() override { return *this; }
+  BlockVolumePlugin* AsBlock() override { return this; }
+  Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec&,
+                                                                  PodPtr) override {
+    return None();
+  }
+  Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName&,
+                                                                      const PodUid&) override {
+    return None();
+  }
+  Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid&, const SpecName&, const SafePath&,
+                                              const CallOptions&) override {
+    return None();
+  }
+
+ private:
+  static Error None() { return Error::NotApplied(Code::kUnavailable, "the driver is silent"); }
+};
 
 class MapOperationsTest : public ::testing::Test {
  protected:
@@ -89,11 +127,10 @@ class MapOperationsTest : public ::testing::Test {
     scheduler_.RunFor(Duration::zero());
     return Text(outcome.failure);
   }
-  std::string UnmapDevice() {
+  std::string UnmapDevice(const char* plugin = kLocalVolumePluginName) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->Start(UnmountDevice({kDevice, kLocalVolumePluginName, SpecName("disk"),
-                                                kMapPath, true}),
+    EXPECT_EQ(operations_->Start(UnmountDevice({kDevice, plugin, SpecName("disk"), kMapPath, true}),
                                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -118,12 +155,12 @@ class MapOperationsTest : public ::testing::Test {
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
   }
-  std::string Unmap(const std::string& pod) {
+  std::string Unmap(const std::string& pod, const char* plugin = kLocalVolumePluginName) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(Key(pod, "disk"));
-    EXPECT_EQ(operations_->Start(UnmapVolume({PodUid(pod), SpecName("disk"), kLocalVolumePluginName,
-                                              "default/" + pod, kDevice}),
-                                 [&](const auto& got) { failure = got.failure; }),
+    EXPECT_EQ(operations_->Start(
+                  UnmapVolume({PodUid(pod), SpecName("disk"), plugin, "default/" + pod, kDevice}),
+                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
@@ -340,6 +377,17 @@ TEST_F(MapOperationsTest, AVolumeFoundWithoutARecordIsTakenAwayWithAKubeletsLoop
   EXPECT_FALSE(kernel_.Exists(Node("u-7")));
   EXPECT_EQ(UnmapDevice(), "");
   EXPECT_FALSE(kernel_.Exists(kMapPath));
+}
+
+TEST_F(MapOperationsTest, APluginThatMakesNoUnmapperSaysWhy) {
+  std::vector<std::unique_ptr<VolumePlugin>> plugins;
+  plugins.push_back(std::make_unique<NothingMapped>());
+  ASSERT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+  for (const std::string& failure :
+       {Unmap("u-7", NothingMapped::kName), UnmapDevice(NothingMapped::kName)}) {
+    EXPECT_NE(failure.find("/NewBlockVolumeUnmapper: "), std::string::npos) << failure;
+    EXPECT_NE(failure.find("the driver is silent"), std::string::npos) << failure;
+  }
 }
 
 TEST_F(MapOperationsTest, ABlockVolumeIsKnownByThePodsLink) {

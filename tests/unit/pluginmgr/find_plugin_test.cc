@@ -179,6 +179,9 @@ TEST_F(FindPluginTest, WhatOnlyTheNodeExpandsNeedsNothingDoneElsewhere) {
   EXPECT_EQ((*found)->ExpandVolumeDevice(spec, size, Quantity(), {}).value(), size);
   EXPECT_TRUE((*found)->RequiresFsResize());
   EXPECT_TRUE((*found)->plugin().CanSupport(spec));
+  const auto unmounter = (*found)->plugin().NewUnmounter(SpecName("v"), PodUid("u"));
+  ASSERT_FALSE(unmounter.ok()) << "it stands in for its growth alone";
+  EXPECT_EQ(unmounter.error().code(), Code::kUnimplemented);
 }
 
 TEST_F(FindPluginTest, RunWaitsForTheHostsObjects) {

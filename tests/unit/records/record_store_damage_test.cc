@@ -69,6 +69,23 @@ TEST_F(RecordStoreDamageTest, DamagedRowIsSetAsideAndStaysReported) {
   sqlite3_close(db);
 }
 
+TEST_F(RecordStoreDamageTest, AChangeThatTheDatabaseRefusesIsNotSaidToBeRecorded) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  }
+  Edit(File(),
+       "CREATE TRIGGER refuse BEFORE INSERT ON records WHEN NEW.key='b'"
+       " BEGIN SELECT RAISE(ABORT, 'not this one'); END;");
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  const Status refused = store->Put(kPodB, Durability::kPowerLoss);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  EXPECT_TRUE(store->Put(kDisk, Durability::kPowerLoss).ok()) << "the next one is recorded";
+}
+
 // A damaged row counted as none: what it protected was emptied with what lay around it.
 TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAccepted) {
   {

@@ -1,0 +1,136 @@
+// The verbs of volumectl, run in this process against an agent that answers as a test tells it to.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent.grpc.pb.h"
+#include "cli/command_line.h"
+
+namespace volumed {
+
+// Answers as it is told to, and keeps what it was asked.
+class ScriptedAgent final : public v1::VolumeAgent::Service {
+ public:
+  grpc::Status Wait(grpc::ServerContext*, const v1::WaitRequest* request,
+                    grpc::ServerWriter<v1::WaitResponse>* out) override {
+    waited_for.push_back(request->pod().uid() + " " + request->for_());
+    for (const v1::WaitResponse& answer : waits) out->Write(answer);
+    if (request->pod().uid() != never) return grpc::Status::OK;
+    return {grpc::StatusCode::DEADLINE_EXCEEDED, "not in time"};
+  }
+  grpc::Status AcceptVolume(grpc::ServerContext*, const v1::AcceptVolumeRequest*,
+                            v1::AcceptVolumeResponse* response) override {
+    *response = accepted;
+    return grpc::Status::OK;
+  }
+  grpc::Status Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
+                      v1::DeleteResponse*) override {
+    deleted = *request;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status RetryAll(grpc::ServerContext*, const v1::RetryAllRequest* request,
+                        v1::RetryAllResponse* response) override {
+    retried_in = request->namespace_();
+    *response = retried;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusResponse* response) override {
+    *response = status;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetPods(grpc::ServerContext*, const v1::GetPodsRequest* request,
+                       v1::GetPodsResponse* response) override {
+    pages_asked.push_back(request->page());
+    if (!refusal.ok()) return refusal;
+    *response = pages.empty() ? pods : pages.at(pages_asked.size() - 1);
+    return grpc::Status::OK;
+  }
+  grpc::Status Hold(grpc::ServerContext*, const v1::HoldRequest* request,
+                    v1::HoldResponse*) override {
+    held = *request;
+    return grpc::Status::OK;
+  }
+  grpc::Status ReleaseHold(grpc::ServerContext*, const v1::HoldRequest* request,
+                           v1::HoldResponse*) override {
+    released = *request;
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchEvents(grpc::ServerContext*, const v1::WatchEventsRequest* request,
+                           grpc::ServerWriter<v1::WatchEventsResponse>* out) override {
+    events_asked = request->object();
+    out->Write(events);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status refusal;  // of GetPods
+  v1::GetStatusResponse status;
+  v1::GetPodsResponse pods;                // the answer, if there are no pages
+  std::vector<v1::GetPodsResponse> pages;  // the answers, one after the other
+  std::vector<std::string> pages_asked;
+  v1::HoldRequest held, released;
+  v1::WatchEventsResponse events;
+  v1::ObjectRef events_asked;
+  v1::RetryAllResponse retried;
+  std::string retried_in;
+  std::vector<v1::WaitResponse> waits;
+  std::vector<std::string> waited_for;
+  std::string never = "no pod";  // the uid of one that is not as it is waited for
+  v1::AcceptVolumeResponse accepted;
+  v1::DeleteRequest deleted;
+};
+
+// Runs volumectl in this process, against that agent.
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() {
+    std::string name = std::filesystem::temp_directory_path() / "volumectl-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    socket_ = directory_ + "/agent.sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&agent_);
+    server_ = builder.BuildAndStart();
+  }
+  ~CommandsTest() override {
+    server_->Shutdown();
+    std::filesystem::remove_all(directory_);
+  }
+
+  struct Printed {
+    int code = kExitError;
+    std::string out, err;
+  };
+  // What `volumectl WORDS...` prints.
+  Printed Run(std::vector<std::string> words) {
+    words.insert(words.begin(), {"volumectl", "--socket", socket_});
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Printed printed;
+    printed.code = RunCommandLine(static_cast<int>(argv.size()), argv.data());
+    printed.out = testing::internal::GetCapturedStdout();
+    printed.err = testing::internal::GetCapturedStderr();
+    return printed;
+  }
+  Printed WaitForEnd() { return Run({"wait", "web", "--for", "gone", "--timeout", "20"}); }
+  Printed Accept() { return Run({"accept", "pv", "d1"}); }
+
+  std::string directory_;
+  std::string socket_;
+  ScriptedAgent agent_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace volumed

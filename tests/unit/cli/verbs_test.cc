@@ -1,0 +1,82 @@
+// Verbs that only ask: what they print in which format, and how they end.
+#include "unit/cli/scripted_agent.h"
+
+namespace volumed {
+namespace {
+
+using VerbsTest = CommandsTest;
+
+v1::GetPodsResponse PageWith(const std::string& pod, const std::string& next) {
+  v1::GetPodsResponse page;
+  page.add_pods()->set_name(pod);
+  page.mutable_pods(0)->set_namespace_("shop");
+  if (!next.empty()) page.set_next_page(next);
+  return page;
+}
+
+TEST_F(VerbsTest, AStatusIsYamlUnlessJsonIsAskedFor) {
+  agent_.status.set_root("/r");
+  EXPECT_NE(Run({"status"}).out.find("root: /r"), std::string::npos);
+  EXPECT_NE(Run({"status", "-o", "yaml"}).out.find("root: /r"), std::string::npos);
+  EXPECT_NE(Run({"status", "-o", "json"}).out.find("\"root\": \"/r\""), std::string::npos);
+}
+
+TEST_F(VerbsTest, PodsAreFetchedPageByPage) {
+  agent_.pages = {PageWith("web", "1"), PageWith("db", "")};
+  const Printed printed = Run({"get", "pods"});
+  EXPECT_EQ(printed.code, kExitOk);
+  EXPECT_NE(printed.out.find("web"), std::string::npos);
+  EXPECT_NE(printed.out.find("db"), std::string::npos);
+  EXPECT_EQ(agent_.pages_asked, (std::vector<std::string>{"", "1"}));
+}
+
+TEST_F(VerbsTest, AListThatIsRefusedPrintsNoPods) {
+  agent_.refusal = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "not for you");
+  const Printed printed = Run({"get", "pods"});
+  EXPECT_EQ(printed.code, kExitForbidden);
+  EXPECT_EQ(printed.out, "");
+  EXPECT_NE(printed.err.find("not for you"), std::string::npos);
+}
+
+TEST_F(VerbsTest, APodThatIsNotThereIsNotFound) {
+  agent_.pages = {v1::GetPodsResponse()};
+  const Printed printed = Run({"get", "pods", "web"});
+  EXPECT_EQ(printed.code, kExitNotFound);
+  EXPECT_NE(printed.err.find("web"), std::string::npos);
+}
+
+TEST_F(VerbsTest, AHoldIsReleasedOnlyIfThatIsAskedFor) {
+  EXPECT_EQ(Run({"hold", "web", "--pid", "7"}).out, "pod web held by pid 7\n");
+  EXPECT_EQ(agent_.held.pid(), 7);
+  EXPECT_FALSE(agent_.released.has_pod());
+  EXPECT_EQ(Run({"hold", "web", "--cgroup", "/c", "--release"}).out,
+            "pod web released by cgroup /c\n");
+  EXPECT_EQ(agent_.released.cgroup(), "/c");
+  EXPECT_EQ(agent_.released.pod().name(), "web");
+}
+
+TEST_F(VerbsTest, EventsAreOfAPodUnlessAKindIsNamed) {
+  v1::ObjectEvent* logged = agent_.events.add_events();
+  logged->mutable_object()->set_kind("Pod");
+  logged->mutable_object()->set_namespace_("shop");
+  logged->mutable_object()->set_name("web");
+  logged->mutable_event()->set_reason("FailedMount");
+  agent_.events.set_not_shown(3);
+  const Printed printed = Run({"events", "web", "-n", "shop"});
+  EXPECT_NE(printed.out.find("LAST SEEN"), std::string::npos);
+  EXPECT_NE(printed.out.find("Pod shop/web"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("and 3 older ones\n"), std::string::npos);
+  EXPECT_EQ(agent_.events_asked.kind(), "Pod");
+  EXPECT_EQ(agent_.events_asked.name(), "web");
+  EXPECT_EQ(agent_.events_asked.namespace_(), "shop");
+  Run({"events", "pvc/prod/data"});
+  EXPECT_EQ(agent_.events_asked.kind(), "pvc");
+  EXPECT_EQ(agent_.events_asked.name(), "data");
+  EXPECT_EQ(agent_.events_asked.namespace_(), "prod");
+  Run({"events"});
+  EXPECT_EQ(agent_.events_asked.kind(), "") << "those of all kinds";
+  EXPECT_EQ(agent_.events_asked.name(), "");
+}
+
+}  // namespace
+}  // namespace volumed
