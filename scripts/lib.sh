@@ -38,6 +38,14 @@ build_preset() {
   ninja -C "build/$preset" "$@" >"$log" 2>&1 || { grep -E -A12 'error|FAILED' "$log" | head -n 120; return 1; }
 }
 
+# run_tidy [FILE...]: clang-tidy over files of src/, or over all of it. Of a build it needs only what that generates.
+run_tidy() {
+  local log=build/clang.log
+  [[ -f build/clang/build.ninja ]] || cmake --preset clang >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
+  ninja -C build/clang generated >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
+  python3 scripts/clang_tidy_each.py build/clang "$@"
+}
+
 # run_ctest BUILD_DIR LOG [CTEST ARGUMENTS...]: what the tests say is added to the log.
 run_ctest() {
   local dir=$1 log=$2

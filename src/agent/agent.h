@@ -149,7 +149,7 @@ class Agent {
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
   // From now on the directory that lies at the path of this PersistentVolume is the volume's.
   void AcceptVolume(const std::string& volume,
-                    std::function<void(const Result<AcceptedDirectory>&)> done);
+                    const std::function<void(const Result<AcceptedDirectory>&)>& done);
   Status AcceptSource(const std::string& name, bool dry_run);
   Status ForgetSource(const std::string& name, bool dry_run);
   Error NoSource(const std::string& name) const;

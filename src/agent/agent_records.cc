@@ -53,7 +53,7 @@ std::string IdentityOf(const std::string& directory) {
 // A root's objects and pods without records show that somebody has lost or removed the records. In
 // an adopted root the pods are a kubelet's, which has other records.
 std::string SignOfUse(const std::string& root, bool adopted) {
-  const std::string objects = root + "/volumed/objects";
+  std::string objects = root + "/volumed/objects";
   if (HoldsAnything(objects)) return objects;
   const std::string pods = root + "/pods";
   return !adopted && HoldsAnything(pods) ? pods : "";
@@ -117,7 +117,7 @@ void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccep
 }
 
 void Agent::AcceptVolume(const std::string& volume,
-                         std::function<void(const Result<AcceptedDirectory>&)> done) {
+                         const std::function<void(const Result<AcceptedDirectory>&)>& done) {
   const auto ended = [this, volume, done](const OperationOutcome<AcceptedDirectory>& outcome) {
     if (outcome.failure) return done(outcome.failure->error);
     const bool is_other = outcome.value->was_other;

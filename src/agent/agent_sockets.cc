@@ -96,7 +96,7 @@ Status Agent::MakeControlServices() {
       .accept_records = [this](const std::optional<std::string>& volume,
                                RecordsAccepted done) { AcceptRecords(volume, std::move(done)); },
       .accept_volume = [this](const std::string& volume,
-                              auto done) { AcceptVolume(volume, std::move(done)); },
+                              const auto& done) { AcceptVolume(volume, done); },
       .losses = *source_losses_,
       .unread_files = [this](const std::string& name) { return UnreadFiles(name); },
       .accept_source = [this](const std::string& name,

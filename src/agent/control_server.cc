@@ -21,7 +21,7 @@ constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
 ControlServer::ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
                              const std::map<PeerRole, grpc::Service*>& services,
                              ControlLimits limits)
-    : roles_(std::move(roles)),
+    : roles_(roles),
       loop_(loop),
       log_(log),
       guests_(loop, limits, [this](Descriptor connection, PeerRole role) {

@@ -121,6 +121,7 @@ void DeleteCommands::StartPods() {
 // The object is removed first: a pod that is torn down must not come back with the next start.
 void DeleteCommands::TakeOutOfDirectory(std::vector<PodDeletion> pods) {
   std::vector<ObjectDirectory::PodToDelete> to_delete;
+  to_delete.reserve(pods.size());
   for (const PodDeletion& pod : pods) to_delete.push_back({pod.uid, pod.by_name});
   const std::vector<Result<std::string>> deleted = backend_.directory.DeletePods(to_delete);
   const auto gone = std::make_shared<std::vector<PodDeletion>>();
