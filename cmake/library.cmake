@@ -43,7 +43,8 @@ endfunction()
 # it may run beside others; also the label for that, one-thread. SIMULATED: likewise, but that it hands over
 # from one thread to another, of which one goes at a time. GRPC: both ends of a gRPC connection are in it, which
 # keeps it from ThreadSanitizer (tests/unit/agent/CMakeLists.txt says why); also a label.
-# SHARDS N: its tests take so long that CTest starts it N times, each with a part of them, and before all others.
+# SHARDS N: its tests take so long that CTest starts it N times, each with a part of them.
+# CTest begins with those that have the longest TIMEOUT.
 # A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
   cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC" "LABEL;TIMEOUT;SHARDS" "SOURCES;DEPS;ARGS" ${ARGN})
@@ -70,15 +71,18 @@ function(volumed_test name)
   if(ARG_GRPC)
     list(APPEND ARG_LABEL grpc)
   endif()
-  if(NOT ARG_SHARDS)
+  if(ARG_SHARDS)
+    set(tests)
+    math(EXPR last "${ARG_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      list(APPEND tests ${name}_${shard})
+      add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS})
+      set_tests_properties(${name}_${shard} PROPERTIES
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  else()
+    set(tests ${name})
     add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
-    return()
   endif()
-  math(EXPR last "${ARG_SHARDS} - 1")
-  foreach(shard RANGE ${last})
-    add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS})
-    set_tests_properties(${name}_${shard} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} COST 100
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
-  endforeach()
+  set_tests_properties(${tests} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT})
 endfunction()

@@ -46,28 +46,15 @@ run_tidy() {
   python3 scripts/clang_tidy_each.py build/clang "$@"
 }
 
-# run_ctest BUILD_DIR LOG [CTEST ARGUMENTS...]: what the tests say is added to the log.
-run_ctest() {
-  local dir=$1 log=$2
-  shift 2
-  ctest --test-dir "$dir" --output-on-failure --no-tests=error -V "$@" >>"$log" 2>&1
-}
-
 # run_tests BUILD_DIR LABELS LOG [CTEST ARGUMENTS...]
-# Tests with one thread wait for nothing, and may run beside each other; so may root tests, which mostly wait, and
-# each of which has mounts and a root of its own. The others, whose bounds are real time, run alone.
+# One program for each processor: each has directories, sockets, mounts and a root of its own, and most of them wait
+# more than they compute.
 run_tests() {
   local dir=$1 labels=$2 log=$3 status=0
   shift 3
   : >"$log"
-  if (($# == 0)) && [[ $labels == *unit* ]]; then
-    run_ctest "$dir" "$log" -L '^one-thread$' -j "$(nproc)" || status=1
-    run_ctest "$dir" "$log" -L '^unit$' -LE '^one-thread$' || status=1
-    [[ $labels != *root* ]] ||
-      run_ctest "$dir" "$log" -L '^root$' -j "$(nproc)" || status=1
-  else
-    run_ctest "$dir" "$log" -L "$labels" "$@" || status=1
-  fi
+  ctest --test-dir "$dir" --output-on-failure --no-tests=error -V -L "$labels" -j "$(nproc)" "$@" >>"$log" 2>&1 ||
+    status=1
   ((status != 0)) || return 0
   # What every test says is left out: its name may hold any of these words.
   grep -vE '\[ +(RUN|OK|SKIPPED|PASSED) +\]|\[-+\]| 0 violations' "$log" |
