@@ -40,7 +40,7 @@ endfunction()
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
 # ONE_THREAD: neither it nor what it tests ever starts a thread (tests/unit/one_thread.cc holds it to that), so
-# it may run beside others; also the label for that, one-thread. SIMULATED: likewise, but that it hands over
+# ThreadSanitizer has nothing to find; also the label for that, one-thread. SIMULATED: likewise, but that it hands over
 # from one thread to another, of which one goes at a time. GRPC: both ends of a gRPC connection are in it, which
 # keeps it from ThreadSanitizer (tests/unit/agent/CMakeLists.txt says why); also a label.
 # SHARDS N: its tests take so long that CTest starts it N times, each with a part of them.
