@@ -99,7 +99,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace volumed
 
-int main(int argc, char** argv) {
+// An exception that nobody expects ends the program where it is thrown, and leaves its core.
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   volumed::LimitHeap();
   return volumed::Main(argc, argv);
 }

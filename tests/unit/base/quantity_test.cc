@@ -195,6 +195,7 @@ TEST(QuantityTest, FromNumbers) {
   EXPECT_EQ(Quantity::FromInteger(2000000).String(), "2M");
   EXPECT_EQ(Quantity::FromInteger(2000, Format::kDecimalExponent).String(), "2e3");
   EXPECT_EQ(Quantity::FromMilli(250).String(), "250m");
+  EXPECT_EQ(Quantity::FromMilli(1024000).String(), "1024") << "no power of two, as in Kubernetes";
   EXPECT_EQ(Quantity::FromInteger(kMax).Value(), kMax);
   EXPECT_EQ(Quantity::FromInteger(std::numeric_limits<int64_t>::min()).Value(), -kMax);
 }
