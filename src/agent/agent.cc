@@ -79,6 +79,7 @@ Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions
 Agent::Agent(Config config, ConfigOrigin origin)
     : config_(std::move(config)),
       origin_(std::move(origin)),
+      answer_deadline_(config_.deadline_answer),
       nfs_unmount_timeout_(config_.nfs_unmount_timeout) {
   if (config_.node_name.empty()) config_.node_name = HostName();
 }
@@ -274,17 +275,17 @@ Status Agent::MakeSources() {
   sources_.push_back(std::move(applied));
   const auto peers = std::make_shared<ManifestPeers>();
   for (const std::string& directory : config_.manifest_dirs) {
-    ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
-                     ManifestDirectory::Create(
-                         directory, node, *scheduler_, scheduler_->loop(), config_.removal_settle,
-                         {.read_far =
-                              [this](const std::string& path) {
-                                return ReadFarContent(*kernel_, scheduler_->clock(), path,
-                                                      config_.deadline_far_manifest);
-                              },
-                          .far_deadline = config_.deadline_far_manifest,
-                          .peers = peers,
-                          .answers = [this](const std::string& path) { return Answers(path); }}));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<ManifestDirectory> source,
+        ManifestDirectory::Create(
+            directory, node, *scheduler_, scheduler_->loop(), config_.removal_settle,
+            {.read_far =
+                 [this, deadline = config_.deadline_far_manifest](const std::string& path) {
+                   return ReadFarContent(*kernel_, scheduler_->clock(), path, deadline);
+                 },
+             .far_deadline = config_.deadline_far_manifest,
+             .peers = peers,
+             .answers = [this](const std::string& path) { return Answers(path); }}));
     sources_.push_back(std::move(source));
   }
   return OkStatus();

@@ -169,8 +169,10 @@ class Agent {
   // A question that the control thread answers. If it does not answer in time, the answer says so.
   HttpQuestion AskControl(std::function<std::string()> question);
 
+  // On the control thread alone: a reload puts another one in its place.
   Config config_;
   const ConfigOrigin origin_;
+  const Duration answer_deadline_;             // of config_, for the threads that look at places
   std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
   std::atomic<bool> lanes_changed_{false};     // the control thread is about to be told
   // The state of the reading that MountTableChanged() starts; kRunsAndMustAgain if the table

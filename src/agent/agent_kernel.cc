@@ -38,7 +38,7 @@ void Agent::MountsChangedElsewhere(const std::vector<std::string>& mount_points)
 }
 
 Status Agent::Answers(const std::string& path) {
-  return CheckAnswers(*kernel_, scheduler_->clock(), path, config_.deadline_answer);
+  return CheckAnswers(*kernel_, scheduler_->clock(), path, answer_deadline_);
 }
 
 void Agent::FollowPlace(const std::string& setting, const std::string& path) {

@@ -216,7 +216,7 @@ std::string AgentMetrics::Write() const {
 bool AgentMetrics::IsStuck(const std::string& key) const {
   const std::vector<StuckOperation> stuck = kernel_.stuck_operations();
   return std::any_of(stuck.begin(), stuck.end(),
-                     [&](const StuckOperation& operation) { return operation.key == key; });
+                     [&](const StuckOperation& operation) { return operation.Concerns(key); });
 }
 
 }  // namespace volumed

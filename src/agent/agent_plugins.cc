@@ -67,8 +67,8 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
   FlexVolumeProber* const prober = made.get();
   parts_->Retry(
       "volume-plugin-dir", answers.error(),
-      [this, prober]() -> Status {
-        RETURN_IF_ERROR(Answers(config_.volume_plugin_dir));
+      [this, prober, directory = config_.volume_plugin_dir]() -> Status {
+        RETURN_IF_ERROR(Answers(directory));
         return prober->Open();
       },
       [prober] {

@@ -75,7 +75,8 @@ Status Agent::OpenRecords() {
     options.place.machine_id = ReadMachineId(config_.machine_id_file);
   } else {
     parts_->Retry(
-        "machine-id-file", answers.error(), [this] { return Answers(config_.machine_id_file); },
+        "machine-id-file", answers.error(),
+        [this, file = config_.machine_id_file] { return Answers(file); },
         [] { return OkStatus(); });
   }
   options.sign_of_use = SignOfUse(config_.root, root_lock_->adopted());

@@ -325,16 +325,18 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   }
   const std::string name_space = IsClusterScoped(*kind) ? "" : request.namespace_();
   for (const ObjectKey& key : catalog_.KeysOf(*kind, name_space)) {
+    if (!request.name().empty() && key.name != request.name()) continue;
     if (AddListed(MakeObjectRef(key), response)) AddListedObject(key, response->add_listed());
   }
-  ListRefused(*kind, name_space, response);
+  ListRefused(*kind, name_space, request.name(), response);
   return OkStatus();
 }
 
-void Describer::ListRefused(ObjectKind kind, const std::string& name_space,
+void Describer::ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,
                             v1::ListObjectsResponse* response) const {
   for (const auto& [key, origin] : catalog_.Refused()) {
-    const bool is_asked = name_space.empty() || key.name_space == name_space;
+    const bool is_asked =
+        (name_space.empty() || key.name_space == name_space) && (name.empty() || key.name == name);
     if (key.kind != kind || !is_asked || catalog_.FindObject(key)) continue;
     if (response->listed_size() >= kMaxListed) {
       response->set_not_shown(response->not_shown() + 1);

@@ -44,7 +44,7 @@ class Describer {
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Adds how many keys a Secret has, but never what it holds.
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
-  void ListRefused(ObjectKind kind, const std::string& name_space,
+  void ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,
                    v1::ListObjectsResponse* response) const;
 
   const ObjectCatalog& catalog_;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable_text.h"
 #include "kube/decode.h"
 
 namespace volumed {
@@ -17,8 +18,7 @@ struct SummaryRow {
 
 std::string Cut(std::string value) {
   if (value.size() <= kMaxSummaryValue) return value;
-  value.resize(kMaxSummaryValue);
-  return value + "...";
+  return std::string(BeginningOf(value, kMaxSummaryValue)) + "...";
 }
 
 void Add(SummaryLines& lines, std::string name, std::string value) {

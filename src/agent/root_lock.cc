@@ -51,6 +51,16 @@ Status MakeDir(const std::string& path, mode_t mode) {
   return Error::FromErrno(errno, "make directory " + path, Outcome::kNotApplied);
 }
 
+// Whatever the process's umask is, nobody but root may rename the root.
+Status MakeParents(const std::string& root) {
+  fs::path parent;
+  for (const fs::path& name : fs::path(root).parent_path()) {
+    parent /= name;
+    RETURN_IF_ERROR(MakeDir(parent.string(), 0755));
+  }
+  return OkStatus();
+}
+
 // True if the root has the mark of volumed, or is missing or empty; false if it has to be adopted.
 Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   std::error_code error;
@@ -78,11 +88,7 @@ Status RootLock::CheckMayTake(const std::string& root, bool adopt) {
 
 Result<RootLock> RootLock::Acquire(const std::string& root, bool adopt) {
   ASSIGN_OR_RETURN(const bool ours, CheckOwnership(root, adopt));
-  std::error_code error;
-  fs::create_directories(fs::path(root).parent_path(), error);
-  if (error) {
-    return Error::FromErrno(error.value(), "make the parent of " + root, Outcome::kNotApplied);
-  }
+  RETURN_IF_ERROR(MakeParents(root));
   RETURN_IF_ERROR(MakeDir(root, 0750));
   RETURN_IF_ERROR(MakeDir(root + kAgentDir, 0700));
   ASSIGN_OR_RETURN(ProcessLock lock,

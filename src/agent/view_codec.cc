@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace volumed {
 
 void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
@@ -71,7 +73,8 @@ void EncodeEvent(const KeptEvent& event, v1::Event* out) {
 }
 
 void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out) {
-  out->set_key(stuck.key);
+  // The request of a group has a key for each of its volumes.
+  out->set_key(stuck.key.empty() ? Join(stuck.more_keys, " ") : stuck.key);
   out->set_request(stuck.request);
   out->set_path(stuck.path);
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);

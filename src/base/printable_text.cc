@@ -30,6 +30,18 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+std::string_view BeginningOf(std::string_view text, size_t most) {
+  const std::string_view beginning = text.substr(0, most);
+  // A character has four bytes at most, so that one that is cut begins with one of the last three.
+  for (size_t at = beginning.size(); at > 0 && at + 3 >= beginning.size(); --at) {
+    const std::string_view last = text.substr(at - 1);
+    if (const size_t length = Utf8Length(last); length > 0) {
+      return at - 1 + length > beginning.size() ? beginning.substr(0, at - 1) : beginning;
+    }
+  }
+  return beginning;
+}
+
 size_t PrintableUtf8Length(std::string_view text) {
   const size_t length = Utf8Length(text);
   const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };

@@ -14,6 +14,9 @@ size_t Utf8Length(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 
+// The longest beginning of the text of at most `most` bytes that does not end amid a character.
+std::string_view BeginningOf(std::string_view text, size_t most);
+
 // As Utf8Length, and 0 also for one that a terminal obeys (U+0080 to U+009F).
 size_t PrintableUtf8Length(std::string_view text);
 

@@ -108,19 +108,16 @@ ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::stri
   v1::ListObjectsRequest request;
   request.set_kind(std::string(noun.singular));
   request.set_namespace_(context.name_space);
+  request.set_name(name);
   v1::ListObjectsResponse response;
   if (const ExitCode code = CallAndSay(context, &Stub::ListObjects, request, &response, "");
       code != kExitOk) {
     return code;
   }
-  if (!name.empty()) {
-    auto* listed = response.mutable_listed();
-    for (int i = listed->size() - 1; i >= 0; --i) {
-      if (listed->Get(i).object().name() != name) listed->DeleteSubrange(i, 1);
-    }
+  if (!name.empty() && response.listed().empty()) {
     const bool of_namespace =
         noun.plural == kSecretNoun.plural || noun.plural == kConfigMapNoun.plural;
-    if (listed->empty()) return ReportNone(context, noun.singular, name, of_namespace);
+    return ReportNone(context, noun.singular, name, of_namespace);
   }
   response.clear_objects();
   PrintObjects(response, noun, context.format, context.name_space.empty(), NowUnixMs(), std::cout);

@@ -1,6 +1,7 @@
 // WorkerPoolStats: what the pool of workers did, as values; the agent turns them into metrics.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ struct StuckOperation {
   std::string path;     // RequestPath
   int pid = 0;
   TimePoint since;  // when its request was sent
+
+  bool Concerns(const std::string& of) const {
+    return of == key || std::find(more_keys.begin(), more_keys.end(), of) != more_keys.end();
+  }
 };
 
 }  // namespace volumed

@@ -4,6 +4,7 @@
 #include "agent/mount_facts.h"
 #include "agent/object_summary.h"
 #include "agent/start_tally.h"
+#include "base/printable_text.h"
 #include "kube/decode.h"
 
 namespace volumed {
@@ -54,6 +55,20 @@ TEST(ObjectSummaryTest, APodsEnvironmentIsNotShownAndLongValuesAreCut) {
   EXPECT_NE(text.find("Volume v={\"secret\":{\"defaultMode\":420,\"secretName\":\"s\"}}\n"),
             std::string::npos)
       << text;
+}
+
+// A description with such a value could not be read by volumectl at all.
+TEST(ObjectSummaryTest, AValueWasCutAmidACharacter) {
+  for (const int before : {254, 255, 256}) {
+    const SummaryLines lines = SummariseObject(
+        Decoded("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\nspec:\n  containers:\n"
+                "    - {name: c, image: x, volumeMounts: [{name: v, mountPath: /" +
+                std::string(static_cast<size_t>(before), 'i') +
+                "\u20ac\u20ac}]}\n  volumes: [{name: v, hostPath: {path: /" +
+                std::string(static_cast<size_t>(before), 'i') + "\u20ac\u20ac}}]\n"));
+    EXPECT_NE(Text(lines).find("..."), std::string::npos) << Text(lines);
+    EXPECT_TRUE(IsUtf8(Text(lines))) << before;
+  }
 }
 
 MountEntry Entry(const std::string& mount_point, const std::string& fs_type) {

@@ -39,6 +39,16 @@ TEST_F(RootLockTest, AMissingRootBecomesOurs) {
   EXPECT_EQ(fs::status(root_).permissions(), fs::perms(0750));
 }
 
+// The agent has no umask: anybody could have put another directory into the root's place.
+TEST_F(RootLockTest, MissingParentsOfTheRootWereWritableForEverybody) {
+  const mode_t before = ::umask(0);
+  const Result<RootLock> lock = RootLock::Acquire((directory_ / "a/b/root").string(), false);
+  ::umask(before);
+  ASSERT_TRUE(lock.ok()) << lock.error().ToString();
+  EXPECT_EQ(fs::status(directory_ / "a").permissions(), fs::perms(0755));
+  EXPECT_EQ(fs::status(directory_ / "a/b").permissions(), fs::perms(0755));
+}
+
 // The agent waited for a reader of it, at its start and for ever.
 TEST_F(RootLockTest, AFifoInThePlaceOfTheMarkIsNotWaitedFor) {
   ASSERT_TRUE(RootLock::Acquire(root_, false).ok());

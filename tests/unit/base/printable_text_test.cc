@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 namespace volumed {
 namespace {
 
@@ -39,6 +41,17 @@ TEST(PrintableTextTest, WhatIsCutOverlongASurrogateOrTooLargeIsNoUtf8) {
   }
   // What follows a text that is cut is none of it.
   EXPECT_FALSE(IsUtf8(std::string_view("\xE2\x82\xAC", 2)));
+}
+
+// A value that was cut at a number of bytes was no text any more, and a protobuf string refused it.
+TEST(PrintableTextTest, ABeginningDoesNotEndAmidACharacter) {
+  const std::string text = "a\u00e4\u20ac\U0001f92eb";  // of 1, 2, 3, 4 and 1 bytes
+  const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+  for (size_t most = 0; most < std::size(ends); ++most) {
+    EXPECT_EQ(BeginningOf(text, most), text.substr(0, ends[most])) << most;
+  }
+  EXPECT_EQ(BeginningOf("\xff\xe4\xff\xff", 3), "\xff\xe4\xff") << "what is no character is kept";
+  EXPECT_EQ(BeginningOf("", 3), "");
 }
 
 }  // namespace
