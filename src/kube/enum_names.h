@@ -11,7 +11,8 @@ namespace volumed {
 template <typename E>
 struct EnumNames;
 
-// The name of a value; "" for a value without a name.
+// The name of a value; "" for a value without a name, which a manifest can only give by leaving its
+// field out. The text lives as long as the program.
 template <typename E>
 std::string_view EnumText(E value) {
   for (const auto& [known, text] : EnumNames<E>::kValues) {
