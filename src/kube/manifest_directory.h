@@ -55,12 +55,13 @@ namespace volumed {
 
 // The parts of the work that others do for the directory.
 struct ManifestSeams {
-  // Reads what lies outside the directory's filesystem, for `far_deadline` at most; called on any
-  // thread.
+  // Required. Reads what lies outside the directory's filesystem, for `far_deadline` at most;
+  // called on any thread.
   FarReader read_far;
   Duration far_deadline = kFarManifestDeadline;
   // Identifies the directory; a test may replace it.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
+  // Identifies the directory once it is open; called on a thread that may wait.
   Identify identify = IdentifyDirectory;
   // Shared by all directories of an agent; null if there is only this one.
   std::shared_ptr<ManifestPeers> peers = nullptr;
@@ -74,7 +75,8 @@ struct ManifestSeams {
 // outlive this object, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {
  public:
-  // `directory` is absolute; `node_name` completes pods without a uid.
+  // `directory` is absolute; `node_name` completes pods without a uid. `settle` is how long an
+  // absence must last before the object goes. Nothing is read before Start().
   // Errors (not applied): ResourceExhausted if no inotify instance is left.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
@@ -86,8 +88,14 @@ class ManifestDirectory final : public ObjectSource {
 
   // "manifests:<directory>".
   const std::string& name() const override { return name_; }
+  // If anything is on record, the first list is complete even if the directory cannot be read: it
+  // has what is on record.
   void Remember(SourceMemory memory) override;
+  // If the directory's events cannot be watched, that is a problem in every list, and changes are
+  // found only when the path is opened again.
   void Start(ObjectListener listener) override;
+  // Takes effect once the path was opened and everything was read; only objects that are absent at
+  // the time of the call go. The directory that is there is the known one from then on.
   void Accept() override;
 
   // Mounts came or went at these places. If the path leads through one of them, it is opened again.
@@ -96,14 +104,16 @@ class ManifestDirectory final : public ObjectSource {
   // Holds for objects that are absent already, too.
   void SetSettle(Duration settle) override;
 
-  // Files of the directory that are not read because of their names, as of the last look; at most
-  // kMaxUnreadNames. They change without a list being delivered.
+  // Files of the directory that are not read because of their names, as of the last look: names
+  // without the path, and not more than twice kMaxUnreadNames. They change without a list being
+  // delivered.
   std::set<std::string> UnreadFiles() const override { return unread_; }
 
   // Readable when an event waits.
   int event_fd() const { return watches_.fd(); }
 
  private:
+  // What an opening of the path found. It is made on a thread that may wait.
   struct Opened {
     std::optional<OpenDirectory> directory;
     std::optional<KnownDirectory> identity;
@@ -112,11 +122,13 @@ class ManifestDirectory final : public ObjectSource {
     PathWalk way;
     std::vector<std::string> places;  // on the way; empty: nobody has walked the way
   };
+  // What one scan has read: the whole directory, or the files of which events told.
   struct Scanned {
     DirectoryInode inode;
     bool moved = false;  // the path leads to another directory
     bool whole = false;  // the whole directory was listed
     TimePoint at;
+    // Why the directory could not be listed.
     std::string error;
     std::optional<int64_t> changed_unix_nanos;  // of the directory, before the listing
     std::vector<std::string> present;
@@ -154,6 +166,7 @@ class ManifestDirectory final : public ObjectSource {
   void TakeDirectory(const Opened& opened);
   void LoseDirectory();
   void StartScan(bool whole);
+  // What a scan is to read. It is a copy, since the scan runs on another thread.
   struct ScanRequest {
     std::string directory;
     DirectoryInode inode;
