@@ -34,6 +34,7 @@ class ProblemSink {
   // `field_path` is the whole path from the document, "" for the document itself. Beyond
   // kMaxProblemsPerDocument problems are only counted.
   void Add(std::string field_path, std::string reason);
+  // True if no problem was added since the last Take().
   bool empty() const { return problems_.empty(); }
   // Returns the problems in the order in which they were added, and then one with the number of
   // those that were only counted. After that the sink is empty.

@@ -33,12 +33,12 @@ enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
 // Whether a mount that is read-only is so for what is mounted below it, too. kIfPossible does
 // without if the kernel cannot do it; kEnabled is an error then.
 enum class RecursiveReadOnly { kDisabled, kIfPossible, kEnabled };
-// Of a pod, and of an init container: there kAlways makes a sidecar.
+// The policy is that of a pod or of an init container, which is a sidecar with kAlways.
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
 // kUnknown is also the phase of a pod whose phase is not known.
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 
-// The parts of an SELinux label. They are kept, and no mount uses them.
+// The parts of an SELinux label are kept, and no mount uses them.
 struct SeLinuxOptions {
   std::string user;
   std::string role;
@@ -88,7 +88,8 @@ struct VolumeDevice {
   friend bool operator==(const VolumeDevice&, const VolumeDevice&) = default;
 };
 
-// A key of a ConfigMap or Secret of the pod's namespace. `optional`: it may be missing.
+// The selector names a key of a ConfigMap of the pod's namespace. `optional` says that the key may
+// be missing.
 struct ConfigMapKeySelector {
   std::string name;
   std::string key;
@@ -96,6 +97,8 @@ struct ConfigMapKeySelector {
   friend bool operator==(const ConfigMapKeySelector&, const ConfigMapKeySelector&) = default;
 };
 
+// The selector names a key of a Secret of the pod's namespace. `optional` says that the key may be
+// missing.
 struct SecretKeySelector {
   std::string name;
   std::string key;
@@ -122,7 +125,8 @@ struct EnvVar {
   friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
-// By the names of resources: "cpu" in processors, "memory" and "hugepages-2Mi" in bytes.
+// The keys are the names of resources: "cpu" is in processors, "memory" and "hugepages-2Mi" are in
+// bytes.
 struct ResourceRequirements {
   ResourceList limits;
   ResourceList requests;
@@ -215,7 +219,7 @@ struct ConfigMapObject {
   friend bool operator==(const ConfigMapObject&, const ConfigMapObject&) = default;
 };
 
-// This node or another one, as its manifest has it. Amounts are as in ResourceRequirements.
+// The manifest of a node, of this one or another. Amounts are as in ResourceRequirements.
 struct NodeObject {
   ObjectMeta metadata = ClusterScopedMeta();
   ResourceList capacity;
