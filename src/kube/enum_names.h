@@ -7,7 +7,8 @@
 namespace volumed {
 
 // The texts of an enum's values in a manifest, in the order in which messages list them. Each enum
-// specialises this with an array kValues of (value, text).
+// specialises this with an array kValues of (value, text). A reader takes the texts alone; case
+// counts.
 template <typename E>
 struct EnumNames;
 

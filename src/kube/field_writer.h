@@ -23,9 +23,9 @@ namespace volumed {
 
 // What a decoder would fill in by itself is left out, as by Go's omitempty: empty texts, lists and
 // maps, a truth value that is its default, an optional value that is not there, and an object of
-// which nothing is left. Numbers and enum values that are not optional are always written, since
-// their defaults are not known here. Rules are not looked at, and presence only decides whether an
-// empty object is written.
+// which nothing is left. Numbers, amounts and enum values that are not optional are always written,
+// since their defaults are not known here. Rules are not looked at, and presence only decides
+// whether an empty object is written.
 class FieldWriter {
  public:
   using Json = nlohmann::json;

@@ -73,6 +73,13 @@ struct ManifestSeams {
 
 // Threads: the control thread. Scheduler::RunBlocking reads the files. REQUIRES: scheduler and loop
 // outlive this object, and `loop` is the scheduler's own.
+//
+// Everything goes in one circle. Events, timers and calls note what has to be done (need_open_,
+// need_scan_, dirty_), and Work() starts one piece of it on a thread that may wait: an opening of
+// the path, a scan of the whole directory, or one of the files that have changed. What that has
+// read comes back to the control thread, where the events that came meanwhile are looked at first;
+// then it is applied to `files_`, and what has changed is delivered. A destruction does not wait
+// for the piece that is under way: its result is dropped.
 class ManifestDirectory final : public ObjectSource {
  public:
   // `directory` is absolute; `node_name` completes pods without a uid. `settle` is how long an
@@ -161,9 +168,13 @@ class ManifestDirectory final : public ObjectSource {
   // Starts the next piece of work, if there is one and no other is under way.
   void Work();
   void StartOpen();
+  // Runs on a thread that may wait.
   static Opened Open(const std::string& directory, const ManifestSeams::Identify& identify);
   void OnOpened(Opened opened);
+  // Takes the directory that is there now. If it is not the one that is watched, that one is lost,
+  // and the new one is compared with the known one.
   void TakeDirectory(const Opened& opened);
+  // Forgets the directory that was watched, and what was noted about it; `files_` stays as it is.
   void LoseDirectory();
   void StartScan(bool whole);
   // What a scan is to read. It is a copy, since the scan runs on another thread.
@@ -177,6 +188,8 @@ class ManifestDirectory final : public ObjectSource {
     ScanOptions options;
   };
   ScanRequest MakeRequest(bool whole) const;
+  // Runs on a thread that may wait. It opens the path anew, and reads nothing if the path leads to
+  // another directory than the one that was asked for.
   static Scanned Scan(ScanRequest request);
   void OnScanned(Scanned scanned);
   void ApplyScan(Scanned& scanned);
@@ -184,9 +197,13 @@ class ManifestDirectory final : public ObjectSource {
   // Why an absence proves nothing in the present directory; "" if it is the known one.
   std::string WhyUnproven() const;
   std::string ListingUnproven(bool is_empty) const;
+  // Applies what was read of one file, unless its writer is still at it: then another reading
+  // follows.
   void ApplyReading(ManifestReading reading, ManifestLook look);
+  // Reads the first of the large files, beside the other work.
   void StartLarge();
   void OnLargeRead(Scanned scanned);
+  // What FarManifests calls for the files that lie on other filesystems.
   FarManifests::Hooks FarHooks();
   void OnFarRead(const std::string& file, ManifestLook look, FarAnswer answer);
   void OnFarUnanswered(const std::string& file, const ManifestLook& look, std::string why);
@@ -200,12 +217,18 @@ class ManifestDirectory final : public ObjectSource {
   void DeliverChanges(ManifestChanges changes);
   void DeliverList();
   std::vector<DecodeProblem> OwnProblems() const;
+  // As in ObjectList; `judged` is what the files say.
   std::string IncompleteBecause(std::string judged) const;
   // Carries out an Accept() once everything has been read, and adopts a directory that has all
   // known objects.
   void FinishListing();
+  // Whether the present directory may become the known one because it has every known object.
+  // REQUIRES: it has.
   bool MayAdopt() const;
+  // The present directory is the known one from now on.
   void Adopt();
+  // Remembers when the directory's entries changed last, by which an older state of it is
+  // recognised.
   void NoteChange(const Scanned& scanned);
   // Why the present directory is not the known one; "" if it is.
   std::string WhyOther() const;

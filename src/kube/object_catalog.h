@@ -232,7 +232,8 @@ class ObjectCatalog final : public ObjectFinder {
   // (IdentityOf).
   bool IsPresentIn(const std::string& source, const ObjectKey& object) const;
   // Why an object that nobody saw leave the source `former` may be in another source: that source
-  // has not been in order since the start. "" if every other source has.
+  // has not been in order since the start. The result is for people, and "" if every other source
+  // has been in order; with "" as `former` it is about all sources.
   std::string WhereItMayHaveMoved(const std::string& former) const;
   // The identity of the object by kind, namespace and name: a pod that is on record with the node's
   // suffix keeps that name if its manifest gives the name without it.
@@ -253,7 +254,8 @@ class ObjectCatalog final : public ObjectFinder {
   // True once every expected source has delivered a complete list. Until then nothing may be
   // unmounted. Without any source it is true as well.
   bool AllSourcesComplete() const;
-  // The same for one kind: an absent object of that kind is certainly absent.
+  // The same for one kind: an absent object of that kind is certainly absent. Without any source it
+  // is true as well.
   bool IsComplete(ObjectKind kind) const;
   // The names of the sources for which AllSourcesComplete() waits, sorted.
   std::vector<std::string> IncompleteSources() const;
@@ -261,12 +263,14 @@ class ObjectCatalog final : public ObjectFinder {
   std::vector<SourceStatus> Sources() const;
   // Whether there is a source with another name.
   bool HasSourceBut(std::string_view name) const;
-  // Problems of conflicts and of files that concern this object; for `volumectl explain`.
+  // Problems of conflicts and of files that concern this object, from all sources; for `volumectl
+  // explain`. Problems of the whole file are among them, but only those of the file from which the
+  // object is used.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
   // Unknown fields in the manifest of this object, in the source from which it is used.
   std::vector<DecodeProblem> WarningsOf(const ObjectKey& key) const;
 
-  // The rules above in a few sentences.
+  // The rules above in a few sentences. They are for people, in one line.
   static std::string_view ConflictRules();
 
   // How many objects all events together have visited so far.
@@ -284,8 +288,8 @@ class ObjectCatalog final : public ObjectFinder {
     // Its name in the list and its name in the catalog; for a pod also the name with, or without,
     // the node's suffix.
     std::vector<ObjectKey> names;
-    // For a pod: the uid that its manifest names, the uid that it is to have, and the uids of the
-    // pods that it replaces.
+    // For a pod: the uid that its manifest names, the uid that it is to have, the one that is on
+    // record under its name, and the uids of the pods that it replaces.
     std::vector<PodUid> uids;
     uint64_t in_list = 0;  // the number of the last full list that has it
   };
@@ -294,6 +298,7 @@ class ObjectCatalog final : public ObjectFinder {
   struct Source {
     std::string name;
     bool expected = false;
+    // It has delivered a complete list once.
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;

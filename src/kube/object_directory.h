@@ -132,28 +132,36 @@ class ObjectDirectory final : public ObjectSource {
   uint64_t removal_syncs() const { return removal_syncs_.load(); }
 
  private:
+  // An object whose file is good, or was good until a moment ago.
   struct Stored {
     ObjectPtr object;
     std::string file;  // name inside the directory
     uint64_t number = 0;
     std::set<PodUid> replaces = {};
   };
+  // A file that cannot be read or understood.
   struct Damaged {
     std::optional<ObjectKey> key;  // nullopt: it is not known whose file it is
     std::string why;
   };
 
   void LoadAndDeliver(bool accept);
+  // Reads all files. After an error what is stored stays as it was.
   Status LoadLocked() REQUIRES(mu_);
   // Notes the objects that had a file before, or when the last agent ended, and have none now.
   void NoteLostLocked(const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
   bool HasFileLocked(const KnownObject& object) const REQUIRES(mu_);
+  // A file that cannot be read or understood says nothing about the others; its object is what it
+  // was `before`.
   void LoadFile(const std::string& file, const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
+  // Names files that earlier programs have set aside, each as a problem.
   void LookIntoQuarantine() REQUIRES(mu_);
   // Checks that no other stored pod has the pod's uid.
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
+  // The errors of Apply() for an object that is stored already; OK if nothing is known of it.
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
+  // The objects as they are to be stored, or the first error of Apply(). Nothing is changed.
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
   // Prepares the pod as it is to be stored, with its uid; returns the pods that it replaces.
   Result<std::set<PodUid>> PreparePodLocked(Pod& pod, const ApplyCommand& command) const
@@ -166,9 +174,12 @@ class ObjectDirectory final : public ObjectSource {
   // Gives the object its creationTimestamp, if it has none; a stored object keeps its own.
   void DateLocked(const Object* before, Object& object) const REQUIRES(mu_);
   const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
+  // The object that is stored, or one whose file is gone; null if there is neither, or if the
+  // content of the latter is not known.
   ObjectPtr FindOrLostLocked(const ObjectKey& key) const REQUIRES(mu_);
   // The file counts as damaged no more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
+  // What storing `next` would do.
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   // Writes the files under temporary names; after an error none of them is left.
@@ -180,6 +191,7 @@ class ObjectDirectory final : public ObjectSource {
   // replaces.
   std::map<PodUid, ObjectKey> StoredPodsLocked(const std::vector<PodToDelete>& pods) const
       REQUIRES(mu_);
+  // True if one of these pods was known, and its file gone.
   bool ForgetLostPodsLocked(const std::set<PodUid>& pods) REQUIRES(mu_);
   // Removes the files of objects that commands have ended.
   void RemoveEndedLocked(const std::vector<std::pair<std::string, ObjectKey>>& files) REQUIRES(mu_);
@@ -190,6 +202,7 @@ class ObjectDirectory final : public ObjectSource {
   std::set<std::string> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
   // Notes that `file` is still there and what must be told of that, and arranges the next try.
   void RemoveLaterLocked(const std::string& file, std::string told) REQUIRES(mu_);
+  // All files share one disk, and so one timer with one back-off.
   void ArmRemovalLocked() REQUIRES(mu_);
   // True if at least one of the files has gone.
   bool RetryRemovalsLocked() REQUIRES(mu_);
@@ -203,6 +216,8 @@ class ObjectDirectory final : public ObjectSource {
   std::string IncompleteBecauseLocked() const REQUIRES(mu_);
   DecodeProblem UnremovedLocked(const std::string& file) const REQUIRES(mu_);
   ObjectList ListLocked() REQUIRES(mu_);
+  // What has changed since the last list or delta. What is lost or damaged does not come by a
+  // change: only a reading of the directory finds it.
   ObjectDelta DeltaLocked() REQUIRES(mu_);
   void AddChangeLocked(const ObjectKey& key, ObjectDelta& delta) REQUIRES(mu_);
   // Delivers a list after each reading of the directory, and the changes after each command.

@@ -48,6 +48,7 @@ void SourceCases(V& v, std::variant<Sources...>& source, int& seen) {
   (SourceCase<Sources>(v, source, seen), ...);
 }
 
+// Unlike a volume, a projection without a source has no default.
 template <typename V>
 void Fields(V& v, VolumeProjection& o) {
   int seen = 0;
@@ -68,6 +69,7 @@ void Fields(V& v, LabelSelector& o) {
   v.List("matchExpressions", o.match_expressions);
 }
 
+// Only the resource "storage" is looked at.
 template <typename V>
 void Fields(V& v, StorageRequest& o) {
   v.Nested("requests", Presence::kRequired,
@@ -89,6 +91,7 @@ void Fields(V& v, PersistentVolumeClaimSpec& o) {
   v.JsonText("dataSourceRef", o.data_source_ref_json);
 }
 
+// The template's metadata gives labels and annotations only.
 template <typename V>
 void Fields(V& v, PersistentVolumeClaimTemplate& o) {
   v.Nested("metadata", Presence::kOptional, [&o](auto& metadata) {
@@ -184,6 +187,8 @@ void Fields(V& v, ResourceRequirements& o) {
   v.Amounts("requests", o.requests);
 }
 
+// The same for all three lists of containers, though a restart policy counts for init containers
+// alone.
 template <typename V>
 void Fields(V& v, Container& o) {
   v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
@@ -224,6 +229,7 @@ void IpListFields(V& v, const char* name, std::vector<std::string>& ips) {
   v.Wrapped(name, "ip", ips);
 }
 
+// Of the status only the phase and the addresses are read.
 template <typename V>
 void Fields(V& v, PodStatus& o) {
   v.Enum("phase", o.phase);
@@ -280,6 +286,7 @@ void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems);
 // Only the volumes of a pod under one uid must not change.
 void CheckUpdate(const Pod& before, const Pod& now, UpdateChecks& checks);
 
+// The manifest's stringData is merged into data, and wins.
 template <typename V>
 void Fields(V& v, SecretObject& o) {
   Metadata(v, o);
@@ -306,6 +313,7 @@ void Validate(const ConfigMapObject& config_map, const std::string& prefix, Prob
 // Neither data nor binaryData changes if `immutable` is set.
 void CheckUpdate(const ConfigMapObject& before, const ConfigMapObject& now, UpdateChecks& checks);
 
+// Besides the metadata of a node only its amounts are read.
 template <typename V>
 void Fields(V& v, NodeObject& o) {
   Metadata(v, o);

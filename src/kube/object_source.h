@@ -133,7 +133,8 @@ struct ObjectList {
 };
 
 // What has changed in a source since its last full list or delta. A source lists an object of one
-// kind, namespace and name at most once per file, so key and file identify it.
+// kind, namespace and name at most once per file, so key and file identify it. No object of one
+// file is both in `objects` and in `removed`.
 struct ObjectDelta {
   struct Removed {
     ObjectKey key;

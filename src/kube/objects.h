@@ -227,9 +227,12 @@ struct NodeObject {
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };
 
+// An object of any kind that the program knows. A kind that is added here does not compile before
+// its ObjectTraits, its Fields() and its checks are there.
 using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
                             PersistentVolumeClaim, StorageClass, CsiDriverObject>;
-// Objects travel between threads as immutable values.
+// Objects travel between threads as immutable values. Whoever has one keeps that version of the
+// object alive.
 using ObjectPtr = std::shared_ptr<const Object>;
 
 // In the order of Object's alternatives.

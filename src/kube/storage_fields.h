@@ -147,6 +147,7 @@ void Fields(V& v, CsiTokenRequest& o) {
   v.Number("expirationSeconds", o.expiration_seconds, rules::kTokenExpiration);
 }
 
+// The fields of "spec" are members of the object itself.
 template <typename V>
 void Fields(V& v, CsiDriverObject& o) {
   Metadata(v, o);
