@@ -46,8 +46,8 @@ struct FieldInfo {
   std::vector<std::string_view> enum_names;
 };
 
-// The fields in the order of declaration, an object before its own fields; apiVersion and kind are
-// not among them. Threads: any. Blocks: no.
+// Returns the fields in the order of declaration, an object before its own fields; apiVersion and
+// kind are not among them. Threads: any. Blocks: no.
 std::vector<FieldInfo> ListFields(ObjectKind kind);
 
 }  // namespace volumed

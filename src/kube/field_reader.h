@@ -49,12 +49,12 @@ class FieldReader {
   // Writes the default value if the field is absent.
   void Bool(const char* name, bool& out, bool default_value = false);
   void Bool(const char* name, std::optional<bool>& out);
-  // A quantity is a text or a bare number.
+  // Reads a quantity, which is a text or a bare number.
   void Amount(const char* name, std::optional<Quantity>& out);
   void Amount(const char* name, Quantity& out, Presence presence);
-  // A map of quantities, which may have any keys.
+  // Reads a map of quantities, which may have any keys.
   void Amounts(const char* name, ResourceList& out);
-  // An RFC 3339 time.
+  // Reads an RFC 3339 time.
   void Time(const char* name, std::optional<int64_t>& out_unix_millis);
   // Each text of the list has to keep the rule, "" as well; one that does not, or another value, is
   // left out of `out`.
@@ -74,12 +74,12 @@ class FieldReader {
   // The manifest has plain text; it overwrites entries with the same key.
   void SecretTextMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                      const TextRule& key_rule);
-  // A list of objects of which one text field is kept: [{ip: 10.0.0.1}].
+  // Reads a list of objects of which one text field is kept: [{ip: 10.0.0.1}].
   void Wrapped(const char* name, const char* inner, std::vector<std::string>& out);
-  // Any JSON object; it is kept as JSON text.
+  // Reads any JSON object, which is kept as JSON text.
   void JsonText(const char* name, std::string& out, Presence presence = Presence::kOptional);
 
-  // An integer within the rule's limits and those of `Int`; a fraction is a problem.
+  // Reads an integer within the rule's limits and those of `Int`; a fraction is a problem.
   template <typename Int>
   void Number(const char* name, Int& out, const IntRule& rule,
               Presence presence = Presence::kOptional) {
@@ -95,7 +95,7 @@ class FieldReader {
     }
   }
 
-  // A text that EnumNames<E> has; "" counts as absent.
+  // Reads a text that EnumNames<E> has; "" counts as absent.
   template <typename E>
   void Enum(const char* name, E& out, Presence presence = Presence::kOptional) {
     const std::optional<std::string> text = ReadText(name, rules::kAnyText, presence);
@@ -159,8 +159,8 @@ class FieldReader {
     }
   }
 
-  // One alternative of a union, chosen by which field is present. `seen` counts the alternatives
-  // that are present. A second one that is present is a problem, and is not read.
+  // Reads one alternative of a union, chosen by which field is present. `seen` counts the
+  // alternatives that are present. A second one that is present is a problem, and is not read.
   template <typename T, typename Variant>
   void Case(const char* name, Variant& out, int& seen) {
     if (!CountCase(name, seen)) return;
@@ -168,7 +168,7 @@ class FieldReader {
     Nested(name, Presence::kOptional,
            [&alternative](FieldReader& nested) { Fields(nested, alternative); });
   }
-  // The same for a source without an implementation, of which only the name is kept.
+  // Does the same for a source without an implementation, of which only the name is kept.
   template <typename Variant>
   void RemovedCase(const char* name, Variant& out, int& seen) {
     if (!CountCase(name, seen)) return;

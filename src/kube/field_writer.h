@@ -33,7 +33,7 @@ class FieldWriter {
   // `secrets` says whether the values of Secrets are written or withheld.
   explicit FieldWriter(SecretEncoding secrets) : secrets_(secrets) {}
 
-  // The object that was written; only once, after the last field.
+  // Returns the object that was written. It is called once, after the last field.
   Json Take() { return std::move(object_); }
 
   void Text(const char* name, const std::string& value, const TextRule& = rules::kAnyText,

@@ -59,7 +59,7 @@ struct ManifestSeams {
   // called on any thread.
   FarReader read_far;
   Duration far_deadline = kFarManifestDeadline;
-  // Identifies the directory; a test may replace it.
+  // Says what the directory is recognised by.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
   // Identifies the directory once it is open; called on a thread that may wait.
   Identify identify = IdentifyDirectory;

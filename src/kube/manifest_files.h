@@ -162,7 +162,7 @@ class ManifestFiles {
 
   // Files of known objects, and files in disorder, that are not in `listed`.
   std::vector<std::string> AbsentFrom(const std::set<std::string>& listed) const;
-  // The absences that later looks do not prove; they are to be put on record.
+  // Returns the absences that later looks do not prove; they are to be put on record.
   UnprovenAbsences Unproven() const;
   // Objects that were known and that no file has now.
   std::set<ObjectKey> AbsentObjects() const;

@@ -47,7 +47,8 @@ struct ManifestDoubts {
   friend bool operator==(const ManifestDoubts&, const ManifestDoubts&) = default;
 };
 
-// Threads: the control thread. Blocks: never. Errors: none.
+// Threads: the control thread. Blocks: never. Errors: none. All directories of an agent share one;
+// it lives as long as the last of them.
 class ManifestPeers {
  public:
   // What a directory finds in its first scan after a start was there before the agent: the agent
@@ -65,7 +66,7 @@ class ManifestPeers {
   // REQUIRES: `source` has joined. Replaces all that it told before. If nothing is different,
   // nobody is called.
   void Tell(const std::string& source, ManifestDoubts doubts);
-  // The doubts of all directories but this one, as they stand now.
+  // Returns the doubts of all directories but this one, as they stand now.
   ManifestDoubts DoubtsOfOthers(const std::string& source) const;
 
  private:

@@ -108,9 +108,9 @@ ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
 // link, or a file that has another name too.
 bool IsCompleteAtCreation(const Descriptor& fd, const std::string& file);
 
-// The names of the manifests in the directory, sorted. The names of other files that are not hidden
-// are appended to `unread`, until it has kMaxUnreadNames; directories are left out if the
-// filesystem tells types. Errors (not applied): errno's.
+// Returns the names of the manifests in the directory, sorted. The names of other files that are
+// not hidden are appended to `unread`, until it has kMaxUnreadNames; directories are left out if
+// the filesystem tells types. Errors (not applied): errno's.
 Result<std::vector<std::string>> ListManifests(const Descriptor& fd,
                                                std::vector<std::string>& unread);
 

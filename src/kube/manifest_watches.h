@@ -46,7 +46,8 @@ class ManifestWatches {
 
   // Readable when Read() has something; it stays this object's.
   int fd() const { return inotify_.fd(); }
-  // All events that are there now, in their order. If they cannot be read, that is a kOverflow.
+  // Returns all events that are there now, in their order. If they cannot be read, that is a
+  // kOverflow.
   std::vector<ManifestEvent> Read();
 
   // Watches the directory, if it exists, and the way to it, and ends the watches of any earlier

@@ -62,7 +62,7 @@ struct ObjectChange {
   std::string reason = {};  // with kUnknown, for people
 };
 
-// A pod as the node has it.
+// A pod as the node has it, whatever the sources say.
 struct PodOnNode {
   std::shared_ptr<const Pod> pod;  // null if its content is not known
   bool has_left = false;           // it leaves because no source has it any more

@@ -92,14 +92,14 @@ class ObjectCatalog::Merge {
   void LinkCandidates();
   void NoteContested();
   bool IsIdentified(ObjectKind kind) const;
-  // The object under the name that it has on record; the same object if that is its own.
+  // Returns the object under the name that it has on record; the same object if that is its own.
   ObjectPtr Renamed(const ObjectPtr& object) const;
-  // The uid that the candidate has or is to have; "" if nobody knows of one yet.
+  // Returns the uid that the candidate has or is to have; "" if nobody knows of one yet.
   std::string UidFor(const Candidate& candidate) const;
   void CollectUnknown();
   void AddUnknown(const Source& source, const UnknownObject& object);
   void AddUnknown(const Source& source, const KnownObject& object);
-  // Why it is not known whether a remembered object is there; "" if it is known.
+  // Says why it is not known whether a remembered object is there; "" if it is known.
   std::string WhyUnknown(const Source& source, const KnownObject& object) const;
   bool IsReplacedByListed(const PodUid& uid) const;
   // Keeps the objects that outlive pods, and that no candidate stands for, as Missing.
@@ -143,8 +143,8 @@ class ObjectCatalog::Merge {
   // True if immutable content of a Secret or ConfigMap was changed while no agent ran: it is
   // unknown then.
   bool DiffersFromItsMark(const Candidate& candidate);
-  // What the object is to be: as in its file, or as it was if something changed that must not
-  // change.
+  // Returns what the object is to be: as in its file, or as it was if something changed that must
+  // not change.
   ObjectPtr WithImmutable(const Candidate& candidate, const ObjectPtr& object);
   ObjectPtr WithFirstSpec(const Candidate& candidate, ObjectPtr object, ObjectStanding& standing);
   ObjectPtr WithUid(const Candidate& candidate) const;

@@ -158,10 +158,12 @@ class ObjectDirectory final : public ObjectSource {
   void LookIntoQuarantine() REQUIRES(mu_);
   // Checks that no other stored pod has the pod's uid.
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
-  // The errors of Apply() for an object that is stored already; OK if nothing is known of it.
+  // Returns the errors of Apply() for an object that is stored already; OK if nothing is known of
+  // it.
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
-  // The objects as they are to be stored, or the first error of Apply(). Nothing is changed.
+  // Returns the objects as they are to be stored, or the first error of Apply(). Nothing is
+  // changed.
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
   // Prepares the pod as it is to be stored, with its uid; returns the pods that it replaces.
   Result<std::set<PodUid>> PreparePodLocked(Pod& pod, const ApplyCommand& command) const
@@ -174,12 +176,12 @@ class ObjectDirectory final : public ObjectSource {
   // Gives the object its creationTimestamp, if it has none; a stored object keeps its own.
   void DateLocked(const Object* before, Object& object) const REQUIRES(mu_);
   const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
-  // The object that is stored, or one whose file is gone; null if there is neither, or if the
-  // content of the latter is not known.
+  // Returns the object that is stored, or one whose file is gone; null if there is neither, or if
+  // the content of the latter is not known.
   ObjectPtr FindOrLostLocked(const ObjectKey& key) const REQUIRES(mu_);
   // The file counts as damaged no more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
-  // What storing `next` would do.
+  // Says what storing `next` would do.
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   // Writes the files under temporary names; after an error none of them is left.

@@ -31,16 +31,19 @@ Status SyncFiles(const std::vector<std::string>& paths);
 Status SyncDirectory(const std::string& path);
 // Follows no link. Stops once it has more than kMaxManifestBytes, which the decoder then refuses.
 Result<std::string> ReadWhole(const std::string& path);
-// The names of the object files, in no order. Files that a crash left half-written are removed,
-// since they may hold a secret.
+// Returns the names of the object files, in no order. Files that a crash left half-written are
+// removed, since they may hold a secret.
 Result<std::vector<std::string>> ListObjectFiles(const std::string& directory);
 
-// The temporary name of a file, in the same directory: it is hidden, and no object file's name.
+// Returns the temporary name of a file, in the same directory: it is hidden, and no object file's
+// name.
 std::string TemporaryFileOf(const std::string& file);
-// The name of the object's file, without the directory. Names are DNS labels and subdomains, so
-// they have no '/'. A name that is too long for a file is cut, and a hash tells it from others.
+// Returns the name of the object's file, without the directory. Names are DNS labels and
+// subdomains, so they have no '/'. A name that is too long for a file is cut, and a hash tells it
+// from others.
 std::string ObjectFileName(const ObjectKey& key);
-// nullopt for a name that was cut, or that is not the name of an object file.
+// The inverse of ObjectFileName(); nullopt for a name that was cut, or that is not the name of an
+// object file.
 std::optional<ObjectKey> KeyOfObjectFile(const std::string& file);
 
 }  // namespace volumed

@@ -35,7 +35,8 @@ enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
 enum class RecursiveReadOnly { kDisabled, kIfPossible, kEnabled };
 // The policy is that of a pod or of an init container, which is a sidecar with kAlways.
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
-// kUnknown is also the phase of a pod whose phase is not known.
+// A pod that is kSucceeded or kFailed has ended, and its volumes are taken down. kUnknown is also
+// the phase of a pod whose phase is not known.
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 
 // The parts of an SELinux label are kept, and no mount uses them.

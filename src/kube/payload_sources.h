@@ -137,7 +137,7 @@ void Fields(V& v, ResourceFieldSelector& o) {
 // The file's content is a field of the pod or a resource of a container: exactly one of field_ref
 // and resource_field_ref is set.
 struct DownwardApiVolumeFile {
-  std::string path;
+  std::string path;  // of the file, below the volume
   std::optional<ObjectFieldSelector> field_ref;
   std::optional<ResourceFieldSelector> resource_field_ref;
   // Absent: the volume's default mode.
@@ -224,7 +224,7 @@ struct ServiceAccountTokenProjection {
   static constexpr char kKind[] = "serviceAccountToken";
   std::string audience;                                         // "": the issuer's own audience
   int64_t expiration_seconds = kDefaultTokenExpirationSeconds;  // 600..2^32
-  std::string path;
+  std::string path;                                             // of the file, below the volume
   friend bool operator==(const ServiceAccountTokenProjection&,
                          const ServiceAccountTokenProjection&) = default;
 };
@@ -245,7 +245,7 @@ struct ClusterTrustBundleProjection {
   // A JSON object as text, possible with a signer name only; "" when absent.
   std::string label_selector_json;  // "" when absent
   bool optional = false;
-  std::string path;
+  std::string path;  // of the file, below the volume
   friend bool operator==(const ClusterTrustBundleProjection&,
                          const ClusterTrustBundleProjection&) = default;
 };

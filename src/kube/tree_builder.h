@@ -51,10 +51,12 @@ class TreeBuilder {
     size_t nodes = 0;
     size_t bytes = 0;
   };
+  // A value that aliases may name, with the size that each of them adds.
   struct Anchored {
     Json value;
     Size size;
   };
+  // A map or list that has been begun and not ended.
   struct Frame {
     Json value;
     Anchor anchor = 0;

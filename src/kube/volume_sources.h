@@ -98,6 +98,7 @@ struct PersistentVolumeClaimVolumeSource {
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
   std::string claim_name;
+  // The pod only reads, whatever its volumeMounts say.
   bool read_only = false;
   friend bool operator==(const PersistentVolumeClaimVolumeSource&,
                          const PersistentVolumeClaimVolumeSource&) = default;
@@ -196,6 +197,7 @@ struct NfsVolumeSource {
                                       SourceStorage::kOnServer};
   std::string server;  // name or address
   std::string path;    // absolute, on the server
+  // The mount is read-only for every pod that uses the volume.
   bool read_only = false;
   friend bool operator==(const NfsVolumeSource&, const NfsVolumeSource&) = default;
 };
@@ -264,10 +266,13 @@ struct FcVolumeSource {
   static constexpr char kKind[] = "fc";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
+  // Names of target ports, such as "500a0982991b8dc5".
   std::vector<std::string> target_wwns;
   std::optional<int32_t> lun;
+  // "": the mounter's default, ext4.
   std::string fs_type;
   bool read_only = false;
+  // World wide identifiers of one LUN, such as "3600508b400105e210000900000490000".
   std::vector<std::string> wwids;
   friend bool operator==(const FcVolumeSource&, const FcVolumeSource&) = default;
 };
@@ -323,6 +328,7 @@ struct LocalVolumeSource {
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kOnNode};
   std::string path;  // absolute, no ".." element: a directory or a block device
+  // For a block device alone; "": the mounter's default, ext4.
   std::string fs_type;
   friend bool operator==(const LocalVolumeSource&, const LocalVolumeSource&) = default;
 };

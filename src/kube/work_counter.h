@@ -11,7 +11,7 @@ namespace volumed {
 class WorkCounter {
  public:
   void Add(size_t visited = 1) { visited_ += visited; }
-  // How many were visited since the counter was made.
+  // Returns how many were visited since the counter was made.
   uint64_t visited() const { return visited_; }
 
  private:
