@@ -15,6 +15,9 @@ inline Error AboutObject(const Error& error, const ObjectKey& object) {
   return error.About(ToString(object));
 }
 
+// True if AboutObject() has put this object into the error, or into an error that this one was made
+// of by Error::With() or AboutAllOf(). Like all of Error::about, this does not cross a process
+// border.
 inline bool IsAboutObject(const Error& error, const ObjectKey& object) {
   return error.IsAbout(ToString(object));
 }

@@ -3,8 +3,9 @@
 // is taken over in parts, so that a list of ten thousand pods does not keep the control thread from
 // other work.
 //
-// A full list of a source drops those updates of the source that come directly before it and are
-// not merged yet.
+// A complete list of a source drops those updates of the source that come directly before it and
+// are not merged yet. It drops none that came before an update of another source, since an object
+// may be on its way between the two.
 #pragma once
 
 #include <deque>
@@ -17,10 +18,13 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. What waits when this object is destroyed is dropped.
 class CatalogUpdates {
  public:
+  // Both are called on the control thread, also within Add().
   struct Hooks {
+    // Called directly before the catalog begins to take the update over; the reference is valid
+    // during this call.
     std::function<void(const ObjectUpdate&)> begins = [](const ObjectUpdate&) {};
     // Called after each part; `is_last` says whether it was the last part of its update.
     std::function<void(bool is_last)> taken = [](bool) {};

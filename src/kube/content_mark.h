@@ -11,6 +11,8 @@
 
 namespace volumed {
 
+// Of an object that is not immutable there are no digests: only a change of a Secret's type can be
+// noticed then.
 struct ContentMark {
   std::string secret_type;  // of a Secret
   bool immutable = false;
@@ -26,10 +28,12 @@ struct ContentMark {
 
 // All functions: Threads: any. Blocks: never.
 
-// nullopt for objects of other kinds. `before` is the mark on record; its salt is used again.
+// Returns the mark of a Secret or ConfigMap, and nullopt for an object of another kind. `before` is
+// the mark on record, whose salt is used again, so that the same content gives the same digests.
 std::optional<ContentMark> MarkOf(const Object& object, const std::optional<ContentMark>& before);
 
-// Like ValidateUpdate() for an object whose content is known, with the same texts.
+// Like ValidateUpdate() for an object whose content is known, with the same texts. The result is
+// empty if `now` may be the object of which the mark was made, and for an object of another kind.
 std::vector<UpdateProblem> ValidateUpdate(const ContentMark& before, const Object& now);
 
 }  // namespace volumed

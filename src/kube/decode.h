@@ -4,7 +4,8 @@
 // A wrong document never hides another: each is decoded alone, and a problem names the file, the
 // document, the field path and the reason. An unknown field is ignored, as an API server ignores
 // it, and becomes a warning.
-// Threads: any. Blocks: no. Errors: none as Result; they are DecodeProblems.
+// Threads: any. Blocks: no. Errors: what is wrong with a manifest is told as DecodeProblems; only
+// PutIntoNamespace() returns a Status.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace volumed {
 
 // Limits against files that are broken or made to do harm.
 inline constexpr size_t kMaxManifestBytes = 10 * 1024 * 1024;
+// Maps and lists within each other.
 inline constexpr int kMaxManifestDepth = 64;
 // The limit for the JSON values of one document after its YAML aliases are expanded ("billion
 // laughs").
@@ -26,9 +28,13 @@ inline constexpr size_t kMaxManifestNodes = 500'000;
 // Further problems of a document are only counted: one broken file must not fill a log.
 inline constexpr size_t kMaxProblemsPerDocument = 100;
 
+// One thing that is wrong with a manifest, or a warning; also one thing that is wrong with a source
+// as a whole.
 struct DecodeProblem {
-  std::string file;        // as it was given; "" when the problem is of a whole source
-  int document = -1;       // from 0; -1: the file as a whole
+  std::string file;  // as it was given; "" when the problem is of a whole source
+  // The document in the file, from 0; -1 for the file as a whole. Documents without content are not
+  // counted.
+  int document = -1;
   std::string object;      // "Pod default/web"; "" as long as that is unknown
   std::string field_path;  // "spec.volumes[2].secret.items[0].mode"; "" for the whole document
   std::string reason;      // never holds a value of a secret
@@ -44,12 +50,14 @@ struct DecodeProblem {
   friend bool operator==(const DecodeProblem&, const DecodeProblem&) = default;
 };
 
+// An object that keeps all rules that were asked for.
 struct DecodedObject {
   Object object;
-  int document = 0;
+  int document = 0;              // as in DecodeProblem
   bool names_namespace = false;  // metadata.namespace is there; else it is "default"
 };
 
+// What a file has. Objects of one name are all among `objects`: who uses them decides between them.
 struct ManifestDecode {
   std::vector<DecodedObject> objects;
   std::vector<DecodeProblem> problems;
@@ -60,16 +68,21 @@ struct ManifestDecode {
   int documents = 0;
 };
 
+// Which rules an object has to keep.
 enum class DecodeRules {
+  // For an object that somebody gives: all of them.
   kAtTheDoor,
-  // For an object that was accepted before: a text that breaks a rule is kept as it is, unless it
-  // would become the name of a directory; rules about several fields are not checked.
+  // For an object that was accepted before: a text, alone or in a list, that breaks a rule is kept
+  // as it is, unless its rule is kUid, kDnsLabel or kDnsSubdomain (kube/value_rules.h), since such
+  // a text becomes the name of a directory; rules about several fields are not checked. Types,
+  // ranges of numbers, enum values, and the keys and values of maps are checked all the same.
   kStored,
 };
 
 // `file` is used for messages only. A document that begins with '{' is first read as JSON. Other
 // documents, and those that are not JSON, are read as YAML with the scalar rules of
-// sigs.k8s.io/yaml (yes/no/on/off are booleans, 0644 is octal).
+// sigs.k8s.io/yaml (yes/no/on/off are booleans, 0644 is octal). If the file is larger than
+// kMaxManifestBytes, the result has one problem and nothing else.
 ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes,
                               DecodeRules rules = DecodeRules::kAtTheDoor);
 

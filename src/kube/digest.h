@@ -1,4 +1,5 @@
-// A short, stable name for a long text.
+// A short, stable name for a long text. It is part of file names and uids, so the same text must
+// have the same name in every later version of the program.
 #pragma once
 
 #include <string>

@@ -17,11 +17,13 @@ struct DirectoryInode {
   friend bool operator==(const DirectoryInode&, const DirectoryInode&) = default;
 };
 
+// The descriptor keeps the inode, and with it the mount, in use for as long as it is open.
 struct OpenDirectory {
   Descriptor fd;
   DirectoryInode inode;
 };
 
+// Opens the directory for reading; symbolic links in `path` are followed.
 // Threads: any. Blocks: on the filesystem. Errors, not applied: errno's code, such as NotFound.
 Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
 
@@ -35,8 +37,10 @@ Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
 // Threads: any. Blocks: on the filesystem. Errors (not applied): errno's.
 Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory);
 
-// When the entries of the directory changed last; nullopt if its filesystem is not one of those
-// that are recognised by UUID and inode. Threads: any. Blocks: on the filesystem. Errors: none.
+// When the entries of the directory changed last, in unix nanoseconds (its ctime). The result is
+// nullopt if its filesystem is not one of those that are recognised by UUID and inode, or if the
+// directory cannot be examined.
+// Threads: any. Blocks: on the filesystem. Errors: none.
 std::optional<int64_t> LastChangeOf(const Descriptor& directory);
 
 // True if `now` is the directory `known` in an older state: the disk was put back to what it was

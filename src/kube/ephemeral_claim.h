@@ -12,7 +12,7 @@
 
 namespace volumed {
 
-// The name "<pod>-<volume>".
+// The name "<pod>-<volume>". It is a valid name if the pod was decoded with all rules.
 std::string EphemeralClaimName(const Pod& pod, const PodVolume& volume);
 
 // The claim of a generic ephemeral volume: in the pod's namespace, owned by the pod, with a uid
@@ -29,10 +29,11 @@ std::string ShownUid(const PersistentVolumeClaim& ephemeral_claim);
 // Errors: FailedPrecondition, not applied, with kubelet's text.
 Status CheckEphemeralClaimOwner(const Pod& pod, const PersistentVolumeClaim& claim);
 
+// A claim that a volume of a pod uses.
 struct PodClaim {
-  std::string volume;  // of the pod's spec
-  std::string claim;   // in the pod's namespace
-  bool ephemeral = false;
+  std::string volume;      // of the pod's spec
+  std::string claim;       // in the pod's namespace
+  bool ephemeral = false;  // the volume makes the claim itself
   friend bool operator==(const PodClaim&, const PodClaim&) = default;
 };
 

@@ -1,6 +1,9 @@
 // FarManifests: reads manifests that are links to another filesystem than that of their directory.
 // That filesystem may never answer (a dead mount), so each link is read on a thread of its own, and
 // the agent waits for it only until a deadline. At most kMost threads read, and one for each link.
+//
+// A reading that hangs keeps its thread until it returns. If all threads are taken, the other links
+// wait, and are read in the order of their names.
 #pragma once
 
 #include <chrono>
@@ -24,20 +27,28 @@ namespace volumed {
 // The deadline of the reader, if the owner sets no other.
 inline constexpr Duration kFarManifestDeadline = std::chrono::seconds(2);
 
+// What a reader found.
 struct FarAnswer {
   bool moved = false;  // the path leads to another directory
+  // Of the manifest directory in which the link was to be read.
   DirectoryInode inode;
+  // Has one reading, unless `moved`.
   ManifestScan scan;
 };
 
-// Threads: the control thread. Blocks: never. REQUIRES: the scheduler outlives it.
+// Threads: the control thread. Blocks: never. REQUIRES: the scheduler outlives it. Its destruction
+// does not wait for threads that read: their answers are dropped.
 class FarManifests {
  public:
+  // The limit for threads that read at the same time; those that hang are among them.
   static constexpr size_t kMost = 16;
 
+  // All are called on the control thread; answered() and unanswered() never within Want().
   struct Hooks {
-    // Returns the function that reads this file; that function may run on any thread.
+    // Returns the function that reads this file. It is called when a thread is free, also within
+    // Want(); the function that it returns runs on any thread, may outlive this object, and blocks.
     std::function<std::function<FarAnswer()>(const std::string& file)> reader;
+    // The file was read. `look` is the newest look that the answer serves.
     std::function<void(const std::string& file, ManifestLook look, FarAnswer answer)> answered;
     // The file has not been read in time; `why` is for people. An answer may still follow.
     std::function<void(const std::string& file, const ManifestLook& look, std::string why)>
@@ -52,10 +63,14 @@ class FarManifests {
   FarManifests& operator=(const FarManifests&) = delete;
 
   // Asks for the file to be read; answered() or unanswered() is called later. `target` is the text
-  // of the link. Returns the reason if it is already known that no answer will come soon.
+  // of the link. If the file is just being read, it is read once more afterwards, unless that
+  // reading hangs already: whatever it finds then is new enough. Returns the reason, for people, if
+  // it is already known that no answer will come soon; answered() is called all the same if one
+  // comes.
   std::optional<std::string> Want(const std::string& file, const std::string& target,
                                   const ManifestLook& look);
-  // The file is no longer such a link: no answer about it is delivered.
+  // The file is no longer such a link: no answer about it is delivered. A thread that reads it goes
+  // on.
   void Drop(const std::string& file);
   void DropAll();
 

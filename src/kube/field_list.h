@@ -1,5 +1,5 @@
 // Lists every typed field that a manifest may hold, from the same declarations that the decoder
-// uses. Tests generate bad input from the list; documentation can be printed from it.
+// uses (kube/object_fields.h). kube/unknown_fields.h takes from the list what this program reads.
 #pragma once
 
 #include <string>
@@ -11,6 +11,8 @@
 
 namespace volumed {
 
+// What a manifest has under the field's name. kText, kTime and kEnum are JSON strings, kAmount is a
+// string or a number.
 enum class FieldType {
   kText,
   kBool,
@@ -28,16 +30,24 @@ enum class FieldType {
   kList,  // of objects
 };
 
+// A field of a kind, and the rules for its value alone.
 struct FieldInfo {
-  std::string path;  // "spec.volumes[*].secret.items[*].mode"
+  // "spec.volumes[*].secret.items[*].mode": the path from the object; "[*]" stands for any element
+  // of a list.
+  std::string path;
   FieldType type = FieldType::kText;
   bool required = false;
-  const TextRule* text_rule = nullptr;  // texts; the keys of maps
-  IntRule int_rule;                     // numbers
+  // The rule for a text, for each text of a list, or for the keys of a map; null for other types.
+  // It is one of kube/value_rules.h, and lives as long as the program.
+  const TextRule* text_rule = nullptr;
+  // The limits of a number or of each number of a list, within those of the C++ type.
+  IntRule int_rule;
+  // The texts that kEnum and kEnumList allow.
   std::vector<std::string_view> enum_names;
 };
 
-// The fields in the order of declaration. Threads: any. Blocks: no.
+// Returns the fields in the order of declaration, an object before its own fields; apiVersion and
+// kind are not among them. Threads: any. Blocks: no.
 std::vector<FieldInfo> ListFields(ObjectKind kind);
 
 }  // namespace volumed

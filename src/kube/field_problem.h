@@ -15,19 +15,29 @@
 
 namespace volumed {
 
-// Collects the problems of one document. Threads: one.
+// Collects the problems of one document. Threads: one. Blocks: no.
+//
+// The reasons that are added are shown to people and logged, so they must not hold a value of a
+// Secret.
 class ProblemSink {
  public:
+  // `file` and `document` are put into every problem; see DecodeProblem for their meaning.
   ProblemSink(std::string file, int document, DecodeRules rules = DecodeRules::kAtTheDoor)
       : file_(std::move(file)), document_(document), rules_(rules) {}
 
+  // Which rules the document has to keep; FieldReader asks for them.
   DecodeRules rules() const { return rules_; }
 
   // Sets the object's name ("Pod default/web") in the problems that were added and in those that
   // follow.
   void set_object(const std::string& object);
+  // `field_path` is the whole path from the document, "" for the document itself. Beyond
+  // kMaxProblemsPerDocument problems are only counted.
   void Add(std::string field_path, std::string reason);
+  // True if no problem was added since the last Take().
   bool empty() const { return problems_.empty(); }
+  // Returns the problems in the order in which they were added, and then one with the number of
+  // those that were only counted. After that the sink is empty.
   std::vector<DecodeProblem> Take();
 
  private:
@@ -39,6 +49,7 @@ class ProblemSink {
   std::vector<DecodeProblem> problems_;
 };
 
+// kUnset has no name: a manifest says it by leaving the field out.
 template <>
 struct EnumNames<HostPathType> {
   static constexpr std::array<std::pair<HostPathType, std::string_view>, 7> kValues = {{

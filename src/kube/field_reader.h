@@ -25,6 +25,10 @@
 
 namespace volumed {
 
+// In all methods `name` is the field's name in the manifest. A field that is absent or null, and a
+// list that is empty, leaves `out` as it is, but for Bool() with a default value; it is a problem
+// with Presence::kRequired alone. A value of another type is always a problem. Whether the rules
+// for texts count is said by the ProblemSink's DecodeRules.
 class FieldReader {
  public:
   using Json = nlohmann::json;
@@ -40,31 +44,42 @@ class FieldReader {
   // Here "" is a value, and differs from an absent field.
   void Text(const char* name, std::optional<std::string>& out,
             const TextRule& rule = rules::kAnyText);
-  // Like Text, but stores CleanPath() of the value.
+  // Like Text, but stores CleanPath() of the value. Its rule sees the value as written.
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence);
+  // Writes the default value if the field is absent.
   void Bool(const char* name, bool& out, bool default_value = false);
   void Bool(const char* name, std::optional<bool>& out);
+  // Reads a quantity, which is a text or a bare number.
   void Amount(const char* name, std::optional<Quantity>& out);
   void Amount(const char* name, Quantity& out, Presence presence);
+  // Reads a map of quantities, which may have any keys.
   void Amounts(const char* name, ResourceList& out);
+  // Reads an RFC 3339 time.
   void Time(const char* name, std::optional<int64_t>& out_unix_millis);
+  // Each text of the list has to keep the rule, "" as well; one that does not, or another value, is
+  // left out of `out`.
   void Texts(const char* name, std::vector<std::string>& out,
              const TextRule& rule = rules::kAnyText);
   void Ints(const char* name, std::vector<int64_t>& out, const IntRule& rule);
+  // Entries whose key or value breaks its rule are left out, whatever the DecodeRules. A value that
+  // is null counts as "", as in Go.
   void TextMap(const char* name, StringMap& out, const TextRule& key_rule = rules::kAnyText,
                const TextRule& value_rule = rules::kAnyText);
   // The manifest has base64, the object gets the bytes.
   void BytesMap(const char* name, StringMap& out, const TextRule& key_rule);
+  // As BytesMap(); but a key that breaks its rule is not shown in the problem, since somebody may
+  // have put a secret where a key belongs.
   void SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                       const TextRule& key_rule);
   // The manifest has plain text; it overwrites entries with the same key.
   void SecretTextMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                      const TextRule& key_rule);
-  // A list of objects of which one text field is kept: [{ip: 10.0.0.1}].
+  // Reads a list of objects of which one text field is kept: [{ip: 10.0.0.1}].
   void Wrapped(const char* name, const char* inner, std::vector<std::string>& out);
-  // Any JSON object; it is kept as JSON text.
+  // Reads any JSON object, which is kept as JSON text.
   void JsonText(const char* name, std::string& out, Presence presence = Presence::kOptional);
 
+  // Reads an integer within the rule's limits and those of `Int`; a fraction is a problem.
   template <typename Int>
   void Number(const char* name, Int& out, const IntRule& rule,
               Presence presence = Presence::kOptional) {
@@ -80,6 +95,7 @@ class FieldReader {
     }
   }
 
+  // Reads a text that EnumNames<E> has; "" counts as absent.
   template <typename E>
   void Enum(const char* name, E& out, Presence presence = Presence::kOptional) {
     const std::optional<std::string> text = ReadText(name, rules::kAnyText, presence);
@@ -116,15 +132,18 @@ class FieldReader {
       fields(nested);
     }
   }
+  // The fields of `out` that the manifest's object does not have stay as they are.
   template <typename T>
   void Struct(const char* name, T& out, Presence presence = Presence::kOptional) {
     Nested(name, presence, [&out](FieldReader& nested) { Fields(nested, out); });
   }
+  // Makes the optional value if there is an object, even an empty one.
   template <typename T>
   void Maybe(const char* name, std::optional<T>& out) {
     Nested(name, Presence::kOptional,
            [&out](FieldReader& nested) { Fields(nested, out.emplace()); });
   }
+  // Appends one element for each object of the list.
   template <typename T>
   void List(const char* name, std::vector<T>& out, Presence presence = Presence::kOptional) {
     const Json* list = FindArray(name, presence);
@@ -140,8 +159,8 @@ class FieldReader {
     }
   }
 
-  // One alternative of a union, chosen by which field is present. `seen` counts the alternatives
-  // that are present.
+  // Reads one alternative of a union, chosen by which field is present. `seen` counts the
+  // alternatives that are present. A second one that is present is a problem, and is not read.
   template <typename T, typename Variant>
   void Case(const char* name, Variant& out, int& seen) {
     if (!CountCase(name, seen)) return;
@@ -149,12 +168,14 @@ class FieldReader {
     Nested(name, Presence::kOptional,
            [&alternative](FieldReader& nested) { Fields(nested, alternative); });
   }
+  // Does the same for a source without an implementation, of which only the name is kept.
   template <typename Variant>
   void RemovedCase(const char* name, Variant& out, int& seen) {
     if (!CountCase(name, seen)) return;
     if (FindObject(name, Presence::kOptional) != nullptr) out = RemovedVolumeSource{name};
   }
-  // Called after the cases of a union that has no default alternative.
+  // Called after the cases of a union that has no default alternative: if no alternative was
+  // present, `reason` becomes a problem of the whole object.
   void RequireCase(int seen, std::string_view reason);
 
  private:

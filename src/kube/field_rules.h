@@ -11,15 +11,18 @@
 
 namespace volumed {
 
-// The value in quotes for messages, cut at 80 bytes, with unprintable bytes replaced.
+// The value in quotes for messages, cut after 80 bytes, with "?" for each control character of
+// ASCII. The cut does not look at characters: of a longer UTF-8 character a part may stay.
 std::string Quoted(std::string_view value);
 
-// The path without "//", "/./" elements and a trailing "/"; ".." stays.
+// The path without "//", "/./" elements and a trailing "/"; ".." stays, and so does what is
+// absolute or relative. The result is "" if no element is left of a relative path ("./").
 std::string CleanPath(std::string_view path);
 
-// Converts between RFC 3339 ("2026-01-02T03:04:05.678+02:00", printed with "Z") and unix
-// milliseconds.
+// Reads an RFC 3339 time ("2026-01-02T03:04:05.678+02:00") as unix milliseconds; digits beyond
+// these are dropped. The result is nullopt for any other text, and for a leap second (":60").
 std::optional<int64_t> ParseTimestamp(std::string_view text);
+// Writes unix milliseconds as an RFC 3339 time with "Z"; milliseconds that are zero are left out.
 std::string FormatTimestamp(int64_t unix_millis);
 
 }  // namespace volumed

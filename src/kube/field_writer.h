@@ -1,5 +1,5 @@
-// FieldWriter: the visitor of kube/object_fields.h that prints an object as JSON. Zero values are
-// left out, as Go's omitempty does, so that the text decodes into an equal object.
+// FieldWriter: the visitor of kube/object_fields.h that prints an object as JSON. The text decodes
+// into an equal object.
 // Threads: one. Blocks: no. For use in .cc files of kube/ only.
 #pragma once
 
@@ -21,18 +21,26 @@
 
 namespace volumed {
 
+// What a decoder would fill in by itself is left out, as by Go's omitempty: empty texts, lists and
+// maps, a truth value that is its default, an optional value that is not there, and an object of
+// which nothing is left. Numbers, amounts and enum values that are not optional are always written,
+// since their defaults are not known here. Rules are not looked at, and presence only decides
+// whether an empty object is written.
 class FieldWriter {
  public:
   using Json = nlohmann::json;
 
+  // `secrets` says whether the values of Secrets are written or withheld.
   explicit FieldWriter(SecretEncoding secrets) : secrets_(secrets) {}
 
+  // Returns the object that was written. It is called once, after the last field.
   Json Take() { return std::move(object_); }
 
   void Text(const char* name, const std::string& value, const TextRule& = rules::kAnyText,
             Presence = Presence::kOptional) {
     if (!value.empty()) object_[name] = value;
   }
+  // "" is a value here, and is written.
   void Text(const char* name, const std::optional<std::string>& value,
             const TextRule& = rules::kAnyText) {
     if (value) object_[name] = *value;
@@ -77,12 +85,13 @@ class FieldWriter {
           secrets_ == SecretEncoding::kWithSecrets ? Base64Encode(bytes.Reveal()) : "<withheld>";
     }
   }
-  // BytesMap has written all values into data already.
+  // SecretBytesMap() has written all values into data already.
   void SecretTextMap(const char*, const std::map<std::string, Secret<std::string>>&,
                      const TextRule&) {}
   void Wrapped(const char* name, const char* inner, const std::vector<std::string>& values) {
     for (const std::string& value : values) object_[name].push_back({{inner, value}});
   }
+  // The value is the JSON text that FieldReader::JsonText() has kept.
   void JsonText(const char* name, const std::string& value, Presence = Presence::kOptional) {
     if (!value.empty()) object_[name] = Json::parse(value, nullptr, /*allow_exceptions=*/false);
   }
@@ -137,6 +146,7 @@ class FieldWriter {
   void Case(const char* name, Variant& value, int&) {
     if (T* alternative = std::get_if<T>(&value)) Struct(name, *alternative, Presence::kRequired);
   }
+  // Nothing of such a source is kept but its name, so an empty object is written.
   template <typename Variant>
   void RemovedCase(const char* name, Variant& value, int&) {
     const auto* removed = std::get_if<RemovedVolumeSource>(&value);

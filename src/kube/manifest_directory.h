@@ -55,12 +55,13 @@ namespace volumed {
 
 // The parts of the work that others do for the directory.
 struct ManifestSeams {
-  // Reads what lies outside the directory's filesystem, for `far_deadline` at most; called on any
-  // thread.
+  // Required. Reads what lies outside the directory's filesystem, for `far_deadline` at most;
+  // called on any thread.
   FarReader read_far;
   Duration far_deadline = kFarManifestDeadline;
-  // Identifies the directory; a test may replace it.
+  // Says what the directory is recognised by.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
+  // Identifies the directory once it is open; called on a thread that may wait.
   Identify identify = IdentifyDirectory;
   // Shared by all directories of an agent; null if there is only this one.
   std::shared_ptr<ManifestPeers> peers = nullptr;
@@ -72,9 +73,17 @@ struct ManifestSeams {
 
 // Threads: the control thread. Scheduler::RunBlocking reads the files. REQUIRES: scheduler and loop
 // outlive this object, and `loop` is the scheduler's own.
+//
+// Everything goes in one circle. Events, timers and calls note what has to be done (need_open_,
+// need_scan_, dirty_), and Work() starts one piece of it on a thread that may wait: an opening of
+// the path, a scan of the whole directory, or one of the files that have changed. What that has
+// read comes back to the control thread, where the events that came meanwhile are looked at first;
+// then it is applied to `files_`, and what has changed is delivered. A destruction does not wait
+// for the piece that is under way: its result is dropped.
 class ManifestDirectory final : public ObjectSource {
  public:
-  // `directory` is absolute; `node_name` completes pods without a uid.
+  // `directory` is absolute; `node_name` completes pods without a uid. `settle` is how long an
+  // absence must last before the object goes. Nothing is read before Start().
   // Errors (not applied): ResourceExhausted if no inotify instance is left.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
@@ -86,8 +95,14 @@ class ManifestDirectory final : public ObjectSource {
 
   // "manifests:<directory>".
   const std::string& name() const override { return name_; }
+  // If anything is on record, the first list is complete even if the directory cannot be read: it
+  // has what is on record.
   void Remember(SourceMemory memory) override;
+  // If the directory's events cannot be watched, that is a problem in every list, and changes are
+  // found only when the path is opened again.
   void Start(ObjectListener listener) override;
+  // Takes effect once the path was opened and everything was read; only objects that are absent at
+  // the time of the call go. The directory that is there is the known one from then on.
   void Accept() override;
 
   // Mounts came or went at these places. If the path leads through one of them, it is opened again.
@@ -96,14 +111,16 @@ class ManifestDirectory final : public ObjectSource {
   // Holds for objects that are absent already, too.
   void SetSettle(Duration settle) override;
 
-  // Files of the directory that are not read because of their names, as of the last look; at most
-  // kMaxUnreadNames. They change without a list being delivered.
+  // Files of the directory that are not read because of their names, as of the last look: names
+  // without the path, and not more than twice kMaxUnreadNames. They change without a list being
+  // delivered.
   std::set<std::string> UnreadFiles() const override { return unread_; }
 
   // Readable when an event waits.
   int event_fd() const { return watches_.fd(); }
 
  private:
+  // What an opening of the path found. It is made on a thread that may wait.
   struct Opened {
     std::optional<OpenDirectory> directory;
     std::optional<KnownDirectory> identity;
@@ -112,11 +129,13 @@ class ManifestDirectory final : public ObjectSource {
     PathWalk way;
     std::vector<std::string> places;  // on the way; empty: nobody has walked the way
   };
+  // What one scan has read: the whole directory, or the files of which events told.
   struct Scanned {
     DirectoryInode inode;
     bool moved = false;  // the path leads to another directory
     bool whole = false;  // the whole directory was listed
     TimePoint at;
+    // Why the directory could not be listed.
     std::string error;
     std::optional<int64_t> changed_unix_nanos;  // of the directory, before the listing
     std::vector<std::string> present;
@@ -149,11 +168,16 @@ class ManifestDirectory final : public ObjectSource {
   // Starts the next piece of work, if there is one and no other is under way.
   void Work();
   void StartOpen();
+  // Runs on a thread that may wait.
   static Opened Open(const std::string& directory, const ManifestSeams::Identify& identify);
   void OnOpened(Opened opened);
+  // Takes the directory that is there now. If it is not the one that is watched, that one is lost,
+  // and the new one is compared with the known one.
   void TakeDirectory(const Opened& opened);
+  // Forgets the directory that was watched, and what was noted about it; `files_` stays as it is.
   void LoseDirectory();
   void StartScan(bool whole);
+  // What a scan is to read. It is a copy, since the scan runs on another thread.
   struct ScanRequest {
     std::string directory;
     DirectoryInode inode;
@@ -164,6 +188,8 @@ class ManifestDirectory final : public ObjectSource {
     ScanOptions options;
   };
   ScanRequest MakeRequest(bool whole) const;
+  // Runs on a thread that may wait. It opens the path anew, and reads nothing if the path leads to
+  // another directory than the one that was asked for.
   static Scanned Scan(ScanRequest request);
   void OnScanned(Scanned scanned);
   void ApplyScan(Scanned& scanned);
@@ -171,9 +197,13 @@ class ManifestDirectory final : public ObjectSource {
   // Why an absence proves nothing in the present directory; "" if it is the known one.
   std::string WhyUnproven() const;
   std::string ListingUnproven(bool is_empty) const;
+  // Applies what was read of one file, unless its writer is still at it: then another reading
+  // follows.
   void ApplyReading(ManifestReading reading, ManifestLook look);
+  // Reads the first of the large files, beside the other work.
   void StartLarge();
   void OnLargeRead(Scanned scanned);
+  // What FarManifests calls for the files that lie on other filesystems.
   FarManifests::Hooks FarHooks();
   void OnFarRead(const std::string& file, ManifestLook look, FarAnswer answer);
   void OnFarUnanswered(const std::string& file, const ManifestLook& look, std::string why);
@@ -187,12 +217,18 @@ class ManifestDirectory final : public ObjectSource {
   void DeliverChanges(ManifestChanges changes);
   void DeliverList();
   std::vector<DecodeProblem> OwnProblems() const;
+  // As in ObjectList; `judged` is what the files say.
   std::string IncompleteBecause(std::string judged) const;
   // Carries out an Accept() once everything has been read, and adopts a directory that has all
   // known objects.
   void FinishListing();
+  // Whether the present directory may become the known one because it has every known object.
+  // REQUIRES: it has.
   bool MayAdopt() const;
+  // The present directory is the known one from now on.
   void Adopt();
+  // Remembers when the directory's entries changed last, by which an older state of it is
+  // recognised.
   void NoteChange(const Scanned& scanned);
   // Why the present directory is not the known one; "" if it is.
   std::string WhyOther() const;

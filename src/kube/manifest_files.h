@@ -35,7 +35,9 @@
 
 namespace volumed {
 
-// If all of these are the same, the file's content is the same as before.
+// If all of these are the same, the file's content is the same as before. The times are those of
+// stat(2). Of a file on another filesystem only the size and a hash of the content are known: the
+// hash stands in the place of modified_nanos.
 struct FileStamp {
   uint64_t inode = 0;
   int64_t size = 0;
@@ -54,8 +56,10 @@ struct ManifestReading {
   };
   std::string file;  // name inside the directory
   What what = What::kRead;
+  // With kUnreadable, for people: "is not a regular file".
   std::string error = {};
-  ManifestDecode decode = {};  // its objects are moved into `objects`
+  // What was decoded, without the objects: Take() has moved these into `objects`.
+  ManifestDecode decode = {};
   FileStamp stamp = {};
   // With kUnreadable: the disk's or the kernel's fault, whose end no event reports.
   bool try_again = false;
@@ -89,6 +93,7 @@ struct ManifestLook {
 struct ManifestMoment {
   TimePoint now;
   int64_t now_unix_millis = 0;
+  // How long the evidence of an absence must last.
   Duration settle{};
   std::string directory_error;              // "" while the directory can be read
   std::string directory_doubt;              // "" while the directory is the known one
@@ -96,11 +101,13 @@ struct ManifestMoment {
   ManifestDoubts elsewhere = {};            // what the other directories say
 };
 
+// Everything that the directory has. Its fields become those of an ObjectList.
 struct ManifestJudgement {
   std::vector<ObjectWithOrigin> objects;  // by file and place in it
   std::vector<UnknownObject> unknown;
   std::vector<DecodeProblem> problems;
   std::vector<DecodeProblem> warnings;  // of the files' present content
+  // As in ObjectList; "" if the directory and all its files are in order.
   std::string incomplete_because;
   std::optional<TimePoint> next_due;  // when the next object may go
   // Files of objects whose settle time is over: each has to be looked at once more.
@@ -123,19 +130,24 @@ struct ManifestChanges {
 // Threads: one. Blocks: no. Errors: none.
 class ManifestFiles {
  public:
-  // `directory` is put before file names in messages.
+  // `directory` is put before file names in messages, with what is unprintable escaped.
   explicit ManifestFiles(std::string_view directory);
 
-  // What the last agent knew. These objects are absent until a file has them.
+  // What the last agent knew. These objects are absent until a file has them. Their files are
+  // paths, as on record. REQUIRES: nothing was applied yet.
   void Remember(std::vector<KnownObject> objects, const UnprovenAbsences& unproven = {});
 
+  // Takes over what one look found. The objects of the file become those of the reading; those that
+  // it lacks are absent from now on, also if the file could not be read. kChanging changes nothing
+  // but that the file is busy until its next reading.
   void Apply(ManifestReading reading, const ManifestLook& look);
   // The directory cannot be read: no file has objects until it is read again.
   void LoseFiles();
-  // From now on it is not known how the absent objects came to be absent.
+  // From now on it is not known how the absent objects came to be absent. `why` is for people.
   void DoubtAbsences(const std::string& why);
   // The administrator's word: those of these objects that are absent are gone, and files that are
-  // in disorder now hide no object.
+  // in disorder now hide no object. After that JudgeChanged() is nullopt until Judge() has been
+  // called.
   void Accept(const std::set<ObjectKey>& objects);
 
   // Removes the absent objects whose time has come, and describes all others as they stand.
@@ -150,6 +162,7 @@ class ManifestFiles {
 
   // Files of known objects, and files in disorder, that are not in `listed`.
   std::vector<std::string> AbsentFrom(const std::set<std::string>& listed) const;
+  // Returns the absences that later looks do not prove; they are to be put on record.
   UnprovenAbsences Unproven() const;
   // Objects that were known and that no file has now.
   std::set<ObjectKey> AbsentObjects() const;

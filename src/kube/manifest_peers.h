@@ -18,6 +18,7 @@ namespace volumed {
 // A file in disorder, which may have objects that cannot be seen.
 struct ManifestSuspect {
   std::string source;
+  // The printable path, for people.
   std::string path;
   std::string disorder;  // "is not right in all its parts"
   uint64_t touched = 0;  // the scan that first found this disorder
@@ -46,7 +47,8 @@ struct ManifestDoubts {
   friend bool operator==(const ManifestDoubts&, const ManifestDoubts&) = default;
 };
 
-// Threads: the control thread. Blocks: never. Errors: none.
+// Threads: the control thread. Blocks: never. Errors: none. All directories of an agent share one;
+// it lives as long as the last of them.
 class ManifestPeers {
  public:
   // What a directory finds in its first scan after a start was there before the agent: the agent
@@ -57,11 +59,14 @@ class ManifestPeers {
   uint64_t NextScan() { return ++last_scan_; }
 
   // `changed` is called when another directory's doubts have changed. REQUIRES: it does not call
-  // this object.
+  // this object. `source` is the name of the directory's ObjectSource.
   void Join(const std::string& source, std::function<void()> changed);
+  // What the directory has told counts no longer.
   void Leave(const std::string& source);
-  // REQUIRES: `source` has joined.
+  // REQUIRES: `source` has joined. Replaces all that it told before. If nothing is different,
+  // nobody is called.
   void Tell(const std::string& source, ManifestDoubts doubts);
+  // Returns the doubts of all directories but this one, as they stand now.
   ManifestDoubts DoubtsOfOthers(const std::string& source) const;
 
  private:

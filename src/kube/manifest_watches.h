@@ -21,6 +21,7 @@
 
 namespace volumed {
 
+// What an inotify event means for the manifest directory.
 struct ManifestEvent {
   enum class What {
     kOverflow,  // events were lost
@@ -29,25 +30,36 @@ struct ManifestEvent {
     kTarget,    // what the link `name` in the directory leads to has changed
   };
   What what = What::kWay;
+  // inotify's mask with kEntry and kTarget. With kWay it is 0, unless the directory itself is
+  // concerned.
   uint32_t mask = 0;
+  // With kEntry the name in the directory; with kTarget that of the manifest, not of its target.
   std::string name;
 };
 
-// Threads: one. Blocks: no. Errors: error() says, for people, which watch could not be added.
+// Threads: one. Blocks: no. Errors: error() says, for people, which watch could not be added. If a
+// watch could not be added, what it would have seen goes unseen.
 class ManifestWatches {
  public:
+  // Errors (not applied): ResourceExhausted if no inotify instance is left.
   static Result<ManifestWatches> Create();
 
+  // Readable when Read() has something; it stays this object's.
   int fd() const { return inotify_.fd(); }
+  // Returns all events that are there now, in their order. If they cannot be read, that is a
+  // kOverflow.
   std::vector<ManifestEvent> Read();
 
-  // Watches the directory, if it exists, and the way to it. True if something may have changed
-  // between the look and the watch: the caller has to look at the path once more.
+  // Watches the directory, if it exists, and the way to it, and ends the watches of any earlier
+  // way. True if something may have changed between the look and the watch: the caller has to look
+  // at the path once more.
   bool SetWay(const std::optional<OpenDirectory>& directory, const PathWalk& way);
-  // Replaces the watches for these manifests. Returns the files whose targets may have changed
-  // between the look and the watch.
+  // Replaces the watches for these manifests, by their names in the directory; those for other
+  // manifests stay. Returns the files whose targets may have changed between the look and the
+  // watch.
   std::set<std::string> SetTargets(const std::vector<std::string>& files,
                                    const std::vector<LinkTarget>& targets);
+  // "" if every watch could be added, and every event be read, since the last SetWay().
   const std::string& error() const { return error_; }
 
  private:
@@ -61,6 +73,7 @@ class ManifestWatches {
     std::map<std::string, std::set<std::string>> files;
     bool used() const { return directory || way || !files.empty(); }
   };
+  // kLink: the link itself is watched, and not what it leads to.
   enum class Of { kDirectory, kLink };
 
   explicit ManifestWatches(Inotify inotify) : inotify_(std::move(inotify)) {}

@@ -12,7 +12,8 @@
 namespace volumed {
 
 // Returns `directory` as it was given, every link on the way, and where the way ends. It only asks
-// for the paths of open descriptors. Threads: any. Blocks: never.
+// for the paths of open descriptors. Threads: any. Blocks: never. All but the first are as the
+// kernel names them, without links.
 std::vector<std::string> PlacesOnWay(const std::string& directory,
                                      const std::optional<OpenDirectory>& opened,
                                      const PathWalk& way);

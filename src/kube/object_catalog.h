@@ -41,6 +41,9 @@
 
 namespace volumed {
 
+// One difference between two views of the catalog. All changes of one event come to the listeners
+// together: first what left or became unknown, then what came or changed. A pod that has another
+// uid than before under its name is two changes, kRemoved and kAdded.
 struct ObjectChange {
   enum class What {
     kAdded,
@@ -59,7 +62,7 @@ struct ObjectChange {
   std::string reason = {};  // with kUnknown, for people
 };
 
-// A pod as the node has it.
+// A pod as the node has it, whatever the sources say.
 struct PodOnNode {
   std::shared_ptr<const Pod> pod;  // null if its content is not known
   bool has_left = false;           // it leaves because no source has it any more
@@ -99,25 +102,30 @@ class ObjectIdentities {
   virtual PodOnNode FindOnNode(const PodUid& pod) const = 0;
 };
 
+// How a source stands, for people.
 struct SourceStatus {
   std::string name;
   bool complete = false;  // the source has delivered a complete list
   bool last_list_complete = false;
-  size_t objects = 0;  // how many its last complete list has now
+  // How many objects it has now, those that are unproven or going among them.
+  size_t objects = 0;
   std::vector<DecodeProblem> problems;
   std::vector<DecodeProblem> warnings;  // of objects that are used all the same
   std::string last_error;               // the first problem that is not just waiting; or ""
-  int64_t last_list_unix_millis = 0;    // 0: it has delivered nothing yet
-  std::string incomplete_because;       // as in the newest list
-  bool unconfigured = false;            // on record, but not configured any more
+  // When it delivered last, a list or a delta; 0 if it has delivered nothing yet.
+  int64_t last_list_unix_millis = 0;
+  std::string incomplete_because;  // as in the newest list
+  bool unconfigured = false;       // on record, but not configured any more
 };
 
 // Threads: the control thread. Blocks: never. Errors: none; what is wrong is in the sources'
-// status.
+// status. Listeners, and what SetBoundCheck(), IdentifyBy() and SetEndedListener() are given, are
+// called within the catalog's own methods.
 class ObjectCatalog final : public ObjectFinder {
  public:
   using Listener = std::function<void(const std::vector<ObjectChange>&)>;
 
+  // The clock outlives the catalog.
   explicit ObjectCatalog(const Clock& clock);
   ~ObjectCatalog();
 
@@ -127,25 +135,27 @@ class ObjectCatalog final : public ObjectFinder {
 
   // Says what a configured source had when the last agent ended. Until the source's first complete
   // list these objects are unknown, and no other source gets their names; the list is then compared
-  // with them. The call has no effect if the source has already delivered.
+  // with them. If the source has already delivered a complete list, the objects are not taken.
   void Remember(const std::string& source, std::vector<KnownObject> objects);
   // Says what a source had that is not configured any more. Its objects are kept as unproven, or
   // unknown if their content is not on record, until ForgetSource(). AllSourcesComplete() does not
   // wait for the source.
   void KeepUnconfigured(const std::string& source, const std::vector<KnownObject>& objects);
   // Adds an object that was Missing when the last agent ended. REQUIRES: `object.object` is not
-  // null, and no source has delivered the object yet.
+  // null, and no source has delivered the object yet. Listeners hear of it as kAdded.
   void RememberMissing(const std::string& source, const KnownObject& object,
                        int64_t since_unix_millis);
 
   // In this source an object of any kind ends by leaving the source: its absence is a command.
+  // Takes effect with the next event.
   void AbsenceEnds(const std::string& source);
 
-  // Takes over a list and tells the listeners what changed, if anything did. A list that is not
-  // complete changes only the source's status.
+  // Takes over a list and tells the listeners what changed, if anything did. Of a list that is not
+  // complete, only the objects of its `complete_kinds` count; if there are no such kinds, it
+  // changes only the source's status.
   void Update(ObjectList list);
-  // Takes over what has changed since the source's last complete list; it is ignored if there was
-  // none.
+  // Takes over what has changed since the source's last list. It is ignored if that source has
+  // never delivered a complete list, or one that was complete for some kinds.
   void Update(ObjectDelta delta);
   void Update(ObjectUpdate update);
 
@@ -215,13 +225,15 @@ class ObjectCatalog final : public ObjectFinder {
   const std::map<ObjectKey, WaitingPod>& Waiting() const { return waiting_; }
 
   // Those of the source's objects that another source has too; that source gets them once this
-  // source has lost them or is forgotten. The value says where the other source has them.
+  // source has lost them or is forgotten. The value says where the other source has them. A pod
+  // with another uid or other volumes does not count.
   std::map<ObjectKey, ObjectOrigin> HandedOverBy(const std::string& source) const;
   // Whether the newest list of the source has the object as present, under whatever name
   // (IdentityOf).
   bool IsPresentIn(const std::string& source, const ObjectKey& object) const;
   // Why an object that nobody saw leave the source `former` may be in another source: that source
-  // has not been in order since the start. "" if every other source has.
+  // has not been in order since the start. The result is for people, and "" if every other source
+  // has been in order; with "" as `former` it is about all sources.
   std::string WhereItMayHaveMoved(const std::string& former) const;
   // The identity of the object by kind, namespace and name: a pod that is on record with the node's
   // suffix keeps that name if its manifest gives the name without it.
@@ -232,7 +244,7 @@ class ObjectCatalog final : public ObjectFinder {
   std::optional<ObjectOrigin> NamedBy(const ObjectKey& key) const;
 
   // Sets who knows whether a claim or a PersistentVolume is bound; fewer fields of a bound one may
-  // change. Without this function none counts as bound.
+  // change. Without this function none counts as bound. It takes effect with the next event.
   void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound);
 
   // The listener is called after the catalog has changed; it may read the catalog, but must not
@@ -240,25 +252,30 @@ class ObjectCatalog final : public ObjectFinder {
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
   // True once every expected source has delivered a complete list. Until then nothing may be
-  // unmounted.
+  // unmounted. Without any source it is true as well.
   bool AllSourcesComplete() const;
-  // The same for one kind: an absent object of that kind is certainly absent.
+  // The same for one kind: an absent object of that kind is certainly absent. Without any source it
+  // is true as well.
   bool IsComplete(ObjectKind kind) const;
+  // The names of the sources for which AllSourcesComplete() waits, sorted.
   std::vector<std::string> IncompleteSources() const;
+  // All sources, sorted by name, also those that have not delivered yet.
   std::vector<SourceStatus> Sources() const;
   // Whether there is a source with another name.
   bool HasSourceBut(std::string_view name) const;
-  // Problems of conflicts and of files that concern this object; for `volumectl explain`.
+  // Problems of conflicts and of files that concern this object, from all sources; for `volumectl
+  // explain`. Problems of the whole file are among them, but only those of the file from which the
+  // object is used.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
   // Unknown fields in the manifest of this object, in the source from which it is used.
   std::vector<DecodeProblem> WarningsOf(const ObjectKey& key) const;
 
-  // The rules above in a few sentences.
+  // The rules above in a few sentences. They are for people, in one line.
   static std::string_view ConflictRules();
 
   // How many objects all events together have visited so far.
   const WorkCounter& work() const { return work_; }
-  // Makes every event merge everything from now on; tests compare the other merges with that.
+  // Makes every event merge everything from now on. The result is the same, at a higher price.
   void MergeWholeForTest() { always_whole_ = true; }
 
  private:
@@ -271,8 +288,8 @@ class ObjectCatalog final : public ObjectFinder {
     // Its name in the list and its name in the catalog; for a pod also the name with, or without,
     // the node's suffix.
     std::vector<ObjectKey> names;
-    // For a pod: the uid that its manifest names, the uid that it is to have, and the uids of the
-    // pods that it replaces.
+    // For a pod: the uid that its manifest names, the uid that it is to have, the one that is on
+    // record under its name, and the uids of the pods that it replaces.
     std::vector<PodUid> uids;
     uint64_t in_list = 0;  // the number of the last full list that has it
   };
@@ -281,6 +298,7 @@ class ObjectCatalog final : public ObjectFinder {
   struct Source {
     std::string name;
     bool expected = false;
+    // It has delivered a complete list once.
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;

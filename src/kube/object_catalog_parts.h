@@ -20,12 +20,16 @@
 
 namespace volumed {
 
-// Threads: the control thread.
+// Threads: the control thread. It may outlive its source: if that is forgotten meanwhile, only what
+// was marked already is merged.
 class ObjectCatalog::Parts {
  public:
+  // Takes over what the update says of the source's problems at once. The catalog outlives this
+  // object.
   Parts(ObjectCatalog& catalog, ObjectUpdate update);
 
-  // True if the update is taken over.
+  // Does as many pieces as the limit allows, and calls the catalog's listeners. True if the update
+  // is taken over.
   bool Continue(TaskLimit& limit);
   // Whether the update is a list of the same source that has not been merged yet, and covers no
   // kinds that the newer list does not cover.
@@ -46,6 +50,8 @@ class ObjectCatalog::Parts {
     kOver,
   };
 
+  // Each of these functions goes on with its stage where it stopped, and returns true when the
+  // stage is over.
   bool RunStage(TaskLimit& limit);
   bool Set(Source& source, TaskLimit& limit);
   bool Drop(Source& source, TaskLimit& limit);
@@ -54,10 +60,15 @@ class ObjectCatalog::Parts {
   void Note(Source& source);
   bool AddRemembered(TaskLimit& limit);
   bool Group(TaskLimit& limit);
+  // Adds what is linked with each other as one group, joined with all groups that have part of it.
   void AddGroup(Scope scope);
   bool MergeSome(TaskLimit& limit);
+  // Pods come after what they use and leave before it, so that no volume is without its object for
+  // a moment.
   bool IsDue(const ObjectKey& key) const;
   bool IsLeaving(const ObjectKey& key) const;
+  // Tells that all sources have delivered what they have (Source::Tell), and what commands have
+  // ended for good.
   void Finish();
   bool EndMemory(TaskLimit& limit);
   // Moves what was marked as changed to what is merged in parts.

@@ -25,10 +25,12 @@ namespace volumed {
 
 // What Apply did to one object.
 struct AppliedObject {
+  // kChanged also stands for an object whose damaged file was written anew.
   enum class What { kCreated, kChanged, kUnchanged, kReplaced };
   ObjectPtr object;  // as stored
   What what = What::kCreated;
-  ObjectPtr before = nullptr;  // with kReplaced: the pod that was stored; null if not readable
+  // With kReplaced: the pod that was stored; null if its file is gone, or could never be read.
+  ObjectPtr before = nullptr;
 };
 
 // A command that gives objects.
@@ -67,8 +69,9 @@ class ObjectDirectory final : public ObjectSource {
  public:
   static constexpr std::string_view kSourceName = "volumectl-apply";
 
-  // Checks whether there is room for new objects; an error says why not. Threads: any. Blocks: on
-  // disk.
+  // Checks whether there is room for new objects; an error says why not. It is asked before the
+  // first file of a command is written, and not if nothing is to be written. Threads: any. Blocks:
+  // on disk.
   using RoomCheck = std::function<Status()>;
 
   // `node_name` completes pods without a uid (kube/static_pod.h). `version` is the program's.
@@ -78,29 +81,35 @@ class ObjectDirectory final : public ObjectSource {
 
   const std::string& name() const override { return name_; }
   // The objects themselves are in their files; the memory tells which object a file belongs to, and
-  // which files are gone.
+  // which files are gone. The directory and `unproven` of the memory count for nothing.
   void Remember(SourceMemory memory) override;
+  // The listener is called on the control thread. A list is complete once the directory was read;
+  // if it cannot be read later on, what it had stays, and the problem is told.
   void Start(ObjectListener listener) override;
+  // Reads all files again. Objects whose files are gone then are gone for good; if the directory
+  // cannot be read, nothing is accepted.
   void Accept() override;
-  // Reads all files again.
+  // Reads all files again and delivers a full list.
   void Forget();
 
   // Stores all objects, replacing those of the same kind, namespace and name, and delivers the
   // change. An object that is stored already and equal is not written again. Returns the objects as
-  // stored, sorted by key (a pod without a uid has got one, and its name the node's suffix).
-  // Blocks: on disk (a few syncs for all objects together).
-  // Errors, with nothing written: FailedPrecondition before the first load is complete, and for a
+  // stored, sorted by key (a pod without a uid has got one, and its name the node's suffix). The
+  // files of `command.ended` are removed first, whatever becomes of the objects.
+  // Blocks: on disk (the syncs of all objects together).
+  // Errors, with no object written: FailedPrecondition before the first load is complete, and for a
   // change of an immutable field (kube/validate_update.h), such as a uid or, unless the command
   // replaces, a pod's volumes; AlreadyExists for the uid of another pod; InvalidArgument for an
-  // object that is given twice, or a pod that names the uid of the pod that it is to replace; those
-  // of the RoomCheck. Otherwise errno's code: not applied if no file was replaced yet, else maybe
-  // applied.
+  // object that is given twice, for a pod whose name with the node's suffix is too long, or for a
+  // pod that names the uid of the pod that it is to replace; those of the RoomCheck. Otherwise
+  // errno's code: not applied if no file was replaced yet, else maybe applied.
   Result<std::vector<AppliedObject>> Apply(ApplyCommand command);
 
   // A command with this number has ended the object, and that is on record. Removes the object's
   // file, even a damaged one, unless a later command has given the object. If the file cannot be
-  // removed, the object goes all the same, as with DeletePod. Has no effect if there is no such
-  // object. Blocks: on disk.
+  // removed, the object goes all the same, as with DeletePod. If there is no such object, the
+  // number is kept all the same: a file of it that an earlier command gave, and that is read later,
+  // is removed then. Blocks: on disk.
   void Remove(const ObjectKey& key, uint64_t number);
   // Carries out several such commands at the price of one: they share the sync of the directory.
   void RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>>& commands);
@@ -119,32 +128,42 @@ class ObjectDirectory final : public ObjectSource {
   };
   std::vector<Result<std::string>> DeletePods(const std::vector<PodToDelete>& pods);
 
-  // How often the removal of files was synced; for tests that count work.
+  // How often the removal of files was synced since the start.
   uint64_t removal_syncs() const { return removal_syncs_.load(); }
 
  private:
+  // An object whose file is good, or was good until a moment ago.
   struct Stored {
     ObjectPtr object;
     std::string file;  // name inside the directory
     uint64_t number = 0;
     std::set<PodUid> replaces = {};
   };
+  // A file that cannot be read or understood.
   struct Damaged {
     std::optional<ObjectKey> key;  // nullopt: it is not known whose file it is
     std::string why;
   };
 
   void LoadAndDeliver(bool accept);
+  // Reads all files. After an error what is stored stays as it was.
   Status LoadLocked() REQUIRES(mu_);
   // Notes the objects that had a file before, or when the last agent ended, and have none now.
   void NoteLostLocked(const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
   bool HasFileLocked(const KnownObject& object) const REQUIRES(mu_);
+  // A file that cannot be read or understood says nothing about the others; its object is what it
+  // was `before`.
   void LoadFile(const std::string& file, const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
+  // Names files that earlier programs have set aside, each as a problem.
   void LookIntoQuarantine() REQUIRES(mu_);
   // Checks that no other stored pod has the pod's uid.
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
+  // Returns the errors of Apply() for an object that is stored already; OK if nothing is known of
+  // it.
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
+  // Returns the objects as they are to be stored, or the first error of Apply(). Nothing is
+  // changed.
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
   // Prepares the pod as it is to be stored, with its uid; returns the pods that it replaces.
   Result<std::set<PodUid>> PreparePodLocked(Pod& pod, const ApplyCommand& command) const
@@ -157,9 +176,12 @@ class ObjectDirectory final : public ObjectSource {
   // Gives the object its creationTimestamp, if it has none; a stored object keeps its own.
   void DateLocked(const Object* before, Object& object) const REQUIRES(mu_);
   const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
+  // Returns the object that is stored, or one whose file is gone; null if there is neither, or if
+  // the content of the latter is not known.
   ObjectPtr FindOrLostLocked(const ObjectKey& key) const REQUIRES(mu_);
   // The file counts as damaged no more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
+  // Says what storing `next` would do.
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   // Writes the files under temporary names; after an error none of them is left.
@@ -171,6 +193,7 @@ class ObjectDirectory final : public ObjectSource {
   // replaces.
   std::map<PodUid, ObjectKey> StoredPodsLocked(const std::vector<PodToDelete>& pods) const
       REQUIRES(mu_);
+  // True if one of these pods was known, and its file gone.
   bool ForgetLostPodsLocked(const std::set<PodUid>& pods) REQUIRES(mu_);
   // Removes the files of objects that commands have ended.
   void RemoveEndedLocked(const std::vector<std::pair<std::string, ObjectKey>>& files) REQUIRES(mu_);
@@ -181,6 +204,7 @@ class ObjectDirectory final : public ObjectSource {
   std::set<std::string> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
   // Notes that `file` is still there and what must be told of that, and arranges the next try.
   void RemoveLaterLocked(const std::string& file, std::string told) REQUIRES(mu_);
+  // All files share one disk, and so one timer with one back-off.
   void ArmRemovalLocked() REQUIRES(mu_);
   // True if at least one of the files has gone.
   bool RetryRemovalsLocked() REQUIRES(mu_);
@@ -194,6 +218,8 @@ class ObjectDirectory final : public ObjectSource {
   std::string IncompleteBecauseLocked() const REQUIRES(mu_);
   DecodeProblem UnremovedLocked(const std::string& file) const REQUIRES(mu_);
   ObjectList ListLocked() REQUIRES(mu_);
+  // What has changed since the last list or delta. What is lost or damaged does not come by a
+  // change: only a reading of the directory finds it.
   ObjectDelta DeltaLocked() REQUIRES(mu_);
   void AddChangeLocked(const ObjectKey& key, ObjectDelta& delta) REQUIRES(mu_);
   // Delivers a list after each reading of the directory, and the changes after each command.

@@ -2,10 +2,14 @@
 // storage kinds: kube/storage_fields.h; of volume sources: kube/volume_sources.h).
 //
 // Fields() declares each typed field once: its name in a manifest, its place, its type, its rule
-// and whether it is required. FieldReader, FieldWriter and FieldLister visit it. Every kind of
-// object also says what its fields must keep together (Validate) and what may not change
-// (CheckUpdate). Validate() REQUIRES that the single fields are right; its `prefix` is "" or ends
-// with "." ("items[2]."). For use in .cc files of kube/ only.
+// and whether it is required. FieldReader, FieldWriter and FieldLister visit it; `V` is one of
+// these, and has all their methods. Whoever adds a field declares it here, and has it read,
+// printed, listed and known (kube/unknown_fields.h). The order is that in which problems are told.
+//
+// Every kind of object also says what its fields must keep together (Validate) and what may not
+// change (CheckUpdate). Validate() REQUIRES that the single fields are right; its `prefix` is "" or
+// ends with "." ("items[2]."). CheckUpdate() REQUIRES that both objects have one namespace and
+// name. For use in .cc files of kube/ only.
 //
 // Threads: any. Blocks: no. Errors: as problems.
 // Source: kubernetes core/v1 types.go, pkg/apis/core/validation/validation.go@v1.36.2
@@ -24,7 +28,8 @@
 
 namespace volumed {
 
-// One alternative of a union of sources.
+// One alternative of a union of sources. Of those without an implementation there are several
+// fields, all of which make the one alternative RemovedVolumeSource.
 template <typename Source, typename V, typename Variant>
 void SourceCase(V& v, Variant& source, int& seen) {
   if constexpr (std::is_same_v<Source, RemovedVolumeSource>) {
@@ -36,12 +41,14 @@ void SourceCase(V& v, Variant& source, int& seen) {
   }
 }
 
-// The fields of a union of sources: each of its alternatives says the name of its field.
+// The fields of a union of sources: each of its alternatives says the name of its field. `seen`
+// counts the fields that a manifest has of them, for RequireCase().
 template <typename V, typename... Sources>
 void SourceCases(V& v, std::variant<Sources...>& source, int& seen) {
   (SourceCase<Sources>(v, source, seen), ...);
 }
 
+// Unlike a volume, a projection without a source has no default.
 template <typename V>
 void Fields(V& v, VolumeProjection& o) {
   int seen = 0;
@@ -62,6 +69,7 @@ void Fields(V& v, LabelSelector& o) {
   v.List("matchExpressions", o.match_expressions);
 }
 
+// Only the resource "storage" is looked at.
 template <typename V>
 void Fields(V& v, StorageRequest& o) {
   v.Nested("requests", Presence::kRequired,
@@ -83,6 +91,7 @@ void Fields(V& v, PersistentVolumeClaimSpec& o) {
   v.JsonText("dataSourceRef", o.data_source_ref_json);
 }
 
+// The template's metadata gives labels and annotations only.
 template <typename V>
 void Fields(V& v, PersistentVolumeClaimTemplate& o) {
   v.Nested("metadata", Presence::kOptional, [&o](auto& metadata) {
@@ -92,6 +101,7 @@ void Fields(V& v, PersistentVolumeClaimTemplate& o) {
   v.Struct("spec", o.spec, Presence::kRequired);
 }
 
+// A volume without a source stays the emptyDir that it is by default.
 template <typename V>
 void Fields(V& v, PodVolume& o) {
   v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
@@ -177,6 +187,8 @@ void Fields(V& v, ResourceRequirements& o) {
   v.Amounts("requests", o.requests);
 }
 
+// The same for all three lists of containers, though a restart policy counts for init containers
+// alone.
 template <typename V>
 void Fields(V& v, Container& o) {
   v.Text("name", o.name, rules::kDnsLabel, Presence::kRequired);
@@ -217,6 +229,7 @@ void IpListFields(V& v, const char* name, std::vector<std::string>& ips) {
   v.Wrapped(name, "ip", ips);
 }
 
+// Of the status only the phase and the addresses are read.
 template <typename V>
 void Fields(V& v, PodStatus& o) {
   v.Enum("phase", o.phase);
@@ -235,6 +248,8 @@ void Fields(V& v, OwnerReference& o) {
   v.Bool("controller", o.controller);
 }
 
+// The metadata of any object. Its name is a DNS subdomain, which is what most kinds demand;
+// CSIDriver demands more (Validate). A kind without namespaces does not read the namespace.
 template <typename V>
 void MetaFields(V& v, ObjectMeta& o, ObjectScope scope) {
   v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
@@ -250,6 +265,7 @@ void MetaFields(V& v, ObjectMeta& o, ObjectScope scope) {
   v.List("ownerReferences", o.owner_references);
 }
 
+// The field "metadata" of an object of kind T.
 template <typename V, typename T>
 void Metadata(V& v, T& object) {
   v.Nested("metadata", Presence::kRequired, [&object](auto& nested) {
@@ -264,9 +280,13 @@ void Fields(V& v, Pod& o) {
   v.Struct("status", o.status);
 }
 
+// Names of volumes and of containers are unique; mounts and devices are of the pod's volumes, at
+// places of their own; a device is of a claim; resources are of containers that the pod has.
 void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems);
+// Only the volumes of a pod under one uid must not change.
 void CheckUpdate(const Pod& before, const Pod& now, UpdateChecks& checks);
 
+// The manifest's stringData is merged into data, and wins.
 template <typename V>
 void Fields(V& v, SecretObject& o) {
   Metadata(v, o);
@@ -277,6 +297,7 @@ void Fields(V& v, SecretObject& o) {
 }
 
 inline void Validate(const SecretObject&, const std::string&, ProblemSink&) {}
+// The type never changes; data not if `immutable` is set. Problems do not say what the data is.
 void CheckUpdate(const SecretObject& before, const SecretObject& now, UpdateChecks& checks);
 
 template <typename V>
@@ -287,9 +308,12 @@ void Fields(V& v, ConfigMapObject& o) {
   v.BytesMap("binaryData", o.binary_data, rules::kConfigKey);
 }
 
+// A key is in one of data and binaryData.
 void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems);
+// Neither data nor binaryData changes if `immutable` is set.
 void CheckUpdate(const ConfigMapObject& before, const ConfigMapObject& now, UpdateChecks& checks);
 
+// Besides the metadata of a node only its amounts are read.
 template <typename V>
 void Fields(V& v, NodeObject& o) {
   Metadata(v, o);

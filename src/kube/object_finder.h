@@ -18,10 +18,11 @@
 
 namespace volumed {
 
+// Where an object came from. An object that no file has any more keeps the place where it was last.
 struct ObjectOrigin {
-  std::string source;
-  std::string file;
-  int document = 0;
+  std::string source;  // ObjectSource::name()
+  std::string file;    // its path
+  int document = 0;    // from 0
   friend bool operator==(const ObjectOrigin&, const ObjectOrigin&) = default;
 };
 
@@ -48,11 +49,14 @@ struct ObjectStanding {
   bool to_be_replaced = false;
 };
 
+// One of the three answers to the question for an object.
 struct ObjectLookup {
   enum class Answer { kFound, kAbsent, kUnknown };
   Answer answer = Answer::kAbsent;
-  ObjectPtr object;    // null unless kFound
-  std::string file;    // with kUnknown: the file that may have it; "" if not known
+  ObjectPtr object;  // null unless kFound
+  // With kUnknown: the path of the file that may have it; "" if any source may have it that has not
+  // delivered yet.
+  std::string file;
   std::string reason;  // with kUnknown, for people
 };
 
@@ -60,7 +64,8 @@ struct ObjectLookup {
 // it is absent from its source: it is Missing then, until a command ends it.
 bool OutlivesPods(ObjectKind kind);
 
-// Threads: the catalog's, which is the control thread. Blocks: never. Errors: none.
+// Threads: the catalog's, which is the control thread. Blocks: never. Errors: none. Its answers
+// change within the methods of ObjectCatalog alone.
 class ObjectFinder {
  public:
   ObjectFinder(const ObjectFinder&) = delete;
@@ -97,17 +102,21 @@ class ObjectFinder {
   ObjectLookup LookUp(const ObjectKey& key) const;
 
   // True if the object is not found, but a source that names it cannot tell whether it has it, or
-  // what it holds.
+  // what it holds. Unlike LookUp() it does not count objects that a source may have which has not
+  // delivered yet, unless that source had them before.
   bool MayBeThere(const ObjectKey& key) const { return unknown_.contains(key); }
 
-  // All objects of a kind of which it is not known whether they exist, or what they hold.
+  // All objects of a kind of which it is not known whether they exist, or what they hold. They are
+  // sorted by namespace and name.
   std::vector<UnknownObject> UnknownOf(ObjectKind kind) const;
 
   // nullopt if the object is not found.
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
+  // nullopt if the object is not found.
   std::optional<ObjectStanding> StandingOf(const ObjectKey& key) const;
   // For callers that may not use a Missing object. False if the object is not found.
   bool IsMissing(const ObjectKey& key) const;
+  // How many objects are found, those that are Missing among them.
   size_t size() const { return entries_.size(); }
 
  protected:

@@ -31,12 +31,14 @@ inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
 // How an object came to be in a list.
 enum class ObjectPresence {
-  kPresent,   // its file has it now
-  kUnproven,  // its file does not have it now, but that proves nothing: see `reason`. People
-              // are told that it is held
-  kGoing,     // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
+  kPresent,  // its file has it now
+  // Its file does not have it now, but that proves nothing: see `reason`. People are told that it
+  // is held.
+  kUnproven,
+  kGoing,  // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
 };
 
+// An object in a source's list, which has at most one of this kind, namespace and name per file.
 struct ObjectWithOrigin {
   ObjectPtr object;  // never null
   std::string file;  // path of the file it was read from
@@ -54,10 +56,13 @@ struct ObjectWithOrigin {
 };
 
 // An object that the source had, and of which it is not known now whether it exists or what it
-// holds: its file is in disorder, and its content is not on record (a Secret, a ConfigMap).
+// holds: its file is in disorder, and its content is not on record (a Secret, a ConfigMap). Nothing
+// may be taken away because of it, and nothing be left out.
 struct UnknownObject {
   ObjectKey key;
+  // The path of the file that had it.
   std::string file;
+  // For people.
   std::string reason;
   std::string may_be_in_source = {};  // as in ObjectWithOrigin
 };
@@ -65,7 +70,8 @@ struct UnknownObject {
 // The facts by which a manifest directory is recognised over restarts. Device numbers are not among
 // them, since they change with a boot.
 struct KnownDirectory {
-  std::string filesystem_type;    // "ext4"
+  // "ext4"; for a type that this program does not name, "magic " and the number of statfs(2).
+  std::string filesystem_type;
   std::string filesystem_uuid;    // "" if the filesystem has none
   std::optional<uint64_t> inode;  // nullopt if the filesystem gives no lasting one
   // When the directory was made; nullopt if the filesystem does not tell. An inode's number is
@@ -82,7 +88,9 @@ struct KnownDirectory {
 // An object that the source had delivered when the last agent ended.
 struct KnownObject {
   ObjectKey key;
+  // "" if none is on record.
   std::string uid;
+  // The path of the file that had it.
   std::string file;
   ObjectPtr object;        // null for a Secret or ConfigMap, whose content is not on record
   bool is_ending = false;  // a command to end it is on record
@@ -95,16 +103,20 @@ struct KnownObject {
 // later listing changes it, not even one of the next start.
 using UnprovenAbsences = std::map<ObjectKey, std::string>;
 
+// What the records have of a source.
 struct SourceMemory {
   std::vector<KnownObject> objects;
   std::optional<KnownDirectory> directory = {};  // nullopt: the source is new
   UnprovenAbsences unproven = {};
 };
 
+// All that a source has at one moment. If it is complete, it takes the place of everything that the
+// source has delivered before.
 struct ObjectList {
   std::string source;
-  // False: the source could not be listed and has no earlier list; then `objects` is empty and
-  // means nothing. True: `objects` has everything of the source, last good objects included.
+  // False: the source could not be listed and has no earlier list; then `objects` and `unknown`
+  // count for `complete_kinds` alone. True: `objects` has everything of the source, last good
+  // objects included.
   bool complete = false;
   std::vector<ObjectWithOrigin> objects;
   std::vector<DecodeProblem> problems = {};  // all present problems, not only new ones
@@ -116,12 +128,13 @@ struct ObjectList {
   // Unknown fields of objects that were accepted all the same. They make no source unhealthy.
   std::vector<DecodeProblem> warnings = {};
   // If the list is not complete: the kinds of which it is, for a source that lists each kind by
-  // itself. Objects of other kinds in such a list mean nothing.
+  // itself.
   std::set<ObjectKind> complete_kinds = {};
 };
 
 // What has changed in a source since its last full list or delta. A source lists an object of one
-// kind, namespace and name at most once per file, so key and file identify it.
+// kind, namespace and name at most once per file, so key and file identify it. No object of one
+// file is both in `objects` and in `removed`.
 struct ObjectDelta {
   struct Removed {
     ObjectKey key;
@@ -143,6 +156,7 @@ struct ObjectDelta {
   UnprovenAbsences unproven = {};
 };
 
+// What a source delivers. Its name is in it, so that one listener serves all sources.
 using ObjectUpdate = std::variant<ObjectList, ObjectDelta>;
 using ObjectListener = std::function<void(ObjectUpdate)>;
 
@@ -177,13 +191,15 @@ class ObjectSource {
   }
 
   // Mounts came or went at these places. Default: no effect, since the source lies below no mount.
+  // The places are absolute paths.
   virtual void MountsChanged(const std::vector<std::string>& mount_points) {
     static_cast<void>(mount_points);
   }
   // Sets how long an absence must last from now on, also for objects that are absent already.
   // Default: no effect, since absence is a command in this source.
   virtual void SetSettle(Duration settle) { static_cast<void>(settle); }
-  // Files of the source that it does not read because of their names.
+  // Files of the source that it does not read because of their names. They are names without the
+  // path, and may come and go without an update. Default: none.
   virtual std::set<std::string> UnreadFiles() const { return {}; }
 };
 

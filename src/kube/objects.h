@@ -24,13 +24,22 @@
 
 namespace volumed {
 
+// When the files of a volume get the pod's group: at each mount, or only if the root of the volume
+// does not have it already.
 enum class FsGroupChangePolicy { kAlways, kOnRootMismatch };
+// Whether mounts that are made later are seen on the other side: on neither, in the container, on
+// both. kBidirectional needs a privileged container.
 enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
+// Whether a mount that is read-only is so for what is mounted below it, too. kIfPossible does
+// without if the kernel cannot do it; kEnabled is an error then.
 enum class RecursiveReadOnly { kDisabled, kIfPossible, kEnabled };
+// The policy is that of a pod or of an init container, which is a sidecar with kAlways.
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
-// kUnknown is also the phase of a pod whose phase is not known.
+// A pod that is kSucceeded or kFailed has ended, and its volumes are taken down. kUnknown is also
+// the phase of a pod whose phase is not known.
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 
+// The parts of an SELinux label are kept, and no mount uses them.
 struct SeLinuxOptions {
   std::string user;
   std::string role;
@@ -39,6 +48,7 @@ struct SeLinuxOptions {
   friend bool operator==(const SeLinuxOptions&, const SeLinuxOptions&) = default;
 };
 
+// What a container sets for itself; it wins over what the pod sets. Absent: the pod's value.
 struct ContainerSecurityContext {
   std::optional<int64_t> run_as_user;
   std::optional<int64_t> run_as_group;
@@ -48,9 +58,11 @@ struct ContainerSecurityContext {
                          const ContainerSecurityContext&) = default;
 };
 
+// What holds for all containers of the pod. Ids are 0..2^31-1.
 struct PodSecurityContext {
   std::optional<int64_t> run_as_user;
   std::optional<int64_t> run_as_group;
+  // The group that the pod's volumes get; absent: none.
   std::optional<int64_t> fs_group;
   std::optional<FsGroupChangePolicy> fs_group_change_policy;  // absent: Always, by each plugin
   std::vector<int64_t> supplemental_groups;
@@ -58,8 +70,9 @@ struct PodSecurityContext {
   friend bool operator==(const PodSecurityContext&, const PodSecurityContext&) = default;
 };
 
+// A place in a container at which it has a volume, or a part of it.
 struct VolumeMount {
-  std::string name;
+  std::string name;           // of one of the pod's volumes
   std::string mount_path;     // absolute; "//", "/./" and a trailing "/" are removed when decoded
   std::string sub_path;       // relative, no ".." element
   std::string sub_path_expr;  // as sub_path, with $(NAME) references; never both
@@ -69,12 +82,15 @@ struct VolumeMount {
   friend bool operator==(const VolumeMount&, const VolumeMount&) = default;
 };
 
+// A place in a container at which it has the block device of a volume.
 struct VolumeDevice {
-  std::string name;
-  std::string device_path;
+  std::string name;         // of one of the pod's volumes
+  std::string device_path;  // absolute, cleaned as a mount_path
   friend bool operator==(const VolumeDevice&, const VolumeDevice&) = default;
 };
 
+// The selector names a key of a ConfigMap of the pod's namespace. `optional` says that the key may
+// be missing.
 struct ConfigMapKeySelector {
   std::string name;
   std::string key;
@@ -82,6 +98,8 @@ struct ConfigMapKeySelector {
   friend bool operator==(const ConfigMapKeySelector&, const ConfigMapKeySelector&) = default;
 };
 
+// The selector names a key of a Secret of the pod's namespace. `optional` says that the key may be
+// missing.
 struct SecretKeySelector {
   std::string name;
   std::string key;
@@ -89,7 +107,8 @@ struct SecretKeySelector {
   friend bool operator==(const SecretKeySelector&, const SecretKeySelector&) = default;
 };
 
-// Exactly one is set. fileKeyRef is not kept: a variable with it counts as unresolved.
+// At most one is set. fileKeyRef is not kept: a variable with it has none, and counts as
+// unresolved.
 struct EnvVarSource {
   std::optional<ObjectFieldSelector> field_ref;
   std::optional<ResourceFieldSelector> resource_field_ref;
@@ -98,6 +117,8 @@ struct EnvVarSource {
   friend bool operator==(const EnvVarSource&, const EnvVarSource&) = default;
 };
 
+// A variable of a container. `value` is "" if there is a `value_from`; in it, $(NAME) stands for a
+// variable that was defined earlier.
 struct EnvVar {
   std::string name;
   std::string value;
@@ -105,13 +126,16 @@ struct EnvVar {
   friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
+// The keys are the names of resources: "cpu" is in processors, "memory" and "hugepages-2Mi" are in
+// bytes.
 struct ResourceRequirements {
   ResourceList limits;
   ResourceList requests;
   friend bool operator==(const ResourceRequirements&, const ResourceRequirements&) = default;
 };
 
-// Init and ephemeral containers have the same shape.
+// Init and ephemeral containers have the same shape. This program starts only those of recycler
+// pods; of all others it needs to know which volumes they use, and as whom.
 struct Container {
   std::string name;
   std::string image;
@@ -127,15 +151,20 @@ struct Container {
   friend bool operator==(const Container&, const Container&) = default;
 };
 
+// What a pod consists of. Container names are unique among all three lists.
 struct PodSpec {
   std::vector<PodVolume> volumes;
   std::vector<Container> init_containers;
   std::vector<Container> containers;
   std::vector<Container> ephemeral_containers;
   PodSecurityContext security_context;
-  ResourceRequirements resources;  // pod-level
+  // Those of the pod as a whole; a limit here wins over the sum of its containers'.
+  ResourceRequirements resources;
+  // The node that the manifest names, or for a static pod this one. It decides nothing: every pod
+  // of a source is this node's.
   std::string node_name;
   std::string service_account_name = "default";
+  // How long consumers have after the pod's deletion, unless its metadata says otherwise.
   int64_t termination_grace_period_seconds = 30;
   std::optional<int64_t> active_deadline_seconds;
   RestartPolicy restart_policy = RestartPolicy::kAlways;
@@ -144,6 +173,8 @@ struct PodSpec {
   friend bool operator==(const PodSpec&, const PodSpec&) = default;
 };
 
+// What the manifest says of the pod's state. Addresses are for the downward API; "" if there is
+// none.
 struct PodStatus {
   PodPhase phase = PodPhase::kUnknown;
   std::string pod_ip;
@@ -153,12 +184,15 @@ struct PodStatus {
   friend bool operator==(const PodStatus&, const PodStatus&) = default;
 };
 
+// A pod. Its uid says which pod it is, and is the name of its directory on the node.
 struct Pod {
   ObjectMeta metadata;
   PodSpec spec;
   PodStatus status;
 
+  // Empty if the manifest names no uid and the catalog has not given one.
   PodUid uid() const { return PodUid(metadata.uid); }
+  // Whether the manifest itself says that the pod is being deleted.
   bool deletion_requested() const { return metadata.deletion_unix_millis.has_value(); }
   friend bool operator==(const Pod&, const Pod&) = default;
 };
@@ -177,6 +211,7 @@ struct SecretObject {
   friend bool operator==(const SecretObject& a, const SecretObject& b);
 };
 
+// Its keys are those of `data` and `binary_data` together; none is in both.
 struct ConfigMapObject {
   ObjectMeta metadata;
   bool immutable = false;
@@ -185,6 +220,7 @@ struct ConfigMapObject {
   friend bool operator==(const ConfigMapObject&, const ConfigMapObject&) = default;
 };
 
+// The manifest of a node, of this one or another. Amounts are as in ResourceRequirements.
 struct NodeObject {
   ObjectMeta metadata = ClusterScopedMeta();
   ResourceList capacity;
@@ -192,9 +228,12 @@ struct NodeObject {
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };
 
+// An object of any kind that the program knows. A kind that is added here does not compile before
+// its ObjectTraits, its Fields() and its checks are there.
 using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
                             PersistentVolumeClaim, StorageClass, CsiDriverObject>;
-// Objects travel between threads as immutable values.
+// Objects travel between threads as immutable values. Whoever has one keeps that version of the
+// object alive.
 using ObjectPtr = std::shared_ptr<const Object>;
 
 // In the order of Object's alternatives.
@@ -209,10 +248,12 @@ enum class ObjectKind {
   kCsiDriver,
 };
 
+// Whether the names of a kind are unique within a namespace or on the whole.
 enum class ObjectScope { kNamespaced, kCluster };
 
 // When an object ends that its source has no more.
 enum class ObjectEnd {
+  // It ends once it is certainly absent from all sources.
   kWithSource,
   // It outlives the pods that use it: it is Missing until a command ends it.
   kByCommand,
@@ -235,8 +276,9 @@ struct ObjectKindFacts {
         end(its_end) {}
 
   ObjectKind kind;
-  std::string_view name;        // "StorageClass"
-  std::string_view plural;      // in lower case
+  std::string_view name;  // "StorageClass"
+  // In lower case, as kubectl takes it: "storageclasses".
+  std::string_view plural;
   std::string_view short_name;  // kubectl's; "" if it has none
   std::string_view api_version;
   ObjectScope scope;
@@ -302,6 +344,7 @@ inline constexpr auto kAllObjectKinds = [] {
   return kinds;
 }();
 
+// The reference is valid as long as the program runs, and so are its texts.
 const ObjectKindFacts& KindFactsOf(ObjectKind kind);
 // "Pod", "PersistentVolumeClaim", "CSIDriver".
 std::string_view ObjectKindName(ObjectKind kind);
@@ -313,9 +356,10 @@ bool IsClusterScoped(ObjectKind kind);
 // the program does not handle.
 std::optional<ObjectKind> ParseObjectKind(std::string_view name);
 
-// The name of an object; the uid is not part of it.
+// The name of an object; the uid is not part of it. Keys are ordered by kind, namespace and name.
 struct ObjectKey {
   ObjectKind kind = ObjectKind::kPod;
+  // "" for a kind without namespaces.
   std::string name_space;
   std::string name;
   friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
@@ -324,6 +368,7 @@ struct ObjectKey {
 // "Pod default/web"; "Node n1".
 std::string ToString(const ObjectKey& key);
 
+// What an object is and is called. The references live as long as `object`.
 ObjectKind KindOf(const Object& object);
 const ObjectMeta& MetaOf(const Object& object);
 ObjectMeta& MetaOf(Object& object);

@@ -1,5 +1,10 @@
 // The volume sources that are made from objects: secret, configMap, downwardAPI and projected, with
-// their fields, as kube/volume_sources.h describes it.
+// their fields, as kube/volume_sources.h describes it. Their volumes hold files that the program
+// writes itself (plugins/payload.h), below paths that a source says or that are the keys of an
+// object.
+//
+// Paths of payload files are relative, have no ".." element and do not begin with "..", since names
+// such as "..data" are the program's own. Modes are 0..0777.
 //
 // Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2 (VolumeSource).
 #pragma once
@@ -18,6 +23,7 @@ namespace volumed {
 
 // The mode that the API server gives to payload files by default.
 inline constexpr int32_t kDefaultPayloadMode = 0644;
+// How long a token is good if its projection does not say.
 // Source: core/v1 ServiceAccountTokenProjection.expirationSeconds.
 inline constexpr int64_t kDefaultTokenExpirationSeconds = 3600;
 
@@ -32,9 +38,10 @@ void Fields(V& v, LocalObjectReference& o) {
   v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
 }
 
+// The value of one key of a Secret or ConfigMap gets a file of its own.
 struct KeyToPath {
   std::string key;
-  std::string path;             // relative, no ".." element, not beginning with ".."
+  std::string path;             // of the file, below the volume
   std::optional<int32_t> mode;  // 0..0777; the volume's default mode when absent
   friend bool operator==(const KeyToPath&, const KeyToPath&) = default;
 };
@@ -46,6 +53,9 @@ void Fields(V& v, KeyToPath& o) {
   v.Number("mode", o.mode, rules::kFileMode);
 }
 
+// The volume has the keys of a Secret of the pod's namespace, as files. If the Secret or a key is
+// not there, the volume is not made before it comes; an optional one may be absent, but that has to
+// be certain.
 struct SecretVolumeSource {
   static constexpr char kKind[] = "secret";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
@@ -69,11 +79,13 @@ inline void AddObjectsOf(const SecretVolumeSource& source, ObjectNames& names) {
   names.secrets.push_back(source.secret_name);
 }
 
+// The same as a secret volume, for a ConfigMap; its binaryData gives files too.
 struct ConfigMapVolumeSource {
   static constexpr char kKind[] = "configMap";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
                                       SourceStorage::kUnnamed};
   std::string name;
+  // Empty: every key under its own name.
   std::vector<KeyToPath> items;
   int32_t default_mode = kDefaultPayloadMode;
   bool optional = false;
@@ -92,7 +104,8 @@ inline void AddObjectsOf(const ConfigMapVolumeSource& source, ObjectNames& names
   names.config_maps.push_back(source.name);
 }
 
-// A field of the pod, as "metadata.labels['app']". kube/field_path.h computes it.
+// A field of the pod, as "metadata.labels['app']". kube/field_path.h computes it. A file in a
+// volume can have fields of the metadata only.
 struct ObjectFieldSelector {
   std::string api_version;  // "" or "v1"
   std::string field_path;
@@ -105,6 +118,8 @@ void Fields(V& v, ObjectFieldSelector& o) {
   v.Text("fieldPath", o.field_path, rules::kFieldPath, Presence::kRequired);
 }
 
+// The selector names a limit or request of one of the pod's containers; kube/field_path.h computes
+// it.
 struct ResourceFieldSelector {
   std::string container_name;       // may be empty in a container's own env only
   std::string resource;             // "limits.memory", ...
@@ -119,11 +134,13 @@ void Fields(V& v, ResourceFieldSelector& o) {
   v.Amount("divisor", o.divisor);
 }
 
-// Exactly one of field_ref and resource_field_ref is set.
+// The file's content is a field of the pod or a resource of a container: exactly one of field_ref
+// and resource_field_ref is set.
 struct DownwardApiVolumeFile {
-  std::string path;
+  std::string path;  // of the file, below the volume
   std::optional<ObjectFieldSelector> field_ref;
   std::optional<ResourceFieldSelector> resource_field_ref;
+  // Absent: the volume's default mode.
   std::optional<int32_t> mode;
   friend bool operator==(const DownwardApiVolumeFile&, const DownwardApiVolumeFile&) = default;
 };
@@ -136,6 +153,8 @@ void Fields(V& v, DownwardApiVolumeFile& o) {
   v.Number("mode", o.mode, rules::kFileMode);
 }
 
+// The volume has fields of the pod, as files; they are written anew when the pod's manifest
+// changes.
 struct DownwardApiVolumeSource {
   static constexpr char kKind[] = "downwardAPI";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
@@ -151,9 +170,11 @@ void Fields(V& v, DownwardApiVolumeSource& o) {
   v.Number("defaultMode", o.default_mode, rules::kFileMode);
 }
 
+// Each file has one kind of content, a field of the metadata or a resource of a named container.
 void CheckSource(const DownwardApiVolumeSource& source, const std::string& path,
                  ProblemSink& problems);
 
+// This is a secret volume within a projected one, whose default mode counts.
 struct SecretProjection {
   static constexpr char kKind[] = "secret";
   std::string name;
@@ -169,6 +190,7 @@ void Fields(V& v, SecretProjection& o) {
   v.Bool("optional", o.optional);
 }
 
+// This is a configMap volume within a projected one.
 struct ConfigMapProjection {
   static constexpr char kKind[] = "configMap";
   std::string name;
@@ -184,6 +206,7 @@ void Fields(V& v, ConfigMapProjection& o) {
   v.Bool("optional", o.optional);
 }
 
+// This is a downwardAPI volume within a projected one.
 struct DownwardApiProjection {
   static constexpr char kKind[] = "downwardAPI";
   std::vector<DownwardApiVolumeFile> items;
@@ -195,11 +218,13 @@ void Fields(V& v, DownwardApiProjection& o) {
   v.List("items", o.items);
 }
 
+// The file has a token of the pod's service account, which is renewed before it expires
+// (volumehost/local_token_issuer.h).
 struct ServiceAccountTokenProjection {
   static constexpr char kKind[] = "serviceAccountToken";
   std::string audience;                                         // "": the issuer's own audience
   int64_t expiration_seconds = kDefaultTokenExpirationSeconds;  // 600..2^32
-  std::string path;
+  std::string path;                                             // of the file, below the volume
   friend bool operator==(const ServiceAccountTokenProjection&,
                          const ServiceAccountTokenProjection&) = default;
 };
@@ -211,13 +236,16 @@ void Fields(V& v, ServiceAccountTokenProjection& o) {
   v.Path("path", o.path, rules::kPayloadPath, Presence::kRequired);
 }
 
+// The file is to have certificates of a cluster. The source is decoded and refused, since only an
+// API server has them (plugins/payload.h).
 struct ClusterTrustBundleProjection {
   static constexpr char kKind[] = "clusterTrustBundle";
   std::string name;  // exactly one of name and signer_name is set
   std::string signer_name;
+  // A JSON object as text, possible with a signer name only; "" when absent.
   std::string label_selector_json;  // "" when absent
   bool optional = false;
-  std::string path;
+  std::string path;  // of the file, below the volume
   friend bool operator==(const ClusterTrustBundleProjection&,
                          const ClusterTrustBundleProjection&) = default;
 };
@@ -231,6 +259,9 @@ void Fields(V& v, ClusterTrustBundleProjection& o) {
   v.Path("path", o.path, rules::kPayloadPath, Presence::kRequired);
 }
 
+// The files are to have a certificate that a cluster signs for the pod. The source is decoded and
+// refused, since only an API server can have it signed. At least one of the three paths is set; the
+// others are "".
 struct PodCertificateProjection {
   static constexpr char kKind[] = "podCertificate";
   std::string signer_name;
@@ -255,16 +286,20 @@ void Fields(V& v, PodCertificateProjection& o) {
          Presence::kOptional);
 }
 
-// A kind of projection says its name as a volume source does.
+// One source of a projected volume. A kind of projection says its name as a volume source does.
 using VolumeProjection = std::variant<SecretProjection, ConfigMapProjection, DownwardApiProjection,
                                       ServiceAccountTokenProjection, ClusterTrustBundleProjection,
                                       PodCertificateProjection>;
 
+// The volume has several sources in one directory. The decoder refuses a path that two of them
+// name; keys of whole Secrets and ConfigMaps are not known to it, and there a later source
+// overwrites an earlier one.
 struct ProjectedVolumeSource {
   static constexpr char kKind[] = "projected";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNamed,
                                       SourceStorage::kUnnamed};
-  std::vector<VolumeProjection> sources;  // a later source overwrites paths of an earlier one
+  // In the order in which they are written.
+  std::vector<VolumeProjection> sources;
   int32_t default_mode = kDefaultPayloadMode;
   friend bool operator==(const ProjectedVolumeSource&, const ProjectedVolumeSource&) = default;
 };
@@ -275,8 +310,10 @@ void Fields(V& v, ProjectedVolumeSource& o) {
   v.Number("defaultMode", o.default_mode, rules::kFileMode);
 }
 
+// No path is named twice, and each source keeps its own rules.
 void CheckSource(const ProjectedVolumeSource& source, const std::string& path,
                  ProblemSink& problems);
+// Adds the Secrets and ConfigMaps of all its sources, the optional ones too.
 void AddObjectsOf(const ProjectedVolumeSource& source, ObjectNames& names);
 
 }  // namespace volumed

@@ -12,19 +12,19 @@
 
 namespace volumed {
 
-// The user as which all containers of every kind run; nullopt if a container does not say, or if
-// two differ.
+// The user as which all containers of every kind run, by their own setting or else the pod's;
+// nullopt if one has neither, or if two differ.
 // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (FsUserFrom).
 std::optional<int64_t> EffectiveFsUser(const Pod& pod);
 
 // The memory limit of the pod as a whole, in bytes: the pod's own limit, or the sum over its
-// containers if every container has a limit. Of the init containers the largest counts, of the
-// sidecars their sum.
+// containers and sidecars, or what an init container needs beside the sidecars before it, if that
+// is more. The result is nullopt if a container has no limit and the pod has none.
 // Source: kubernetes pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod), KEP-753 for sidecars.
 std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod);
 
 // Names of the volumes whose data is on a disk and ends with the pod: emptyDirs on disk, and
-// volumes whose claims are the pod's own.
+// volumes whose claims are the pod's own. They are in the order of the pod's volumes.
 std::vector<std::string> VolumesThatEndWithPod(const Pod& pod);
 
 // Whether both pods have the same volumes, in whatever order.

@@ -16,7 +16,8 @@ namespace volumed {
 // Threads: one. Blocks: never. Errors: none.
 class ProblemIndex {
  public:
-  // Sets all present problems of the file; an empty vector says that the file is right.
+  // Sets all present problems of the file; an empty vector says that the file is right. `file` is
+  // the path by which the problems are to be found again.
   void SetFile(const std::string& file, std::vector<DecodeProblem> problems);
   // Sets all problems of all files.
   void SetAll(std::vector<DecodeProblem> problems);
@@ -29,6 +30,7 @@ class ProblemIndex {
   // file.
   void AppendOf(const std::string& object, const std::string& file,
                 std::vector<DecodeProblem>& to) const;
+  // How many files have a problem.
   size_t files() const { return by_file_.size(); }
 
  private:

@@ -13,7 +13,8 @@
 
 namespace volumed {
 
-// An in-tree source of core/v1 without an implementation in Kubernetes v1.36.
+// An in-tree source of core/v1 without an implementation in Kubernetes v1.36. Its texts live as
+// long as the program.
 struct RemovedSource {
   const char* field;            // its name in a manifest
   std::string_view csi_driver;  // the driver that replaces it; "" if none does
@@ -40,8 +41,8 @@ inline constexpr std::array<RemovedSource, 15> kRemovedSources = {{
     {"photonPersistentDisk", "", "the Photon platform was discontinued"},
 }};
 
-// Why no volume is made of this source, in one sentence; nullopt if the source's kind is not
-// refused. A plugin for the kind may still be missing.
+// Why no volume is made of this source, for people; nullopt if the source's kind is not refused. A
+// plugin for the kind may still be missing, or refuse it (gitRepo).
 std::optional<std::string> RefusalOf(const VolumeSource& source);
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source);
 

@@ -29,6 +29,9 @@ void CheckSourceOf(const Variant& source, const std::string& path, ProblemSink& 
       source);
 }
 
+// What a claim and a claim template keep together: the request is more than zero and not more than
+// the limit, ReadWriteOncePod stands alone, and the selector has values where its operators need
+// them.
 void CheckClaimSpec(const PersistentVolumeClaimSpec& spec, const std::string& path,
                     ProblemSink& problems);
 

@@ -24,12 +24,14 @@ enum class SourceObjects {
 };
 
 // Whether the source says where its data lies, so that two volumes with one storage are found out.
+// The place is as the manifest spells it.
 enum class SourceStorage {
   kUnnamed,   // it has a storage of its own, none, or a device that is known once it is attached
   kOnNode,    // in its member `path`, on the node
   kOnServer,  // in its member `path`, on its member `server`
 };
 
+// A source has its facts as the constant kFacts.
 struct SourceFacts {
   // Has no defaults: every kind decides everything.
   constexpr SourceFacts(SourceRules its_rules, SourceObjects its_objects, SourceStorage its_storage)
@@ -40,7 +42,7 @@ struct SourceFacts {
   SourceStorage storage;
 };
 
-// Names in the namespace of a pod.
+// What a volume needs of a pod's namespace. A name may be there twice, and its object be optional.
 struct ObjectNames {
   std::vector<std::string> secrets;
   std::vector<std::string> config_maps;

@@ -1,4 +1,6 @@
-// The identity of a pod from a file that names no uid: kubelet's static-pod identity.
+// The identity of a pod from a file that names no uid: kubelet's static-pod identity. A pod is
+// static if its annotation kConfigSourceAnnotation is "file", and its name ends with "-" and the
+// name of the node that its spec names, in lower case.
 #pragma once
 
 #include <optional>
@@ -11,6 +13,7 @@
 
 namespace volumed {
 
+// kubelet's annotations of a static pod: its uid, and "file".
 inline constexpr std::string_view kConfigHashAnnotation = "kubernetes.io/config.hash";
 inline constexpr std::string_view kConfigSourceAnnotation = "kubernetes.io/config.source";
 
@@ -30,7 +33,8 @@ std::string NormalNodeName(std::string name);
 // Source: kubernetes pkg/kubelet/config/common.go@v1.36.2 (applyDefaults).
 Status ApplyStaticPodDefaults(const NodeName& node_name, Pod& pod);
 
-// Gives the pod its uid; a static pod also gets kubelet's annotation of the uid.
+// Gives the pod its uid; a static pod also gets kubelet's annotation of the uid. `uid` is not
+// checked.
 void SetPodUid(Pod& pod, const std::string& uid);
 
 // The name before the node's suffix; nullopt if the pod is not a static pod.

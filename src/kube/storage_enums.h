@@ -1,4 +1,5 @@
-// The names of the enum values of claims and of the storage kinds in a manifest.
+// The names of the enum values of claims and of the storage kinds in a manifest. Messages list them
+// in this order. Every value has a name here.
 // Threads: any. Blocks: no.
 #pragma once
 

@@ -40,6 +40,8 @@ void Fields(V& v, VolumeNodeAffinity& o) {
   v.Struct("required", o.required, Presence::kRequired);
 }
 
+// A volume without a source, or with one that nobody knows, is refused: unlike a pod's volume it
+// has no default.
 template <typename V>
 void Fields(V& v, PersistentVolumeSpec& o) {
   v.Nested("capacity", Presence::kRequired,
@@ -71,7 +73,11 @@ void Fields(V& v, PersistentVolume& o) {
   v.Struct("status", o.status);
 }
 
+// The capacity is more than zero, a local volume says to which nodes it belongs, and "/" of a host
+// is never recycled.
 void Validate(const PersistentVolume& volume, const std::string& prefix, ProblemSink& problems);
+// Source and mode never change, and neither does a node affinity once it is there; while the volume
+// is bound, its size does not shrink and its class stays.
 void CheckUpdate(const PersistentVolume& before, const PersistentVolume& now, UpdateChecks& checks);
 
 template <typename V>
@@ -101,6 +107,9 @@ void Fields(V& v, PersistentVolumeClaim& o) {
 }
 
 void Validate(const PersistentVolumeClaim& claim, const std::string& prefix, ProblemSink& problems);
+// The spec never changes, but for a volume name and a class that are given later. A bound claim's
+// request may grow, or shrink to more than the capacity that its status says, and its attributes
+// class may change.
 void CheckUpdate(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now,
                  UpdateChecks& checks);
 
@@ -127,7 +136,9 @@ void Fields(V& v, StorageClass& o) {
   v.List("allowedTopologies", o.allowed_topologies);
 }
 
+// The reclaim policy is not Recycle, and a topology names values.
 void Validate(const StorageClass& storage_class, const std::string& prefix, ProblemSink& problems);
+// Parameters, provisioner, reclaim policy and binding mode never change.
 void CheckUpdate(const StorageClass& before, const StorageClass& now, UpdateChecks& checks);
 
 template <typename V>
@@ -136,6 +147,7 @@ void Fields(V& v, CsiTokenRequest& o) {
   v.Number("expirationSeconds", o.expiration_seconds, rules::kTokenExpiration);
 }
 
+// The fields of "spec" are members of the object itself.
 template <typename V>
 void Fields(V& v, CsiDriverObject& o) {
   Metadata(v, o);
@@ -153,6 +165,7 @@ void Fields(V& v, CsiDriverObject& o) {
   });
 }
 
+// Its name is that of a CSI driver, and each audience is asked for once.
 void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems);
 inline void CheckUpdate(const CsiDriverObject&, const CsiDriverObject&, UpdateChecks&) {}
 

@@ -18,7 +18,8 @@
 
 namespace volumed {
 
-// Names that Kubernetes gives a meaning to.
+// Names that Kubernetes gives a meaning to. The first two are finalizers, which keep an object as
+// long as it is in use.
 inline constexpr std::string_view kPersistentVolumeProtection = "kubernetes.io/pv-protection";
 inline constexpr std::string_view kPersistentVolumeClaimProtection = "kubernetes.io/pvc-protection";
 // Set on a claim that was bound once, whatever became of its volume.
@@ -28,9 +29,14 @@ inline constexpr std::string_view kVolumeGidAnnotation = "pv.beta.kubernetes.io/
 // The provisioner of a class whose volumes are made by hand.
 inline constexpr std::string_view kNoProvisioner = "kubernetes.io/no-provisioner";
 
+// What becomes of a volume whose claim is gone: it stays as it is, it is deleted with its data, or
+// its data is deleted and it is free again.
 enum class ReclaimPolicy { kRetain, kDelete, kRecycle };
+// kAvailable is a volume that no claim has, kReleased one whose claim is gone.
 enum class PersistentVolumePhase { kPending, kAvailable, kBound, kReleased, kFailed };
+// kLost is a claim that was bound and whose volume is gone.
 enum class PersistentVolumeClaimPhase { kPending, kBound, kLost };
+// When a claim gets a volume: at once, or once a pod uses it.
 enum class VolumeBindingMode { kImmediate, kWaitForFirstConsumer };
 
 // The claim to which a volume is bound, or for which it is kept. Without a uid it is kept for any
@@ -42,25 +48,33 @@ struct ClaimReference {
   friend bool operator==(const ClaimReference&, const ClaimReference&) = default;
 };
 
+// The volume can be used on the nodes that the selector matches; other nodes do not mount it.
 struct VolumeNodeAffinity {
   NodeSelector required;
   friend bool operator==(const VolumeNodeAffinity&, const VolumeNodeAffinity&) = default;
 };
 
+// The spec says what a PersistentVolume is, and for which claims.
 struct PersistentVolumeSpec {
-  Quantity capacity;  // capacity.storage
+  // capacity.storage, in bytes; more than zero.
+  Quantity capacity;
   PersistentVolumeSource source;
   std::vector<AccessMode> access_modes;
   ReclaimPolicy reclaim_policy = ReclaimPolicy::kRetain;
+  // "": the volume has no class, and fits claims without one.
   std::string storage_class_name;
+  // As mount(8) takes them, one each; for plugins that support them.
   std::vector<std::string> mount_options;
   VolumeMode volume_mode = VolumeMode::kFilesystem;
+  // Absent: any claim that fits may have the volume.
   std::optional<ClaimReference> claim_ref;
+  // Absent: the volume can be used on every node.
   std::optional<VolumeNodeAffinity> node_affinity;
   std::string volume_attributes_class_name;
   friend bool operator==(const PersistentVolumeSpec&, const PersistentVolumeSpec&) = default;
 };
 
+// The volume's state. kube/prepare_for_create.h empties it in what a manifest gives.
 struct PersistentVolumeStatus {
   std::optional<PersistentVolumePhase> phase;
   std::string reason;
@@ -68,6 +82,8 @@ struct PersistentVolumeStatus {
   friend bool operator==(const PersistentVolumeStatus&, const PersistentVolumeStatus&) = default;
 };
 
+// A PersistentVolume is a storage that outlives pods. Its uid tells it from another one of its
+// name.
 struct PersistentVolume {
   ObjectMeta metadata = ClusterScopedMeta();
   PersistentVolumeSpec spec;
@@ -75,6 +91,7 @@ struct PersistentVolume {
   friend bool operator==(const PersistentVolume&, const PersistentVolume&) = default;
 };
 
+// A condition of a claim says what goes on with it, such as a resize.
 struct ClaimCondition {
   std::string type;    // "Resizing", "FileSystemResizePending", ...
   std::string status;  // "True", "False" or "Unknown"
@@ -84,10 +101,14 @@ struct ClaimCondition {
   friend bool operator==(const ClaimCondition&, const ClaimCondition&) = default;
 };
 
+// The claim's state. kube/prepare_for_create.h empties it in what a manifest gives. Amounts have
+// the key "storage", and are in bytes.
 struct PersistentVolumeClaimStatus {
   std::optional<PersistentVolumeClaimPhase> phase;
   std::vector<AccessMode> access_modes;
+  // The claim has got so much.
   ResourceList capacity;
+  // A resize is to give the claim so much.
   ResourceList allocated_resources;
   StringMap allocated_resource_statuses;  // "storage" -> "NodeResizePending", ...
   std::vector<ClaimCondition> conditions;
@@ -95,6 +116,7 @@ struct PersistentVolumeClaimStatus {
                          const PersistentVolumeClaimStatus&) = default;
 };
 
+// A claim is a pod's way to a PersistentVolume, to which it gets bound.
 struct PersistentVolumeClaim {
   ObjectMeta metadata;
   PersistentVolumeClaimSpec spec;
@@ -102,21 +124,26 @@ struct PersistentVolumeClaim {
   friend bool operator==(const PersistentVolumeClaim&, const PersistentVolumeClaim&) = default;
 };
 
+// A node meets the requirement if its label `key` has one of the values.
 struct TopologyRequirement {
   std::string key;
   std::vector<std::string> values;
   friend bool operator==(const TopologyRequirement&, const TopologyRequirement&) = default;
 };
 
+// A node meets the term if it meets all requirements.
 struct TopologyTerm {
   std::vector<TopologyRequirement> match_label_expressions;
   friend bool operator==(const TopologyTerm&, const TopologyTerm&) = default;
 };
 
+// A class says how volumes are made for the claims that name it. Parameters are the provisioner's
+// own.
 struct StorageClass {
   ObjectMeta metadata = ClusterScopedMeta();
   std::string provisioner;
   StringMap parameters;
+  // The volumes that are made get this policy; it is never kRecycle.
   ReclaimPolicy reclaim_policy = ReclaimPolicy::kDelete;
   std::vector<std::string> mount_options;
   bool allow_volume_expansion = false;
@@ -125,9 +152,12 @@ struct StorageClass {
   friend bool operator==(const StorageClass&, const StorageClass&) = default;
 };
 
+// Whether the pod's group is given to a driver's volumes: to those with a filesystem type and only
+// ReadWriteOnce, to all, to none.
 enum class FsGroupPolicy { kReadWriteOnceWithFsType, kFile, kNone };
 enum class VolumeLifecycleMode { kPersistent, kEphemeral };
 
+// The driver wants such a token of the service account of each pod that uses its volumes.
 struct CsiTokenRequest {
   std::string audience;  // "": the issuer's own
   std::optional<int64_t> expiration_seconds;

@@ -14,6 +14,8 @@ namespace volumed {
 
 inline constexpr char kFieldIsImmutable[] = "field is immutable";
 
+// Collects what is wrong with one update. It knows no objects: CheckUpdate() of a kind compares
+// them.
 class UpdateChecks {
  public:
   explicit UpdateChecks(bool bound) : bound_(bound) {}
@@ -22,6 +24,7 @@ class UpdateChecks {
   bool bound() const { return bound_; }
   std::vector<UpdateProblem> Take() { return std::move(problems_); }
 
+  // `field` is the path in the API server's words, which are not always those of a manifest.
   void Add(std::string field, std::string reason) {
     problems_.push_back({std::move(field), std::move(reason)});
   }

@@ -24,8 +24,8 @@ struct UpdateProblem {
 // The result is empty if `now` may take the place of `before`. `bound` says that a claim or
 // PersistentVolume is bound, whatever its status says. For a bound volume the node keeps what an
 // API server leaves to its controllers: its size does not shrink, and its class stays. A claim's
-// spec may be completed by fields that it did not have. For pods under one uid only the volumes
-// count.
+// spec may be completed by a volume name and a class, and a bound claim may leave its volume name
+// out. For pods under one uid only the volumes count.
 // REQUIRES: both are of the same kind, namespace and name.
 std::vector<UpdateProblem> ValidateUpdate(const Object& before, const Object& now, bool bound);
 
@@ -35,9 +35,10 @@ std::string ToString(const std::vector<UpdateProblem>& problems);
 // The reason for an object that has this uid, and whose manifest names another one.
 std::string UidIsImmutable(const std::string& uid);
 
-// The error that `volumectl apply` answers: FailedPrecondition, not applied. `replace` says that
-// the command had --replace, which works for pods only. Without it, the answer for a pod mentions
-// it, and names the volumes whose data would go. REQUIRES: `problems` is not empty.
+// The error that `volumectl apply` answers: FailedPrecondition, not applied. For a pod it mentions
+// --replace, and names the volumes whose data would go. `replace` says that the command had
+// --replace; for an object of another kind the error then says that this works for pods only.
+// REQUIRES: `problems` is not empty.
 Error RefuseUpdate(const Object& before, const std::vector<UpdateProblem>& problems, bool replace);
 // The same for a manifest that names another uid than the object has.
 Error RefuseOtherUid(const ObjectKey& object, const std::string& uid);

@@ -1,8 +1,9 @@
 // Rules for single values of a manifest: what a name, a path, a key or a number may be. Each rule
-// carries a value that breaks it, from which bad-input tests are generated.
+// for texts carries a value that breaks it.
 //
 // The header is light, because what declares the fields of an object (kube/volume_sources.h) needs
-// it. Threads: any. Blocks: no.
+// it. The rules live as long as the program.
+// Threads: any. Blocks: no.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,15 @@
 
 namespace volumed {
 
-// A check of one string. `broken` returns the reason, or nullopt if the value is right.
+// A check of one string. `broken` returns the reason, or nullopt if the value is right. The reason
+// is made for "<field>: <reason>", and may quote the value: a rule for keys of a Secret must not be
+// told (FieldReader::SecretBytesMap).
 struct TextRule {
+  // What the value is, for messages that must not quote it: "key".
   std::string_view name;
   std::optional<std::string> (*broken)(std::string_view value);
-  std::string_view bad_example;  // "" if no value breaks the rule
+  // A value that breaks the rule; "" if none does, or only "" itself.
+  std::string_view bad_example;
 };
 
 // Both limits are inclusive.
@@ -26,16 +31,18 @@ struct IntRule {
   int64_t max = std::numeric_limits<int64_t>::max();
 };
 
+// Whether a manifest without the field is wrong.
 enum class Presence { kOptional, kRequired };
 
 namespace rules {
 
 extern const TextRule kAnyText;
 extern const TextRule kNotEmpty;
-extern const TextRule kDnsLabel;       // container and volume names, namespaces
-extern const TextRule kDnsSubdomain;   // names of most objects
-extern const TextRule kUid;            // becomes a directory's name
-extern const TextRule kQualifiedName;  // label and annotation keys, flexVolume drivers
+extern const TextRule kDnsLabel;      // container and volume names, namespaces
+extern const TextRule kDnsSubdomain;  // names of most objects
+extern const TextRule kUid;           // becomes a directory's name
+// Label and annotation keys, flexVolume drivers: "[DNS subdomain/]name".
+extern const TextRule kQualifiedName;
 extern const TextRule kLabelValue;
 extern const TextRule kConfigKey;  // keys of secrets and config maps
 extern const TextRule kEnvName;
@@ -53,6 +60,7 @@ extern const TextRule kPullPolicy;
 extern const TextRule kApiVersionV1;
 
 inline constexpr IntRule kFileMode{0, 0777};
+// Users and groups.
 inline constexpr IntRule kUnixId{0, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRule kNotNegative{0};
 inline constexpr IntRule kPositive{1};

@@ -29,6 +29,8 @@
 
 namespace volumed {
 
+// What has to be at the path of a hostPath volume. The two that create make an empty directory
+// (0755) or file (0644) if nothing is there.
 enum class HostPathType {
   kUnset,  // no check before the mount
   kDirectoryOrCreate,
@@ -53,11 +55,13 @@ void Fields(V& v, SecretReference& o) {
   v.Text("namespace", o.name_space, rules::kDnsLabel, Presence::kRequired);
 }
 
+// The volume is a directory that is made for the pod and removed with it.
 struct EmptyDirVolumeSource {
   static constexpr char kKind[] = "emptyDir";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
   std::string medium;  // "" (disk), "Memory", "HugePages" or "HugePages-<size>"
+  // In bytes, not negative. Absent: no limit of the volume's own.
   std::optional<Quantity> size_limit;
   friend bool operator==(const EmptyDirVolumeSource&, const EmptyDirVolumeSource&) = default;
 };
@@ -68,9 +72,11 @@ void Fields(V& v, EmptyDirVolumeSource& o) {
   v.Amount("sizeLimit", o.size_limit);
 }
 
+// A size limit is not negative.
 void CheckSource(const EmptyDirVolumeSource& source, const std::string& path,
                  ProblemSink& problems);
 
+// The volume is a path of the node, which containers get as it is.
 struct HostPathVolumeSource {
   static constexpr char kKind[] = "hostPath";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
@@ -86,11 +92,13 @@ void Fields(V& v, HostPathVolumeSource& o) {
   v.Enum("type", o.type);
 }
 
+// The volume is the one that a claim of the pod's namespace is bound to.
 struct PersistentVolumeClaimVolumeSource {
   static constexpr char kKind[] = "persistentVolumeClaim";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
   std::string claim_name;
+  // The pod only reads, whatever its volumeMounts say.
   bool read_only = false;
   friend bool operator==(const PersistentVolumeClaimVolumeSource&,
                          const PersistentVolumeClaimVolumeSource&) = default;
@@ -102,7 +110,8 @@ void Fields(V& v, PersistentVolumeClaimVolumeSource& o) {
   v.Bool("readOnly", o.read_only);
 }
 
-// A claim of the pod's own, made from this template (kube/ephemeral_claim.h).
+// The volume is bound to a claim of the pod's own, made from this template
+// (kube/ephemeral_claim.h).
 struct EphemeralVolumeSource {
   static constexpr char kKind[] = "ephemeral";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
@@ -116,9 +125,12 @@ void Fields(V& v, EphemeralVolumeSource& o) {
   v.Struct("volumeClaimTemplate", o.volume_claim_template, Presence::kRequired);
 }
 
+// The claim keeps what any claim keeps (kube/source_checks.h).
 void CheckSource(const EphemeralVolumeSource& source, const std::string& path,
                  ProblemSink& problems);
 
+// A CSI driver makes the volume for the pod. It is refused, since this program calls no CSI drivers
+// (kube/refused_sources.h).
 struct CsiVolumeSource {
   static constexpr char kKind[] = "csi";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
@@ -144,11 +156,13 @@ inline void AddObjectsOf(const CsiVolumeSource& source, ObjectNames& names) {
   if (source.node_publish_secret_ref) names.secrets.push_back(source.node_publish_secret_ref->name);
 }
 
+// A CSI driver has the volume. It is refused likewise.
 struct CsiPersistentVolumeSource {
   static constexpr char kKind[] = "csi";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
   std::string driver;
+  // The driver's own name for the volume.
   std::string volume_handle;
   bool read_only = false;
   std::string fs_type;
@@ -176,12 +190,14 @@ void Fields(V& v, CsiPersistentVolumeSource& o) {
   v.Maybe("nodeExpandSecretRef", o.node_expand_secret_ref);
 }
 
+// The volume is a directory that an NFS server exports.
 struct NfsVolumeSource {
   static constexpr char kKind[] = "nfs";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kOnServer};
-  std::string server;
-  std::string path;
+  std::string server;  // name or address
+  std::string path;    // absolute, on the server
+  // The mount is read-only for every pod that uses the volume.
   bool read_only = false;
   friend bool operator==(const NfsVolumeSource&, const NfsVolumeSource&) = default;
 };
@@ -193,23 +209,29 @@ void Fields(V& v, NfsVolumeSource& o) {
   v.Bool("readOnly", o.read_only);
 }
 
-// An inline volume names a secret in the pod's namespace, a PersistentVolume a secret in any
-// namespace.
+// The volume is a LUN of an iSCSI target. An inline volume names a secret in the pod's namespace, a
+// PersistentVolume a secret in any namespace.
 template <typename SecretRef>
 struct BasicIscsiVolumeSource {
   static constexpr char kKind[] = "iscsi";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNamed,
                                       SourceStorage::kUnnamed};
+  // "<address>[:port]"; the port is 3260 if it is left out.
   std::string target_portal;
-  std::string iqn;
-  int32_t lun = 0;
+  std::string iqn;  // the target's name
+  int32_t lun = 0;  // 0..255
+  // The iface of open-iscsi by which the node logs in.
   std::string iscsi_interface = "default";
+  // "": the mounter's default, ext4.
   std::string fs_type;
   bool read_only = false;
+  // Further portals of the same target, as target_portal.
   std::vector<std::string> portals;
   bool chap_auth_discovery = false;
   bool chap_auth_session = false;
+  // User names and passwords for CHAP; required if one of the two flags above is set.
   std::optional<SecretRef> secret_ref;
+  // "": the node's own. Else the volume gets an interface of its own, with this name.
   std::string initiator_name;
   friend bool operator==(const BasicIscsiVolumeSource&, const BasicIscsiVolumeSource&) = default;
 };
@@ -231,6 +253,7 @@ void Fields(V& v, BasicIscsiVolumeSource<SecretRef>& o) {
   v.Text("initiatorName", o.initiator_name, rules::kIqn);
 }
 
+// CHAP needs a secret.
 void CheckSource(const IscsiVolumeSource& source, const std::string& path, ProblemSink& problems);
 void CheckSource(const IscsiPersistentVolumeSource& source, const std::string& path,
                  ProblemSink& problems);
@@ -238,15 +261,18 @@ inline void AddObjectsOf(const IscsiVolumeSource& source, ObjectNames& names) {
   if (source.secret_ref) names.secrets.push_back(source.secret_ref->name);
 }
 
-// Either target_wwns with lun, or wwids, is set.
+// The volume is a LUN of a fibre channel target. Either target_wwns with lun, or wwids, is set.
 struct FcVolumeSource {
   static constexpr char kKind[] = "fc";
   static constexpr SourceFacts kFacts{SourceRules::kOverFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
+  // Names of target ports, such as "500a0982991b8dc5".
   std::vector<std::string> target_wwns;
   std::optional<int32_t> lun;
+  // "": the mounter's default, ext4.
   std::string fs_type;
   bool read_only = false;
+  // World wide identifiers of one LUN, such as "3600508b400105e210000900000490000".
   std::vector<std::string> wwids;
   friend bool operator==(const FcVolumeSource&, const FcVolumeSource&) = default;
 };
@@ -260,17 +286,22 @@ void Fields(V& v, FcVolumeSource& o) {
   v.Texts("wwids", o.wwids, rules::kNotEmpty);
 }
 
+// Exactly one of the two ways to name the LUN is taken.
 void CheckSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems);
 
+// A driver makes the volume that is an executable of the node (plugins/flex_volume.h). An inline
+// volume names a secret in the pod's namespace, a PersistentVolume one in any namespace; the driver
+// gets its values.
 template <typename SecretRef>
 struct BasicFlexVolumeSource {
   static constexpr char kKind[] = "flexVolume";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNamed,
                                       SourceStorage::kUnnamed};
-  std::string driver;
+  std::string driver;  // "<vendor>/<name>"
   std::string fs_type;
   std::optional<SecretRef> secret_ref;
   bool read_only = false;
+  // They are given to the driver as they are.
   std::map<std::string, std::string> options;
   friend bool operator==(const BasicFlexVolumeSource&, const BasicFlexVolumeSource&) = default;
 };
@@ -290,11 +321,14 @@ inline void AddObjectsOf(const FlexVolumeSource& source, ObjectNames& names) {
   if (source.secret_ref) names.secrets.push_back(source.secret_ref->name);
 }
 
+// The volume is a directory or a device of one node, which the PersistentVolume's node affinity
+// names.
 struct LocalVolumeSource {
   static constexpr char kKind[] = "local";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kOnNode};
   std::string path;  // absolute, no ".." element: a directory or a block device
+  // For a block device alone; "": the mounter's default, ext4.
   std::string fs_type;
   friend bool operator==(const LocalVolumeSource&, const LocalVolumeSource&) = default;
 };
@@ -305,6 +339,8 @@ void Fields(V& v, LocalVolumeSource& o) {
   v.Text("fsType", o.fs_type);
 }
 
+// The volume is a clone of a repository. A new one is refused, as by Kubernetes; one that an
+// earlier agent made can be taken down (plugins/git_repo.h).
 struct GitRepoVolumeSource {
   static constexpr char kKind[] = "gitRepo";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
@@ -322,6 +358,7 @@ void Fields(V& v, GitRepoVolumeSource& o) {
   v.Text("directory", o.directory, rules::kSubPath);
 }
 
+// The volume is the content of an image. It is refused, since only a container runtime has images.
 struct ImageVolumeSource {
   static constexpr char kKind[] = "image";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
@@ -361,14 +398,17 @@ using PersistentVolumeSource =
                  IscsiPersistentVolumeSource, FcVolumeSource, CsiPersistentVolumeSource,
                  FlexPersistentVolumeSource, RemovedVolumeSource>;
 
-// The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ...
+// The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ... It is
+// also what messages call the kind of a volume.
 std::string VolumeSourceKind(const VolumeSource& source);
 std::string VolumeSourceKind(const PersistentVolumeSource& source);
 
-// The objects that a pod's volume needs besides itself.
+// The Secrets and ConfigMaps of the pod's namespace that a pod's volume needs, the optional ones
+// too.
 ObjectNames ObjectsNamedBy(const VolumeSource& source);
 
-// Named PodVolume because Volume is the program's own interface (volume/volume.h).
+// A volume of a pod. Named PodVolume because Volume is the program's own interface
+// (volume/volume.h).
 struct PodVolume {
   std::string name;     // DNS-1123 label, unique in the pod
   VolumeSource source;  // a volume without any source is an emptyDir, as the API server has it
