@@ -178,6 +178,7 @@ class Agent {
   // A question that the control thread answers. If it does not answer in time, the answer says so.
   HttpQuestion AskControl(std::function<std::string()> question);
 
+  // A reload assigns it anew, on the control thread.
   Config config_;
   const ConfigOrigin origin_;
   std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations

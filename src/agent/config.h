@@ -48,7 +48,7 @@ struct Config {
   std::string metrics_address = "127.0.0.1:9788";  // empty: no HTTP
   std::string worker;                              // empty: volumed-worker beside volumed
   LogLevel log_level = LogLevel::kInfo;
-  // Names as in KernelFeatures; the agent does without these.
+  // The agent does without the kernel features of these names ("mount-setattr").
   std::vector<std::string> masked_kernel_features;
   int max_workers = 64;
   int max_workers_per_domain = 4;
