@@ -1,7 +1,8 @@
-// Acceptor: takes connections from a listening socket, and copes when the process or the system has
-// no descriptor left. It first spends the few descriptors that it keeps in reserve, and then asks
-// its owner to close a silent connection. If that gives none, it stops watching the socket, which
-// would stay readable, and tries again by a timer.
+// Acceptor: takes connections from a listening socket, and copes when there is no descriptor left.
+// If the process has none (EMFILE), it first spends the few that it keeps in reserve, and then asks
+// its owner to close a silent connection. If that gives none, or if the whole system has none
+// (ENFILE), it stops watching the socket, which would stay readable, and tries again by a timer.
+// With ENFILE the reserve is not spent: another process might take what this one gives back.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,23 +20,29 @@
 namespace volumed {
 
 struct AcceptorOptions {
-  // Descriptors that are kept for connections which come when no other descriptor is left.
+  // The acceptor keeps so many descriptors open for connections that come when the process has no
+  // other descriptor left. One that was spent is opened again after longest_pause.
   size_t reserved = 0;
+  // A pause is twice as long as the one before it, up to longest_pause. The next one is first_pause
+  // again once a connection was taken while the reserve was whole.
   Duration first_pause = std::chrono::milliseconds(50);
   Duration longest_pause = std::chrono::seconds(1);
 };
 
+// All of them are called while the acceptor takes connections, and must not destroy it.
 struct AcceptorHandlers {
-  // A new connection, close-on-exec and non-blocking, and the address of its other end.
+  // Takes over a new connection, which is close-on-exec and non-blocking. `peer` is the address of
+  // its other end.
   std::function<void(Descriptor connection, const sockaddr_storage& peer)> accepted;
-  // Called if no descriptor is left and the reserve is used up. Closes a connection that can be
-  // done without; returns false if there is no such connection.
+  // Called if a connection waits, the process has no descriptor left, and the reserve is used up.
+  // It closes a connection that can be done without, or returns false if there is none.
   std::function<bool()> make_room;
-  // No connection could be taken, because of this errno; the acceptor pauses.
+  // Called if no connection could be taken because of this errno, before the acceptor pauses.
   std::function<void(int sys_errno)> paused;
 };
 
 // Threads: the loop's thread; another thread only while the loop does not run. attempts(): any.
+// Blocks: never by itself, and else as the handlers do.
 class Acceptor {
  public:
   // `socket` listens and does not block. `loop` outlives the acceptor.
@@ -44,11 +51,13 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // Accepts from now on. Errors: those of EventLoop::WatchFd.
+  // Accepts from now on, 64 connections at most in one turn of the loop. Errors: those of
+  // EventLoop::WatchFd, not applied.
   Status Start();
-  // Takes the connections that wait now. It is for an acceptor that is about to be destroyed.
+  // Takes the connections that wait now, but 64 at most. It is for an acceptor that is about to be
+  // destroyed; what waits beyond that is lost with its socket.
   void AcceptWaiting() { AcceptSome(); }
-  // How often accept(2) was called since the start.
+  // How often accept(2) was called since the start, with a connection as its result or without.
   uint64_t attempts() const { return attempts_.load(); }
 
  private:

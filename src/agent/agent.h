@@ -63,23 +63,32 @@ namespace volumed {
 
 // Where the configuration came from, so that SIGHUP can read it again.
 struct ConfigOrigin {
+  // The path as the command line has it; "" if the flags are all there is.
   std::string file;
+  // If it is true, a reload is refused while the file is missing. Otherwise a missing file would
+  // stand for the default of every setting.
   bool must_exist = false;
+  // These win over the file at a reload, too.
   FlagValues flags;
 };
 
-// Threads: the one that calls Run becomes the control thread.
+// Threads: Create and Run on one thread, which becomes the control thread in Run. REQUIRES: the
+// process has no other thread when Create is called, since Create blocks the signals that the agent
+// reads from a descriptor (agent/signals.h).
 class Agent {
  public:
-  // Takes the root directory, starts the workers and opens the records; it mounts no volume of a
-  // pod yet. Errors: those of the parts, with the part's name in front. Blocks: for the root's
-  // filesystem.
+  // Takes the root directory, starts the workers, opens the records and binds the sockets; it
+  // mounts no volume of a pod yet. Errors: those of the parts, with the name of the step in front
+  // ("root: ..."). A part that the agent can do without fails no start: it is tried again
+  // (agent/agent_parts.h). Blocks: for the root's filesystem, without a limit, so the caller has to
+  // know that it answers (CheckPlaces in agent/config_checks.h).
   static Result<std::unique_ptr<Agent>> Create(Config config, ConfigOrigin origin);
   ~Agent();
 
   // Serves until SIGTERM or SIGINT; mounts stay. Operations that wait for a hung filesystem may
   // still use the parts when it returns, so the caller must end the process and not destroy the
-  // agent.
+  // agent. Errors: only of the preparation, before anything is mounted. REQUIRES: it is called
+  // once.
   Status Run();
 
  private:
@@ -169,7 +178,7 @@ class Agent {
   // A question that the control thread answers. If it does not answer in time, the answer says so.
   HttpQuestion AskControl(std::function<std::string()> question);
 
-  // On the control thread alone: a reload puts another one in its place.
+  // On the control thread alone, where a reload assigns it anew.
   Config config_;
   const ConfigOrigin origin_;
   const Duration answer_deadline_;             // of config_, for the threads that look at places
@@ -241,7 +250,7 @@ class Agent {
 };
 
 // Makes an agent and runs it; ends the process itself after Run(). Returns the exit status if the
-// agent could not be made.
+// agent could not be made. Errors go to stderr.
 int RunAgent(const Config& config, const ConfigOrigin& origin);
 
 }  // namespace volumed

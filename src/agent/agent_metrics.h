@@ -22,7 +22,9 @@
 
 namespace volumed {
 
-// Threads: the control thread, but for Write(). All constructor arguments outlive this object.
+// Threads: the control thread, but for Write(). Blocks: never, but for Write(), which computes for
+// as long as its text is long. All constructor arguments outlive this object, and it outlives the
+// manager that it watches and the tasks that it posts.
 class AgentMetrics final : public OperationObserver {
  public:
   AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
@@ -40,18 +42,25 @@ class AgentMetrics final : public OperationObserver {
   // A task has kept the control thread for kSlowTask or longer.
   void SlowTaskRan(const std::string& task, Duration took) { slow_tasks_.Ran(task, took); }
 
+  // Counts the operation in kubelet's families, if a plugin was concerned. The first set-up of a
+  // volume also gives the time since the volume was wanted.
   void OperationFinished(const FinishedOperation& finished) override;
+  // Takes over new figures of a volume. If the volume has no lines yet, its pod is looked at within
+  // a fifth of a second instead, since only the pod's view has the labels.
   void VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics);
 
   // Brings the figures of a scrape up to date. The figures of pods already are, except for pods
-  // that changed in the last fifth of a second; these are looked at first. `parts` says of each
-  // part of the agent whether it works. Each call does some of the work; the last call returns
-  // true.
+  // that changed in the last fifth of a second; these are looked at first. `parts` is
+  // AgentParts::states(). Each call does some of the work; the last call returns true. REQUIRES:
+  // Watch() was called.
   bool Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
-  // The text of a scrape. Threads: any.
+  // The text of a scrape, in the Prometheus text format, of the figures that the last Collect() has
+  // left. Threads: any.
   std::string Write() const;
 
-  // Whether a worker that works on this key (PodVolumeKey::ToString()) could not be ended.
+  // Whether a worker could not be ended that works for this key alone: that of a volume
+  // (PodVolumeKey::ToString()), or a device's unique name. A call for several volumes at once has
+  // their keys beside its own, which are not looked at.
   bool IsStuck(const std::string& key) const;
 
  private:

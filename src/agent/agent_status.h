@@ -15,9 +15,12 @@
 
 namespace volumed {
 
-// The deadlines of operations, as configured.
+// What the configuration says of operations: their deadlines, their back-off, and how many of them
+// may run at once in one lane and in all. An operation does not need a worker all the time, so
+// there may be up to four of them for each worker. It is a pure function.
 OperationSettings DeadlinesOf(const Config& config);
 
+// The references are used during the call only.
 struct StatusParts {
   const Config& config;
   const KernelFeatures& features;
@@ -28,7 +31,8 @@ struct StatusParts {
   const std::vector<std::string>& unrecorded_mounts;
 };
 
-// `not_ready_reason` is nullopt if the agent is ready. Threads: the control thread. Blocks: never.
+// Makes the whole answer, from values that are kept in memory. `not_ready_reason` is nullopt if the
+// agent is ready. Threads: the control thread. Blocks: never.
 v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
                                      const std::optional<std::string>& not_ready_reason);
 

@@ -15,7 +15,9 @@
 
 namespace volumed {
 
-// Threads: Follow, SetWaitsFor and SetRefused on the control thread; the other methods any.
+// Threads: Follow, SetWaitsFor and SetRefused on the control thread; the other methods any. Blocks:
+// never. The objects that it gives out are immutable and live as long as the caller keeps them,
+// whatever becomes of them in the catalog.
 class CatalogHostObjects final : public HostObjects {
  public:
   CatalogHostObjects() = default;
@@ -23,12 +25,14 @@ class CatalogHostObjects final : public HostObjects {
   // Takes over the changes that the catalog reports. REQUIRES: it is registered with the catalog
   // before any listener that starts operations because of the same changes.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
-  // Names the sources that have not delivered a complete list yet.
+  // Names the sources that have not delivered a complete list yet. As long as there are some, an
+  // object that none of the others has is Unavailable and not NotFound.
   void SetWaitsFor(const std::vector<std::string>& sources) EXCLUDES(mu_);
   // Names the objects that commands have deleted and that manifests still have: the error for such
   // an object says so.
   void SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) EXCLUDES(mu_);
 
+  // Errors of both, not applied, and about the object (kube/about_object.h): NotFound; Unavailable.
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string& ns,
                                                         const std::string& name) const override;
   Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(

@@ -1,4 +1,5 @@
-// Checks a command on objects before it is carried out, and words what its caller is told.
+// Checks a command on objects before it is carried out, and words what its caller is told. Nothing
+// here changes anything.
 #pragma once
 
 #include <optional>
@@ -14,15 +15,21 @@ namespace volumed {
 
 // Threads: the control thread, for everything here. Blocks: never.
 
+// What `volumectl apply` was told: decoded objects, in the order of the manifest.
 struct ApplyWords {
   std::vector<Object> objects;
   bool replace = false;  // replaces pods whose volumes the new manifest changes
 };
 
-// The objects as they are to be stored, with the uids that are already known for their names.
-// Errors, not applied:
+// The objects as they are to be stored, with the uids that are already known for their names, and
+// what the directory has to know of each. The command has no number yet: the caller gets one that
+// is on record.
+// The first object that is refused refuses all. Errors, not applied:
 //  - AlreadyExists, for an object that another source has, that is being deleted (for a pod: only
 //    if the new manifest changes its volumes), or that has the uid of an object that was deleted;
+//    for a claim that belongs to a pod's generic ephemeral volume; and for a pod that has the uid
+//    of a pod of another name, or that a source has already under the other form of its name, with
+//    or without the node's suffix;
 //  - FailedPrecondition, for a change of an immutable field (kube/validate_update.h), and for a
 //    manifest that names another uid than the object has.
 // Whether the manifest changes a pod's volumes is checked later, by the directory, which has the
@@ -30,9 +37,10 @@ struct ApplyWords {
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
                                 const NodeName& node, ApplyWords words);
 
-// Whether another directory may be accepted as the volume's. It may not while the reclaim policy is
-// about to delete the volume's content, since that would then be the content of the accepted
-// directory. Errors: FailedPrecondition, not applied.
+// Whether another directory may be accepted as that of the PersistentVolume with the name `volume`.
+// It may not while the reclaim policy is about to delete the volume's content, since that would
+// then be the content of the accepted directory. A volume that is unknown, or that never had a
+// claim, passes. Errors: FailedPrecondition, not applied.
 Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& manager,
                          const std::string& volume);
 
@@ -63,13 +71,14 @@ std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manage
                        const ObjectKey& object);
 
 // Refuses to delete, without `yes`, a PersistentVolume that has left its source and whose data the
-// command would delete: until then such a volume keeps its data. Errors: FailedPrecondition, not
-// applied.
+// command would delete: until then such a volume keeps its data. Objects of other kinds, and
+// unknown ones, pass. Errors: FailedPrecondition, not applied.
 Status CheckDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
                    const ObjectKey& object, bool yes);
 
-// The source and file that had the object when it was deleted, if they still have it: in use, or
-// refused because of an earlier deletion. nullopt otherwise.
+// The source and file of an object that a source has now: it is in use, or refused because of an
+// earlier deletion. nullopt otherwise, also for an object that is Missing, unproven or going. It
+// has to be asked before the object is deleted: a manifest that has it now still has it afterwards.
 std::optional<ObjectOrigin> OriginOfDeleted(const ObjectCatalog& catalog, const ObjectKey& object);
 
 // The warning for a pod that is about to be deleted while a manifest has it; "" if no manifest

@@ -29,6 +29,10 @@
 
 namespace volumed {
 
+// The defaults stand here. One from LoadConfig() has passed every check of its values; whether this
+// machine has what they name is another question (CheckPlaces in agent/config_checks.h). Paths are
+// absolute and in their shortest form. config_table.cc says of each member which key it is, what it
+// means and which values it may have.
 struct Config {
   std::string root = "/var/lib/volumed";
   bool adopt_root = false;
@@ -44,9 +48,12 @@ struct Config {
   std::string metrics_address = "127.0.0.1:9788";  // empty: no HTTP
   std::string worker;                              // empty: volumed-worker beside volumed
   LogLevel log_level = LogLevel::kInfo;
+  // The agent does without the kernel features of these names ("mount-setattr").
   std::vector<std::string> masked_kernel_features;
   int max_workers = 64;
   int max_workers_per_domain = 4;
+  // How long one step, or one look, may take before it is given up. A step that may not end half
+  // done is waited for all the same.
   Duration deadline_mount = std::chrono::seconds(30);
   Duration deadline_unmount = std::chrono::seconds(30);
   Duration deadline_attach = std::chrono::seconds(123);
@@ -66,8 +73,11 @@ struct Config {
   Duration deadline_identify_other_storage = StorageGuardSettings().short_look;
   Duration deadline_iscsiadm = IscsiAdminOptions().timeout;
   Duration deadline_flex_volume_init = FlexVolumeProberSettings().init_deadline;
+  // A failed operation waits for its next try: first as long as the first of these, then each time
+  // twice as long, up to the second.
   Duration back_off_first = Backoff::Options().initial;
   Duration back_off_longest = Backoff::Options().max;
+  // Of these only server_look_period and verify_attached_period may be zero, which means never.
   Duration volume_stats_period = std::chrono::seconds(60);
   Duration server_look_period = std::chrono::seconds(10);
   Duration server_look_deadline = ServerHealthSettings().deadline;
@@ -75,6 +85,7 @@ struct Config {
   Duration device_look_longest = DeviceWaiterOptions().longest_recheck;
   Duration removal_settle = kRemovalSettle;
   Duration verify_attached_period = kVerifyAttachedPeriod;
+  // A plugin that is not in the map may attach any number of volumes.
   std::map<std::string, int64_t> attach_limits;  // by name of the plugin
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
   // hostPath volumes may be deleted only below these directories; new ones are made below the
@@ -83,28 +94,34 @@ struct Config {
   bool host_path_provisioning = false;
   // A manifest of a Pod that recycles hostPath volumes; empty: the built-in one.
   std::string host_path_recycler_template;
+  // Recycling may take the minimum, or the increment for each Gi of the volume if that is more.
   int host_path_recycler_minimum_seconds = 60;
   int host_path_recycler_increment_seconds = 30;
   // A manifest of a Pod that recycles NFS volumes; empty: the built-in one.
   std::string nfs_recycler_template;
+  // The same for NFS volumes.
   int nfs_recycler_minimum_seconds = 300;
   int nfs_recycler_increment_seconds = 30;
+  // After the first the unmount of NFS is forced; the second is for that, the third for removing
+  // the directory afterwards.
   Duration nfs_unmount_timeout = std::chrono::minutes(1);
   Duration nfs_force_timeout = NfsSettings().force_timeout;
   Duration nfs_remove_timeout = NfsSettings().remove_timeout;
   Duration iscsi_device_timeout = IscsiOptions().device_timeout;
   Duration iscsi_multipath_timeout = IscsiOptions().multipath_timeout;
   Duration iscsi_more_portals_timeout = IscsiOptions().more_portals_timeout;
+  // Programs of recycler pods: what runs them, and what they consist of. They need not exist.
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
   // Where flexVolume drivers are looked for: <directory>/<vendor~driver>/<driver>. Empty: nowhere.
   std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+  // How long a start waits for drivers that are installed; zero: it does not.
   Duration flex_volume_first_wait = FlexVolumeProberSettings().first_wait;
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };
 
-// One row of the table, for help, documentation and tests.
+// One row of the table, for help and documentation. The texts live as long as the program.
 struct ConfigKey {
   std::string_view name;
   std::string_view type;  // "path", "duration", "list of strings" ...
@@ -113,17 +130,22 @@ struct ConfigKey {
 };
 // "reloads on SIGHUP" or "needs a restart".
 std::string_view ReloadWord(const ConfigKey& key);
+// All keys, in the table's order.
 std::vector<ConfigKey> ConfigKeys();
 
-// The effective value of each key as text, in the table's order.
+// The effective value of each key as text, in the table's order. Items of a list are separated by
+// commas.
 std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& config);
 
-// Settings given on the command line, by key; they win over the file.
+// Settings by key, each with its texts: one, or as many as its list has items. Those of the command
+// line win over the file's.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 
 // Reads `path` (empty: no file) and lays the flags over it. A missing file is an error only if
-// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason; one
-// message has all problems of the file. Blocks: reads one file.
+// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason. One
+// message has all problems of one kind: those of the file's form, else those of single values, else
+// those of values that do not go together. Threads: any. Blocks: reads one file, a megabyte at
+// most.
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
 
 // A key whose value in the file differs from the running one.
@@ -131,6 +153,7 @@ struct ChangedKey {
   std::string name;
   std::string running;  // as PrintConfig prints it
   std::string loaded;
+  // Whether the loaded value is in ReloadedConfig::config; otherwise the running one stays.
   bool reloadable = false;
   friend bool operator==(const ChangedKey&, const ChangedKey&) = default;
 };
@@ -139,10 +162,15 @@ struct ReloadedConfig {
   Config config;                    // the running one, with the reloadable keys of the loaded one
   std::vector<ChangedKey> changes;  // includes keys that need a restart; in the table's order
 };
+// Compares the two key by key, as PrintConfig prints them. It is a pure function: whoever uses the
+// settings has to be told of the new ones.
 ReloadedConfig MergeReloadable(const Config& running, const Config& loaded);
 
-// Reads a duration of Go's form: "2m3s", "500ms", "1h". Errors: InvalidArgument, not applied.
+// Reads a duration of Go's form: "2m3s", "500ms", "1h". Each number needs its unit (ns, us, ms, s,
+// m, h); unlike in Go it has neither a sign nor a fraction. Errors: InvalidArgument, not applied.
 Result<Duration> ParseDuration(std::string_view text);
+// The text from which ParseDuration() makes this duration: "2m3s", "0s". REQUIRES: the duration is
+// not negative.
 std::string FormatDuration(Duration duration);
 
 }  // namespace volumed

@@ -1,7 +1,7 @@
 // The table of the configuration: one row per key, with its name, its help, its check, and how it
-// is printed. Everything that has to know the keys (file, flags, reload, check-config, and the test
-// of docs/CONFIGURATION.md) reads this table, so that a new key is one row here and one member of
-// Config.
+// is printed. Everything that has to know the keys (file, flags, reload, check-config and
+// docs/CONFIGURATION.md) is made from this table or held to it, so that a new key is one row here
+// and one member of Config.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,13 @@
 
 namespace volumed {
 
+// One key. A key that may be reloaded has also to be given to its users, by Agent::ApplyReload.
 struct ConfigRow {
   ConfigKey key;
   // Errors: InvalidArgument, not applied; the configuration is unchanged then.
   std::function<Status(Config&, const ConfigValue&)> set;
+  // The value as text. If the key is reloadable, `set` reads this text back as a single value, also
+  // that of a list: a reload copies settings so.
   std::function<std::string(const Config&)> print;
 };
 

@@ -18,22 +18,32 @@ using ConfigValue = std::vector<std::string>;
 // Threads: any. Blocks: never. Errors of all parsers: InvalidArgument, not applied, with the reason
 // and without the key.
 
+// The error that every parser here gives.
 Error InvalidValue(std::string message);
 
+// The text of a key that is no list: exactly one, which may be empty.
 Result<std::string> One(const ConfigValue& values);
+// Takes "true" or "false" and no other word for them.
 Result<bool> ParseBool(const ConfigValue& values);
+// Takes a decimal number from `low` to `high`, both included.
 Result<int> ParseInt(const ConfigValue& values, int low, int high);
-// Takes an absolute path in its shortest form.
+// Takes an absolute path in its shortest form, without control characters; it need not exist. The
+// text "" is taken if `may_be_empty`.
 Result<std::string> ParsePath(const ConfigValue& values, bool may_be_empty);
+// The same for each item of a list, none of which may be empty; the list itself may be.
 Result<ConfigValue> ParsePaths(const ConfigValue& values);
-// Takes a duration as ParseDuration (agent/config.h) does, between the two bounds.
+// Takes a duration as ParseDuration (agent/config.h) does, between the two bounds, both included.
 Result<Duration> ParseDurationIn(const ConfigValue& values, Duration low, Duration high);
-// Takes "host:port", or an empty text.
+// Takes "host:port" as CheckAddress (agent/config_checks.h) does, or an empty text.
 Result<std::string> ParseAddress(const ConfigValue& values);
-// Takes texts of the form key=value.
+// Takes texts of the form key=value, of which the value may be empty. If a key comes twice, the
+// later value counts. Whether the names are Kubernetes' is checked elsewhere (ProblemsOfValues).
 Result<std::map<std::string, std::string>> ParseLabels(const ConfigValue& values);
+// Takes a DNS subdomain in any case and returns it in lower case, or an empty text. Source:
+// kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
 Result<std::string> ParseNodeName(const ConfigValue& values);
-// Takes the most volumes that the node attaches, by the name of the plugin.
+// Takes the most volumes that the node attaches, by the name of the plugin: plugin=number, as items
+// or as one text with commas. Plugins that attach no volumes are refused.
 Result<std::map<std::string, int64_t>> ParseAttachLimits(const ConfigValue& values);
 
 }  // namespace volumed

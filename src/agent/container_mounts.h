@@ -12,9 +12,10 @@
 
 namespace volumed {
 
+// A volumeMount, as an entry of `mounts` has it.
 struct ContainerMount {
-  std::string destination;
-  std::string source;
+  std::string destination;           // in the container
+  std::string source;                // on the node: the volume, or its prepared subPath
   std::vector<std::string> options;  // "rbind", "ro" or "rw", "rro", "rprivate" ...
 };
 
@@ -26,15 +27,18 @@ struct ContainerDevice {
   std::string permissions;  // "mrw"; "r" if the claim is read-only, which only this enforces
 };
 
-// All volumeDevices of the container, in the order of the pod. Errors, not applied: NotFound (no
-// such container); FailedPrecondition, naming a volume that is not mapped (kubelet leaves such a
-// volume out).
+// All volumeDevices of the container, in the order of the pod. `container` is the name of one of
+// any kind: also of an init or an ephemeral container. Threads: any. Blocks: never; whether the
+// link and the device still exist is not looked at. Errors, not applied: NotFound (no such
+// container); FailedPrecondition, naming a volume that is not mapped (kubelet leaves such a volume
+// out).
 Result<std::vector<ContainerDevice>> GetContainerDevices(const Pod& pod, const PodView& view,
                                                          const std::string& container);
 
-// All volumeMounts of the container, in the order of the pod. Errors, not applied: NotFound (no
-// such container); FailedPrecondition, naming a volume that is not set up; Unimplemented, if the
-// pod demands recursive read-only (Enabled) and the kernel does not have it.
+// All volumeMounts of the container, in the order of the pod. Threads, Blocks: as
+// GetContainerDevices. Errors, not applied: NotFound (no such container); FailedPrecondition,
+// naming a volume that is not set up, or one of which the subPath is not prepared; Unimplemented,
+// if the pod demands recursive read-only (Enabled) and the kernel does not have it.
 Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const PodView& view,
                                                        const std::string& container,
                                                        bool kernel_has_recursive_read_only);

@@ -28,11 +28,14 @@
 
 namespace volumed {
 
-// Called on the control thread with the steps that were held back and are permitted now.
+// Called on the control thread with the steps that were held back and are permitted now. Errors:
+// those of RecoveryGate::Accept.
 using RecordsAccepted = std::function<void(const Result<std::vector<PendingStep>>&)>;
 
-// All parts outlive the handlers. The catalog, the manager and the functions are used on the
-// control thread only.
+// All parts outlive the handlers. The catalog, the manager, the event log's listeners, the losses
+// and the functions are used on the control thread only, but for `accept_records`. What waits on
+// disk or for the kernel (Apply and DeletePods of the directory, calls of the kernel) is used on
+// executor threads.
 struct ControlBackend {
   Scheduler& scheduler;
   Logger& log;
@@ -45,26 +48,41 @@ struct ControlBackend {
   NodeName node;
   KernelFeatures features;
   RecoveryGate& recovery;
+  // Accepts the records of one volume, or of all if it is nullopt, as RecoveryGate::Accept, whose
+  // errors `done` gets. The volume is named as in PendingStep. Threads: any. Blocks: never.
   std::function<void(const std::optional<std::string>& volume, RecordsAccepted done)>
       accept_records;
+  // From now on the directory at the path of this PersistentVolume, which exists now, is the
+  // volume's. `done` is called on the control thread, at once if the command is refused. Errors:
+  // FailedPrecondition, not applied, if the content of the directory would be deleted
+  // (CheckAcceptVolume); Unavailable, not applied, if an operation looks at the volume's storage
+  // right now; those of AcceptDirectory (operation/storage_operations.h).
   std::function<void(const std::string& volume,
                      std::function<void(const Result<AcceptedDirectory>&)> done)>
       accept_volume;
   const SourceLosses& losses;
-  // The files of a manifest directory that are not read because of their names.
+  // The files of a manifest directory that are not read because of their names; empty for a source
+  // of another kind, or one that is not configured.
   std::function<std::set<std::string>(const std::string& source)> unread_files;
-  // With `dry_run` these two only say whether the step is allowed.
+  // With `dry_run` these two only say whether the step is allowed. Errors, not applied: NotFound if
+  // there is no such source; FailedPrecondition if it is not configured (accept), or is configured
+  // or is that of the volumes that were made here (forget).
   std::function<Status(const std::string& source, bool dry_run)> accept_source;
   std::function<Status(const std::string& source, bool dry_run)> forget_source;
   std::function<v1::GetStatusResponse()> status;
+  // The calls whose workers could not be ended.
   std::function<std::vector<StuckOperation>()> stuck;
+  // How many streams are open, of all peers together. Threads: the control thread.
   int open_streams = 0;
   std::atomic<Duration> look_patience{std::chrono::seconds(5)};  // setting deadline-look
 
+  // Threads: any.
   LookLimit look_limit() const { return {scheduler.clock(), look_patience}; }
 };
 
-// The code is the same number in gRPC; the outcome goes into the message.
+// The code is the same number in gRPC. The message of an error that is maybe applied says so at its
+// end. The details are an ErrorDetail with the outcome: by it a client tells an answer of the agent
+// from what gRPC itself says if nobody answers. Threads: any.
 grpc::Status ToGrpcStatus(const Status& status);
 
 }  // namespace volumed

@@ -1,6 +1,7 @@
 // ControlGuests: limits the connections of the control socket, in all and for each user. A
 // connection that has not begun to speak HTTP/2 gets nothing but a descriptor, and that for a few
-// seconds. No user but root can take the places that root needs to see what is wrong.
+// seconds; one that says something else is closed. No user but root can take the places that root
+// needs to see what is wrong. Source: RFC 9113 section 3.4 (the first bytes of a client).
 #pragma once
 
 #include <sys/types.h>
@@ -27,30 +28,37 @@ struct ControlLimits {
 };
 
 // The limits for this process. A process that may have few descriptors (RLIMIT_NOFILE) gets fewer
-// connections.
+// connections: a quarter of that number, but at least 16 and at most the default. Threads: any.
+// Blocks: never.
 ControlLimits ControlLimitsOfProcess();
 
-// Threads: the loop's thread, or any thread before the loop runs. Blocks: never.
+// Threads: the loop's thread, or any thread before the loop runs. Blocks: never by itself, and else
+// as `serve` does.
 class ControlGuests {
  public:
-  // Takes over a connection that has begun to speak, with the role of its peer. Serve owns the
-  // descriptor from then on, and closes it when the connection has ended.
+  // Takes over a connection that has begun to speak, with the role of its peer; no byte of it was
+  // taken. Serve owns the descriptor from then on, and closes it when the connection has ended. It
+  // may be called by Admit().
   using Serve = std::function<void(Descriptor connection, PeerRole role)>;
 
+  // `loop` outlives this object.
   ControlGuests(EventLoop& loop, ControlLimits limits, Serve serve);
+  // Closes the silent connections. Those that are served go on.
   ~ControlGuests();
   ControlGuests(const ControlGuests&) = delete;
   ControlGuests& operator=(const ControlGuests&) = delete;
 
   // Takes a connection of a peer that has a role. If the limits are reached, a silent connection is
   // closed to make room; a connection that is served is not. Without room the new connection is
-  // closed and this returns false.
+  // closed and this returns false. It is also closed if the loop cannot watch it. A connection that
+  // has ended keeps its place until the limits are reached, when such places are looked for.
   bool Admit(Descriptor connection, const PeerCredentials& peer, PeerRole role);
 
   // Closes the connection that has been silent longest; one of root's only if no other is silent.
   // False if no connection is silent.
   bool MakeRoom();
 
+  // How many connections have not begun to speak; those that are served are not in it.
   size_t silent() const { return silent_.size(); }
 
  private:

@@ -23,10 +23,13 @@ class Service;
 
 namespace volumed {
 
-// Threads: the control thread. The handlers run on gRPC's threads.
+// Threads: the control thread. The handlers run on gRPC's threads. A connection is closed without
+// an answer, and that is logged, if its peer has no role that has a service, or if the limits are
+// reached and no silent connection can make room.
 class ControlServer {
  public:
-  // One service per role that may connect; they outlive the server.
+  // One service per role that may connect; they outlive the server, as do `loop` and `log`. No
+  // connection is accepted before ListenAt().
   ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
                 const std::map<PeerRole, grpc::Service*>& services,
                 ControlLimits limits = ControlLimitsOfProcess());
@@ -35,9 +38,12 @@ class ControlServer {
   ~ControlServer();
 
   // Accepts connections from now on at this socket, which listens and does not block, and no longer
-  // at the one before it; connections that wait at the old socket are still taken.
+  // at the one before it; up to 64 connections that wait at the old socket are still taken. Blocks:
+  // for each connection as PeerRoles::RoleOf. Errors: those of EventLoop::WatchFd, not applied; the
+  // old socket stays then.
   Status ListenAt(Descriptor socket);
-  // Sets the roles for connections that come from now on.
+  // Sets the roles for connections that come from now on. A connection keeps the role that it had
+  // when it was made.
   void SetRoles(PeerRoles roles) { roles_ = roles; }
 
  private:

@@ -23,12 +23,14 @@ namespace volumed {
 // A unary call under way, for its handler. Copies of it are the same call.
 template <typename Request, typename Response>
 struct UnaryCall {
+  // It outlives every call.
   ControlBackend& backend;
   const Request& request;  // this and the response live until Finish is called
   Response* response;
   grpc::ServerUnaryReactor* reactor;
 
-  // Answers the call. To be called exactly once, on any thread.
+  // Answers the call, with the response or with the error. To be called exactly once, on any
+  // thread; request and response must not be touched afterwards.
   void Finish(const Status& status) const { reactor->Finish(ToGrpcStatus(status)); }
 };
 
@@ -40,6 +42,7 @@ class NeededRole {
       : of_([role](const Request&) { return role; }) {}
   NeededRole(PeerRole (*of)(const Request&)) : of_(of) {}  // NOLINT: likewise
 
+  // Threads: any, since it is asked on gRPC's threads. Blocks: never.
   PeerRole Of(const Request& request) const { return of_(request); }
 
  private:
@@ -48,17 +51,19 @@ class NeededRole {
 
 // Threads: the rows are added by the constructor; the handlers run on gRPC's threads, or on the
 // control thread if that is said. A peer whose role is too low gets PermissionDenied, which names
-// the role that the call needs, and no handler runs.
+// the role that the call needs, and no handler runs. That error has no details (ToGrpcStatus): so a
+// client tells it from a PermissionDenied that the agent got from the node.
 class ControlService final : public v1::VolumeAgent::Service {
  public:
   using AddRows = void (*)(ControlService&);
 
-  // The whole API. The backend outlives the service.
+  // The whole API, for peers of this role. The backend outlives the service.
   ControlService(ControlBackend& backend, PeerRole role);
-  // A service with these rows alone, for tests.
+  // A service with the rows of these groups alone.
   ControlService(ControlBackend& backend, PeerRole role, const std::vector<AddRows>& groups);
 
-  // Errors: Internal, not applied, if a call of the API has no row, or if a row fits no call.
+  // Whether the rows and the API fit. Errors: Internal, not applied, naming everything that does
+  // not: a call of the API has no row, or two, or a row fits no call.
   Status Check() const;
 
   // Adds a call whose handler runs on gRPC's thread and must not block; it ends the call by
@@ -72,7 +77,8 @@ class ControlService final : public v1::VolumeAgent::Service {
     Unary<Request, Response>(name, std::move(role),
                              std::function<void(const UnaryCall<Request, Response>&)>(handler));
   }
-  // Adds a call that the control thread answers at once.
+  // Adds a call that the control thread answers at once: `handler` runs there, must not block, and
+  // its status is the answer.
   template <typename Request, typename Response>
   void OnControl(const char* name, NeededRole<std::type_identity_t<Request>> role,
                  Status (*handler)(ControlBackend&, const Request&, Response*));
@@ -98,7 +104,7 @@ class ControlService final : public v1::VolumeAgent::Service {
   std::vector<std::string> problems_;
 };
 
-// The groups of rows.
+// These add the groups of rows.
 void AddObjectCalls(ControlService& service);  // objects of any kind
 void AddPodCalls(ControlService& service);     // one pod, or what happens to pods
 void AddAgentCalls(ControlService& service);   // the agent, its sources and its records

@@ -20,6 +20,7 @@
 namespace volumed {
 
 struct ControlSocketOptions {
+  // It is absolute. Its length is limited by sockaddr_un (107 bytes).
   std::string path;
   std::optional<gid_t> group;  // owns the socket, mode 0660; without it 0600
   // The members of this group may connect too, by an access control list; on a filesystem without
@@ -28,18 +29,22 @@ struct ControlSocketOptions {
 };
 
 // The socket that systemd passed (LISTEN_FDS), close-on-exec and non-blocking; an invalid
-// descriptor if none was passed. Errors: InvalidArgument, not applied, if it is not a listening
-// unix stream socket, or if several were passed.
+// descriptor if none was passed. It can be taken once, since the environment is cleared of it.
+// Errors: InvalidArgument, not applied, if it is not a listening unix stream socket, or if several
+// were passed.
 // Source: sd_listen_fds(3).
 Result<Descriptor> TakePassedSocket();
 
 // Makes a new listening socket at `path`, close-on-exec and non-blocking, and replaces the socket
-// file of a process that is gone. Errors: AlreadyExists (the file there is no socket), Unavailable
-// (a process listens there), InvalidArgument (the path is too long), all not applied; errno's code.
-// REQUIRES: the caller holds LockControlSocket().
+// file of a process that is gone. Until its owner and mode are right, only this user and root can
+// connect. Errors: AlreadyExists (the file there is no socket), Unavailable (a process listens
+// there), InvalidArgument (the path is too long), all not applied; errno's code: maybe applied once
+// the file is made, which then stays. REQUIRES: the caller holds LockControlSocket(). Blocks: as
+// long as the directory takes to answer.
 Result<Descriptor> BindControlSocket(const ControlSocketOptions& options);
 
-// Locks <path>.lock; its holder may make and replace the socket. Errors: as ProcessLock::Take.
+// Locks <path>.lock; its holder may make and replace the socket. Errors, Blocks: as
+// ProcessLock::Take, which waits for the lock of a process that is dead.
 Result<ProcessLock> LockControlSocket(const std::string& path);
 
 // Keeps the socket's file, its lock file and their directory in place. What was removed or moved
@@ -49,22 +54,28 @@ Result<ProcessLock> LockControlSocket(const std::string& path);
 // directory takes to answer.
 class ControlSocketKeeper {
  public:
+  // They must not destroy the keeper.
   struct Handlers {
+    // An error is shown by `state`, and the socket is made again later.
     std::function<Status(Descriptor)> made;    // takes over a new socket that listens at the place
     std::function<void(const Status&)> state;  // called after each look: OK, or what is wrong
   };
 
-  // `lock` is the lock of the place; without it the keeper takes the lock itself.
+  // `lock` is the lock of the place; without it the keeper takes the lock itself, but waits for no
+  // other process then. `loop` outlives the keeper.
   ControlSocketKeeper(ControlSocketOptions options, std::optional<ProcessLock> lock,
                       EventLoop& loop, Handlers handlers);
+  // Gives the lock up. The files stay.
   ~ControlSocketKeeper();
   ControlSocketKeeper(const ControlSocketKeeper&) = delete;
   ControlSocketKeeper& operator=(const ControlSocketKeeper&) = delete;
 
-  // Keeps the place from now on. `made` says that BindControlSocket has just made the socket;
-  // otherwise the keeper makes it.
+  // Keeps the place from now on, after a first look at once. `made` says that BindControlSocket has
+  // just made the socket; otherwise the keeper makes it. What fails is told to Handlers::state and
+  // tried again.
   void Start(bool made);
-  // Gives the socket to these groups, now and whenever it is made again.
+  // Gives the socket to these groups, now and whenever it is made again. Errors: errno's code,
+  // maybe applied, of the socket that is there now.
   Status SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group);
 
  private:

@@ -15,15 +15,17 @@
 namespace volumed {
 
 // Threads: gRPC's callbacks only post tasks; the virtual methods are called on the control thread.
-// The object owns itself until gRPC says that the call is done.
+// The object owns itself until gRPC says that the call is done. What calls it later, such as a
+// timer, holds a weak_ptr. If too many streams are open, the call ends with ResourceExhausted,
+// without Begin.
 template <typename Response>
 class ControlStream : public grpc::ServerWriteReactor<Response>,
                       public std::enable_shared_from_this<ControlStream<Response>> {
  public:
   using Message = Response;
 
-  // Takes over the new stream. REQUIRES: `stream` is the only owner, made by std::make_shared or
-  // the like.
+  // Takes over the new stream, and begins it by a task of the control thread. Threads: any.
+  // REQUIRES: `stream` is the only owner, made by std::make_shared or the like.
   static grpc::ServerWriteReactor<Response>* Start(std::shared_ptr<ControlStream> stream) {
     ControlStream* const raw = stream.get();
     raw->self_ = stream;
@@ -67,12 +69,15 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
 
   // Subscribes to changes; an error ends the call. Fill is called next.
   virtual Status Begin() = 0;
-  // Makes the next answer from the present state; an error ends the call.
+  // Makes the next answer, in a response that is empty, from the present state; an error ends the
+  // call. It is not called while an answer is in flight, so changes that come meanwhile share one
+  // answer.
   virtual Result<Next> Fill(Response* response) = 0;
-  // Undoes Begin, also a Begin that failed.
+  // Undoes Begin, also a Begin that failed or was never called. It is called once.
   virtual void Unsubscribe() = 0;
 
-  // Sends the present state, after the answer that is in flight. To be called after each change.
+  // Sends the present state, after the answer that is in flight. To be called after each change, on
+  // the control thread; has no effect once the call has ended.
   void Send() {
     if (ended_) return;
     dirty_ = writing_;
@@ -85,6 +90,7 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
     writing_ = true;
     this->StartWrite(&response_);
   }
+  // Whether the call has ended, by the peer or by this side.
   bool ended() const { return ended_; }
   ControlBackend& backend() { return backend_; }
 

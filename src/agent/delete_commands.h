@@ -20,10 +20,19 @@ struct ControlBackend;
 // Threads: the control thread. Blocks: never.
 class DeleteCommands {
  public:
-  // Called on any thread: OK once the object cannot come back, or the error that says why it stays.
+  // Called exactly once, on any thread: OK once the command is durable (the object may wait for its
+  // users until it goes), or the error that says why the object stays. If the object may come back
+  // all the same, since its file cannot be removed or the records are in recovery, that is OK too,
+  // and the response has a warning.
+  // Errors, not applied: InvalidArgument for an unknown kind; NotFound; Unavailable for a pod that
+  // is not known as long as a source or the records may still have it; FailedPrecondition if `yes`
+  // is needed (CheckDelete in agent/command_admission.h); those of ObjectCommands::Delete,
+  // ObjectDirectory::DeletePod and PodCommands::Delete. They are maybe applied if the pod's object
+  // is gone already.
   using Done = std::function<void(const Status&)>;
   struct Command {
     v1::DeleteRequest request;
+    // It outlives the command. Its object and its warning are filled before `done` is called.
     v1::DeleteResponse* response;  // outlives the command
     Done done;
   };

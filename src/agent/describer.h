@@ -22,11 +22,16 @@ class Describer {
             NodeName node)
       : catalog_(catalog), manager_(manager), events_(events), node_(std::move(node)) {}
 
-  // Fills the answer except for the mounts; returns the questions whose answers are the mounts.
-  // Errors, not applied: InvalidArgument for an unknown kind; NotFound.
+  // Fills the answer except for the mounts; returns the questions whose answers are the mounts
+  // (AddMountFacts), none for an object that has no mounts. A namespaced object without a namespace
+  // is looked for in "default"; "volume" is a kind too. Long lists are cut, and `not_shown` says
+  // so. Errors, not applied, with a response that may be half filled: InvalidArgument for an
+  // unknown kind, or a volume without its name; NotFound.
   Result<MountQuestions> Describe(const v1::DescribeRequest& request,
                                   v1::DescribeResponse* response) const;
-  // Errors, not applied: InvalidArgument for an unknown kind.
+  // Lists the objects of one kind, of one namespace or, if none is given, of all: names for
+  // completion, and lines for `get`, of which pods and volumes have none. 5000 objects at most;
+  // `not_shown` counts the rest. Errors, not applied: InvalidArgument for an unknown kind.
   Status List(const v1::ListObjectsRequest& request, v1::ListObjectsResponse* response) const;
 
  private:

@@ -10,7 +10,9 @@
 
 namespace volumed {
 
-// Threads: as ControlStream. An event whose count has grown is sent again, with the new count.
+// Threads: as ControlStream. An event whose count has grown is sent again, with the new count. An
+// answer has the newest 500 events at most, and says how many it left out. Without `follow` there
+// is one answer. Errors, not applied: InvalidArgument for an unknown kind; those of FindSubject().
 class EventsStream final : public ControlStream<v1::WatchEventsResponse> {
  public:
   EventsStream(ControlBackend& backend, v1::WatchEventsRequest request)

@@ -10,7 +10,11 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: for `deadline` at most. Errors: in the answer.
+// Reads the file at this absolute path, if it is no larger than kMaxManifestBytes. Threads: any but
+// the control thread. Blocks: for `deadline` at most, for all that it asks together. Errors: in the
+// answer; DeadlineExceeded or Unavailable if the filesystem or its server does not answer. The
+// agent may watch the way to the file only if the filesystem is this node's own: others may fall
+// silent at any moment, and tell nothing of changes made elsewhere.
 FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path,
                           Duration deadline);
 

@@ -19,10 +19,13 @@ class HealingTokens final : public HostTokens {
   // Sets the error for callers as long as there are no tokens. REQUIRES: Use was not called.
   void Refuse(Error why) EXCLUDES(mu_);
 
-  // Errors, as long as there are no tokens: the one given to Refuse, not applied.
+  // Errors, as long as there are no tokens: the one given to Refuse, or before that Unavailable,
+  // not applied; afterwards those of the tokens.
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
+  // Has no effect as long as there are no tokens.
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
+  // "" as long as there are no tokens.
   std::string Issuer() const override EXCLUDES(mu_);
 
  private:

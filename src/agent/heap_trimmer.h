@@ -15,12 +15,12 @@ void LimitHeap();
 // Threads: the control thread. Blocks: never.
 class HeapTrimmer {
  public:
-  // `trim` blocks, and runs beside the control thread. The scheduler outlives this object, and this
+  // `trim` blocks, and runs on an executor thread. The scheduler outlives this object, and this
   // object outlives the tasks that it posts.
   HeapTrimmer(Scheduler& scheduler, std::function<void()> trim);
 
-  // Says that pods or objects have come or gone. However often it is called, memory is given back
-  // at most once in five seconds.
+  // Says that pods or objects have come or gone. Memory is given back five seconds later, at once
+  // for all calls until then.
   void Changed();
 
  private:
@@ -29,7 +29,8 @@ class HeapTrimmer {
   bool armed_ = false;
 };
 
-// Gives the C library's free memory back (malloc_trim).
+// Gives the C library's free memory back (malloc_trim). Threads: any. Blocks: while it walks the
+// heap, whose arenas it locks.
 void TrimHeap();
 
 }  // namespace volumed

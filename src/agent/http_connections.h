@@ -26,18 +26,23 @@
 namespace volumed {
 
 using HttpText = std::shared_ptr<const std::string>;
-// Takes an answer. Threads: any. Only the first call of each reply counts.
+// Takes an answer. Threads: any. Blocks: never. The text is not null. Only the first call of each
+// reply counts, and one after `patience`, or after the connection or the server has gone, does
+// nothing.
 using HttpReply = std::function<void(HttpText)>;
 
-// A question that the server asks of the program.
+// A question that the server asks of the program. Both functions are called on the server's thread,
+// and neither may block.
 struct HttpQuestion {
-  // Arranges that `reply` is called, at once or later, on any thread. Must not block.
+  // Arranges that `reply` is called, at once or later, on any thread.
   std::function<void(HttpReply reply)> ask;
-  // Makes the answer that is sent if `patience` passes without a reply. Must not block.
+  // Makes the answer that is sent if `patience` passes without a reply.
   std::function<HttpText()> late;
   Duration patience = std::chrono::seconds(5);
 };
 
+// The questions of /metrics, /healthz and /readyz. Of the last two, "" and a text whose first line
+// is "ok" have the status 200; any other text is the reason for a 503.
 struct HttpHandlers {
   HttpQuestion metrics;    // text exposition format
   HttpQuestion unhealthy;  // "" if healthy, else the reason
@@ -57,14 +62,15 @@ struct HttpLimits {
   Duration write_timeout = std::chrono::seconds(60);
   // A client that has been taking its answer for longer than this may have to make room.
   Duration write_grace = std::chrono::seconds(1);
+  // The connection is closed after so many answers.
   int requests_per_connection = 100;
   // The limit for all answers together that clients have not taken yet. A single answer may be
   // longer.
   size_t unsent_bytes = size_t{256} << 20;
 };
 
-// The unit by which connections are counted: an IPv4 address, or an IPv6 network of 64 bits, since
-// one machine may have all addresses of such a network.
+// The unit by which connections are counted: an IPv4 address (also one that is mapped into IPv6),
+// or an IPv6 network of 64 bits, since one machine may have all addresses of such a network.
 class HttpPeer {
  public:
   explicit HttpPeer(const sockaddr_storage& address);
@@ -77,16 +83,21 @@ class HttpPeer {
 // Threads: the loop's thread; stats() any. Blocks: never.
 class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
  public:
-  // REQUIRES: made by std::make_shared.
+  // `clock` outlives this object. REQUIRES: made by std::make_shared.
   HttpConnections(std::shared_ptr<EventLoop> loop, const Clock& clock, HttpHandlers handlers,
                   HttpLimits limits);
   // Closes all connections. A reply that comes later does nothing. REQUIRES: the loop does not run.
   ~HttpConnections();
 
-  // Takes a new connection; closes it if no other connection may make room for it.
+  // Takes a new connection, which does not block, and reads from it at once; closes it if no other
+  // connection may make room for it. A connection for which the program is being asked never has to
+  // make room; one that is silent goes first, then one that has been taking its answer for longer
+  // than write_grace.
   void Admit(Descriptor socket, const HttpPeer& peer);
-  // Closes the connection that has been silent longest; false if no connection is silent.
+  // Closes the connection that has been silent longest, else one that has been taking its answer
+  // for longer than write_grace; false if there is neither.
   bool MakeRoom();
+  // Counts since the start, and how many connections are open now.
   HttpServerStats stats() const;
 
  private:

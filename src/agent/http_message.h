@@ -11,6 +11,7 @@ namespace volumed {
 // The limit for a request line and its header lines together.
 inline constexpr size_t kMaxHttpHeadBytes = 8 * 1024;
 
+// What is needed of a request. The method is any token, as the client wrote it.
 struct HttpRequest {
   std::string method;
   std::string path;  // without the query; "/" if the request has none
@@ -27,8 +28,10 @@ struct HttpParsed {
 };
 
 // Reads the request at the beginning of `bytes`, which may hold a part of a request, or more than
-// one. Threads: any. Blocks: never. Refusals: 400 (not HTTP), 413 (the request has a body), 431
-// (longer than kMaxHttpHeadBytes), 505 (another version of HTTP).
+// one. It keeps no state: an incomplete request is given again, with more bytes. Threads: any.
+// Blocks: never. Refusals: 400 (not HTTP), 413 (the request has a body), 431 (longer than
+// kMaxHttpHeadBytes), 505 (another version of HTTP). Which methods and paths there are is the
+// caller's matter.
 HttpParsed ParseHttpRequest(std::string_view bytes);
 
 struct HttpResponseHead {
@@ -41,11 +44,11 @@ struct HttpResponseHead {
   int requests_left = 0;
 };
 
-// All bytes in front of the body, with the empty line.
+// All bytes in front of the body, with the empty line. Threads: any. Blocks: never.
 std::string FormatHttpHead(const HttpResponseHead& head);
 
-// Compresses in the gzip format; empty if there is no memory for it. Blocks: computes for about 10
-// ms per megabyte.
+// Compresses in the gzip format, at the fastest level; "" if there is no memory for it. Threads:
+// any. Blocks: computes for about 10 ms per megabyte.
 std::string Gzip(std::string_view text);
 
 }  // namespace volumed

@@ -19,13 +19,15 @@ struct KeptDirectory {
   std::string place;  // where the pod has the directory
 };
 
-// The directories of the `local` volumes that are set up for the pod. Threads: the control thread.
-// Blocks: never.
+// The paths of the `local` volumes that are set up for the pod, have no problem and are not block
+// volumes. A path may be that of a device, of which TellOfOtherDirectories says nothing. Threads:
+// the control thread. Blocks: never.
 std::vector<KeptDirectory> KeptDirectoriesOf(const ObjectCatalog& catalog, const PodView& pod);
 
-// Adds to the answer of a retry, for each volume, that another directory or none lies at its path
-// now. A directory that cannot be looked at is not mentioned. Threads: any. Blocks: for each
-// directory, until the limit from then on.
+// Adds to the answer of a retry, for each volume that is in it, that another directory or none lies
+// at its path now. A directory that cannot be looked at is not mentioned. Threads: any but the
+// control thread. Blocks: for each directory it looks at two places, each until the limit from then
+// on.
 void TellOfOtherDirectories(Kernel& kernel, const LookLimit& limit,
                             const std::vector<KeptDirectory>& kept, v1::RetryResponse* response);
 

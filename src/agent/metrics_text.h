@@ -15,9 +15,12 @@
 namespace volumed {
 
 // Threads: any, except for Collect(). Blocks: never, except for Collect(), which writes the text.
+// At most one text is in progress, however many calls wait.
 class MetricsText {
  public:
+  // Immutable; it lives as long as anybody keeps it. Never null.
   using Text = std::shared_ptr<const std::string>;
+  // Called on an executor thread.
   using Reply = std::function<void(Text)>;
 
   // Hooks of the owner: `collect` brings the figures up to date, `write` makes the text of them,
@@ -35,10 +38,10 @@ class MetricsText {
   // Replies with a text that is collected after this call. Calls that wait at the same time share
   // one collection and one text.
   void Ask(Reply reply) EXCLUDES(mu_);
-  // The last text; empty before the first Collect().
+  // The last text; an empty text before the first Collect().
   Text last() const EXCLUDES(mu_);
-  // Collects and writes at once. It is for the start, when no call waits. Threads: the control
-  // thread.
+  // Collects and writes at once. REQUIRES: no call of Ask() waits, as at the start. Threads: the
+  // control thread.
   void Collect() EXCLUDES(mu_);
 
  private:

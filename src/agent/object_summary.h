@@ -10,15 +10,19 @@
 
 namespace volumed {
 
+// Name and value of each line, in the order in which they are shown. A name that begins with two
+// blanks belongs to the line above it.
 using SummaryLines = std::vector<std::pair<std::string, std::string>>;
 
-// Longer lists of lines, and longer values, are cut.
+// How many lines are shown: whoever shows them cuts longer lists. A longer value is cut here to so
+// many bytes, with "..." behind it.
 inline constexpr size_t kMaxSummaryLines = 200;
 inline constexpr size_t kMaxSummaryValue = 256;
 
 // Made by the kind's row in the table of object_summary.cc; a kind without a row is shown field by
-// field. If there are more than kMaxSummaryLines lines, the last one says that the rest was cut.
-// Threads: any. Blocks: never.
+// field ("spec.claimRef.name"), and has one line more than kMaxSummaryLines at most, by which one
+// sees that there are more. The object's identity (metadata, kind) is not in it. Threads: any.
+// Blocks: never.
 SummaryLines SummariseObject(const Object& object);
 
 }  // namespace volumed

@@ -11,8 +11,10 @@
 
 namespace volumed {
 
-// Threads: as ControlStream. While nothing runs and nothing is stuck, the stream only waits for a
-// change.
+// Threads: as ControlStream. Answers keep the interval of the request between them. While nothing
+// runs and nothing is stuck, the stream only waits for a change. An answer has 200 operations at
+// most, the oldest first, and 200 stuck calls, and says how many it left out. Errors, not applied:
+// InvalidArgument for an interval that is not allowed.
 class OperationsStream final : public ControlStream<v1::WatchOperationsResponse> {
  public:
   OperationsStream(ControlBackend& backend, v1::WatchOperationsRequest request)

@@ -20,7 +20,7 @@ namespace volumed {
 // Longer than any token of a list: a namespace, a name and a uid have 63, 253 and 255 bytes.
 inline constexpr size_t kMaxPageToken = 1024;
 
-// Threads: any. Blocks: never.
+// The token of the page that begins behind this pod. Threads: any. Blocks: never.
 std::string PodPageToken(const PodName& last);
 
 // REQUIRES nothing of the token. Every token of PodPageToken() is read as its pod, and whatever

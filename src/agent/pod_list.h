@@ -26,16 +26,17 @@ class PodList {
   };
 
   // The last pod of the page before the one that is asked for; an empty name for the first page.
-  // Errors: InvalidArgument, not applied: those of agent/page_token.h, and for a page of a list
-  // that asked for other pods.
+  // That pod need not exist any more. Errors: InvalidArgument, not applied: those of
+  // agent/page_token.h, and for a page of a list that asked for other pods.
   static Result<PodName> LastBefore(const v1::GetPodsRequest& request, const NodeName& node);
 
-  // Takes the names of the pods that exist now. `response` outlives this object.
+  // Takes the names of the pods that exist now, and sets the response's `next_page` if there are
+  // more than the page may have. A page size of 0 asks for all. `response` outlives this object.
   PodList(Parts parts, v1::GetPodsRequest request, const PodName& last_before,
           v1::GetPodsResponse* response);
 
-  // Adds the next pods to the response, for a few milliseconds at most. Returns true if these were
-  // the last.
+  // Adds the next pods to the response, 100 at most and for a few milliseconds at most. A pod that
+  // has gone since its name was taken is left out. Returns true if these were the last.
   bool Continue();
 
  private:

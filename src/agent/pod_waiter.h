@@ -12,7 +12,10 @@
 
 namespace volumed {
 
-// Threads: as ControlStream.
+// Threads: as ControlStream. With the condition "gone" it stays with the first pod that it has
+// found, since another pod of that name does not keep this one from being gone; with the others it
+// goes on with the next pod of that name. Errors, not applied: InvalidArgument for an unknown
+// condition or an empty reference; NotFound.
 class PodWaiter final : public ControlStream<v1::WaitResponse> {
  public:
   PodWaiter(ControlBackend& backend, v1::WaitRequest request)

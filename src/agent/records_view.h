@@ -7,7 +7,9 @@
 
 namespace volumed {
 
+// The state of the gate now. Threads: any. Blocks: never.
 v1::RecordsStatus DescribeRecords(const RecoveryGate& gate);
+// Fills `out`, which is empty. Threads: any. Blocks: never.
 void EncodePendingStep(const PendingStep& step, v1::PendingStep* out);
 
 }  // namespace volumed

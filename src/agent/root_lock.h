@@ -19,15 +19,19 @@ namespace volumed {
 // Workers do not inherit the lock: an agent that restarts gets it even if an old worker lives.
 class RootLock {
  public:
-  // Whether Acquire would take the root, if its lock were free; nothing is changed. Errors: those
-  // of Acquire.
+  // Whether Acquire would take the root, if its lock were free; nothing is changed. Blocks: as long
+  // as the root's filesystem takes to answer. Errors: those of Acquire.
   static Status CheckMayTake(const std::string& root, bool adopt);
 
-  // Blocks: uses the root's own filesystem only. Errors, not applied: FailedPrecondition (the root
+  // Makes the root (0750), its parents and <root>/volumed (0700) if they are missing. An adopted
+  // root gets no mark, so it has to be adopted at each start. Blocks: uses the root's own
+  // filesystem only, for as long as that takes to answer; for the lock as ProcessLock::Take, which
+  // waits for the lock of a process that is dead. Errors, not applied: FailedPrecondition (the root
   // lacks the mark, or a kubelet runs on it); Unavailable (another agent, with its pid); errno's
   // code.
   static Result<RootLock> Acquire(const std::string& root, bool adopt);
 
+  // Whether the root is a kubelet's or somebody else's, and lacks the mark.
   bool adopted() const { return adopted_; }
 
  private:

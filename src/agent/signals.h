@@ -10,6 +10,8 @@
 
 namespace volumed {
 
+// Called on the control thread, once for each signal; signals of one number that come together may
+// be one.
 struct SignalHandlers {
   std::function<void()> stop;    // SIGTERM, SIGINT
   std::function<void()> reload;  // SIGHUP
@@ -20,7 +22,10 @@ struct SignalHandlers {
 // Threads: it is made before any other thread; the handlers run on the control thread.
 class Signals {
  public:
+  // `loop` outlives this object. Errors: errno's code, not applied, except that the signals may be
+  // blocked by then.
   static Result<std::unique_ptr<Signals>> Create(EventLoop& loop, SignalHandlers handlers);
+  // The handlers are not called any more; the signals stay blocked.
   ~Signals();
 
  private:

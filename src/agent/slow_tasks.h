@@ -18,6 +18,7 @@ class SlowTasks {
   // `clock` outlives this object.
   explicit SlowTasks(const Clock& clock) : clock_(clock), window_began_(clock.Now()) {}
 
+  // Notes one run. Which runs are worth that (kSlowTask) the caller decides.
   void Ran(const std::string& task, Duration took);
 
   // The longest run of each task in the last one to two minutes. It is not counted from the last

@@ -1,4 +1,6 @@
 // SourceLosses: tells people what a source has lost, is about to lose, or would lose by a command.
+// It keeps what the sources deliver of absent objects, and asks the catalog and the manager for
+// everything else each time.
 #pragma once
 
 #include <functional>
@@ -16,7 +18,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never. REQUIRES: catalog and manager outlive it.
+// Threads: the control thread. Blocks: never. REQUIRES: catalog and manager outlive it. All Encode
+// methods add to `out`.
 class SourceLosses {
  public:
   using AbsentObjects = google::protobuf::RepeatedPtrField<v1::AbsentObject>;
@@ -27,15 +30,19 @@ class SourceLosses {
                std::set<std::string> removal_deletes)
       : catalog_(catalog), manager_(manager), removal_deletes_(std::move(removal_deletes)) {}
 
-  // Notes what a source has delivered.
+  // Notes what a source has delivered. To be called with each update in order, before the catalog
+  // takes it over. A list that is not complete changes only IncompleteBecause().
   void Note(const ObjectUpdate& update);
+  // Drops what was noted of the source.
   void Forget(const std::string& source);
-  // Whether anything of the source is known.
+  // Whether the catalog has the source, be it configured or only on record.
   bool Knows(const std::string& source) const;
 
   // Why the source's newest list is incomplete; "" if it is complete.
   std::string IncompleteBecause(const std::string& source) const;
-  // The objects that the source does not have now: unproven, going or unknown.
+  // The objects that the source does not have now: unproven, going or unknown, and those that
+  // another source has, or takes over next. Objects that a command has deleted are left out, pods
+  // excepted. For the source of an adopted root: the pods that are held there.
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
   // What `source accept` takes away: the absent objects of this source, and those that other
   // sources have lost and that may have moved to this one.
@@ -43,7 +50,8 @@ class SourceLosses {
   // The pods of the source that are to be replaced, since their manifests have other volumes by
   // now.
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
-  // The objects that have left the source and are Missing since.
+  // The objects that have left the source and are Missing since: the first 200 of them, and how
+  // many there are.
   void EncodeMissing(const std::string& source, v1::Source* out) const;
   // The objects that are Missing and whose source was forgotten, as a source of its own; none is
   // added if there are no such objects.
@@ -56,7 +64,7 @@ class SourceLosses {
   void EncodeAll(const std::string& source, AbsentObjects* out) const;
 
   // Errors, not applied: FailedPrecondition if `yes` is false and one of the objects has mounted
-  // volumes or data on disk.
+  // volumes or data on disk; the message names five of them at most. Threads: any.
   static Status CheckConfirmed(const AbsentObjects& goes, bool yes);
 
  private:

@@ -23,6 +23,8 @@ class StartTally {
     families_.SetOrphanPodCleanedVolumes(0, 0);
   }
 
+  // Counts what was found, and what of it had no record or could not be read. REQUIRES: it is
+  // called once.
   void TakenOver(const TakeOver& found);
   // Adds the volumes of a pod that no source has any more.
   void OrphanFound(const std::set<PodVolumeKey>& volumes);

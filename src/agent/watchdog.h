@@ -11,7 +11,9 @@
 
 namespace volumed {
 
-// Threads: the control thread. Without systemd (no NOTIFY_SOCKET) every method does nothing.
+// Threads: the control thread. Blocks: never. Without systemd (no NOTIFY_SOCKET) every method does
+// nothing. The scheduler outlives this object, and this object outlives its timer. `status` is one
+// line for people, as `systemctl status` shows it.
 class Watchdog {
  public:
   explicit Watchdog(Scheduler& scheduler);
@@ -20,7 +22,9 @@ class Watchdog {
   // time that systemd allows.
   void Ready(const std::string& status);
   void Status(const std::string& status);
+  // Says that a reload has begun; it ends with the next Ready().
   void Reloading();
+  // Says that the agent ends by intention.
   void Stopping();
 
  private:

@@ -1,4 +1,5 @@
-// What the verbs have in common when they call the agent.
+// What the verbs have in common when they call the agent. Each function that gives an exit code has
+// already said on stderr what went wrong. Threads: one. Blocks: as long as its calls do.
 #pragma once
 
 #include <chrono>
@@ -15,9 +16,12 @@ namespace volumed {
 
 using Stub = v1::VolumeAgent::Stub;
 
+// A reference by what the command line says: `kind` is any word that the agent knows, `name` may be
+// a uid, and the namespace is that of -n, or "".
 v1::ObjectRef MakeRef(const CliContext& context, const std::string& kind, const std::string& name);
 
-// Makes the call; prints `done` on success unless it is empty.
+// Makes one unary call, for context.timeout at most; prints `done` and a newline on success, unless
+// it is empty.
 template <typename Method, typename Request, typename Response>
 ExitCode CallAndSay(const CliContext& context, Method method, const Request& request,
                     Response* response, const std::string& done) {
@@ -28,19 +32,22 @@ ExitCode CallAndSay(const CliContext& context, Method method, const Request& req
   return kExitOk;
 }
 
-// All pods that the request asks for, page by page, so that the agent never has all of them in one
-// answer. Prints why not otherwise.
+// Adds to `all` every pod that the request asks for, page by page, so that the agent never has all
+// of them in one answer. Each page may take context.timeout. If one fails, the pods of the pages
+// before are in `all`.
 ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
                     v1::GetPodsResponse* all);
 
-// Says that there is no such object; an object of that name may be in another namespace.
+// Says that there is no such object, and returns kExitNotFound. `of_namespace` says that the kind
+// has namespaces: the text then names the one that was looked in, if -n gave one.
 ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,
                     bool of_namespace);
 
-// Reads the file; "-" is standard input. Returns nullopt, after a line on stderr, if it cannot be
-// read.
+// Reads the whole file; "-" is standard input. Returns nullopt, after a line on stderr, if it
+// cannot be read or is a directory.
 std::optional<std::string> ReadManifest(const std::string& file);
 
+// Fractions of a millisecond are dropped. REQUIRES: a number that AddSeconds() lets pass.
 std::chrono::milliseconds MillisecondsOf(double seconds);
 
 }  // namespace volumed

@@ -14,9 +14,11 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: each call until its deadline.
+// Threads: any. Blocks: each call until its deadline. The connection is made by the first call; if
+// no agent listens, a call ends soon with UNAVAILABLE.
 class Client {
  public:
+  // `socket` is the path of the agent's unix socket; `timeout` is the limit for each unary call.
   Client(const std::string& socket, std::chrono::milliseconds timeout);
 
   // Makes one unary call: Call(&v1::VolumeAgent::Stub::GetPods, request, &response).
@@ -30,7 +32,8 @@ class Client {
   }
 
   // Reads the answers of a streaming call until the call ends or `timeout` has passed, and gives
-  // each to `seen`. Without a timeout it reads until the agent or a signal ends the call.
+  // each to `seen`, on this thread. Without a timeout it reads until the agent or a signal ends the
+  // call. The status is DEADLINE_EXCEEDED if the time was over first.
   template <typename Request, typename Response>
   grpc::Status Stream(std::unique_ptr<grpc::ClientReader<Response>> (
                           v1::VolumeAgent::Stub::*method)(grpc::ClientContext*, const Request&),
@@ -50,7 +53,10 @@ class Client {
   std::unique_ptr<v1::VolumeAgent::Stub> stub_;
 };
 
-// Prints the error of a failed call to stderr and returns the exit code for it.
+// Prints the error of a failed call to stderr and returns the exit code for it. UNAVAILABLE means
+// that no agent answers, and PERMISSION_DENIED that the role is too low, only if the status has no
+// details: with details (ErrorDetail) the agent itself has answered. REQUIRES: the status is not
+// OK.
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket);
 
 }  // namespace volumed

@@ -8,14 +8,15 @@
 
 namespace volumed {
 
-// Prints, for each volume that is not as it should be: the first step that blocks it, since when,
-// the last error, who must act, and when the next try is. Holders, sources with problems and recent
-// events follow. `status`, which is asked for if the pod is not ready, gives the present deadlines
-// of steps.
+// Prints the pod's phase and holders, its own problems, and each volume; for one that is not as it
+// should be: the first step that blocks it, since when, the last error, who must act, and when the
+// next try is. Sources that concern the pod and are not in order, and its events, follow. `status`
+// gives the present deadlines of steps, which are printed if the pod is not ready; `sources` and
+// `status` may be empty.
 void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
              const v1::GetStatusResponse& status, int64_t now_unix_ms, std::ostream& out);
 
-// These print the parts of it.
+// These print the parts of it. Ages and waits are counted to `now_unix_ms`.
 void ExplainProblem(const v1::Problem& problem, int64_t now_unix_ms, std::ostream& out);
 void ExplainVolume(const v1::Volume& volume, int64_t now_unix_ms, std::ostream& out);
 void ExplainEvent(const v1::Event& event, int64_t now_unix_ms, std::ostream& out);

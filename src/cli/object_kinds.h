@@ -1,5 +1,7 @@
-// The kinds that `describe`, `delete`, `get`, `events` and completion know; a new kind is one row.
-// The agent decides what a word means, so a kind without a row works too, but is not offered.
+// The kinds that `describe`, `delete`, `get`, `events` and completion know; a new kind is a row of
+// kCliKinds and, for `get`, a noun. For `describe`, `delete` and `events` the agent decides what a
+// word means, so a kind without a row works there, but is not offered. `get` refuses a word without
+// a noun.
 #pragma once
 
 #include <string>
@@ -24,10 +26,11 @@ inline constexpr CliKind kCliKinds[] = {
     {"csidriver", true},
 };
 
-// "pod, volume, ..."; for help.
+// "pod, volume, ...", in the order of kCliKinds, for help; with `objects_alone` without the volume.
 std::string KindNames(bool objects_alone);
 
-// A word that `get` accepts, as kubectl names it.
+// A word that `get` accepts, as kubectl names it. All three forms mean the same; one that kubectl
+// does not have repeats another.
 struct CliNoun {
   std::string_view plural;
   std::string_view singular;
@@ -54,11 +57,12 @@ inline constexpr CliNoun kNodeNoun = {"nodes", "node", "no", "node"};
 inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver", "csidriver"};
 // Kinds of which the agent keeps the object and no state.
 inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun};
+// Every noun of `get`, in the order in which they are offered.
 inline constexpr CliNoun kGetNouns[] = {kPodNoun,       kVolumeNoun,       kPersistentVolumeNoun,
                                         kClaimNoun,     kStorageClassNoun, kSecretNoun,
                                         kConfigMapNoun, kNodeNoun,         kCsiDriverNoun};
 
-// The kinds other than pods that have events: `events KIND/NAME`.
+// The kinds other than pods of which completion offers names after `events`: `events KIND/NAME`.
 inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};
 
 }  // namespace volumed

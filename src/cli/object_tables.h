@@ -12,8 +12,10 @@
 
 namespace volumed {
 
-// Prints kubectl's columns. With `all_namespaces` the objects may be from several namespaces, and
-// the table has a column for the namespace. The values of a Secret are never printed.
+// Prints kubectl's columns, and the source in the wide table. With `all_namespaces` the objects may
+// be from several namespaces, and the table of a kind that has namespaces has a column for them.
+// The values of a Secret are never printed: DATA is how many keys there are. For an object that is
+// refused the reason follows below the table. `now` is in Unix milliseconds.
 void PrintObjects(const v1::ListObjectsResponse& objects, const CliNoun& noun, OutputFormat format,
                   bool all_namespaces, int64_t now, std::ostream& out);
 

@@ -8,8 +8,8 @@
 namespace volumed {
 
 // As long as it exists, escapes control characters (except newline and tab) and bytes that are not
-// UTF-8 in everything that is written to the stream. A text is written as a whole, so that no
-// character is cut.
+// UTF-8 in everything that is written to the stream. Each write is judged by itself: a character
+// whose bytes come by two writes is escaped, so a text is written as a whole.
 // Threads: the stream's. Blocks: as the stream. REQUIRES: the stream outlives it.
 class PlainOutput final : public std::streambuf {
  public:

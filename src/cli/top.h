@@ -8,6 +8,9 @@
 
 namespace volumed {
 
+// Prints one answer of WatchOperations: the operations, and the stuck calls if there are any, each
+// with how many the agent left out. Ages are counted to the answer's own time. Clearing the screen
+// is the caller's matter.
 void PrintTop(const v1::WatchOperationsResponse& answer, OutputFormat format, std::ostream& out);
 
 }  // namespace volumed

@@ -16,7 +16,8 @@
 
 namespace volumed {
 
-// What every verb is told.
+// What every verb is told. It is complete when a verb runs, not yet when the command line is
+// parsed.
 struct CliContext {
   std::string socket;
   OutputFormat format = OutputFormat::kTable;
@@ -24,7 +25,8 @@ struct CliContext {
   std::string name_space;  // "": "default", or all if the verb lists
 };
 
-// The verb that the command line names, with its words.
+// The verb that the command line names, with its words. It prints to std::cout and std::cerr, and
+// blocks as long as its calls do.
 using Verb = std::function<ExitCode()>;
 
 // Adds verbs to the tree of commands. `Words` is a struct of the verb's own that parsing fills; if
@@ -36,7 +38,8 @@ class Verbs {
   Verbs(CLI::App& app, const CliContext& context, Verb& chosen)
       : app_(app), context_(context), chosen_(chosen) {}
 
-  // Adds a verb. `declare` adds its places and options.
+  // Adds a verb. `declare` adds its places and options; `run` carries it out, after the whole line
+  // was parsed. `name` and `help` are copied.
   template <typename Words>
   void Add(const char* name, const char* help, void (*declare)(CLI::App&, Words&),
            ExitCode (*run)(const CliContext&, const Words&)) const {
@@ -54,7 +57,7 @@ class Verbs {
   }
 
   // Adds a verb that has verbs of its own, one of which must follow; if `run` is given, it is
-  // carried out if none follows.
+  // carried out if none follows. The result adds the verbs of the group.
   Verbs Group(const char* name, const char* help,
               ExitCode (*run)(const CliContext&) = nullptr) const {
     CLI::App* const verb = app_.add_subcommand(name, help);
@@ -75,21 +78,25 @@ class Verbs {
   Verb& chosen_;
 };
 
-// The groups of verbs, in the order in which the help shows them.
+// The groups of verbs, in the order in which the help shows them. AddObjectVerbs calls
+// AddDeleteVerb, which stands between its own.
 void AddObjectVerbs(const Verbs& verbs);
 void AddDeleteVerb(const Verbs& verbs);
 void AddPodVerbs(const Verbs& verbs);
 void AddAgentVerbs(const Verbs& verbs);
 void AddShellVerbs(const Verbs& verbs);
 
-// A place that several verbs have. A pod is named by NAME, NAMESPACE/NAME or a uid.
+// Adds a required place that several verbs have. A pod is named by NAME, NAMESPACE/NAME or a uid. A
+// word like "pvc/data", whose first part is a noun of `get`, is refused: it would be a pod in a
+// namespace of that name.
 CLI::Option* AddPodPlace(CLI::App& verb, std::string& pod);
 
-// Adds an option for how long something may take. A number that no clock could be set to is
-// refused, and so is what is no number ("nan").
+// Adds an option for how long something may take, in seconds: 0.001 to 31536000 (a year). Whatever
+// else is given is refused, also what is no number ("nan").
 CLI::Option* AddSeconds(CLI::App& verb, const char* option, double& seconds, const char* help);
 
-// Prints what may come next after `words`, one candidate a line.
+// Prints what may come next after `words`, one candidate a line. Returns kExitOk, whatever the
+// agent says. Blocks: for a second at most for each kind of which names are needed.
 ExitCode RunComplete(const CliContext& context, const CLI::App& commands,
                      const std::vector<std::string>& words);
 
