@@ -28,6 +28,7 @@
 
 namespace volumed {
 
+// It is not recursive: a thread that locks it twice never returns.
 class CAPABILITY("mutex") Mutex {
  public:
   Mutex() = default;
@@ -42,6 +43,7 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mu_;
 };
 
+// It has the mutex locked as long as it lives.
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
@@ -53,6 +55,8 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mu_;
 };
 
+// A wait may end without a notification, so the caller asks again, in a loop, for what it waits
+// for. Its time is the machine's, not a Clock's, so nothing that runs in simulated time waits here.
 class CondVar {
  public:
   void Wait(Mutex& mu) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
@@ -60,7 +64,7 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False when the time ran out first.
+  // False if the time ran out first. Zero or less does not wait.
   bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;

@@ -28,6 +28,7 @@ class TaskLimit {
     --left_;
     return true;
   }
+  // Whether TakeOne() would say no; asking takes nothing.
   bool IsReached() const { return left_ == 0 || (is_begun_ && clock_.Now() >= end_); }
 
  private:

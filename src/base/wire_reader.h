@@ -15,6 +15,7 @@ class CodedInputStream;
 
 namespace volumed {
 
+// What became of some bytes. Only a kRead value may be used.
 enum class WireOutcome {
   kRead,
   kMalformed,   // no protobuf message, nested too deep, or text that is no UTF-8
@@ -32,6 +33,8 @@ class WireInput {
 
   // The next field of the message; 0 at its end, and where it is malformed.
   uint32_t ReadTag();
+  // Read what the tag announced. They return false if the bytes end before, and then nobody may
+  // read on.
   bool ReadVarint(uint64_t& value);
   bool ReadBytes(std::string& bytes);
   // Passes over a field that nobody knows. False: it is malformed.
@@ -56,7 +59,8 @@ class WireInput {
 
   void MarkIncomplete() { incomplete_ = true; }
   bool incomplete() const { return incomplete_; }
-  // The last tag was none.
+  // Whether the last tag was none, as against the end of the message, which ReadTag() answers
+  // alike.
   bool is_malformed() const { return is_malformed_; }
 
  private:
@@ -320,9 +324,13 @@ WireOutcome DecodeBytes(std::string_view bytes, ReadFrom read, void* value);
 
 }  // namespace wire
 
-// Sets `value` to what the bytes say. Fields that it does not declare are passed over.
+// Sets `value` to what the bytes say. Fields that it does not declare are passed over; a field that
+// the bytes lack is zero or empty, but a variant, or a Result of one, stays as it is. For a variant
+// that the bytes have no kind for, the answer is kIncomplete; a Result that they have neither a
+// kind nor an error for is no such case, so it should hold an error before.
 //
-// Threads: any. Blocks: never. Unless it answers kRead, part of the value may be set.
+// Threads: any. Blocks: never. Unless it answers kRead, part of the value may be set. REQUIRES:
+// fewer than 2 GiB. Messages may be nested 100 deep, protobuf's own limit.
 template <typename T>
 WireOutcome DecodeWire(std::string_view bytes, T& value) {
   wire::WireClearer clearer;

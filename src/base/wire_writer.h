@@ -192,7 +192,8 @@ void ArraySink::Message(const T& message, size_t /*size*/) {
 
 }  // namespace wire
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. There is no error: text that is no UTF-8 is written as it is, and
+// the reader refuses it. REQUIRES: fewer than 2 GiB.
 template <typename T>
 std::string EncodeWire(const T& value) {
   std::string bytes(wire::SizeOf(value), '\0');
