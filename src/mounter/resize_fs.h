@@ -23,7 +23,8 @@ struct ResizeRequest {
 // Threads: any, one call per device at a time. Blocks: until call.deadline for looking; as long as
 // it takes for growing, which is never ended half way.
 // Errors: those of ProbeDevice and GrowFilesystem; InvalidArgument, not applied, "resize of format
-// ... is not supported".
+// ... is not supported"; FailedPrecondition, not applied, for a read-only device that its
+// filesystem does not fill.
 class ResizeFs {
  public:
   explicit ResizeFs(Kernel& kernel) : kernel_(kernel) {}
