@@ -19,8 +19,8 @@ namespace volumed {
 // Threads: one call at a time. Blocks: as DriverDirectory and the factory.
 class DirectoryPluginProber final : public DynamicPluginProber {
  public:
-  // Makes the plugin of a driver: "vendor/driver", and its executable's path. Does not initialise
-  // it.
+  // Makes the plugin of a driver, "vendor/driver", with its executable at this path. It does not
+  // initialise it.
   using Factory = std::function<Result<std::unique_ptr<VolumePlugin>>(
       const std::string& plugin_name, const std::string& executable)>;
 
