@@ -61,7 +61,7 @@ struct DeviceWaiterOptions {
   // nobody.
   int max_identifying = 4;
   Duration slow_after = std::chrono::milliseconds(100);
-  // Devices that are asked for their names at a time, where no udevd knows them.
+  // Devices that are asked for their names at a time, if there is no udevd that knows them.
   int max_naming = 4;
 };
 

@@ -108,7 +108,7 @@ class ScsiDevices {
   Result<std::optional<std::string>> NameOf(const std::string& device, const CallOptions& call);
   Result<std::string> Attribute(const std::string& relative, const CallOptions& call);
   Result<std::optional<ScsiDisk>> DiskByName(const std::string& name, const CallOptions& call);
-  // The names in a directory of sysfs; none where it is missing.
+  // The names in a directory of sysfs; none if it is missing.
   Result<std::vector<std::string>> NamesIn(const std::string& relative, const CallOptions& call);
   Result<bool> IsThere(const std::string& name, const CallOptions& call);
   Result<bool> IsMap(const std::string& name, const CallOptions& call);

@@ -16,6 +16,8 @@
 #undef GUARDED_BY
 #undef PT_GUARDED_BY
 #undef NO_THREAD_SAFETY_ANALYSIS
+// GUARDED_BY(mu): only who has `mu` locked reads or writes the member. REQUIRES(mu): the caller has
+// it locked. EXCLUDES(mu): the caller must not, for the function locks it itself.
 #define CAPABILITY(x) VOLUMED_TSA(capability(x))
 #define SCOPED_CAPABILITY VOLUMED_TSA(scoped_lockable)
 #define GUARDED_BY(x) VOLUMED_TSA(guarded_by(x))

@@ -40,6 +40,8 @@ enum class Code : int {
 // the wire, is "InvalidCode".
 std::string_view CodeName(Code code);
 
+// What a failure says of the change that was asked for. After kMaybeApplied only the same call or
+// its inverse may follow; after kNotApplied anything may.
 enum class Outcome {
   kNotApplied,    // certainly nothing was changed
   kMaybeApplied,  // the change may have happened, wholly or in part
@@ -60,7 +62,8 @@ bool IsDiskFault(int sys_errno);
 // "ENOENT", "EBUSY", ...; "errno 4242" for numbers without a name.
 std::string ErrnoName(int sys_errno);
 
-// A value. Threads: any. There is no constructor without an outcome; adding context keeps it.
+// Why a call failed, as a value. Threads: any. There is no constructor without an outcome; adding
+// context keeps it.
 class Error {
  public:
   static Error NotApplied(Code code, std::string message);
@@ -166,7 +169,7 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
-// The value of an operation that has none, where a type is needed.
+// Stands for the value of an operation that has none, for a template that needs a type.
 struct Unit {
   friend bool operator==(Unit, Unit) = default;
 };

@@ -31,7 +31,7 @@ class WireInput {
  public:
   explicit WireInput(google::protobuf::io::CodedInputStream& stream) : stream_(stream) {}
 
-  // The next field of the message; 0 at its end, and where it is malformed.
+  // The next field of the message; 0 at its end, and if it is malformed.
   uint32_t ReadTag();
   // Read what the tag announced. They return false if the bytes end before, and then nobody may
   // read on.
@@ -77,7 +77,8 @@ class WireInput {
 
 bool IsUtf8(std::string_view text);
 
-// Sets every field to what it is if the bytes do not have it.
+// Sets every field to what it is if the bytes do not have it, so that no default of the struct
+// shows through. A variant has no such value and stays.
 class WireClearer {
  public:
   template <typename T>
@@ -111,6 +112,7 @@ class WireClearer {
   void NotSent(T& /*member*/) {}
 };
 
+// A value as if it was read from no bytes at all.
 template <typename T>
 T Cleared() {
   T value{};
@@ -320,6 +322,7 @@ class WireReader {
 };
 
 using ReadFrom = bool (*)(WireInput&, void*);
+// DecodeWire() without the type, so that its body is compiled once.
 WireOutcome DecodeBytes(std::string_view bytes, ReadFrom read, void* value);
 
 }  // namespace wire

@@ -1,6 +1,6 @@
-// MetricsBlock: the capacity of a raw block volume.
-// Source: kubernetes pkg/volume/metrics_block.go@v1.36.2. Its size comes from sysfs here, where
-// kubelet opens the device.
+// MetricsBlock: the capacity of a raw block volume. Its size comes from sysfs; kubelet opens the
+// device for it.
+// Source: kubernetes pkg/volume/metrics_block.go@v1.36.2.
 #pragma once
 
 #include "base/clock.h"

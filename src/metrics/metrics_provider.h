@@ -25,7 +25,7 @@ struct Metrics {
   std::optional<int64_t> inodes_used;
   std::optional<int64_t> inodes;
   std::optional<int64_t> inodes_free;
-  std::optional<bool> abnormal;  // volume health, where a driver reports it
+  std::optional<bool> abnormal;  // volume health, if a driver reports it
   std::string message;           // why abnormal
 };
 

@@ -1,4 +1,5 @@
-// MetricsTimed: counts how long another provider takes, under the name of what it does.
+// MetricsTimed: counts how long another provider takes, in kubelet's histogram of measurements,
+// under the name of how it measures.
 #pragma once
 
 #include <memory>

@@ -24,7 +24,7 @@ struct SafeMountRequest {
   std::string key;     // of the volume, for its format intent
   std::string volume;  // its name for IrreversibleSteps
   std::string device;  // a path
-  // What the path must lead to, where that was found out before: without a UUID. Another device is
+  // What the path must lead to, if that was found out before: without a UUID. Another device is
   // refused (FailedPrecondition, not applied) before anything is done to it.
   std::optional<DeviceIdentity> expected_device = std::nullopt;
   SafePath target;                   // an existing directory

@@ -1,5 +1,5 @@
 // DirectoryPluginProber: one plugin for each driver that is installed below a directory
-// (pluginmgr/driver_directory.h), made where it is asked for.
+// (pluginmgr/driver_directory.h), made when Probe() finds the driver.
 // Source: kubernetes pkg/volume/flexvolume/probe.go@v1.36.2.
 #pragma once
 

@@ -41,7 +41,7 @@ class NodeExpandableVolumePlugin;
 class BlockVolumePlugin;
 class VolumePluginWithAttachLimits;
 
-// Threads: any, after Init. Blocks: only where a Deadline or CallOptions is in the signature.
+// Threads: any, after Init. Blocks: only if a Deadline or CallOptions is in the signature.
 class VolumePlugin {
  public:
   virtual ~VolumePlugin() = default;

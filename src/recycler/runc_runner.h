@@ -24,7 +24,7 @@ struct RuncOptions {
 class RuncRunner final : public ContainerRunner {
  public:
   // Both outlive this. runc runs as an effect, in a worker: there it is killed at the deadline, and
-  // left to itself, and counted, where it cannot be.
+  // left to itself, and counted, if it cannot be.
   RuncRunner(RuncOptions options, Kernel& kernel, const Clock& clock);
 
   Result<bool> Exists(const std::string& id, const CallOptions& call) override;

@@ -125,7 +125,7 @@ struct ClaimDecision {
   PersistentVolumeClaimPhase phase = PersistentVolumeClaimPhase::kPending;
   std::string volume_name;    // that it has, had, or names; "" if none is known
   bool newly_bound = false;   // not among the recorded bindings
-  std::string storage_class;  // with the default class, where that counts
+  std::string storage_class;  // with the default class, if that counts
   ClaimWait wait = ClaimWait::kNone;
   std::string provisioner;  // for kProvisioning
   std::string reason;       // for people: why it is not bound, or what is odd about its binding
