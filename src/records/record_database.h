@@ -51,7 +51,8 @@ class RecordDatabase {
   ~RecordDatabase() = default;
 
   // Makes the changes, all of the same durability, in one transaction, and sets the status of each.
-  // A change that is refused or fails takes no other one with it.
+  // A change that is refused or fails takes no other one with it, unless it is not known what the
+  // disk has of the transaction: then all of them are maybe applied.
   void Apply(const std::vector<RecordChange*>& changes, Durability durability);
 
   // The rows of one kind. Unreadable ones are set aside. Errors, not applied: those of SqliteError.

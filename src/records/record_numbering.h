@@ -45,9 +45,9 @@ class RecordNumbering {
   // Whether a transaction of its own is to follow Load(): there is something to put on record.
   bool is_due() const { return due_; }
 
-  // Puts the next number into the transaction that is open; returns SQLite's answer. If there is no
-  // file, and none can be made, it writes nothing: a number without its file would read as a loss
-  // at the next start.
+  // Puts the next number into the transaction that is open; returns SQLite's answer. The first
+  // number of all is not written if its file cannot be made: a number without its file would read
+  // as a loss at the next start.
   int WriteNext();
   // That transaction is synced: the file follows.
   void Committed();

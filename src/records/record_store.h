@@ -63,7 +63,7 @@ struct RecordStoreStats {
 
 // Threads: any. Blocks: until the row is as durable as asked; never call it on the control thread.
 // Errors: InvalidArgument without a kind or a key; Unavailable or ResourceExhausted (full disk).
-// All are not applied: the row is as it was before.
+// They are not applied, so that the row is as it was before, unless a store says otherwise of one.
 class RecordStore {
  public:
   virtual ~RecordStore() = default;
