@@ -26,22 +26,28 @@ class AnnouncedDevices {
  public:
   using Then = std::function<void(const Result<DeviceFacts>& facts)>;
 
-  // Of a whole disk with a sequence; others are not kept. What was known of the number is void. A
-  // device that is made of others (device-mapper, md) is not asked early: whoever takes it apart
-  // must find it closed. `by_program`: as in DeviceEvent.
+  // Keeps a whole disk with a sequence, to be asked; others are not kept, nor is what comes while
+  // 256 are to be asked. What was known of the number is void. A device that is made of others
+  // (device-mapper, md) is not asked early: whoever takes it apart must find it closed. An
+  // announcement `by_program` (as in DeviceEvent) makes void only what was known of another disk
+  // with this number, and nobody is asked for it.
   void Announce(const CatalogDevice& device, bool by_program = false);
+  // Forgets what was said, or is about to be said: whoever has joined still hears of the answer.
   void Forget(DeviceNumber number);
+  // Forgets all of them.
   void Clear();
 
-  // The next one to be asked, in the order of their announcements; Answered() has to follow.
+  // The next one to be asked, in the order of their announcements, or nullopt; Answered() has to
+  // follow, with the same device.
   std::optional<CatalogDevice> TakeNext();
-  // Those who joined, if the answer is good for them: each is to be told. Of one that was announced
+  // Returns those who joined: each is to be told what was answered. Of a device that was announced
   // again meanwhile nobody is told: it is to be asked again.
   std::vector<Then> Answered(const CatalogDevice& device, const Result<DeviceFacts>& facts);
   // How many were taken and have not answered.
   int asked() const { return asked_; }
 
-  // Null where nothing is known of this very disk.
+  // What this very disk has said, valid until the next call of another method; null if nothing is
+  // known.
   const DeviceFacts* Find(const CatalogDevice& device) const;
   // True while this very disk is being asked: `then` hears of it. Else it is not asked any more on
   // its announcement alone.

@@ -21,6 +21,7 @@
 
 namespace volumed {
 
+// What a mount of a device depends on besides the volume.
 struct DeviceMounterArgs {
   std::optional<int64_t> fs_group;  // for drivers that apply it while they mount
   // Some pods of the volume do not write; that none does is in the spec. A device that takes no
@@ -43,30 +44,34 @@ struct DeviceMounterArgs {
 class DeviceMounter {
  public:
   virtual ~DeviceMounter() = default;
-  // Where the device is mounted once for the node. Pure.
+  // Where the device is mounted once for the node, whether it is or not. Pure.
   virtual Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const = 0;
-  // `device_path` is empty for plugins that attach nothing. Idempotent.
+  // `device_path` is a device node or a link to one, and empty for plugins that attach nothing.
+  // Idempotent: a volume that is mounted there is success.
   virtual Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                              const SafePath& device_mount_path, const DeviceMounterArgs& args) = 0;
 };
 
-// Threads: one call at a time per volume. Blocks: until the call's deadline.
+// Makes a device present on the node, for all pods together. Threads: one call at a time per
+// volume. Blocks: until the call's deadline. Errors of Attach: MaybeApplied = it may be attached,
+// so only Attach again or Detach may follow.
 class Attacher : public DeviceMounter {
  public:
-  // Answers the device's path on the node; idempotent.
+  // Returns the device's path on the node, or what WaitForAttach() needs in its place. Idempotent.
   virtual Result<std::string> Attach(const VolumeSpec& spec, const NodeName& node,
                                      const CallOptions& call) = 0;
-  // One answer per spec, in their order. An error: nothing is known of any of them.
+  // One answer per spec, in their order. After an error nothing is known of any of them.
   virtual Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
                                                        const NodeName& node,
                                                        const CallOptions& call) = 0;
-  // Waits until the device is there and answers its path. DeadlineExceeded at the call's deadline
-  // (kubelet's `timeout`).
+  // Waits until the device is there and returns its path; `device_path` is what Attach() has
+  // returned. Errors: DeadlineExceeded at the call's deadline (kubelet's `timeout`).
   virtual Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                             const Pod& pod, const CallOptions& call) = 0;
 };
 
-// Threads: one call at a time per volume. Blocks: until the call's deadline.
+// The inverse of DeviceMounter. Threads: one call at a time per volume. Blocks: until the call's
+// deadline.
 class DeviceUnmounter {
  public:
   virtual ~DeviceUnmounter() = default;
@@ -74,7 +79,8 @@ class DeviceUnmounter {
   virtual Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) = 0;
 };
 
-// Threads: one call at a time per volume. Blocks: until the call's deadline.
+// The inverse of Attacher. Threads: one call at a time per volume. Blocks: until the call's
+// deadline.
 class Detacher : public DeviceUnmounter {
  public:
   // `volume_name` is what the plugin's GetVolumeName() answers. Idempotent.
@@ -89,7 +95,7 @@ class BulkVolumeVerifier {
   using AttachedByNode = std::map<NodeName, std::vector<bool>>;  // in the order of the specs
 
   virtual ~BulkVolumeVerifier() = default;
-  // An error: all of them are to be taken for attached still.
+  // After an error all of them are to be taken for attached still.
   virtual Result<AttachedByNode> BulkVerifyVolumes(const SpecsByNode& specs,
                                                    const CallOptions& call) = 0;
 };

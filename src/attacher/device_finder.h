@@ -14,12 +14,13 @@ namespace volumed {
 class DeviceFinder {
  public:
   virtual ~DeviceFinder() = default;
-  // Of the call, the deadline (a finite one) and the cancel token count. Errors: those of
-  // DeviceWaiter::Wait; Cancelled, not applied.
+  // Of the call, the deadline (a finite one) and the cancel token count; the token's hook is taken
+  // for as long as this waits. Errors: those of DeviceWaiter::Wait; Cancelled, not applied.
   virtual Result<FoundDevice> WaitForDevice(const DeviceQuery& query, const CallOptions& call) = 0;
 };
 
-// By events. Both outlive the finder, and the finder every call of it.
+// Waits by DeviceWaiter, on the control thread. Scheduler and waiter outlive the finder, and the
+// finder every call of it.
 class WaitingDeviceFinder final : public DeviceFinder {
  public:
   WaitingDeviceFinder(Scheduler& scheduler, DeviceWaiter& waiter)

@@ -30,7 +30,8 @@ struct DeviceQuery {
   std::string stable_id;       // DeviceIdentity::stable_id; empty: any
 };
 
-// Errors, not applied: InvalidArgument naming what is wrong.
+// Whether there is a way to find it, and links and the sysfs path are clean and below /dev and
+// /sys: a look anywhere else may hang. Errors, not applied: InvalidArgument naming what is wrong.
 Status ValidateDeviceQuery(const DeviceQuery& query);
 
 // "link /dev/disk/by-id/virtio-vol-1, serial vol-1, size 1073741824"
@@ -40,21 +41,24 @@ std::string DeviceQueryText(const DeviceQuery& query);
 // index of many queries goes by. ("link:/dev/sdb", "number:8:16", "serial:vol-1" ..)
 std::vector<std::string> DeviceKeys(const DeviceQuery& query);
 std::vector<std::string> DeviceKeys(const CatalogDevice& record);
-// Of these, the ones by which a whole disk names itself; the same texts.
+// Of these, the ones by which a whole disk names itself; the same texts. A partition has none,
+// since udevd gives it the names of its disk.
 std::vector<std::string> OwnNameKeys(const CatalogDevice& record);
 std::vector<std::string> OwnNameKeys(const DeviceFacts& facts);
 
-// A World Wide Identifier in one spelling, whoever wrote it: the kernel ("naa.600.."), udevd
-// ("0x600.."), scsi_id and multipath ("3600..").
+// Returns a World Wide Identifier in one spelling, in lower case, whoever wrote it: the kernel
+// ("naa.600.."), udevd ("0x600.."), scsi_id and multipath ("3600.."). It is for comparing, not for
+// showing.
 std::string NormalWwid(const std::string& wwid);
 
-// Why the device of this record is not taken for the wanted one, or not yet; empty when nothing
-// speaks against a look at the device itself. `link`: the query's link that led here, or empty.
+// Why the device of this record is not taken for the wanted one, or not yet; empty if nothing
+// speaks against a look at the device itself. `link` is the query's link that led here, or empty.
+// The text is for people, and goes on after "<node>: ".
 std::string RefuseRecord(const DeviceQuery& query, const CatalogDevice& record,
                          const std::string& link, DeviceEventSource source);
 
-// Each fact that speaks against the opened device; empty when it is the wanted one, and still the
-// one of the record.
+// Each fact that speaks against the opened device; empty if it is the wanted one, and still the one
+// of the record. Serial and WWID may be those that udevd has of this very disk.
 std::string RefuseFacts(const DeviceQuery& query, const CatalogDevice& record,
                         const DeviceFacts& facts);
 

@@ -30,13 +30,17 @@
 
 namespace volumed {
 
+// What led to the device, for figures: if events never do, something is wrong with udevd.
 enum class DeviceFoundBy {
   kFirstLook,  // it was there when the wait began
   kEvent,
   kSecondLook,  // no event led to it: events were lost, or none announces it
 };
+// "first look", "event", "second look".
 std::string_view DeviceFoundByName(DeviceFoundBy by);
 
+// A device that was proven to be the wanted one, at the moment of the proof. It may go again at
+// once.
 struct FoundDevice {
   std::string node;   // "/dev/sdb"
   std::string link;   // the wanted link that leads there; empty when it was found otherwise
@@ -46,6 +50,7 @@ struct FoundDevice {
   Duration since_event{};  // with kEvent: from its receipt until now
 };
 
+// How often a device is looked for, and how many are opened at a time.
 struct DeviceWaiterOptions {
   Duration first_recheck = std::chrono::seconds(1);  // doubling up to
   Duration longest_recheck = std::chrono::seconds(16);
@@ -56,18 +61,19 @@ struct DeviceWaiterOptions {
   // nobody.
   int max_identifying = 4;
   Duration slow_after = std::chrono::milliseconds(100);
-  // Devices that are asked for their names at a time, where no udevd knows them.
+  // Devices that are asked for their names at a time, if there is no udevd that knows them.
   int max_naming = 4;
 };
 
+// Totals since the waiter was made, but for `waiting`.
 struct DeviceWaiterStats {
   size_t waiting = 0;
   uint64_t events = 0;
   uint64_t events_lost = 0;  // times, not events
   uint64_t looks = 0;
-  uint64_t verifications = 0;  // devices opened
+  uint64_t verifications = 0;  // devices opened, for whatever reason
   uint64_t known_early = 0;    // found by what they said before udevd's event
-  uint64_t refused = 0;        // of these, not the wanted one or gone again
+  uint64_t refused = 0;        // answers that were not the wanted one's, and devices that went
   uint64_t found_first = 0, found_by_event = 0, found_by_second_look = 0;
   uint64_t expired = 0;
 };
@@ -75,8 +81,8 @@ struct DeviceWaiterStats {
 // Names a wait; 0 is none.
 using DeviceWaitId = uint64_t;
 
-// Threads: the control thread; completions run there too, and never inside Wait() or Cancel().
-// An event costs what the waits that it concerns cost, not what there are waits.
+// Threads: the control thread; completions run there too, and never inside Wait() or Cancel(). An
+// event costs as much as the waits that it concerns, however many others wait.
 class DeviceWaiter final : private DeviceListener {
  public:
   // Errors, not applied: DeadlineExceeded, with what was looked for, which links there are and
@@ -92,9 +98,11 @@ class DeviceWaiter final : private DeviceListener {
   DeviceWaiter(const DeviceWaiter&) = delete;
   DeviceWaiter& operator=(const DeviceWaiter&) = delete;
 
-  // `done` is called exactly once, unless the wait is cancelled. Blocks: never.
+  // `done` is called exactly once, unless the wait is cancelled; it may begin or cancel other
+  // waits. Blocks: never.
   DeviceWaitId Wait(DeviceQuery query, Deadline deadline, Completion done);
-  // False if there is no such wait, or no longer.
+  // The completion is not called any more, and is destroyed. False if there is no such wait, or no
+  // longer.
   bool Cancel(DeviceWaitId id);
 
   // Hears of each device that comes, that is another by what is known of it, or that changes its
@@ -104,7 +112,8 @@ class DeviceWaiter final : private DeviceListener {
     appeared_ = std::move(listener);
   }
 
-  // Hears of each device that goes, with the names that it had. At most one.
+  // Hears of each device that goes, with the names that it had, as far as an event told them. At
+  // most one.
   void SetRemovalListener(std::function<void(const CatalogDevice&)> listener) {
     vanished_ = std::move(listener);
   }

@@ -23,16 +23,20 @@ class KnownDevices {
   // What is known now is just this; answers are kept of devices that are still the same. Those that
   // were asked and never answered are nameless again.
   void Reset(const std::vector<CatalogDevice>& records);
+  // Takes in what an event says of one device; what it has said itself stays, if it is the same
+  // disk.
   void Update(const CatalogDevice& record);
   void Remove(DeviceNumber number);
   // What the device said of itself. Ignored if it is another by now.
   void SetFacts(DeviceNumber number, const DeviceFacts& facts);
-  // It has nothing to say, as a drive without a medium, until it changes.
+  // The device has nothing to say of itself, as a drive without a medium, until it changes.
   void SetSilent(DeviceNumber number);
 
-  // By a key of OwnNameKeys.
+  // The devices that bear a key of OwnNameKeys() ("serial:vol-1"); several if they are paths to one
+  // disk.
   std::vector<DeviceNumber> Bearers(const std::string& key) const;
-  // A whole disk that was not asked for its names yet, and is taken for asked from now on.
+  // A whole disk that udevd has not described and that was not asked for its names yet; it is taken
+  // for asked from now on. Nullopt if there is none.
   std::optional<CatalogDevice> TakeNameless();
   size_t size() const { return devices_.size(); }
 

@@ -30,7 +30,7 @@ struct ScsiDisk {
   std::string sysfs_path;
   DeviceNumber number;
   int64_t lun = 0;
-  std::string wwid;   // "naa.6001405..."; empty where the disk says none
+  std::string wwid;   // "naa.6001405..."; empty if the disk says none
   std::string state;  // "running", "offline", "transport-offline", ..
   bool running() const { return state == "running"; }
 };
@@ -52,36 +52,41 @@ class ScsiDevices {
   explicit ScsiDevices(Kernel& kernel, std::string sys_root = "/sys", std::string dev_root = "/dev")
       : kernel_(kernel), sys_root_(std::move(sys_root)), dev_root_(std::move(dev_root)) {}
 
-  // Asks one host for what it has there; nullopt: everything in that place. NotFound, not applied,
-  // for a host that is not there.
+  // Asks one host for what it has there; nullopt stands for everything in that place. Errors:
+  // NotFound, not applied, for a host that is not there; those of WriteAttribute.
   Status ScanHost(int host, std::optional<int> channel, std::optional<int> target,
                   std::optional<int64_t> lun, const CallOptions& call);
-  // Asks all hosts for everything, also where one refuses; then the first refusal is the error.
+  // Asks all hosts for everything, also if one refuses; then the first refusal is the error.
   // NotFound, not applied, naming what is missing, on a node without SCSI hosts.
   Status RescanAllHosts(const CallOptions& call);
 
-  // Nothing: there is no such device. FailedPrecondition, not applied: it is no SCSI disk.
+  // Nullopt: there is no such device. Errors, not applied: FailedPrecondition if it is no SCSI
+  // disk; InvalidArgument for a path that does not lead below the device root.
   Result<std::optional<ScsiDisk>> FindDisk(const std::string& disk, const CallOptions& call);
-  // "/dev/sdb", of a device by its number (makedev(3)), whatever kind it is. Nothing: there is
-  // none.
+  // Returns the node, "/dev/sdb", of a device by its number (makedev(3)), whatever kind it is.
+  // Nullopt: there is none.
   Result<std::optional<std::string>> NodeOf(uint64_t device_number, const CallOptions& call);
   // Every SCSI disk of the node, in the order of their names.
   Result<std::vector<ScsiDisk>> ListDisks(const CallOptions& call);
 
-  // "/dev/dm-3": the multipath device of which the disk is a path. What else is made of a disk (a
-  // logical volume, an encrypted device) is none.
+  // Returns the node, "/dev/dm-3", of the multipath device of which the disk is a path. Nullopt: it
+  // is a path of none. What else is made of a disk (a logical volume, an encrypted device) does not
+  // count.
   Result<std::optional<std::string>> MultipathOf(const std::string& disk, const CallOptions& call);
-  // "/dev/sdb", "/dev/sdc": of what a device is made; empty for one that is made of nothing, and
-  // for one that is not there.
+  // Returns the nodes, "/dev/sdb" and "/dev/sdc", of what a device is made of; empty for one that
+  // is made of nothing, and for one that is not there.
   Result<std::vector<std::string>> PathsOf(const std::string& dm, const CallOptions& call);
+  // False also for a device that is not there.
   Result<bool> IsMultipath(const std::string& device, const CallOptions& call);
   // NotFound, not applied, for one that is not there.
   Result<ScsiMap> DescribeMap(const std::string& dm, const CallOptions& call);
 
-  // The disk, or each path of the multipath device, is asked for its size; the multipath device
-  // takes the new one over. FailedPrecondition, not applied, naming the disk, where none answered.
-  // Unavailable, maybe applied, where the multipath device has not the size of those that did: a
-  // path that is down keeps it from that, and is named.
+  // The disk, or each path of the multipath device that runs, is asked for its size; the multipath
+  // device takes the new one over.
+  // Errors: FailedPrecondition, not applied, naming the disks, if none could be asked. Unavailable,
+  // maybe applied, if the multipath device has not the size of those that were asked: a path that
+  // is down keeps it from that, and is named. FailedPrecondition, maybe applied, if all paths run
+  // and multipathd refused. NotFound, naming multipath-tools, if the tool is missing.
   Status RescanSize(const std::string& device, const CallOptions& call);
 
   // Takes a disk, or a multipath device with its paths, away from the node: nobody uses it, what is
@@ -90,10 +95,11 @@ class ScsiDevices {
   // or any disk that is left.
   // Errors: FailedPrecondition for what is in use, naming who holds it; EIO for what cannot be
   // written (but a disk that is not running, or a multipath device without a path that is, has
-  // nothing to be asked: what it did not take is lost already); NotFound naming multipath-tools
-  // where a map is to be flushed and the tool is missing. Not applied before the map or the first
-  // disk is gone; maybe applied from then on. `last`: names of those paths that go after the
-  // others, as the caller knows the rest by them.
+  // nothing to be asked: what it did not take is lost already); NotFound naming multipath-tools if
+  // a map is to be flushed and the tool is missing; Internal, maybe applied, if the map is still
+  // there after a flush that ended well. Not applied before the map or the first disk is gone;
+  // maybe applied from then on. `last`: names of those paths ("sdb") that go after the others, as
+  // the caller knows the rest by them.
   Status Remove(const std::string& device, const CallOptions& call,
                 const std::vector<std::string>& last = {});
 
@@ -102,7 +108,7 @@ class ScsiDevices {
   Result<std::optional<std::string>> NameOf(const std::string& device, const CallOptions& call);
   Result<std::string> Attribute(const std::string& relative, const CallOptions& call);
   Result<std::optional<ScsiDisk>> DiskByName(const std::string& name, const CallOptions& call);
-  // The names in a directory of sysfs; none where it is missing.
+  // The names in a directory of sysfs; none if it is missing.
   Result<std::vector<std::string>> NamesIn(const std::string& relative, const CallOptions& call);
   Result<bool> IsThere(const std::string& name, const CallOptions& call);
   Result<bool> IsMap(const std::string& name, const CallOptions& call);

@@ -30,9 +30,11 @@ class AliveGuard {
   AliveGuard(const AliveGuard&) = delete;
   AliveGuard& operator=(const AliveGuard&) = delete;
 
+  // A task that does more than call one function takes a Watch along and asks it itself.
   Watch watch() const { return Watch(life_); }
 
-  // The function, as one that does nothing once the owner is gone.
+  // Returns `function` as one that does nothing once the owner is gone. What it captured lives as
+  // long as what is returned does, also if the owner went before.
   template <typename Function>
   auto Guarded(Function function) const {
     return [watch = watch(), function = std::move(function)](auto&&... arguments) mutable {

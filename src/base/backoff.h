@@ -14,8 +14,10 @@
 
 namespace volumed {
 
-// Kept per (key, operation, error class): a volume whose mount is refused and one that times out
-// are two troubles, and each grows its own delay.
+// A delay is kept for each (key, operation, error class): a volume whose mount is refused and one
+// that times out are two troubles, and each grows its own. The three are words of the caller, which
+// are compared and never looked into. An entry goes by Reset() or for want of room; however much
+// time passes, it stays, so that the next failure waits longer still.
 // Threads: one at a time (the control thread). Blocks: never.
 class Backoff {
  public:
@@ -33,15 +35,16 @@ class Backoff {
   // Notes a failure now. Returns the delay before the next try: 0.5, 1, 2 ... 64, 122 s.
   Duration RecordFailure(std::string_view key, std::string_view operation,
                          std::string_view error_class);
-  // The delay that RecordFailure would return.
+  // Returns the delay that RecordFailure() would return, and notes nothing.
   Duration NextDelay(std::string_view key, std::string_view operation,
                      std::string_view error_class) const;
 
-  // When `operation` may be tried again: the latest over its error classes. Nothing when it may
-  // be tried now.
+  // When `operation` may be tried again: the latest moment over its error classes. It is nullopt if
+  // the operation may be tried now.
   std::optional<TimePoint> BlockedUntil(std::string_view key, std::string_view operation) const;
 
-  // Failures in a row of `operation` under this class.
+  // How often `operation` has failed under this class since the last Reset(); zero if it is not
+  // known to have failed.
   int Failures(std::string_view key, std::string_view operation,
                std::string_view error_class) const;
 
@@ -50,6 +53,7 @@ class Backoff {
   // Forgets those of one operation: it succeeded.
   void Reset(std::string_view key, std::string_view operation);
 
+  // How many (key, operation, error class) are kept.
   size_t size() const { return entries_.size(); }
 
  private:

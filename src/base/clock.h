@@ -16,6 +16,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint Now() const = 0;
+  // Milliseconds since 1970 in UTC. It jumps, in either direction, if the machine's clock is set.
   virtual int64_t WallUnixMillis() const = 0;
 };
 
@@ -29,20 +30,23 @@ class RealClock final : public Clock {
   }
 };
 
-// The moment at which a caller stops waiting. A Deadline in a signature marks a function that may
-// wait. Infinite deadlines exist for calls that must finish (mkfs) and for nothing else.
+// The moment at which a caller stops waiting, as a value. A Deadline in a signature marks a
+// function that may wait. An infinite one is meant for calls that must finish (mkfs); it is also
+// what an options struct holds before its maker sets another.
 class Deadline {
  public:
   static Deadline Infinite() { return Deadline(TimePoint::max()); }
   static Deadline At(TimePoint when) { return Deadline(when); }
+  // REQUIRES: the sum is a TimePoint. Duration::max() overflows; Infinite() is for that.
   static Deadline After(const Clock& clock, Duration timeout) {
     return Deadline(clock.Now() + timeout);
   }
 
   bool infinite() const { return when_ == TimePoint::max(); }
   TimePoint when() const { return when_; }
+  // An infinite deadline never passes.
   bool Passed(const Clock& clock) const { return !infinite() && clock.Now() >= when_; }
-  // Zero once passed. Duration::max() for an infinite deadline.
+  // It is zero once the deadline has passed, and Duration::max() for an infinite one.
   Duration Remaining(const Clock& clock) const {
     if (infinite()) return Duration::max();
     const Duration left = when_ - clock.Now();

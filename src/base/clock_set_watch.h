@@ -12,10 +12,12 @@
 
 namespace volumed {
 
-// Threads: the loop's; `was_set` is called on it. Blocks: never.
+// Threads: the loop's, for the destructor too; `was_set` is called on it, once for each time that
+// the clock was set, or for several of them together. It must not destroy the watch. Blocks: never.
 class ClockSetWatch {
  public:
-  // `loop` outlives the watch. Errors, all not applied: errno of timerfd_create(2).
+  // `loop` outlives the watch. Errors, all not applied: errno of timerfd_create(2) and
+  // timerfd_settime(2), and those of EventLoop::WatchFd.
   static Result<std::unique_ptr<ClockSetWatch>> Create(EventLoop& loop,
                                                        std::function<void()> was_set);
   ~ClockSetWatch();

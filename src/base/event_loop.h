@@ -28,31 +28,42 @@ struct LoopHealth {
 };
 
 // The function that made a task, by the type of its closure: "Reconciler::Wake" of
-// "volumed::Reconciler::Wake()::{lambda()#1}". What was wrapped has the name of the wrapper.
+// "volumed::Reconciler::Wake()::{lambda()#1}". What was wrapped has the name of the wrapper. A type
+// that is no closure gives its own name. Pure; threads: any.
 std::string TaskName(const std::type_info& made_as);
 
-// Threads: as each method says; "loop thread" is the one in Run(), or any one before Run().
-// Timers are exact to about a millisecond. A task that throws ends Run() with its exception.
+// Threads: as each method says; "loop thread" is the one in Run(), or any one before Run(). Timers
+// are exact to about a millisecond. A task that throws ends Run() with its exception; what is still
+// queued stays queued.
+//
+// In each round, posted tasks run in the order in which they were posted, for 10 ms at most and
+// only those that were there when the round began; then timers that are due, then callbacks of
+// descriptors. So none of the three can keep the others waiting for long, but for a single task
+// that takes long itself.
 class EventLoop {
  public:
   using FdCallback = std::function<void(uint32_t ready_events)>;
 
-  // ResourceExhausted (NotApplied) without descriptors to spare. `clock` outlives the loop.
+  // `clock` outlives the loop. Errors (NotApplied): ResourceExhausted without descriptors to spare.
   static Result<std::unique_ptr<EventLoop>> Create(const Clock& clock);
-  // Tasks that have not run are destroyed unrun. Not while Run() runs.
+  // Tasks that have not run are destroyed unrun. REQUIRES: nobody is in Run(). Watched descriptors
+  // stay open: they are their owners'.
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
   // The calling thread becomes the loop thread until Stop(). Blocks: yes.
   void Run();
-  // Run() returns after the task that runs now. Threads: any, signal handlers excepted.
+  // Run() returns after the task that runs now. Threads: any, signal handlers excepted. If nobody
+  // is in Run(), the next Run() returns at once.
   void Stop();
 
-  // As in Scheduler. Threads: any. Blocks: never.
+  // As in Scheduler. Threads: any. Blocks: never. While the loop is being destroyed, Post drops the
+  // task and PostAfter returns 0.
   void Post(Task task);
   TimerId PostAfter(Duration delay, Task task);
   bool Cancel(TimerId timer);
+  // False on every thread while nobody is in Run().
   bool OnLoopThread() const;
 
   // Calls `callback` on the loop thread while `fd` is ready for `epoll_events` (EPOLLIN ...;
@@ -64,13 +75,15 @@ class EventLoop {
   // Threads: loop thread. Nothing happens if there is no such watch.
   void UnwatchFd(int fd);
 
-  // Threads: any. Taking sets the longest task back to zero.
+  // Taking sets the longest task back to zero, so that one watcher alone may ask. Threads: any.
+  // Blocks: never.
   LoopHealth TakeHealth();
 
-  // Calls `listener` on the loop thread after each task that took `threshold` or longer, with the
-  // function that made the task ("Reconciler::Wake") and the time that it took. Threads: loop
-  // thread. Replaces the listener before.
+  // Is called on the loop thread after each task that took `threshold` or longer, with the function
+  // that made the task ("Reconciler::Wake") and the time that it took.
   using SlowTaskListener = std::function<void(const std::string& task, Duration took)>;
+  // Replaces the listener that was set before; an empty one is called for nothing. Threads: loop
+  // thread.
   void SetSlowTaskListener(Duration threshold, SlowTaskListener listener);
 
  private:

@@ -28,6 +28,7 @@ class StrongId {
   std::string value_;
 };
 
+// metadata.uid of the pod. Its directory has this name, so two pods of one name are two.
 using PodUid = StrongId<struct PodUidTag>;
 // Identity of a volume on this node. Source: kubelet's v1.UniqueVolumeName.
 using UniqueVolumeName = StrongId<struct UniqueVolumeNameTag>;

@@ -22,8 +22,8 @@ struct LaneLimits {
   int unbound = 256;  // of the lane kUnboundLane
 };
 
-// Of those who hang with nothing that others wait for too: a device that is to appear, a driver's
-// program. They are counted for themselves, as those of the own lane are.
+// The lane of those who hang with nothing that others wait for too: a device that is to appear, a
+// driver's program. They are counted for themselves, as those of the own lane are.
 inline constexpr const char* kUnboundLane = "~";
 
 // The agent's own filesystem has the lane without a name. It may be more than one, so that those
@@ -68,28 +68,40 @@ class Lanes {
   void SetLimits(LaneLimits limits) { limits_ = limits; }
 
   // Whoever asks waits from now on, behind the others of the lane, until Admit() names the ticket.
+  // Tickets are never zero and never repeat.
   Ticket Wait(const std::string& lane);
-  // Does not wait any longer. REQUIRES: it waits in this lane.
+  // The ticket does not wait any longer. REQUIRES: it waits in this lane.
   void GiveUp(const std::string& lane, Ticket ticket);
-  // Those who may begin now; each has its place until Leave().
+  // Returns those who may begin now, in the order in which they are to begin; each has its place
+  // until Leave(). Nobody begins by anything else, so the owner asks again after each call that
+  // changes something.
   std::vector<Ticket> Admit();
+  // REQUIRES: somebody has a place of this lane. Who was lost leaves it too: the place then counts
+  // as lost alone.
   void Leave(const std::string& lane);
 
+  // A call of the lane was answered, however late: the lane is not silent.
   void Answered(const std::string& lane);
-  // A call that began then was not answered in time.
+  // A call that began then was not answered in time. A lane that is silent already stays silent
+  // since the moment that it was first told.
   void NotAnswered(const std::string& lane, TimePoint since);
+  // One place more is lost, until Found().
   void Lose(const std::string& lane);
   void Found(const std::string& lane);  // one that was lost has ended
-  // In place of the four above, for an owner who is told by another one.
+  // Takes the place of the four above for an owner who is told by another one how the lane is.
   void SetHealth(const std::string& lane, const LaneHealth& health);
 
+  // Nothing is known of a lane that nobody has named. Beyond 1024 lanes, what is known of one in
+  // which nobody works, waits or is lost is forgotten.
   LaneHealth Health(const std::string& lane) const;
+  // How many have a place of this lane, without those that are lost.
   int busy(const std::string& lane) const;
   int waiting() const { return waiting_; }
-  // Lanes in which somebody waits.
+  // The lanes in which somebody waits, by name.
   std::vector<std::string> WaitedFor() const;
   const LaneLimits& limits() const { return limits_; }
-  // Whether the lane has as many at work and lost as one lane may have.
+  // Whether the lane has as many at work and lost as one lane may have. For an own lane it says
+  // whether all own lanes together have as many at work as they may have now.
   bool IsFull(const std::string& lane) const;
 
  private:

@@ -31,11 +31,13 @@ std::string_view LogLevelName(LogLevel level);
 // InvalidArgument (NotApplied) names the four that exist.
 Result<LogLevel> ParseLogLevel(std::string_view name);
 
-// "2024-05-01T09:30:00.123Z": how times are written for people.
+// "2024-05-01T09:30:00.123Z": how times are written for people, in UTC. REQUIRES: not before 1970.
+// Pure; threads: any.
 std::string WallTimeText(int64_t unix_ms);
 
 // One key and its value. Built from the types that may be logged; a Secret<T> is deliberately not
-// among them, so that writing one is a compile error. `key` must outlive the call: a literal.
+// among them, so that writing one is a compile error. `key` must outlive the call: a literal. An
+// Error is written with its code and outcome (Error::ToString()).
 struct LogField {
   std::string_view key;
   std::string value;
@@ -64,7 +66,7 @@ struct LogOptions {
 
   LogLevel min_level = LogLevel::kInfo;
   Target target = Target::kStderr;
-  Callback callback;
+  Callback callback;  // of kCallback; empty: lines are dropped
   // LogLimited writes one line per key in this time.
   Duration limit_window = std::chrono::seconds(30);
   // Keys that LogLimited remembers; beyond it the one written longest ago is forgotten.
@@ -75,6 +77,10 @@ struct LogOptions {
 // there are threads. Source: systemd.exec(5), JOURNAL_STREAM.
 LogOptions::Target LogTargetFromEnvironment();
 
+// A line has the level, the message and the fields in the order given, as key=value pairs with a
+// space between; keys are written as they are, values by QuoteLogValue(). A line below the level
+// costs no more than its arguments.
+//
 // Threads: any. Blocks: only as long as a write to stderr does. Errors: none; a line that cannot be
 // written is lost.
 class Logger {
@@ -94,12 +100,15 @@ class Logger {
   void Error(std::string_view message, Fields fields = {});
 
   // As Log, but at most one line per `key` in the limit window. The next line that is written says
-  // suppressed=N for the N that were not.
+  // suppressed=N for the N that were not. If other keys have pushed this one out of the table, its
+  // N is lost and its next line is written. `key` is no part of the line.
   void LogLimited(std::string_view key, LogLevel level, std::string_view message,
                   Fields fields = {});
 
+  // Lines that are written from now on are held against this level.
   void SetLevel(LogLevel level) { min_level_.store(level, std::memory_order_relaxed); }
   LogLevel level() const { return min_level_.load(std::memory_order_relaxed); }
+  // Whether a line of this level would be written; for callers whose fields cost something.
   bool Enabled(LogLevel level) const { return level >= this->level(); }
 
  private:
@@ -125,8 +134,11 @@ class Logger {
   std::map<std::string_view, LimitList::iterator> by_key_ GUARDED_BY(mu_);
 };
 
-// A value as it stands in a line: as it is, or in quotes with escapes when it holds a space, a
-// quote, '=', a control character or invalid UTF-8, or is empty. Cut at 8 KiB.
+// Returns a value as it stands in a line: as it is, or in quotes. It is quoted if it is empty or
+// holds anything but printable ASCII characters, or a space, a quote, a backslash or '='. Between
+// quotes, a quote, a backslash, control characters and bytes that are no UTF-8 are escaped; other
+// characters stay. What is longer than 8 KiB, escapes counted, is cut there and ends in "...".
+// Pure; threads: any.
 std::string QuoteLogValue(std::string_view value);
 
 }  // namespace volumed

@@ -24,7 +24,8 @@ class ManualClock final : public Clock {
   void Advance(Duration step) {
     if (step > Duration::zero()) elapsed_ns_.fetch_add(step.count());
   }
-  // Does nothing if `when` has passed.
+  // Does nothing if `when` has passed. REQUIRES: no other thread moves the clock meanwhile, or it
+  // may go beyond `when`.
   void AdvanceTo(TimePoint when) { Advance(when - Now()); }
   // An administrator or NTP sets the clock; monotonic time does not notice.
   void ShiftWallMillis(int64_t milliseconds) { wall_shift_ms_.fetch_add(milliseconds); }

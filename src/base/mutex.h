@@ -16,6 +16,8 @@
 #undef GUARDED_BY
 #undef PT_GUARDED_BY
 #undef NO_THREAD_SAFETY_ANALYSIS
+// GUARDED_BY(mu): only who has `mu` locked reads or writes the member. REQUIRES(mu): the caller has
+// it locked. EXCLUDES(mu): the caller must not, for the function locks it itself.
 #define CAPABILITY(x) VOLUMED_TSA(capability(x))
 #define SCOPED_CAPABILITY VOLUMED_TSA(scoped_lockable)
 #define GUARDED_BY(x) VOLUMED_TSA(guarded_by(x))
@@ -28,6 +30,7 @@
 
 namespace volumed {
 
+// It is not recursive: a thread that locks it twice never returns.
 class CAPABILITY("mutex") Mutex {
  public:
   Mutex() = default;
@@ -42,6 +45,7 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mu_;
 };
 
+// It has the mutex locked as long as it lives.
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
@@ -53,6 +57,8 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mu_;
 };
 
+// A wait may end without a notification, so the caller asks again, in a loop, for what it waits
+// for. Its time is the machine's, not a Clock's, so nothing that runs in simulated time waits here.
 class CondVar {
  public:
   void Wait(Mutex& mu) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
@@ -60,7 +66,7 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False when the time ran out first.
+  // False if the time ran out first. Zero or less does not wait.
   bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;

@@ -12,16 +12,19 @@ namespace volumed {
 // one. Source: RFC 3629. REQUIRES: the text is not empty.
 size_t Utf8Length(std::string_view text);
 
+// Whether the text is valid UTF-8 from end to end: no overlong form, no surrogate, nothing beyond
+// U+10FFFF. The empty text is.
 bool IsUtf8(std::string_view text);
 
 // The longest beginning of the text of at most `most` bytes that does not end amid a character.
 std::string_view BeginningOf(std::string_view text, size_t most);
 
-// As Utf8Length, and 0 also for one that a terminal obeys (U+0080 to U+009F).
+// As Utf8Length, and 0 also for a character that a terminal obeys (U+0080 to U+009F).
 size_t PrintableUtf8Length(std::string_view text);
 
 // The text with "\xff" for each byte that is no part of a valid character, and for control
-// characters, but for those in `keep`.
+// characters, but for those in `keep`. A backslash in the text stays one, so that the original
+// cannot be had back.
 std::string PrintableText(std::string_view text, std::string_view keep = "");
 
 }  // namespace volumed

@@ -16,7 +16,7 @@ namespace volumed {
 // Two quantities are equal when they are the same number, however they were written.
 class Quantity {
  public:
-  // How String() writes it; Parse takes it from the suffix.
+  // How String() writes it; Parse takes it from the suffix. It is no part of the amount.
   enum class Format {
     kDecimalSi,        // n u m "" k M G T P E
     kBinarySi,         // Ki Mi Gi Ti Pi Ei
@@ -31,13 +31,17 @@ class Quantity {
   // Errors (NotApplied): InvalidArgument for anything else; OutOfRange beyond 2^63-1 in magnitude
   // (Kubernetes silently takes the limit instead, which would grant what nobody asked for).
   static Result<Quantity> Parse(std::string_view text);
+  // -2^63, which alone is out of range, becomes -(2^63-1).
   static Quantity FromInteger(int64_t value, Format format = Format::kDecimalSi);
+  // As sizes of volumes are written: with binary suffixes.
   static Quantity FromBytes(int64_t bytes) { return FromInteger(bytes, Format::kBinarySi); }
   static Quantity FromMilli(int64_t thousandths);
 
-  // The integer at or next to it, away from zero: "1500m" is 2, "-1500m" is -2.
+  // Returns the integer at or next to it, away from zero: "1500m" is 2, "-1500m" is -2. For a size
+  // that is the number of bytes.
   int64_t Value() const;
-  // In thousandths, rounded likewise. OutOfRange when that does not fit 64 bits.
+  // Returns it in thousandths, rounded likewise. Errors (NotApplied): OutOfRange if that does not
+  // fit 64 bits.
   Result<int64_t> MilliValue() const;
 
   bool IsZero() const { return nanos_ == 0; }
@@ -45,7 +49,8 @@ class Quantity {
   int Sign() const { return nanos_ > 0 ? 1 : (nanos_ < 0 ? -1 : 0); }
   Format format() const { return format_; }
 
-  // OutOfRange when the sum does not fit. The format is this quantity's.
+  // The result has this quantity's format. Errors (NotApplied): OutOfRange if it is beyond 2^63-1
+  // in magnitude.
   Result<Quantity> Add(const Quantity& other) const;
   Result<Quantity> Subtract(const Quantity& other) const;
 

@@ -11,10 +11,12 @@ namespace volumed {
 // Ends the process if the kernel has no getrandom(2).
 void RandomBytes(std::span<std::byte> bytes);
 
-// `digits` lowercase hexadecimal digits.
+// Returns `digits` lowercase hexadecimal digits, each of four random bits. It blocks and ends the
+// process as RandomBytes() does.
 std::string RandomHex(size_t digits);
 
-// A random UUID of version 4, lowercase. Source: RFC 9562 section 5.4.
+// Returns a random UUID of version 4, in 36 lowercase characters. It blocks and ends the process as
+// RandomBytes() does. Source: RFC 9562 section 5.4.
 std::string NewUuid();
 
 }  // namespace volumed

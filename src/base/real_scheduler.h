@@ -18,11 +18,12 @@ namespace volumed {
 // stops with hung volumes ends by _exit(), without destroying its parts.
 class RealScheduler final : public Scheduler {
  public:
-  // ResourceExhausted (NotApplied) without descriptors to spare.
+  // No thread is started yet. Errors (NotApplied): ResourceExhausted without descriptors to spare.
   static Result<std::unique_ptr<RealScheduler>> Create(ExecutorOptions options = {});
 
   // The calling thread becomes the control thread until Stop(), with more of the processor than
-  // others where that is allowed: what it does is short, and everybody waits for it. Blocks: yes.
+  // others if that is allowed (RLIMIT_NICE): what it does is short, and everybody waits for it.
+  // Afterwards the thread has its own nice value again. Blocks: yes.
   void Run();
   // Run() returns after the control task that runs now; what is queued is not run.
   void Stop() { loop_->Stop(); }
@@ -33,15 +34,18 @@ class RealScheduler final : public Scheduler {
     return loop_->PostAfter(delay, std::move(task));
   }
   bool Cancel(TimerId timer) override { return loop_->Cancel(timer); }
+  // If the machine has no memory for a thread, the task waits, and every 100 ms another thread is
+  // tried: that it was queued is certain, so there is no error.
   void RunBlocking(Task task) override;
   bool OnControlThread() const override { return loop_->OnLoopThread(); }
 
-  // For descriptor watches on the control thread.
+  // The loop lives as long as this; descriptors are watched by it, on the control thread.
   EventLoop& loop() { return *loop_; }
 
   // For the watchdog. The longest control task since the last call, and the one that runs now.
   LoopHealth TakeHealth() { return loop_->TakeHealth(); }
-  // The longest control task since the last call, or the one that runs now if that is longer.
+  // The longest control task since the last call, or the one that runs now if that is longer. It
+  // takes the same figures as TakeHealth(): who uses both finds less in each.
   Duration MaxTaskDuration();
   ExecutorLoad load() const { return executor_->load(); }
 

@@ -9,8 +9,11 @@
 namespace volumed {
 
 // Whatever is at the path: a FIFO is not waited for, and a device that never ends is not read.
-// Threads: any. Blocks: on the filesystem. Errors, not applied: errno's, as NotFound;
-// FailedPrecondition for what is no regular file; ResourceExhausted for more than `max_bytes`.
+// Links are followed, so the path must be one that only an administrator can change. The content
+// may have any bytes, zeros included.
+// Threads: any. Blocks: on the filesystem. Errors, all not applied: errno's, as NotFound, which a
+// socket gives too (ENXIO); FailedPrecondition for anything else that is no regular file;
+// ResourceExhausted for more than `max_bytes`.
 Result<std::string> ReadRegularFile(const std::string& path, size_t max_bytes);
 
 }  // namespace volumed

@@ -36,34 +36,41 @@ enum class Code : int {
   kUnauthenticated = 16,
 };
 
-// "NotFound", "DeadlineExceeded", ... ; never empty.
+// "NotFound", "DeadlineExceeded", ...; never empty. A number that is no Code, as it may come over
+// the wire, is "InvalidCode".
 std::string_view CodeName(Code code);
 
+// What a failure says of the change that was asked for. After kMaybeApplied only the same call or
+// its inverse may follow; after kNotApplied anything may.
 enum class Outcome {
   kNotApplied,    // certainly nothing was changed
   kMaybeApplied,  // the change may have happened, wholly or in part
 };
 
+// "not applied" or "maybe applied", as people read it.
 std::string_view OutcomeName(Outcome outcome);
 
-// The gRPC code that stands for an errno; kUnknown for those without a natural counterpart.
+// The gRPC code that stands for an errno; kUnknown for those without a natural counterpart. A full
+// disk (ENOSPC) and a lack of memory or of descriptors are all kResourceExhausted, a read-only
+// filesystem is kPermissionDenied: who must tell them apart asks sys_errno().
 Code CodeFromErrno(int sys_errno);
 
-// A filesystem that takes no writes: full (ENOSPC, EDQUOT), read-only (EROFS) or failing (EIO,
-// EUCLEAN). Nothing that a program does makes it well.
+// Whether this is the errno of a filesystem that takes no writes: full (ENOSPC, EDQUOT), read-only
+// (EROFS) or failing (EIO, EUCLEAN). Nothing that a program does makes it well.
 bool IsDiskFault(int sys_errno);
 
 // "ENOENT", "EBUSY", ...; "errno 4242" for numbers without a name.
 std::string ErrnoName(int sys_errno);
 
-// A value. Threads: any. There is no constructor without an outcome; adding context keeps it.
+// Why a call failed, as a value. Threads: any. There is no constructor without an outcome; adding
+// context keeps it.
 class Error {
  public:
   static Error NotApplied(Code code, std::string message);
   static Error MaybeApplied(Code code, std::string message);
   // `what` names the call and its object: "mount tmpfs on /a/b". The errno's text is appended.
   static Error FromErrno(int sys_errno, std::string_view what, Outcome outcome);
-  // Rebuilds an error that crossed a process border.
+  // Rebuilds an error that crossed a process border. Any number may be in `code`.
   static Error FromParts(Code code, Outcome outcome, int sys_errno, std::string message);
 
   Code code() const { return code_; }
@@ -71,6 +78,7 @@ class Error {
   bool maybe_applied() const { return outcome_ == Outcome::kMaybeApplied; }
   // 0 when the failure did not come from a system call.
   int sys_errno() const { return sys_errno_; }
+  // For people. The code, the outcome and the errno's name are not in it; ToString() adds them.
   const std::string& message() const { return message_; }
 
   // What the failure is of, in words that its reader compares with those that he knows, never text
@@ -79,11 +87,12 @@ class Error {
   const std::vector<std::string>& about() const { return about_; }
   bool IsAbout(std::string_view subject) const;
 
-  // The same error with `context` in front: "context: message".
+  // Returns the same error with `context` in front of its message: "context: message".
   [[nodiscard]] Error With(std::string_view context) const;
-  // The same error, which is about `subject` as well.
+  // Returns the same error, which is about `subject` as well.
   [[nodiscard]] Error About(std::string subject) const;
-  // The same error, but the change may have been made: used when a later step of a chain fails.
+  // Returns the same error, but the change may have been made: this is for a later step of a chain
+  // that fails after an earlier one has changed something.
   [[nodiscard]] Error AsMaybeApplied() const;
 
   // "NotFound (not applied, ENOENT): message"
@@ -102,7 +111,9 @@ class Error {
   std::vector<std::string> about_;
 };
 
-// A value or an Error. REQUIRES of value(), *, -> : ok(); of error(): !ok(). A breach aborts.
+// A value or an Error. REQUIRES of value(), *, -> : ok(); of error(): !ok(). A breach throws what
+// nothing of this program catches, and so ends the process.
+// Threads: as T.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -114,6 +125,7 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
+  // What it refers to lives as long as this Result; only an rvalue gives the value away.
   const T& value() const& { return std::get<0>(state_); }
   T& value() & { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }
@@ -157,7 +169,7 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
-// The value of an operation that has none, where a type is needed.
+// Stands for the value of an operation that has none, for a template that needs a type.
 struct Unit {
   friend bool operator==(Unit, Unit) = default;
 };

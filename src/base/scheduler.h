@@ -16,25 +16,32 @@
 
 namespace volumed {
 
+// What a task captured is destroyed on the thread that ran it, or on the one that cancelled or
+// dropped it.
 using Task = std::function<void()>;
 
-// Names a timer; 0 is no timer.
+// Names a timer of one scheduler; 0 is no timer. A number is not used again.
 using TimerId = uint64_t;
 
-// Threads: any, for every method.
+// Threads: any, for every method. Blocks: never, for every method. A task that is queued when the
+// scheduler goes is destroyed unrun.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
+  // The clock by which the timers run. It lives at least as long as the scheduler.
   virtual const Clock& clock() const = 0;
 
-  // Runs `task` on the control thread, after the tasks posted before it. Blocks: never.
+  // Runs `task` on the control thread, after the tasks posted before it; never before Post()
+  // returns on the control thread itself.
   virtual void Post(Task task) = 0;
 
-  // Runs `task` on the control thread once `delay` has passed.
+  // Runs `task` on the control thread once `delay` has passed: at the next turn for a delay of zero
+  // or less. Returns 0 if the scheduler is being destroyed.
   virtual TimerId PostAfter(Duration delay, Task task) = 0;
 
-  // True if the timer was still waiting; then it will not run.
+  // True if the timer was still waiting; then it will not run, and its task is destroyed. False if
+  // it has run, runs now, or is 0.
   virtual bool Cancel(TimerId timer) = 0;
 
   // Runs `task`, which may block, on an executor thread. There are as many executor threads as

@@ -48,21 +48,26 @@ class SimulatedScheduler final : public Scheduler {
   void RunBlocking(Task task) override;
   bool OnControlThread() const override { return on_control_; }
 
-  // Runs until nothing is ready and no timer waits: true. False when the next timer lies more than
-  // `max_virtual_time` after the start of this call; that time has then passed.
+  // Runs until nothing is ready and no timer waits, and then returns true. It returns false if the
+  // next timer lies more than `max_virtual_time` after the start of this call; that time has then
+  // passed.
   bool RunUntilIdle(Duration max_virtual_time);
   // Runs what becomes ready in this time; all of it has passed afterwards.
   void RunFor(Duration time) { AdvanceTo(clock_.Now() + time); }
-  // Likewise up to that moment. With a moment that has passed: what is ready now.
+  // As RunFor(), up to that moment. If the moment has passed, what is ready now is run, and time
+  // stays.
   void AdvanceTo(TimePoint when);
-  // Runs until `done` holds, asked before each step: true. False when nothing is left to run, or
-  // when `max_virtual_time` has passed first.
+  // Runs until `done` holds, which is asked before each step, and then returns true. It returns
+  // false when nothing is left to run, or when `max_virtual_time` has passed first.
   bool RunUntil(const std::function<bool()>& done, Duration max_virtual_time);
-  // One step at the present time. False if nothing is ready.
+  // One step at the present time. False if nothing is ready; time does not move then.
   bool RunOne();
 
+  // Whether a task is queued, or a timer is due, at the present time.
   bool HasReady() const;
+  // Timers that have not come due, or that no step has looked at since.
   size_t waiting_timers() const { return timers_.size(); }
+  // Tasks that were run since the start, those that threw included.
   uint64_t steps() const { return steps_; }
   void set_step_limits(StepLimit::Limits limits) { step_limit_.set_limits(limits); }
 

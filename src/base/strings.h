@@ -9,12 +9,13 @@
 
 namespace volumed {
 
-// Every part, the empty ones too; an empty text is one empty part.
+// Returns every part, the empty ones too: "a,,b," has four. An empty text is one empty part.
 std::vector<std::string> Split(std::string_view text, char separator);
-// Without the empty parts.
+// As Split(), but it leaves out the empty parts, so that an empty text has none.
 std::vector<std::string> SplitNonEmpty(std::string_view text, char separator);
 
-// `Parts` is any range of things that convert to std::string_view.
+// Returns the parts with `separator` between any two. `Parts` is any range of things that convert
+// to std::string_view.
 template <typename Parts>
 std::string Join(const Parts& parts, std::string_view separator) {
   std::string joined;
@@ -27,18 +28,20 @@ std::string Join(const Parts& parts, std::string_view separator) {
   return joined;
 }
 
-// Without leading and trailing blanks, tabs, newlines and carriage returns.
+// Returns the text without leading and trailing blanks, tabs, newlines and carriage returns. This
+// and the next two return views into `text`.
 std::string_view TrimSpace(std::string_view text);
-// The rest, if `text` begins (ends) so.
+// Returns the rest, if `text` begins (ends) so; nullopt if it does not.
 std::optional<std::string_view> StripPrefix(std::string_view text, std::string_view prefix);
 std::optional<std::string_view> StripSuffix(std::string_view text, std::string_view suffix);
 
-// The whole text as a decimal number: no blanks, no '+', nothing behind it. Nothing when it does
-// not fit.
+// Reads the whole text as a decimal number: no blanks, no '+', nothing behind it, and '-' for the
+// signed one alone. It is nullopt for anything else, and for a number that does not fit.
 std::optional<int64_t> ParseInt64(std::string_view text);
 std::optional<uint64_t> ParseUint64(std::string_view text);
 
-// A plugin's name as a directory name: "kubernetes.io/empty-dir" is "kubernetes.io~empty-dir".
+// Returns a plugin's name as a directory name: "kubernetes.io/empty-dir" is
+// "kubernetes.io~empty-dir". The second gives the name back, unless the name itself has a '~'.
 // Source: k8s.io/utils/strings/escape.go (EscapeQualifiedName).
 std::string EscapeQualifiedName(std::string_view name);
 std::string UnescapeQualifiedName(std::string_view name);

@@ -1,6 +1,6 @@
 // TaskLimit: how much of a long work one control task does before others have their turn: until
 // some time has passed, or so many pieces are done, whatever comes first. The count keeps a task
-// bounded also where the clock stands still (a simulation), and is what tests hold it against.
+// bounded also if the clock stands still, as it does in a simulation.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace volumed {
 
-// Threads: one. A value of one task.
+// A value of one task, made when the task begins. Threads: one. Blocks: never.
 class TaskLimit {
  public:
   // A task that takes longer than this is felt by whoever asks meanwhile.
@@ -28,6 +28,7 @@ class TaskLimit {
     --left_;
     return true;
   }
+  // Whether TakeOne() would say no; asking takes nothing.
   bool IsReached() const { return left_ == 0 || (is_begun_ && clock_.Now() >= end_); }
 
  private:

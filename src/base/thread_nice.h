@@ -4,10 +4,13 @@
 
 namespace volumed {
 
-// Of the calling thread. Threads: any. Blocks: never.
+// Returns the nice value of the calling thread: -20 (most of the processor) to 19. Threads: any.
+// Blocks: never.
 int ThreadNice();
 
-// False where it may not be (RLIMIT_NICE, CAP_SYS_NICE): lower values mean more of the processor.
+// Sets it for the calling thread; a number beyond the range counts as the range's end. It is false
+// if the thread may not have the value, and then nothing is changed: a lower value than the present
+// one needs RLIMIT_NICE or CAP_SYS_NICE.
 bool SetThreadNice(int nice);
 
 }  // namespace volumed

@@ -20,13 +20,16 @@ class TimerQueue {
     Task task;
   };
 
-  // Due `delay` after `now`; what overflows is due at the end of time, what is negative at once.
+  // Queues `task` for `delay` after `now`. A sum that overflows is due at the end of time, a
+  // negative delay at once. The number is never 0 and not used again.
   TimerId Add(TimePoint now, Duration delay, Task task);
-  // The task, for the caller to destroy where its destructor does no harm. Nothing if no such timer
-  // waits.
+  // Takes the timer out and returns its task, for the caller to destroy where its destructor does
+  // no harm. It is nullopt if no such timer waits.
   std::optional<Task> Remove(TimerId timer);
-  // The first one due at `now`; those due at the same time come in the order of Add.
+  // Takes out the first one that is due at `now`; those due at the same time come in the order of
+  // Add(). It is nullopt if none is due.
   std::optional<Due> PopDue(TimePoint now);
+  // When the first one is due, which may be a moment that has passed; nullopt if none waits.
   std::optional<TimePoint> NextDue() const;
 
   size_t size() const { return tasks_.size(); }

@@ -54,6 +54,8 @@
 
 namespace volumed {
 
+// Whoever visits a struct asks this, so that a declaration may stand beside the struct as well as
+// in it. `v` is the visitor; `m` is the value, const if it is only read.
 template <typename T>
 struct WireFieldsOf {
   static void WireFields(auto& v, auto& m) { T::WireFields(v, m); }
@@ -112,7 +114,7 @@ struct OneOfMessage {
   static void WireFields(auto& v, auto& m) { v.OneOf(m.value); }
 };
 
-// An Error as a message, in place of what should have been answered.
+// An Error as a message, in place of what should have been answered. Error::about() is not in it.
 struct ErrorMessage {
   int32_t code = 0;
   bool maybe_applied = false;

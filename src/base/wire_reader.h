@@ -15,6 +15,7 @@ class CodedInputStream;
 
 namespace volumed {
 
+// What became of some bytes. Only a kRead value may be used.
 enum class WireOutcome {
   kRead,
   kMalformed,   // no protobuf message, nested too deep, or text that is no UTF-8
@@ -30,8 +31,10 @@ class WireInput {
  public:
   explicit WireInput(google::protobuf::io::CodedInputStream& stream) : stream_(stream) {}
 
-  // The next field of the message; 0 at its end, and where it is malformed.
+  // The next field of the message; 0 at its end, and if it is malformed.
   uint32_t ReadTag();
+  // Read what the tag announced. They return false if the bytes end before, and then nobody may
+  // read on.
   bool ReadVarint(uint64_t& value);
   bool ReadBytes(std::string& bytes);
   // Passes over a field that nobody knows. False: it is malformed.
@@ -56,7 +59,8 @@ class WireInput {
 
   void MarkIncomplete() { incomplete_ = true; }
   bool incomplete() const { return incomplete_; }
-  // The last tag was none.
+  // Whether the last tag was none, as against the end of the message, which ReadTag() answers
+  // alike.
   bool is_malformed() const { return is_malformed_; }
 
  private:
@@ -73,7 +77,8 @@ class WireInput {
 
 bool IsUtf8(std::string_view text);
 
-// Sets every field to what it is if the bytes do not have it.
+// Sets every field to what it is if the bytes do not have it, so that no default of the struct
+// shows through. A variant has no such value and stays.
 class WireClearer {
  public:
   template <typename T>
@@ -107,6 +112,7 @@ class WireClearer {
   void NotSent(T& /*member*/) {}
 };
 
+// A value as if it was read from no bytes at all.
 template <typename T>
 T Cleared() {
   T value{};
@@ -316,13 +322,18 @@ class WireReader {
 };
 
 using ReadFrom = bool (*)(WireInput&, void*);
+// DecodeWire() without the type, so that its body is compiled once.
 WireOutcome DecodeBytes(std::string_view bytes, ReadFrom read, void* value);
 
 }  // namespace wire
 
-// Sets `value` to what the bytes say. Fields that it does not declare are passed over.
+// Sets `value` to what the bytes say. Fields that it does not declare are passed over; a field that
+// the bytes lack is zero or empty, but a variant, or a Result of one, stays as it is. For a variant
+// that the bytes have no kind for, the answer is kIncomplete; a Result that they have neither a
+// kind nor an error for is no such case, so it should hold an error before.
 //
-// Threads: any. Blocks: never. Unless it answers kRead, part of the value may be set.
+// Threads: any. Blocks: never. Unless it answers kRead, part of the value may be set. REQUIRES:
+// fewer than 2 GiB. Messages may be nested 100 deep, protobuf's own limit.
 template <typename T>
 WireOutcome DecodeWire(std::string_view bytes, T& value) {
   wire::WireClearer clearer;

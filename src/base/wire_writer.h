@@ -1,5 +1,5 @@
 // EncodeWire: a value as the bytes of the protobuf message that base/wire_fields.h says it is. The
-// same value gives the same bytes, also where it holds a map.
+// same value gives the same bytes, also if it holds a map.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -20,9 +20,11 @@ using google::protobuf::io::CodedOutputStream;
 template <typename Sink>
 class WireWriter;
 
+// How many bytes the message takes, without a tag and length of its own.
 template <typename T>
 size_t SizeOf(const T& message);
 
+// Takes what a WireWriter writes and counts it, and keeps nothing.
 class SizeSink {
  public:
   void Varint(uint64_t value) { size_ += CodedOutputStream::VarintSize64(value); }
@@ -37,7 +39,7 @@ class SizeSink {
   size_t size_ = 0;
 };
 
-// REQUIRES: the place at `to` is as large as what is written.
+// Writes it, from `to` on. REQUIRES: the place at `to` is as large as what is written.
 class ArraySink {
  public:
   explicit ArraySink(uint8_t* to) : to_(to) {}
@@ -192,7 +194,9 @@ void ArraySink::Message(const T& message, size_t /*size*/) {
 
 }  // namespace wire
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. There is no error: text that is no UTF-8 is written as it is, and
+// the reader refuses it. A field is measured once for each message around it, so deep nesting costs
+// more than its size. REQUIRES: fewer than 2 GiB.
 template <typename T>
 std::string EncodeWire(const T& value) {
   std::string bytes(wire::SizeOf(value), '\0');

@@ -17,7 +17,9 @@ namespace volumed {
 // when this goes is not done.
 class WorkInSteps {
  public:
-  // Does some more, as long as the limit allows. True: this step is over, and the next one begins.
+  // Does some more of its work, as long as the limit allows. It returns true if it is over, and the
+  // next one begins; else it is called again in another task. A step may call Start(), or destroy
+  // the WorkInSteps.
   using Step = std::function<bool(TaskLimit&)>;
 
   explicit WorkInSteps(Scheduler& scheduler) : scheduler_(scheduler) {}
@@ -31,6 +33,7 @@ class WorkInSteps {
     alive_.Renew();
     Continue();
   }
+  // Whether a step is left that is not over.
   bool IsUnderWay() const { return !steps_.empty(); }
 
  private:

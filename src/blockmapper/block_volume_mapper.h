@@ -21,7 +21,8 @@ struct PodDeviceMapPath {
   friend bool operator==(const PodDeviceMapPath&, const PodDeviceMapPath&) = default;
 };
 
-// Threads: one at a time. The paths never block.
+// What the mapper and the unmapper of a volume share. Threads: one at a time. The paths never
+// block.
 class BlockVolume : public MetricsProvider {
  public:
   // plugins/<plugin>/volumeDevices/<volume>: has one bind of the device per pod.
@@ -35,18 +36,18 @@ class BlockVolume : public MetricsProvider {
 class CustomBlockVolumeMapper {
  public:
   virtual ~CustomBlockVolumeMapper() = default;
-  // Prepares the device on the node; answers the staging path, or "" where there is none.
+  // Prepares the device on the node; returns the staging path, or "" if there is none.
   virtual Result<std::string> SetUpDevice(const CallOptions& call) = 0;
-  // Answers the path at which the pod's device is; "": the path that attaching answered.
+  // Returns the path at which the pod's device is; "" stands for the path that attaching returned.
   virtual Result<std::string> MapPodDevice(const CallOptions& call) = 0;
-  // False where MapPodDevice only names a path: there is nothing then to be taken back.
+  // False if MapPodDevice only names a path: there is nothing then to be taken back.
   virtual bool MapPodDeviceHasEffects() const { return true; }
   virtual std::string GetStagingPath() const = 0;
 };
 
 class BlockVolumeMapper : public BlockVolume {
  public:
-  // Null where the plugin adds nothing; owned by the mapper.
+  // Null if the plugin adds nothing; owned by the mapper.
   virtual CustomBlockVolumeMapper* AsCustom() { return nullptr; }
 };
 
@@ -54,13 +55,14 @@ class BlockVolumeMapper : public BlockVolume {
 class CustomBlockVolumeUnmapper {
  public:
   virtual ~CustomBlockVolumeUnmapper() = default;
-  // The inverse of SetUpDevice; detaches where the plugin has no Detacher.
+  // The inverse of SetUpDevice; it detaches too if the plugin has no Detacher.
   virtual Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                                 const CallOptions& call) = 0;
   // The inverse of MapPodDevice.
   virtual Status UnmapPodDevice(const CallOptions& call) = 0;
 };
 
+// The inverse of BlockVolumeMapper, made from what is on disk.
 class BlockVolumeUnmapper : public BlockVolume {
  public:
   virtual CustomBlockVolumeUnmapper* AsCustom() { return nullptr; }

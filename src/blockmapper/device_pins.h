@@ -21,13 +21,14 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: Release, as close(2) does on a device: whoever closes it last waits until
-// what was written to it is there, which is why FlushDevice comes first.
+// Threads: any. Blocks: Release, and a Keep that takes another pin's place, as close(2) does on a
+// device: whoever closes it last waits until what was written to it is there, which is why
+// FlushDevice comes first.
 class DevicePins {
  public:
-  // Until Release. One that is kept already gives way.
+  // Keeps the pin until Release(). A pin that is kept for the volume already gives way.
   void Keep(const UniqueVolumeName& volume, DevicePin pin) EXCLUDES(mu_);
-  // False where none was kept.
+  // Gives the pin up. False if none was kept.
   bool Release(const UniqueVolumeName& volume) EXCLUDES(mu_);
   bool Has(const UniqueVolumeName& volume) const EXCLUDES(mu_);
   size_t size() const EXCLUDES(mu_);

@@ -24,36 +24,39 @@
 namespace volumed {
 
 // Threads: any; one at a time per volume. Blocks: until the call's deadline. All are idempotent.
+// Errors: those of the effects, unless a method says more.
 class VolumePathHandler {
  public:
-  // Outlives this.
+  // `kernel` outlives this.
   explicit VolumePathHandler(Kernel& kernel) : kernel_(kernel) {}
 
-  // The device's node at <map_path>/<link_name>; the directory is made. `device` should be held.
-  // Errors: FailedPrecondition, not applied, where the node there, or what `device`'s path leads to
-  // by now, is another device; AlreadyExists, not applied, where something else is there.
+  // Binds the device's node to <map_path>/<link_name>; the directory is made. `device` should be
+  // pinned. Errors: FailedPrecondition, not applied, if the node there, or what `device`'s path
+  // leads to by now, is another device; AlreadyExists, not applied, if something else is there.
   Status MapDeviceByBind(const IdentifiedDevice& device, const SafePath& map_path,
                          const std::string& link_name, const CallOptions& call);
-  // A link to the device there.
+  // Makes <map_path>/<link_name> a link to `device_path`; the directory is made.
   Status MapDeviceByLink(const std::string& device_path, const SafePath& map_path,
                          const std::string& link_name, const CallOptions& call);
 
-  // The inverses. What is no link is left alone.
+  // The inverses. The second leaves alone what is no link.
   Status UnmapBoundDevice(const SafePath& map_path, const std::string& link_name,
                           const CallOptions& call);
   Status UnmapLinkedDevice(const SafePath& map_path, const std::string& link_name,
                            const CallOptions& call);
 
-  // The directory and the files in it. Errors: FailedPrecondition, where a node is still bound.
+  // Removes the directory and the files in it. Errors: FailedPrecondition if a node is still bound.
   Status RemoveMapPath(const SafePath& map_path, const CallOptions& call);
 
+  // Whether a link, or a block device's node, is at exactly this place; false if nothing is.
   Result<bool> IsSymlinkExist(const SafePath& path, const CallOptions& call);
   Result<bool> IsDeviceBindMountExist(const SafePath& path, const CallOptions& call);
-  // The names of the nodes in a global map directory: uids of pods. None where it is missing.
+  // The names of the nodes in a global map directory: uids of pods. There are none if it is
+  // missing.
   Result<std::vector<std::string>> GetDeviceBindMountRefs(const SafePath& map_path,
                                                           const CallOptions& call);
-  // Below `plugin_dir`, the node of this pod that is the device that the pod's link leads to.
-  // NotFound, not applied.
+  // Finds, below `plugin_dir`, the node of this pod that is the device that the pod's link leads
+  // to. Errors: NotFound, not applied, if there is no such node or link.
   Result<SafePath> FindGlobalMapPathUUIDFromPod(const SafePath& plugin_dir,
                                                 const SafePath& pod_link, const PodUid& pod,
                                                 const CallOptions& call);

@@ -3,8 +3,10 @@
 // it is this program's own). Only family_table.{h,cc} expand it. A new family is an entry here, and
 // a call of ExportedFamilies' Set, Replace, Add, Follow or Observe where its figure is known.
 //
-// ExportedFamilies writes the families before kVolumeStatsCapacityBytes, in this order;
-// VolumeStatsText writes the others. No family is written by both.
+// ExportedFamilies writes the families before kVolumeStatsCapacityBytes: the counters, the gauges,
+// the histograms, each in this order. VolumeStatsText writes the others, in this order. No family
+// is written by both. A name or a label that once was exported is what dashboards and alerts ask
+// for, so it stays.
 #pragma once
 
 // clang-format off

@@ -21,6 +21,7 @@ enum class Family : int { VOLUMED_FAMILIES(VOLUMED_FAMILY_ID) };
 inline constexpr size_t kFamilyCount = 0 VOLUMED_FAMILIES(VOLUMED_FAMILY_ONE);
 #undef VOLUMED_FAMILY_ONE
 
+// One entry of family_list.h. All texts are literals.
 struct FamilySpec {
   Family family;
   std::string_view name;
@@ -30,9 +31,10 @@ struct FamilySpec {
   std::string_view source;  // where the name comes from; empty: it is this program's own
 };
 
-// A value. Threads: any. Blocks: never.
+// The reference is valid for ever. Threads: any. Blocks: never.
 const FamilySpec& SpecOf(Family family);
-// The upper bounds of a histogram's buckets, in seconds, without +Inf; empty for other types.
+// The upper bounds of a histogram's buckets, in seconds, rising, without +Inf; empty for other
+// types. Threads: any. Blocks: never.
 std::vector<double> BucketsOf(Family family);
 
 }  // namespace volumed

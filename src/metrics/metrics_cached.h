@@ -18,6 +18,7 @@ class MetricsCached final : public MetricsProvider {
  public:
   explicit MetricsCached(std::unique_ptr<MetricsProvider> provider);
   Result<Metrics> GetMetrics(const CallOptions& options) override EXCLUDES(mu_);
+  // Nullopt also if there is an answer already: GetMetrics() then gives it without asking anybody.
   std::optional<MetricsPlan> PlanMetrics() override EXCLUDES(mu_);
 
  private:

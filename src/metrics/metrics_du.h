@@ -12,10 +12,14 @@
 namespace volumed {
 
 // Used bytes and inodes come from the walk; capacity, available, inodes and free inodes are those
-// of the filesystem. Threads: any. Blocks: until the options' deadline; a walk may take long.
-// Errors: NoPathDefined for a path without root; that of the walk as it is; FsInfoFailed.
+// of the filesystem. The walk and statfs are two looks: what changes between them is in one alone.
+// Threads: any. Blocks: until the options' deadline; a walk may take long.
+// Errors: NoPathDefined for a path without root; that of the walk as it is, which may say "maybe
+// applied" although nothing was changed, and is none of MetricsErrorCode; FsInfoFailed if statfs
+// fails.
 class MetricsDu final : public MetricsProvider {
  public:
+  // Kernel and clock outlive this, and every plan that it made.
   MetricsDu(Kernel& kernel, const Clock& clock, SafePath path);
   Result<Metrics> GetMetrics(const CallOptions& options) override;
   std::optional<MetricsPlan> PlanMetrics() override;
@@ -28,7 +32,8 @@ class MetricsDu final : public MetricsProvider {
   const SafePath path_;
 };
 
-// The same, with each walk counted in `families` under kubelet's metric_source "du".
+// The same, with each measurement counted in `families`, which outlives it, under kubelet's
+// metric_source "du".
 std::unique_ptr<MetricsProvider> NewTimedMetricsDu(Kernel& kernel, const Clock& clock,
                                                    SafePath path, ExportedFamilies& families);
 

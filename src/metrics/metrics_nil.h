@@ -6,7 +6,7 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. Errors: NotSupported, always.
 class MetricsNil final : public MetricsProvider {
  public:
   Result<Metrics> GetMetrics(const CallOptions& options) override;

@@ -8,13 +8,15 @@
 
 namespace volumed {
 
-// Fills everything that statfs(2) knows; the time is when the answer came.
+// Fills everything that statfs(2) knows, and not the time: whoever got the answer sets that. Pure.
 void FillFromFsInfo(const FsInfo& info, Metrics& metrics);
 
-// Threads: any. Blocks: until the options' deadline. Errors: NoPathDefined for a path without root,
+// If several volumes lie on one filesystem, each has the figures of all. Threads: any. Blocks:
+// until the options' deadline. Errors, all not applied: NoPathDefined for a path without root,
 // FsInfoFailed for any failure of the Kernel.
 class MetricsStatFs final : public MetricsProvider {
  public:
+  // Kernel and clock outlive this.
   MetricsStatFs(Kernel& kernel, const Clock& clock, SafePath path);
   Result<Metrics> GetMetrics(const CallOptions& options) override;
 

@@ -1,4 +1,5 @@
-// MetricsTimed: counts how long another provider takes, under the name of what it does.
+// MetricsTimed: counts how long another provider takes, in kubelet's histogram of measurements,
+// under the name of how it measures.
 #pragma once
 
 #include <memory>
@@ -10,10 +11,12 @@
 
 namespace volumed {
 
-// Threads, Blocks, Errors: as the other provider's. Failures count like answers, as in kubelet.
+// Threads, Blocks, Errors: as the other provider's. Failures count like answers, as in kubelet. A
+// plan's answers count with the part of the time that whoever ran the plan says.
 class MetricsTimed final : public MetricsProvider {
  public:
-  // `source` is kubelet's metric_source: "statfs", "du", "block", or a CSI driver's name.
+  // `source` is kubelet's metric_source: "statfs", "du", "block", or a CSI driver's name. Clock and
+  // families outlive this.
   MetricsTimed(std::unique_ptr<MetricsProvider> provider, std::string source, const Clock& clock,
                ExportedFamilies& families);
   Result<Metrics> GetMetrics(const CallOptions& options) override;

@@ -22,31 +22,39 @@
 
 namespace volumed {
 
-// One volume of one pod.
+// One volume of one pod. Two pods of one name have two, by their uids.
 struct VolumeStatsId {
   PodUid pod_uid;
-  std::string volume;  // its name in the pod
+  std::string volume;  // the SpecName: of an inline volume its name in the pod, else the PV's
   friend auto operator<=>(const VolumeStatsId&, const VolumeStatsId&) = default;
 };
 
-// What its series are labelled with.
+// What the series of a volume are labelled with. The texts may have any bytes: they are escaped
+// here.
 struct VolumeStatsLabels {
   std::string pod_namespace;
   std::string pod_name;
-  std::string plugin;
+  std::string plugin;  // its name: "kubernetes.io/empty-dir"
   // The claim that the volume comes from, in the pod's namespace. As in kubelet, only volumes with
   // one are in the kubelet_ families; the others are in this program's own.
   std::optional<std::string> persistent_volume_claim;
 };
 
+// A figure that is absent has no line. If several volumes have the same labels (pods that share a
+// claim, or a pod and the one that takes its place), only the first one has lines: two lines of one
+// series spoil the whole scrape.
+//
 // Threads: any. Blocks: never for long; Set() and Remove() do not wait for a text that is being
-// written. A figure that is absent has no line.
+// written, and count from the next one on.
 class VolumeStatsText {
  public:
-  // Adds the volume or replaces its figures. `labels` of a volume that is there are not looked at.
+  // Adds the volume or replaces its figures. `labels` of a volume that is there are not looked at:
+  // to change them, Remove() it first.
   void Set(const VolumeStatsId& id, const VolumeStatsLabels& labels, const Metrics& metrics)
       EXCLUDES(news_mu_);
+  // Nothing happens if the volume is not there.
   void Remove(const VolumeStatsId& id) EXCLUDES(news_mu_);
+  // How many volumes have figures. It waits for a text that is being written.
   size_t size() const EXCLUDES(mu_, news_mu_);
 
   // Appends every family that has a line. `now_unix_ms` is what ages are counted to; a measurement

@@ -15,16 +15,17 @@
 
 namespace volumed {
 
-// The topmost mount at exactly this path.
+// The topmost mount at exactly this path; nullopt if it is no mount point.
 Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
                                               const CallOptions& call);
 
-// Every other place at which what is at `path` shows.
+// The mount points of every other place at which what is at `path` shows; empty if it shows nowhere
+// else.
 // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
 
-// What its filesystem, or the mount itself, lets nobody write to.
+// Whether the filesystem, or the mount itself, lets nobody write to it. Pure.
 bool TakesNoWrites(const MountEntry& mount);
 
 }  // namespace volumed

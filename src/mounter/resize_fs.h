@@ -1,8 +1,8 @@
 // ResizeFs: makes the filesystem of a device as large as the device.
 //
-// Differences from kubelet's, on purpose: the kernel is asked itself where it grows a mounted
-// filesystem (no xfs_growfs, no btrfs program); an ext3 or ext4 that is not mounted may be grown
-// too; and NeedResize measures every type, where kubelet's says "yes" for all but btrfs.
+// Differences from kubelet's, on purpose: to grow a mounted filesystem the kernel is asked, and no
+// program (xfs_growfs, btrfs); an ext3 or ext4 that is not mounted may be grown too; and NeedResize
+// measures every type, while kubelet's says "yes" for all but btrfs.
 // Source: kubernetes mount-utils resizefs_linux.go@v1.36.2 (ResizeFs).
 #pragma once
 
@@ -23,7 +23,8 @@ struct ResizeRequest {
 // Threads: any, one call per device at a time. Blocks: until call.deadline for looking; as long as
 // it takes for growing, which is never ended half way.
 // Errors: those of ProbeDevice and GrowFilesystem; InvalidArgument, not applied, "resize of format
-// ... is not supported".
+// ... is not supported"; FailedPrecondition, not applied, for a read-only device that its
+// filesystem does not fill.
 class ResizeFs {
  public:
   explicit ResizeFs(Kernel& kernel) : kernel_(kernel) {}

@@ -19,11 +19,12 @@
 
 namespace volumed {
 
+// Which device is to be mounted where, and what may be done to it for that.
 struct SafeMountRequest {
   std::string key;     // of the volume, for its format intent
   std::string volume;  // its name for IrreversibleSteps
   std::string device;  // a path
-  // What the path must lead to, where that was found out before: without a UUID. Another device is
+  // What the path must lead to, if that was found out before: without a UUID. Another device is
   // refused (FailedPrecondition, not applied) before anything is done to it.
   std::optional<DeviceIdentity> expected_device = std::nullopt;
   SafePath target;                   // an existing directory
@@ -44,14 +45,16 @@ struct SafeMountRequest {
 // What happened that somebody should hear of, failed or not: for events.
 struct SafeMountNotice {
   bool warning = false;
-  std::string reason;  // "FilesystemFormatted", "FilesystemChecked", "FilesystemHasErrors", ...
+  std::string reason;  // "FilesystemFormatted", "FilesystemFixed", "FilesystemHasErrors", ...
   std::string message;
 };
 
+// What came of a request. What a failure left undone is at its default.
 struct SafeMountReport {
   Status status;  // ok: it is mounted
-  // With a failure. kubelet tells FilesystemMismatch to the PersistentVolume
-  // (FailedMountOnFilesystemMismatch), the rest to the pod (FailedMount).
+  // The kind of a failure, if it is one of kubelet's: nullopt also if the device is somebody
+  // else's, or a record could not be written. kubelet tells FilesystemMismatch to the
+  // PersistentVolume (FailedMountOnFilesystemMismatch), the rest to the pod (FailedMount).
   std::optional<MountErrorType> error_type;
   // Of the device that was mounted, with the filesystem's UUID: what later effects must find.
   DeviceIdentity device;

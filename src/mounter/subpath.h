@@ -44,8 +44,8 @@ RemoveSubPaths SubPathsRemoval(const KubeletPaths& paths, const PodUid& pod, con
                                bool keep_directories);
 
 // Takes away all subpath binds of a volume, and leaves their directories: a root that takes no
-// writes still lets its mounts go. To be done before the volume itself is torn down. Idempotent.
-// True when there were directories. Never touches what is behind a bind.
+// writes still lets its mounts go. It is to be done before the volume itself is torn down.
+// Idempotent. True: there were directories. It never touches what is behind a bind.
 // Errors: those of Unmount, naming the path; what came before is gone.
 Result<bool> UnmountSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                              const SpecName& spec, const CallOptions& call);

@@ -17,13 +17,14 @@
 
 namespace volumed {
 
+// Whose a volume's tree is to be.
 struct OwnershipRequest {
   SafePath dir;
   std::optional<int64_t> fs_group;            // absent: nothing is done
   std::optional<FsGroupChangePolicy> policy;  // absent: Always
   bool read_only = false;
   PodUid pod;  // whom the events are about
-  // Where a walk is counted as "volume_apply_access_control" of this plugin; null: nowhere.
+  // Who counts a walk, as "volume_apply_access_control" of this plugin; null: nobody.
   ExportedFamilies* metrics = nullptr;
   std::string plugin_name = {};
 };
@@ -32,14 +33,15 @@ struct OwnershipRequest {
 Result<uint32_t> GroupId(int64_t fs_group);
 
 // Threads: any. Blocks: until the deadline. While it runs, a VolumePermissionChangeInProgress event
-// is recorded after 30 s and then every 60 s with the number of entries done.
+// is recorded after 30 s, which names the faster policy, and then every 60 s, with the number of
+// entries done.
 // Errors: those of GroupId and of ChangeOwnership.
 // A run that was interrupted is resumed by the next: what is right is skipped, the root comes last.
 Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, const Clock& clock,
                                          const OwnershipRequest& request, const CallOptions& call);
 
-// Counts a run over a volume that an effect has made, if it has made one, as
-// "volume_apply_access_control".
+// Counts a run over a volume that an effect has made as "volume_apply_access_control"; nothing if
+// the effect has made none (nullopt).
 void ObserveOwnership(ExportedFamilies& metrics, const std::string& plugin_name,
                       const std::optional<int64_t>& elapsed_ns);
 

@@ -37,15 +37,17 @@ struct VolumeTarget {
 
 // Threads: any. Blocks: never.
 
-// Of a pod's volume, in kubelet's layout. `plugin`: VolumePlugin::GetPluginName(). REQUIRES: a pod.
+// The target of a pod's volume, in kubelet's layout. `plugin` is VolumePlugin::GetPluginName().
+// REQUIRES: a pod.
 VolumeTarget PodVolumeTarget(const KubeletPaths& paths, PodPtr pod, const std::string& plugin,
                              const SpecName& spec);
 
-// Where a plugin keeps what it must know of the volume: of a pod's,
+// The directory in which a plugin keeps what it must know of the volume: for a pod's,
 // <root>/pods/<uid>/plugins/<esc plugin>/<spec name>.
 SafePath MarksOf(const VolumeTarget& target, const std::string& plugin);
 
-// InvalidArgument, not applied: `what` is made from a pod, and the target has none.
+// The error of a volume whose content is made from a pod, if the target has none: InvalidArgument,
+// not applied. `what` is the volume's kind, for people.
 Error NoPod(const std::string& what, const VolumeTarget& target);
 
 }  // namespace volumed

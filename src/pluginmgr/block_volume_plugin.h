@@ -17,12 +17,14 @@ class BlockVolumePlugin {
  public:
   virtual ~BlockVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
-  // Neither has side effects. NewBlockVolumeUnmapper works from what is on disk.
+  // Neither has side effects. NewBlockVolumeUnmapper works from what is on disk. The plugin
+  // outlives what is made.
   virtual Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                           PodPtr pod) = 0;
   virtual Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(
       const SpecName& spec, const PodUid& pod) = 0;
-  // What the volume was, from the pod's link to it. Blocks: until the deadline.
+  // What the volume was, from the pod's link to it, which is in `map_path`. Blocks: until the
+  // deadline.
   virtual Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                                       const SafePath& map_path,
                                                       const CallOptions& call) = 0;

@@ -25,7 +25,7 @@ class Deleter : public Volume {
 // Source: kubernetes pkg/volume/errors.go@v1.36.2 (NewDeletedVolumeInUseError). FailedPrecondition,
 // not applied.
 Error NewDeletedVolumeInUseError(const std::string& message);
-// While nobody has put context in front.
+// Also if context was put in front of it, but not once it has crossed a process border.
 bool IsDeletedVolumeInUse(const Error& error);
 
 class DeletableVolumePlugin {

@@ -19,9 +19,11 @@ class DeviceMountableVolumePlugin {
  public:
   virtual ~DeviceMountableVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
+  // The plugin outlives what is made.
   virtual Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() = 0;
   virtual Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() = 0;
-  // Every other place at which what is mounted there shows. Blocks: until the deadline.
+  // The mount points of every other place at which what is mounted there shows. Blocks: until the
+  // deadline.
   virtual Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                               const CallOptions& call) = 0;
   // Whether this volume has a device to mount. Blocks: never.

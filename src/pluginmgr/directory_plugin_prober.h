@@ -1,5 +1,5 @@
 // DirectoryPluginProber: one plugin for each driver that is installed below a directory
-// (pluginmgr/driver_directory.h), made where it is asked for.
+// (pluginmgr/driver_directory.h), made when Probe() finds the driver.
 // Source: kubernetes pkg/volume/flexvolume/probe.go@v1.36.2.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace volumed {
 // Threads: one call at a time. Blocks: as DriverDirectory and the factory.
 class DirectoryPluginProber final : public DynamicPluginProber {
  public:
-  // Makes the plugin of a driver: "vendor/driver", and its executable's path. Does not initialise
-  // it.
+  // Makes the plugin of a driver, "vendor/driver", with its executable at this path. It does not
+  // initialise it.
   using Factory = std::function<Result<std::unique_ptr<VolumePlugin>>(
       const std::string& plugin_name, const std::string& executable)>;
 

@@ -15,10 +15,11 @@
 
 namespace volumed {
 
+// What has become of one driver since the last call.
 struct DriverChange {
   std::string plugin_name;  // "vendor/driver"
-  std::string executable;
-  bool installed = false;  // false: it is not there, or not any more
+  std::string executable;   // its absolute path
+  bool installed = false;   // false: it is not there, or not any more
 };
 
 // Where the executable of "vendor/driver" belongs. Threads: any. Blocks: never.
@@ -35,10 +36,13 @@ class DriverDirectory {
 
   // Makes the directory (0755) if it is missing. Errors: those of that, and of inotify.
   Status Init();
-  // For an event loop: readable when TakeChanges has something. REQUIRES: Init() was well.
+  // An event loop may watch it: it is readable when TakeChanges() has something. REQUIRES: Init()
+  // was well.
   int fd() const { return inotify_->fd(); }
   // What changed since the last call: everything that is there on the first, after lost events, and
-  // after the directory itself was replaced; then also what was told before and is gone.
+  // after the directory itself was replaced; then also what was told before and is gone. Errors,
+  // not applied: FailedPrecondition before Init(); those of inotify and of making the directory
+  // again, after which the next call tries again.
   Result<std::vector<DriverChange>> TakeChanges();
 
  private:

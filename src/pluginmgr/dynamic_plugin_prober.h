@@ -18,6 +18,7 @@ enum class ProbeOperation : uint32_t {
   kRemove = 1U << 2,
 };
 
+// A plugin that has come, was replaced, or has gone.
 struct ProbeEvent {
   ProbeOperation op = ProbeOperation::kAddOrUpdate;
   std::string plugin_name;
@@ -34,22 +35,22 @@ struct ProbeResult {
 class DynamicPluginProber {
  public:
   virtual ~DynamicPluginProber() = default;
-  // Once, before Probe.
+  // To be called once, before Probe(). After an error the prober is of no use.
   virtual Status Init() = 0;
   // What has changed since the last call; all that is there on the first.
   virtual ProbeResult Probe() = 0;
-  // A plugin for what a driver has left that there is none of now: removed, or not asked yet. It
-  // can take volumes away, as far as that goes without the driver. Null: there is none such.
-  // Threads: any. Blocks: never.
+  // Makes a plugin for what a driver has left behind, if there is none for it now: the driver was
+  // removed, or was not asked yet. The plugin can take volumes away, as far as that goes without
+  // the driver. Null if there is none such. Threads: any. Blocks: never.
   virtual std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& /*plugin_name*/) const {
     return nullptr;
   }
   // Why there is no plugin for a driver of this name, for errors: which file is missing, or what
-  // its driver answered. "": nothing is known of it. Threads: any. Blocks: never.
+  // its driver answered; "" if nothing is known of it. Threads: any. Blocks: never.
   virtual std::string WhyMissing(const std::string& /*plugin_name*/) const { return ""; }
 };
 
-// Finds nothing: what the manager uses where there is no prober, or one that failed to start.
+// Finds nothing: what the manager uses if there is no prober, or one that failed to start.
 class NoPluginProber final : public DynamicPluginProber {
  public:
   Status Init() override { return OkStatus(); }

@@ -15,7 +15,8 @@ class ExpandableVolumePlugin {
  public:
   virtual ~ExpandableVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
-  // Answers the size that the volume has afterwards. Blocks: until the deadline.
+  // Makes the storage larger and returns the size that the volume has afterwards. Blocks: until the
+  // deadline.
   virtual Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                               const Quantity& old_size,
                                               const CallOptions& call) = 0;

@@ -20,10 +20,11 @@ enum class CsiVolumePhase { kStaged, kPublished };
 // "staged", "published".
 std::string_view CsiVolumePhaseName(CsiVolumePhase phase);
 
+// Which volume is to be made larger, where it is on the node, and from which size to which.
 struct NodeResizeOptions {
   VolumeSpec spec;
   std::string device_path;     // the device on the node, or a driver's id of it
-  SafePath device_mount_path;  // the global mount, or the pod's where there is none
+  SafePath device_mount_path;  // the global mount, or the pod's if there is none
   SafePath device_stage_path;
   Quantity new_size;
   Quantity old_size;

@@ -21,7 +21,7 @@ class Provisioner {
   virtual ~Provisioner() = default;
   // The volume as Provision makes it, so that it can be recorded before. Blocks: never; no effect.
   // Errors: those of what the claim or its class asks for in vain; Unimplemented, not applied, for
-  // a plugin that cannot tell. Not of the seed, whose controller keeps no intents.
+  // a plugin that cannot tell. This is not of the seed, whose controller keeps no intents.
   virtual Result<PersistentVolume> Plan() {
     return Error::NotApplied(Code::kUnimplemented,
                              "the plugin does not say beforehand which volume it makes");

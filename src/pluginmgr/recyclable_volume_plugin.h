@@ -27,9 +27,9 @@ class RecyclableVolumePlugin {
                          const RecycleEventRecorder& recorder, const CallOptions& call) = 0;
 };
 
-// Recycles by the pod of `config`, whose first volume becomes `source`. `pods` may be null.
-// Errors: Unimplemented, not applied, without `pods`; InvalidArgument for a template that is none;
-// those of the recycler.
+// Recycles by the pod of `config`, whose first volume becomes `source`. `pods` may be null. Errors:
+// Unimplemented, not applied, without `pods`; those of LoadRecyclerPodTemplate and
+// ValidateRecyclerPodTemplate, not applied; those of the recycler.
 Status RecycleByPod(const VolumeConfig& config, RecyclerPodRunner* pods,
                     const PersistentVolume& volume, const std::string& pv_name, VolumeSource source,
                     const RecycleEventRecorder& recorder, const CallOptions& call);

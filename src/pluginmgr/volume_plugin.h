@@ -41,24 +41,26 @@ class NodeExpandableVolumePlugin;
 class BlockVolumePlugin;
 class VolumePluginWithAttachLimits;
 
-// Threads: any, after Init. Blocks: only where a Deadline or CallOptions is in the signature.
+// Threads: any, after Init. Blocks: only if a Deadline or CallOptions is in the signature.
 class VolumePlugin {
  public:
   virtual ~VolumePlugin() = default;
 
-  // Once, before anything else.
+  // Called once, before anything else. After an error the plugin is not used.
   virtual Status Init(PluginContext context) = 0;
 
   // "kubernetes.io/empty-dir"
   virtual std::string GetPluginName() const = 0;
-  // Identifies the backing path or device. InvalidArgument when the spec is not this plugin's.
+  // Names the backing path or device, for UniqueVolumeName. InvalidArgument if the spec is not this
+  // plugin's.
   virtual Result<std::string> GetVolumeName(const VolumeSpec& spec) const = 0;
-  // A pure check of the source's kind.
+  // Whether the source is of this plugin's kind. Pure.
   virtual bool CanSupport(const VolumeSpec& spec) const = 0;
-  // Set-up is to be repeated when objects change.
+  // Whether set-up is to be repeated when objects change.
   virtual bool RequiresRemount(const VolumeSpec& spec) const = 0;
-  // Neither has side effects. NewUnmounter works from what is on disk. InvalidArgument, not
-  // applied, for a target without a pod if the volume is made from one.
+  // Neither has side effects, and the plugin outlives what is made. NewUnmounter works from what is
+  // on disk. InvalidArgument, not applied, for a target without a pod if the volume is made from
+  // one.
   virtual Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                                       const VolumeTarget& target) = 0;
   virtual Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
@@ -71,8 +73,8 @@ class VolumePlugin {
   // What the plugin's volumes may hang together with, for CallOptions::domain: empty for those that
   // lie on the agent's own filesystem or a tmpfs; hostPath answers the path.
   virtual std::string FaultDomain(const VolumeSpec& spec) const = 0;
-  // What that is, for people, where many volumes share it and it may stop to answer as a whole:
-  // "NFS server nas-1". Such a domain is looked at now and then. Empty: it is not.
+  // What that is, for people, if many volumes share it and it may stop to answer as a whole: "NFS
+  // server nas-1". Such a domain is looked at now and then. Empty: it is not.
   virtual std::string FaultDomainName(const VolumeSpec&) const { return ""; }
 
   // What its volumes hand out is there without them: nothing of one lies in its pod's directory but
@@ -84,7 +86,7 @@ class VolumePlugin {
   // tried again at once. Pure.
   virtual std::vector<std::string> DevicePaths(const VolumeSpec&) const { return {}; }
 
-  // Null where the plugin lacks the capability; constant after Init; owned by the plugin.
+  // Null if the plugin lacks the capability; constant after Init; owned by the plugin.
   virtual PersistentVolumePlugin* AsPersistent() { return nullptr; }
   virtual RecyclableVolumePlugin* AsRecyclable() { return nullptr; }
   virtual DeletableVolumePlugin* AsDeletable() { return nullptr; }

@@ -40,24 +40,25 @@ class VolumePluginMgr {
                      std::unique_ptr<DynamicPluginProber> prober, VolumeHost& host, Logger& log)
       EXCLUDES(mu_);
 
-  // Waits until what plugins look up at the host is there; nothing to wait for where the host is no
-  // kubelet's. Blocks: until the deadline. Errors: those of KubeletHost::WaitForCacheSync.
+  // Waits until what plugins look up at the host is there; there is nothing to wait for if the host
+  // is no kubelet's. Blocks: until the deadline. Errors: those of KubeletHost::WaitForCacheSync;
+  // FailedPrecondition, not applied, before InitPlugins.
   Status Run(const CallOptions& call);
 
-  // NotFound "no volume plugin matched"; FailedPrecondition "multiple volume plugins matched: a,b";
-  // InvalidArgument "could not find plugin because volume spec is nil" for one that was moved from.
-  // All look at the prober first. Where a driver is missing, its prober's reason is appended.
+  // Each Find... asks the prober for news first. Errors, not applied: NotFound "no volume plugin
+  // matched", with the prober's reason appended if a driver is missing; FailedPrecondition
+  // "multiple volume plugins matched: a,b"; InvalidArgument "could not find plugin because volume
+  // spec is nil" for one that was moved from.
   Result<VolumePlugin*> FindPluginBySpec(const VolumeSpec& spec) const EXCLUDES(mu_);
-  // NotFound "no volume plugin matched name: <n>"; FailedPrecondition "multiple volume plugins
-  // matched: a and b" when a static and a probed one have it.
+  // Errors, not applied: NotFound "no volume plugin matched name: <n>"; FailedPrecondition
+  // "multiple volume plugins matched: a and b" if a static and a probed one have it.
   Result<VolumePlugin*> FindPluginByName(const std::string& name) const EXCLUDES(mu_);
 
-  // The same for what takes a volume away: where a probed plugin was removed, or is not
-  // there yet, one that can take away what it has made is found. NotFound has the prober's reason
-  // appended.
+  // The same for what takes a volume away: if a probed plugin was removed, or is not there yet, one
+  // is found that can take away what it has made. NotFound has the prober's reason appended.
   Result<VolumePlugin*> FindPluginForTeardown(const std::string& name) const EXCLUDES(mu_);
 
-  // NotFound when the plugin lacks the capability: "no persistent volume plugin matched" (then
+  // NotFound if the plugin lacks the capability: "no persistent volume plugin matched" (then
   // recyclable, provisionable, deletable, creatable), "no plugin with limits found".
   Result<PersistentVolumePlugin*> FindPersistentPluginBySpec(const VolumeSpec& spec) const;
   Result<PersistentVolumePlugin*> FindPersistentPluginByName(const std::string& name) const;
@@ -68,18 +69,19 @@ class VolumePluginMgr {
   Result<DeletableVolumePlugin*> FindDeletablePluginByName(const std::string& name) const;
   Result<VolumePluginWithAttachLimits*> FindVolumePluginWithLimitsBySpec(
       const VolumeSpec& spec) const;
+  // Of the plugins that InitPlugins was given; probed ones are not asked.
   std::vector<VolumePluginWithAttachLimits*> ListVolumePluginWithLimits() const EXCLUDES(mu_);
 
-  // Null, and no error, when the plugin lacks the capability. The BySpec forms of the first two
-  // also answer null where CanAttach or CanDeviceMount says no.
+  // Null, and no error, if the plugin lacks the capability. The BySpec forms of the first two also
+  // return null if CanAttach or CanDeviceMount says no.
   Result<AttachableVolumePlugin*> FindAttachablePluginBySpec(const VolumeSpec& spec) const;
   Result<AttachableVolumePlugin*> FindAttachablePluginByName(const std::string& name) const;
   Result<DeviceMountableVolumePlugin*> FindDeviceMountablePluginBySpec(
       const VolumeSpec& spec) const;
   Result<DeviceMountableVolumePlugin*> FindDeviceMountablePluginByName(
       const std::string& name) const;
-  // Null also when no plugin matches; one that does nothing for a spec that only the node expands
-  // (VolumeSpec::IsKubeletExpandable).
+  // Null also if no plugin matches. For a spec that only the node expands
+  // (VolumeSpec::IsKubeletExpandable) it is a plugin that does nothing.
   Result<ExpandableVolumePlugin*> FindExpandablePluginBySpec(const VolumeSpec& spec) const;
   Result<ExpandableVolumePlugin*> FindExpandablePluginByName(const std::string& name) const;
   Result<NodeExpandableVolumePlugin*> FindNodeExpandablePluginBySpec(const VolumeSpec& spec) const;
@@ -87,6 +89,7 @@ class VolumePluginMgr {
   Result<BlockVolumePlugin*> FindMapperPluginBySpec(const VolumeSpec& spec) const;
   Result<BlockVolumePlugin*> FindMapperPluginByName(const std::string& name) const;
 
+  // The static ones by name, then the probed ones that are known by now; the prober is not asked.
   std::vector<std::string> PluginNames() const EXCLUDES(mu_);
 
  private:

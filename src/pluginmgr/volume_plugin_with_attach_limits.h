@@ -18,9 +18,10 @@ class VolumePluginWithAttachLimits {
  public:
   virtual ~VolumePluginWithAttachLimits() = default;
   virtual VolumePlugin& plugin() = 0;
-  // By VolumeLimitKey: "storage-limits-csi-x" -> 39. An error: cannot be used on this node.
+  // How many volumes the node can take, by VolumeLimitKey: "storage-limits-csi-x" -> 39. An error
+  // says that the plugin cannot be used on this node.
   virtual Result<std::map<std::string, int64_t>> GetVolumeLimits() const = 0;
-  // Begins with "storage-limits-".
+  // Which limit the volume counts against. It begins with "storage-limits-".
   virtual std::string VolumeLimitKey(const VolumeSpec& spec) const = 0;
 };
 

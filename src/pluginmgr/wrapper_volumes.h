@@ -15,7 +15,8 @@ namespace volumed {
 
 class VolumePluginMgr;
 
-// Threads: any. Blocks: never. Errors: those of finding a plugin, and of its New function.
+// Threads: any. Blocks: as finding a plugin does (VolumePluginMgr). Errors: those of finding a
+// plugin, and of its New function.
 class WrapperVolumes {
  public:
   // `plugins` outlives this.

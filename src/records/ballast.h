@@ -17,14 +17,15 @@ class Ballast {
   Ballast(std::string path, int64_t size_bytes);
 
   // Makes the file if the filesystem has room for twice its size: with room for just one, the next
-  // write would spend it at once. Leaves a spent ballast spent, without an error, where there is no
-  // room. Errors: what else may be wrong with the file; not applied.
+  // write would spend it at once. If there is no room, a spent ballast stays spent, without an
+  // error. Errors: what else may be wrong with the file; not applied.
   Status Restore();
 
-  // Gives the space back to the filesystem. False when there was none to give.
+  // Gives the space back to the filesystem. False if there was none to give, or if that failed; it
+  // counts as spent then too.
   bool Spend();
 
-  // Without its space: the disk is full, or was and has not enough room yet.
+  // Whether it is without its space: the disk is full, or was and has not enough room yet.
   bool spent() const { return spent_; }
 
  private:

@@ -19,6 +19,7 @@
 
 namespace volumed {
 
+// How many synced transactions a database has had.
 struct RecordsNumber {
   std::string records_id;  // of the database that it counts
   uint64_t number = 0;
@@ -39,14 +40,15 @@ class NumberFile {
   // Looks at what is there. Errors: of the disk; not applied.
   Status Open();
   State state() const { return state_; }
-  const RecordsNumber& found() const { return found_; }  // of Open, if whole
+  const RecordsNumber& found() const { return found_; }  // of Open or Make, if whole
 
-  // Makes the file, in place of one that is there, and syncs it. Errors: of the disk; the one that
-  // was there stays, but where only the directory could not be synced.
+  // Makes the file, in place of one that is there, and syncs it. Errors: of the disk. After an
+  // error the file that was there stays, unless only the directory could not be synced.
   Status Make(const RecordsNumber& number);
   // Overwrites the slot whose turn it is. REQUIRES: Open found the file whole, or Make succeeded.
   // Errors: of the disk; maybe applied, which the other slot makes good.
   Status Write(const RecordsNumber& number);
+  // Syncs the file; without one it does nothing. Errors: of the disk; not applied.
   Status Sync();
 
   const std::string& path() const { return path_; }

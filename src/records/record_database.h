@@ -30,6 +30,7 @@ struct RecordChange {
   Status status;  // the answer
 };
 
+// See SqliteRecordStoreOptions, of which these are.
 struct RecordDatabaseOptions {
   RecordFileOptions file;
   int64_t ballast_bytes = 0;
@@ -42,15 +43,19 @@ struct RecordDatabaseOptions {
 // Threads: one at a time. Blocks: on the disk.
 class RecordDatabase {
  public:
+  // Opens the file, compares the numbers and the tally, and reads every row once, so that a bad one
+  // is known before anybody asks for its kind. Errors: those of OpenRecordFile, of the ballast and
+  // of the disk.
   static Result<std::unique_ptr<RecordDatabase>> Open(const RecordDatabaseOptions& options);
   // Writes the log back into the file; nothing is lost if that fails.
   ~RecordDatabase() = default;
 
   // Makes the changes, all of the same durability, in one transaction, and sets the status of each.
-  // A change that is refused or fails takes no other one with it.
+  // A change that is refused or fails takes no other one with it, unless it is not known what the
+  // disk has of the transaction: then all of them are maybe applied.
   void Apply(const std::vector<RecordChange*>& changes, Durability durability);
 
-  // Sets unreadable rows aside. Errors: DataLoss, Unavailable; not applied.
+  // The rows of one kind. Unreadable ones are set aside. Errors, not applied: those of SqliteError.
   Result<LoadedRecords> Load(const std::string& kind);
 
   // These rows count as unreadable from now on, and stay where they are.
@@ -59,17 +64,19 @@ class RecordDatabase {
   // Writes the log back into the file when it has grown: early if nobody waits, late otherwise.
   void CheckpointIfDue(bool nobody_waits);
 
-  // There is a log that a checkpoint would empty: a change was made since the last idle moment.
+  // Whether there is a log that a checkpoint would empty: a change was made since the last idle
+  // moment.
   bool has_log() const { return has_log_; }
   // Writes the log back and cuts it off, so that an idle agent has none that could be damaged. The
   // log keeps what could not be written back, until the next change.
   void CheckpointWhenIdle();
 
-  // Of everything, which ends the recovery, or of one volume. Errors: those of a change.
+  // Accepts everything, which ends the recovery, or the records of one volume. Errors: those of a
+  // change.
   Status AcceptRecords(const std::optional<std::string>& volume);
   RecordsRecovery recovery() const;
 
-  // On ballast: takes the ballast back if there is room again.
+  // While on ballast: takes the ballast back if there is room again.
   void NoticeRoom();
   // The same; ResourceExhausted, not applied and naming the disk, while there is none.
   Status CheckRoom();

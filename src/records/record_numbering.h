@@ -42,17 +42,18 @@ class RecordNumbering {
 
   // Compares what the database and the file say. Writes nothing. Errors: of the disk, not applied.
   Status Load(sqlite3* db, const std::string& database_path);
-  // A transaction of its own is to follow Load: there is something to put on record.
+  // Whether a transaction of its own is to follow Load(): there is something to put on record.
   bool is_due() const { return due_; }
 
-  // Puts the next number into the transaction that is open; SQLite's answer. Without a file, and
-  // none to be made, nothing: a number without its file would read as a loss at the next start.
+  // Puts the next number into the transaction that is open; returns SQLite's answer. The first
+  // number of all is not written if its file cannot be made: a number without its file would read
+  // as a loss at the next start.
   int WriteNext();
   // That transaction is synced: the file follows.
   void Committed();
-  // It failed.
+  // That transaction failed.
   void Unstage() { staged_ = false; }
-  // What Accept has changed is not so.
+  // Takes back what Accept() has changed and no transaction has written.
   void Discard();
 
   // The records lack something that they had: a recovery begins, or has one reason more. What

@@ -45,11 +45,14 @@ struct RowChange {
   bool remove = false;
 };
 
+// What there is of one kind.
 struct LoadedRecords {
   std::vector<Record> records;  // in the order of their keys
   std::vector<QuarantinedRecord> quarantined;
 };
 
+// Totals since the store was opened, but for `quarantined`, which is of now. A write of several
+// rows counts each.
 struct RecordStoreStats {
   uint64_t puts = 0;
   uint64_t removes = 0;
@@ -59,7 +62,8 @@ struct RecordStoreStats {
 };
 
 // Threads: any. Blocks: until the row is as durable as asked; never call it on the control thread.
-// Errors: Unavailable or ResourceExhausted (full disk), not applied: the row is as it was before.
+// Errors: InvalidArgument without a kind or a key; Unavailable or ResourceExhausted (full disk).
+// They are not applied, so that the row is as it was before, unless a store says otherwise of one.
 class RecordStore {
  public:
   virtual ~RecordStore() = default;
@@ -78,6 +82,7 @@ class RecordStore {
     }
     return answers;
   }
+  // Every row of the kind: those that can be read, and those that are quarantined.
   virtual Result<LoadedRecords> Load(const std::string& kind) = 0;
   // Rows that are whole, and that their owner cannot decode: they may be of a newer program. Until
   // the store is opened anew they count as those that the store cannot read, and no write changes

@@ -11,6 +11,7 @@
 
 namespace volumed {
 
+// A value: how far the rows can be trusted.
 struct RecordsRecovery {
   bool active = false;
   std::string reason = {};              // for people; empty unless active

@@ -41,11 +41,12 @@ struct SqliteRecordStoreOptions {
   std::set<std::string> expendable_kinds;
   // How long nobody may have written anything until the log is written back.
   Duration idle = std::chrono::seconds(5);
-  // For tests: SQL that takes the schema from version i + 2 to i + 3, and the name of a SQLite VFS.
+  // For tests: SQL that takes the schema from version i + 3 to i + 4, and the name of a SQLite VFS.
   std::vector<std::string> migrations;
   std::string vfs;
 };
 
+// Threads: any, but for the destructor. Blocks: as RecordStore, unless a method says otherwise.
 class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
  public:
   // Errors, nothing on disk harmed: FailedPrecondition when another process uses the records, when
@@ -67,6 +68,7 @@ class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
   // `quarantined` holds the rows set aside now and in earlier runs. Never deletes one.
   Result<LoadedRecords> Load(const std::string& kind) override;
   Status QuarantineInPlace(const std::vector<QuarantinedRecord>& rows) override;
+  // As of the last call that was answered. Blocks: never; recovery() and on_ballast() neither.
   RecordStoreStats stats() const override EXCLUDES(mu_);
 
   // The disk is full, or was and has little room: changes of existing rows and removals still work,
@@ -79,6 +81,8 @@ class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
   Status CheckRoom() EXCLUDES(mu_);
 
   RecordsRecovery recovery() const override EXCLUDES(mu_);
+  // Beside the errors of RecoverableRecords: InvalidArgument, not applied, for a volume's name with
+  // a newline.
   Status AcceptRecords(const std::optional<std::string>& volume) override EXCLUDES(mu_);
 
   // Finishes what waits, and closes the file; later calls fail with Unavailable, not applied.

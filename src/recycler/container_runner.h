@@ -15,12 +15,14 @@ struct ContainerBind {
   bool read_only = false;
 };
 
+// What is to be run. The id is the caller's and has no slash.
 struct ContainerRun {
   std::string id;
   std::vector<std::string> command;  // with its arguments
   std::vector<ContainerBind> binds;
 };
 
+// How a container ended. An exit status other than zero is no error of Run().
 struct ContainerEnd {
   int exit_status = 0;
   std::string output;  // the end of it
@@ -32,9 +34,10 @@ class ContainerRunner {
   virtual ~ContainerRunner() = default;
   // Whether a container of this id is there, running or not.
   virtual Result<bool> Exists(const std::string& id, const CallOptions& call) = 0;
-  // Runs it until it has ended. DeadlineExceeded, maybe applied, when it has not: it is killed.
+  // Runs it until it has ended. DeadlineExceeded, maybe applied, if it has not by then: it is
+  // killed.
   virtual Result<ContainerEnd> Run(const ContainerRun& run, const CallOptions& call) = 0;
-  // Kills it where it runs, and removes what is left. One that is not there is success.
+  // Kills it if it runs, and removes what is left. One that is not there is success.
   virtual Status Remove(const std::string& id, const CallOptions& call) = 0;
 };
 

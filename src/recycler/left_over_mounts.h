@@ -18,8 +18,8 @@ class LeftOverMounts {
   LeftOverMounts(const LeftOverMounts&) = delete;
   LeftOverMounts& operator=(const LeftOverMounts&) = delete;
 
-  // At start, and when a volume that may have been recycled is gone. What cannot be unmounted (a
-  // dead server), or belongs to a pod at work, is tried again every five minutes.
+  // To be called at start, and when a volume that may have been recycled is gone. What cannot be
+  // unmounted (a dead server), or belongs to a pod at work, is tried again every five minutes.
   void Remove();
 
  private:

@@ -32,8 +32,11 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   Result<std::unique_ptr<RecyclerPodWatch>> WatchPod(const std::string& name_space,
                                                      const std::string& name) override;
   // Errors: AlreadyExists, also for a container that an agent before this one left;
-  // InvalidArgument, Unimplemented, not applied, for a pod that cannot be run here.
+  // InvalidArgument, Unimplemented, not applied, for a pod that cannot be run here; those of
+  // ContainerRunner::Exists for one that needs a container.
   Status CreatePod(const Pod& pod, const CallOptions& call) override EXCLUDES(mu_);
+  // Removes its container, and what was mounted for it. Errors: Unavailable, not applied, while
+  // somebody else takes away what such a pod left; those of ContainerRunner and RecyclerVolumes.
   Status DeletePod(const std::string& name_space, const std::string& name,
                    const CallOptions& call) override EXCLUDES(mu_);
 

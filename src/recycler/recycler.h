@@ -37,7 +37,8 @@ struct RecyclerPodChange {
 class RecyclerPodWatch {
  public:
   virtual ~RecyclerPodWatch() = default;
-  // The next change; none when there will be no more. Blocks: until there is one, or the deadline.
+  // The next change; nullopt when there will be no more. Blocks: until there is one, or the
+  // deadline.
   virtual Result<std::optional<RecyclerPodChange>> Next(const CallOptions& call) = 0;
 };
 
@@ -46,10 +47,11 @@ class RecyclerPodWatch {
 class RecyclerPodRunner {
  public:
   virtual ~RecyclerPodRunner() = default;
-  // Made before the pod, so that nothing of it is missed. Does not outlive the runner.
+  // The watch is made before the pod, so that nothing of it is missed. It does not outlive the
+  // runner.
   virtual Result<std::unique_ptr<RecyclerPodWatch>> WatchPod(const std::string& name_space,
                                                              const std::string& name) = 0;
-  // AlreadyExists when a pod of this name is there.
+  // Errors: AlreadyExists if a pod of this name is there.
   virtual Status CreatePod(const Pod& pod, const CallOptions& call) = 0;
   // A pod that is not there is success.
   virtual Status DeletePod(const std::string& name_space, const std::string& name,
@@ -58,11 +60,11 @@ class RecyclerPodRunner {
 
 // Runs `pod` as "recycler-for-<pv_name>" and waits for its end; it is deleted in any case. How long
 // it may run is its own active deadline. Threads: any. Blocks: until the pod has ended or the
-// call's deadline. Errors: maybe applied once the pod may have run (part of the content may be
-// gone; recycling again is always right); kubelet's texts: "old recycler pod found, will retry
-// later", "unexpected error creating recycler pod: ...", "failed to recycle volume: ...", "failed
-// to delete recycler pod:
-// ...".
+// call's deadline.
+// Errors: maybe applied once the pod may have run (part of the content may be gone; recycling again
+// is always right). A pod of this name that is there is deleted, and the error is Aborted. The
+// texts are kubelet's: "old recycler pod found, will retry later", "unexpected error creating
+// recycler pod: ...", "failed to recycle volume: ...", "failed to delete recycler pod: ...".
 Status RecycleVolumeByWatchingPodUntilCompletion(const std::string& pv_name, Pod pod,
                                                  RecyclerPodRunner& runner,
                                                  const RecycleEventRecorder& recorder,

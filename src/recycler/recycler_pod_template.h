@@ -25,8 +25,9 @@ Pod NewPersistentVolumeRecyclerPodTemplate();
 inline constexpr char kRecyclerTemplateAttribute[] = "recycler-pod-template";
 
 // The one Pod of a manifest, or, for an empty `path`, the one above. Blocks: reads the file.
-// Errors: NotFound; InvalidArgument, not applied, naming the file: "file was empty: <path>", and
-// what ValidateRecyclerPodTemplate says.
+// Errors, not applied: those of ReadRegularFile (1 MiB at most), as NotFound; InvalidArgument,
+// naming the file: "file was empty: <path>", what the decoder says, and what
+// ValidateRecyclerPodTemplate says.
 Result<Pod> LoadRecyclerPodTemplate(const std::string& path);
 
 // InvalidArgument, not applied, "does not contain any volume(s)".
@@ -36,8 +37,8 @@ Status ValidateRecyclerPodTemplate(const Pod& pod);
 // same may be done without a container.
 bool ScrubsLikeTemplate(const Pod& pod);
 
-// The greater of `minimum_seconds`, and `increment_seconds` for each whole Gi. (The seed's text has
-// the two added; its code takes the greater.)
+// Returns seconds: the greater of `minimum_seconds`, and `increment_seconds` for each whole Gi.
+// (The seed's text has the two added; its code takes the greater.)
 int64_t CalculateTimeoutForVolume(int minimum_seconds, int increment_seconds,
                                   const Quantity& capacity);
 

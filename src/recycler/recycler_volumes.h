@@ -26,9 +26,9 @@ class RecyclerVolumes {
   Status Check(const PodVolume& volume) const;
   // What may hang with the volume; CallOptions::domain.
   static std::string DomainOf(const PodVolume& volume);
-  // The absolute path at which it is, or will be.
+  // The absolute path at which the volume is, or will be.
   std::string PlaceOf(const Pod& pod, const PodVolume& volume) const;
-  // Mounts what has to be mounted, anew.
+  // Mounts what has to be mounted, anew: what an earlier run left there is unmounted first.
   Status MakePresent(const Pod& pod, const PodVolume& volume, const CallOptions& call);
   // Binds the approved directory of a hostPath to a place of the agent's own, anew, so that whoever
   // works there works in no other; its absolute path. Errors, not applied: FailedPrecondition if
@@ -45,7 +45,7 @@ class RecyclerVolumes {
 
  private:
   SafePath Directory(const std::string& entry = "") const { return {directory_, entry}; }
-  // The names in the directory; none where it is missing.
+  // The names in the directory; none if it is missing.
   Result<std::vector<std::string>> Names(const CallOptions& call);
   // An empty one; what was mounted there is gone.
   Result<SafePath> MakeOwnPlace(const Pod& pod, const PodVolume& volume, const CallOptions& call);

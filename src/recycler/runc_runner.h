@@ -18,12 +18,13 @@ struct RuncOptions {
   std::string directory;
 };
 
-// FailedPrecondition, not applied, naming the program and its Debian package when one is missing;
-// FailedPrecondition, maybe applied, when a sandbox forbids containers, naming what allows them.
+// Threads, Blocks: as ContainerRunner. Errors: FailedPrecondition, not applied, naming the program
+// and its Debian package, if one is missing, whatever is asked; FailedPrecondition, maybe applied,
+// if a sandbox forbids containers, naming what allows them; Unavailable with what runc has said.
 class RuncRunner final : public ContainerRunner {
  public:
   // Both outlive this. runc runs as an effect, in a worker: there it is killed at the deadline, and
-  // left to itself, and counted, where it cannot be.
+  // left to itself, and counted, if it cannot be.
   RuncRunner(RuncOptions options, Kernel& kernel, const Clock& clock);
 
   Result<bool> Exists(const std::string& id, const CallOptions& call) override;

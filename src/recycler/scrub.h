@@ -9,12 +9,12 @@
 
 namespace volumed {
 
-// A volume's directory as a place that no link leads to or out of. InvalidArgument, not applied,
-// for a path that is relative, not clean, or "/".
+// A volume's directory as a place that no link leads to or out of; empty names in the path are left
+// out. InvalidArgument, not applied, for a path that is relative, has "." or "..", or is "/".
 Result<SafePath> ScrubbedPlace(const std::string& path);
 
-// FailedPrecondition, not applied, naming the mount, when anything is mounted below `place` (what
-// is mounted at it is what is to be scrubbed).
+// FailedPrecondition, not applied, naming the mount, if anything is mounted below `place` (what is
+// mounted at it is what is to be scrubbed).
 Status CheckNothingMountedBelow(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
 // The directory itself stays; links in it are deleted and not followed.

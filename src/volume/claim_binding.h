@@ -22,6 +22,7 @@
 
 namespace volumed {
 
+// Names a claim; another claim may have had the name before, which only the uid tells.
 struct ClaimKey {
   std::string name_space;
   std::string name;
@@ -33,6 +34,7 @@ std::string ToString(const ClaimKey& key);
 ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim);
 ObjectKey ObjectKeyOf(const ClaimKey& claim);
 
+// How far a volume is with the claim that has it. The numbers are in records: new states come last.
 enum class BindingState {
   kBound,          // also while the claim is missing
   kReleased,       // the claim has ended; the volume holds its data
@@ -65,6 +67,7 @@ struct EndedClaim {
   friend auto operator<=>(const EndedClaim&, const EndedClaim&) = default;
 };
 
+// All that is known of claims and volumes on the node, at one moment.
 // REQUIRES: no null pointers; names are unique among the objects of a kind.
 struct BindingInput {
   std::vector<PersistentVolumeClaimPtr> claims;  // those of generic ephemeral volumes too
@@ -90,6 +93,7 @@ struct BindingInput {
   bool sources_complete = false;
 };
 
+// What a claim that is not bound waits for.
 enum class ClaimWait {
   kNone,           // bound
   kSources,        // not every source has delivered
@@ -114,13 +118,14 @@ struct Protection {
   friend bool operator==(const Protection&, const Protection&) = default;
 };
 
+// What one claim has come to.
 struct ClaimDecision {
   ClaimKey claim;
   std::string uid;
   PersistentVolumeClaimPhase phase = PersistentVolumeClaimPhase::kPending;
-  std::string volume_name;    // of a bound or lost claim
+  std::string volume_name;    // that it has, had, or names; "" if none is known
   bool newly_bound = false;   // not among the recorded bindings
-  std::string storage_class;  // with the default class, where that counts
+  std::string storage_class;  // with the default class, if that counts
   ClaimWait wait = ClaimWait::kNone;
   std::string provisioner;  // for kProvisioning
   std::string reason;       // for people: why it is not bound, or what is odd about its binding
@@ -129,20 +134,25 @@ struct ClaimDecision {
   friend bool operator==(const ClaimDecision&, const ClaimDecision&) = default;
 };
 
+// What is to be done with the data of a volume whose claim has ended.
 enum class ReclaimAction { kNone, kDelete, kRecycle };
 
+// What one volume has come to. `reclaim` is what may be done now: it stays kNone while a pod has
+// the volume mounted, while a source has not delivered, and while the object is missing and nobody
+// has asked for its deletion.
 struct VolumeDecision {
   std::string volume_name;
   PersistentVolumePhase phase = PersistentVolumePhase::kAvailable;
   std::optional<ClaimKey> claim;  // that it is, was or shall be bound to
   ReclaimAction reclaim = ReclaimAction::kNone;
-  std::string reason;
+  std::string reason;    // for people: why it is in this phase; "" if that says enough
   bool missing = false;  // it has left its source, and nobody has deleted it
   Protection protection;
   friend bool operator==(const VolumeDecision&, const VolumeDecision&) = default;
 };
 
-// The same for equal input in any order.
+// It is the same for equal input in any order. Claims that have ended are not in it; a volume that
+// only a record knows is in `bindings` alone.
 struct BindingResult {
   std::vector<ClaimDecision> claims;    // sorted by key
   std::vector<VolumeDecision> volumes;  // sorted by name
@@ -151,10 +161,12 @@ struct BindingResult {
 };
 
 // Claims are served in this order: recorded bindings, volumes that name a claim, claims that name a
-// volume, then the others, the smallest request first, each with the smallest volume that fits.
+// volume, then the others, the smallest request first, each with the volume that fits best
+// (IsBetterFit()). A recorded binding is given up by nothing but the end of its claim, and that
+// only once every source has delivered and no pod has the volume.
 BindingResult DecideBindings(const BindingInput& input);
 
-// What to do with a released volume.
+// What a volume's policy asks for once it is released; kNone retains its data.
 ReclaimAction ReclaimActionOf(ReclaimPolicy policy);
 
 }  // namespace volumed

@@ -20,22 +20,26 @@ using PersistentVolumePtr = std::shared_ptr<const PersistentVolume>;
 using PersistentVolumeClaimPtr = std::shared_ptr<const PersistentVolumeClaim>;
 using StorageClassPtr = std::shared_ptr<const StorageClass>;
 
+// The node for which volumes are chosen: what a volume's node affinity is held against.
 struct BindingNode {
   std::string name;
   StringMap labels;
 };
 
-// The class marked as default; of several the newest, of equally old ones the first by name.
-// Source: pkg/volume/util/storageclass.go (GetDefaultClass).
+// The class marked as default; of several the newest, of equally old ones the first by name. Null
+// if there is none. It is one of `classes`, and valid as long as that. Source:
+// pkg/volume/util/storageclass.go (GetDefaultClass).
 const StorageClass* DefaultClass(const std::vector<StorageClassPtr>& classes);
 
-// "" for none. The annotation that came before the field wins, as in Kubernetes.
+// The name of its class, "" for none. The annotation that came before the field wins, as in
+// Kubernetes.
 std::string ClassOf(const PersistentVolume& volume);
-// `default_class` may be null; it counts for a claim that says nothing about its class.
+// The same of a claim. `default_class` may be null; it counts for a claim that says nothing about
+// its class. A claim that says "" wants a volume without a class.
 std::string ClassOf(const PersistentVolumeClaim& claim, const StorageClass* default_class);
 
-// Why a volume is not the one for a claim. In the order in which the rules are asked, so that a
-// volume counts once, under what is most worth knowing.
+// Why a volume is not the one for a claim. A volume counts once, by the first rule that it breaks,
+// which is what is most worth knowing of it; NoMatchText() tells them in this order.
 enum class Misfit {
   kBound,     // to another claim
   kReserved,  // its claimRef names another claim
@@ -55,14 +59,15 @@ enum class Misfit {
 // "too small", "of another class": how a count of such volumes is told.
 std::string_view MisfitText(Misfit misfit);
 
-// What a claim is measured by.
+// What a claim is measured by. The claim and the node outlive it.
 struct ClaimNeeds {
   const PersistentVolumeClaim& claim;
   std::string storage_class;
   const BindingNode& node;
 };
 
-// By the volume's own fields, for a claim that leaves the choice of its volume open.
+// By the volume's own fields, for a claim that leaves the choice of its volume open. Nullopt: it
+// fits.
 //
 // Other than Kubernetes, node affinity counts in both binding modes: on a node that binds for
 // itself alone a volume of another node is of no use.
@@ -77,9 +82,11 @@ std::optional<Misfit> MisfitOfReserved(const PersistentVolume& volume, const Cla
 
 // True if `a` is the better choice of two volumes that fit. A claim bound at once takes the volume
 // with the fewest access modes, then the smallest; one that waited for its consumer the smallest.
+// Of volumes that are alike, the first by name is taken.
 bool IsBetterFit(const PersistentVolume& a, const PersistentVolume& b, VolumeBindingMode mode);
 
-// "no PersistentVolume matches: 3 too small, 1 of another class".
+// "no PersistentVolume matches: 3 too small, 1 of another class"; without any volume it ends in
+// "there is none".
 std::string NoMatchText(const std::map<Misfit, size_t>& counts);
 
 }  // namespace volumed

@@ -30,22 +30,25 @@ inline constexpr std::string_view kFileSystemResizePending = "FileSystemResizePe
 inline constexpr std::string_view kControllerResizeError = "ControllerResizeError";
 inline constexpr std::string_view kNodeResizeError = "NodeResizeError";
 
+// What stands, or is to stand, in a claim's status about its size.
 struct ClaimResize {
   Quantity capacity;                  // status.capacity
   std::optional<Quantity> allocated;  // status.allocatedResources
-  std::string status;                 // status.allocatedResourceStatuses; "" where there is none
+  std::string status;                 // status.allocatedResourceStatuses; "" if there is none
   std::vector<ClaimCondition> conditions;
-  // What the object's own status said of its size when this was taken from it: once it says
-  // something else, somebody else has moved on, and this follows.
+  // What the object's own status said of its size when this was taken from it, as
+  // "capacity/allocated/status", each of which may be empty: once it says something else, somebody
+  // else has moved on, and this follows.
   std::string seen;
   friend bool operator==(const ClaimResize&, const ClaimResize&) = default;
 };
 
-// The object's own status has no size: nobody but the agent keeps it.
+// Whether the object's own status had no capacity: then nobody but the agent keeps it.
 bool IsKeptByAgent(const ClaimResize& resize);
 
-// What is to be on record for a claim that is bound. `object` is null where only the binding is
-// known. `volume_capacity` is the volume's, as it was when the claim got it.
+// What is to be on record for a claim that is bound. `object` is null if only the binding is known:
+// then what is on record stays. `volume_capacity` is the volume's, as it was when the claim got it;
+// it counts if nobody has said the claim's. A capacity on record never becomes smaller.
 ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
                         const PersistentVolumeClaim* object, const Quantity& volume_capacity);
 
@@ -55,14 +58,20 @@ ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
 // (markForPendingNodeExpansion).
 void FollowVolume(const Quantity& volume_capacity, int64_t now_unix_ms, ClaimResize& resize);
 
+// The next three write down how a node's call goes. A condition keeps the time at which it first
+// became true.
+// This one sets the status NodeResizeInProgress and the condition Resizing.
 void MarkNodeResizeInProgress(int64_t now_unix_ms, ClaimResize& resize);
-// The condition NodeResizeError; and, if it cannot succeed, the status NodeResizeInfeasible.
+// Sets the condition NodeResizeError with `message`; and, if it cannot succeed, the status
+// NodeResizeInfeasible in place of the condition Resizing.
 void MarkNodeResizeFailed(bool infeasible, const std::string& message, int64_t now_unix_ms,
                           ClaimResize& resize);
-// Capacity becomes `size`, unless it is larger already; nothing is left of the resize.
+// The capacity becomes `size`, unless it is larger already; status and conditions of the resize go,
+// and `allocated` stays.
 void MarkNodeResizeFinished(const Quantity& size, ClaimResize& resize);
 
-// The object's status as it is to be shown.
+// Writes it over what the object's status says of its size and its conditions, for whoever shows
+// the object.
 void ShowIn(const ClaimResize& resize, PersistentVolumeClaimStatus& status);
 
 }  // namespace volumed

@@ -20,6 +20,8 @@ namespace volumed {
 inline constexpr std::string_view kNodeExpansionNotRequired =
     "volume.kubernetes.io/node-expansion-not-required";
 
+// What is known of a volume on this node, and of its claim. A size of zero is one that is not
+// known.
 struct ExpansionQuestion {
   Quantity volume_capacity;  // of the PersistentVolume's spec
   Quantity recorded_size;    // that the volume has on this node, as far as is known
@@ -35,6 +37,7 @@ struct ExpansionQuestion {
   bool in_use = false;                       // an attempt of this node could not be made in use
 };
 
+// What the node does next about the size of a volume.
 enum class ExpansionAction {
   kNothing,
   kExpand,          // the plugin is called
@@ -44,8 +47,10 @@ enum class ExpansionAction {
   kGiveUp,          // not before the volume is mounted anew
   kUnknownSize,     // "current or new size of the volume is not set"
 };
+// "nothing", "report done", ...: for logs.
 std::string_view ExpansionActionName(ExpansionAction action);
 
+// `new_size` is the size that the action is about.
 struct ExpansionDecision {
   ExpansionAction action = ExpansionAction::kNothing;
   Quantity new_size;
@@ -57,8 +62,11 @@ struct ExpansionDecision {
       false;  // its owner has given up this size: the next failure is final
 };
 
+// The same question gets the same answer: whoever asks remembers what came of earlier attempts, in
+// `failed_finally`, `in_use` and `recorded_size`.
 ExpansionDecision DecideExpansion(const ExpansionQuestion& question);
 
+// What is to follow when the plugin's call has failed.
 enum class ExpansionEnd {
   kDone,        // although it failed: the plugin has nothing to do on a node
   kInUse,       // cannot be done while it is in use; not tried again before it is mounted anew
@@ -67,8 +75,9 @@ enum class ExpansionEnd {
   kUnknown,     // may have been done: tried again
 };
 
-// What a failed call means. Source: IsOperationNotSupportedError, IsFailedPreconditionError,
-// IsInfeasibleError, IsOperationFinishedError of pkg/volume/util/types/types.go@v1.36.2.
+// What a failed call means. An error that is maybe applied is kUnknown, whatever its code. Source:
+// IsOperationNotSupportedError, IsFailedPreconditionError, IsInfeasibleError,
+// IsOperationFinishedError of pkg/volume/util/types/types.go@v1.36.2.
 ExpansionEnd ClassifyExpansionFailure(const Error& error, const ExpansionDecision& decision);
 
 }  // namespace volumed

@@ -13,13 +13,16 @@
 namespace volumed {
 
 // "server:/path"; an IPv6 address is put in brackets, with its zone if it has one. (Kubelet's has
-// no brackets for an address with a zone, which mount.nfs takes for a host's name.)
+// no brackets for an address with a zone, which mount.nfs takes for a host's name.) The path is
+// written as it is.
 std::string NfsExport(const NfsVolumeSource& source);
 
-// The inverse, as the mount table has it. Nothing for what is no export.
+// The inverse, for a source as the mount table has it; `read_only` is not in it. Nullopt for what
+// has no ":/" with a server before it.
 std::optional<NfsVolumeSource> ParseNfsExport(std::string_view text);
 
-// What all volumes of a server hang with. Empty without a server.
+// "nfs:nas-1", in lower case: what all volumes of a server hang with. Two names of one server are
+// two domains. Empty without a server.
 std::string NfsFaultDomain(const NfsVolumeSource& source);
 
 // nfs and nfs4: a mount of either may be of the other's type.

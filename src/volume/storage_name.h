@@ -10,6 +10,8 @@
 
 namespace volumed {
 
+// A value. A path on this node is absolute, without "." and empty names; a server's is as the
+// source has it.
 struct StorageName {
   std::string path;         // on this node: a directory, a file or a device
   std::string server = {};  // of an NFS export; then `path` is the server's
@@ -20,9 +22,11 @@ struct StorageName {
 
 // Of hostPath, local and nfs volumes, whose sources say so (kube/source_facts.h). Others have
 // storage of their own (emptyDir), none that can hold data (secret), or a device that is known once
-// it is attached. Threads: any. Blocks: never.
+// it is attached. Nullopt for these, and for a path on this node that is relative or has "..":
+// plugins refuse it. Threads: any. Blocks: never.
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
-// The kinds of source ("hostPath") of which StorageNameOf() knows a name; sorted.
+// The kinds of source ("hostPath") of which StorageNameOf() knows a name; sorted. The reference is
+// valid for ever.
 const std::vector<std::string>& KindsWithStorageName();
 
 }  // namespace volumed

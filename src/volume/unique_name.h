@@ -12,7 +12,8 @@
 
 namespace volumed {
 
-// "<plugin>/<volume name>": volumes that are attached or staged once for all pods of the node.
+// "<plugin>/<volume name>": volumes that are attached or staged once for all pods of the node. The
+// volume name is the plugin's own and may have slashes.
 UniqueVolumeName GetUniqueVolumeName(const std::string& plugin_name,
                                      const std::string& volume_name);
 
@@ -21,13 +22,15 @@ UniqueVolumeName GetUniqueVolumeNameFromSpecWithPod(const PodUid& pod,
                                                     const std::string& plugin_name,
                                                     const SpecName& spec);
 
+// A unique name, taken apart.
 struct UniqueNameParts {
   std::string plugin_name;  // "kubernetes.io/empty-dir"
   std::string volume_name;  // everything behind the second slash
   friend bool operator==(const UniqueNameParts&, const UniqueNameParts&) = default;
 };
 
-// Errors: InvalidArgument, not applied, when there are fewer than two slashes.
+// The name is cut at its second slash: a plugin's name is taken to have one. Errors:
+// InvalidArgument, not applied, when there are fewer than two slashes.
 Result<UniqueNameParts> SplitUniqueName(const UniqueVolumeName& name);
 
 }  // namespace volumed

@@ -11,7 +11,8 @@ namespace volumed {
 // Threads: one at a time. GetPath never blocks.
 class Volume : public MetricsProvider {
  public:
-  // Where the volume's content is, or will be, on the node.
+  // Where the volume's content is, or will be, on the node: an absolute path, for display and for a
+  // pod. Effects use a checked root instead (Mounter).
   virtual std::string GetPath() const = 0;
 };
 

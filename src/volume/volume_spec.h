@@ -19,8 +19,9 @@ template <typename T, typename... Alternatives>
 inline constexpr bool kIsAlternative<T, std::variant<Alternatives...>> =
     (std::is_same_v<T, Alternatives> || ...);
 
-// An immutable value; threads: any. Exactly one of volume() and persistent_volume() is set; neither
-// is in one that was moved from.
+// An immutable value, whose copies share the objects; threads: any. Exactly one of volume() and
+// persistent_volume() is set; neither is in one that was moved from. Pointers and references are
+// valid as long as any copy.
 class VolumeSpec {
  public:
   // Source: NewSpecFromVolume.
@@ -34,16 +35,17 @@ class VolumeSpec {
 
   // The inline volume's name, or the PV's; the last element of the volume's path.
   const SpecName& name() const { return name_; }
-  // Null where the spec is not an inline volume.
+  // Null if the spec is not an inline volume.
   const PodVolume* volume() const { return volume_.get(); }
-  // Null where the spec is not a persistent volume.
+  // Null if the spec is not a persistent volume.
   const PersistentVolume* persistent_volume() const { return persistent_volume_.get(); }
+  // Only one that was moved from is.
   bool empty() const { return volume_ == nullptr && persistent_volume_ == nullptr; }
   // The claim's readOnly: always false for an inline volume, whose source speaks for itself.
   bool read_only() const { return read_only_; }
   bool inline_for_csi_migration() const { return inline_for_csi_migration_; }
 
-  // The source, where it is of this type; null otherwise. Sources that an inline and a persistent
+  // The source, if it is of this type; null otherwise. Sources that an inline and a persistent
   // volume have in the same form (hostPath, nfs, fc) are found in both.
   template <typename Source>
   const Source* SourceAs() const {
@@ -63,7 +65,8 @@ class VolumeSpec {
   // The driver of such a volume; "" for others.
   std::string KubeletExpandablePluginName() const;
 
-  // "volume logs (hostPath)", "persistent volume pv-1 (local)": for messages.
+  // "volume logs (hostPath)", "persistent volume pv-1 (local)", and "no volume" for one that is
+  // empty: for messages.
   std::string Display() const;
 
  private:
@@ -77,7 +80,7 @@ class VolumeSpec {
   bool inline_for_csi_migration_ = false;
 };
 
-// Whether pods have it as a raw block device. Source: kubernetes
+// Whether pods have it as a raw block device, which an inline volume never is. Source: kubernetes
 // pkg/volume/util/util.go@v1.36.2 (GetVolumeMode, CheckVolumeModeFilesystem).
 bool IsBlockVolume(const VolumeSpec& spec);
 

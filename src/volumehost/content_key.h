@@ -19,8 +19,9 @@ namespace volumed {
 class ContentKey {
  public:
   // Reads the key from the file content-key (0600) in `directory`, which is made with the mode 0700
-  // if it is missing. A key that is missing, too short, or readable for others is made again; the
-  // content of all volumes then counts as unknown, and each is set up again.
+  // if it is missing. A key that is missing, has not 32 bytes, or lies in a file that others may
+  // read or own, is made again; the content of all volumes then counts as unknown, and each is set
+  // up again.
   // Errors, not applied: those of the filesystem.
   static Result<std::shared_ptr<const ContentKey>> Open(const std::string& directory);
   // Takes the key as it is in the file. REQUIRES: 32 bytes.
@@ -46,6 +47,8 @@ class ContentKey {
     std::unique_ptr<evp_mac_ctx_st, Free> context_;
     bool failed_ = false;
   };
+  // A Mac without anything in it. Two with the same key, filled alike, end in the same bytes, on
+  // another start of the agent too.
   Mac Begin() const;
 
  private:

@@ -22,6 +22,8 @@
 
 namespace volumed {
 
+// One event, or several that count as one: then the text is the newest, and the times are those of
+// the first and the last.
 struct KeptEvent {
   EventType type = EventType::kNormal;
   std::string reason;
@@ -57,6 +59,7 @@ class EventLog final : public HostEvents {
   static constexpr size_t kSimilarEvents = 10;
   static constexpr int64_t kSimilarWithinMs = 600'000;
 
+  // `clock` outlives this object; its wall time is what events are dated by.
   explicit EventLog(const Clock& clock, size_t events_per_subject = kEventsPerSubject,
                     size_t subjects = kSubjects);
 
@@ -72,12 +75,15 @@ class EventLog final : public HostEvents {
   // Sorted by when they were last seen, the oldest first.
   std::vector<KeptEvent> Snapshot(const EventSubject& subject) const EXCLUDES(mu_);
   std::vector<KeptEvent> NodeSnapshot() const { return Snapshot(PodUid()); }
-  // All events that came, or were counted up, after this sequence number; the oldest first.
+  // All events that came, or were counted up, after this sequence number; the oldest first. Zero
+  // gives all that are kept; what was pushed out since is not among them.
   std::vector<LoggedEvent> Since(uint64_t sequence) const EXCLUDES(mu_);
+  // Forgets the subject with all its events, as if none had come; its listeners are not told.
   void Forget(const EventSubject& subject) EXCLUDES(mu_);
 
-  // `listener` is called after each event, on the thread that recorded it. It must not block, and
-  // may be called once more after it was removed.
+  // `listener` is called after each event, on the thread that recorded it, without a lock held. It
+  // must not block, and may be called once more after it was removed. The number is for
+  // RemoveListener().
   uint64_t AddListener(std::function<void()> listener) EXCLUDES(mu_);
   void RemoveListener(uint64_t id) EXCLUDES(mu_);
 

@@ -9,6 +9,7 @@
 
 namespace volumed {
 
+// The steps after which data is gone, whatever the records say.
 enum class IrreversibleStep { kFormat, kRecycle, kDelete };
 // "mkfs", "recycle", "delete".
 std::string_view IrreversibleStepName(IrreversibleStep step);
@@ -22,6 +23,7 @@ class IrreversibleSteps {
   // person has to do.
   virtual Status Admit(IrreversibleStep step, const std::string& volume) = 0;
   // Whether the records may be older than the disks, and no person has accepted all of them yet.
+  // What Admit() would say of one volume may be otherwise.
   virtual bool InDoubt() const = 0;
 };
 

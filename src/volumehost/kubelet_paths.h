@@ -35,6 +35,7 @@ inline constexpr char kVolumeDevicesDirName[] = "volumeDevices";
 // root.
 class KubeletPaths {
  public:
+  // A device of a plugin, found again by a path.
   struct DeviceMount {
     std::string plugin;
     SpecName volume;  // as its plugin's GetVolumeName answers
@@ -70,8 +71,11 @@ class KubeletPaths {
   SafePath GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const;
   // <root>/pods/<uid>/volume-subpaths
   SafePath GetPodVolumeSubpathsDir(const PodUid& pod) const;
+  // <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index>; `index` is that of the
+  // volumeMount in the container.
   SafePath GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
                                   const std::string& container, int index) const;
+  // <root>/plugins
   SafePath GetPluginsDir() const;
   // <root>/plugins/<plugin>: the slash of the plugin's name is kept here.
   SafePath GetPluginDir(const std::string& plugin) const;
@@ -79,13 +83,15 @@ class KubeletPaths {
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
   // <root>/plugins/<esc plugin>/volumeDevices/<volume>: a block volume's global map directory.
   SafePath GetBlockMapDir(const std::string& plugin, const SpecName& volume) const;
-  // <root>/plugins/<plugin>/volumeDevices
+  // <root>/plugins/<plugin>/volumeDevices; `plugin` is written as it is, so a block volume's is
+  // given escaped.
   SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
   // A path that a record or the mount table names, in the form that effects take. Errors:
-  // InvalidArgument, not applied, if it is not below the root, or not clean.
+  // InvalidArgument, not applied, if it is the root itself, not below it, or not clean.
   Result<SafePath> BelowRoot(const std::string& absolute_path) const;
 
+  // A pod's volume, found again by a path. `plugin` is the plugin's name, with its slash.
   struct PodVolume {
     PodUid pod;
     std::string plugin;
@@ -99,6 +105,7 @@ class KubeletPaths {
   // The device that is, or was, mounted or bound at exactly this absolute path; nullopt for any
   // other path.
   std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
+  // The pod whose directory an absolute path is, or lies in; nullopt for any other path.
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
 
  private:

@@ -19,6 +19,7 @@ namespace volumed {
 
 class SigningKey;
 
+// Where the key lies, and as whom the agent signs.
 struct LocalTokenIssuerOptions {
   std::string directory;  // <root>/volumed/tokens; its parent exists
   // "iss", and the audience of a request that names none.
@@ -26,23 +27,27 @@ struct LocalTokenIssuerOptions {
 };
 
 // The directory (0700) has signing-key.pem (0600, PKCS#8, P-256; made once and then kept) and
-// jwks.json (0644, the public key, written again at each start).
+// jwks.json (0644, the public key, written at a start that finds another text in it: a full disk
+// must not keep an agent from starting).
 //
 // Threads: any. Blocks: only Open(), which reads and writes the directory.
 class LocalTokenIssuer final : public HostTokens {
  public:
-  // Errors, all not applied: FailedPrecondition if the key file is not a P-256 private key, or if
-  // others may read it (it is never replaced, since tokens signed with it would become void); those
-  // of the filesystem.
+  // `clock` outlives this object. Errors, all not applied: FailedPrecondition if the key file is
+  // not a P-256 private key, or if others may read it (it is never replaced, since tokens signed
+  // with it would become void); Internal if OpenSSL fails; those of the filesystem.
   static Result<std::unique_ptr<LocalTokenIssuer>> Open(const LocalTokenIssuerOptions& options,
                                                         const Clock& clock);
   ~LocalTokenIssuer() override;
 
   // Returns the cached token as long as it is younger than 24 h and in the first 80 % of its life;
-  // else a new one. Errors: InvalidArgument, not applied, for less than 600 s or more than 2^32 s.
+  // else, or if the wall clock was set back to before it was issued, a new one. The cache is lost
+  // with the agent. Errors, not applied: InvalidArgument for less than 600 s or more than 2^32 s;
+  // Internal if OpenSSL fails.
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
+  // "<issuer> <key id>".
   std::string Issuer() const override;
 
   // The public key as a JSON Web Key Set, as in jwks.json.

@@ -14,6 +14,7 @@
 
 namespace volumed {
 
+// What the configuration says of the node.
 struct NodeFactsOptions {
   NodeName name;
   std::map<std::string, std::string> labels;  // they win over the default ones
@@ -26,7 +27,7 @@ struct NodeFactsOptions {
 };
 
 // The address by which others reach a machine: the first that is neither loopback nor link-local,
-// IPv4 before IPv6; "" if there is none.
+// IPv4 before IPv6; "" if there is none. Addresses are in text form, without a port or zone. Pure.
 std::string ChooseHostIp(const std::vector<std::string>& addresses);
 
 // The labels that a kubelet gives its node by itself, for a machine of the kind that uname(2) names
@@ -46,6 +47,7 @@ class NodeFacts final : public HostNode {
   // not applied.
   static Result<NodeFacts> Read(NodeFactsOptions options);
 
+  // Takes the options as they are, and looks at nothing.
   explicit NodeFacts(NodeFactsOptions options) : options_(std::move(options)) {}
 
   NodeName GetNodeName() const override { return options_.name; }

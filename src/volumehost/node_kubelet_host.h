@@ -20,9 +20,10 @@ class NodeKubeletHost final : public KubeletHost {
  public:
   explicit NodeKubeletHost(const Clock& clock) : clock_(clock) {}
 
-  // Takes over the changes that the catalog reports.
+  // Takes over the changes that the catalog reports, and calls the listeners, on this thread, for
+  // each that is of a CSI driver.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
-  // Whether every expected source has delivered a complete list.
+  // Whether every expected source has delivered a complete list. Wakes those who wait for it.
   void SetSynced(bool synced) EXCLUDES(mu_);
 
   // What plugins said last; nullopt if nothing is wrong. For readiness.

@@ -21,14 +21,19 @@ namespace volumed {
 Result<Descriptor> OpenPrivateDirectory(const std::string& directory);
 
 // Errors: FailedPrecondition if it is not a regular file of this user, if others may read it, or if
-// it is longer than any key. A link is not followed, and a FIFO is not waited for.
+// it is longer than any key (16 KiB). A link is not followed (FailedPrecondition, ELOOP), and a
+// FIFO is not waited for.
 Result<Secret<std::string>> ReadPrivateFile(int directory, const std::string& name,
                                             const std::string& path);
 
-// Whether the file can be read and holds exactly `text`.
+// Whether the file can be read and holds exactly `text`. False for every error.
 bool HasText(int directory, const std::string& name, const std::string& text);
 
-// After success the file is complete and durable under its name; after an error it is unchanged.
+// After success the file is complete and durable under its name, with exactly this mode. After an
+// error it is as it was before, but for a failure to sync the directory: then the new content has
+// the name already, and a power cut may bring the old one back, although the error says "not
+// applied". The content is written to ".<name>.tmp" first, which an error may leave behind, and the
+// next call removes.
 Status WriteFileDurably(int directory, const std::string& name, std::string_view bytes, mode_t mode,
                         const std::string& path);
 

@@ -17,6 +17,8 @@
 
 namespace volumed {
 
+// A step that was asked for and held back. It is not on record: after a restart it is pending once
+// it is asked for again.
 struct PendingStep {
   IrreversibleStep step = IrreversibleStep::kFormat;
   std::string volume;
@@ -37,10 +39,10 @@ class RecoveryGate final : public IrreversibleSteps {
   RecordsRecovery recovery() const { return records_.recovery(); }
   // The steps that were requested and held back since the start of the agent, sorted by volume.
   std::vector<PendingStep> Pending() const EXCLUDES(mu_);
-  // Accepts the records of one volume, or of all, which ends the recovery. Returns the steps that
-  // were held back and are permitted now; they may be requested again. Errors: NotFound (not
-  // applied) if nothing of the volume is held back and no row of it is damaged; those of
-  // RecoverableRecords.
+  // Accepts the records of one volume, or of all (nullopt), which ends the recovery. Returns the
+  // steps that were held back and are permitted now; they may be requested again. A volume that was
+  // accepted before may be accepted again. Errors: NotFound (not applied) if nothing of the volume
+  // is held back and no row of it is damaged; those of RecoverableRecords.
   Result<std::vector<PendingStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
 
  private:

@@ -20,6 +20,7 @@ std::string Base64Url(std::string_view bytes);
 // never a part of the key.
 class SigningKey {
  public:
+  // A new key, from OpenSSL's random numbers.
   static Result<SigningKey> Generate();
   // Errors: FailedPrecondition if it is not a P-256 private key.
   static Result<SigningKey> FromPem(const Secret<std::string>& pem);
@@ -30,7 +31,7 @@ class SigningKey {
   Result<std::string> Sign(std::string_view text) const;
   // base64url of the SHA-256 of the public key's DER form.
   const std::string& key_id() const { return key_id_; }
-  // {"keys":[{...}]}
+  // The public half as a JSON Web Key Set: {"keys":[{...}]}. The same key gives the same text.
   const std::string& jwks() const { return jwks_; }
 
  private:

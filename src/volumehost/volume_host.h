@@ -41,6 +41,8 @@ class HostObjects {
   virtual std::string WhyNotFound(const ObjectKey& /*object*/) const { return ""; }
 };
 
+// A token for one pod: what a projected volume or a CSI driver asks for. Two requests that differ
+// in anything get two tokens.
 struct TokenRequest {
   std::string ns;
   std::string service_account;
@@ -50,6 +52,7 @@ struct TokenRequest {
   PodUid pod_uid;
 };
 
+// A token as it is written into a volume, and its times, as wall time.
 struct ServiceAccountToken {
   Secret<std::string> token;
   // Valid from this time on. A time in the future makes the token useless: the wall clock was set
@@ -65,6 +68,7 @@ struct ServiceAccountToken {
 class HostTokens {
  public:
   virtual ~HostTokens() = default;
+  // Errors, not applied: InvalidArgument for a lifetime that Kubernetes does not allow.
   virtual Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) = 0;
   // Forgets the tokens of a pod that is gone.
   virtual void DeleteServiceAccountTokens(const PodUid& pod) = 0;
@@ -80,6 +84,8 @@ enum class EventType { kNormal, kWarning };
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
+  // `reason` is a word of Kubernetes ("FailedMount"), `message` is for people. An event that equals
+  // an earlier one counts it up.
   virtual void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                               const std::string& message) = 0;
   // For an object that is not a pod: a PersistentVolume, a PersistentVolumeClaim.
@@ -97,6 +103,7 @@ class HostNode {
  public:
   virtual ~HostNode() = default;
   virtual NodeName GetNodeName() const = 0;
+  // The labels that node affinity is held against, the default ones among them.
   virtual std::map<std::string, std::string> GetNodeLabels() const = 0;
   // "memory", "cpu", "ephemeral-storage" ...
   virtual std::map<std::string, Quantity> GetNodeAllocatable() const = 0;
@@ -126,6 +133,7 @@ class KubeletHost {
   using CsiDriverPtr = std::shared_ptr<const CsiDriverObject>;
   // Errors: NotFound, not applied; Unavailable, not applied, before CsiDriversSynced().
   virtual Result<CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
+  // All that are known by now, by name: before CsiDriversSynced() there may be others.
   virtual std::vector<CsiDriverPtr> ListCsiDrivers() const = 0;
   // Whether every source has delivered a complete list.
   virtual bool CsiDriversSynced() const = 0;
