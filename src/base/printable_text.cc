@@ -50,6 +50,18 @@ size_t PrintableUtf8Length(std::string_view text) {
   return control ? 0 : length;
 }
 
+std::string Quoted(std::string_view text, size_t most) {
+  std::string quoted = "\"";
+  for (std::string_view rest = BeginningOf(text, most); !rest.empty();) {
+    const auto byte = static_cast<unsigned char>(rest[0]);
+    const bool is_plain = byte >= 0x20 && byte < 0x7f;
+    const size_t length = is_plain ? 1 : PrintableUtf8Length(rest);
+    quoted += length > 0 ? rest.substr(0, length) : "?";
+    rest.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return quoted + (text.size() > most ? "...\"" : "\"");
+}
+
 std::string PrintableText(std::string_view text, std::string_view keep) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;

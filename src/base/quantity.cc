@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable_text.h"
+
 namespace volumed {
 namespace {
 
@@ -23,19 +25,13 @@ constexpr std::string_view kBinarySuffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-std::string Quoted(std::string_view text) {
+std::string Named(std::string_view text) {
   constexpr size_t kShown = 64;
-  std::string quoted = "quantity \"";
-  for (const char c : text.substr(0, kShown)) {
-    // Control characters would break the line that shows the error.
-    quoted += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
-  }
-  if (text.size() > kShown) quoted += "...";
-  return quoted + '"';
+  return "quantity " + Quoted(text, kShown);
 }
 
 Error Malformed(std::string_view text, std::string_view why) {
-  return Error::NotApplied(Code::kInvalidArgument, Quoted(text) + ": " + std::string(why));
+  return Error::NotApplied(Code::kInvalidArgument, Named(text) + ": " + std::string(why));
 }
 
 Error TooLarge(std::string_view what) {
@@ -215,7 +211,7 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
   ASSIGN_OR_RETURN(Parts parts, TakeApart(text));
   const Format format = parts.format;
   const std::optional<Int128> nanos = ToNanos(std::move(parts));
-  if (!nanos) return TooLarge(Quoted(text));
+  if (!nanos) return TooLarge(Named(text));
   return Quantity(*nanos, format);
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/printable_text.h"
 #include "base/quantity.h"
 
 namespace volumed {
@@ -327,13 +328,7 @@ const TextRule kApiVersionV1{"API version", ApiVersionV1, "v2"};
 
 std::string Quoted(std::string_view value) {
   constexpr size_t kShown = 80;
-  std::string text = "\"";
-  for (const char c : value.substr(0, kShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
-  text += value.size() > kShown ? "...\"" : "\"";
-  return text;
+  return Quoted(value, kShown);
 }
 
 std::string CleanPath(std::string_view path) {

@@ -11,8 +11,7 @@
 
 namespace volumed {
 
-// The value in quotes for messages, cut after 80 bytes, with "?" for each control character of
-// ASCII. The cut does not look at characters: of a longer UTF-8 character a part may stay.
+// The value in quotes for messages, cut after 80 bytes (see base/printable_text.h).
 std::string Quoted(std::string_view value);
 
 // The path without "//", "/./" elements and a trailing "/"; ".." stays, and so does what is

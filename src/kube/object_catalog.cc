@@ -18,7 +18,6 @@ void ObjectCatalog::ExpectSource(const std::string& name) {
   }
   // What another one has lost may be in this one.
   if (is_new || source.unconfigured) dirty_.remembered = true;
-  source.expected = true;
   source.unconfigured = false;
   NoteWhoIsWaitedFor();
 }

@@ -297,7 +297,6 @@ class ObjectCatalog final : public ObjectFinder {
 
   struct Source {
     std::string name;
-    bool expected = false;
     // It has delivered a complete list once.
     bool complete = false;
     bool unconfigured = false;

@@ -35,9 +35,9 @@
     "force_cleaned_failed_volume_operation_errors_total", kCounter, "", \
     "Volumes whose clean-up after a failed take-over failed too.", kKubelet) \
   X(kOrphanPodCleanedVolumes, "kubelet_orphan_pod_cleaned_volumes", kGauge, "", \
-    "Volume directories of orphaned pods that the last sweep had to clean.", kKubelet) \
+    "Volume directories of orphaned pods that were cleaned since the start.", kKubelet) \
   X(kOrphanPodCleanedVolumesErrors, "kubelet_orphan_pod_cleaned_volumes_errors", kGauge, "", \
-    "Volume directories of orphaned pods that the last sweep failed to clean.", kKubelet) \
+    "Volume directories of orphaned pods that could not be cleaned so far.", kKubelet) \
   X(kEvictions, "kubelet_evictions", kCounter, "eviction_signal", \
     "Pods that had to leave, by what called for it.", kKubelet) \
   X(kBuildInfo, "volumed_build_info", kGauge, "version,revision,compiler", \

@@ -100,7 +100,6 @@ Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
                    SqlitePrepare(db,
                                  "UPDATE quarantine SET reason=?3||reason WHERE kind=?1 AND key=?2"
                                  " AND substr(reason,1,length(?3))<>?3"));
-  if (volume) given_up_.insert(*volume);
   const std::string prefix(kAccepted);
   std::vector<QuarantinedRecord> given_up;
   std::vector<QuarantinedRecord> in_place;
@@ -123,6 +122,7 @@ Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
       return SqliteError(db, rc, "give damaged records up", Outcome::kNotApplied);
     }
   }
+  if (volume) given_up_.insert(*volume);
   return OkStatus();
 }
 

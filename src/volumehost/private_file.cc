@@ -103,7 +103,7 @@ Status WriteFileDurably(int directory, const std::string& name, std::string_view
   if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
     return SysError("rename " + path);
   }
-  if (::fsync(directory) != 0) return SysError("sync the directory of " + path);
+  if (::fsync(directory) != 0) return SysError("sync the directory of " + path).AsMaybeApplied();
   return OkStatus();
 }
 

@@ -54,5 +54,16 @@ TEST(PrintableTextTest, ABeginningDoesNotEndAmidACharacter) {
   EXPECT_EQ(BeginningOf("", 3), "");
 }
 
+// The problem of one manifest, cut amid a character, made the whole answer unreadable.
+TEST(PrintableTextTest, AQuotationIsTextWhateverWasQuoted) {
+  EXPECT_EQ(Quoted("a\u00e4b", 80), "\"a\u00e4b\"");
+  EXPECT_EQ(Quoted("a\u00e4b", 2), "\"a...\"");
+  EXPECT_EQ(Quoted("a\u00e4b", 3), "\"a\u00e4...\"");
+  EXPECT_EQ(Quoted("\n\x7f\u0085\xff!", 80),
+            "\"??"
+            "??!\"");
+  EXPECT_EQ(Quoted("", 0), "\"\"");
+}
+
 }  // namespace
 }  // namespace volumed
