@@ -337,6 +337,7 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
     const std::string path = directory_ + "/" + stored.file;
     if (::rename(TemporaryOf(stored).c_str(), path.c_str()) != 0) {
       error = Failed("rename to", path, errno);
+      RemoveTemporaries(next);
       break;
     }
     unremoved_.erase(stored.file);  // what was to go is overwritten
@@ -355,6 +356,13 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
   if (replaced) DeliverLocked();
   if (error) return replaced ? error->AsMaybeApplied() : *error;
   return applied;
+}
+
+// They may hold secrets. What was renamed has none any more, and no name here.
+void ObjectDirectory::RemoveTemporaries(const std::map<ObjectKey, Stored>& of) const {
+  for (const auto& [key, stored] : of) {
+    if (!stored.file.empty()) ::unlink(TemporaryOf(stored).c_str());
+  }
 }
 
 Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) const {

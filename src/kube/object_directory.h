@@ -184,6 +184,7 @@ class ObjectDirectory final : public ObjectSource {
   // Says what storing `next` would do.
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
+  void RemoveTemporaries(const std::map<ObjectKey, Stored>& of) const;
   // Writes the files under temporary names; after an error none of them is left.
   Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);
   // Removes the files with one sync; returns for each whether it is gone for good.

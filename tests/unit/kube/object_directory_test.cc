@@ -55,6 +55,17 @@ TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
   EXPECT_TRUE(last_.problems.empty()) << ProblemsText(last_.problems);
 }
 
+// The rest of them stayed below temporary names until the next start.
+TEST_F(ObjectDirectoryTest, ASecretStayedBehindWhenOneOfManyCouldNotTakeItsName) {
+  auto directory = Open();
+  fs::create_directory(path_ / "configmap.default.c.json");
+  const auto applied = Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1")), DecodeOne(kSecret)});
+  ASSERT_FALSE(applied.ok());
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    EXPECT_EQ(entry.path().filename(), "configmap.default.c.json");
+  }
+}
+
 TEST_F(ObjectDirectoryTest, ReplacesTheObjectOfTheSameName) {
   const auto directory = Open();
   ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1"))}).ok());
