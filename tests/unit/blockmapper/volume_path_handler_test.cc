@@ -71,6 +71,23 @@ TEST_F(VolumePathHandlerTest, ADeviceThatWasReplacedSinceItWasIdentifiedIsNotBou
   EXPECT_FALSE(kernel_.Exists(Node("u-1")));  // not even the file
 }
 
+TEST_F(VolumePathHandlerTest, ABindThatMayHaveHappenedKeepsItsFile) {
+  kernel_.FailNext("BindMount", Error::MaybeApplied(Code::kDeadlineExceeded, "killed"));
+  const Status bound = Bind("/dev/vdb", "u-1");
+  ASSERT_FALSE(bound.ok());
+  EXPECT_TRUE(bound.error().maybe_applied());
+  EXPECT_TRUE(kernel_.Exists(Node("u-1"))) << "it may be bound yet";
+}
+
+TEST_F(VolumePathHandlerTest, AFileThatWasThereBeforeABindThatFailedStays) {
+  kernel_.AddFile(Node("u-1"), "");
+  kernel_.FailNext("BindMount", EPERM, Outcome::kNotApplied);
+  const Status bound = Bind("/dev/vdb", "u-1");
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.error().sys_errno(), EPERM);
+  EXPECT_TRUE(kernel_.Exists(Node("u-1")));
+}
+
 TEST_F(VolumePathHandlerTest, AFileThatAnEndedRunLeftIsUsedAndAForeignDirectoryIsNot) {
   kernel_.AddFile(Node("u-1"), "");
   ASSERT_TRUE(Bind("/dev/vdb", "u-1").ok());
@@ -106,6 +123,25 @@ TEST_F(VolumePathHandlerTest, TheNodeOfAPodIsFoundByTheDeviceOfItsLink) {
   const auto none = handler_.FindGlobalMapPathUUIDFromPod(plugin, link, PodUid("u-2"), {});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code(), Code::kNotFound);
+}
+
+TEST_F(VolumePathHandlerTest, ANodeIsLookedForNoDeeperThanAnyPluginPutsOne) {
+  const SafePath plugin{kRoot, "plugins/deep"};
+  SafePath deepest = plugin;
+  for (int depth = 0; depth < 8; ++depth) deepest = deepest.Below("d");
+  const SafePath link = kPodPath.Below("disk");
+  ASSERT_TRUE(handler_.MapDeviceByLink("/dev/vdb", kPodPath, "disk", {}).ok());
+  const auto find = [&] {
+    return handler_.FindGlobalMapPathUUIDFromPod(plugin, link, PodUid("u-1"), {});
+  };
+  ASSERT_TRUE(handler_.MapDeviceByBind(Identify("/dev/vdb"), deepest.Below("d"), "u-1", {}).ok());
+  const auto too_deep = find();
+  ASSERT_FALSE(too_deep.ok());
+  EXPECT_EQ(too_deep.error().code(), Code::kNotFound);
+  ASSERT_TRUE(handler_.MapDeviceByBind(Identify("/dev/vdb"), deepest, "u-1", {}).ok());
+  const auto found = find();
+  ASSERT_TRUE(found.ok()) << found.error().ToString();
+  EXPECT_EQ(*found, deepest.Below("u-1"));
 }
 
 TEST_F(VolumePathHandlerTest, AKubeletsLoopDeviceKeepsTheNodeUntilItIsDetached) {
