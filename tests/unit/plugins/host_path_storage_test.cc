@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,22 @@ class OnePod final : public RecyclerPodRunner {
       return std::optional(change);
     }
   };
+};
+
+// Passes every call on, and keeps the domains of the calls.
+class DomainWatcher final : public Kernel {
+ public:
+  explicit DomainWatcher(Kernel& kernel) : kernel_(kernel) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    domains_.insert(options.domain);
+    return kernel_.Do(request, options);
+  }
+  // Those since it was asked last.
+  std::set<std::string> Take() { return std::exchange(domains_, {}); }
+
+ private:
+  Kernel& kernel_;
+  std::set<std::string> domains_;
 };
 
 class HostPathStorageTest : public ::testing::Test {
@@ -142,6 +159,23 @@ TEST_F(HostPathStorageTest, ADirectoryThatHoldsSomethingIsNeitherTakenNorTakenAw
   PersistentVolume elsewhere = provisioner->Plan().value();
   elsewhere.spec.source = HostPathVolumeSource{"/etc/pvc-1", HostPathType::kUnset};
   EXPECT_EQ(provisioner->Undo(elsewhere, {}).error().code(), Code::kPermissionDenied);
+}
+
+TEST_F(HostPathStorageTest, ARootThatHangsHoldsUpOnlyWhatIsDoneBelowIt) {
+  DomainWatcher watcher(kernel_);
+  PluginWorld world(watcher, "/var/lib/volumed");
+  HostPathPlugin plugin(WithRoots());
+  ASSERT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
+  VolumeOptions options;
+  options.pv_name = "pvc-1";
+  const auto provisioner = plugin.NewProvisioner(options).value();
+  const std::set<std::string> of_root = {"/srv/volumes"};
+  ASSERT_TRUE(provisioner->Provision(nullptr, {}, {}).ok());
+  EXPECT_EQ(watcher.Take(), of_root);
+  ASSERT_TRUE(provisioner->Undo(provisioner->Plan().value(), {}).ok());
+  EXPECT_EQ(watcher.Take(), of_root);
+  ASSERT_TRUE(plugin.NewDeleter(Spec("/srv/volumes/pvc-1")).value()->Delete({}).ok());
+  EXPECT_EQ(watcher.Take(), of_root);
 }
 
 // Only the try told, so that a volume waited for ever for what cannot be.
