@@ -5,6 +5,7 @@
 
 #include "agent/records_view.h"
 #include "agent/view_codec.h"
+#include "base/printable_text.h"
 
 namespace volumed {
 namespace {
@@ -76,7 +77,8 @@ v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
     encoded->set_error(part.error.message());
     encoded->set_since_unix_ms(part.since_unix_ms);
   }
-  for (const std::string& mount : parts.unrecorded_mounts) status.add_unrecorded_mounts(mount);
+  for (const std::string& mount : parts.unrecorded_mounts)
+    status.add_unrecorded_mounts(AnswerText(mount));
   const OperationSettings deadlines = DeadlinesOf(parts.config);
   for (const NamedDeadline& deadline : OperationDeadlines()) {
     (*status.mutable_deadlines())[std::string(deadline.key)] =

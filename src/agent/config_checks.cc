@@ -43,6 +43,7 @@ constexpr int kMostLinks = 40;  // the kernel's limit
 using Problems = std::vector<std::string>;
 
 bool LiesIn(const std::string& path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
   const std::optional<std::string_view> rest = StripPrefix(path, directory);
   return rest && (rest->empty() || rest->front() == '/');
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "os/mount_index.h"
 
 namespace volumed {
@@ -13,13 +14,15 @@ namespace {
 constexpr int kMaxMountsPerVolume = 32;
 
 void Encode(const MountEntry& entry, v1::MountFact* out) {
-  out->set_mount_point(entry.mount_point);
-  out->set_fs_type(entry.fs_type);
-  out->set_source(entry.source);
+  out->set_mount_point(AnswerText(entry.mount_point));
+  out->set_fs_type(AnswerText(entry.fs_type));
+  out->set_source(AnswerText(entry.source));
   out->set_device(std::to_string(entry.device_major) + ":" + std::to_string(entry.device_minor));
-  out->set_root(entry.root);
-  for (const std::string& option : entry.options) out->add_options(option);
-  for (const std::string& option : entry.super_options) out->add_super_options(option);
+  out->set_root(AnswerText(entry.root));
+  for (const std::string& option : entry.options) out->add_options(AnswerText(option));
+  for (const std::string& option : entry.super_options) {
+    out->add_super_options(AnswerText(option));
+  }
   for (const std::string& field : entry.propagation) out->add_propagation(field);
 }
 

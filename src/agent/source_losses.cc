@@ -7,6 +7,7 @@
 
 #include "agent/command_admission.h"
 #include "agent/view_codec.h"
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "kube/pod_facts.h"
 #include "volumemanager/adopted_pods.h"
@@ -227,9 +228,9 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   const bool has_moved = absent.presence == kMoved;
   out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted && !has_moved &&
                            !removal_deletes_.contains(source));
-  out->set_file(absent.file);
+  out->set_file(AnswerText(absent.file));
   out->set_presence(std::string(absent.presence));
-  out->set_reason(absent.reason);
+  out->set_reason(AnswerText(absent.reason));
   out->set_goes_at_unix_ms(absent.goes_at_unix_millis);
   if (has_moved) return;
   if (!out->becomes_missing() && !is_deleted) EncodeDoomedData(absent.key, out);

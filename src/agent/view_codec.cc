@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -11,7 +12,7 @@ void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
   out->set_step(view.step);
   out->set_code(view.code);
   out->set_outcome(view.outcome);
-  out->set_message(view.message);
+  out->set_message(AnswerText(view.message));
   out->set_who_must_act(view.who_must_act);
   out->set_since_unix_ms(view.since_unix_ms);
   out->set_next_try_unix_ms(view.next_try_unix_ms);
@@ -69,14 +70,14 @@ void EncodeEvent(const KeptEvent& event, v1::Event* out) {
   out->set_count(event.count);
   out->set_type(std::string(EventTypeName(event.type)));
   out->set_reason(event.reason);
-  out->set_message(event.message);
+  out->set_message(AnswerText(event.message));
 }
 
 void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out) {
   // The request of a group has a key for each of its volumes.
   out->set_key(stuck.key.empty() ? Join(stuck.more_keys, " ") : stuck.key);
   out->set_request(stuck.request);
-  out->set_path(stuck.path);
+  out->set_path(AnswerText(stuck.path));
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
   out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
 }
@@ -158,10 +159,11 @@ void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Po
 }
 
 void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
-  out->set_file(problem.file);
+  out->set_file(AnswerText(problem.file));
   out->set_document(problem.document);
-  out->set_field(problem.field_path);
-  out->set_reason(problem.object.empty() ? problem.reason : problem.object + ": " + problem.reason);
+  out->set_field(AnswerText(problem.field_path));
+  out->set_reason(
+      AnswerText(problem.object.empty() ? problem.reason : problem.object + ": " + problem.reason));
 }
 
 // An answer has to stay below gRPC's limit; the metric and `warning_count` count all warnings.
@@ -171,7 +173,7 @@ constexpr int kMaxShownFiles = 10;
 void EncodeUnreadFiles(const std::set<std::string>& files, v1::Source* out) {
   for (const std::string& file : files) {
     if (out->unread_files_size() == kMaxShownFiles) break;
-    out->add_unread_files(file);
+    out->add_unread_files(AnswerText(file));
   }
   out->set_unread_file_count(static_cast<int64_t>(files.size()));
 }
@@ -183,7 +185,7 @@ void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_healthy(status.last_list_complete && status.last_error.empty());
   out->set_objects(static_cast<int64_t>(status.objects));
   out->set_last_list_unix_ms(status.last_list_unix_millis);
-  out->set_last_error(status.last_error);
+  out->set_last_error(AnswerText(status.last_error));
   for (const DecodeProblem& problem : status.problems) EncodeProblem(problem, out->add_problems());
   for (const DecodeProblem& warning : status.warnings) {
     if (out->warnings_size() == kMaxShownWarnings) break;

@@ -31,4 +31,8 @@ size_t PrintableUtf8Length(std::string_view text);
 // cannot be had back.
 std::string PrintableText(std::string_view text, std::string_view keep = "");
 
+// PrintableText that keeps its lines: for the answers of the control API, whose strings have to be
+// UTF-8, or the peer cannot read the answer at all.
+inline std::string AnswerText(std::string_view text) { return PrintableText(text, "\n\t"); }
+
 }  // namespace volumed

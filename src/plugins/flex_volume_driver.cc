@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 
@@ -60,7 +61,7 @@ std::string Shown(std::string text, const std::vector<std::string>& hidden) {
       text.replace(at, value.size(), kInItsPlace);
     }
   }
-  return text.substr(0, kMessageBytes);
+  return std::string(BeginningOf(text, kMessageBytes));
 }
 
 RunProgram RequestOf(const std::string& executable, FlexCommand command,

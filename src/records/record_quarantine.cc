@@ -2,6 +2,7 @@
 // person gives them up.
 #include <algorithm>
 
+#include "base/printable_text.h"
 #include "records/record_database.h"
 
 namespace volumed {
@@ -14,8 +15,10 @@ constexpr size_t kNamedRows = 50;
 constexpr std::string_view kAccepted = "accepted: ";
 
 // The key of a row about a volume is its name, or its unique name.
+// A damaged key may be no text: people see it, and name it, as PrintableText has it.
 bool IsOfVolume(const std::string& key, const std::string& volume) {
-  return key == volume || key.ends_with("/" + volume);
+  const std::string shown = PrintableText(key);
+  return shown == volume || shown.ends_with("/" + volume);
 }
 
 }  // namespace
@@ -68,9 +71,9 @@ void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
   const size_t named = std::min(rows.size(), kNamedRows);
   for (size_t i = 0; i < named; ++i) {
     const bool is_lost = rows[i].kind == kLostRowsRecordKind;
-    numbering_.Doubt(is_lost ? rows[i].reason
-                             : "the record " + rows[i].kind + " \"" + rows[i].key +
-                                   "\" cannot be read: " + rows[i].reason);
+    numbering_.Doubt(PrintableText(is_lost ? rows[i].reason
+                                           : "the record " + rows[i].kind + " \"" + rows[i].key +
+                                                 "\" cannot be read: " + rows[i].reason));
   }
   if (named < rows.size()) {
     numbering_.Doubt(std::to_string(rows.size() - named) + " more cannot be read");
@@ -88,7 +91,8 @@ RecordsRecovery RecordDatabase::recovery() const {
   RecordsRecovery recovery = numbering_.recovery();
   recovery.has_damage = !quarantine_.empty();
   for (const auto& [id, reason] : quarantine_) {
-    if (IsKept({id.first, id.second, reason})) recovery.kept_damage.insert(id.second);
+    if (IsKept({id.first, id.second, reason}))
+      recovery.kept_damage.insert(PrintableText(id.second));
   }
   return recovery;
 }
@@ -105,8 +109,8 @@ Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
   std::vector<QuarantinedRecord> in_place;
   for (const auto& [id, reason] : quarantine_) {
     const bool is_expendable = expendable_kinds_.contains(id.first);
-    const bool is_its =
-        volume && (is_expendable ? id.second == *volume : IsOfVolume(id.second, *volume));
+    const bool is_its = volume && (is_expendable ? PrintableText(id.second) == *volume
+                                                 : IsOfVolume(id.second, *volume));
     if (volume ? !is_its : IsKept({id.first, id.second, reason})) continue;
     given_up.push_back({id.first, id.second, reason});
     if (in_place_.contains(id)) in_place.push_back({id.first, id.second, prefix + reason});

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "operation/load_rows.h"
 #include "operation/storage_record.h"
@@ -253,6 +254,10 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
   ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
   for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
   RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
+  // What is damaged may be no text, and is shown to people.
+  for (QuarantinedRecord& row : found.quarantined) {
+    row = {PrintableText(row.kind), PrintableText(row.key), PrintableText(row.reason)};
+  }
   return found;
 }
 
@@ -442,6 +447,23 @@ void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::s
   }
 }
 
+// A bit of the row's key may have turned: if the pod that it names is on no record, it may hold any
+// other one, and none may be taken down under its holder.
+void QuarantineHolders(const QuarantinedRecord& row, const FoundAtStart& found,
+                       ActualStateOfWorld& actual, std::set<PodUid>& pods) {
+  if (row.kind != kHoldRecordKind) return;
+  const PodUid named = PodOfKey(row.key);
+  const bool is_known = std::any_of(found.pods.begin(), found.pods.end(),
+                                    [&](const PodRecord& pod) { return pod.uid == named; });
+  if (is_known) return;
+  for (const PodRecord& pod : found.pods) {
+    std::string& reason = actual.AddPod(pod.uid, {}).quarantine_reason;
+    if (!reason.empty()) continue;
+    reason = "record " + row.kind + " \"" + row.key + "\", which may hold this pod: " + row.reason;
+    pods.insert(pod.uid);
+  }
+}
+
 }  // namespace
 
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
@@ -485,6 +507,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   std::set<PodUid> quarantined;
   for (const QuarantinedRecord& row : found.quarantined) {
     Quarantine(row, actual, quarantined);
+    QuarantineHolders(row, found, actual, quarantined);
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -121,7 +122,7 @@ Result<WatchedConsumer> ProcConsumerWatch::WatchProcess(uint64_t id, const Consu
   watched.process.pidfd = std::move(pidfd);
   const Result<std::string> command = ReadSmall(directory + "/comm");
   return WatchedConsumer{
-      start_time, command.ok() ? name + " (" + std::string(TrimSpace(*command)) + ")" : name};
+      start_time, command.ok() ? name + " (" + PrintableText(TrimSpace(*command)) + ")" : name};
 }
 
 Result<std::string> ProcConsumerWatch::FindCgroup(const std::string& cgroup) const {

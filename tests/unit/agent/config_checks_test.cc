@@ -136,6 +136,11 @@ TEST_F(ConfigPlacesTest, ALinkDoesNotHideThatPlacesLieInOneAnother) {
   EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
 }
 
+TEST_F(ConfigPlacesTest, ALinkToTheRootOfTheNodeHidThatAllElseLiesInIt) {
+  fs::create_directory_symlink("/", directory_ / "manifests");
+  EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+}
+
 TEST_F(ConfigPlacesTest, OneManifestDirectoryWasTakenTwiceByALink) {
   fs::create_directory(directory_ / "manifests");
   fs::create_directory_symlink("manifests", directory_ / "other");

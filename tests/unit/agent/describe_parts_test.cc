@@ -4,6 +4,7 @@
 #include "agent/mount_facts.h"
 #include "agent/object_summary.h"
 #include "agent/start_tally.h"
+#include "agent/view_codec.h"
 #include "base/printable_text.h"
 #include "kube/decode.h"
 
@@ -69,6 +70,28 @@ TEST(ObjectSummaryTest, AValueWasCutAmidACharacter) {
     EXPECT_NE(Text(lines).find("..."), std::string::npos) << Text(lines);
     EXPECT_TRUE(IsUtf8(Text(lines))) << before;
   }
+}
+
+// One file whose name is no text made the list of all pods, and that of the sources, unreadable.
+TEST(AnswerTextTest, WhatOthersNamedIsTextInAnAnswer) {
+  ProblemView problem;
+  problem.message = "remove /d/\xff:\nbusy";
+  v1::Problem shown;
+  EncodeProblemView(problem, &shown);
+  EXPECT_EQ(shown.message(), "remove /d/\\xff:\nbusy");
+  SourceStatus status;
+  status.last_error = "\xe4";
+  DecodeProblem unread;
+  unread.file = "\xff.txt";
+  unread.reason = "\xc3";
+  status.problems.push_back(unread);
+  v1::Source source;
+  EncodeSource(status, &source);
+  EncodeUnreadFiles({"\xff.yaml"}, &source);
+  EXPECT_EQ(source.last_error(), "\\xe4");
+  EXPECT_EQ(source.problems(0).file(), "\\xff.txt");
+  EXPECT_EQ(source.problems(0).reason(), "\\xc3");
+  EXPECT_EQ(source.unread_files(0), "\\xff.yaml");
 }
 
 MountEntry Entry(const std::string& mount_point, const std::string& fs_type) {

@@ -134,6 +134,19 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   EXPECT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
 }
 
+// No answer that named such a row could be read by volumectl, and no word could give the row up.
+TEST_F(RecordStoreDamageTest, ADamagedKeyThatIsNoTextIsShownAndGivenUpAsText) {
+  ASSERT_TRUE(Open()->Put({"claim", "a", 1, "c"}, Durability::kPowerLoss).ok());
+  Edit(File(), "UPDATE records SET key=CAST(x'e1' AS TEXT);");
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {"pod"};
+  const auto store = Open(options);
+  EXPECT_THAT(store->recovery().reason, HasSubstr("the record claim \"\\xe1\" cannot be read"));
+  EXPECT_THAT(store->recovery().kept_damage, ElementsAre("\\xe1"));
+  ASSERT_TRUE(store->AcceptRecords("\\xe1").ok());
+  EXPECT_THAT(store->recovery().kept_damage, IsEmpty());
+}
+
 // A row of a newer program was whole for the store: it was written over, no irreversible step
 // waited, and `records accept` said that the records are in order.
 TEST_F(RecordStoreDamageTest, ARowThatItsOwnerCannotDecodeIsDamagedAndStaysForANewerProgram) {

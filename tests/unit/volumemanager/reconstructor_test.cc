@@ -175,6 +175,31 @@ TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
   EXPECT_EQ(operations().Count("mount"), 0u);
 }
 
+// One bit had turned in the key of a hold: the pod was taken down under the process that held it.
+TEST_F(ReconstructorTest, ADamagedHoldOfAPodThatNobodyKnowsHeldNobody) {
+  LeavePod("boot-1");
+  PutPodRecord("b");
+  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  store.Corrupt(kHoldRecordKind, "c/pid-1", "checksum is wrong");
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  EXPECT_NE(View("b").problems.at(0).message.find("which may hold this pod: checksum is wrong"),
+            std::string::npos)
+      << View("b").problems.at(0).message;
+}
+
+TEST_F(ReconstructorTest, ADamagedHoldOfAPodOnRecordHoldsThatPodAlone) {
+  LeavePod("boot-1");
+  PutPodRecord("b");
+  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  store.Corrupt(kHoldRecordKind, "a/pid-1", "checksum is wrong");
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 0u);
+  EXPECT_EQ(operations().Count("unmount", Key("b", "data")), 1u);
+}
+
 // Nobody told the store: rows were written over, and nothing waited for a person's word.
 TEST_F(ReconstructorTest, ARowOfANewerProgramIsToldToTheStoreAndIsNoPod) {
   LeavePod("boot-1");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,17 @@ TEST_F(ProcConsumerWatchTest, KnowsAProcessByItsStartTime) {
   const pid_t pid = child.pid();
   child.End();
   EXPECT_EQ(watch_->Watch(4, {pid, 0, ""}, Gone()).error().code(), Code::kFailedPrecondition);
+}
+
+// Whoever held a pod with such a name made the list of all pods unreadable.
+TEST_F(ProcConsumerWatchTest, AProcessMayCallItselfWhatIsNoText) {
+  char name[16] = {};
+  ASSERT_EQ(::prctl(PR_GET_NAME, name), 0);
+  ASSERT_EQ(::prctl(PR_SET_NAME, "\xff"), 0);
+  const auto watched = watch_->Watch(1, {::getpid(), 0, ""}, Gone());
+  ::prctl(PR_SET_NAME, name);
+  ASSERT_TRUE(watched.ok()) << watched.error().ToString();
+  EXPECT_EQ(watched->label, "pid " + std::to_string(::getpid()) + " (\\xff)");
 }
 
 TEST_F(ProcConsumerWatchTest, AnUnwatchedProcessIsNotTold) {
