@@ -58,11 +58,12 @@ TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
 // The rest of them stayed below temporary names until the next start.
 TEST_F(ObjectDirectoryTest, ASecretStayedBehindWhenOneOfManyCouldNotTakeItsName) {
   auto directory = Open();
-  fs::create_directory(path_ / "configmap.default.c.json");
-  const auto applied = Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1")), DecodeOne(kSecret)});
-  ASSERT_FALSE(applied.ok());
+  fs::create_directory(path_ / "secret.default.a.json");
+  std::string first = kSecret;
+  first.replace(first.find("name: s"), 7, "name: a");
+  ASSERT_FALSE(Apply(*directory, {DecodeOne(first), DecodeOne(kSecret)}).ok());
   for (const auto& entry : fs::directory_iterator(path_)) {
-    EXPECT_EQ(entry.path().filename(), "configmap.default.c.json");
+    EXPECT_EQ(entry.path().filename(), "secret.default.a.json");
   }
 }
 
