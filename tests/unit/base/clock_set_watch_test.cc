@@ -5,6 +5,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace volumed {
 namespace {
@@ -16,6 +20,28 @@ bool StepClock(bool forth) {
   step.time.tv_sec = forth ? 0 : -1;
   step.time.tv_usec = forth ? 1 : 999'999'999;
   return ::clock_adjtime(CLOCK_REALTIME, &step) >= 0;
+}
+
+// Whether this process has a timer that is armed for a moment and cancelled by whoever sets the
+// clock. Source: proc(5), /proc/pid/fdinfo: TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET in octal.
+bool HasTimerThatASetClockCancels() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (text.find("settime flags: 03\n") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Also for who may not set the clock.
+TEST(ClockSetWatch, HasATimerThatASetClockCancels) {
+  RealClock clock;
+  auto loop = EventLoop::Create(clock);
+  ASSERT_TRUE(loop.ok());
+  EXPECT_FALSE(HasTimerThatASetClockCancels());
+  const auto watch = ClockSetWatch::Create(**loop, [] {});
+  ASSERT_TRUE(watch.ok()) << watch.error().ToString();
+  EXPECT_TRUE(HasTimerThatASetClockCancels());
 }
 
 TEST(ClockSetWatch, TellsEachTimeThatTheClockWasSet) {

@@ -211,6 +211,7 @@ TEST(DocumentReader, RefusesWithLineAndReason) {
             "line 1: has a map or list as a key; only plain values can be keys");
   EXPECT_EQ(ErrorOf("a: .inf\n"), "line 1: has an infinite number or .nan, which JSON cannot hold");
   EXPECT_EQ(ErrorOf("a: !local x\n"), "line 1: has a YAML tag that is not supported");
+  EXPECT_EQ(ErrorOf("a: !!binary 12\n"), "line 1: has a YAML tag that is not supported");
   EXPECT_EQ(ErrorOf("a: \x04\nb: 1\n"), "line 1: has a control character");
   EXPECT_EQ(ErrorOf("a: 1\nb: \x7F\n"), "line 2: has a control character");
   EXPECT_EQ(ErrorOf("a: &x [*x]\n"), "line 1: has an alias to a node that is not complete");

@@ -323,5 +323,20 @@ TEST_F(ManifestPeersTest, ADirectoryThatIsNoSourceAnyMoreHoldsNothing) {
   RunUntilState("a", "absent");
 }
 
+TEST(ManifestPeersDoubts, OfAllOthersTheFileInDisorderThatWasTouchedLastIsTold) {
+  ManifestPeers peers;
+  for (const std::string name : {"a", "b", "c"}) peers.Join(name, [] {});
+  EXPECT_FALSE(peers.DoubtsOfOthers("c").suspect.has_value());
+  ManifestDoubts later;
+  later.suspect = {"a", "/a/q.yaml", "holds no object", 9};
+  ManifestDoubts earlier;
+  earlier.suspect = {"b", "/b/q.yaml", "holds no object", 3};
+  peers.Tell("b", earlier);
+  EXPECT_EQ(peers.DoubtsOfOthers("c").suspect, earlier.suspect);
+  peers.Tell("a", later);
+  EXPECT_EQ(peers.DoubtsOfOthers("c").suspect, later.suspect);
+  EXPECT_EQ(peers.DoubtsOfOthers("a").suspect, earlier.suspect) << "its own does not count";
+}
+
 }  // namespace
 }  // namespace volumed

@@ -326,6 +326,10 @@ TEST_F(ObjectDirectoryTest, WhatIsStoredIsTakenAlthoughARuleWouldRefuseIt) {
   ASSERT_EQ(last_.unknown.size(), 2U);
   EXPECT_EQ(last_.unknown[0].reason,
             "was written by a later program, in format 2; this one knows up to 1");
+  EXPECT_EQ(last_.unknown[1].reason,
+            "PersistentVolume w: metadata.uid: \"../x\" is not a usable uid (letters, digits, '-' "
+            "and '_', at most 63)")
+      << "whoever tells it names the file";
 }
 
 TEST_F(ObjectDirectoryTest, EachFileSaysByWhichCommandItWasGiven) {

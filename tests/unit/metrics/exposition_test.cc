@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -171,6 +172,13 @@ TEST(ExpositionTest, NoFamilyIsInBothWriters) {
   const ParsedExposition first = ParseExposition(own);
   for (const auto& [name, type] : ParseExposition(per_volume).types) {
     EXPECT_THAT(first.types, Not(Contains(Key(name))));
+  }
+}
+
+TEST(ExpositionTest, AFamilyOfSingleVolumesCannotBeSetBesideThem) {
+  ExportedFamilies families;
+  for (auto i = static_cast<size_t>(Family::kVolumeStatsCapacityBytes); i < kFamilyCount; ++i) {
+    EXPECT_THROW(families.Set(static_cast<Family>(i), 1), std::out_of_range) << i;
   }
 }
 

@@ -195,6 +195,17 @@ TEST_F(MetricsProvidersTest, CachedKeepsTheFirstSuccessAndNoError) {
   EXPECT_EQ(kernel_.calls.size(), 2u);
 }
 
+TEST_F(MetricsProvidersTest, CachedHasNothingToAskOnceItHasAnAnswer) {
+  MetricsCached cached(std::make_unique<MetricsDu>(kernel_, clock_, path_));
+  const auto plan = cached.PlanMetrics();
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->requests.size(), 2u);
+  ASSERT_TRUE(plan->read({AnyAnswer(kernel_.usage), AnyAnswer(kernel_.fs)}, Duration::zero()).ok());
+  EXPECT_FALSE(cached.PlanMetrics().has_value());
+  EXPECT_EQ(cached.GetMetrics(options_)->used_bytes, 42);
+  EXPECT_THAT(kernel_.calls, IsEmpty());
+}
+
 TEST_F(MetricsProvidersTest, TimedCountsAnswersAndFailures) {
   class Slow final : public MetricsProvider {
    public:

@@ -13,6 +13,7 @@
 #include "metrics/exported_families.h"
 #include "operation/device_operations.h"
 #include "operation/node_volume_operations.h"
+#include "operation/storage_steps.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 
@@ -225,6 +226,42 @@ TEST_F(AttachOperationsTest, ADeviceThatVanishesIsWaitedForAndNotMounted) {
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_FALSE(kernel_.Exists(kPlace));
   EXPECT_TRUE(Detach().value);  // there is nothing to flush
+}
+
+// Whoever got the disk then would mount it a second time.
+TEST_F(AttachOperationsTest, AMountThatFailsKeepsTheDiskForAsLongAsSomethingIsMounted) {
+  ASSERT_TRUE(Attach().value);
+  const StorageHolder holder = DeviceStorageHolder(kDisk, SpecName("disk"), StorageUse::kMounted);
+  const auto taken = storage_.Take(holder, StorageName{kPath}, CallOptions());
+  ASSERT_TRUE(taken.ok()) << taken.error().ToString();
+  kernel_.AddDirectory(kPlace);
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kPlace, ""}, {}}, {}).ok());
+  const Error slow = Error::MaybeApplied(Code::kDeadlineExceeded, "slow");
+  array_.failures.insert({"MountDevice", slow});
+  EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
+  EXPECT_TRUE(storage_.Has(holder.id, StorageUse::kMounted));
+  kernel_.UnmountBelow(kPlace);
+  array_.failures.insert({"MountDevice", slow});
+  EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
+  EXPECT_FALSE(storage_.Has(holder.id, StorageUse::kMounted));
+}
+
+TEST_F(AttachOperationsTest, WhatAPodHasIsNotDetached) {
+  PodVolumeRecord pod;
+  pod.key = Key("a", "disk");
+  pod.pod_namespace = "default";
+  pod.pod_name = "web";
+  pod.state = VolumeState::kSetUp;
+  pod.boot_id = BootId("boot-a");
+  pod.unique_name = kDisk;
+  pod.has_device = true;
+  operations_.Restore({pod}, {});
+  ASSERT_TRUE(Attach().value);
+  const auto refused = Detach();
+  ASSERT_TRUE(refused.failure);
+  EXPECT_EQ(refused.failure->step, "CheckDeviceUnused");
+  EXPECT_THAT(refused.failure->error.message(), HasSubstr("still SetUp for pod default/web"));
+  EXPECT_TRUE(array_.attached.contains("disk"));
 }
 
 TEST_F(AttachOperationsTest, WhatIsMountedIsNotDetached) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "unit/operation/group_operations_fixture.h"
 
@@ -242,6 +243,19 @@ TEST_F(GroupOperationsTest, WithAWorkerThatDiesAllMayHaveBeenApplied) {
   for (const auto& [name, outcome] : outcomes) {
     EXPECT_THAT(outcome, HasSubstr("the worker died")) << name;
     EXPECT_EQ(State(name), "SettingUp*") << name;
+  }
+}
+
+// Behind the last volume there is memory for one more, in which zeroes stand for one that has not
+// failed and has no effects.
+TEST_F(GroupOperationsTest, NobodyLooksBehindTheLastVolume) {
+  kernel_.died = true;
+  ::mallopt(M_PERTURB, 0xff);
+  const auto outcomes = Mount({Memory("a"), Memory("b"), Memory("c")});
+  ::mallopt(M_PERTURB, 0);
+  EXPECT_EQ(outcomes.size(), 3u);
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_THAT(outcome, HasSubstr("the worker died")) << name;
   }
 }
 

@@ -222,6 +222,16 @@ TEST_F(OperationLanesTest, ASilentLaneIsTriedByOneOperationAtATime) {
   EXPECT_THAT(WaitText(2), HasSubstr("one operation at a time tries it (hangs)"));
 }
 
+// Else the last of the places would be kept for lanes that have answered, of which there are none.
+TEST_F(OperationLanesTest, WithoutFaultDomainsEachLaneIsHealthyAndAllPlacesAreUsed) {
+  executor_ = std::make_unique<OperationExecutor>(scheduler_, logger_, observer_, nullptr, kLimits);
+  for (int pod = 0; pod < 9; ++pod) Start(pod, "lane " + std::to_string(pod));
+  for (int pod = 0; pod < 8; ++pod) EXPECT_EQ(WaitText(pod), "") << pod;
+  EXPECT_THAT(WaitText(8), HasSubstr("as many operations are under way"));
+  RunAll();
+  EXPECT_EQ(begun_.size(), 9u);
+}
+
 TEST_F(OperationLanesTest, HigherLimitsAdmitAtOnce) {
   for (int pod = 0; pod < 3; ++pod) Start(pod, "nfs:nas");
   EXPECT_NE(WaitText(2), "");

@@ -143,6 +143,19 @@ TEST_F(PublishedContentRandom, TwoMacsAreTheSameIfAndOnlyIfAllThatIsPublishedIs)
   EXPECT_GT(of_mac.size(), 5'000u);
 }
 
+TEST_F(PublishedContentRandom, RootIsNotNobody) {
+  RandomPublications random(4);
+  Publication made = random.Next();
+  made.volume.payload.emplace().files.push_back(random.File());
+  std::optional<uint32_t>& owner = made.volume.payload->files.back().uid;
+  for (std::optional<uint32_t>* number : {&made.volume.gid, &owner}) {
+    number->reset();
+    const std::string nobody = MacOf(made);
+    *number = 0;
+    EXPECT_NE(MacOf(made), nobody);
+  }
+}
+
 // A token is another one each time, and its volume the same.
 TEST_F(PublishedContentRandom, IssuedContentCountsByItsIssuerAlone) {
   RandomPublications random(2);

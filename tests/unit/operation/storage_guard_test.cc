@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operation/recorded_volume.h"
 #include "unit/operation/storage_guard_fixture.h"
 
 namespace volumed {
@@ -60,6 +61,21 @@ TEST_F(StorageGuardTest, APodThatLooksAtTheWholeTreeKeepsNothingFromBeingEmptied
   ASSERT_TRUE(guard_->Release("reclaim/v").ok());
   EXPECT_EQ(Take(Pod("inside"), "/x/sub"), "");
   EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "volume inside"));
+}
+
+TEST_F(StorageGuardTest, AVolumeThatIsCertainlyNotSetUpHasNoStorage) {
+  PodVolumeRecord record;
+  record.key = Key("uid-1", "data");
+  record.volume_json = EncodeRecordedVolume(
+      VolumeSpec::FromVolume({"data", HostPathVolumeSource{"/x", HostPathType::kUnset}}));
+  EXPECT_FALSE(MayHaveStorage(record));
+  EXPECT_FALSE(StorageOf(record).has_value());
+  record.uncertain = true;
+  EXPECT_TRUE(MayHaveStorage(record));
+  EXPECT_TRUE(StorageOf(record).has_value());
+  record.uncertain = false;
+  record.state = VolumeState::kSetUp;
+  EXPECT_TRUE(MayHaveStorage(record));
 }
 
 TEST_F(StorageGuardTest, WhatIsBeingEmptiedIsGivenToNobodyNotEvenAfterARestart) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
+#include <string>
+#include <vector>
 
 #include "fakes/memory_record_store.h"
 #include "unit/operation/recording_parts.h"
@@ -66,6 +69,16 @@ TEST_F(VolumeRecordKeeperTest, WritesTheIntentThenTheRestingStateThenNothing) {
       {key_, VolumeState::kTearingDown, false},
       {key_, VolumeState::kNotSetUp, false}};
   EXPECT_EQ(observer_.assigned, expected);
+}
+
+TEST_F(VolumeRecordKeeperTest, ACallIsOnRecordWithTheTimeAtWhichItBegan) {
+  const int64_t begun = clock_.WallUnixMillis();
+  const uint64_t up = Begin(VolumeEvent::kSetUp);
+  clock_.Advance(std::chrono::seconds(7));
+  ASSERT_TRUE(keeper_.EndCall(key_, up, CallAnswer::kDone).ok());
+  EXPECT_EQ(Stored()->started_at_unix_ms, begun);
+  Begin(VolumeEvent::kTearDown);
+  EXPECT_EQ(Stored()->started_at_unix_ms, begun + 7000);
 }
 
 TEST_F(VolumeRecordKeeperTest, NotAppliedLeadsBackAndMaybeAppliedStays) {
@@ -217,6 +230,24 @@ TEST_F(VolumeRecordKeeperTest, ARemountThatChangesNothingWritesNothing) {
   ASSERT_TRUE(keeper_.BeginCall(facts, VolumeEvent::kRemount).ok());
   EXPECT_EQ(Stored()->sub_paths.size(), 1u);
   EXPECT_EQ(Stored()->state, VolumeState::kSetUp);
+}
+
+// A row of an older program tells of no storage, and the one that is not written tells no less.
+TEST_F(VolumeRecordKeeperTest, AFullDiskKeepsStorageOffTheRecordOnlyIfNoneWasOnIt) {
+  SetUp_();
+  const auto remount = [this](const std::string& device) {
+    const uint64_t attempt = Begin(VolumeEvent::kRemount);
+    store_.FailNext(kDiskFull);
+    return keeper_.EndCall({.key = key_, .attempt = attempt, .storage = {.own = {device}}});
+  };
+  EXPECT_TRUE(remount("dev:8:1").ok());
+  EXPECT_EQ(keeper_.Find(key_)->storage.own, std::vector<std::string>{"dev:8:1"});
+  EXPECT_FALSE(keeper_.Find(key_)->uncertain);
+  const Status other = remount("dev:8:2");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code(), Code::kResourceExhausted);
+  EXPECT_EQ(keeper_.Find(key_)->storage.own, std::vector<std::string>{"dev:8:1"});
+  EXPECT_TRUE(keeper_.Find(key_)->uncertain);
 }
 
 TEST_F(VolumeRecordKeeperTest, APodWithAVolumeIsNotForgotten) {

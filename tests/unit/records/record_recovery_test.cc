@@ -324,6 +324,18 @@ TEST_F(RecordRecoveryTest, ARecoveryLastsWhicheverOfItsWritesWereMade) {
   }
 }
 
+TEST_F(RecordRecoveryTest, ARecoveryLastsThoughItsCauseHasGone) {
+  KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 2); });
+  options_.place.machine_id = "machine-2";
+  EXPECT_TRUE(Start().active);
+  options_.place.machine_id = "machine-1";
+  options_.now_unix_ms = 2000;
+  const RecordsRecovery recovery = Start();
+  EXPECT_TRUE(recovery.active);
+  EXPECT_EQ(recovery.since_unix_ms, 1000);
+  EXPECT_THAT(recovery.reason, HasSubstr("and this one has machine-2"));
+}
+
 TEST_F(RecordRecoveryTest, AcceptingEndsItForGoodOnceTheDatabaseSaysSo) {
   KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 5); });
   options_.place = {"machine-2", "uuid-2"};

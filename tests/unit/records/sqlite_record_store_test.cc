@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "records/record_database.h"
 #include "unit/records/fault_vfs.h"
 #include "unit/records/sqlite_record_store_fixture.h"
 
@@ -227,6 +229,24 @@ TEST_F(SqliteRecordStoreTest, LogIsWrittenBackWhenItHasGrown) {
   EXPECT_LT(std::filesystem::file_size(File() + "-wal"), 10u << 20);
 }
 
+// It would be cut off again and again, for as long as nobody writes.
+TEST_F(SqliteRecordStoreTest, ALogIsWrittenBackOnceAfterTheLastChange) {
+  RecordDatabaseOptions options;
+  options.file.directory = Directory();
+  const auto database = RecordDatabase::Open(options);
+  ASSERT_TRUE(database.ok()) << database.error().ToString();
+  EXPECT_TRUE((*database)->has_log()) << "the agent before it may have left one";
+  (*database)->CheckpointWhenIdle();
+  EXPECT_FALSE((*database)->has_log());
+  RecordChange change;
+  change.record = &kPodA;
+  (*database)->Apply({&change}, Durability::kProcess);
+  ASSERT_TRUE(change.status.ok()) << change.status.error().ToString();
+  EXPECT_TRUE((*database)->has_log());
+  (*database)->CheckpointWhenIdle();
+  EXPECT_FALSE((*database)->has_log());
+}
+
 // ---- failures of the disk -----------------------------------------------------------------------
 
 TEST_F(SqliteRecordStoreTest, FailedSyncIsRepairedAndNotApplied) {
@@ -304,6 +324,22 @@ TEST_F(SqliteRecordStoreTest, FullDiskSpendsTheBallastAndRefusesNewRowsOnly) {
   EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
   EXPECT_FALSE(store->on_ballast()) << "there is room again";
   EXPECT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+}
+
+// The store waits for real: the test looks until it has noticed, or fails by its deadline.
+TEST_F(SqliteRecordStoreTest, RoomThatHasComeBackIsNoticedThoughNobodyWrites) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  vfs.no_space = true;
+  EXPECT_FALSE(store->Put(kPodB, Durability::kProcess).ok());
+  ASSERT_TRUE(store->on_ballast());
+  vfs.no_space = false;
+  for (int i = 0; i < 6000 && store->on_ballast(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(store->on_ballast());
 }
 
 }  // namespace
