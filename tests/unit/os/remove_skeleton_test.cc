@@ -50,7 +50,7 @@ TEST_F(RemoveSkeletonTest, WhatIsKnownGoesInAllItsLevels) {
 TEST_F(RemoveSkeletonTest, BindsOfSubPathsAreUnmountedAndGoWithTheirDirectories) {
   const std::string target = "/r/binds/all/volume/container/0";
   kernel_.AddDirectory(target);
-  kernel_.AddMount("ext4", "/dev/sdb", target);
+  kernel_.AddMount("tmpfs", "tmpfs", target);
   const Result<Changed> removed =
       DoRemoveSkeleton(kernel_, {{"/r", "binds"}, {{"all", Kind::kBinds}}}, {});
   ASSERT_TRUE(removed.ok()) << removed.error().ToString();
