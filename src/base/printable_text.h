@@ -20,7 +20,7 @@ bool IsUtf8(std::string_view text);
 std::string_view BeginningOf(std::string_view text, size_t most);
 
 // The text in quotes for a message: cut after `most` bytes at the end of a character, with "?" for
-// each byte that is no part of a valid character, and for each control character.
+// each byte that is no part of a valid character, or that is of a control character.
 std::string Quoted(std::string_view text, size_t most);
 
 // As Utf8Length, and 0 also for a character that a terminal obeys (U+0080 to U+009F).

@@ -30,9 +30,9 @@ Result<Secret<std::string>> ReadPrivateFile(int directory, const std::string& na
 bool HasText(int directory, const std::string& name, const std::string& text);
 
 // After success the file is complete and durable under its name, with exactly this mode. After an
-// error it is as it was before, but for a failure to sync the directory: then the new content has
-// the name already, and a power cut may bring the old one back, although the error says "not
-// applied". The content is written to ".<name>.tmp" first, which an error may leave behind, and the
+// error it is as it was before, unless that says "maybe applied": then the directory could not be
+// synced, so that the new content has the name, and a power cut may bring the old one back. The
+// content is written to ".<name>.tmp" first, which an error may leave behind, and the
 // next call removes.
 Status WriteFileDurably(int directory, const std::string& name, std::string_view bytes, mode_t mode,
                         const std::string& path);

@@ -178,5 +178,23 @@ TEST_F(AcceptorTest, AReserveThatWasSpentWithoutAPauseFillsAgainToo) {
   }
 }
 
+TEST_F(AcceptorTest, AReserveThatIsFullIsNotLookedAtAgainAndAgain) {
+  AcceptorOptions options;
+  options.reserved = 1;
+  options.longest_pause = milliseconds(5);
+  Make(options);
+  MakeClients(1);
+  {
+    const FewDescriptors few;
+    ConnectAll();
+    RunFor(milliseconds(20));
+  }
+  EXPECT_EQ(accepted_.size(), 1u);
+  RunFor(milliseconds(50));
+  const uint64_t before = loop_->TakeHealth().tasks_run;
+  RunFor(milliseconds(50));
+  EXPECT_EQ(loop_->TakeHealth().tasks_run, before + 1) << "the end of the run alone";
+}
+
 }  // namespace
 }  // namespace volumed

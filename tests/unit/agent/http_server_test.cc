@@ -300,6 +300,20 @@ TEST_F(HttpServerTest, OnePeerLeavesPlacesToOthers) {
   EXPECT_FALSE(clients[7]->IsClosed());
 }
 
+TEST_F(HttpServerTest, IfAllPlacesAreTakenTheConnectionThatWasSilentLongestMakesRoom) {
+  limits_.connections = 2;
+  limits_.connections_per_peer = 8;
+  Start();
+  const RawClient first(server_->port());
+  ASSERT_TRUE(Eventually([&] { return server_->stats().accepted == 1; }));
+  const RawClient second(server_->port());
+  ASSERT_TRUE(Eventually([&] { return server_->stats().accepted == 2; }));
+  const RawClient third(server_->port());
+  EXPECT_TRUE(Eventually([&] { return first.IsClosed(); }));
+  EXPECT_FALSE(second.IsClosed());
+  EXPECT_EQ(Closed(HttpServerStats::Closed::kMadeRoom), 1u);
+}
+
 TEST_F(HttpServerTest, IfAllAreBeingAnsweredANewOneIsTurnedAwayAndNoneIsCutOff) {
   std::vector<HttpReply> asked;
   std::mutex mutex;

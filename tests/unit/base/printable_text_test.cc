@@ -59,7 +59,7 @@ TEST(PrintableTextTest, AQuotationIsTextWhateverWasQuoted) {
   EXPECT_EQ(Quoted("a\u00e4b", 80), "\"a\u00e4b\"");
   EXPECT_EQ(Quoted("a\u00e4b", 2), "\"a...\"");
   EXPECT_EQ(Quoted("a\u00e4b", 3), "\"a\u00e4...\"");
-  EXPECT_EQ(Quoted("\n\x7f\u0085\xff!", 80), '"' + std::string(4, '?') + "!\"");
+  EXPECT_EQ(Quoted("\n\x7f\u0085\xff!", 80), '"' + std::string(5, '?') + "!\"");
   EXPECT_EQ(Quoted("", 0), "\"\"");
 }
 

@@ -1,4 +1,6 @@
 // What the verbs print of an agent's answers, and what they ask it.
+#include <fstream>
+
 #include "unit/cli/scripted_agent.h"
 
 namespace volumed {
@@ -90,6 +92,22 @@ TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
   EXPECT_FALSE(agent_.deleted.yes());
   EXPECT_EQ(Run({"delete", "pv", "disk", "--yes"}).code, kExitOk);
   EXPECT_TRUE(agent_.deleted.yes());
+}
+
+TEST_F(CommandsTest, ADeletionByAFileSaysWhatIsWrongWithTheFile) {
+  const std::string file = directory_ + "/pod.yaml";
+  std::ofstream(file) << "kind: Pod\nmetadata: }\n";
+  const Printed torn = Run({"delete", "-f", file});
+  EXPECT_EQ(torn.code, kExitInvalid);
+  EXPECT_EQ(torn.err, "volumectl: " + file + ": line 2 is not valid YAML\n");
+  for (const char* nameless :
+       {"kind: Pod\n", "kind: Pod\nmetadata: web\n", "metadata: {name: a}\n"}) {
+    std::ofstream(file) << nameless;
+    const Printed refused = Run({"delete", "-f", file});
+    EXPECT_EQ(refused.code, kExitInvalid) << nameless;
+    EXPECT_EQ(refused.err, "volumectl: " + file + ": an object has no kind or no metadata.name\n");
+  }
+  EXPECT_FALSE(agent_.deleted.has_object());
 }
 
 TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {

@@ -129,6 +129,15 @@ TEST(OutputTest, WideShowsPaths) {
   EXPECT_NE(out.str().find("3Mi"), std::string::npos);
 }
 
+TEST(OutputTest, WideShowsTheUidAndTheSourceOfAPod) {
+  std::ostringstream wide;
+  PrintPods(OnePod(), OutputFormat::kWide, kToday, wide);
+  EXPECT_TRUE(wide.str().ends_with("  u-1  manifests:/m\n")) << wide.str();
+  std::ostringstream table;
+  PrintPods(OnePod(), OutputFormat::kTable, kToday, table);
+  EXPECT_EQ(table.str().find("u-1"), std::string::npos) << table.str();
+}
+
 TEST(OutputTest, JsonAndYamlKeepTheFieldNames) {
   std::ostringstream json;
   PrintPods(OnePod(), OutputFormat::kJson, kToday, json);

@@ -55,6 +55,12 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     *response = pages.empty() ? pods : pages.at(pages_asked.size() - 1);
     return grpc::Status::OK;
   }
+  grpc::Status ListObjects(grpc::ServerContext*, const v1::ListObjectsRequest* request,
+                           v1::ListObjectsResponse* response) override {
+    listed_kind = request->kind();
+    *response = objects;
+    return grpc::Status::OK;
+  }
   grpc::Status Hold(grpc::ServerContext*, const v1::HoldRequest* request,
                     v1::HoldResponse*) override {
     held = *request;
@@ -77,6 +83,8 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::GetPodsResponse pods;                // the answer, if there are no pages
   std::vector<v1::GetPodsResponse> pages;  // the answers, one after the other
   std::vector<std::string> pages_asked;
+  v1::ListObjectsResponse objects;
+  std::string listed_kind;
   v1::HoldRequest held, released;
   v1::WatchEventsResponse events;
   v1::ObjectRef events_asked;

@@ -45,6 +45,17 @@ TEST_F(VerbsTest, APodThatIsNotThereIsNotFound) {
   EXPECT_NE(printed.err.find("web"), std::string::npos);
 }
 
+TEST_F(VerbsTest, AKindThatTheAgentOnlyKeepsIsListedAndIsNoPod) {
+  agent_.pages = {PageWith("web", "")};
+  agent_.objects.add_listed()->mutable_object()->set_name("login");
+  const Printed printed = Run({"get", "secrets"});
+  EXPECT_EQ(printed.code, kExitOk) << printed.err;
+  EXPECT_NE(printed.out.find("login"), std::string::npos) << printed.out;
+  EXPECT_EQ(printed.out.find("web"), std::string::npos) << printed.out;
+  EXPECT_EQ(agent_.listed_kind, "secret");
+  EXPECT_TRUE(agent_.pages_asked.empty());
+}
+
 TEST_F(VerbsTest, AHoldIsReleasedOnlyIfThatIsAskedFor) {
   EXPECT_EQ(Run({"hold", "web", "--pid", "7"}).out, "pod web held by pid 7\n");
   EXPECT_EQ(agent_.held.pid(), 7);

@@ -47,6 +47,17 @@ TEST_F(RemoveSkeletonTest, WhatIsKnownGoesInAllItsLevels) {
   EXPECT_FALSE(Remove()->changed) << "it is gone";
 }
 
+TEST_F(RemoveSkeletonTest, BindsOfSubPathsAreUnmountedAndGoWithTheirDirectories) {
+  const std::string target = "/r/binds/all/volume/container/0";
+  kernel_.AddDirectory(target);
+  kernel_.AddMount("tmpfs", "tmpfs", target);
+  const Result<Changed> removed =
+      DoRemoveSkeleton(kernel_, {{"/r", "binds"}, {{"all", Kind::kBinds}}}, {});
+  ASSERT_TRUE(removed.ok()) << removed.error().ToString();
+  EXPECT_FALSE(kernel_.IsMountPoint(target));
+  EXPECT_FALSE(kernel_.Exists("/r/binds"));
+}
+
 TEST_F(RemoveSkeletonTest, AFileWhereADirectoryBelongsIsLeftAlone) {
   kernel_.AddFile("/r/pod/volumes/plugin/file", "somebody's");
   ExpectRefused("/r/pod/volumes/plugin/file");

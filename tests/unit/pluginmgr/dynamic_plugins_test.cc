@@ -140,8 +140,19 @@ TEST_F(DynamicPluginsTest, WhatIsLeftOfADriverOfAnEarlierRunIsTakenAwayByOneMade
   script_.make_for_teardown = [this](const std::string& name) { return Plugin(name); };
   VolumePlugin* const made = *mgr_.FindPluginForTeardown("v/d");
   EXPECT_EQ(made->GetPluginName(), "v/d");
+  EXPECT_EQ(static_cast<StatefulPlugin*>(made)->inits, 1);
   EXPECT_EQ(*mgr_.FindPluginForTeardown("v/d"), made) << "one is enough";
   EXPECT_FALSE(mgr_.FindPluginByName("v/d").ok());
+}
+
+TEST_F(DynamicPluginsTest, APluginForTeardownThatCannotStartIsNotUsed) {
+  ASSERT_TRUE(Init().ok());
+  script_.make_for_teardown = [this](const std::string& name) {
+    return Plugin(name, {.init = Error::NotApplied(Code::kUnavailable, "driver does not start")});
+  };
+  const Result<VolumePlugin*> found = mgr_.FindPluginForTeardown("v/d");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().message(), "driver does not start");
 }
 
 TEST_F(DynamicPluginsTest, TheReasonWhyADriverIsMissingIsToldWithItsVolume) {

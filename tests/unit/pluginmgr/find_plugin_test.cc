@@ -49,8 +49,10 @@ TEST_F(FindPluginTest, FindPluginBySpecRefusesASpecThatIsNone) {
   InitCapable();
   VolumeSpec spec = Spec();
   const VolumeSpec taken = std::move(spec);
-  EXPECT_EQ(ErrorOf(mgr_.FindPluginBySpec(spec)),  // NOLINT: moved from on purpose
-            "could not find plugin because volume spec is nil");
+  const Result<VolumePlugin*> refused = mgr_.FindPluginBySpec(spec);  // NOLINT: moved from
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(refused.error().message(), "could not find plugin because volume spec is nil");
   EXPECT_TRUE(mgr_.FindPluginBySpec(taken).ok());
 }
 

@@ -85,6 +85,29 @@ TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
   EXPECT_EQ(Problem("a"), "");
 }
 
+TEST_F(PersistentVolumesTest, WhoWatchesAPodHearsThatItsDiskWasPulledOut) {
+  Deliver(Storage() + PodManifest("a", {kUse}) + PodManifest("b", {kData}));
+  const auto told = std::make_shared<std::vector<PodUid>>();
+  manager().observers().Add([told](const PodUid& pod) { told->push_back(pod); });
+  manager().events().DeviceVanished({"/dev/vdb"});
+  EXPECT_EQ(*told, std::vector<PodUid>{PodUid("a")});
+}
+
+TEST_F(PersistentVolumesTest, AVolumeThatIsToBeTriedAgainIsTriedAtOnceAndNoOtherIs) {
+  operations().FailNext("mount", Key("a", "disk"),
+                        Error::NotApplied(Code::kFailedPrecondition, "is held back"), 9);
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  Pass(seconds(60));
+  const size_t tried = operations().Count("mount", Key("a", "disk"));
+  ASSERT_GT(tried, 1u);
+  manager().events().RetryStorage("other");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried);
+  manager().events().RetryStorage("disk");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried + 1);
+}
+
 // A pod whose disk was not mounted at its path once waited for the back-off.
 TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetUp) {
   const std::string storage =

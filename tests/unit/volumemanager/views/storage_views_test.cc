@@ -56,6 +56,16 @@ TEST_F(StorageViewsTest, ABoundPairShowsEachOther) {
   EXPECT_EQ(Events(), std::vector<std::string>());
 }
 
+TEST_F(StorageViewsTest, AClaimOfWhichNothingIsDecidedYetIsShownAllTheSame) {
+  // The records are not loaded yet.
+  ObjectList list{"manifests", true, Objects(Claim("data", "  volumeName: disk\n")), {}};
+  agent_->catalog.Update(std::move(list));
+  const PersistentVolumeClaimView claim = ClaimView();
+  EXPECT_EQ(claim.ns + "/" + claim.name, "default/data");
+  EXPECT_EQ(claim.phase, "Pending");
+  EXPECT_EQ(claim.volume, "disk");
+}
+
 TEST_F(StorageViewsTest, APendingClaimSaysWhyAndTellsItOnce) {
   Deliver(Claim("data"));
   const PersistentVolumeClaimView claim = ClaimView();
