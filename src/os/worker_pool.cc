@@ -16,8 +16,8 @@
 namespace volumed {
 namespace {
 
-// None of these is a key of the configuration: they bound what a dying process takes, which is the
-// same on every node, and make an answer later by a second at most.
+// None of these is a key of the configuration: what they bound is the same on every node, and none
+// makes an answer later by more than a second.
 
 // Warm isolated workers that are kept; more end when their request does.
 constexpr size_t kMaxIdle = 4;

@@ -449,8 +449,8 @@ void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::s
 
 // A bit of the row's key may have turned: if the pod that it names is on no record, it may hold any
 // other one, and none may be taken down under its holder.
-void QuarantineHolders(const QuarantinedRecord& row, const FoundAtStart& found,
-                       ActualStateOfWorld& actual, std::set<PodUid>& pods) {
+void QuarantineWhatMayBeHeld(const QuarantinedRecord& row, const FoundAtStart& found,
+                             ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   if (row.kind != kHoldRecordKind) return;
   const PodUid named = PodOfKey(row.key);
   const bool is_known = std::any_of(found.pods.begin(), found.pods.end(),
@@ -507,7 +507,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   std::set<PodUid> quarantined;
   for (const QuarantinedRecord& row : found.quarantined) {
     Quarantine(row, actual, quarantined);
-    QuarantineHolders(row, found, actual, quarantined);
+    QuarantineWhatMayBeHeld(row, found, actual, quarantined);
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();

@@ -15,6 +15,11 @@ class ReconstructorTest : public ManagerTest {
     PutPodRecord("a");
     PutVolumeRecord("a", "data", "kubernetes.io/empty-dir", state, boot_id);
   }
+  void LeaveTwoPods() {
+    LeavePod("boot-1");
+    PutPodRecord("b");
+    PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  }
 };
 
 TEST_F(ReconstructorTest, AWantedVolumeOfThisBootIsVerifiedByARemount) {
@@ -158,9 +163,7 @@ TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
 }
 
 TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
-  LeavePod("boot-1");
-  PutPodRecord("b");
-  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  LeaveTwoPods();
   store.Corrupt(kPodVolumeRecordKind, "a/data", "checksum is wrong");
   StartAgent();
   Deliver("");
@@ -177,9 +180,7 @@ TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
 
 // One bit had turned in the key of a hold: the pod was taken down under the process that held it.
 TEST_F(ReconstructorTest, ADamagedHoldOfAPodThatNobodyKnowsHeldNobody) {
-  LeavePod("boot-1");
-  PutPodRecord("b");
-  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  LeaveTwoPods();
   store.Corrupt(kHoldRecordKind, "c/pid-1", "checksum is wrong");
   StartAgent();
   Deliver("");
@@ -190,9 +191,7 @@ TEST_F(ReconstructorTest, ADamagedHoldOfAPodThatNobodyKnowsHeldNobody) {
 }
 
 TEST_F(ReconstructorTest, ADamagedHoldOfAPodOnRecordHoldsThatPodAlone) {
-  LeavePod("boot-1");
-  PutPodRecord("b");
-  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  LeaveTwoPods();
   store.Corrupt(kHoldRecordKind, "a/pid-1", "checksum is wrong");
   StartAgent();
   Deliver("");
