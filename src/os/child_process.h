@@ -15,6 +15,7 @@
 
 namespace volumed {
 
+// What is started, and what it inherits: nothing else.
 struct ChildSetup {
   std::vector<std::string> arguments;  // the first is the program's absolute path
   // "NAME=value". Nothing: the environment of this process.
@@ -28,6 +29,7 @@ struct ChildSetup {
   std::function<void(pid_t pid)> paused = nullptr;
 };
 
+// How a process ended.
 struct ChildEnd {
   bool exited = false;  // else a signal ended it
   int status = 0;       // the exit status, or the signal's number; -1: somebody else heard of it

@@ -11,6 +11,7 @@
 
 namespace volumed {
 
+// What was taken from the queue at once.
 struct MountEvents {
   std::vector<uint64_t> mounts;  // unique ids, each once: ask where it is now
   bool lost = false;             // the queue had run full: anything may have changed

@@ -14,6 +14,7 @@ namespace volumed {
 // The path of the device in a tool's arguments.
 inline constexpr char kToolDevice[] = "/proc/self/fd/3";
 
+// One run of a tool on one device.
 struct ToolRun {
   std::string program;  // "mkfs.ext4"; looked for in the directories
   std::string package;  // for the error when it is missing
@@ -21,6 +22,7 @@ struct ToolRun {
   int device = -1;
 };
 
+// How a tool ended by itself, well or not.
 struct ToolResult {
   int exit_code = 0;
   std::string output;  // the end of stdout and stderr, in printable characters
