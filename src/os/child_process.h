@@ -29,7 +29,6 @@ struct ChildSetup {
   std::function<void(pid_t pid)> paused = nullptr;
 };
 
-// How a process ended.
 struct ChildEnd {
   bool exited = false;  // else a signal ended it
   int status = 0;       // the exit status, or the signal's number; -1: somebody else heard of it

@@ -94,7 +94,6 @@ struct EnsureVolume {
   }
 };
 
-// What EnsureVolume did.
 struct EnsuredVolume {
   static constexpr uint32_t kWireNumber = 27;
   bool changed = false;

@@ -54,14 +54,12 @@ struct DeviceLink {
   std::optional<DeviceNumber> number;  // of the block device at its end
 };
 
-// Who tells of devices.
 enum class DeviceEventSource {
   kUdev,    // udevd: a device comes with its links and properties
   kKernel,  // no udevd: a device comes as the kernel names it
 };
 std::string_view DeviceEventSourceName(DeviceEventSource source);  // "udev", "kernel"
 
-// What became of one device.
 struct DeviceEvent {
   bool removed = false;
   CatalogDevice record;  // as of the event

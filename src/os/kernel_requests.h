@@ -518,7 +518,6 @@ struct BatchItemAnswer {
   static void WireFields(auto& v, auto& m) { v.OneOf(m.result, 1); }
 };
 
-// One request of a Batch.
 struct BatchItem {
   AnyRequest request;
   // Earlier items, without whose success this one is not tried; it then ends with Aborted, not

@@ -11,7 +11,6 @@
 
 namespace volumed {
 
-// What was taken from the queue at once.
 struct MountEvents {
   std::vector<uint64_t> mounts;  // unique ids, each once: ask where it is now
   bool lost = false;             // the queue had run full: anything may have changed

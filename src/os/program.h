@@ -16,7 +16,6 @@ namespace volumed {
 // So much of the end of the output is kept unless somebody says otherwise.
 inline constexpr size_t kProgramOutputBytes = 4096;
 
-// What is run, and what it gets.
 struct ProgramSetup {
   std::vector<std::string> arguments;    // the first is the program's absolute path
   std::vector<std::string> environment;  // besides PATH and LC_ALL=C

@@ -14,7 +14,6 @@ namespace volumed {
 // The path of the device in a tool's arguments.
 inline constexpr char kToolDevice[] = "/proc/self/fd/3";
 
-// One run of a tool on one device.
 struct ToolRun {
   std::string program;  // "mkfs.ext4"; looked for in the directories
   std::string package;  // for the error when it is missing

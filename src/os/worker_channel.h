@@ -22,7 +22,6 @@ enum class MessageKind : char {
   kCancel = 'C',    // to the worker, without a body
 };
 
-// A message as it was received.
 struct WorkerMessage {
   MessageKind kind = MessageKind::kBody;
   std::string body;
@@ -35,6 +34,7 @@ constexpr size_t kMaxInlineBody = 64 * 1024;
 // Threads: one may receive while another sends. Blocks: see each.
 class WorkerChannel {
  public:
+  // `socket` is one end of a SOCK_SEQPACKET pair, which is closed with this.
   explicit WorkerChannel(Descriptor socket);
 
   int fd() const { return socket_.get(); }

@@ -11,7 +11,6 @@
 
 namespace volumed {
 
-// What one bind is of, and where.
 struct DeviceBind {
   std::string volume;     // "fc volume [5..]:0": for messages
   SafePath device_mount;  // of the device, for the node

@@ -42,7 +42,6 @@ struct DeviceVolumeSettings {
 // volume.
 bool IsReadOnlyVolume(const PersistentVolume* volume);
 
-// One mount of a device for the node.
 struct DeviceMountRequest {
   std::string plugin;  // "local": for messages
   std::string key;     // of the volume, for its format intent
@@ -78,7 +77,6 @@ Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafeP
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
                   const CallOptions& call, const StorageObject& expected = {});
 
-// What is to be grown, for GrowDeviceVolume.
 struct DeviceGrowth {
   std::string plugin;  // for messages
   std::string device;

@@ -56,6 +56,7 @@ class FlexVolumeUnmounter final : public Unmounter {
         place_(std::move(place)) {}
 
   std::string GetPath() const override { return place_.Display(); }
+  // As FlexVolumeMounter.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
   // Calls the driver's `unmount`, if it supports that, and then unmounts and removes the place. If
