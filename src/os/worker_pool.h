@@ -105,7 +105,7 @@ class WorkerPool {
   mutable Mutex mu_;
   Lanes lanes_ GUARDED_BY(mu_);
   std::map<Lanes::Ticket, Waiter*> waiters_ GUARDED_BY(mu_);
-  std::map<std::string, int> stuck_in_ GUARDED_BY(mu_);  // by lane: lost, and dead in no sight
+  std::map<std::string, int> stuck_in_ GUARDED_BY(mu_);  // by lane: killed, and still alive
   std::vector<std::unique_ptr<WorkerProcess>> fast_ GUARDED_BY(mu_);  // those that are idle
   std::vector<std::unique_ptr<WorkerProcess>> idle_ GUARDED_BY(mu_);
   WorkerPoolStats stats_ GUARDED_BY(mu_);

@@ -66,9 +66,12 @@ class IscsiInitiator {
   // error if no portal leads to it.
   Result<std::string> AttachDisk(const IscsiAttachRequest& request, const CallOptions& call);
   // Removes the disk. REQUIRES: what was at `place` is already unmounted and unmapped. It is
-  // idempotent. Errors: FailedPrecondition, naming the user, if somebody still uses a disk; then
-  // nothing is removed. The directory is removed only after everything else. Disks that another
-  // volume uses, and the sessions that it needs, stay. A place that is missing is success.
+  // idempotent; a place that is missing is success. Disks that another volume uses, and the
+  // sessions that it needs, stay. The directory is removed only after everything else, and by the
+  // caller for a block volume.
+  // Errors: FailedPrecondition, naming the user, if somebody still uses a disk; that disk, all
+  // sessions and the directory stay then. DeadlineExceeded and Cancelled, not applied, while
+  // another call works on the target. What fails after the disks are gone is maybe applied.
   Status DetachDisk(const SafePath& place, const CallOptions& call);
   // The device of the volume at this place; nullopt if the node does not have it. Changes nothing.
   Result<std::optional<std::string>> FindDevice(const IscsiDisk& disk, const CallOptions& call);
