@@ -112,10 +112,10 @@ struct ActualPod {
   // RemovePod leaves the record, since a command has deleted the pod.
   bool keeps_record = false;
   std::optional<FailureHistory> remove_failure;
-  // The volumes with an operation under way when a mount below the pod's directory went; the empty
-  // name stands for the removal of the pod. If such an operation fails, it is tried again at once,
-  // since the mount may have been the cause. Likewise a volume whose operation was under way when a
-  // mount at or above its source came or went.
+  // The volumes with an operation under way when a mount below the pod's directory went, or when a
+  // mount came or went at or above the volume's source; the empty name stands for the removal of
+  // the pod. If such an operation fails, it is tried again at once, since the mount may have been
+  // the cause.
   std::set<SpecName> mount_went_during;
 
   // Set if a record of this pod could not be read, or if something was mounted over its directory
@@ -218,7 +218,7 @@ class ActualStateOfWorld {
 
 // Whether the volume may be used: it is set up or mapped, and this process has verified that.
 bool IsSetUp(const ActualVolume& volume);
-// Whether some of it may be on the node. The volume is in another state than kNotSetUp, or it is
+// Whether some of the volume may be on the node: it is in another state than kNotSetUp, or it is
 // uncertain.
 bool MayBePresent(const ActualVolume& volume);
 

@@ -43,7 +43,8 @@ struct AdoptedPod {
 // What a kubelet has left. Only volumes count as data whose content lies on the node's disk and
 // cannot be made again: emptyDir and gitRepo volumes on which nothing is mounted.
 struct FoundAdoptedPods {
-  // In the order in which the directory lists them; a pod that is gone may have some too.
+  // The logs are in the order in which the directory lists them; a pod that is gone may have some
+  // too.
   std::vector<PodLogs> logs;
   std::map<PodUid, AdoptedPod> with_data;
 };

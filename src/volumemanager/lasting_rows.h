@@ -35,8 +35,7 @@ class LastingRows {
               std::function<void(const std::string& key)> durable);
 
   // `failed` is called each time that a row could not be written; the row is then tried again. It
-  // is meant for callers that wait: a try that fails later calls it again. There is at most one,
-  // set before the first row.
+  // is set once, before the first row.
   void OnFailure(std::function<void(const std::string& key, const Error&)> failed) {
     failed_ = std::move(failed);
   }

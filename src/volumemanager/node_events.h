@@ -32,8 +32,8 @@ class Reconciler;
 class VolumeExpander;
 struct WantedVolume;
 
-// Each of these marks pods and devices for a later pass, and forgets their back-offs; none starts
-// an operation itself. Paths are absolute and are compared as texts.
+// What failed for lack of something is marked for a later pass, and its back-off is forgotten;
+// nothing here starts an operation itself. Paths are absolute and are compared as texts.
 //
 // Threads: the control thread. Blocks: never. Errors: none; an event that concerns nobody has no
 // effect.

@@ -66,8 +66,8 @@ class PodLifecycle {
   PodLifecycle(const PodLifecycle&) = delete;
   PodLifecycle& operator=(const PodLifecycle&) = delete;
 
-  // A source has added, changed or removed the pod; `with_many` if many pods changed together. Its
-  // back-offs are forgotten.
+  // A source has added, changed or removed the pod; `with_many` if many pods changed together. The
+  // pod's back-offs are forgotten.
   void PodSourceChanged(ObjectChange change, bool with_many);
   // Decides whether the pod is wanted, from what the sources and commands say now. A pod of which
   // it is not known whether a source has it stays as it is.

@@ -14,7 +14,7 @@
 
 namespace volumed {
 
-// What is kept of such a pod.
+// A tombstone keeps of such a pod what its record has to say.
 struct PodTombstone {
   // When the pod began to leave.
   int64_t since_unix_ms = 0;

@@ -20,7 +20,7 @@ struct DownwardUse {
   bool resources = false;  // it uses limits, whose default is the node's
 };
 
-// Neither for a persistent volume.
+// A persistent volume uses neither.
 DownwardUse DownwardUseOf(const VolumeSpec& spec);
 
 // Whether the two pods have the same security context, and the same runAsUser in each of their

@@ -57,10 +57,11 @@ struct WantedVolume {
   bool mountable() const { return !plugin_name.empty(); }
 };
 
-// The desired state of one pod.
+// The desired state of one pod: what is to be on the node for it.
 struct WantedPod {
   PodPtr pod;
-  // By the name of its directory; only those that a container uses.
+  // The key is the name of the volume's directory. A volume that no container uses is not made, as
+  // in kubelet.
   std::map<SpecName, WantedVolume> volumes;
   std::vector<WantedProblem> problems;  // problems of no single volume
 };
