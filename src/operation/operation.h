@@ -40,7 +40,8 @@ struct OperationParts;
 class OperationProgress;
 
 // Identifies what an operation works on, for its back-off and for display: a volume of a pod, a
-// whole pod (an empty spec), or the device of a volume that pods of the node share.
+// whole pod (an empty spec), or the device of a volume that pods of the node share. Operations on
+// something else have a text of their own in place of the device, such as "reclaim/pv-1".
 struct OperationKey {
   PodUid pod;
   SpecName spec;
@@ -54,8 +55,11 @@ struct OperationKey {
   explicit OperationKey(UniqueVolumeName of_device) : device(std::move(of_device)) {}
 
   bool is_device() const { return !device.empty(); }
+  // Both parts are empty for a device.
   PodVolumeKey pod_volume() const { return {pod, spec}; }
   friend auto operator<=>(const OperationKey&, const OperationKey&) = default;
+  // "<pod uid>/<volume>", or the text of the device. It is also the key that a worker locks while
+  // it works (CallOptions::key).
   std::string ToString() const { return is_device() ? device.str() : pod_volume().ToString(); }
 };
 
@@ -69,6 +73,7 @@ struct OperationFailure {
   std::optional<Outcome> step_outcome = std::nullopt;
 };
 
+// How an operation has ended. Exactly one of the two is set.
 template <typename T>
 struct OperationOutcome {
   std::optional<T> value;                   // set on success
@@ -117,7 +122,8 @@ struct OperationTraits {
   bool with_many = false;
 };
 
-// The place of a volume that may be made together with others, as in VolumeTarget.
+// The place of a volume that may be made together with others, as in VolumeTarget. Those with one
+// `directory`, such as a pod's, may be a group.
 struct VolumePlace {
   PodVolumeKey key;
   SafePath place;

@@ -18,7 +18,8 @@
 namespace volumed {
 
 // Threads: the control thread. Blocks: never; an executor thread finds out on which filesystems
-// paths lie, one thread at a time however many operations come at once.
+// paths lie, one thread at a time however many operations come at once. Errors: none. Whoever
+// enters leaves, or gives up.
 class OperationLanes {
  public:
   // The place of one operation, waiting or begun.
@@ -47,6 +48,7 @@ class OperationLanes {
   void Leave(PlaceId place);
   // To be called when FaultDomains::HealthOf() may have another answer.
   void LanesChanged() { Admit(); }
+  // The limits hold from now on; operations that have begun go on.
   void SetLimits(LaneLimits limits);
 
   // What the place waits for; nullopt if its operation has begun.

@@ -20,6 +20,8 @@ namespace volumed {
 // guessed.
 inline constexpr uint32_t kVolumeRecordVersion = 1;
 
+// The error, DataLoss and not applied, for a row that says nothing sensible; `why` goes on after
+// "record KIND KEY".
 inline Error UnreadableRow(const Record& row, const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
 }
@@ -31,7 +33,8 @@ inline Status BelongsUnder(const std::string& key, const Record& row, bool is_na
   return UnreadableRow(row, "belongs under the key \"" + key + "\"");
 }
 
-// What the row says, whatever that is. Errors: as those of DecodePodVolumeRecord.
+// What the row says, whatever that is: values are not judged. Errors: as those of
+// DecodePodVolumeRecord, except for the key.
 template <typename T>
 Result<T> ParseRow(const Record& row, const std::string& kind,
                    uint32_t known_version = kVolumeRecordVersion) {
@@ -52,6 +55,7 @@ Result<T> ParseRow(const Record& row, const std::string& kind,
   return content;
 }
 
+// The row under this key; ParseRow of it gives `content` back.
 template <typename T>
 Record EncodeRow(const char* kind, std::string key, const T& content,
                  uint32_t version = kVolumeRecordVersion) {

@@ -36,9 +36,13 @@ struct WireFieldsOf<StorageName> {
   }
 };
 
-// Key: RowKey(). Fields: StorageOwnerRow in operation/record_rows.h.
+// What is known of a PersistentVolume's storage: by which directory or device the volume was first
+// used, and which claim has its data there. Key: RowKey(). Fields: StorageOwnerRow in
+// operation/record_rows.h.
 struct StorageOwnerRecord {
+  // The PersistentVolume's name.
   std::string volume{};
+  // Where the volume says that its storage is; empty if it names no path of this node.
   StorageName name{};
   // The directory; empty if the storage is a device or an export.
   StorageObject object{};

@@ -48,6 +48,8 @@ class RecordKeeper {
   // Takes a row of the store, as AfterRestart leaves it.
   void Restore(T record) EXCLUDES(mu_);
 
+  // A copy of the record; nullopt if there is none, and for a volume that was taken away while its
+  // row could not be removed.
   std::optional<T> Find(const Key& key) const EXCLUDES(mu_);
 
   // Records the intent: assigns the in-call state to which `call` leads, and returns the attempt's
