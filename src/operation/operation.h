@@ -67,7 +67,9 @@ struct OperationKey {
 struct OperationFailure {
   std::string operation;  // "volume_mount"
   std::string step;       // "SetUp"
-  Error error;            // its outcome is the operation's
+  // The error of the step. Its outcome is the operation's: an error after a step that has changed
+  // something is maybe applied.
+  Error error;
   // The outcome of the step alone, if it differs: for example a refusal after a step that has
   // changed the volume.
   std::optional<Outcome> step_outcome = std::nullopt;
@@ -103,13 +105,16 @@ enum class DeviceUse {
   kExclusive,
 };
 
-// What is known of an operation before it runs.
+// What is known of an operation before it runs. It is asked once, on the control thread, before the
+// operation waits for its lane.
 struct OperationTraits {
   OperationKey key;
   std::string name;         // "volume_mount"
   std::string plugin_name;  // for logs and metrics
+  // "namespace/name", for logs; "" if the operation is not of one pod.
   std::string pod_display_name;
-  UniqueVolumeName device = {};  // which it uses in this way:
+  // The device that the operation uses, and how; empty if it uses none.
+  UniqueVolumeName device = {};
   DeviceUse use = DeviceUse::kNone;
   // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
   // are in the domain, it waits without a thread. The name is empty for things that no worker waits

@@ -56,6 +56,7 @@ bool KeysOverlap(const OperationKey& a, const OperationKey& b);
 // is called, also while it waits for its lane.
 class OperationExecutor {
  public:
+  // What the executor knows of an operation: it never sees the operation itself.
   using Operation = OperationTraits;
   // Runs on an executor thread and may block; returns nullopt if it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;

@@ -27,7 +27,8 @@ inline Error UnreadableRow(const Record& row, const std::string& why) {
 }
 
 // A row under another key than its content's would be found by neither name; nor is one found that
-// names nothing.
+// names nothing. Errors: DataLoss, not applied. `is_named` is false if the content lacks what it is
+// called by.
 inline Status BelongsUnder(const std::string& key, const Record& row, bool is_named = true) {
   if (is_named && key == row.key) return OkStatus();
   return UnreadableRow(row, "belongs under the key \"" + key + "\"");

@@ -86,6 +86,7 @@ struct StorageReservationRecord {
 Record EncodeRecord(const StorageOwnerRecord& record);
 // The key of the row: the volume's name, unless the record is retained.
 std::string RowKey(const StorageOwnerRecord& record);
+// The key of this row is the holder's id.
 Record EncodeRecord(const StorageReservationRecord& record);
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row);
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row);

@@ -190,12 +190,14 @@ struct DeviceRecord {
   UniqueVolumeName key;
   std::string plugin_name;
   SpecName spec;
+  // Where the device is mounted, as an absolute path, also while it is not; see is_block.
   std::string device_mount_path;
   std::string fault_domain;
   // A volume that needs no attach begins, and ends, as attached; any other one as detached.
   VolumeState state = VolumeState::kAttached;
   bool uncertain = false;
   BootId boot_id;
+  // As in PodVolumeRecord.
   std::string volume_json;
   int64_t started_at_unix_ms = 0;
   uint64_t attempt = 0;
@@ -253,6 +255,7 @@ struct PodRecord {
   bool terminating = false;
   // When it began to leave, also without a command; 0: it was not leaving.
   int64_t terminating_since_unix_ms = 0;
+  // How long a pod without consumers keeps its volumes, from when it began to leave.
   int64_t deletion_grace_seconds = 0;
   // The pod as EncodeObjectJson writes it; "" if it is not known.
   std::string pod_json{};

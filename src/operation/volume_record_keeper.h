@@ -139,8 +139,11 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
+  // The records of the pod's volumes of which something is on the node, or may be; in the order of
+  // their names.
   std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
-  // Volumes that are bound from this device, in whichever state.
+  // Volumes that are bound from this device, in whichever state. The cost depends on all volumes of
+  // the node.
   std::vector<PodVolumeRecord> FindOfDevice(const UniqueVolumeName& device) const EXCLUDES(mu_);
   // Removes the rows that are left of a pod. Errors: FailedPrecondition, not applied, naming a
   // volume that is not torn down.

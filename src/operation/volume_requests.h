@@ -109,7 +109,9 @@ struct MountDeviceRequest {
   VolumeSpec spec;
   // The pods that wait for it: a failure is an event of each.
   std::vector<PodUid> pods;
-  std::optional<int64_t> fs_group = std::nullopt;  // of the first of these pods
+  // The fsGroup of the first of these pods, for plugins that give the files to it when they mount
+  // the device.
+  std::optional<int64_t> fs_group = std::nullopt;
   // Some of these pods only read; `spec` is read-only if all of them do.
   bool some_pods_only_read = false;
   // The first of these pods, for volumes that are attachable or block volumes.
@@ -147,7 +149,8 @@ struct ExpandRequest {
 
 // What a growth has done.
 struct ExpandedVolume {
-  std::string note;  // what was done, for people; may be empty
+  // What was done, for people; may be empty.
+  std::string note;
 };
 
 // The device of a volume that no pod has any more. Its record, if there is one, has precedence.

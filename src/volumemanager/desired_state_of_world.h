@@ -67,7 +67,8 @@ class DesiredStateOfWorld {
   // The pods that want this persistent volume and can have it mounted. The reference is valid until
   // the next change.
   const std::set<PodUid>& UsersOf(const UniqueVolumeName& volume) const;
-  // The use of this volume by the pod; null if the pod does not use it.
+  // The use of this volume by the pod; null if the pod does not use it. If several volumes of the
+  // pod are this one, the first by name is meant. The pointer is valid until the next change.
   const WantedVolume* FindUse(const PodUid& pod, const UniqueVolumeName& volume) const;
 
  private:

@@ -82,6 +82,7 @@ struct VolumeManager::Composition {
   // Every pod was looked at, and every source has still delivered: now what is in no source may go.
   void AllAreEvaluated();
 
+  // What the manager was made with; the agent's parts outlive it.
   const VolumeManagerParts parts;
   const VolumeManagerHooks hooks;
 

@@ -90,6 +90,7 @@ class Provisioning {
   void ResetBackoff();
 
  private:
+  // A volume that was begun, or made; as the record says, or is about to say.
   struct Entry {
     ProvisionRecord record;
     PersistentVolumePtr volume;  // as planned, or as made

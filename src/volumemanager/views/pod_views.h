@@ -46,7 +46,8 @@ class PodViews {
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
     const ObjectCommands& commands;
-    std::function<bool(const std::string& key)> is_stuck;    // may be empty
+    // VolumeManagerHooks::is_stuck; may be empty.
+    std::function<bool(const std::string& key)> is_stuck;
     const std::map<std::string, int64_t>& vanished_devices;  // path -> when the device went
   };
 

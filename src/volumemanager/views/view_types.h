@@ -77,6 +77,7 @@ struct PodView {
   PodUid uid;
   std::string ns;
   std::string name;
+  // The name of the source that has the pod, or had it last; "" if none is known.
   std::string source;
   // "Pending" (not all volumes are set up), "Ready", "Terminating", "Refused", or "Held" (in an
   // adopted root; see AdoptedPodView).

@@ -24,6 +24,7 @@ namespace volumed {
 // What is known of a server by the looks at it.
 struct ServerState {
   std::string name;  // "NFS server nas-1"
+  // Two looks in a row had no answer, and none has had one since.
   bool silent = false;
   int64_t since_unix_ms = 0;  // when the first look without an answer began
   std::string last_error;     // of the last look without an answer
