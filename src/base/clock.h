@@ -15,11 +15,14 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
+  // It never goes back.
   virtual TimePoint Now() const = 0;
   // Milliseconds since 1970 in UTC. It jumps, in either direction, if the machine's clock is set.
   virtual int64_t WallUnixMillis() const = 0;
 };
 
+// The machine's clocks; it has no state of its own. Now() stands still while the machine is
+// suspended, as CLOCK_MONOTONIC does.
 class RealClock final : public Clock {
  public:
   TimePoint Now() const override { return std::chrono::steady_clock::now(); }
@@ -36,6 +39,7 @@ class RealClock final : public Clock {
 class Deadline {
  public:
   static Deadline Infinite() { return Deadline(TimePoint::max()); }
+  // TimePoint::max() is the infinite one.
   static Deadline At(TimePoint when) { return Deadline(when); }
   // REQUIRES: the sum is a TimePoint. Duration::max() overflows; Infinite() is for that.
   static Deadline After(const Clock& clock, Duration timeout) {

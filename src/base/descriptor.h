@@ -20,6 +20,7 @@ class Descriptor {
   // Takes `fd` over; a negative number is no descriptor.
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() { Reset(); }
+  // What is moved from owns none.
   Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) Reset(other.Release());

@@ -9,7 +9,8 @@
 
 namespace volumed {
 
-// A string that converts from and to std::string only when asked.
+// A string that converts from and to std::string only when asked. Any bytes are taken: what a name
+// may look like is checked where it comes in. It is ordered as its text is, and empty by default.
 template <typename Tag>
 class StrongId {
  public:
@@ -44,6 +45,7 @@ struct PodVolumeKey {
   PodUid pod;
   SpecName spec;
   friend auto operator<=>(const PodVolumeKey&, const PodVolumeKey&) = default;
+  // "<uid>/<name>", for logs, keys and messages.
   std::string ToString() const { return pod.str() + "/" + spec.str(); }
 };
 

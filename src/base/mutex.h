@@ -61,18 +61,23 @@ class SCOPED_CAPABILITY MutexLock {
 // for. Its time is the machine's, not a Clock's, so nothing that runs in simulated time waits here.
 class CondVar {
  public:
+  // Lets the mutex go while it waits, and has it again when it returns. Blocks: until a
+  // notification, for ever if none comes.
   void Wait(Mutex& mu) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);
     lock.release();
   }
-  // False if the time ran out first. Zero or less does not wait.
+  // False if the time ran out first. Zero or less does not wait. The mutex is let go meanwhile, as
+  // in Wait(). True also without a notification.
   bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;
     lock.release();
     return signalled;
   }
+  // Wakes one that waits now, or nobody; NotifyAll() wakes all. The mutex need not be held, unless
+  // what is notified may be destroyed by the one that wakes.
   void NotifyOne() { cv_.notify_one(); }
   void NotifyAll() { cv_.notify_all(); }
 

@@ -29,6 +29,7 @@ class StepLimit {
     uint64_t in_one_call = 50'000'000;
   };
 
+  // For simulations that are meant to be long; what was counted before stays counted.
   void set_limits(Limits limits) { limits_ = limits; }
 
   // A Run call begins: the tasks of earlier ones do not count against it.

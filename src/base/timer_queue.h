@@ -15,6 +15,7 @@ namespace volumed {
 // Threads: one at a time. Blocks: never.
 class TimerQueue {
  public:
+  // A timer that has come due, with the number that Add() gave it.
   struct Due {
     TimerId id = 0;
     Task task;

@@ -24,7 +24,9 @@ enum class WireOutcome {
 
 namespace wire {
 
-// The bytes that are left, and what was wrong with those before.
+// The bytes that are left, and what was wrong with those before. `stream` outlives it. All
+// functions that return false or 0 for malformed bytes leave it at a place from which nobody may
+// read on.
 //
 // Threads: one at a time. Blocks: never.
 class WireInput {
@@ -57,6 +59,7 @@ class WireInput {
     return Enter(limit) && read() && Leave(limit);
   }
 
+  // Says that a message lacks one of several that it had to hold; the rest is read all the same.
   void MarkIncomplete() { incomplete_ = true; }
   bool incomplete() const { return incomplete_; }
   // Whether the last tag was none, as against the end of the message, which ReadTag() answers
@@ -78,7 +81,8 @@ class WireInput {
 bool IsUtf8(std::string_view text);
 
 // Sets every field to what it is if the bytes do not have it, so that no default of the struct
-// shows through. A variant has no such value and stays.
+// shows through. A variant has no such value and stays. A member that is not sent keeps what it
+// has.
 class WireClearer {
  public:
   template <typename T>
@@ -145,6 +149,8 @@ class WireReader {
     return !input_.is_malformed();
   }
 
+  // Takes the field at hand if it has this number and the type that T is written with. A field of
+  // another type is passed over, as one that nobody knows.
   template <typename T>
   void operator()(uint32_t number, T& value) {
     if constexpr (kIs<std::vector, T>) {
@@ -164,6 +170,7 @@ class WireReader {
     }
   }
 
+  // As above; bytes that are no UTF-8 make the message malformed.
   template <typename T>
   void Text(uint32_t number, T& value) {
     const bool is_mine = !is_taken_ && tag_ == Tag(number, WireType::kLengthDelimited);
@@ -174,6 +181,7 @@ class WireReader {
   void If(uint32_t number, T& message, bool /*condition*/) {
     (*this)(number, message);
   }
+  // Whether the list is set comes before its elements: elements before that are read and dropped.
   template <typename T>
   void OptionalList(uint32_t is_set, uint32_t number, std::optional<std::vector<T>>& list) {
     if (Takes(is_set, WireType::kVarint)) {
@@ -187,11 +195,13 @@ class WireReader {
     std::vector<T> nowhere;
     List(number, list ? *list : nowhere);
   }
+  // Of several kinds in the bytes the last one is kept; one that comes twice in a row is merged.
   template <typename... Kinds>
   void OneOf(std::variant<Kinds...>& value) {
     needs_one_ = true;
     (Kind<Kinds>(value), ...);
   }
+  // Of an answer and an error the one that comes last is kept.
   template <typename... Kinds>
   void OneOf(Result<std::variant<Kinds...>>& result, uint32_t error_number) {
     if (Takes(error_number, WireType::kLengthDelimited)) {
@@ -217,6 +227,7 @@ class WireReader {
     return true;
   }
 
+  // Any number may be the code; what of the text cannot be shown is escaped.
   static Error ToError(const ErrorMessage& message);
 
   template <typename T>
@@ -321,6 +332,7 @@ class WireReader {
   bool has_one_ = false;
 };
 
+// Reads a message of a type that the function knows to `value`; false: malformed.
 using ReadFrom = bool (*)(WireInput&, void*);
 // DecodeWire() without the type, so that its body is compiled once.
 WireOutcome DecodeBytes(std::string_view bytes, ReadFrom read, void* value);

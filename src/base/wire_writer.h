@@ -16,7 +16,8 @@ namespace wire {
 
 using google::protobuf::io::CodedOutputStream;
 
-// Visits the fields of a message. A Sink takes varints and bytes: one counts them, one writes them.
+// Visits the fields of a message and gives their bytes to a Sink. A Sink takes varints and bytes:
+// one counts them, one writes them, so that a length can be written before what it is of.
 template <typename Sink>
 class WireWriter;
 
@@ -27,6 +28,7 @@ size_t SizeOf(const T& message);
 // Takes what a WireWriter writes and counts it, and keeps nothing.
 class SizeSink {
  public:
+  // Each of the three counts what ArraySink would write.
   void Varint(uint64_t value) { size_ += CodedOutputStream::VarintSize64(value); }
   void Bytes(const std::string& bytes) { size_ += bytes.size(); }
   template <typename T>
@@ -47,6 +49,7 @@ class ArraySink {
   void Bytes(const std::string& bytes) {
     to_ = CodedOutputStream::WriteRawToArray(bytes.data(), static_cast<int>(bytes.size()), to_);
   }
+  // Writes the fields of the message, without a tag and a length. The size is what SizeOf() says.
   template <typename T>
   void Message(const T& message, size_t size);
 
@@ -57,8 +60,10 @@ class ArraySink {
 template <typename Sink>
 class WireWriter {
  public:
+  // The sink outlives the writer.
   explicit WireWriter(Sink& sink) : sink_(sink) {}
 
+  // Writes a member as base/wire_fields.h says for its type.
   template <typename T>
   void operator()(uint32_t number, const T& value) {
     if constexpr (kIsVarint<T>) {
@@ -76,6 +81,7 @@ class WireWriter {
     }
   }
 
+  // The same: what is no text is written as it is, and the reader refuses the message.
   template <typename T>
   void Text(uint32_t number, const T& value) {
     (*this)(number, value);
@@ -93,6 +99,7 @@ class WireWriter {
   void OneOf(const std::variant<Kinds...>& value) {
     std::visit([this](const auto& kind) { this->Field(kind.kWireNumber, kind); }, value);
   }
+  // Of an error code, outcome, errno and message are written, and not what it is about.
   template <typename Variant>
   void OneOf(const Result<Variant>& result, uint32_t error_number) {
     if (result.ok()) return OneOf(*result);
@@ -143,6 +150,7 @@ class WireWriter {
     sink_.Message(message, size);
   }
 
+  // Numbers are packed into one field; of anything else each element is a field.
   template <typename T>
   void List(uint32_t number, const std::vector<T>& list) {
     if constexpr (kIsVarint<T>) {

@@ -22,6 +22,7 @@ class WorkInSteps {
   // the WorkInSteps.
   using Step = std::function<bool(TaskLimit&)>;
 
+  // Nothing is done until Start().
   explicit WorkInSteps(Scheduler& scheduler) : scheduler_(scheduler) {}
   WorkInSteps(const WorkInSteps&) = delete;
   WorkInSteps& operator=(const WorkInSteps&) = delete;

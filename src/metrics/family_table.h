@@ -11,9 +11,11 @@
 
 namespace volumed {
 
+// How Prometheus reads a family; "# TYPE" says it.
 enum class FamilyType { kCounter, kGauge, kHistogram };
 
 #define VOLUMED_FAMILY_ID(id, ...) id,
+// One value for each entry of family_list.h, in its order, from zero on without a gap.
 enum class Family : int { VOLUMED_FAMILIES(VOLUMED_FAMILY_ID) };
 #undef VOLUMED_FAMILY_ID
 

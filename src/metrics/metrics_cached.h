@@ -19,6 +19,7 @@ class MetricsCached final : public MetricsProvider {
   explicit MetricsCached(std::unique_ptr<MetricsProvider> provider);
   Result<Metrics> GetMetrics(const CallOptions& options) override EXCLUDES(mu_);
   // Nullopt also if there is an answer already: GetMetrics() then gives it without asking anybody.
+  // The plan keeps its answer here, so this object has to outlive it.
   std::optional<MetricsPlan> PlanMetrics() override EXCLUDES(mu_);
 
  private:

@@ -19,7 +19,10 @@ class MetricsTimed final : public MetricsProvider {
   // families outlive this.
   MetricsTimed(std::unique_ptr<MetricsProvider> provider, std::string source, const Clock& clock,
                ExportedFamilies& families);
+  // Counts the time from the call to the answer, waits for a worker included.
   Result<Metrics> GetMetrics(const CallOptions& options) override;
+  // The other provider's plan, whose `read` counts; nullopt if that has none. This object outlives
+  // the plan.
   std::optional<MetricsPlan> PlanMetrics() override;
 
  private:

@@ -57,6 +57,8 @@ struct DetachVolume : OperationOf<Unit> {
   DetachRequest request;
 };
 
+// The key "verify/<plugin>": it is no device, and excludes only another question to the same
+// plugin.
 OperationKey VerifyAttachedKey(const std::string& plugin_name);
 
 // Asks the plugin in one call whether these volumes are still attached; runs beside any other

@@ -10,6 +10,7 @@
 
 namespace volumed {
 
+// The volume of `device` is to be present on this node.
 struct AttachRequest {
   UniqueVolumeName device;
   VolumeSpec spec;
@@ -18,17 +19,23 @@ struct AttachRequest {
   std::string limit_key = {};  // of the plugin's attach limits, for the record; or ""
 };
 
+// What a plugin has answered to an attach.
 struct AttachedVolume {
   std::string plugin_name;
-  std::string device_path;  // as the plugin answered; may be empty
+  // The path of its device on the node, as the plugin answered; empty if that only shows when the
+  // device appears (WaitForAttach).
+  std::string device_path;
 };
 
+// The volume of `device` is to be taken from this node. What its record says decides; `spec` is the
+// volume's name.
 struct DetachRequest {
   UniqueVolumeName device;
   std::string plugin_name;
   SpecName spec;
 };
 
+// A volume of which its plugin shall say whether it is attached.
 struct VolumeToVerify {
   UniqueVolumeName device;
   VolumeSpec spec;
@@ -40,7 +47,8 @@ struct VerifyAttachedRequest {
   std::vector<VolumeToVerify> volumes;
 };
 
-// Whether each of the requested volumes is attached.
+// Whether each of the requested volumes is attached to this node. Empty without an answer: then
+// nothing is known of any of them.
 using VerifiedAttachments = std::map<UniqueVolumeName, bool>;
 
 }  // namespace volumed

@@ -9,7 +9,9 @@
 
 namespace volumed {
 
-// `progress` outlives the calls.
+// `key` is the text of the operation's key, which a worker locks for as long as it is busy;
+// `domain` is what the volume may hang with (CallOptions::domain). `progress` outlives the calls,
+// and is told of the entries that an effect has done.
 inline CallOptions OperationCall(std::string key, std::string domain, OperationProgress& progress) {
   CallOptions call;
   call.key = std::move(key);

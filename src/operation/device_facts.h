@@ -14,10 +14,13 @@ namespace volumed {
 
 // Threads: any. Blocks: never.
 
+// What a call on the device records besides its state (RecordKeeper::BeginCall): names, place,
+// fault domain and the volume as JSON.
 DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
                            const VolumeSpec& spec, const SafePath& device_mount_path);
 
-// The CallOptions::domain of the calls that unmount a device.
+// The CallOptions::domain of the calls that unmount a device. A device that no record knows has a
+// domain of its own, "found:<unique name>", since it may hang with anything.
 std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices);
 
 // Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.

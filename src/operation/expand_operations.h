@@ -25,13 +25,16 @@ inline constexpr const char* kFileSystemResizeSuccessful = "FileSystemResizeSucc
 inline constexpr const char* kFileSystemResizeFailed = "FileSystemResizeFailed";
 inline constexpr const char* kVolumeResizeFailed = "VolumeResizeFailed";
 
+// The key "expand/<unique name>", which no other operation has.
 OperationKey ExpandKey(const UniqueVolumeName& volume);
 
 // Uses the device exclusively, like MountDevice, but has a key, and so a back-off, of its own.
 // Whether it succeeds or not, the volume stays mounted. Run: Threads: one at a time per volume.
 // Blocks: until the steps' deadlines and the store, and as long as a filesystem takes to grow.
 // Errors: Unimplemented, not applied, if the plugin expands nothing; FailedPrecondition, not
-// applied, if the volume is not on the node; those of the plugin.
+// applied, if the volume is no block volume and its device has no record, which is also so if its
+// plugin mounts no devices; Unavailable, maybe applied, if the plugin says that the volume is not
+// of its new size yet; those of the plugin.
 struct ExpandVolume : OperationOf<ExpandedVolume> {
   explicit ExpandVolume(ExpandRequest expand) : request(std::move(expand)) {}
 

@@ -38,7 +38,8 @@ Status CheckNotCovered(const VolumeHost& host, const VolumePlace& volume, const 
 
 // Both answer for each operation, in their order; nullopt if it was done. A volume for which its
 // plugin has no effect after all is run alone, after the others. REQUIRES: all volumes are of one
-// pod, and differ. Threads: one at a time per volume. Blocks: until the deadlines and the store.
+// pod, and differ. Threads: one at a time per volume. Blocks: until the deadlines and the store. A
+// volume that can only be tried by itself has `left_out` set in its result, and no failure.
 OperationFailures RunMountGroup(const OperationParts& parts,
                                 const std::vector<const MountVolume*>& all,
                                 const std::vector<MountedVolume*>& results,

@@ -29,8 +29,9 @@ class HandOut {
           Mounter& mounter);
 
   // The look that has to be made; nullopt if the path, or a mount on the way to it, is on another
-  // filesystem, with which the look might hang. The look follows no link, since the mount table
-  // does not tell where a link leads. Blocks: for the mount table.
+  // filesystem, with which the look might hang, and if the path is itself a mount point. The look
+  // follows no link, since the mount table does not tell where a link leads. Blocks: for the mount
+  // table.
   std::optional<IdentifyStorage> Look(const CallOptions& call) const;
   // Gives the pod what the look has found. Errors: it is in another user's way, or is not what the
   // volume wants.

@@ -12,13 +12,16 @@
 
 namespace volumed {
 
+// What the store has of one kind. A row that cannot be read is in `quarantined` and in no other
+// place: whoever uses `rows` has to decide what its absence means.
 template <typename T>
 struct DecodedRows {
   std::vector<T> rows;                         // in the order of their keys
   std::vector<QuarantinedRecord> quarantined;  // by this program or by the store
 };
 
-// Threads: any. Blocks: on the store. Errors: the store's.
+// Threads: any. Blocks: on the store. Errors: the store's, not applied; among them that it could
+// not be told which rows cannot be decoded.
 template <typename T>
 Result<DecodedRows<T>> LoadRows(RecordStore& store, const char* kind,
                                 Result<T> (*decode)(const Record&)) {

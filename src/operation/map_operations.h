@@ -48,6 +48,8 @@ struct MapVolume : OperationOf<MountedVolume> {
   MountRequest request;
 };
 
+// Takes the device from a pod; the node keeps it set up. Errors: Unimplemented, not applied, if the
+// plugin has no block volumes; those of the steps.
 struct UnmapVolume : OperationOf<Unit> {
   explicit UnmapVolume(UnmountRequest unmap) : request(std::move(unmap)) {}
 

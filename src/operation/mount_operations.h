@@ -18,6 +18,10 @@
 
 namespace volumed {
 
+// Sets a volume up, or brings the content of one up to date. Errors: FailedPrecondition, not
+// applied, if its device is not mounted, if something is mounted over the pod's directories, or if
+// the StorageGuard refuses its storage; those of the plugin and of the steps. A failure is an event
+// of the pod.
 struct MountVolume : OperationOf<MountedVolume> {
   explicit MountVolume(MountRequest mount) : request(std::move(mount)) {}
 
@@ -28,6 +32,8 @@ struct MountVolume : OperationOf<MountedVolume> {
                                       MountedVolume& result) const;
   void Tell(const OperationParts& parts, const OperationOutcome<MountedVolume>& outcome) const;
 
+  // Set for a volume that CanBeGrouped(), and for one that is handed out as it is if the others'
+  // request may look at it.
   std::optional<VolumePlace> PlaceInGroup(const OperationParts& parts) const;
   static OperationFailures RunTogether(const OperationParts& parts,
                                        const std::vector<const MountVolume*>& all,
@@ -37,6 +43,10 @@ struct MountVolume : OperationOf<MountedVolume> {
   MountRequest request;
 };
 
+// Takes a volume of a pod away, with its sub-paths. It needs no object: the record, or else the
+// request, says what it is. Errors: FailedPrecondition, not applied, if something is mounted over
+// the pod's directories; those of the plugin and of the steps. A disk that takes no writes does not
+// stop it if the volume has a record.
 struct UnmountVolume : OperationOf<Unit> {
   explicit UnmountVolume(UnmountRequest unmount) : request(std::move(unmount)) {}
 
@@ -57,7 +67,8 @@ struct UnmountVolume : OperationOf<Unit> {
 
 // Removes the directories of a pod that has no volume left, and handles its record as requested. It
 // never removes what it does not know: a directory with foreign content stays and is named in the
-// error.
+// error. Errors: FailedPrecondition, not applied, while a volume of the pod has a record; those of
+// RemovePodDirectories; the store's, maybe applied, since the directories are gone by then.
 struct RemovePod : OperationOf<Unit> {
   RemovePod(PodUid of_pod, std::string of_display_name, PodRecordEnd record_end)
       : pod(std::move(of_pod)), pod_display_name(std::move(of_display_name)), record(record_end) {}

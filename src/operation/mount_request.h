@@ -16,7 +16,10 @@ inline constexpr const char* kVolumeUnmount = "volume_unmount";
 
 // Threads: any. Blocks: never.
 
+// What a set-up is given besides the volume: whose files it has, what lies in it, and whether it is
+// new.
 MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call);
+// The part of the volume that a container mounts, with its place below the pod's directory.
 SafeSubpathRequest SubpathOf(const MountRequest& request, const SubPathRequest& wanted,
                              const Mounter& mounter);
 // A remount changes the content of a volume that stays set up; every other event sets the volume

@@ -22,7 +22,9 @@
 namespace volumed {
 
 // Threads: the control thread. Blocks: never. An operation that runs when this object is destroyed
-// ends by itself and is not reported. The constructor's arguments outlive it.
+// ends by itself and is not reported. The constructor's arguments outlive it. Errors of an
+// operation go to its caller alone; a back-off is kept per key and kind of operation, and is lost
+// with this object.
 class NodeVolumeOperations final : public VolumeOperations {
  public:
   // `parts` comes without a keeper of volumes' records; the constructor makes it. If
@@ -42,6 +44,8 @@ class NodeVolumeOperations final : public VolumeOperations {
   // The settings hold for operations that start from now on; operations that run keep their own.
   void SetSettings(const OperationSettings& settings);
 
+  // Those that may be made together (PlaceInGroup), and are of the kind and in the directory of the
+  // first such one, share one place; the others start alone.
   std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;
 
   void GiveUpWaiting(const OperationKey& key) override { executor_.GiveUpWaiting(key); }

@@ -51,7 +51,9 @@ struct KnownObjectRecord {
   // "" if it was written by a program that did not record the source.
   std::string source{};
   std::string file{};
-  std::string object_json{};  // "" if its content is not recorded here
+  // The object as EncodeObjectJson writes it; "" if its content is not recorded here.
+  std::string object_json{};
+  // The object had left its source, and no command had ended it.
   bool missing = false;
   int64_t missing_since_unix_ms = 0;
   // For a Secret or ConfigMap that is not recorded elsewhere.
@@ -116,6 +118,8 @@ struct CommandNumberRecord {
 
 // All functions: Threads: any. Blocks: never.
 
+// The key of an object is as ToString() shows the object; that of a deleted one has its uid too,
+// after a blank.
 std::string RecordKey(const ObjectKey& object);
 std::string RecordKey(const DeletedObjectRecord& deleted);
 

@@ -40,7 +40,8 @@ struct OperationParts;
 class OperationProgress;
 
 // Identifies what an operation works on, for its back-off and for display: a volume of a pod, a
-// whole pod (an empty spec), or the device of a volume that pods of the node share.
+// whole pod (an empty spec), or the device of a volume that pods of the node share. Operations on
+// something else have a text of their own in place of the device, such as "reclaim/pv-1".
 struct OperationKey {
   PodUid pod;
   SpecName spec;
@@ -54,8 +55,11 @@ struct OperationKey {
   explicit OperationKey(UniqueVolumeName of_device) : device(std::move(of_device)) {}
 
   bool is_device() const { return !device.empty(); }
+  // Both parts are empty for a device.
   PodVolumeKey pod_volume() const { return {pod, spec}; }
   friend auto operator<=>(const OperationKey&, const OperationKey&) = default;
+  // "<pod uid>/<volume>", or the text of the device. It is also the key that a worker locks while
+  // it works (CallOptions::key).
   std::string ToString() const { return is_device() ? device.str() : pod_volume().ToString(); }
 };
 
@@ -63,12 +67,15 @@ struct OperationKey {
 struct OperationFailure {
   std::string operation;  // "volume_mount"
   std::string step;       // "SetUp"
-  Error error;            // its outcome is the operation's
+  // The error of the step. Its outcome is the operation's: an error after a step that has changed
+  // something is maybe applied.
+  Error error;
   // The outcome of the step alone, if it differs: for example a refusal after a step that has
   // changed the volume.
   std::optional<Outcome> step_outcome = std::nullopt;
 };
 
+// How an operation has ended. Exactly one of the two is set.
 template <typename T>
 struct OperationOutcome {
   std::optional<T> value;                   // set on success
@@ -98,13 +105,16 @@ enum class DeviceUse {
   kExclusive,
 };
 
-// What is known of an operation before it runs.
+// What is known of an operation before it runs. It is asked once, on the control thread, before the
+// operation waits for its lane.
 struct OperationTraits {
   OperationKey key;
   std::string name;         // "volume_mount"
   std::string plugin_name;  // for logs and metrics
+  // "namespace/name", for logs; "" if the operation is not of one pod.
   std::string pod_display_name;
-  UniqueVolumeName device = {};  // which it uses in this way:
+  // The device that the operation uses, and how; empty if it uses none.
+  UniqueVolumeName device = {};
   DeviceUse use = DeviceUse::kNone;
   // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
   // are in the domain, it waits without a thread. The name is empty for things that no worker waits
@@ -117,7 +127,8 @@ struct OperationTraits {
   bool with_many = false;
 };
 
-// The place of a volume that may be made together with others, as in VolumeTarget.
+// The place of a volume that may be made together with others, as in VolumeTarget. Those with one
+// `directory`, such as a pod's, may be a group.
 struct VolumePlace {
   PodVolumeKey key;
   SafePath place;

@@ -31,9 +31,11 @@ class OperationProgress {
   // `clock` outlives this object. The time of a step is only for display.
   explicit OperationProgress(const Clock& clock) : clock_(clock) {}
 
+  // Sets the name of the step that begins, and the time; nothing of it is done yet.
   void EnterStep(const std::string& step) EXCLUDES(mu_);
   std::string step() const EXCLUDES(mu_);
   int64_t step_since_unix_ms() const EXCLUDES(mu_);
+  // How much of the step is done, in entries that the effect counts; 0 if it counts none.
   void SetDone(int64_t entries) { entries_.store(entries, std::memory_order_relaxed); }
   int64_t done() const { return entries_.load(std::memory_order_relaxed); }
 
@@ -50,12 +52,17 @@ class OperationProgress {
 // Source: nestedpendingoperations (isOperationExists).
 bool KeysOverlap(const OperationKey& a, const OperationKey& b);
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. An operation runs from Start() until its completion
+// is called, also while it waits for its lane.
 class OperationExecutor {
  public:
+  // What the executor knows of an operation: it never sees the operation itself.
   using Operation = OperationTraits;
   // Runs on an executor thread and may block; returns nullopt if it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
+  // It is called on the control thread, once for each operation that was started, after it was
+  // logged and reported; never if the executor is destroyed before. It may start other operations,
+  // and may destroy the executor.
   using Completion = std::function<void(const std::optional<OperationFailure>&)>;
 
   // All arguments outlive this object and the bodies, which go on after it is destroyed. `domains`
@@ -70,7 +77,7 @@ class OperationExecutor {
   // kPending: an operation with an overlapping key runs, whatever its kind, or one that uses the
   // same device in a way that excludes this one. kBackoff: the same operation of the same key
   // failed lately. Another operation of the key may start at once; the back-off of the first is
-  // then forgotten.
+  // then forgotten. Only after kStarted are `body` and `done` called.
   StartResult Start(Operation operation, Body body, Completion done);
 
   // A member of a group of operations that are made together, each for itself: one that cannot
@@ -86,19 +93,28 @@ class OperationExecutor {
   // Gets the numbers of the members that were started, and answers for each of them.
   using GroupBody =
       std::function<OperationFailures(const std::vector<size_t>& started, OperationProgress&)>;
+  // There is an answer for each member, in their order; `body` is not called if none was started.
   std::vector<StartResult> StartGroup(std::vector<Member> members, GroupBody body);
 
   // An operation of exactly this key that waits for its lane ends with Cancelled, not applied, and
   // without back-off, and so do the operations that are made together with it. An operation that
-  // runs goes on, and one that takes something away keeps waiting.
+  // runs goes on, and one that takes something away keeps waiting. Their completions are called in
+  // tasks of their own; they are neither logged nor reported.
   void GiveUpWaiting(const OperationKey& key);
   // These two are explained at OperationLanes.
   void LanesChanged() { lanes_.LanesChanged(); }
   void SetLimits(LaneLimits limits) { lanes_.SetLimits(limits); }
 
+  // Whether an operation of an overlapping key runs. One of another key that uses the same device
+  // does not count.
   bool IsPending(const OperationKey& key) const;
+  // When the operation of this key that failed last may be tried again; nullopt if it may at once.
   std::optional<TimePoint> NextTry(const OperationKey& key) const;
+  // Forgets the back-off of the key, and if it is that of a whole pod, those of the pod's volumes
+  // too.
   void ResetBackoff(const OperationKey& key);
+  // Running() has all that run, or wait for their lanes; FindRunning() has the one of exactly this
+  // key, or nullopt.
   std::vector<RunningOperation> Running() const;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 

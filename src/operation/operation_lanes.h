@@ -18,7 +18,8 @@
 namespace volumed {
 
 // Threads: the control thread. Blocks: never; an executor thread finds out on which filesystems
-// paths lie, one thread at a time however many operations come at once.
+// paths lie, one thread at a time however many operations come at once. Errors: none. Whoever
+// enters leaves, or gives up.
 class OperationLanes {
  public:
   // The place of one operation, waiting or begun.
@@ -43,13 +44,16 @@ class OperationLanes {
   PlaceId Enter(const FaultDomain& domain, Kind kind, Task begin);
   // True if the place was waiting; `begin` is then never called, and the place is gone.
   bool GiveUp(PlaceId place);
-  // The operation of the place has ended. REQUIRES: it had begun.
+  // The operation of the place has ended. REQUIRES: it had begun. Others may begin before this
+  // returns.
   void Leave(PlaceId place);
   // To be called when FaultDomains::HealthOf() may have another answer.
   void LanesChanged() { Admit(); }
+  // The limits hold from now on; operations that have begun go on.
   void SetLimits(LaneLimits limits);
 
-  // What the place waits for; nullopt if its operation has begun.
+  // What the place waits for, in words for people; nullopt if its operation has begun, or the place
+  // is gone.
   std::optional<LaneWait> WaitOf(PlaceId place) const;
 
  private:

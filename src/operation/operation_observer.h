@@ -11,12 +11,15 @@
 
 namespace volumed {
 
+// An operation that has ended, whatever the result. One that was given up while it waited, or that
+// was left out of a group, is not reported.
 struct FinishedOperation {
   OperationKey key;
   std::string plugin_name;  // "" if no plugin is concerned
-  // Kubelet's operation_name: "volume_mount", "volume_unmount", "unmount_device"; or this program's
-  // own "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
+  // Kubelet's operation_name, as "volume_mount" or "volume_unmount"; or this program's own for what
+  // has none there, as "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
   std::string operation;
+  // This includes the time for which it waited for its lane.
   Duration elapsed{};
   std::optional<OperationFailure> failure;
 };

@@ -22,11 +22,17 @@ struct OperationParts {
   VolumeHost& host;
   Logger& logger;
   RecordStore& store;
+  // The records of devices.
   DeviceRecordKeeper& devices;
+  // Who has which storage, and the records of whose it is.
   StorageGuard& storage;
+  // The deadlines of the steps.
   OperationSettings settings = {};
+  // Whether RemovePod may find a kubelet's own entries.
   PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent;
+  // The records of pods' volumes. NodeVolumeOperations makes the keeper, so no operation sees null.
   std::shared_ptr<VolumeRecordKeeper> volumes = nullptr;
+  // The devices of block volumes that are kept open (blockmapper/device_pins.h).
   std::shared_ptr<DevicePins> pins = std::make_shared<DevicePins>();
 };
 

@@ -12,7 +12,9 @@
 
 namespace volumed {
 
-// This is a value. Threads: any.
+// This is a value. Threads: any. Each duration is the deadline of one step, counted from when the
+// step begins; the time that an operation waits for its lane does not count. A step that passes it
+// fails with DeadlineExceeded, most often maybe applied.
 struct OperationSettings {
   // Kubelet's bound on a pod's volumes. Source: kubernetes
   // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (podAttachAndMountTimeout).

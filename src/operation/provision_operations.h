@@ -13,13 +13,16 @@
 
 namespace volumed {
 
+// The key "provision/<volume>", for both operations.
 OperationKey ProvisionKey(const std::string& volume_name);
 
-// Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made or undone.
-// Errors: those of the plugin; FailedPrecondition, not applied, for a plan that the plugin would
-// not make any more (its directory was configured differently since).
-
-// Makes exactly what was planned, whatever the configuration says by now.
+// Makes exactly what was planned, whatever the configuration says by now. Errors: those of the
+// plugin; FailedPrecondition, not applied, for a plan that the plugin would not make any more (its
+// directory was configured differently since), or for a place in, or around, the agent's own
+// directories.
+//
+// Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made or undone, or
+// the deadline.
 struct ProvisionVolume : OperationOf<PersistentVolume> {
   explicit ProvisionVolume(ProvisionRequest provision) : request(std::move(provision)) {}
 
@@ -31,7 +34,8 @@ struct ProvisionVolume : OperationOf<PersistentVolume> {
   ProvisionRequest request;
 };
 
-// Takes back what ProvisionVolume may have left, before anybody has used it.
+// Takes back what ProvisionVolume may have left, before anybody has used it. Errors: those of
+// IrreversibleSteps, not applied, if the records are in doubt; those of the plugin.
 struct UndoProvision : OperationOf<Unit> {
   explicit UndoProvision(ProvisionRequest provision) : request(std::move(provision)) {}
 

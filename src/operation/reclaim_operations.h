@@ -14,6 +14,7 @@
 
 namespace volumed {
 
+// The key "reclaim/<volume>".
 OperationKey ReclaimKey(const std::string& volume_name);
 
 // Deletes or recycles a volume that nobody uses. REQUIRES: the request has an action.

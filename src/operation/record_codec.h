@@ -20,18 +20,22 @@ namespace volumed {
 // guessed.
 inline constexpr uint32_t kVolumeRecordVersion = 1;
 
+// The error, DataLoss and not applied, for a row that says nothing sensible; `why` goes on after
+// "record KIND KEY".
 inline Error UnreadableRow(const Record& row, const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
 }
 
 // A row under another key than its content's would be found by neither name; nor is one found that
-// names nothing.
+// names nothing. Errors: DataLoss, not applied. `is_named` is false if the content lacks what it is
+// called by.
 inline Status BelongsUnder(const std::string& key, const Record& row, bool is_named = true) {
   if (is_named && key == row.key) return OkStatus();
   return UnreadableRow(row, "belongs under the key \"" + key + "\"");
 }
 
-// What the row says, whatever that is. Errors: as those of DecodePodVolumeRecord.
+// What the row says, whatever that is: values are not judged. Errors: as those of
+// DecodePodVolumeRecord, except for the key.
 template <typename T>
 Result<T> ParseRow(const Record& row, const std::string& kind,
                    uint32_t known_version = kVolumeRecordVersion) {
@@ -52,6 +56,7 @@ Result<T> ParseRow(const Record& row, const std::string& kind,
   return content;
 }
 
+// The row under this key; ParseRow of it gives `content` back.
 template <typename T>
 Record EncodeRow(const char* kind, std::string key, const T& content,
                  uint32_t version = kVolumeRecordVersion) {

@@ -12,8 +12,9 @@
 
 namespace volumed {
 
-// Keys are unique volume names. Threads, Blocks: as FormatIntents. Begin and Finish fail with
-// FailedPrecondition, not applied, if the device is not being mounted.
+// Keys are unique volume names. Threads, Blocks: as FormatIntents. Errors: those of the
+// StorageGuard and of the store. Begin and Finish fail with FailedPrecondition, not applied, if the
+// device is not being mounted, or if its storage was not reserved.
 class RecordFormatIntents final : public FormatIntents {
  public:
   // `devices` and `storage` outlive this object.
@@ -21,6 +22,8 @@ class RecordFormatIntents final : public FormatIntents {
       : devices_(devices), storage_(storage), boot_id_(std::move(boot_id)) {}
 
   Result<std::optional<FormatIntent>> Find(const std::string& key) override;
+  // Takes the device's storage to be mounted; Begin changes that to a format, and Finish and
+  // Withdraw change it back.
   Status Reserve(const std::string& key, const std::string& device,
                  const CallOptions& call) override;
   Status Begin(const std::string& key, const FormatIntent& intent) override;

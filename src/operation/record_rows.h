@@ -17,7 +17,8 @@
 
 namespace volumed {
 
-// A record about an object. The record declares its fields but for the object.
+// A record about an object. The record declares its fields but for the object. A kind that this
+// program does not know makes the row unreadable.
 template <typename T>
 struct ObjectRow {
   T record{};
@@ -38,6 +39,7 @@ struct UnprovenAbsence {
   static void FieldsBesideObject(auto& v, auto& m) { v.Text(4, m.reason); }
 };
 
+// The row of an ObjectSourceRecord; its map of absences is a list here.
 struct ObjectSourceRow {
   ObjectSourceRecord record{};
   std::vector<ObjectRow<UnprovenAbsence>> unproven{};
@@ -64,7 +66,8 @@ struct WireFieldsOf<ClaimCondition> {
   }
 };
 
-// The amounts are as Kubernetes writes them.
+// The amounts are as Kubernetes writes them. A text that is no amount makes the whole row
+// unreadable.
 struct ClaimResizeRow {
   ClaimResize resize{};
   std::string capacity{};
@@ -80,6 +83,7 @@ struct ClaimResizeRow {
   }
 };
 
+// The row of a ClaimBindingRecord; the amounts of its resize are texts here.
 struct ClaimBindingRow {
   ClaimBindingRecord record{};
   std::optional<ClaimResizeRow> resize{};
@@ -114,6 +118,7 @@ struct StorageFileRow {
   }
 };
 
+// The row of a StorageOwnerRecord; its files are messages of their own here.
 struct StorageOwnerRow {
   StorageOwnerRecord record{};
   std::vector<StorageFileRow> files{};

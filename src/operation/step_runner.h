@@ -15,11 +15,13 @@
 
 namespace volumed {
 
+// One effect, or question, of an operation.
 struct Step {
   std::string name;  // "SetUp"
   Duration timeout{};
   // Whether the step changes the volume. A step that fails without having applied anything leaves
-  // the volume as it was only if no step before it has changed the volume.
+  // the volume as it was only if no step before it has changed the volume. An error after such a
+  // step counts as maybe applied.
   bool changes_volume = true;
   // It is idempotent. It gets the operation's CallOptions with this step's deadline.
   std::function<Status(const CallOptions& call)> run;

@@ -14,7 +14,8 @@
 
 namespace volumed {
 
-// Forgets what is on record of the storage of a PersistentVolume that has ended.
+// Forgets what is on record of the storage of a PersistentVolume that has ended
+// (StorageGuard::Forget). Success if nothing is on record. Errors: the store's.
 struct ForgetStorage : OperationOf<Unit> {
   explicit ForgetStorage(std::string of_volume) : volume_name(std::move(of_volume)) {}
 
@@ -26,7 +27,8 @@ struct ForgetStorage : OperationOf<Unit> {
   std::string volume_name;
 };
 
-// The same for all volumes but these: an agent that ended may have left some of their records.
+// The same for all volumes but these, by their names: an agent that ended may have left some of
+// their records. Errors: the store's; what came before the failure is forgotten.
 struct ForgetStorageBut : OperationOf<Unit> {
   explicit ForgetStorageBut(std::set<std::string> kept) : volume_names(std::move(kept)) {}
 
@@ -38,7 +40,7 @@ struct ForgetStorageBut : OperationOf<Unit> {
   std::set<std::string> volume_names;
 };
 
-// StorageGuard::AcceptDirectory. A command starts it, not the volume manager.
+// Does StorageGuard::AcceptDirectory, with its errors. A command starts it, not the volume manager.
 struct AcceptDirectory : OperationOf<AcceptedDirectory> {
   explicit AcceptDirectory(std::string of_volume) : volume_name(std::move(of_volume)) {}
 

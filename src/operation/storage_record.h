@@ -36,9 +36,13 @@ struct WireFieldsOf<StorageName> {
   }
 };
 
-// Key: RowKey(). Fields: StorageOwnerRow in operation/record_rows.h.
+// What is known of a PersistentVolume's storage: by which directory or device the volume was first
+// used, and which claim has its data there. Key: RowKey(). Fields: StorageOwnerRow in
+// operation/record_rows.h.
 struct StorageOwnerRecord {
+  // The PersistentVolume's name.
   std::string volume{};
+  // Where the volume says that its storage is; empty if it names no path of this node.
   StorageName name{};
   // The directory; empty if the storage is a device or an export.
   StorageObject object{};
@@ -82,6 +86,7 @@ struct StorageReservationRecord {
 Record EncodeRecord(const StorageOwnerRecord& record);
 // The key of the row: the volume's name, unless the record is retained.
 std::string RowKey(const StorageOwnerRecord& record);
+// The key of this row is the holder's id.
 Record EncodeRecord(const StorageReservationRecord& record);
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row);
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row);

@@ -16,8 +16,9 @@ namespace volumed {
 
 // Threads: any. Blocks: never, unless the comment says otherwise.
 
-// The holders of storage: a pod's volume, a device of the node, a reclaim. They use the same name
-// for one PersistentVolume.
+// The holders of storage: a pod's volume ("pod/<pod uid>/<volume>"), a device of the node
+// ("device/<unique name>"), a reclaim ("reclaim/<volume>"). They use the same StorageHolder::volume
+// for one PersistentVolume, so that they may share what it has.
 std::string PodStorageId(const PodVolumeKey& key);
 std::string DeviceStorageId(const UniqueVolumeName& device);
 StorageHolder PodStorageHolder(const PodVolumeKey& key, const VolumeSpec& spec);
@@ -54,6 +55,7 @@ class PodStorage {
   Status Reserve(const CallOptions& call);
   // Like Reserve, for a pod's own volume that a look has already identified.
   Status ReserveIdentified(const StorageIdentity& identity, const CallOptions& call);
+  // To be called after the set-up: records the storage if that did not exist before.
   Status Record(const CallOptions& call);
   // The only storage that may be set up, whatever is at its path later; null if Reserve did not
   // have to look.

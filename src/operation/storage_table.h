@@ -31,6 +31,7 @@ enum class StorageUse {
 // Whether the holder must have the storage alone.
 bool IsExclusive(StorageUse use);
 
+// Who has a storage, and for what.
 struct StorageHolder {
   std::string id;  // "pod/<pod uid>/<volume>", "device/<unique name>", ...
   // A PersistentVolume's name. Holders of one name may share what they have.
@@ -59,7 +60,8 @@ struct HeldObject {
   StorageObject object{};
 };
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. It keeps nothing on record and looks at nothing: what a storage is,
+// its callers have found out (IdentifyStorage).
 class StorageTable {
  public:
   // Takes the storage, unless a holder excludes this use; that holder is then returned, and nothing
@@ -68,6 +70,7 @@ class StorageTable {
   // a use that shares asks only among holders that do not.
   std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
       EXCLUDES(mu_);
+  // The holder has nothing any more, and is not expected either. Has no effect for an unknown id.
   void Release(const std::string& id) EXCLUDES(mu_);
   // Releases storage that is only known, of holders that nobody knows any more.
   void ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) EXCLUDES(mu_);
@@ -81,6 +84,7 @@ class StorageTable {
   // Storage that was taken to be formatted is mounted from now on; no effect if there is no such
   // entry.
   void Mounted(const std::string& id) EXCLUDES(mu_);
+  // Whether the holder was looked at, and has its storage for exactly this use.
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
 
   // What this holder has, by now and from what it was given before; empty if it has nothing.

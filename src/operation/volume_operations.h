@@ -34,7 +34,8 @@ struct LaneWait {
   bool does_not_answer = false;  // it waits until somebody repairs what hangs
 };
 
-// An operation that runs now; for `explain`, `top` and the list of stuck operations.
+// An operation that runs now; for `explain`, `top` and the list of stuck operations. Times are in
+// Unix milliseconds.
 struct RunningOperation {
   OperationKey key;
   std::string operation;
@@ -46,7 +47,9 @@ struct RunningOperation {
   std::optional<LaneWait> waits_for = {};
 };
 
-// Threads: the control thread, for every method. Blocks: never.
+// Threads: the control thread, for every method; `done` is called there, and never from within the
+// call that starts. Blocks: never. Errors: those of the operation, in its outcome; whether a failed
+// one is tried again is its caller's business.
 class VolumeOperations {
  public:
   template <typename Op>
@@ -92,11 +95,14 @@ class VolumeOperations {
   // refused since the last call: what they wanted may be tried again.
   virtual std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) = 0;
 
+  // Whether an operation of an overlapping key (KeysOverlap) runs, or waits for its lane.
   virtual bool IsPending(const OperationKey& key) const = 0;
   // When the key may be tried again; nullopt if it does not back off.
   virtual std::optional<TimePoint> NextTry(const OperationKey& key) const = 0;
-  // Forgets the back-off, since something happened that may have removed the cause.
+  // Forgets the back-off, since something happened that may have removed the cause. The key of a
+  // whole pod stands for its volumes too.
   virtual void ResetBackoff(const OperationKey& key) = 0;
+  // All operations that run, or wait for their lanes.
   virtual std::vector<RunningOperation> Running() const = 0;
   // The operation of this key, at the cost of one look-up; nullopt if none runs.
   virtual std::optional<RunningOperation> FindRunning(const OperationKey& key) const = 0;

@@ -56,8 +56,9 @@ struct PublishedContent {
   friend bool operator==(const PublishedContent&, const PublishedContent&) = default;
 };
 
-// Only the operation layer writes it. Key: "<pod uid>/<spec name>".
+// A volume of a pod. Only the operation layer writes it. Key: "<pod uid>/<spec name>".
 struct PodVolumeRecord {
+  // A mount of a part of the volume, by the container and the number of the volumeMount in it.
   struct SubPath {
     std::string container;
     int index = 0;
@@ -75,9 +76,14 @@ struct PodVolumeRecord {
   // pod, or if an older program wrote the row.
   std::string pod_base_name;
   std::string plugin_name;
+  // What the volume may hang with, as its plugin says (CallOptions::domain).
   std::string fault_domain;
   VolumeState state = VolumeState::kNotSetUp;
+  // The last call may or may not have had its effect, and what was in call at the end of an agent
+  // counts as such.
   bool uncertain = false;
+  // The boot in which the state was assigned; of another boot the state falls to what a reboot
+  // leaves (AfterRestart).
   BootId boot_id;
   // See recorded_volume.h; "" for a volume that was found without a record.
   std::string volume_json;
@@ -178,17 +184,20 @@ struct MappedDeviceRecord {
   friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
-// Only the operation layer writes it. Key: the unique volume name.
+// The device of a volume, which the pods of the node share. Only the operation layer writes it.
+// Key: the unique volume name.
 struct DeviceRecord {
   UniqueVolumeName key;
   std::string plugin_name;
   SpecName spec;
+  // Where the device is mounted, as an absolute path, also while it is not; see is_block.
   std::string device_mount_path;
   std::string fault_domain;
   // A volume that needs no attach begins, and ends, as attached; any other one as detached.
   VolumeState state = VolumeState::kAttached;
   bool uncertain = false;
   BootId boot_id;
+  // As in PodVolumeRecord.
   std::string volume_json;
   int64_t started_at_unix_ms = 0;
   uint64_t attempt = 0;
@@ -234,15 +243,21 @@ struct DeviceRecord {
 // says of a filesystem.
 bool IsGone(const DeviceRecord& record);
 
-// The volume manager writes it, RemovePod removes it. Key: the pod's uid.
+// A pod that the node has, or one that a command has deleted and that a source may still have. The
+// volume manager writes it, RemovePod removes it. Key: the pod's uid.
 struct PodRecord {
   PodUid uid{};
   std::string ns{};
   std::string name{};
   std::string source{};  // the source that has it
+  // A command has deleted the pod, or has put another one in its place, or the agent has evicted
+  // it: a source that still has it does not bring it back.
   bool terminating = false;
+  // When it began to leave, also without a command; 0: it was not leaving.
   int64_t terminating_since_unix_ms = 0;
+  // How long a pod without consumers keeps its volumes, from when it began to leave.
   int64_t deletion_grace_seconds = 0;
+  // The pod as EncodeObjectJson writes it; "" if it is not known.
   std::string pod_json{};
   // For an eviction: why the pod leaves.
   std::string reason{};
@@ -269,7 +284,8 @@ struct PodRecord {
 };
 
 // Which claim has a persistent volume. It is written before any pod may use the volume, by the
-// volume manager. Key: the volume's name. Fields: ClaimBindingRow in operation/record_rows.h.
+// volume manager, and goes when nobody has to know of the binding any more. Key: the volume's name.
+// Fields: ClaimBindingRow in operation/record_rows.h.
 struct ClaimBindingRecord {
   ClaimBinding binding{};
   std::string volume_json{};  // the PersistentVolume

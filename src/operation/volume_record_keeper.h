@@ -48,6 +48,8 @@ class RecordKeeper {
   // Takes a row of the store, as AfterRestart leaves it.
   void Restore(T record) EXCLUDES(mu_);
 
+  // A copy of the record; nullopt if there is none, and for a volume that was taken away while its
+  // row could not be removed.
   std::optional<T> Find(const Key& key) const EXCLUDES(mu_);
 
   // Records the intent: assigns the in-call state to which `call` leads, and returns the attempt's
@@ -137,8 +139,11 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
+  // The records of the pod's volumes of which something is on the node, or may be; in the order of
+  // their names.
   std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
-  // Volumes that are bound from this device, in whichever state.
+  // Volumes that are bound from this device, in whichever state. The cost depends on all volumes of
+  // the node.
   std::vector<PodVolumeRecord> FindOfDevice(const UniqueVolumeName& device) const EXCLUDES(mu_);
   // Removes the rows that are left of a pod. Errors: FailedPrecondition, not applied, naming a
   // volume that is not torn down.

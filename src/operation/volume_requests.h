@@ -31,6 +31,7 @@ struct SubPathRequest {
   friend bool operator==(const SubPathRequest&, const SubPathRequest&) = default;
 };
 
+// Where a container's mount of a part of a volume is on the node; `host_path` is absolute.
 struct SubPathMount {
   std::string container;
   int index = 0;
@@ -38,10 +39,13 @@ struct SubPathMount {
   friend bool operator==(const SubPathMount&, const SubPathMount&) = default;
 };
 
+// A volume that is to be set up, or whose content is to be brought up to date.
 struct MountRequest {
   VolumeTarget target;
   VolumeSpec spec;
   std::vector<SubPathRequest> sub_paths;
+  // Directories inside the volume that other mounts of the containers need, relative to its root;
+  // see NestedMountPoints in volumemanager/volume_inputs.h.
   std::vector<std::string> nested_mount_points;
   bool is_remount = false;     // it is set up: bring its content up to date
   bool reconstructed = false;  // it was found at the start, uncertain
@@ -55,6 +59,7 @@ struct MountRequest {
   bool with_many = false;  // see OperationLanes::Enter
 
   const PodVolumeKey& key() const { return target.key; }
+  // The device from which it is bound; empty if there is none.
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
 
@@ -65,11 +70,14 @@ struct MappedDevice {
   friend bool operator==(const MappedDevice&, const MappedDevice&) = default;
 };
 
+// A volume that is set up, or a block volume that is mapped.
 struct MountedVolume {
   std::string plugin_name;
   std::string host_path;  // for a block volume: the pod's link to the device
   Attributes attributes;
   std::vector<SubPathMount> sub_paths;
+  // Between which wall times the content is good, as of tokens that expire; nullopt: it does not
+  // age.
   std::optional<Freshness> freshness;
   std::optional<MappedDevice> mapped = std::nullopt;  // for a block volume
   // The volume is in its place as an agent before this one has made it, but what it should hold by
@@ -80,6 +88,7 @@ struct MountedVolume {
   bool left_out = false;
 };
 
+// A volume that is to be taken from a pod. If it has a record, that says more of it.
 struct UnmountRequest {
   PodUid pod;
   SpecName spec;
@@ -93,12 +102,16 @@ struct UnmountRequest {
   PodVolumeKey key() const { return {pod, spec}; }
 };
 
+// The device of a volume that is to be mounted for all pods of the node, or set up as a block
+// device.
 struct MountDeviceRequest {
   UniqueVolumeName device;
   VolumeSpec spec;
   // The pods that wait for it: a failure is an event of each.
   std::vector<PodUid> pods;
-  std::optional<int64_t> fs_group = std::nullopt;  // of the first of these pods
+  // The fsGroup of the first of these pods, for plugins that give the files to it when they mount
+  // the device.
+  std::optional<int64_t> fs_group = std::nullopt;
   // Some of these pods only read; `spec` is read-only if all of them do.
   bool some_pods_only_read = false;
   // The first of these pods, for volumes that are attachable or block volumes.
@@ -112,6 +125,8 @@ struct MountDeviceRequest {
   bool attachable = false;
 };
 
+// A device that is mounted; `device_mount_path` is absolute, and the global map directory of a
+// block volume.
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
@@ -119,7 +134,7 @@ struct MountedDevice {
   Quantity size = {};            // as in the request
 };
 
-// Makes a volume that is on the node larger.
+// Makes a volume that is on the node larger. The sizes are in bytes, as quantities.
 struct ExpandRequest {
   UniqueVolumeName volume;
   VolumeSpec spec;
@@ -132,10 +147,13 @@ struct ExpandRequest {
   ExpansionDecision decision;
 };
 
+// What a growth has done.
 struct ExpandedVolume {
-  std::string note;  // what was done, for people; may be empty
+  // What was done, for people; may be empty.
+  std::string note;
 };
 
+// The device of a volume that no pod has any more. Its record, if there is one, has precedence.
 struct UnmountDeviceRequest {
   UniqueVolumeName device;
   std::string plugin_name;
@@ -166,7 +184,8 @@ struct UnknownVolume {
   friend bool operator==(const UnknownVolume&, const UnknownVolume&) = default;
 };
 
-// A volume that is made for a claim, as in its record.
+// A volume that is made for a claim, as in its record. `planned` has the name and the place of what
+// is to be made; nothing else is made or taken away.
 struct ProvisionRequest {
   std::string plugin_name;
   VolumeOptions options;

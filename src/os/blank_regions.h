@@ -26,10 +26,11 @@ struct BlankRegionRule {
   std::vector<BlankRegion> (*regions)(uint64_t size_bytes);
 };
 
+// The whole table; it is valid for ever.
 std::span<const BlankRegionRule> BlankRegionRules();
 
-// What to read, in rising order, without overlaps, on 4096-byte borders but for the device's end.
-// Devices of up to 32 MiB, and any with `whole`, are one region.
+// What to read, in rising order, without overlaps, on 4096-byte borders but for the device's end;
+// all of it lies on the device. Devices of up to 32 MiB, and any with `whole`, are one region.
 std::vector<BlankRegion> BlankRegions(uint64_t size_bytes, bool whole);
 
 }  // namespace volumed

@@ -27,14 +27,18 @@ Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
 
 Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request);
 
-// All but the UUID, which is not the device's. FailedPrecondition without a medium.
+// Reads all of the identity but the UUID, which is not the device's, through a descriptor that is
+// open for reading. Errors, not applied: FailedPrecondition without a medium; errno of the ioctls.
+// What sysfs does not say is left empty.
 Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);
 
 Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path);
 
+// Whether the kernel lets nobody write to the device. Errors: errno, not applied.
 Result<bool> IsReadOnlyDevice(int device, const std::string& path);
 
-// The kernel's own name of it: "sda1", "loop3".
+// The kernel's own name of the device, "sda1", "loop3", as its node in /dev has it: a '!' of sysfs
+// is a '/' here. Errors: errno, not applied; ENOENT if there is no such device any more.
 Result<std::string> KernelDeviceName(const DeviceIdentity& identity);
 
 Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request);

@@ -15,6 +15,7 @@
 
 namespace volumed {
 
+// What is started, and what it inherits: nothing else.
 struct ChildSetup {
   std::vector<std::string> arguments;  // the first is the program's absolute path
   // "NAME=value". Nothing: the environment of this process.

@@ -26,7 +26,8 @@ struct EnsuredVolume;  // below
 struct BatchAnswer;    // likewise
 struct BatchItem;      // os/kernel_requests.h: it holds any request
 
-// One file of a payload. `path` is relative and clean; parents are made as needed.
+// One file of a payload. `path` is relative and clean (ValidatePayloadPaths in os/atomic_payload.h
+// says how); parents are made as needed.
 struct PayloadFile {
   std::string path;
   Secret<std::string> content;
@@ -47,7 +48,8 @@ struct PayloadFile {
 // What a volume is filled with, as one atomic change: see WriteAtomicPayload.
 struct VolumePayload {
   std::vector<PayloadFile> files;
-  // Directories that other mounts need inside the volume, relative to it.
+  // Directories that other mounts need inside the volume, relative to it. Those that are missing
+  // are made with 0755.
   std::vector<std::string> nested_mount_points = {};
   // The volume is in use and only its content is brought up to date: a failure leaves it as it is.
   bool is_refresh = false;
@@ -96,7 +98,7 @@ struct EnsuredVolume {
   static constexpr uint32_t kWireNumber = 27;
   bool changed = false;
   // How long the run over the volume for its ownership took, in nanoseconds: when it was made, and
-  // when it was filled. Nothing where there was none.
+  // when it was filled. nullopt: there was no such run.
   std::optional<int64_t> owned_made_ns = std::nullopt;
   std::optional<int64_t> owned_filled_ns = std::nullopt;
   static void WireFields(auto& v, auto& m) {
@@ -107,8 +109,9 @@ struct EnsuredVolume {
   friend bool operator==(const EnsuredVolume&, const EnsuredVolume&) = default;
 };
 
-// The inverse: the marker's directory, then every tmpfs or hugetlbfs that is mounted on the volume,
-// then its directory, never across another mount. On a filesystem that takes no writes the mounts
+// The inverse of EnsureVolume: it removes the marker's directory, then unmounts every tmpfs or
+// hugetlbfs that is mounted on the volume, then removes its directory with its content, never
+// across another mount. What is missing is success. On a filesystem that takes no writes the mounts
 // go all the same, and the error is that of the marker.
 // Errors: FailedPrecondition, not applied, if something is mounted on a volume whose marker tells
 // that it is a plain directory; those of the primitives, maybe applied.
@@ -129,9 +132,11 @@ struct RemoveVolume {
 
 // Binds a part of a volume to `target`, which is made in `parent` as a directory or file, as what
 // it shows. A part that is missing is made as directories with the mode of the volume's root. Links
-// inside the volume are followed; one that leads out is InvalidArgument, not applied. A bind that
-// is right is kept; one of something else is replaced. After an error at most an empty target is
-// left. Source: kubernetes pkg/volume/util/subpath/subpath_linux.go@v1.36.2.
+// inside the volume are followed. A bind that is right is kept; one of something else is replaced.
+// Errors: InvalidArgument, not applied, for a link that leads out of the volume; Aborted, not
+// applied, if the part was removed while it was made; those of the primitives. After an error at
+// most an empty target is left, and the directories of the part.
+// Source: kubernetes pkg/volume/util/subpath/subpath_linux.go@v1.36.2.
 struct PrepareSubPath {
   using Answer = Done;
   static constexpr const char* kName = "PrepareSubPath";
@@ -151,9 +156,10 @@ struct PrepareSubPath {
   }
 };
 
-// Takes away all sub-path binds of a volume, <of_volume>/<container>/<index>; and then, unless
-// `keep_directories` is set, their directories, and `all`, which those of the pod's other volumes
-// are in, if it is empty. Never touches what is behind a bind. Answers whether there was anything.
+// Takes away all sub-path binds of a volume, <of_volume>/<container>/<index>: all mounts first, and
+// then, unless `keep_directories` is set, their directories, and `all`, which those of the pod's
+// other volumes are in, if it is empty. It never touches what is behind a bind. It answers whether
+// there was a directory of the volume.
 // Errors: those of Unmount and RemoveDirectory, naming the path, maybe applied.
 struct RemoveSubPaths {
   using Answer = Changed;
@@ -172,7 +178,7 @@ struct RemoveSubPaths {
   }
 };
 
-// What may be in a directory that is taken away.
+// One name that may be in a directory which RemoveSkeleton takes away, and what may be below it.
 struct SkeletonPart {
   enum class Kind {
     kDirectories,  // `levels` of directories below it; for the last one see `leaf_files`
@@ -195,10 +201,12 @@ struct SkeletonPart {
   friend bool operator==(const SkeletonPart&, const SkeletonPart&) = default;
 };
 
-// Takes away a directory of which it is known what may be in it, with the parts in this order.
-// Missing: changed = false. Anything else in it stays, and the directory with it.
-// Errors: FailedPrecondition, naming it, for anything that is unknown (not applied if it lies in
-// the directory itself), and for what is not empty or a mount point.
+// Takes away a directory of which it is known what may be in it, with the parts in this order. A
+// directory that is missing is success with changed = false. Anything else in it stays, and the
+// directory with it.
+// Errors: FailedPrecondition, naming it, for anything that is unknown, for what is not empty, and
+// for a mount point. Before anything is removed all names in the directory itself are looked at; an
+// error about what lies deeper may come after some of it was removed.
 struct RemoveSkeleton {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSkeleton";
@@ -214,10 +222,11 @@ struct RemoveSkeleton {
   }
 };
 
-// Several requests in one round trip, in this order. One that fails stops no other, unless that
-// needs it. `path` is what they all lie below, for logs.
-// Errors: InvalidArgument, not applied, for a request in a request, and for those of which half
-// ruins data or whose answer holds a descriptor. Those of the requests are in the answer.
+// Makes several requests in one round trip, in this order, with one deadline. One that fails stops
+// no other, unless that needs it. `path` is what they all lie below, for logs and for the choice of
+// the worker. What the items answered is in the answer, their errors too.
+// Errors, before anything is tried: InvalidArgument, not applied, for a batch in a batch, and for
+// requests of which half ruins data or whose answer holds a descriptor.
 struct Batch {
   using Answer = BatchAnswer;
   static constexpr const char* kName = "Batch";

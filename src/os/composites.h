@@ -16,18 +16,20 @@ namespace volumed {
 // Makes a composite request out of calls of `kernel`, each with `options` as they are. REQUIRES: it
 // is one.
 //
-// Threads: any. Blocks: as the calls do. Errors: as composite_requests.h says.
+// Threads: any. Blocks: as the calls do. Errors: as composite_requests.h says. While it runs, the
+// thread keeps the roots open that it has opened (KeptRoots).
 Result<AnyAnswer> DoComposite(Kernel& kernel, const AnyRequest& request,
                               const CallOptions& options);
 
-// Whether a request of this type is made of others.
+// Whether a request of this type is made of others. The second function asks the same of a value.
 template <typename Request>
 inline constexpr bool kIsComposite = requires {
   Request::kIsComposite;
 };
 bool IsComposite(const AnyRequest& request);
 
-// What `effects`, which has an overload for each primitive request, answers. REQUIRES: it is one.
+// Calls the overload of `effects` for the primitive request, and gives its answer. `effects` has
+// one for each primitive. Internal, not applied, for a composite.
 template <typename Effects>
 Result<AnyAnswer> DoPrimitive(Effects&& effects, const AnyRequest& request) {
   return std::visit(

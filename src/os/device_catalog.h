@@ -14,6 +14,8 @@
 
 namespace volumed {
 
+// The number of a block device. The kernel gives it to another device once nobody has this one
+// open.
 struct DeviceNumber {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
@@ -23,6 +25,8 @@ struct DeviceNumber {
   friend auto operator<=>(const DeviceNumber&, const DeviceNumber&) = default;
 };
 
+// A device as the catalog described it at one moment. Texts are bytes of the kernel, of udevd or of
+// the device.
 struct CatalogDevice {
   DeviceNumber number;
   std::string name;            // the kernel's: "loop7"
@@ -43,7 +47,7 @@ struct CatalogDevice {
   friend bool operator==(const CatalogDevice&, const CatalogDevice&) = default;
 };
 
-// Where a path leads.
+// Where a path below /dev leads, as far as that can be seen without leaving /dev.
 struct DeviceLink {
   bool exists = false;
   std::string target;                  // of a link, as it is written; empty for a node
@@ -65,15 +69,17 @@ struct DeviceEvent {
   bool by_program = false;
 };
 
-// Threads: the control thread.
+// Who wants to hear of devices. An event is valid during its call alone. Threads: the control
+// thread.
 class DeviceListener {
  public:
   virtual ~DeviceListener() = default;
+  // A device came, changed or went, and udevd, if it is there, has finished with it.
   virtual void OnDevice(const DeviceEvent& event) = 0;
   // The kernel has it, or it has changed, or gone, and udevd has not finished with it: its OnDevice
   // follows. Of the record number, name, node, sequence and kind are there.
   virtual void OnAnnounced(const DeviceEvent&) {}
-  // Anything may have come or gone.
+  // Anything may have come or gone: whoever waits for something looks again. `why` is for people.
   virtual void OnEventsLost(const std::string& why) = 0;
 };
 
@@ -82,17 +88,20 @@ class DeviceCatalog {
  public:
   virtual ~DeviceCatalog() = default;
 
-  // One listener, which outlives the catalog or is taken away by nullptr.
+  // There is one listener, which outlives the catalog or is taken away by nullptr.
   virtual void SetListener(DeviceListener* listener) = 0;
   virtual DeviceEventSource source() const = 0;
   // Looks whether udevd is there now; a change of the source is told as lost events.
   virtual void CheckSource() = 0;
 
-  // As of now; nothing when there is no such device. Errors: errno, not applied.
+  // Describes the device of this number, or of the kernel's name ("sdb"), as of now; nullopt if
+  // there is no such device. Errors: errno, not applied.
   virtual Result<std::optional<CatalogDevice>> Find(DeviceNumber number) = 0;
   virtual Result<std::optional<CatalogDevice>> FindByName(const std::string& name) = 0;
+  // Every block device of the node, in no order that means anything; one that goes meanwhile is
+  // left out. Errors: errno, not applied.
   virtual Result<std::vector<CatalogDevice>> List() = 0;
-  // `path` is absolute, clean and below /dev.
+  // `path` is absolute, clean and below /dev. What is missing is no error: see DeviceLink::exists.
   virtual DeviceLink ReadLink(const std::string& path) = 0;
 };
 

@@ -4,6 +4,9 @@
 // A device is named by any path that leads to a block device ("/dev/sdb", "/dev/disk/by-id/..").
 // Links are followed; what they lead to is opened once, and what must be the same device as before
 // is compared by its identity, never by its path.
+//
+// What is said of errors in os/kernel_requests.h holds here. A device that hangs holds up calls
+// about this device alone: see LaneKind::kDevice.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,8 @@ namespace volumed {
 struct Changed;  // os/kernel_answers.h
 struct Done;     // likewise
 
-// What tells one device, and what is on it, from another.
+// What tells one device, and what is on it, from another. It is a value that outlives the device,
+// and is compared by IdentityDifference().
 struct DeviceIdentity {
   int64_t size_bytes = 0;
   uint32_t device_major = 0;
@@ -32,7 +36,8 @@ struct DeviceIdentity {
   // disk's. 0: the kernel has none (before 5.15). Source: ioctl BLKGETDISKSEQ.
   uint64_t disk_sequence = 0;
   // What the device says of itself, the same after a reboot: "wwid:...", "serial:...", "dm:...",
-  // "loop:<file>:<inode>". Empty where it says nothing.
+  // "loop:<file>:<inode>". Empty where it says nothing. The bytes are the device's own, and a
+  // file's name: they need not be UTF-8.
   std::string stable_id;
   // Of the filesystem on it; empty where there is none.
   std::string uuid;
@@ -47,15 +52,16 @@ struct DeviceIdentity {
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
-// Each fact in which `now` differs from what was `expected`, for an error; empty when it is the
-// same device with the same filesystem. A UUID is compared only where one is expected. Pure.
+// Says each fact in which `now` differs from what was `expected`, as text for an error; empty if it
+// is the same device with the same filesystem. A UUID is compared only if one is expected. Pure.
 std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdentity& now);
 
-// The fault domain of calls about one device (CallOptions::domain), where a caller knows no wider
-// one. Pure.
+// The fault domain of calls about one device (CallOptions::domain), "device:<path>", for a caller
+// that knows no wider one. Pure.
 std::string DeviceDomain(const std::string& device);
 
-// What a device is, as itself and the kernel say it, without a look at what is on it.
+// What a device is, as itself and the kernel say it, without a look at what is on it. Like
+// stable_id, wwid and serial are bytes of the device's own.
 struct DeviceFacts {
   DeviceIdentity identity;  // without a UUID
   // Of the whole disk, also for a partition; empty where it says none.
@@ -69,6 +75,7 @@ struct DeviceFacts {
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
 };
 
+// What is on a device, as it was while it was read through one descriptor.
 struct DeviceProbe {
   static constexpr uint32_t kWireNumber = 20;
   DeviceIdentity identity;
@@ -88,10 +95,10 @@ struct DeviceProbe {
   bool was_mounted = false;
   // Readable, without a signature, and zero in every region of os/blank_regions.h.
   bool blank = false;
-  // Every byte of the device was read.
+  // Every byte of the device was read, and was zero.
   bool read_whole = false;
   std::string why_not_blank;  // empty exactly when blank
-  // By the proof of blankness; what libblkid reads to find signatures is not counted.
+  // What the proof of blankness has read; what libblkid reads to find signatures is not counted.
   int64_t bytes_read = 0;
   // Another device with the same filesystem UUID, mounted now; see ProbeDevice. Empty: none found.
   std::string duplicate;
@@ -113,9 +120,11 @@ struct DeviceProbe {
   }
 };
 
-// Looks at a device through a read-only descriptor. Blankness is looked into only where there is no
+// Looks at a device through a read-only descriptor. Blankness is looked into only if there is no
 // signature. An I/O error is an error, never blank. Progress: bytes read.
-// Errors: NotFound; FailedPrecondition for what is no block device or has no medium.
+// Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
+// medium; Unavailable if the device changed while it was read, or ends before its size; errno of
+// reading.
 struct ProbeDevice {
   using Answer = DeviceProbe;
   static constexpr const char* kName = "ProbeDevice";
@@ -135,11 +144,13 @@ struct ProbeDevice {
 };
 
 // Makes a filesystem on a device that is proven blank once more, under exclusive claim, right
-// before. The tool takes the claim over. Must finish: see CallOptions. Progress: bytes that the
-// tool has read and written.
-// Errors, all not applied before the tool starts, maybe applied from then on: NotFound naming the
-// package of a missing tool; FailedPrecondition for another identity, for what is not blank, a
-// mounted or claimed device (EBUSY) or a read-only one; Internal with the tool's last words.
+// before. The tool takes the claim over: between the two nobody has it. Must finish: see
+// CallOptions. Progress: bytes that the tool has read and written.
+// Errors, all not applied before the tool starts, maybe applied from then on: InvalidArgument for
+// another type, or without a UUID; NotFound naming the package of a missing tool;
+// FailedPrecondition for another identity, for what is not blank, a mounted or claimed device
+// (EBUSY) or a read-only one; Internal with the tool's last words, also if the device does not have
+// this filesystem afterwards; Unavailable if a signal ended the tool.
 struct FormatDevice {
   using Answer = Done;
   static constexpr const char* kName = "FormatDevice";
@@ -167,6 +178,7 @@ struct FormatDevice {
   }
 };
 
+// What a check may do to the filesystem.
 enum class CheckMode {
   kPreen,   // mends what is safe to mend
   kReport,  // writes nothing
@@ -176,6 +188,8 @@ constexpr WireEnum<CheckMode> WireEnumOf(CheckMode) {
   return {.last = CheckMode::kReport, .otherwise = CheckMode::kReport};
 }
 
+// How a check ended. None of these is an error of the call: what follows from it, its caller
+// decides.
 enum class CheckResult {
   kClean,
   kFixed,
@@ -183,11 +197,14 @@ enum class CheckResult {
   kOperationalError,  // the tool could not do its work
   kSkipped,           // nothing to do by preening: the filesystem recovers at mount
 };
+// "clean", "fixed" and so on, for messages.
 std::string_view CheckResultName(CheckResult result);
 constexpr WireEnum<CheckResult> WireEnumOf(CheckResult) {
   return {.last = CheckResult::kSkipped, .otherwise = CheckResult::kOperationalError};
 }
 
+// The answer of a check. `output` is the end of what the tool printed, made printable for a
+// terminal; it need not be UTF-8.
 struct FilesystemCheck {
   static constexpr uint32_t kWireNumber = 21;
   CheckResult result = CheckResult::kSkipped;
@@ -202,8 +219,12 @@ struct FilesystemCheck {
   }
 };
 
-// Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish if it preens;
-// a report writes nothing and may be killed. Errors as FormatDevice's.
+// Runs the filesystem's own checker: e2fsck -a to preen, e2fsck -f -n to report; xfs_repair -n or
+// btrfs check --readonly to report, while to preen these two does nothing (kSkipped). Must finish
+// if it preens; a report writes nothing and may be killed.
+// Errors, not applied: InvalidArgument for another type; FailedPrecondition for another device than
+// `expected`, and for one that is mounted or claimed (EBUSY); NotFound naming the package of a
+// missing tool. Unavailable, maybe applied, if a signal ended the tool.
 struct CheckFilesystem {
   using Answer = FilesystemCheck;
   static constexpr const char* kName = "CheckFilesystem";
@@ -222,6 +243,7 @@ struct CheckFilesystem {
   }
 };
 
+// Who has a device, as it was at one moment: anybody may take it right after.
 struct DeviceUsers {
   static constexpr uint32_t kWireNumber = 22;
   // There is a block device at the path, with the number that was asked for.
@@ -237,12 +259,14 @@ struct DeviceUsers {
   }
 };
 
-// Whether a device is let go of: it is opened for itself (O_EXCL), and closed at once. The only
-// proof there is that nothing uses it any more; a mount table knows of one namespace only. An open
-// that the driver refuses (ENXIO: a SCSI disk that is offline) proves it too: the claim comes
-// first. Errors: FailedPrecondition, not applied, for what is no block device; errno of open(2).
-// Source: kubernetes pkg/volume/util/hostutil/hostutil_linux.go@v1.36.2 (DeviceOpened);
-// Linux block/bdev.c (bd_prepare_to_claim).
+// Finds out whether a device is let go of: it is opened for itself (O_EXCL), and closed at once.
+// That is the only proof there is that nothing uses it any more; a mount table knows of one
+// namespace only. An open that the driver refuses (ENXIO: a SCSI disk that is offline) proves it
+// too: the claim comes first. A device that is missing, or has another number than the one asked
+// for, is answered as not present.
+// Errors, not applied: FailedPrecondition for what is no block device; errno of open(2).
+// Source: kubernetes pkg/volume/util/hostutil/hostutil_linux.go@v1.36.2 (DeviceOpened); Linux
+// block/bdev.c (bd_prepare_to_claim).
 struct CheckDeviceUse {
   using Answer = DeviceUsers;
   static constexpr const char* kName = "CheckDeviceUse";
@@ -265,6 +289,7 @@ struct CheckDeviceUse {
 // claims nothing: whoever writes to the device, formats it or takes it for himself may do so.
 using DevicePin = std::shared_ptr<const Descriptor>;
 
+// Which device a path led to when it was opened.
 struct IdentifiedDevice {
   static constexpr uint32_t kWireNumber = 24;
   DeviceFacts facts;
@@ -300,9 +325,10 @@ struct IdentifyDevice {
 };
 
 // Detaches each loop device that was attached to this path, which need not be there any more. The
-// path is compared with what the kernel shows as the loop device's file, never what it leads to.
-// Answers whether there was one. A loop device that somebody has open goes when he closes it.
-// Errors: NotFound where a loop device has no node in /dev; errno of the ioctl.
+// path is compared with what the kernel shows as the loop device's file, never what it leads to. It
+// answers whether there was one. A loop device that somebody has open goes when he closes it.
+// Errors: NotFound if a loop device has no node in /dev; errno of the ioctl. They are maybe applied
+// once another one was detached.
 struct DetachLoops {
   using Answer = Changed;
   static constexpr const char* kName = "DetachLoops";
@@ -313,7 +339,8 @@ struct DetachLoops {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// How large a filesystem is beside its device.
+// How large a filesystem is beside its device, before and after it was grown; both are the same if
+// nothing was done.
 struct FilesystemGrowth {
   static constexpr uint32_t kWireNumber = 25;
   std::string fs_type;
@@ -348,7 +375,8 @@ struct FilesystemGrowth {
 // with errors, and with EPERM where the agent lacks CAP_SYS_RESOURCE (ext, mounted); EBUSY, not
 // applied, for a device that is mounted after all; NotFound naming the package of a missing tool;
 // from the moment at which its size may be changed on: maybe applied. What e2fsck has mended before
-// that counts for nothing.
+// that counts for nothing. That it succeeded does not say that the filesystem fills its device:
+// fills_device does.
 struct GrowFilesystem {
   using Answer = FilesystemGrowth;
   static constexpr const char* kName = "GrowFilesystem";
@@ -375,7 +403,8 @@ struct GrowFilesystem {
 // What lies in a filesystem that is mounted is not written by this: unmount first. Source:
 // blockdev(8) --flushbufs; fsync(2).
 // Errors, not applied: NotFound; FailedPrecondition for what is no block device, or another one
-// than `expected`; EIO where something could not be written.
+// than `expected`; EIO where something could not be written. A failure says not applied although
+// some of it may be written: to write it once more does no harm.
 struct FlushDevice {
   using Answer = Done;
   static constexpr const char* kName = "FlushDevice";
@@ -390,8 +419,8 @@ struct FlushDevice {
   }
 };
 
-// What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),
-// btrfs-check(8).
+// Says what a checker's exit code means, for the type that it checked. Pure. Source: fsck(8),
+// e2fsck(8), xfs_repair(8), btrfs-check(8).
 CheckResult ClassifyCheck(std::string_view fs_type, int exit_code);
 
 }  // namespace volumed

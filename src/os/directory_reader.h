@@ -39,6 +39,7 @@ class DirectoryReader {
 // 32 KiB: about 1,000 entries a call; more gains nothing. Source: measured.
 constexpr size_t kDirectoryBlockBytes = 32768;
 
+// From d_type; kMissing for DT_UNKNOWN, after which the entry has to be asked.
 FileType FileTypeFromDirent(unsigned char type);
 // From st_mode; kMissing for a type that Linux does not have.
 FileType FileTypeFromMode(uint32_t mode);

@@ -1,5 +1,6 @@
 // Effects on single files and directories, one function per request of os/kernel_requests.h; its
-// comments say what each does. Threads: any. Blocks: as the filesystem does.
+// comments say what each does. Threads: any. Blocks: as the filesystem does. Paths are opened by
+// descriptor (os/safe_open.h), and no path is looked up twice.
 #pragma once
 
 #include <string>
@@ -18,8 +19,8 @@ Result<FileContent> DoReadLink(const ReadLink& request);
 Result<Changed> DoRemoveDirectory(const RemoveDirectory& request);
 Result<Changed> DoRemoveFile(const RemoveFile& request);
 Result<DirectoryListing> DoListDirectory(const ListDirectory& request);
-// The entries of a directory that is open for reading, from its start, sorted. `what` names it in
-// errors.
+// Lists a directory that is open for reading, from its start, sorted by name. `what` names it in
+// errors. Entries that vanish meanwhile are left out. Errors: errno, not applied.
 Result<DirectoryListing> ListOpenDirectory(int directory, const std::string& what);
 Result<FileContent> DoReadFile(const ReadFile& request);
 

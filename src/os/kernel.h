@@ -24,12 +24,16 @@
 
 namespace volumed {
 
-// Set from any thread; a request that sees it ends with Cancelled.
+// Asks a call to stop. It may be set from any thread; a request that sees it ends with Cancelled.
+// It cannot be taken back, and outlives the calls that have it in their options.
 class CancelToken {
  public:
   void Cancel();
   bool cancelled() const;
-  // Calls `hook` at once if already cancelled, else when Cancel() is called. At most one hook.
+  // Calls `hook` at once if already cancelled, else when Cancel() is called, on that thread. There
+  // is one hook at most: another one, or an empty one, takes its place, and the old one does not
+  // run any more when this returns. The hook runs with the token's lock held, so it must not ask
+  // the token.
   void OnCancel(std::function<void()> hook);
 
   CancelToken();
@@ -42,6 +46,8 @@ class CancelToken {
   std::unique_ptr<Impl> impl_;
 };
 
+// How a call is to be made; the defaults are a call without a limit of time on the agent's own
+// filesystem.
 struct CallOptions {
   Deadline deadline = Deadline::Infinite();
   // The volume that the effect belongs to. A worker holds an flock on this key's file while it
@@ -53,8 +59,10 @@ struct CallOptions {
   // filesystem cannot occupy them all. Empty: the agent's own filesystem, which has the fast
   // worker.
   std::string domain;
-  // Called now and then while a long request runs, on a thread of the implementation.
+  // Called now and then while a long request runs, on a thread of the implementation, with a count
+  // of which the request says what it counts. Empty: nobody wants to know.
   std::function<void(int64_t done)> progress;
+  // Null: the call cannot be cancelled.
   CancelToken* cancel = nullptr;
   // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline
   // then only bounds the wait for a worker, and the call lasts as long as the work does.
@@ -90,6 +98,7 @@ class Kernel {
 
   // REQUIRES: the request is primitive, unless TakesComposites().
   virtual Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) = 0;
+  // Whether Do() also takes composites, as a kernel does that sends them on whole.
   virtual bool TakesComposites() const { return false; }
 };
 

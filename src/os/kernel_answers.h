@@ -13,6 +13,8 @@
 
 namespace volumed {
 
+// What is at a path. kMissing stands for nothing, and for a type that a worker of another release
+// says.
 enum class FileType {
   kMissing,
   kRegular,
@@ -23,17 +25,20 @@ enum class FileType {
   kBlockDevice,
   kFifo,
 };
+// As messages have it: "directory", "block device".
 std::string_view FileTypeName(FileType type);
 constexpr WireEnum<FileType> WireEnumOf(FileType) {
   return {.last = FileType::kFifo, .otherwise = FileType::kMissing};
 }
 
+// The answer of a request that has nothing to tell but that it was done.
 struct Done {
   static constexpr uint32_t kWireNumber = 10;
   static void WireFields(auto& /*v*/, auto& /*m*/) {}
   friend bool operator==(Done, Done) = default;
 };
 
+// The answer of an idempotent request: false says that everything was so before.
 struct Changed {
   static constexpr uint32_t kWireNumber = 11;
   bool changed = false;
@@ -41,7 +46,9 @@ struct Changed {
   friend bool operator==(Changed, Changed) = default;
 };
 
-// What one statx says. `type` is kMissing, and the rest zero, when nothing is there.
+// What one statx(2) says, of the last component itself or of what it leads to, as the request
+// asked. `type` is kMissing, and the rest zero, if nothing is there. `device` is that of the
+// filesystem, as makedev(3) has it.
 struct FileInfo {
   static constexpr uint32_t kWireNumber = 12;
   FileType type = FileType::kMissing;
@@ -67,6 +74,8 @@ struct FileInfo {
 };
 
 // Source: statfs(2). Sizes use f_bsize, as kubelet's do.
+// `available_bytes` is what a user other than root may still use, so that used and available need
+// not add up to the capacity. Filesystems without inodes of their own have zero of them.
 struct FsInfo {
   static constexpr uint32_t kWireNumber = 13;
   uint64_t fs_magic = 0;
@@ -87,8 +96,8 @@ struct FsInfo {
   }
 };
 
-// Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links
-// once, one filesystem, the root counted.
+// What a tree uses. Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte
+// blocks, hard links once, one filesystem, the root counted.
 struct UsageInfo {
   static constexpr uint32_t kWireNumber = 14;
   int64_t used_bytes = 0;
@@ -99,6 +108,8 @@ struct UsageInfo {
   }
 };
 
+// What a run over a tree did: how many entries it came to, the root among them, and how many of
+// these it changed.
 struct OwnershipInfo {
   static constexpr uint32_t kWireNumber = 15;
   int64_t visited = 0;
@@ -111,6 +122,7 @@ struct OwnershipInfo {
   }
 };
 
+// A name in a directory, as bytes. For a mount point it is the type of what lies below the mount.
 struct DirectoryEntry {
   std::string name;
   FileType type = FileType::kMissing;
@@ -126,12 +138,15 @@ struct DirectoryListing {
   static void WireFields(auto& v, auto& m) { v(1, m.entries); }
 };
 
+// The bytes of a small file, or of a link's target; they need not be UTF-8.
 struct FileContent {
   static constexpr uint32_t kWireNumber = 17;
   std::string bytes;
   static void WireFields(auto& v, auto& m) { v(1, m.bytes); }
 };
 
+// How a program ended, whatever it did. The output is bytes as it printed them: who shows it makes
+// it printable.
 struct ProgramEnd {
   static constexpr uint32_t kWireNumber = 23;
   int exit_status = 0;  // 128 + the signal's number when a signal ended it
@@ -143,19 +158,22 @@ struct ProgramEnd {
 };
 
 struct BatchItemAnswer;  // os/kernel_requests.h: it holds any answer
+// A batch that was tried is no error, whatever became of its items.
 struct BatchAnswer {
   static constexpr uint32_t kWireNumber = 28;
   std::vector<BatchItemAnswer> items;  // one for each of the request, in its order
   static void WireFields(auto& v, auto& m) { v(1, m.items); }
 };
 
+// Mounts as they were when the question was answered.
 struct MountListing {
   static constexpr uint32_t kWireNumber = 18;
   std::vector<MountEntry> mounts;  // in the kernel's order: a later one covers an earlier one
   static void WireFields(auto& v, auto& m) { v(1, m.mounts); }
 };
 
-// What this kernel can do; each can be masked by name for tests. Missing ones are degraded.
+// What this kernel can do; each can be masked by its name, for a run as on an older one. What is
+// missing is done in another way, or not at all, as each user says.
 struct KernelFeatures {
   static constexpr uint32_t kWireNumber = 19;
   bool open_tree_detached_clone =

@@ -4,6 +4,10 @@
 // devices, of storage, and those that are made of others have headers of their own.
 //
 // It knows no Kubernetes word.
+//
+// The comments here name the errors that a request has besides those that all have: what
+// os/local_kernel.h says of paths, links and failed system calls, and the outcomes of
+// os/worker_kernel.h. "Missing" means that a component of the path is not there.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +31,14 @@
 
 namespace volumed {
 
-// The mount table. Never touches a mounted filesystem, so it cannot hang with one.
-// Asked for a part of it, by at most one of the three, it costs what the answer does: WorkerKernel
+// Answers the mount table, or a part of it, in the kernel's order. It never touches a mounted
+// filesystem, so it cannot hang with one.
+// Asked for a part, by at most one of the three, it costs what the answer does: WorkerKernel
 // answers from the table that it keeps (see os/kept_mount_table.h for how fresh it is, and for what
-// the kernel announces to nobody). Paths are compared as text; no link is followed. Without any,
-// the whole table is read as it is.
+// the kernel announces to nobody). Paths are compared as text; no link is followed. Without any of
+// the three, the whole table is read as it is.
 // Errors: InvalidArgument, not applied, for a path that is not absolute and clean, or two questions
-// at once.
+// at once; errno of reading, not applied.
 struct ListMounts {
   using Answer = MountListing;
   static constexpr const char* kName = "ListMounts";
@@ -50,6 +55,8 @@ struct ListMounts {
   }
 };
 
+// Answers what the kernel can do, without what is masked: it is found out once, when the
+// implementation is made.
 struct ProbeFeatures {
   using Answer = KernelFeatures;
   static constexpr const char* kName = "ProbeFeatures";
@@ -59,9 +66,16 @@ struct ProbeFeatures {
   static void WireFields(auto& /*v*/, auto& /*m*/) {}
 };
 
-// Mounts a filesystem by type. NotApplied errors: the mount is not there. With `expected_device`,
-// `source` is opened once and must be that device with that filesystem (else FailedPrecondition),
-// and the mount is dropped, unseen by anybody, if the kernel made it of another.
+// Mounts a filesystem by type. With `expected_device`, `source` is opened once and must be that
+// device with that filesystem, and the mount is dropped, unseen by anybody, if the kernel made it
+// of another. "ro" makes superblock and mount read-only. A type with a program /sbin/mount.<type>
+// is mounted by that; every other one by the kernel's mount API.
+// Errors: InvalidArgument, not applied, for an empty type or an option that is a request of its own
+// ("bind"); Unimplemented, not applied, for noswap on a kernel without it; FailedPrecondition, not
+// applied, for another device than the expected one; errno of the kernel, not applied, with its own
+// words; of a mount program, Unknown, not applied, if it failed, and Unavailable, maybe applied, if
+// a signal ended it. After "not applied" the mount is not there. No error names the value of an
+// option, which may be a password.
 struct Mount {
   using Answer = Done;
   static constexpr const char* kName = "Mount";
@@ -82,14 +96,17 @@ struct Mount {
   }
 };
 
-// Makes `source` (file or directory) appear at `target`, non-recursively unless `recursive`. The
-// flags ro, nodev, noexec, nosuid, noatime, relatime, nodiratime of the source's mount are kept.
-// The bind is never visible without its final flags where the kernel has mount_setattr.
+// Makes `source` (file or directory) appear at `target`, which is of the same kind; what is mounted
+// below the source is left out unless `recursive`. The flags ro, nodev, noexec, nosuid, noatime,
+// relatime, nodiratime of the source's mount are kept. The bind is never visible without its final
+// flags if the kernel has mount_setattr; before that a read-only bind is writable for a moment.
 // With `expected_device`, `source` is the node of a block device, and that very node is bound only
-// if it is this device (FailedPrecondition otherwise). Read-only is then the bind's: it keeps
-// nobody from writing to the device.
+// if it is this device. Read-only is then the bind's: it keeps nobody from writing to the device.
 // With an inode in `expected`, `source` is opened once, and what was opened is bound only if
-// nothing shows that it is another directory (FailedPrecondition otherwise).
+// nothing shows that it is another directory.
+// Errors: FailedPrecondition, not applied, for another device or directory than the expected one;
+// errno, not applied; without mount_setattr, errno, maybe applied, if a bind could be made but
+// neither made read-only nor taken back.
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
@@ -114,7 +131,11 @@ struct BindMount {
   }
 };
 
-// Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." ...
+// Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." and the like. Flags
+// of a mount ("ro", "nosuid", "noatime") change this mount alone; every other option changes the
+// filesystem, wherever it is mounted.
+// Errors: FailedPrecondition, not applied, if the target is no mount point; errno, maybe applied if
+// the filesystem was changed already.
 struct Remount {
   using Answer = Done;
   static constexpr const char* kName = "Remount";
@@ -129,8 +150,10 @@ struct Remount {
   }
 };
 
-// Takes away the topmost mount at `target`. Never lazy. A target that is missing or no mount point
-// is success with changed = false. `force` is for network and FUSE filesystems (MNT_FORCE).
+// Takes away the topmost mount at `target`, never lazily. A target that is missing or no mount
+// point is success with changed = false. `force` is for network and FUSE filesystems (MNT_FORCE).
+// Errors: EBUSY (FailedPrecondition), not applied, if something uses the mount. A forced unmount
+// that fails is maybe applied: it has cut off those who used the filesystem.
 struct Unmount {
   using Answer = Changed;
   static constexpr const char* kName = "Unmount";
@@ -145,8 +168,10 @@ struct Unmount {
   }
 };
 
-// Makes what is mounted at and below `target` propagate: nothing where the mount that it lies on is
-// shared; else `target` is made a mount point (bound onto itself) where it is none, and shared.
+// Makes what is mounted at and below `target` propagate. If the mount that it lies on is shared
+// already, nothing is done; else `target` is made a mount point (bound onto itself, with what is
+// mounted below) if it is none, and shared.
+// Errors: errno, maybe applied if it was made a mount point.
 struct MakeShared {
   using Answer = Changed;
   static constexpr const char* kName = "MakeShared";
@@ -157,8 +182,10 @@ struct MakeShared {
   static void WireFields(auto& v, auto& m) { v(1, m.target); }
 };
 
-// lstat of the last component, unless `follow`. Never asks a mounted filesystem for its root's
-// attributes when `only_mount_point` is set: then just type and is_mount_point are filled.
+// Answers what lstat(2) says of the last component, unless `follow`: then what it leads to. What is
+// missing has the type kMissing and is no error. With `only_mount_point` the mounted filesystem is
+// never asked for its root's attributes, and just type and is_mount_point are filled; it excludes
+// `follow` (InvalidArgument, not applied).
 struct Stat {
   using Answer = FileInfo;
   static constexpr const char* kName = "Stat";
@@ -175,6 +202,8 @@ struct Stat {
   }
 };
 
+// Answers the figures of the whole filesystem on which the path lies, and its kind. Errors:
+// NotFound, not applied, if the path is missing.
 struct StatFs {
   using Answer = FsInfo;
   static constexpr const char* kName = "StatFs";
@@ -185,7 +214,10 @@ struct StatFs {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// Bytes and inodes used below `path`, on its filesystem only. Progress: entries seen.
+// Counts the bytes and inodes that are used at and below `path`, on its mount only. Progress:
+// entries seen.
+// Errors, not applied: NotFound if the path is missing; the first entry that cannot be looked at,
+// with its path.
 struct Usage {
   using Answer = UsageInfo;
   static constexpr const char* kName = "Usage";
@@ -196,10 +228,13 @@ struct Usage {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// Gives the tree at `path` to a group: gid, mode |= 0660 (ro: 0440), directories also setgid and
-// 0110. Entries that are right are not touched; links get their gid changed and nothing else; other
-// filesystems are not entered; the root comes last, so that it marks a finished run. Progress:
-// entries visited. Source: kubernetes pkg/volume/volume_linux.go@v1.36.2.
+// Gives the tree at `path` to a group: gid, mode |= 0660 (with `read_only` 0440), directories also
+// setgid and 0110. Entries that are right are not touched; links get their gid changed and nothing
+// else; other filesystems are not entered; the root comes last, so that it marks a finished run.
+// With `on_root_mismatch` nothing is done if the root has that mark. Progress: entries visited.
+// Errors: the first entry that cannot be changed ends the run, with its path; maybe applied once
+// something was changed.
+// Source: kubernetes pkg/volume/volume_linux.go@v1.36.2.
 struct ChangeOwnership {
   using Answer = OwnershipInfo;
   static constexpr const char* kName = "ChangeOwnership";
@@ -218,9 +253,10 @@ struct ChangeOwnership {
   }
 };
 
-// A directory with exactly `mode` (no umask). An existing directory gets the mode too when
-// `exact_mode`. Missing parents are made with `parent_mode` when it is set; NotFound otherwise.
-// AlreadyExists when something else is there.
+// Makes a directory with exactly `mode` (no umask). A directory that is there keeps its mode,
+// unless `exact_mode`. Missing parents are made with `parent_mode` if it is set.
+// Errors: NotFound, not applied, without `parent_mode` for a missing parent; AlreadyExists if
+// something else is there. Each is maybe applied once a parent was made.
 struct MakeDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "MakeDirectory";
@@ -239,7 +275,8 @@ struct MakeDirectory {
   }
 };
 
-// An empty regular file, or nothing if one is there. AlreadyExists when something else is.
+// Makes an empty regular file with exactly `mode`. One that is there keeps its mode and content.
+// Errors, not applied: AlreadyExists if something else is there; NotFound for a missing parent.
 struct MakeFile {
   using Answer = Changed;
   static constexpr const char* kName = "MakeFile";
@@ -254,8 +291,10 @@ struct MakeFile {
   }
 };
 
-// A link to `leads_to`, which need not be there. One that leads elsewhere is replaced, and missing
-// for a moment. AlreadyExists when something else than a link is there.
+// Makes a link to `leads_to`, which need not be there. A link that leads elsewhere is replaced, and
+// missing for a moment.
+// Errors: AlreadyExists, not applied, if something else than a link is there; errno, maybe applied
+// if the old link is gone and the new one could not be made.
 struct MakeSymlink {
   using Answer = Changed;
   static constexpr const char* kName = "MakeSymlink";
@@ -270,8 +309,8 @@ struct MakeSymlink {
   }
 };
 
-// Where a link leads, as it stands. NotFound when missing; InvalidArgument with EINVAL for what is
-// no link.
+// Answers where a link leads, as it stands. Errors, not applied: NotFound if it is missing;
+// InvalidArgument with EINVAL for what is no link.
 struct ReadLink {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadLink";
@@ -282,8 +321,8 @@ struct ReadLink {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount
-// point.
+// Removes one empty directory. One that is missing is success with changed = false. Errors:
+// FailedPrecondition, not applied, if it is not empty or a mount point.
 struct RemoveDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveDirectory";
@@ -294,7 +333,8 @@ struct RemoveDirectory {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// One file or link, never a directory. Missing: changed = false.
+// Removes one file or link, never a directory (EISDIR, not applied). One that is missing is success
+// with changed = false.
 struct RemoveFile {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveFile";
@@ -305,13 +345,16 @@ struct RemoveFile {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// A tree, itself included, and never across a mount: FailedPrecondition naming the mount point,
-// with what lay outside of it removed. Missing: changed = false.
-// With `content_alone` the directory itself stays, even where it is a mount point, and the answer
-// means that it was seen empty at the end; NotFound when missing.
-// With an inode in `expected`, the path is opened once, and all is done below what was opened:
-// FailedPrecondition, not applied, if that is another directory or none, and maybe applied if it is
-// not this one that is gone at the end.
+// Removes a tree, itself included, and never goes across a mount or through a link. What is missing
+// is success with changed = false.
+// With `content_alone` the directory itself stays, even if it is a mount point, and the answer
+// means that it was seen empty at the end.
+// With an inode in `expected`, the path is opened once, and all is done below what was opened.
+// Errors, maybe applied once something was removed: FailedPrecondition naming the mount point that
+// is in the way, with what lay outside of it removed; the first thing that could not be removed,
+// with the rest removed; Aborted if the tree was moved meanwhile. With `content_alone`: NotFound,
+// not applied, if it is missing. With `expected`: FailedPrecondition, not applied, if another
+// directory or none is there, and maybe applied if it is not this one that is gone at the end.
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";
@@ -328,6 +371,8 @@ struct RemoveTree {
   }
 };
 
+// Answers the entries of a directory, without "." and "..", each with its type. Names are bytes:
+// they need not be UTF-8. What is mounted on an entry is not asked for anything.
 struct ListDirectory {
   using Answer = DirectoryListing;
   static constexpr const char* kName = "ListDirectory";
@@ -338,8 +383,9 @@ struct ListDirectory {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// A file that its reader knows to be small (a marker, a manifest): at most `max_bytes`, OutOfRange
-// beyond.
+// Answers the content of a regular file that its reader knows to be small (a marker, a manifest),
+// as bytes. Errors, not applied: NotFound if it is missing; OutOfRange if it has more than
+// `max_bytes`; FailedPrecondition for what is no regular file, which is not waited for.
 struct ReadFile {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadFile";
@@ -354,11 +400,12 @@ struct ReadFile {
   }
 };
 
-// Publishes `files` in `target` as one atomic change, with the layout of kubelet's AtomicWriter
-// (..data -> ..<timestamp>.<random>). Answers changed = false, writing nothing, when content, modes
-// and owners are already so. With `gid`, the new directory is given to that group before it is
-// published. Left-overs of an interrupted run (..data_tmp, unreferenced ..<timestamp> directories)
-// are cleaned. Source: kubernetes pkg/volume/util/atomic_writer.go@v1.36.2.
+// Publishes `files` in `target`, an existing directory, as one atomic change, with the layout of
+// kubelet's AtomicWriter (..data -> ..<timestamp>.<random>). It answers changed = false, writing
+// nothing, if content, modes and owners are already so. With `gid`, the new directory is given to
+// that group before it is published. Left-overs of an interrupted run (..data_tmp, unreferenced
+// ..<timestamp> directories) are cleaned. Errors: see os/atomic_payload.h.
+// Source: kubernetes pkg/volume/util/atomic_writer.go@v1.36.2.
 struct WriteAtomicPayload {
   using Answer = Changed;
   static constexpr const char* kName = "WriteAtomicPayload";
@@ -376,10 +423,11 @@ struct WriteAtomicPayload {
 };
 
 // Gives a small regular file exactly this content and mode, as one change that a power loss does
-// not undo: a new file, synced, takes the place of the old one. Answers changed = false, writing
-// nothing, when both are already so.
-// Errors: EEXIST, not applied, where something else than a file is there; EBUSY, not applied, for a
-// mount point; OutOfRange, not applied, beyond 64 KiB.
+// not undo: a new file, synced, takes the place of the old one, and belongs to the worker's user.
+// It answers changed = false, writing nothing, if content and mode are already so.
+// Errors, not applied: EEXIST if something else than a file is there; EBUSY for a mount point;
+// OutOfRange beyond 64 KiB; NotFound for a missing directory. Maybe applied, if the directory could
+// not be synced at the end.
 struct WriteFile {
   using Answer = Changed;
   static constexpr const char* kName = "WriteFile";
@@ -400,7 +448,7 @@ struct WriteFile {
 // done when this answers. Never makes a file. Several components of such a path are links: see
 // Resolve::kBeneath.
 // Errors: NotFound; FailedPrecondition, not applied, for what is no regular file; errno of the
-// write, maybe applied.
+// write, maybe applied. If only a part of the value was taken, it is Unknown, maybe applied.
 struct WriteAttribute {
   using Answer = Done;
   static constexpr const char* kName = "WriteAttribute";
@@ -418,10 +466,11 @@ struct WriteAttribute {
 // Runs a program to its end: for tools that are no filesystem's (runc). `arguments[0]` is its
 // absolute path. It gets an environment of PATH and LC_ALL alone, /dev/null as its input, and no
 // descriptor but the output and CallOptions::kept_by_tools. It is in its worker's process group,
-// and so is killed with it; what it left behind is its caller's to clean up.
-// Errors: InvalidArgument, not applied, for a path that is not absolute, or a secret argument
-// without a place; errno of the start, not applied. Cancel: takes a second, then the worker is
-// killed.
+// and so is killed with it; what it left behind is its caller's to clean up. That it failed is no
+// error: the answer has its exit status.
+// Errors, not applied: InvalidArgument for a path that is not absolute, or a secret argument
+// without a place; errno of the start. A cancel takes a second, then the worker is killed.
+// Progress: bytes that it has read and written.
 struct RunProgram {
   using Answer = ProgramEnd;
   static constexpr const char* kName = "RunProgram";
@@ -445,6 +494,7 @@ struct RunProgram {
   }
 };
 
+// Every request; kWireNumber tells them apart on the wire, not their order here.
 using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
@@ -454,6 +504,7 @@ using AnyRequest =
                  WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch>;
 
+// What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
@@ -461,7 +512,8 @@ using AnyAnswer =
                  EnsuredVolume, BatchAnswer>;
 
 struct BatchItemAnswer {
-  // Until there is one, or if the worker sent none.
+  // What the item answered. This error stands here until there is an answer, and if the worker sent
+  // none.
   Result<AnyAnswer> result = Error::MaybeApplied(Code::kDataLoss, "the worker's answer is empty");
   static void WireFields(auto& v, auto& m) { v.OneOf(m.result, 1); }
 };
@@ -477,6 +529,7 @@ struct BatchItem {
   }
 };
 
+// "Mount", "Unmount" and so on; the text is static. All of these functions are pure.
 std::string_view RequestName(const AnyRequest& request);
 // Never kDeviceIfExpected or kOfItems: these two are resolved by what the request holds.
 LaneKind LaneKindOf(const AnyRequest& request);

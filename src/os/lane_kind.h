@@ -14,7 +14,8 @@ enum class LaneKind {
   kOfItems,           // it is made of others: kWalks if one of these is, else its own filesystem
 };
 
-// Of one that is known by its type.
+// What the type of a request says of itself; see LaneKindOf(const AnyRequest&) for one that is not
+// known by its type.
 template <typename Request>
 constexpr LaneKind LaneKindOf(const Request& /*request*/) requires requires {
   Request::kLane;

@@ -7,7 +7,8 @@
 
 namespace volumed {
 
-// A file or directory of a filesystem, whatever mount it is seen through.
+// A file or directory of a filesystem, whatever mount it is seen through: for the question where
+// else it shows (ListMounts::showing). A value.
 struct FilesystemPart {
   uint32_t device_major = 0;  // as MountEntry's: the filesystem's number, which a disk's can differ
   uint32_t device_minor = 0;  // from (btrfs)
@@ -20,7 +21,10 @@ struct FilesystemPart {
   friend bool operator==(const FilesystemPart&, const FilesystemPart&) = default;
 };
 
+// One mount as it was at one moment. Texts are bytes as the kernel has them: a path or source need
+// not be UTF-8. A value.
 struct MountEntry {
+  // The kernel gives the number of a mount that is gone to another one.
   uint64_t mount_id = 0;
   uint64_t parent_id = 0;
   uint32_t device_major = 0;
@@ -33,6 +37,8 @@ struct MountEntry {
   std::string source;
   std::vector<std::string> super_options;  // per-superblock
 
+  // Whether this mount takes no writes. The filesystem may be read-only besides: super_options say
+  // that.
   bool read_only() const {
     for (const std::string& option : options) {
       if (option == "ro") return true;

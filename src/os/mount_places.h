@@ -15,7 +15,8 @@
 
 namespace volumed {
 
-// InvalidArgument, not applied: see ListMounts. Pure.
+// Whether the question can be answered. InvalidArgument, not applied, for a path that is not
+// absolute and clean, and for more than one of below, around and showing. Pure.
 Status CheckMountQuestion(const ListMounts& question);
 
 // Whether a mount belongs to the answer. Pure.

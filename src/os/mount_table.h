@@ -29,6 +29,8 @@ class MountSnapshot {
   const std::vector<MountEntry>& entries() const { return entries_; }
   // The topmost mount at exactly this path; null if it is no mount point.
   const MountEntry* FindTop(const std::string& mount_point) const;
+  // By the id of mountinfo; null if there is none now. What these functions point to lives as long
+  // as the snapshot.
   const MountEntry* FindById(uint64_t mount_id) const;
   // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without
   // "/".
@@ -53,7 +55,8 @@ struct MountTableChange {
   bool empty() const { return added.empty() && removed.empty() && changed.empty(); }
 };
 
-// Pure.
+// Compares two states by the ids of mounts. An id with another filesystem or root is another mount:
+// the old one was removed, and one was added. Pure.
 MountTableChange DiffMounts(const MountSnapshot& before, const MountSnapshot& after);
 
 }  // namespace volumed

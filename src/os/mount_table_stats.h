@@ -7,8 +7,9 @@
 
 namespace volumed {
 
-// How the table hears of changes.
+// How the table hears of changes. See os/kept_mount_table.h.
 enum class MountTableSource { kEvents, kPoll };
+// The value of the metrics' label: "events" or "poll".
 constexpr std::string_view MountTableSourceName(MountTableSource source) {
   switch (source) {
     case MountTableSource::kEvents:
@@ -19,6 +20,8 @@ constexpr std::string_view MountTableSourceName(MountTableSource source) {
   return "unknown";
 }
 
+// Totals since the table was opened, and what is known now. By poll `mounts` is as of the last
+// reading.
 struct MountTableStats {
   MountTableSource source = MountTableSource::kPoll;
   std::string why_poll;     // empty by events

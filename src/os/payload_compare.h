@@ -19,7 +19,8 @@ struct PayloadRights {
   uint32_t Group() const;
 };
 
-// On an open descriptor, each touching only what is wrong. False, with errno, on failure.
+// Give an open directory or file its owner, group and mode, each touching only what is wrong. They
+// return false, with errno, on failure.
 bool SetDirectoryRights(int directory, const PayloadRights& rights);
 bool SetFileRights(int fd, const PayloadFile& file, const PayloadRights& rights);
 

@@ -13,6 +13,7 @@
 
 namespace volumed {
 
+// So much of the end of the output is kept unless somebody says otherwise.
 inline constexpr size_t kProgramOutputBytes = 4096;
 
 struct ProgramSetup {
@@ -25,6 +26,7 @@ struct ProgramSetup {
   std::optional<std::pair<std::string, std::string>> scope = std::nullopt;
 };
 
+// How it ended. That it failed is no error of RunToEnd().
 struct ProgramOutcome {
   ChildEnd end;
   std::string output;  // the end of stdout and stderr
@@ -34,7 +36,8 @@ struct ProgramOutcome {
 // Threads: any. Blocks: until the program ends: whoever cannot wait for it kills the worker, and
 // the program with it. Progress: bytes that it read and wrote.
 // Errors: errno of the start, not applied; maybe applied when it was started and had to be killed
-// at once, for want of descriptors.
+// at once, for want of descriptors. If its scope cannot be made, the program runs without one, and
+// the worker says so once on stderr.
 Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& options);
 
 Result<ProgramEnd> DoRunProgram(const RunProgram& request, const CallOptions& options);

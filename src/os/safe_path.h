@@ -28,7 +28,8 @@ struct SafePath {
 
   // For display only.
   std::string Display() const { return relative.empty() ? root : root + "/" + relative; }
-  // The same root, one or more names further down.
+  // The same root, one or more names further down. `name` is checked when the path is opened, not
+  // here.
   SafePath Below(const std::string& name) const {
     return {root, relative.empty() ? name : relative + "/" + name, resolve};
   }

@@ -1,6 +1,7 @@
 // The composite effects on sub-paths: a part of a volume as a bind of its own. Checks and mounts
 // happen on the same descriptor, inside the primitive effects; here is only their order. See
 // os/composite_requests.h for what they do.
+// Threads: one at a time per target. Blocks: as the calls of `kernel` do.
 #pragma once
 
 #include "base/result.h"

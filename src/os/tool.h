@@ -21,6 +21,7 @@ struct ToolRun {
   int device = -1;
 };
 
+// How a tool ended by itself, well or not.
 struct ToolResult {
   int exit_code = 0;
   std::string output;  // the end of stdout and stderr, in printable characters

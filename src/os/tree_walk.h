@@ -23,29 +23,40 @@
 
 namespace volumed {
 
+// One entry that the walk has come to. What it refers to is valid during Visit() alone.
 struct WalkEntry {
-  int directory;  // where it lies
+  int directory;  // where it lies, open for reading; the walk's own
   const char* name;
   const struct statx& stat;  // STATX_BASIC_STATS, of the entry itself, never of a link's target
 };
 
-// Threads: called by `thread` 0 and 1 at the same time, once per entry, in no order.
+// What is done at each entry. Threads: called by `thread` 0 and 1 at the same time, once per entry,
+// in no order, but for a directory before what lies in it.
 class TreeVisitor {
  public:
   virtual ~TreeVisitor() = default;
-  // An errno ends the walk; 0 goes on. ENOENT says that the entry has vanished, and goes on.
+  // Returns 0, and the walk goes on; ENOENT if the entry has vanished, and it goes on, but not into
+  // it; any other errno ends the walk, which then fails with it.
   virtual int Visit(int thread, const WalkEntry& entry) = 0;
 };
 
 constexpr int kWalkThreads = 2;
 
+// Mount points below the root are passed over without a visit. Entries that vanish meanwhile are no
+// failure, nor is a directory that cannot be found again.
+//
+// Threads: one; the visitor's are its own. Blocks: as the filesystem does. Visitor and meter
+// outlive the walk.
 class TreeWalk {
  public:
+  // `display` is the root's path, for errors.
   TreeWalk(TreeVisitor& visitor, WorkMeter& meter, std::string display);
   ~TreeWalk();
 
-  // Everything below `root` (open for reading), without `root` itself. REQUIRES: called once.
-  // Errors: the first failure with its path, or Cancelled; not applied, as far as the walk knows.
+  // Visits everything below `root` (open for reading), without `root` itself. REQUIRES: called
+  // once.
+  // Errors: the first failure with its path, or Cancelled as soon as the meter says so. Both say
+  // not applied, for the walk itself changes nothing: what the visitor changed, its owner knows.
   Status Run(Descriptor root) EXCLUDES(mu_);
 
  private:

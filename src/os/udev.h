@@ -21,6 +21,7 @@ struct udev_monitor;
 
 namespace volumed {
 
+// Gives libudev's objects back to it: each handle has one reference of its own.
 struct UdevDeleter {
   void operator()(udev* object) const;
   void operator()(udev_device* object) const;
@@ -30,6 +31,7 @@ struct UdevDeleter {
 template <typename T>
 using UdevHandle = std::unique_ptr<T, UdevDeleter>;
 
+// libudev's context, from which all others are made.
 class UdevContext {
  public:
   // Errors: ResourceExhausted, not applied.
@@ -46,7 +48,8 @@ class UdevDevice {
  public:
   explicit UdevDevice(UdevHandle<udev_device> handle) : handle_(std::move(handle)) {}
 
-  // Nothing when there is no such device now. Errors: errno, not applied.
+  // Look a device up in sysfs and in udevd's database. nullopt: there is no such device now.
+  // Errors: errno, not applied.
   static Result<std::optional<UdevDevice>> FromBlockNumber(const UdevContext& context,
                                                            dev_t number);
   static Result<std::optional<UdevDevice>> FromName(const UdevContext& context,
@@ -55,7 +58,7 @@ class UdevDevice {
   static Result<std::optional<UdevDevice>> FromSysfsPath(const UdevContext& context,
                                                          const std::string& path);
 
-  // All are empty where there is none.
+  // Each is empty if there is none. What udevd or a device says may have any bytes.
   std::string action() const;  // "add", "change", "remove", ..; of an event
   std::string name() const;    // "loop7"
   std::string node() const;    // "/dev/loop7"
@@ -63,10 +66,11 @@ class UdevDevice {
   std::string type() const;                            // "disk", "partition"
   std::string Property(const std::string& key) const;  // of the kernel or of a rule
   std::vector<std::string> links() const;              // that udevd made or will make
+  // 0 for a device without a number.
   dev_t number() const;
   // The nearest device above of this kind, as of now.
   std::optional<UdevDevice> Parent(const std::string& subsystem, const std::string& type) const;
-  // udevd has run its rules on it.
+  // Whether udevd has run its rules on a device of this number; it may have been an earlier one.
   bool initialized() const;
 
  private:
@@ -78,6 +82,8 @@ enum class UdevGroup {
   kKernel,  // events as the kernel sends them, before udevd has seen them
 };
 
+// Events of devices, from a netlink socket. What the kernel or udevd sent before it was made is not
+// in it.
 class UdevMonitor {
  public:
   // Hears of `subsystem` from now on. `receive_buffer_bytes` is what the kernel queues before it
@@ -88,8 +94,8 @@ class UdevMonitor {
 
   // Readable when Receive() has something.
   int fd() const;
-  // The next event; nothing when none is there. Errors, not applied: errno; ENOBUFS when events
-  // were lost. More may follow either.
+  // Takes the next event; nullopt if none is there. Errors, not applied: errno; ENOBUFS if events
+  // were lost. More events may follow either.
   Result<std::optional<UdevDevice>> Receive();
 
  private:
@@ -97,12 +103,15 @@ class UdevMonitor {
   UdevHandle<udev_monitor> handle_;
 };
 
+// A list of the devices that there are now.
 class UdevEnumerate {
  public:
   // Errors: errno, not applied.
   static Result<UdevEnumerate> Create(const UdevContext& context);
+  // Only devices of this subsystem are listed. Errors: errno, not applied.
   Status MatchSubsystem(const std::string& subsystem);
   // The sysfs paths of what matches now.
+  // Errors: errno, not applied.
   Result<std::vector<std::string>> Scan();
 
  private:

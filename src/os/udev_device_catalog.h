@@ -22,19 +22,25 @@ struct UdevDeviceCatalogOptions {
   int receive_buffer_bytes = 16 << 20;
 };
 
+// Threads: the loop's, the destructor too. Blocks: as DeviceCatalog says. The listener is called
+// from the loop, never from within a call of this, but for OnEventsLost in CheckSource().
 class UdevDeviceCatalog final : public DeviceCatalog {
  public:
-  // Follows events on `loop`, which outlives the catalog. Errors: errno, not applied.
+  // Follows events on `loop`, which outlives the catalog. Errors: errno, not applied. It follows
+  // udevd if one listens now, else the kernel.
   static Result<std::unique_ptr<UdevDeviceCatalog>> Create(EventLoop& loop,
                                                            UdevDeviceCatalogOptions options = {});
   ~UdevDeviceCatalog() override;
 
   void SetListener(DeviceListener* listener) override { listener_ = listener; }
   DeviceEventSource source() const override { return source_; }
+  // Without a change it costs one reading of /proc/thread-self/net/unix. If the new source cannot
+  // be followed, the old one stays, and the listener hears why.
   void CheckSource() override;
   Result<std::optional<CatalogDevice>> Find(DeviceNumber number) override;
   Result<std::optional<CatalogDevice>> FindByName(const std::string& name) override;
   Result<std::vector<CatalogDevice>> List() override;
+  // Follows at most eight links, and none out of /dev.
   DeviceLink ReadLink(const std::string& path) override;
 
  private:

@@ -12,7 +12,8 @@
 
 namespace volumed {
 
-// Threads: any; `progress` is called by one at a time. Blocks: as `progress` does.
+// `options` outlive it. A cancel that was seen once stays seen. Threads: any; `progress` is called
+// by one at a time, with the total so far. Blocks: as `progress` does.
 class WorkMeter {
  public:
   // How often progress is told, and with it how soon a cancel is seen.
@@ -23,8 +24,10 @@ class WorkMeter {
 
   // A safe point: false when the work shall stop. Cheap; call it for every entry or few of them.
   bool Step(int64_t entries);
+  // What all steps together were told.
   int64_t done() const { return done_.load(std::memory_order_relaxed); }
 
+  // The error of work that a step told to stop; whoever did it knows the outcome.
   static Error CancelledError(Outcome outcome) {
     return Error::FromParts(Code::kCancelled, outcome, 0, "cancelled");
   }

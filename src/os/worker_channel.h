@@ -15,6 +15,7 @@
 
 namespace volumed {
 
+// What a message is; the letter is its first byte.
 enum class MessageKind : char {
   kBody = 'B',      // a request, or an answer
   kProgress = 'P',  // to the agent; the body is the count in decimal
@@ -33,13 +34,15 @@ constexpr size_t kMaxInlineBody = 64 * 1024;
 // Threads: one may receive while another sends. Blocks: see each.
 class WorkerChannel {
  public:
+  // `socket` is one end of a SOCK_SEQPACKET pair, which is closed with this.
   explicit WorkerChannel(Descriptor socket);
 
   int fd() const { return socket_.get(); }
   void Close() { socket_.Reset(); }
 
   // Blocks: while the socket's buffer is full. Errors: EPIPE, not applied, when the other end is
-  // closed; other errno, not applied: a message is sent whole or not at all.
+  // closed; other errno, not applied: a message is sent whole or not at all. With `as_memfd` the
+  // body goes beside the packet whatever its size: for secrets.
   Status Send(MessageKind kind, std::string_view body, bool as_memfd = false);
   // The same, with a descriptor beside the body: the other end gets one of its own.
   // InvalidArgument, not applied, for a body that is too large for the packet.

@@ -76,13 +76,17 @@ class WorkerKernel final : public Kernel, public FaultDomains {
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
   bool TakesComposites() const override { return true; }
+  // See FaultDomains. A domain that is no path is its own lane and name.
   FaultDomain Locate(const std::string& domain) override;
   LaneHealth HealthOf(const std::string& lane) const override;
+  // Mounts at the directory and above it come first, then those at it and below, each as the kept
+  // table last knew it: one at the directory itself comes twice.
   std::vector<KnownMount> MountsAround(const std::string& directory) const override;
 
-  // From now on each worker says in this directory, which exists, best on a tmpfs, at which volumes
-  // it is (os/worker_keys.h); idle ones that do not yet are replaced. It must be the same for every
-  // agent that uses the same root: what workers of the one before are still at is read now.
+  // From now on each worker that is started says in this directory, which exists, best on a tmpfs,
+  // at which volumes it is (os/worker_keys.h). All workers that are idle now end; those that have a
+  // request now go on, and are used again, without saying it. The directory must be the same for
+  // every agent that uses the same root: what workers of the one before are still at is read now.
   // Blocks: for the directory. Errors: of the directory, not applied.
   Status KeepKeysIn(const std::string& directory);
 
@@ -93,6 +97,7 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   KeptMountTable& mount_table() { return *mounts_; }
   const KeptMountTable& mount_table() const { return *mounts_; }
 
+  // Threads: any. Blocks: never, for both.
   WorkerPoolStats stats() const;
   std::vector<StuckOperation> stuck_operations() const;
 

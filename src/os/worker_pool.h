@@ -29,8 +29,11 @@ namespace volumed {
 // never more than max_workers processes besides the fast lane's, and the idle ones.
 class WorkerPool {
  public:
+  // What the pool is made of, and its limits.
   struct Parts {
+    // Called on any thread, by several at once.
     WorkerStarter start;
+    // As WorkerKernelOptions says.
     int max_workers;
     int max_per_domain;
     // For the agent's own filesystem.
@@ -41,16 +44,27 @@ class WorkerPool {
     std::string key_directory = {};  // as of KeepKeysIn(); empty: none yet
   };
 
-  // Starts the first two workers. Errors: those of the start.
+  // Starts the reaper's thread and the first two workers, one fast and one isolated. `clock`
+  // outlives the pool. Errors: those of the start; those of KeepKeysIn().
   static Result<std::unique_ptr<WorkerPool>> Create(Parts parts, const Clock& clock);
+  // REQUIRES: no call is running. Blocks: up to 500 ms for each idle worker, which ends when its
+  // socket is closed, and is killed if it does not. Workers that were given up live on.
   ~WorkerPool();
 
+  // Does the request in a worker of the lane options.domain, or in a fast worker if that is empty.
+  // Blocks and errors: as WorkerKernel::Do. options.progress is called on the calling thread.
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) EXCLUDES(mu_);
+  // See WorkerKernel::SetLimits. Blocks: never.
   void SetLimits(int max_workers, int max_per_domain) EXCLUDES(mu_);
+  // See WorkerKernel::KeepKeysIn.
   Status KeepKeysIn(const std::string& directory) EXCLUDES(mu_);
 
+  // Figures of one moment. Blocks: never, if the directory of the keys is on a tmpfs.
   WorkerPoolStats stats() const EXCLUDES(mu_);
+  // Those of this pool that were told as stuck and have not died, in the order in which they were
+  // told.
   std::vector<StuckOperation> stuck_operations() const EXCLUDES(mu_);
+  // Of a lane that nobody has named nothing is known: it is as LaneHealth begins.
   LaneHealth HealthOf(const std::string& lane) const EXCLUDES(mu_);
 
  private:
@@ -91,7 +105,7 @@ class WorkerPool {
   mutable Mutex mu_;
   Lanes lanes_ GUARDED_BY(mu_);
   std::map<Lanes::Ticket, Waiter*> waiters_ GUARDED_BY(mu_);
-  std::map<std::string, int> stuck_in_ GUARDED_BY(mu_);  // by lane: lost, and dead in no sight
+  std::map<std::string, int> stuck_in_ GUARDED_BY(mu_);  // by lane: killed, and still alive
   std::vector<std::unique_ptr<WorkerProcess>> fast_ GUARDED_BY(mu_);  // those that are idle
   std::vector<std::unique_ptr<WorkerProcess>> idle_ GUARDED_BY(mu_);
   WorkerPoolStats stats_ GUARDED_BY(mu_);

@@ -10,6 +10,8 @@
 
 namespace volumed {
 
+// Totals since the pool was made, and figures of now. Each is right by itself; they are taken
+// together under one lock.
 struct WorkerPoolStats {
   uint64_t requests = 0;           // handed to a worker
   uint64_t spawned = 0;            // processes started
@@ -35,6 +37,7 @@ struct StuckOperation {
   int pid = 0;
   TimePoint since;  // when its request was sent
 
+  // Whether `of` is one of its keys.
   bool Concerns(const std::string& of) const {
     return of == key || std::find(more_keys.begin(), more_keys.end(), of) != more_keys.end();
   }

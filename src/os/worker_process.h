@@ -28,6 +28,7 @@ class WorkerProcess {
  public:
   virtual ~WorkerProcess() = default;
 
+  // The agent's end. It lives as long as this.
   virtual WorkerChannel& channel() = 0;
   virtual pid_t pid() const = 0;
   // Null for a worker without a page for its keys.

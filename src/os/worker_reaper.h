@@ -17,6 +17,7 @@
 
 namespace volumed {
 
+// A worker that nobody waits for any more.
 struct LostWorker {
   std::unique_ptr<WorkerProcess> process;
   bool killed = false;       // else it was told to end by closing its socket
@@ -24,10 +25,13 @@ struct LostWorker {
   TimePoint let_go;
 };
 
-// Threads: any. Blocks: never. One thread of its own, which calls the handler, without a lock held.
+// Threads: any, but for the destructor: nobody calls Add() then. Blocks: never, but for the
+// destructor. It has one thread of its own, which calls the handler, without a lock held.
 class WorkerReaper {
  public:
-  // A killed worker became stuck / a killed worker died, having been stuck or not.
+  // Both are called on the reaper's thread, for killed workers alone: when one became stuck, and
+  // when one died, having been told as stuck or not. Each worker is told as stuck at most once, and
+  // as dead at most once.
   struct Handler {
     std::function<void(const StuckOperation&)> stuck;
     std::function<void(const StuckOperation&, bool was_stuck)> dead;
@@ -38,10 +42,13 @@ class WorkerReaper {
   // cannot end stays, whatever the bound is.
   static constexpr std::chrono::seconds kStuckAfter{2};
 
+  // Starts the thread. `clock` outlives the reaper. Errors: errno of eventfd(2), not applied.
   static Result<std::unique_ptr<WorkerReaper>> Start(const Clock& clock, Handler handler);
-  // Leaves those that live to themselves.
+  // Leaves those that live to themselves, without a word to the handler. Blocks: up to 200 ms for
+  // each worker whose socket was closed and which has not ended yet.
   ~WorkerReaper();
 
+  // Takes the worker over: it is reaped when it is dead.
   void Add(LostWorker worker) EXCLUDES(mu_);
 
  private:

@@ -15,7 +15,7 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. Set() replaces all limits at once.
 class AttachLimitSettings {
  public:
   using Limits = std::map<std::string, int64_t>;  // by name of the plugin

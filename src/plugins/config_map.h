@@ -10,10 +10,15 @@ namespace volumed {
 
 inline constexpr char kConfigMapPluginName[] = "kubernetes.io/configmap";
 
+// The ConfigMap is one of the pod's namespace, and its files lie on an emptyDir without a medium. A
+// volume is named "<volume>/<ConfigMap>". What is found after a restart does not tell its
+// ConfigMap: the name of the volume stands for it.
 class ConfigMapPlugin final : public PayloadVolumePlugin {
  public:
   std::string GetPluginName() const override { return kConfigMapPluginName; }
   std::string BackingMedium() const override;
+  // Errors: those of CollectConfigMap. The answer has no freshness: only the object says when it is
+  // old.
   Result<CollectedPayload> Collect(const PayloadContext& context,
                                    const VolumeSource& source) const override;
 

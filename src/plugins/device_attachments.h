@@ -20,7 +20,8 @@
 
 namespace volumed {
 
-// Whether this disk, which is on the node now, belongs to the volume with this index.
+// Whether this disk, which is on the node now, belongs to the volume with this index. It is called
+// on the thread of AreDevicesAttached, once for each disk of a volume that is in use.
 using IsDiskOfVolume =
     std::function<Result<bool>(size_t volume, const ScsiDisk& disk, const CallOptions& call)>;
 
@@ -28,7 +29,8 @@ using IsDiskOfVolume =
 // nodes that pods have of it. The mount table is read once for all, and no disk is asked. The
 // places are in the directory of `plugin_name`. A multipath device is the volume's as long as one
 // of its paths is.
-// Threads: any. Blocks: for short questions to the kernel. Errors: those of the effects.
+// Threads: any. Blocks: for short questions to the kernel. Errors: those of the effects. After an
+// error nothing is known of any place.
 Result<std::vector<bool>> AreDevicesAttached(VolumeHost& host, ScsiDevices& scsi,
                                              const std::string& plugin_name,
                                              const std::vector<SafePath>& places,
@@ -36,7 +38,7 @@ Result<std::vector<bool>> AreDevicesAttached(VolumeHost& host, ScsiDevices& scsi
                                              const CallOptions& call);
 
 // Asks VolumesAreAttached for one node after the other. Threads: any. Blocks: as
-// VolumesAreAttached.
+// VolumesAreAttached. The first node that fails ends it with that error.
 class NodeByNodeVerifier final : public BulkVolumeVerifier {
  public:
   // `plugin` outlives this object.

@@ -19,6 +19,9 @@ struct DeviceBind {
   bool read_only = false;  // because of the pod or of the volume
 };
 
+// Binds the device's mount at a pod's place, and gives the files to the pod's group if the pod
+// writes. A bind that is there is kept. It mounts no device: that is DeviceMounter's.
+//
 // Threads: one at a time per volume. Blocks: until the call's deadline.
 class DeviceBindMounter final : public Mounter {
  public:
@@ -26,12 +29,15 @@ class DeviceBindMounter final : public Mounter {
 
   std::string GetPath() const override { return bind_.place.Display(); }
   SafePath GetSafePath() const override { return bind_.place; }
+  // Managed exactly if it is not read-only.
   Attributes GetAttributes() const override;
+  // The figures of the whole filesystem, by statfs at the pod's place; the same for the unmounter.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(bind_.place, args); }
   // Errors: FailedPrecondition, not applied, if the device is not mounted for the node, or if it
   // takes no writes and the pod writes. A failed change of ownership fails the set-up; kubelet's
-  // diskSetUp ignores it, so that the pod starts with files to which it cannot write.
+  // diskSetUp ignores it, so that the pod starts with files to which it cannot write. An error
+  // after the bind was made, or was found, is maybe applied.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
@@ -39,6 +45,9 @@ class DeviceBindMounter final : public Mounter {
   const DeviceBind bind_;
 };
 
+// Takes the pod's bind away, and its directory; the device stays mounted for the node. A place that
+// is missing is success.
+//
 // Threads: one at a time per volume. Blocks: until the call's deadline.
 class DeviceBindUnmounter final : public Unmounter {
  public:
@@ -47,6 +56,7 @@ class DeviceBindUnmounter final : public Unmounter {
   std::string GetPath() const override { return place_.Display(); }
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  // Errors: those of UnmountAndRemove.
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:

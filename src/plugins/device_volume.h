@@ -21,7 +21,9 @@
 
 namespace volumed {
 
-// Annotations of a PersistentVolume: "never", "blank" or "full-scan"; "never", "preen" or "report".
+// Annotations of a PersistentVolume, which win over the settings: when it may be formatted
+// ("never", "blank" or "full-scan"), and how it is checked ("never", "preen" or "report"). Another
+// text fails the mount with InvalidArgument, not applied.
 inline constexpr char kFormatPolicyAnnotation[] = "volumed.io/format-policy";
 inline constexpr char kFsckPolicyAnnotation[] = "volumed.io/fsck-policy";
 
@@ -57,17 +59,21 @@ struct DeviceMountRequest {
 
 // Proves, formats, checks and mounts the device. Notices go to args.event; that the filesystem is
 // another one than the wanted one goes to the PersistentVolume. Errors: Unimplemented, not applied,
-// without format intents; those of SafeFormatAndMount.
+// without format intents; those of SafeFormatAndMount; InvalidArgument, not applied, for an
+// annotation that names no policy. A mkfs or an fsck that has begun is not ended by the deadline;
+// progress in bytes goes to args.call.progress.
 Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
                          const DeviceMountRequest& request, const DeviceMounterArgs& args);
 
 // Errors: FailedPrecondition, not applied, if the mount of `device` at `source` takes no writes. A
-// pod that writes must not get a read-only filesystem without an error.
+// pod that writes must not get a read-only filesystem without an error. If nothing is mounted at
+// `source` it says OK: whoever binds notices that.
 Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafePath& source,
                         const CallOptions& call);
 
 // Makes the pod's directory and binds `source` there; if `expected` has an inode, only that
 // directory is bound. After an error that was not applied, the directory does not exist either.
+// Errors: those of MakePlace and BindMount.
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
                   const CallOptions& call, const StorageObject& expected = {});
 
@@ -82,7 +88,9 @@ struct DeviceGrowth {
 
 // Makes the filesystem as large as its device, proves that the volume has its new size, and returns
 // true. Errors, besides those of ResizeFs: ResourceExhausted, not applied, naming both sizes, if
-// the device is smaller than the new size; Internal, maybe applied, if the filesystem did not grow.
+// the device is smaller than the new size; Internal, maybe applied, if the filesystem did not grow;
+// DataLoss, not applied, if the device has no filesystem. With `is_block` only the device's size is
+// looked at. What was found goes to `note` as a text for people.
 Result<bool> GrowDeviceVolume(VolumeHost& host, const DeviceGrowth& growth,
                               const CallOptions& call);
 

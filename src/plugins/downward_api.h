@@ -10,10 +10,13 @@ namespace volumed {
 
 inline constexpr char kDownwardApiPluginName[] = "kubernetes.io/downward-api";
 
+// No object is read: the files come from the pod itself and from the node's allocatable resources.
+// A volume has the name that the pod gives it; what is found after a restart has no items.
 class DownwardApiPlugin final : public PayloadVolumePlugin {
  public:
   std::string GetPluginName() const override { return kDownwardApiPluginName; }
   std::string BackingMedium() const override;
+  // Errors: those of CollectDownwardApi. The answer has no freshness.
   Result<CollectedPayload> Collect(const PayloadContext& context,
                                    const VolumeSource& source) const override;
 

@@ -29,12 +29,19 @@ inline constexpr char kMediumMemory[] = "Memory";
 class EmptyDirPlugin final : public PlainVolumePlugin {
  public:
   std::string GetPluginName() const override { return kEmptyDirPluginName; }
+  // The name that the pod gives the volume: it is unique in the pod alone. Errors: InvalidArgument,
+  // not applied, if the spec is no emptyDir.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // Errors: those of GetVolumeName; that of NoPod if the volume is on huge pages and has no pod,
+  // which alone says their size. An unknown medium is an error of the set-up (InvalidArgument, not
+  // applied).
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
-  // The medium is taken from what the kernel says is mounted there.
+  // The medium is taken from what the kernel says is mounted there: "Memory" for a tmpfs,
+  // "HugePages" for a hugetlbfs, whatever the size of its pages; else none. Nothing tells the
+  // sizeLimit.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
 };

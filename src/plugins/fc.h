@@ -50,6 +50,8 @@ class FcPlugin final : public PlainVolumePlugin,
   // "[500a0982991b8dc5]:0" or "[3600508b400105e21..]".
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // Errors: those of FcNamesOf. The bind is read-only if the claim, the inline source or the
+  // volume's own mount options say so.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
@@ -60,6 +62,7 @@ class FcPlugin final : public PlainVolumePlugin,
   bool SupportsMountOption() const override { return true; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return true; }
   // "fc:<first port>" or "fc:<first WWID>": volumes behind one port of the array hang together.
+  // "fc:" alone for a spec that is no valid fc volume.
   std::string FaultDomain(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
@@ -73,19 +76,23 @@ class FcPlugin final : public PlainVolumePlugin,
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
   }
+  // Nothing is attached by a call (Attach and Detach do nothing): the attacher is needed for
+  // WaitForAttach and MountDevice, the detacher for UnmountDevice.
   Result<std::unique_ptr<Attacher>> NewAttacher() override;
   Result<std::unique_ptr<Detacher>> NewDetacher() override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
   BulkVolumeVerifier* AsBulkVolumeVerifier() override { return &verifier_; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  // Every other place that shows the device mounted there; empty if nothing is mounted.
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                       const CallOptions& call) override;
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
 
   bool RequiresFsResize() const override { return true; }
   // For a LUN that the array has made larger: asks its disks for their size again, and grows the
-  // filesystem. Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
+  // filesystem. Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume. It first waits for
+  // the device as WaitForAttach does, which may scan the SCSI hosts.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
@@ -93,6 +100,7 @@ class FcPlugin final : public PlainVolumePlugin,
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
   // The spec has the names that the place of the pod's device node tells.
+  // Errors: those of FindGlobalMapPathUUIDFromPod and FcNamesAt.
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,
                                               const CallOptions& call) override;

@@ -11,7 +11,7 @@
 namespace volumed {
 
 // The device is the one that WaitForAttach answered. Threads: one at a time. Blocks: only
-// GetMetrics.
+// GetMetrics. GetGlobalMapPath gives the errors of FcNamesOf, not applied.
 class FcMapper final : public BlockVolumeMapper {
  public:
   // REQUIRES: `spec` is an fc volume.
@@ -20,6 +20,7 @@ class FcMapper final : public BlockVolumeMapper {
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
   bool SupportsMetrics() const override { return true; }
+  // Measures the pod's device node, so it works once the volume is mapped.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
 
  private:
@@ -28,6 +29,8 @@ class FcMapper final : public BlockVolumeMapper {
   const PodUid pod_;
 };
 
+// Takes a block volume away by its name and pod alone, without its spec. Threads: one at a time.
+// Blocks: GetMetrics and TearDownDevice, until the call's deadline.
 class FcUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnmapper {
  public:
   FcUnmapper(VolumeHost& host, FcDisks& disks, SpecName spec, PodUid pod);
@@ -38,7 +41,9 @@ class FcUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnm
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeUnmapper* AsCustom() override { return this; }
 
-  // Removes the volume's disks from the node; `map_path` tells their names.
+  // Removes the volume's disks from the node; `map_path` tells their names. `device_path` is the
+  // device that pods had; if it is empty, a multipath device without paths is not found. Errors:
+  // InvalidArgument, not applied, if the path is no place of fc's; those of FcDisks::Remove.
   Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                         const CallOptions& call) override;
   Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }

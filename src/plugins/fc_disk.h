@@ -28,6 +28,7 @@ std::string FcLunText(int64_t lun);
 // it: "0x500a0982991b8dc5"; empty if the disk is on no remote port. This function is pure.
 bool IsFcDisk(const FcNames& names, const ScsiDisk& disk, const std::string& port_name);
 
+// The roots of the node's device trees; others than the defaults are for a recorded node.
 struct FcDiskPlaces {
   std::string sys = "/sys";
   std::string dev = "/dev";
@@ -58,23 +59,28 @@ class FcDisks {
     std::vector<ScsiDisk> disks;     // in the order of their names
     std::optional<std::string> map;  // "/dev/dm-3": the multipath device made of them
   };
-  // Finds what is on the node now, by sysfs alone: no device is opened.
+  // Finds what is on the node now, by sysfs alone: no device is opened. Found::map is the multipath
+  // device of the first disk that has one.
   Result<Found> Find(const FcNames& names, const CallOptions& call);
 
   // Waits until the volume's device is on the node, and its opened descriptor has proven it to be
   // the one that sysfs shows. The device is the multipath device if there is one, else a disk. If
   // nothing is there, all SCSI hosts are scanned once.
   // Errors, not applied: DeadlineExceeded, with what was waited for, and why the scan failed, if it
-  // did; FailedPrecondition if a multipath device has paths to another unit.
+  // did; FailedPrecondition if a multipath device has paths to another unit; Unimplemented if
+  // nothing waits for devices. A scan that fails does not end the wait.
   Result<FoundDevice> WaitFor(const FcNames& names, const CallOptions& call);
 
-  // Removes the volume's multipath device and disks; it is idempotent. `mounted` is the device that
-  // was mounted, if one was; a multipath device without paths can only be found by that. Errors:
-  // those of ScsiDevices::Remove.
+  // Removes the volume's multipath device and disks, and every other disk of the same unit (WWID),
+  // which are paths by ports that the volume does not name; it is idempotent. `mounted` is the
+  // device that was mounted, if one was: a multipath device without paths can only be found by
+  // that. Errors: those of ScsiDevices::Remove, maybe applied from the first removal on, and for a
+  // disk whenever `mounted` is given.
   Status Remove(const FcNames& names, const std::optional<std::string>& mounted,
                 const CallOptions& call);
 
-  // Whether a disk that is on the node is the volume's.
+  // Whether a disk that is on the node is the volume's. It asks sysfs for the name of the disk's
+  // remote port if the volume names ports; a port that is gone is no match.
   Result<bool> IsDiskOf(const FcNames& names, const ScsiDisk& disk, const CallOptions& call);
 
   ScsiDevices& scsi() { return scsi_; }

@@ -18,6 +18,7 @@ namespace volumed {
 // The name that kubelet gives the plugin.
 inline constexpr char kFcPluginName[] = "kubernetes.io/fc";
 
+// Either ports with a LUN, or WWIDs: see ValidateFcNames. It is a value.
 struct FcNames {
   std::vector<std::string> target_wwns;  // "500a0982991b8dc5"
   std::optional<int32_t> lun;            // with target_wwns

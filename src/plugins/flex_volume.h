@@ -36,15 +36,19 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
   FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
                    DeviceVolumeSettings settings, const AttachLimitSettings* limits = nullptr);
 
-  // "vendor/driver".
+  // "vendor/driver". It is the name by which specs select the driver.
   std::string GetPluginName() const override { return driver_->name(); }
   // Returns FlexVolumeName; kubelet ignores what the driver answers to getvolumename.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // Errors: InvalidArgument, not applied, for a volume of another driver; that of NoPod if there is
+  // no pod, whose names the driver gets.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // Constructs an inline volume of the driver without options, since nothing on disk tells them.
+  // Without its options the name of the volume is another one than before: FlexVolumeName has a
+  // digest of them.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   // The domain is the driver's: its calls hang together.
@@ -54,6 +58,8 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
 
   VolumePlugin& plugin() override { return *this; }
   PersistentVolumePlugin* AsPersistent() override { return this; }
+  // A driver whose `init` says attach=false is neither attachable nor device-mountable: it mounts
+  // each pod's volume itself.
   AttachableVolumePlugin* AsAttachable() override { return capabilities_.attach ? this : nullptr; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return AsAttachable(); }
   ExpandableVolumePlugin* AsExpandable() override { return this; }
@@ -70,6 +76,7 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
   Result<std::unique_ptr<Detacher>> NewDetacher() override;
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  // Every other place that shows the device mounted there; empty if nothing is mounted.
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                       const CallOptions& call) override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
@@ -80,7 +87,8 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
   }
 
   // Calls expandvolume; a driver that does not know it needs no such step. Answers the driver's
-  // size if it tells one.
+  // size if it tells one. Sizes are sent in bytes. Errors: InvalidArgument, not applied, for a
+  // volume of another driver; those of FlexVolumeDriver::Call.
   Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                       const Quantity& old_size, const CallOptions& call) override;
   bool RequiresFsResize() const override { return capabilities_.requires_fs_resize; }
@@ -93,7 +101,10 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
     explicit NodeExpander(FlexVolumePlugin& owner) : owner_(owner) {}
     VolumePlugin& plugin() override { return owner_; }
     bool RequiresFsResize() const override { return true; }
-    // Errors, besides the driver's: Internal, maybe applied, if the filesystem did not grow.
+    // Errors, besides the driver's: Internal, maybe applied, if the filesystem did not grow;
+    // Internal, maybe applied, also if expandvolume answers less than was asked for; DataLoss, not
+    // applied, if the device has no filesystem. Without options.device_path the device is what is
+    // mounted at the device's place.
     Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
    private:

@@ -31,17 +31,19 @@ enum class FlexCommand {
   kExpandVolume,
   kExpandFs,
 };
-// "init", "getvolumename" ...
+// "init", "getvolumename" ... The word is the executable's first argument.
 std::string_view FlexCommandName(FlexCommand command);
 
 // The fault domain of a driver's calls: a driver that hangs does not hold up other calls.
+// "flexvolume/<driver>". Pure.
 std::string FlexFaultDomain(const std::string& driver);
 
 // Threads: any, several at a time. Blocks: until the call's deadline; the driver is then killed
 // with everything that it has started, except daemons.
 class FlexVolumeDriver {
  public:
-  // `name` is "vendor/driver". `kernel` outlives this object.
+  // `name` is "vendor/driver". `kernel` outlives this object. `executable` is an absolute path,
+  // which is checked anew before each call.
   FlexVolumeDriver(Kernel& kernel, std::string name, std::string executable)
       : kernel_(kernel), name_(std::move(name)), executable_(std::move(executable)) {}
 
@@ -65,6 +67,8 @@ class FlexVolumeDriver {
                                                     const std::vector<FlexArgument>& arguments,
                                                     const CallOptions& call) EXCLUDES(mu_);
 
+  // Whether the driver has once answered "Not supported" to this command. A new version of the
+  // driver is another object.
   bool IsKnownUnsupported(FlexCommand command) const EXCLUDES(mu_);
 
   // Checks that the executable, its directory and the directory above it are root's, that no other

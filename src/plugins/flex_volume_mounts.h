@@ -11,6 +11,7 @@
 
 namespace volumed {
 
+// Threads: one at a time per volume. Blocks: until the call's deadline, which also ends the driver.
 class FlexVolumeMounter final : public Mounter {
  public:
   // REQUIRES: `spec` is a flexVolume of this driver, and the target has a pod.
@@ -20,12 +21,15 @@ class FlexVolumeMounter final : public Mounter {
 
   std::string GetPath() const override { return place_.Display(); }
   SafePath GetSafePath() const override { return place_; }
+  // Managed unless the volume is read-only; whether labels can be changed, the driver has said.
   Attributes GetAttributes() const override;
   // The figures of the filesystem if the driver says that it supports metrics, else NotSupported.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
   // Errors: those of FlexVolumeDriver::Call and FlexMountOptions; FailedPrecondition, not applied,
-  // if the driver has no `mount` and nothing is mounted for the node.
+  // if the driver has no `mount` and nothing is mounted for the node. What is mounted there already
+  // is kept, and the driver is not called. The group is applied by the agent, unless the volume is
+  // read-only or the driver says fsGroup=false; a failure of that is maybe applied.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
@@ -41,6 +45,7 @@ class FlexVolumeMounter final : public Mounter {
   const bool read_only_;
 };
 
+// Threads: one at a time per volume. Blocks: until the call's deadline.
 class FlexVolumeUnmounter final : public Unmounter {
  public:
   FlexVolumeUnmounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
@@ -51,10 +56,12 @@ class FlexVolumeUnmounter final : public Unmounter {
         place_(std::move(place)) {}
 
   std::string GetPath() const override { return place_.Display(); }
+  // As FlexVolumeMounter.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
   // Calls the driver's `unmount`, if it supports that, and then unmounts and removes the place. If
-  // the place does not exist, the driver is not called.
+  // the place does not exist, the driver is not called. It is called also if nothing is mounted
+  // there any more, as in kubelet. A driver that is not installed is passed over.
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:

@@ -27,6 +27,7 @@ struct FlexSource {
   bool read_only = false;
   std::map<std::string, std::string> options;
 };
+// Read-only is the source's own word for an inline volume, the claim's for a persistent one.
 FlexSource FlexSourceOf(const VolumeSpec& spec);
 
 // The name of the volume for its driver and on the node. A persistent volume has its own name. The
@@ -52,7 +53,9 @@ FlexArgument FlexOptions(const VolumeSpec& spec);
 // base64. The key of the group is "kubernetes.io/mounterArgs.FsGroup", as drivers know it from
 // kubelet.
 // Errors: those of HostObjects, with the secret's name; FailedPrecondition, not applied, if the
-// type of the secret is not the driver's name.
+// type of the secret is not the driver's name. The secret of an inline volume is one of the pod's
+// namespace; so is that of a persistent volume which names no namespace. A secret without a name
+// counts as none.
 Result<FlexArgument> FlexMountOptions(const VolumeSpec& spec, const Pod& pod,
                                       const std::optional<int64_t>& fs_group,
                                       const HostObjects& objects);

@@ -17,7 +17,8 @@ namespace volumed {
 SafePath FlexDeviceMountDir(const KubeletPaths& paths, const std::string& driver,
                             const SpecName& volume);
 
-// The inverse, as a KubeletPaths::DeviceLayout; the plugin that it names is the driver.
+// The inverse, as a KubeletPaths::DeviceLayout; the plugin that it names is the driver. `elements`
+// are those below <root>/plugins. nullopt: the path is no such place.
 std::optional<KubeletPaths::DeviceMount> FlexDeviceAt(const std::vector<std::string>& elements);
 
 }  // namespace volumed

@@ -55,16 +55,24 @@ class FlexVolumeProber final : public DynamicPluginProber {
   FlexVolumeProber(Parts parts, FlexVolumeProberSettings settings, Changed changed);
   ~FlexVolumeProber() override;
 
+  // Finds the drivers that are installed, and waits for their answers for `first_wait`. It does
+  // nothing if `silent` is set. Threads: the loop's. Errors: those of DriverDirectory::Init and
+  // EventLoop::WatchFd, not applied.
   Status Init() override;
   // These two do what Init() left out. Open() runs on any thread and blocks on the directory;
   // Follow() runs on the loop's thread after it and does not block. Drivers are reported as they
   // answer.
+  // Errors: those of DriverDirectory::Init.
   Status Open();
   void Follow();
   // What is known now; no driver is asked.
   ProbeResult Probe() override;
-  // For any name except those of Kubernetes' own plugins.
+  // Makes a plugin for any name except those of Kubernetes' own plugins (null for these), whether
+  // or not its driver is installed: what such a driver mounted is taken away by it. It assumes that
+  // the driver can do everything.
   std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& plugin_name) const override;
+  // For people: that the driver is not installed, with the path at which its executable is missed;
+  // or how its `init` failed; or that it has not answered yet.
   std::string WhyMissing(const std::string& plugin_name) const override;
 
   // Something may have changed in the directory: looks there on another thread.

@@ -11,7 +11,8 @@
 
 namespace volumed {
 
-// What the driver can do. It can do everything that it does not mention, except metrics.
+// What the driver can do, as its answer to `init` says. It can do everything that it does not
+// mention, except metrics.
 struct FlexCapabilities {
   bool attach = true;
   bool selinux_relabel = true;
@@ -21,8 +22,10 @@ struct FlexCapabilities {
   friend bool operator==(const FlexCapabilities&, const FlexCapabilities&) = default;
 };
 
+// By the status "Success" and "Not supported", letter for letter; any other status is a failure.
 enum class FlexOutcome { kSuccess, kNotSupported, kFailure };
 
+// What one call answered. Of a text that the driver leaves out the member is empty.
 struct FlexStatus {
   FlexOutcome outcome = FlexOutcome::kFailure;
   std::string status;  // in the driver's words: "Success", "Not supported", ...
@@ -37,7 +40,8 @@ struct FlexStatus {
 
 // Threads: any. Blocks: never. As in Go's decoder, the case of keys does not count, and unknown
 // keys are skipped. Errors: Internal, not applied, saying what is wrong with the text (empty, no
-// JSON object, a value of another type), but never what it holds.
+// JSON object, a value of another type), but never what it holds. A status that says "Failure" is
+// no error of this function.
 Result<FlexStatus> ParseFlexStatus(std::string_view output);
 
 }  // namespace volumed

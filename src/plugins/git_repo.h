@@ -17,9 +17,12 @@ inline constexpr char kGitRepoPluginName[] = "kubernetes.io/git-repo";
 class GitRepoPlugin final : public PlainVolumePlugin {
  public:
   std::string GetPluginName() const override { return kGitRepoPluginName; }
+  // "<repository>:<revision>:<directory>". Errors: InvalidArgument, not applied, if the spec is no
+  // gitRepo.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
-  // Returns a mounter whose SetUp has no effect and fails with the reason.
+  // Returns a mounter whose SetUp has no effect and fails with the reason. The error is
+  // Unimplemented, not applied, and says what to do instead.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;

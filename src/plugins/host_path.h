@@ -34,7 +34,7 @@ struct HostPathSettings {
 // The path may lie on a filesystem that hangs: FaultDomain() names it.
 //
 // Recycling and deleting follow no link and cross no mount, and never touch "/", the agent's own
-// root, or a directory that contains it.
+// root, a directory that contains it, or one that lies in it.
 class HostPathPlugin final : public PlainVolumePlugin,
                              public PersistentVolumePlugin,
                              public RecyclableVolumePlugin,
@@ -44,14 +44,21 @@ class HostPathPlugin final : public PlainVolumePlugin,
   explicit HostPathPlugin(HostPathSettings settings = {}) : settings_(std::move(settings)) {}
 
   std::string GetPluginName() const override { return kHostPathPluginName; }
+  // The path as it is written in the spec. Errors: InvalidArgument, not applied, if the spec is no
+  // hostPath.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // The mounter's SetUp fails with InvalidArgument, not applied, for a relative path and one with
+  // "..", and with FailedPrecondition, not applied, "hostPath type check failed: ...", if something
+  // else is there than the spec's type says; without a type nothing is looked at. Its SetUpAt is
+  // InvalidArgument: the place is fixed.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // Nothing on disk tells the path, so the volume's name is used as the path, as in kubelet.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
+  // The path without empty and "." elements; links are not followed.
   std::string FaultDomain(const VolumeSpec& spec) const override;
   bool HandsOutWhatIsThere() const override { return true; }
 
@@ -68,11 +75,12 @@ class HostPathPlugin final : public PlainVolumePlugin,
   // Unimplemented if nothing runs recycler pods; those of the recycler.
   Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
                  const RecycleEventRecorder& recorder, const CallOptions& call) override;
-  // The Deleter fails with PermissionDenied, not applied, if the path is outside the configured
-  // roots.
+  // Errors, not applied: InvalidArgument if it is not a persistent hostPath volume; those of
+  // NewHostPathDeleter, among them PermissionDenied if the path is outside the configured roots.
   Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
-  // Errors: FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is
-  // disabled"; InvalidArgument if the class has a parameter.
+  // Errors, not applied: FailedPrecondition, "provisioning in volume plugin
+  // \"kubernetes.io/host-path\" is disabled", if the settings say so or there is no root;
+  // InvalidArgument if the class has a parameter.
   Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override;
 
  private:

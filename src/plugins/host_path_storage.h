@@ -1,6 +1,8 @@
 // The directories that hostPath makes for claims, and deletes. Private to hostPath. Source:
 // kubernetes pkg/volume/hostpath/host_path.go@v1.36.2 (hostPathProvisioner, hostPathDeleter), but
 // confined to configured directories.
+//
+// Threads: any. The first three functions are pure; the objects block until their call's deadline.
 #pragma once
 
 #include <memory>
@@ -26,7 +28,9 @@ Status CheckMayBeEmptied(const std::string& path, const std::string& agent_root)
 
 // Makes a deleter for the directory with its content; if the directory is missing, deleting
 // succeeds. `host` outlives the deleter. Errors, not applied: those of CheckHostPath and
-// CheckMayBeEmptied; PermissionDenied if the path is outside the roots.
+// CheckMayBeEmptied; PermissionDenied if the path is outside the roots. With CallOptions::approved
+// only that directory is deleted; FailedPrecondition, not applied, if it was none when it was
+// looked at.
 Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
                                                     std::vector<std::string> roots,
                                                     std::string path);

@@ -23,7 +23,9 @@ bool IsHugePagesMedium(const std::string& medium);
 // The size of the pages. A medium with a size has that size, if some container requests such pages;
 // a medium without one has the size of the huge pages that all containers request. (A container may
 // only have limits; Kubernetes copies them to its requests.)
-// Threads: any. Blocks: never. Errors: InvalidArgument, not applied, in kubelet's words.
+// Threads: any. Blocks: never. Errors: InvalidArgument, not applied, in kubelet's words. Init
+// containers and the pod's own resources count like containers; a medium without a size is an error
+// if they name several sizes.
 Result<Quantity> HugePageSizeOf(const Pod& pod, const std::string& medium);
 
 // Mounts a hugetlbfs at `dir`, which exists; one that is already mounted stays if its pages have

@@ -20,6 +20,7 @@
 
 namespace volumed {
 
+// The plugin keeps a copy; what the pointers lead to outlives it.
 struct IscsiSettings {
   DeviceVolumeSettings formats = {};
   DeviceFinder* devices = nullptr;  // outlives the plugin; null: no volume is attached
@@ -43,15 +44,19 @@ class IscsiPlugin final : public PlainVolumePlugin,
   // "<portal>:<iqn>:<lun>", with the portal as it is written in the spec.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // Errors: those of IscsiVolumeOf. The bind is read-only if the source, the claim or the volume's
+  // own mount options say so.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // Constructs the volume from the name of the directory at which the disk is mounted. Errors:
-  // NotFound, not applied, if no disk is mounted.
+  // NotFound, not applied, if no disk is mounted. The volume is an inline one with a single portal;
+  // secrets, the initiator's name and the type of the filesystem are not told by a name.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return true; }
+  // "iscsi:<first portal>"; empty for a spec that is no valid iSCSI volume.
   std::string FaultDomain(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
@@ -65,9 +70,12 @@ class IscsiPlugin final : public PlainVolumePlugin,
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
   }
+  // The attacher and the detacher can be made without a DeviceFinder, but each of their calls that
+  // needs the disk is then Unimplemented, not applied.
   Result<std::unique_ptr<Attacher>> NewAttacher() override;
   Result<std::unique_ptr<Detacher>> NewDetacher() override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
+  // False without a DeviceFinder.
   bool VerifiesAttachments() const override { return initiator_ != nullptr; }
   BulkVolumeVerifier* AsBulkVolumeVerifier() override { return &verifier_; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
@@ -76,19 +84,21 @@ class IscsiPlugin final : public PlainVolumePlugin,
                                                       const CallOptions& call) override;
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
 
-  // ConstructBlockVolumeSpec constructs the volume from the pod's device node, whose directory
-  // names it. Errors: NotFound, not applied, if there is no such node.
+  // Errors: those of IscsiVolumeOf.
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
+  // Constructs the volume from the pod's device node, whose directory names it. Errors: NotFound,
+  // not applied, if the node is none of an iSCSI volume.
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,
                                               const CallOptions& call) override;
 
   bool RequiresFsResize() const override { return true; }
   // Asks the target for the disk's size on every path, and then grows the filesystem. (Kubelet does
-  // neither.) Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
+  // neither.) Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume; FailedPrecondition,
+  // not applied, if no session has the disk.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
  private:

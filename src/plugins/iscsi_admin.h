@@ -35,6 +35,7 @@ enum class IscsiExit {
   kAuthenticationFailed = 24,
 };
 
+// An interface of open-iscsi's: by which transport and under which name sessions are made.
 struct IscsiIface {
   std::string transport = "tcp";
   // "iface.transport_name" and so on; only settings that have a value.
@@ -43,6 +44,7 @@ struct IscsiIface {
 // Parses the output of `iscsiadm -m iface -I .. -o show`. This function is pure.
 IscsiIface ParseIfaceShow(const std::string& output);
 
+// One line of a discovery: a portal by which a target can be reached.
 struct DiscoveredPortal {
   std::string portal;  // "10.0.0.1:3260"
   std::string group;   // the target portal group's tag
@@ -61,36 +63,47 @@ struct IscsiAdminOptions {
 };
 
 // Threads: any, one call per target at a time. Blocks: until the call's deadline, or the timeout.
-// Errors, not applied if certainly nothing was done: NotFound naming open-iscsi if the program is
-// missing; Unavailable naming iscsid.service; Unauthenticated if the target refuses a login;
-// Internal with the program's own words.
+// Errors: NotFound, not applied, naming open-iscsi, if the program is missing; those of RunProgram.
+// If the program ran and failed, the error has its words and is maybe applied (not applied for
+// ShowIface, which only asks): Unavailable naming iscsid.service, or for a portal that does not
+// answer; Unauthenticated if the target refuses a login; NotFound for what open-iscsi has no record
+// or session of; FailedPrecondition without the kernel's transport; else Internal.
 class IscsiAdmin {
  public:
   IscsiAdmin(Kernel& kernel, const Clock& clock, IscsiAdminOptions options)
       : kernel_(kernel), clock_(clock), options_(std::move(options)) {}
 
+  // The settings of an interface as open-iscsi has it. Changes nothing.
   Result<IscsiIface> ShowIface(const std::string& iface, const CallOptions& call);
   // Makes disk.iface as a copy of disk.init_iface with the volume's initiator name. An interface
   // that sessions use is left as it is.
   Status CloneIface(const IscsiDisk& disk, const IscsiIface& original, const CallOptions& call);
+  // Succeeds if there is no such interface.
   Status DeleteIface(const std::string& iface, const CallOptions& call);
 
-  // Uses a record of the portal if discovery needs secrets, and none otherwise.
+  // Uses a record of the portal if discovery needs secrets, and none otherwise. Returns every
+  // target and portal that the portal names, in its order. It runs in a scope of its own, since it
+  // talks to the portal itself.
   Result<std::vector<DiscoveredPortal>> Discover(const std::string& portal,
                                                  const std::string& iface, bool from_record,
                                                  const CallOptions& call);
+  // For Discover() with a record: it gives the secrets a place to be written to.
   Status NewDiscoveryRecord(const std::string& portal, const std::string& iface,
                             const CallOptions& call);
+  // Succeeds if there is no such record.
   Status DeleteDiscoveryRecord(const std::string& portal, const std::string& iface,
                                const CallOptions& call);
 
   // Overwrites an existing record. `group` may be empty: any group will do.
   Status NewNode(const IscsiDisk& disk, const std::string& portal, const std::string& group,
                  const CallOptions& call);
+  // Changes settings ("node.startup") of a record that is there. Never for secrets: they would be
+  // arguments.
   Status SetNode(const IscsiDisk& disk, const std::string& portal,
                  const std::map<std::string, std::string>& settings, const CallOptions& call);
   // Succeeds if there is no such record.
   Status DeleteNode(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
+  // Succeeds if there is such a session already.
   Status Login(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
   // Succeeds if there is no such session.
   Status Logout(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);

@@ -29,17 +29,23 @@ class IscsiMapper final : public BlockVolumeMapper {
   const PodUid pod_;
 };
 
+// Takes a block volume away by its name and pod alone. Threads: one at a time. Blocks: only
+// TearDownDevice, until the call's deadline.
 class IscsiUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnmapper {
  public:
   IscsiUnmapper(const IscsiParts& parts, SpecName spec, PodUid pod)
       : parts_(parts), spec_(std::move(spec)), pod_(std::move(pod)) {}
 
+  // Errors, not applied: those of IscsiVolumeOf.
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
+  // NotSupported, always: what is unmapped is known by its place alone.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeUnmapper* AsCustom() override { return this; }
 
-  // Removes the disk from the node and ends the sessions; the caller removes the directory.
+  // Removes the disk from the node and ends the sessions; the caller removes the directory. Errors:
+  // InvalidArgument, not applied, if the path is no place of a block volume of iSCSI's;
+  // Unimplemented, not applied, without an initiator; those of IscsiInitiator::DetachDisk.
   Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                         const CallOptions& call) override;
   Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }

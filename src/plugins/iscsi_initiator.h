@@ -60,11 +60,18 @@ class IscsiInitiator {
 
   // Answers the device's path: udevd's link to the disk, or the multipath device. Errors: not
   // applied until iscsi.json is written, since nothing has to be removed then; maybe applied from
-  // then on.
+  // then on. A volume is attached as soon as one portal leads to its disk; portals that do not are
+  // told to `warn`, and so is a disk of several portals without a multipath device.
+  // FailedPrecondition if what udevd's link leads to is not the disk; the code of the last portal's
+  // error if no portal leads to it.
   Result<std::string> AttachDisk(const IscsiAttachRequest& request, const CallOptions& call);
   // Removes the disk. REQUIRES: what was at `place` is already unmounted and unmapped. It is
-  // idempotent. Errors: FailedPrecondition, naming the user, if somebody still uses a disk; then
-  // nothing is removed. The directory is removed only after everything else.
+  // idempotent; a place that is missing is success. Disks that another volume uses, and the
+  // sessions that it needs, stay. The directory is removed only after everything else, and by the
+  // caller for a block volume.
+  // Errors: FailedPrecondition, naming the user, if somebody still uses a disk; that disk, all
+  // sessions and the directory stay then. DeadlineExceeded and Cancelled, not applied, while
+  // another call works on the target. What fails after the disks are gone is maybe applied.
   Status DetachDisk(const SafePath& place, const CallOptions& call);
   // The device of the volume at this place; nullopt if the node does not have it. Changes nothing.
   Result<std::optional<std::string>> FindDevice(const IscsiDisk& disk, const CallOptions& call);

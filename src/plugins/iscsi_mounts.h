@@ -27,6 +27,7 @@ struct IscsiParts {
 Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts);
 
 // WaitForAttach logs in, as in kubelet; Attach does nothing. Threads: one at a time per volume.
+// Blocks: until the call's deadline, except for mkfs and fsck.
 class IscsiAttacher final : public Attacher {
  public:
   explicit IscsiAttacher(const IscsiParts& parts) : parts_(parts) {}
@@ -41,10 +42,14 @@ class IscsiAttacher final : public Attacher {
                                                const NodeName& node,
                                                const CallOptions& call) override;
   // Errors, besides those of IscsiInitiator::AttachDisk: NotFound, not applied, and Unavailable,
-  // for the CHAP secret.
+  // for the CHAP secret; InvalidArgument, not applied, if CHAP is wanted and no secret is named. It
+  // has to be called before MountDevice, which does not log in. Warnings go to the pod as events.
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                     const Pod& pod, const CallOptions& call) override;
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // Mounts the device that WaitForAttach has returned, once it is proven to be the volume's disk
+  // still. The place has iscsi.json and is not removed after an error. Errors: those of
+  // IscsiInitiator::ProveDevice and MountDeviceVolume.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
@@ -55,6 +60,7 @@ class IscsiAttacher final : public Attacher {
   const IscsiParts parts_;
 };
 
+// Threads: one at a time per volume. Blocks: until the call's deadline.
 class IscsiDetacher final : public Detacher {
  public:
   explicit IscsiDetacher(const IscsiParts& parts) : parts_(parts) {}
@@ -62,7 +68,9 @@ class IscsiDetacher final : public Detacher {
   Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
     return OkStatus();
   }
-  // Errors: InvalidArgument, not applied, if the place is not one of iSCSI's.
+  // Unmounts the disk, and then removes it from the node with the sessions that nobody else uses;
+  // the place goes last. Errors: InvalidArgument, not applied, if the place is not one of iSCSI's;
+  // those of Unmount; those of IscsiInitiator::DetachDisk, maybe applied.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:

@@ -15,6 +15,7 @@
 
 namespace volumed {
 
+// One session of open-iscsi's with a target, as it is now.
 struct IscsiSession {
   std::string name;         // "session1"
   std::string sysfs_path;   // "devices/platform/host2/session1"
@@ -25,6 +26,7 @@ struct IscsiSession {
   std::vector<std::string> portals;
 };
 
+// One unit that a session shows; it may be a disk that the kernel has not named yet.
 struct IscsiSessionDisk {
   int64_t lun = 0;
   std::string sysfs_path;  // "devices/platform/host2/session1/target2:0:0/2:0:0:1"
@@ -33,7 +35,8 @@ struct IscsiSessionDisk {
 };
 
 // Threads: any. Blocks: for reads of sysfs, which do not ask the disks. Errors: those of the
-// effects; a session that goes meanwhile is left out.
+// effects; a session that goes meanwhile is left out. So an empty answer may also mean that a
+// session just went.
 class IscsiSessions {
  public:
   explicit IscsiSessions(Kernel& kernel, std::string sys_root = "/sys")
@@ -61,7 +64,8 @@ class IscsiSessions {
   const std::string sys_root_;
 };
 
-// The session with this portal; null if there is none. This function is pure.
+// The first session with this portal, as it is configured or as it is now; null if there is none.
+// It points into `sessions`. This function is pure.
 const IscsiSession* SessionAt(const std::vector<IscsiSession>& sessions, const std::string& portal);
 
 }  // namespace volumed

@@ -35,6 +35,8 @@ class LocalVolumePlugin final : public PlainVolumePlugin,
   // The PersistentVolume's name.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
+  // Errors, of this and the next ones that take a spec: InvalidArgument, not applied, if it is no
+  // local volume.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
@@ -42,7 +44,9 @@ class LocalVolumePlugin final : public PlainVolumePlugin,
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
+  // The path of the source, as it is written.
   std::string FaultDomain(const VolumeSpec& spec) const override;
+  // The same path: when it appears, a mount that failed is tried again.
   std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
@@ -54,6 +58,7 @@ class LocalVolumePlugin final : public PlainVolumePlugin,
   std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  // Every other place that shows the device mounted there; empty if nothing is mounted.
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                       const CallOptions& call) override;
   // True also for a directory, whose device mount does nothing.
@@ -71,6 +76,7 @@ class LocalVolumePlugin final : public PlainVolumePlugin,
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
   // The spec has the path to which the pod's link leads; in kubelet it has an empty one.
+  // Errors: those of ReadLink.
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,
                                               const CallOptions& call) override;

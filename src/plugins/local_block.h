@@ -24,7 +24,7 @@ class LocalVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolu
 
   // Does nothing: the node already has the device.
   Result<std::string> SetUpDevice(const CallOptions&) override { return std::string(); }
-  // Returns the path of the volume's source.
+  // Returns the path of the volume's source. It is not looked at here.
   Result<std::string> MapPodDevice(const CallOptions&) override;
   bool MapPodDeviceHasEffects() const override { return false; }
   std::string GetStagingPath() const override { return ""; }
@@ -35,6 +35,8 @@ class LocalVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolu
   const PodUid pod_;
 };
 
+// Takes a block volume away by its name and pod alone. Threads: one at a time. Blocks: only
+// GetMetrics.
 class LocalVolumeUnmapper final : public BlockVolumeUnmapper {
  public:
   LocalVolumeUnmapper(VolumeHost& host, SpecName spec, PodUid pod);

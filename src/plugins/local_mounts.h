@@ -21,7 +21,9 @@ class LocalDeviceMounter final : public DeviceMounter {
   // Mounts read-only if the volume's own mount options say so, or if the disk takes no writes and
   // some pods only read. A claim's readOnly concerns only the pod's bind, since a pod that writes
   // may join. If all pods only read, nothing is formatted. Errors: NotFound "path \"...\" does not
-  // exist"; those of SafeFormatAndMount.
+  // exist"; those of SafeFormatAndMount; InvalidArgument for what is neither a directory nor a
+  // block device. For a directory nothing is done. A place that is a mount point already is
+  // success.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
@@ -36,16 +38,21 @@ class LocalDeviceMounter final : public DeviceMounter {
 Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
                                const CallOptions& call);
 
+// Threads: one at a time per volume. Blocks: until the call's deadline.
 class LocalDeviceUnmounter final : public DeviceUnmounter {
  public:
   explicit LocalDeviceUnmounter(VolumeHost& host) : host_(host) {}
-  // Errors: InvalidArgument, not applied, if the place is not one of local's.
+  // Errors: InvalidArgument, not applied, if the place is not one of local's; those of
+  // UnmountAndRemove. A directory was never mounted there, which is success.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
 
  private:
   VolumeHost& host_;
 };
 
+// Binds the directory, or the device's mount, at a pod's place. The group is the first pod's: if
+// another pod has the volume already, ownership stays and a pod with another group gets an event.
+// Threads: one at a time per volume. Blocks: until the call's deadline.
 class LocalVolumeMounter final : public Mounter {
  public:
   // REQUIRES: `spec` is a local persistent volume.
@@ -57,7 +64,10 @@ class LocalVolumeMounter final : public Mounter {
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
   // Errors: FailedPrecondition, not applied, if the pod writes and the device takes no writes: the
-  // pod must not get a read-only filesystem without an error.
+  // pod must not get a read-only filesystem without an error; NotFound, not applied, if the path
+  // does not exist; InvalidArgument, not applied, if it is neither a directory nor a block device;
+  // FailedPrecondition, not applied, if the device is not mounted for the node, or if what is at
+  // the path is not what was approved. A failed change of ownership is maybe applied.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:

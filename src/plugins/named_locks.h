@@ -12,7 +12,8 @@
 
 namespace volumed {
 
-// Locks with names; one caller at a time has a name. Threads: any.
+// It is not recursive: a caller that has a name and asks for it again waits for itself. Threads:
+// any. A Guard must not outlive the locks.
 class NamedLocks {
  public:
   class Guard {
@@ -26,7 +27,9 @@ class NamedLocks {
     NamedLocks& locks_;
     const std::string name_;
   };
-  // Blocks: until the name is free. Errors, not applied: DeadlineExceeded, Cancelled.
+  // The name is the caller's as long as the guard lives. Blocks: until the name is free, or until
+  // the call's deadline; a cancelled call is noticed within a second. Errors, not applied:
+  // DeadlineExceeded, Cancelled.
   Result<std::unique_ptr<Guard>> Lock(const std::string& name, const Clock& clock,
                                       const CallOptions& call);
 

@@ -53,15 +53,24 @@ class NfsPlugin final : public PlainVolumePlugin,
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   // CanMount of the mounter fails with NotFound, naming the package, if there is no mount.nfs.
+  // SetUp keeps an NFS mount that is there; it fails with FailedPrecondition, not applied, if
+  // something else is mounted there, and with Unavailable, maybe applied, if mount.nfs ends well
+  // without a mount. The mount is read-only if the source or the claim says so.
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
                                               const VolumeTarget& target) override;
+  // TearDown blocks for its own timeouts, whatever the call's deadline. If the plain unmount hangs
+  // and may not be forced, its error is answered, and names the other place that shows the same
+  // filesystem. An error after the unmount is maybe applied.
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // The spec has the server and path of the mount table if the volume is mounted; otherwise, as in
   // kubelet, the volume's name as its path, and no server.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
+  // "nfs:<server>", the lane of the server in os/fault_domain.h; empty if the spec is no NFS
+  // volume.
   std::string FaultDomain(const VolumeSpec& spec) const override;
+  // "NFS server <server>".
   std::string FaultDomainName(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }

@@ -16,7 +16,8 @@ namespace volumed {
 //
 // If the first set-up fails, the empty volume is removed again. If a later one fails, the volume
 // keeps its content. (Kubelet tears down the volume of a running pod in that case, and its
-// containers see an empty directory.)
+// containers see an empty directory.) The Attributes of a volume are always read-only, and it is
+// set up again each time that one of its objects changes (RequiresRemount).
 class PayloadVolumePlugin : public PlainVolumePlugin {
  public:
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
@@ -29,18 +30,25 @@ class PayloadVolumePlugin : public PlainVolumePlugin {
                                                   const CallOptions& call) override;
 
   // The following differ between the types.
-  // BackingMedium is the medium of the backing emptyDir: "" or "Memory".
+  //
+  // The medium of the emptyDir that is filled: "" for the agent's disk, "Memory" for a tmpfs.
   virtual std::string BackingMedium() const = 0;
+  // Makes the files of `source`, which is of the plugin's own kind. It changes nothing on the node.
+  // Threads: any. Blocks: never, but for the issue of a token.
   virtual Result<CollectedPayload> Collect(const PayloadContext& context,
                                            const VolumeSource& source) const = 0;
-  // The pod's volume is about to be removed.
+  // Called when the pod's volume is about to be removed, and also when its removal is planned.
+  // Threads: any.
   virtual void Forget(const PodUid&) {}
 
  protected:
+  // REQUIRES, of the three below that take a source: it is of the kind that IsMine() accepts.
   virtual bool IsMine(const VolumeSource& source) const = 0;
   // The name for error texts: "a Secret".
   virtual std::string KindWithArticle() const = 0;
+  // What GetVolumeName() answers.
   virtual std::string VolumeName(const SpecName& spec, const VolumeSource& source) const = 0;
+  // The permission bits of files whose item has none.
   virtual int32_t DefaultMode(const VolumeSource& source) const = 0;
   // The source with all that can be known of a volume from its name alone.
   virtual VolumeSource SourceFromName(const SpecName& spec) const = 0;

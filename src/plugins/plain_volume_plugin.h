@@ -12,7 +12,8 @@ namespace volumed {
 // on the agent's own filesystem or a tmpfs.
 //
 // Whoever overrides Init() calls this one first: it keeps the parts of the node, which outlive the
-// plugin. Threads and blocking: as VolumePlugin says.
+// plugin. Threads and blocking: as VolumePlugin says. Before Init() the object can only be asked
+// for what its derived class answers without the node.
 class PlainVolumePlugin : public VolumePlugin {
  public:
   Status Init(PluginContext context) override {

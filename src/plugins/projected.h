@@ -10,13 +10,17 @@ namespace volumed {
 
 inline constexpr char kProjectedPluginName[] = "kubernetes.io/projected";
 
+// A volume has the name that the pod gives it; what is found after a restart has no sources.
 class ProjectedPlugin final : public PayloadVolumePlugin {
  public:
   std::string GetPluginName() const override { return kProjectedPluginName; }
   std::string BackingMedium() const override;
+  // Errors: those of CollectProjected. The freshness is that of all tokens in the volume together;
+  // without a token there is none.
   Result<CollectedPayload> Collect(const PayloadContext& context,
                                    const VolumeSource& source) const override;
-  // Forgets the tokens of a pod whose volume goes, so that they are not handed out again.
+  // Drops all tokens of the pod, also those of its other projected volumes, so that they are not
+  // handed out again; whoever still needs one is issued a new one.
   void Forget(const PodUid& pod) override;
 
  protected:

@@ -19,7 +19,7 @@ Result<bool> IsMountPoint(Kernel& kernel, const SafePath& place, const CallOptio
 Status MakePlace(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
 // After a failure that had no effect, removes the directory; if it cannot be removed, the failure
-// counts as maybe applied.
+// counts as maybe applied. `done` is answered as it is if it succeeded or may have had an effect.
 Status OrNothing(Kernel& kernel, const SafePath& place, const Status& done,
                  const CallOptions& call);
 

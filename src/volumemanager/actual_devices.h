@@ -28,6 +28,8 @@ enum class Attachment {
 struct ActualDevice {
   std::string plugin_name;
   SpecName spec;
+  // Where the device is mounted, as an absolute path; of a block volume, its global map directory.
+  // Empty before the first mount has succeeded.
   std::string device_mount_path;
   bool is_block = false;  // the device is set up, and nothing is mounted
   // A device that needs no attach begins, and ends, as attached.
@@ -41,6 +43,7 @@ struct ActualDevice {
   // Grows with each operation that begins, and so shows that an answer is too old.
   uint64_t operations = 0;
   // ----
+  // The last call may or may not have had its effect (operation/volume_state.h).
   bool uncertain = false;
   bool reconstructed = false;  // found at the start and not verified since
   // The device was found at the start and no record knows it, so it is not known who attached it.
@@ -51,6 +54,8 @@ struct ActualDevice {
 
   bool in_flight = false;         // an operation on it runs
   bool uncertain_before = false;  // `uncertain` before the operation that runs
+  // How attach, mount, unmount and detach have failed since one of them last succeeded. A growth
+  // that has failed is kept by VolumeExpander.
   std::optional<FailureHistory> failure;
 
   // Set if its record could not be read: then no operation touches the device.
@@ -69,13 +74,15 @@ struct AttachIntent {
   std::string limit_key = {};
 };
 
-// Threads: the control thread. Blocks: never.
-// REQUIRES, for methods that take a name: the device exists, unless the comment says otherwise.
+// Threads: the control thread. Blocks: never. REQUIRES, for methods that take a name: the device
+// exists, unless the comment says otherwise. Each call ...Started is followed by its ...Done, with
+// what the operation has answered; states change by the table of operation/volume_state.h alone.
 class ActualDevices {
  public:
   explicit ActualDevices(const Clock& clock) : clock_(clock) {}
 
   const std::map<UniqueVolumeName, ActualDevice>& all() const { return devices_; }
+  // Null if there is none. The pointer is valid until the device is erased.
   const ActualDevice* Find(const UniqueVolumeName& device) const;
   // Adds a device that was found at the start by its record, as AfterRestart leaves it, or else by
   // its mount. It is uncertain. A device that is only attached is as its record says, but
@@ -84,6 +91,8 @@ class ActualDevices {
   // Adds the device if it is not there.
   void MountStarted(const UniqueVolumeName& name, const std::string& plugin_name,
                     const SpecName& spec, bool is_block = false);
+  // After a failure the device is what it was before if nothing was applied, and uncertain
+  // otherwise.
   void MountDone(const UniqueVolumeName& name, const OperationOutcome<MountedDevice>& outcome);
   void UnmountStarted(const UniqueVolumeName& name);
   // On success, erases a device that needs no attach; any other device is still attached.
@@ -91,15 +100,18 @@ class ActualDevices {
   // Has no effect if the volume has no device. Whatever the result, the device stays mounted.
   void ExpandStarted(const UniqueVolumeName& name);
   void ExpandDone(const UniqueVolumeName& name, const OperationOutcome<ExpandedVolume>& outcome);
+  // Has no effect if the volume has no device.
   void Erase(const UniqueVolumeName& name);
   // This agent has the device open. Has no effect if the volume has no device.
   void Pinned(const UniqueVolumeName& name, const std::string& device_path);
-  // The devices that count against this attach limit, since some of them may be present.
+  // The devices that count against this attach limit, since some of them may be present. Empty if
+  // there are none, and if the key is empty. The reference is valid until the next change.
   const std::set<UniqueVolumeName>& OfLimit(const std::string& limit_key) const;
 
   // Adds the device if it is not there.
   void AttachStarted(const UniqueVolumeName& name, const AttachIntent& intent);
   void AttachDone(const UniqueVolumeName& name, const OperationOutcome<AttachedVolume>& outcome);
+  // REQUIRES: the device is attached, or may be, and is not mounted.
   void DetachStarted(const UniqueVolumeName& name);
   // Erases the device on success.
   void DetachDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
@@ -126,6 +138,8 @@ class ActualDevices {
 
 // Whether it is mounted and this process has verified that: pods may get binds of it.
 bool IsMounted(const ActualDevice& device);
+// Whether some of the device may be on the node: it is in another state than RestingState(), or it
+// is uncertain.
 bool MayBePresent(const ActualDevice& device);
 
 }  // namespace volumed

@@ -30,8 +30,8 @@ struct ActualVolume {
   // The volume was found at the start and this process has not set it up since. A container may use
   // what is there, so a failure must leave it alone.
   bool reconstructed = false;
-  // What was found in the volume's place at the start; see MountRequest. nullopt once this process
-  // has set it up.
+  // What was found in the volume's place at the start; see MountRequest. nullopt if that is not
+  // known, and once this process has set the volume up or has begun to take it away.
   std::optional<std::string> found_as;
   int64_t since_unix_ms = 0;  // when it entered the state
 
@@ -48,13 +48,15 @@ struct ActualVolume {
   // The generation of the inputs that were given to the operation that runs.
   uint64_t call_generation = 0;
 
-  // The generation of the inputs of the last successful set-up; 0: this process has not set it up.
+  // The generation of the inputs of the last successful set-up. 0 if this process has not set it
+  // up, if it has begun to take it away, or if what is in its place has a content that is not
+  // known: it is then set up once more.
   uint64_t applied_generation = 0;
   std::optional<MountedVolume> mounted;  // facts of the last successful set-up
   std::optional<FailureHistory> failure;
 };
 
-// Why and since when a pod is to leave.
+// Why and since when a pod is to leave. A pod leaves as long as this is set (ActualPod::leaving).
 struct Leaving {
   std::string reason;  // "deleted by command", "removed from its sources" ...
   int64_t since_unix_ms = 0;
@@ -62,17 +64,23 @@ struct Leaving {
   int64_t grace_seconds = 0;
   // A command named the pod by uid: no source has to agree.
   bool commanded = false;
-  bool force = false;  // neither consumers nor grace hold it back
+  // Neither consumers nor grace hold it back. No record says this: after a restart of the agent the
+  // command has to be given again.
+  bool force = false;
   // No source has the pod any more. If a source has it again, it is wanted anew.
   bool left_sources = false;
   bool evicted = false;  // by the agent; `reason` says why
 };
 
+// What a pod is called, beside its uid, and where it comes from. Two pods of one name may be known
+// at a time, of which one leaves.
 struct PodIdentity {
   std::string name_space;
   std::string name;
+  // The name of the source that has it, or had it last; empty if that is not known.
   std::string source;
-  std::string file = {};  // the file of the source
+  // The file of that source; empty if it has none, or if it is not known.
+  std::string file = {};
   friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
   std::string DisplayName() const { return name_space + "/" + name; }
 };
@@ -104,9 +112,10 @@ struct ActualPod {
   // RemovePod leaves the record, since a command has deleted the pod.
   bool keeps_record = false;
   std::optional<FailureHistory> remove_failure;
-  // The volumes with an operation under way when a mount below the pod's directory went; the empty
-  // name stands for the removal of the pod. If such an operation fails, it is tried again at once,
-  // since the mount may have been the cause.
+  // The volumes with an operation under way when a mount below the pod's directory went, or when a
+  // mount came or went at or above the volume's source; the empty name stands for the removal of
+  // the pod. If such an operation fails, it is tried again at once, since the mount may have been
+  // the cause.
   std::set<SpecName> mount_went_during;
 
   // Set if a record of this pod could not be read, or if something was mounted over its directory
@@ -116,7 +125,8 @@ struct ActualPod {
   std::string covered_by;
 };
 
-// What is known when a mount starts.
+// What is known when a mount starts. See the members of the same names in ActualVolume;
+// `generation` becomes call_generation.
 struct MountIntent {
   std::string plugin_name;
   uint64_t generation = 0;
@@ -132,8 +142,10 @@ class ActualStateOfWorld {
  public:
   explicit ActualStateOfWorld(const Clock& clock) : clock_(clock), devices_(clock) {}
 
-  // Adds the pod if it does not exist.
+  // Adds the pod if it does not exist. A pod that exists keeps the identity that it has. The
+  // reference is valid until the pod is erased.
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
+  // Null if the pod is not known. The pointer is valid until the pod is erased.
   ActualPod* FindPod(const PodUid& pod);
   const ActualPod* FindPod(const PodUid& pod) const;
   // Forgets what was found in the places of volumes at the start: none of it counts as proven any
@@ -143,7 +155,8 @@ class ActualStateOfWorld {
   ActualPod TakePod(const PodUid& pod);
   // Only this method sets ActualPod::identity. REQUIRES: the pod exists.
   void SetIdentity(const PodUid& pod, const PodIdentity& identity);
-  // The pods of this name; at most one of them goes on, and the others leave.
+  // The pods of this name; at most one of them goes on, and the others leave. Empty if there are
+  // none. The reference is valid until the next change.
   const std::set<PodUid>& PodsNamed(const std::string& name_space, const std::string& name) const;
   // All pods by namespace and name.
   const std::map<std::pair<std::string, std::string>, std::set<PodUid>>& names() const {
@@ -151,6 +164,7 @@ class ActualStateOfWorld {
   }
   const std::map<PodUid, ActualPod>& pods() const { return pods_; }
 
+  // Null if the pod or the volume is not known. The pointer is valid until the volume is erased.
   const ActualVolume* FindVolume(const PodVolumeKey& key) const;
 
   // The devices of the volumes.
@@ -158,7 +172,8 @@ class ActualStateOfWorld {
   const ActualDevices& devices() const { return devices_; }
 
   // Adds a volume that was found at the start. It is uncertain, whatever its record says. If the
-  // node was booted since, its state falls to what a reboot leaves of it.
+  // node was booted since, its state falls to what a reboot leaves of it. REQUIRES: the pod exists.
+  // The reference is valid until the volume is erased.
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
                                  VolumeState recorded, bool same_boot, bool is_block = false);
 
@@ -167,12 +182,15 @@ class ActualStateOfWorld {
 
   // Notes that an operation starts to set the volume up, to map it, or to bring it up to date,
   // depending on its state. Adds the volume if it does not exist. Returns true for a remount.
+  // REQUIRES: the pod exists, and no operation on the volume runs.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
+  // After a success the volume is verified. After a failure it is what it was before if nothing was
+  // applied, and uncertain otherwise.
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
   void UnmountStarted(const PodVolumeKey& key);
   // Erases the volume on success.
   void UnmountDone(const PodVolumeKey& key, const OperationOutcome<Unit>& outcome);
-  // Erases the volume, of which nothing is on the node.
+  // Erases the volume, of which nothing is on the node. Has no effect if the volume does not exist.
   void EraseVolume(const PodVolumeKey& key);
 
   // Volumes of pods that use this volume: some of it may be on the node, or an operation runs.
@@ -200,7 +218,8 @@ class ActualStateOfWorld {
 
 // Whether the volume may be used: it is set up or mapped, and this process has verified that.
 bool IsSetUp(const ActualVolume& volume);
-// Whether some of it may be on the node.
+// Whether some of the volume may be on the node: it is in another state than kNotSetUp, or it is
+// uncertain.
 bool MayBePresent(const ActualVolume& volume);
 
 }  // namespace volumed

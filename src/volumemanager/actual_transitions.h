@@ -28,7 +28,8 @@ void ApplyEvent(Thing& thing, VolumeEvent event, const Clock& clock) {
   thing.uncertain = row->uncertain;
 }
 
-// An operation on it begins.
+// Notes that an operation on `thing` begins. What was uncertain before decides later what an answer
+// "not applied" means (AnswerEvent).
 template <typename Thing>
 void StartCall(Thing& thing, VolumeEvent call, const Clock& clock) {
   thing.in_flight = true;
@@ -36,7 +37,8 @@ void StartCall(Thing& thing, VolumeEvent call, const Clock& clock) {
   ApplyEvent(thing, call, clock);
 }
 
-// The operation has failed; nothing is noted if the failure is not to be shown.
+// Notes that the operation has failed. Without a failure it counts as maybe applied, and nothing is
+// added to the failures that are shown.
 template <typename Thing>
 void CallFailed(Thing& thing, const std::optional<OperationFailure>& failure, const Clock& clock) {
   thing.in_flight = false;

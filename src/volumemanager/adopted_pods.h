@@ -40,11 +40,17 @@ struct AdoptedPod {
   std::vector<std::string> disk_data;  // names of its volumes that have data
 };
 
+// What a kubelet has left. Only volumes count as data whose content lies on the node's disk and
+// cannot be made again: emptyDir and gitRepo volumes on which nothing is mounted.
 struct FoundAdoptedPods {
+  // The logs are in the order in which the directory lists them; a pod that is gone may have some
+  // too.
   std::vector<PodLogs> logs;
   std::map<PodUid, AdoptedPod> with_data;
 };
 
+// Everything to which it refers outlives the call. `call_timeout` is for each directory that is
+// read.
 struct AdoptedPodsQuestion {
   Kernel& kernel;
   const Clock& clock;
@@ -76,7 +82,8 @@ class AdoptedPods {
   const std::map<PodUid, AdoptedPod>& AwaitingAcceptance() const { return awaiting_; }
   // A source has the pod, or a command has ended it: from now on it goes like any other.
   void Release(const PodUid& pod) { awaiting_.erase(pod); }
-  // The administrator's word that every pod may go. Returns the pods that awaited it.
+  // The administrator's word that every pod may go. Returns the pods that awaited it. The caller
+  // looks at each of them again.
   std::vector<PodUid> Accept();
 
  private:

@@ -40,11 +40,13 @@ class DesiredStateOfWorld {
                       const HostNode& node, ClaimResolver& claims);
 
   // Called for each object from which a first volume is made, and for each from which no volume is
-  // made any more. While a pod is taken over, both may be called for the same object.
+  // made any more. While a pod is taken over, both may be called for the same object. It is called
+  // within SetPod, RemovePod and ObjectChanged, and may not change this object.
   using ObjectNamed = std::function<void(const ObjectKey& object, bool is_named)>;
   void SetObjectNamed(ObjectNamed named) { object_named_ = std::move(named); }
 
-  // Adds the pod, or takes over what changed in it.
+  // Adds the pod, or takes over what changed in it. A volume whose inputs are the same keeps its
+  // generation. REQUIRES: `pod` is not null.
   void SetPod(PodPtr pod);
   // False if the pod was not wanted.
   bool RemovePod(const PodUid& pod);
@@ -52,7 +54,8 @@ class DesiredStateOfWorld {
   // The object was added, changed or removed: the volumes made from it get a new generation.
   // Returns the pods that have such volumes.
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
-  // The pods that have volumes whose device is at this path.
+  // The pods that have volumes whose device is at this path. The path is compared as
+  // VolumePlugin::DevicePaths names it. The reference is valid until the next change.
   const std::set<PodUid>& PodsWithDevicePath(const std::string& path) const;
   // The pods that have volumes whose device lies at or below this path. Such a device may also be a
   // directory, at which a disk is mounted.
@@ -61,9 +64,11 @@ class DesiredStateOfWorld {
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;
   const std::map<PodUid, WantedPod>& pods() const { return pods_; }
-  // The pods that want this persistent volume and can have it mounted.
+  // The pods that want this persistent volume and can have it mounted. The reference is valid until
+  // the next change.
   const std::set<PodUid>& UsersOf(const UniqueVolumeName& volume) const;
-  // The use of this volume by the pod; null if the pod does not use it.
+  // The use of this volume by the pod; null if the pod does not use it. If several volumes of the
+  // pod are this one, the first by name is meant. The pointer is valid until the next change.
   const WantedVolume* FindUse(const PodUid& pod, const UniqueVolumeName& volume) const;
 
  private:

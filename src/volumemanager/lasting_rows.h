@@ -17,7 +17,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never. Errors: logged, and tried again with back-off.
+// Threads: the control thread. Blocks: never. Errors: logged, and tried again with back-off. What
+// is not written when this object is destroyed is never written.
 class LastingRows {
  public:
   // All members outlive this object.
@@ -27,18 +28,25 @@ class LastingRows {
     Logger& log;
   };
 
-  // `durable` is called with a row's key once the last content that was asked for is on record.
+  // `durable` is called with a row's key once the last content that was asked for is on record. It
+  // is also called once a row is removed; always on the control thread, and never from within Put
+  // or Remove.
   LastingRows(Parts parts, const char* kind, Durability durability,
               std::function<void(const std::string& key)> durable);
 
-  // `failed` is called each time that a row could not be written; the row is then tried again.
+  // `failed` is called each time that a row could not be written; the row is then tried again. It
+  // is set once, before the first row.
   void OnFailure(std::function<void(const std::string& key, const Error&)> failed) {
     failed_ = std::move(failed);
   }
 
+  // Both replace what was asked for this key before, even if that is being written or waits for its
+  // next try. REQUIRES: the row is of this object's kind.
   void Put(Record row);
   void Remove(const std::string& key);
 
+  // Whether the store has, or no longer has, what was asked for last; true also for a key of which
+  // nothing was asked.
   bool IsDurable(const std::string& key) const { return !pending_.contains(key); }
   bool AllDurable() const { return pending_.empty(); }
 

@@ -32,7 +32,11 @@ class Reconciler;
 class VolumeExpander;
 struct WantedVolume;
 
-// Threads: the control thread. Blocks: never.
+// What failed for lack of something is marked for a later pass, and its back-off is forgotten;
+// nothing here starts an operation itself. Paths are absolute and are compared as texts.
+//
+// Threads: the control thread. Blocks: never. Errors: none; an event that concerns nobody has no
+// effect.
 class NodeEvents {
  public:
   // All members outlive this object.
@@ -64,17 +68,18 @@ class NodeEvents {
   NodeEvents& operator=(const NodeEvents&) = delete;
 
   // An object, or what is decided about a claim, has changed: the pods that name it are built
-  // again.
+  // again. The back-offs of their volumes that are made from it are forgotten.
   void ObjectChanged(const ObjectKey& object);
   // A plugin came, changed or went: pods that wait for it are tried again at once.
   void PluginChanged(const std::string& plugin_name);
   // A device with these names has appeared, or has another size: what failed for lack of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
-  // The device with these names has gone: the pods that have it are told.
+  // The device with these names has gone: the pods that have it are told. The event is
+  // VolumeConditionAbnormal, once for each volume that has some of it on the node.
   void DeviceVanished(const std::vector<std::string>& paths);
   // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
-  // again at once.
+  // again at once. Before the records are loaded, the paths are kept for UncoverGoneWhileLoading().
   void MountsGone(const std::vector<std::string>& mount_points);
   // Mounts came or went at these paths, which are not below the root's pods: what failed for lack
   // of a directory there is tried again.

@@ -57,16 +57,26 @@ class PodCommands {
   // the next one may bring it back.
   void Delete(const PodUid& pod, bool force, Done done);
 
-  // Errors: NotFound: no such pod; InvalidArgument; FailedPrecondition: no such process or cgroup.
+  // A process or cgroup uses the pod's mounts (Consumers::Hold). Errors, not applied: Unavailable
+  // if the records are not loaded yet; NotFound if no such pod is known; FailedPrecondition if the
+  // pod is being torn down, or if there is no such process or cgroup; InvalidArgument unless
+  // exactly one of the two is named; and those of Consumers::Hold.
   void Hold(HoldRequest request, Done done);
+  // Errors: those of Consumers::Release. Before the records are loaded no hold is known, so that
+  // the answer is NotFound.
   void ReleaseHold(HoldRequest request, Done done);
 
-  // Forgets back-offs and tries again at once.
+  // Forgets the back-offs of the pod, its record, its volumes and their devices, and tries again at
+  // once. Errors, not applied: Unavailable if the records are not loaded yet; NotFound if no such
+  // pod is known. Success says nothing of what becomes of the try; a pod that is left alone stays
+  // so.
   Status Retry(const PodUid& pod);
-  // The same for one volume. Errors: NotFound if the pod neither has nor wants it.
+  // The same for one volume of a pod. The back-off of its device, which other pods may share,
+  // stays. Errors, not applied: as Retry(), and NotFound if the pod neither has nor wants the
+  // volume.
   Status RetryVolume(const PodVolumeKey& key);
 
-  // The pods of an adopted root that await acceptance may go.
+  // The pods of an adopted root that await acceptance may go. Has no effect if none awaits it.
   void AcceptAdopted();
 
  private:

@@ -32,7 +32,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never; rows are written on other threads.
+// Threads: the control thread. Blocks: never; rows are written on other threads. Whoever changes
+// what is wanted here starts nothing: the pod is marked, and the reconciler's next pass acts.
 class PodLifecycle {
  public:
   // All members outlive this object.
@@ -65,22 +66,29 @@ class PodLifecycle {
   PodLifecycle(const PodLifecycle&) = delete;
   PodLifecycle& operator=(const PodLifecycle&) = delete;
 
-  // A source has added, changed or removed the pod; `with_many` if many pods changed together.
+  // A source has added, changed or removed the pod; `with_many` if many pods changed together. The
+  // pod's back-offs are forgotten.
   void PodSourceChanged(ObjectChange change, bool with_many);
-  // Decides whether the pod is wanted, from what the sources and commands say now.
+  // Decides whether the pod is wanted, from what the sources and commands say now. A pod of which
+  // it is not known whether a source has it stays as it is.
   void Evaluate(const PodUid& uid, bool with_many = false);
-  // The pod leaves because of a limit, although its source has it.
+  // The pod leaves because of a limit, although its source has it, and its source cannot bring it
+  // back. `message` is for people. Has no effect if the pod is not known, or leaves already.
   void Evict(const PodUid& uid, const std::string& message);
-  // A command makes the pod leave, without a grace period of its own.
+  // A command makes the pod leave, without a grace period of its own. `pod` is the pod's actual
+  // state. The caller marks the pod dirty.
   void LeaveByCommand(const PodUid& uid, ActualPod& pod, bool force);
-  // The reconciler has taken the pod away; `last` is its last actual state.
+  // The reconciler has taken the pod away; `last` is its last actual state. Answers those who wait
+  // for the deletion, keeps a tombstone if a source may still have the pod, and evaluates the pod
+  // anew if it has come back.
   void PodRemoved(const PodUid& uid, const ActualPod& last);
-  // Something about the pod has changed that decisions about claims may read.
+  // Something about the pod has changed that decisions about claims may read. Has no effect for a
+  // pod that names no claim.
   void MarkClaimsDirty(const PodUid& uid);
 
   // To be called while what the last agent left is taken over: holds the pods of an adopted root
   // that have data and may have no source; and doubts the commands in records that may be older
-  // than the disks.
+  // than the disks. RestoreAdoptedPods requires that the actual state has the pods of `found`.
   void RestoreAdoptedPods(const FoundAtStart& found);
   void DoubtCommands();
 

@@ -28,20 +28,23 @@ class PodReplacements {
     Logger& log;
   };
 
-  // `settle` is how long an edit must last.
+  // `settle` is how long an edit must last before ObjectCatalog::Replace() is called; zero or less:
+  // an edit counts at once.
   PodReplacements(Parts parts, Duration settle) : parts_(parts), settle_(settle) {}
   ~PodReplacements();
   PodReplacements(const PodReplacements&) = delete;
   PodReplacements& operator=(const PodReplacements&) = delete;
 
-  // What the catalog says of the pod has changed.
+  // What the catalog says of the pod has changed. An edit that is taken back is forgotten; if it
+  // comes again, its time begins anew.
   void Follow(const ObjectKey& pod);
   // Absence from the sources means something from now on: looks at all pods.
   void FollowAll();
   // Holds also for edits that have begun.
   void SetSettle(Duration settle);
 
-  // nullopt if the pod is not to be replaced, or leaves already.
+  // nullopt if the pod is not to be replaced, or leaves already. The moment may be past if a source
+  // has yet to deliver its list.
   std::optional<int64_t> BeginsAtUnixMillis(const ObjectKey& pod) const;
 
  private:

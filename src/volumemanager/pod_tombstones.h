@@ -14,14 +14,19 @@
 
 namespace volumed {
 
+// A tombstone keeps of such a pod what its record has to say.
 struct PodTombstone {
+  // When the pod began to leave.
   int64_t since_unix_ms = 0;
   std::string evicted;  // why; "" if a person has deleted the pod
   PodIdentity identity;
+  // The pod as its record had it (EncodeObjectJson); may be empty.
   std::string pod_json;
 };
 
-// Threads: the control thread. Blocks: never; rows are written on other threads.
+// Threads: the control thread. Blocks: never; rows are written on other threads. Errors: a row that
+// could not be written is told to those who wait, and is logged; it is written again by the next
+// Write().
 class PodTombstones {
  public:
   // All members outlive this object.

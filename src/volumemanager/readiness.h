@@ -15,6 +15,7 @@ class Readiness {
  public:
   explicit Readiness(const ObjectCatalog& catalog) : catalog_(catalog) {}
 
+  // To be called once, when the records of the last run are taken over.
   void SetLoaded() { loaded_ = true; }
   // Why the records could not be loaded; nullopt once they could be read.
   void SetLoadError(std::optional<Error> error) { load_error_ = std::move(error); }
@@ -23,7 +24,7 @@ class Readiness {
   const std::optional<Error>& load_error() const { return load_error_; }
   // True once records are loaded and every configured source has delivered: unmounting is allowed.
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
-  // "" if Ready().
+  // "" if Ready(). For people: "no complete list yet from: manifests:/etc/pods".
   std::string NotReadyReason() const;
 
  private:

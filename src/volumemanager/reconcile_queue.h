@@ -35,14 +35,17 @@ class Wake {
 
   explicit Wake(const Clock& clock) : clock_(clock) {}
 
+  // The earliest of all moments that were named counts.
   void At(TimePoint when) {
     if (!when_ || when < *when_) when_ = when;
   }
+  // The same for a wall time; one that is past means at once.
   void AtWall(int64_t unix_ms) {
     const int64_t left = std::max<int64_t>(unix_ms - clock_.WallUnixMillis(), 0);
     At(clock_.Now() + std::min<Duration>(std::chrono::milliseconds(left), kLongestWallWait));
   }
-  // To be called with the result of an attempt to start an operation.
+  // To be called with the result of an attempt to start an operation. An operation that was started
+  // needs no moment, since its end is an event.
   void AfterRefusal(StartResult result, const VolumeOperations& operations,
                     const OperationKey& key) {
     switch (result) {
@@ -57,6 +60,7 @@ class Wake {
     }
   }
   const Clock& clock() const { return clock_; }
+  // nullopt if nothing has to be looked at without an event.
   const std::optional<TimePoint>& when() const { return when_; }
 
  private:
@@ -68,8 +72,9 @@ class Wake {
 template <typename Key>
 class ReconcileQueue {
  public:
-  // `reconcile` may mark more keys dirty: they wait for the next pass. The scheduler outlives this
-  // object.
+  // `reconcile` may mark more keys dirty: they wait for the next pass. The timer of a key is that
+  // of the last pass: if `reconcile` names no moment, an earlier one is dropped. The scheduler
+  // outlives this object.
   ReconcileQueue(Scheduler& scheduler, std::function<void(const Key&, Wake&)> reconcile)
       : scheduler_(scheduler), reconcile_(std::move(reconcile)) {}
   ~ReconcileQueue() {
@@ -78,12 +83,14 @@ class ReconcileQueue {
   ReconcileQueue(const ReconcileQueue&) = delete;
   ReconcileQueue& operator=(const ReconcileQueue&) = delete;
 
-  // Nothing is reconciled before this is called.
+  // Nothing is reconciled before this is called. To be called once.
   void Start() {
     started_ = true;
     if (!dirty_.empty()) PostPass();
   }
 
+  // Has no effect for a key that is dirty already: it keeps its place. `with_many` says that many
+  // others were marked together with it.
   void MarkDirty(const Key& key, bool with_many = false) {
     if (!dirty_.insert(key).second) return;
     (with_many ? many_ : alone_).push_back(key);

@@ -54,6 +54,8 @@ class Reconciler {
     const KubeletPaths& paths;
     Logger& log;
   };
+  // All have to be set. They are called on the control thread, from within passes and from the ends
+  // of operations and writes.
   struct Hooks {
     // The view of the pod may have changed.
     std::function<void(const PodUid&)> changed;
@@ -81,29 +83,35 @@ class Reconciler {
     with_many_.insert(pod);
     MarkDirty(pod);
   }
-  // Forgets the back-offs of a pod: the cause of its failures may be gone.
+  // Forgets the back-offs of a pod: the cause of its failures may be gone. That holds for its
+  // record, its volumes and the devices of its wanted volumes, which are marked dirty; the pod
+  // itself is not.
   void ResetBackoff(const PodUid& pod);
   // A mount below the pod's directory went; the pod's teardown may have waited for that.
   void MountWent(const PodUid& pod);
   // The directory that the volume comes from may be another one now. If the volume's set-up has
   // failed, or fails now, it is tried again at once.
   void SourceMayHaveChanged(const PodVolumeKey& key);
+  // Forgets the back-off of the volume alone, and not that of its device.
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
 
-  // Why a pod that is to leave stays; kNothing if nothing keeps it.
+  // Why a pod that is to leave, or a volume that a pod no longer wants, stays. kNothing: nothing
+  // keeps it. kSources: not every source has delivered a complete list. kConsumers: a process or
+  // cgroup holds the pod. kGrace: its grace period is not over. kRecord: the pod's record is being
+  // written.
   enum class Wait { kNothing, kSources, kConsumers, kGrace, kRecord };
   Wait WaitsFor(const PodUid& uid, const ActualPod& pod) const;
   // The pod that keeps this one from a volume that one pod at a time may have; nullopt if none
   // does.
   std::optional<PodUid> ExcludedBy(const PodUid& pod, const WantedVolume& wanted) const;
-  // When the record is tried again after a failure.
+  // When the record is tried again after a failure; nullopt if it does not wait.
   std::optional<TimePoint> NextRecordTry(const PodUid& pod) const;
   // When the grace period of a leaving pod is over, in unix milliseconds.
   static int64_t GraceEnd(const Leaving& leaving);
 
  private:
-  // An operation has ended that takes away a volume or, with an empty name, the pod. If it failed
-  // and a mount went meanwhile that may have been the cause, its back-off is forgotten.
+  // The operation of a volume has ended or, with an empty name, the removal of the pod. If it
+  // failed and a mount went meanwhile that may have been the cause, its back-off is forgotten.
   void OperationEnded(const PodVolumeKey& key, bool failed);
   void ReconcilePod(const PodUid& uid, Wake& wake);
   void ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake);

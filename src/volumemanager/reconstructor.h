@@ -28,12 +28,15 @@
 
 namespace volumed {
 
-// Something is mounted over one of the agent's own directories in the pod's directory.
+// Something is mounted over one of the agent's own directories in the pod's directory. What lies
+// below it is not looked into, and the pod is left alone until that mount goes.
 struct CoveredPod {
   std::string mount_point;
   std::string fs_type;
 };
 
+// Everything that is known of the last agent before anything is decided. LoadRecordsAtStart makes
+// it; DecodePodObjects and LookAtNode add to it.
 struct FoundAtStart {
   // The pod object of the pod's record; null if the record has none that can be read now.
   ObjectPtr ObjectOf(const PodUid& pod) const;
@@ -58,7 +61,7 @@ struct FoundAtStart {
   // several mounts.
   std::unordered_map<std::string, std::string> mounts_at;
   static constexpr const char* kSeveralMounts = "several mounts";
-  // Volumes whose plugins hand out what is there, and leave nothing in a pod's directory.
+  // Names of plugins that hand out what is there: their volumes leave nothing in a pod's directory.
   std::set<std::string> handing_out;
   std::vector<PodUid> pod_directories;                   // with all_directories only
   FoundAdoptedPods adopted;                              // with all_directories only
@@ -85,7 +88,8 @@ struct FindParts {
 };
 
 // Loads all rows, but does not decode the objects of pods. Threads: any. Blocks: on the store.
-// Errors: the store's.
+// Errors: the store's. A row that cannot be read is no error: it is among `quarantined`, with texts
+// that can be shown.
 Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store);
 
 // Fills `pod_objects` from the rows. It changes no other member, so LookAtNode may run beside it.
@@ -112,7 +116,8 @@ struct ReconstructResult {
 };
 
 // Puts what was found into `actual`. With `adopt_root`, pods without a record are taken over too.
-// Threads: any, if no other thread uses `actual`. Blocks: never.
+// Threads: any, if no other thread uses `actual`. Blocks: never. Errors: none; a pod or device
+// whose row cannot be read is added with a quarantine reason, and is left alone.
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
                               const KubeletPaths& paths, ActualStateOfWorld& actual);
 

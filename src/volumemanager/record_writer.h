@@ -19,9 +19,10 @@
 
 namespace volumed {
 
-// Threads: the control thread; `done` (which may be empty) is called there. Blocks: never. Errors:
-// those of RecordStore, through `done`. Rows that are not written yet when this object is destroyed
-// are never written.
+// Threads: the control thread; `done` (which may be empty) is called there, once, and never from
+// within Put or Remove. Blocks: never. Errors: those of RecordStore, through `done`; a write that
+// has failed is not tried again. Rows that are not written yet when this object is destroyed are
+// never written.
 class RecordWriter {
  public:
   using Done = std::function<void(Status)>;
@@ -31,10 +32,13 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
+  // The record is taken as it is now; a later Put of the same row is written after it.
   void Put(Record record, Durability durability, Done done);
+  // A missing row is success.
   void Remove(const std::string& kind, const std::string& key, Durability durability, Done done);
 
-  // Whether a write of this row is under way.
+  // Whether a write of this row is under way. That holds until the `done` of its last write is
+  // about to be called.
   bool Busy(const std::string& kind, const std::string& key) const {
     return queues_.contains({kind, key});
   }

@@ -22,7 +22,8 @@
 
 namespace volumed {
 
-// What the last agent left, as it is taken over.
+// What the last agent left, as it is taken over. It may be as large as all that the node has, so it
+// is neither copied nor destroyed on the control thread.
 struct LoadedState {
   FoundAtStart found;
   ReconstructResult result;
@@ -30,6 +31,8 @@ struct LoadedState {
 };
 
 // Threads: the control thread. Blocks: never; the store and the kernel are asked on other threads.
+// Errors: none; why loading has failed is logged and told to Readiness, and it is tried again with
+// back-off, from the beginning.
 class RecordsLoader {
  public:
   // All members outlive this object and the tasks that it has started.
@@ -43,10 +46,13 @@ class RecordsLoader {
     Readiness& readiness;  // it is told why the records cannot be loaded
   };
   struct Hooks {
-    // VolumeManagerHooks::restore_operations; may be empty.
+    // VolumeManagerHooks::restore_operations; may be empty. It is called before take_over: first
+    // with all devices, then with some of the volumes at a time. The devices are as they were
+    // recorded, the volumes as AfterRestart leaves them.
     std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
         restore_operations;
-    // Takes over what was loaded. Called once, in one task, so that nobody sees a part of it.
+    // Takes over what was loaded. Called once, in one task, so that nobody sees a part of it. It
+    // may move from its argument.
     std::function<void(LoadedState&)> take_over;
   };
 

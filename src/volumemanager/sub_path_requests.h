@@ -16,6 +16,7 @@
 
 namespace volumed {
 
+// What a volume's mounts by sub-path need.
 struct SubPathPlan {
   std::vector<SubPathRequest> requests;
   std::vector<WantedProblem> problems;  // of mounts that could not be expanded
@@ -23,8 +24,9 @@ struct SubPathPlan {
 };
 
 // `earlier` has the requests that were made before: a mount that is among them keeps its path,
-// whatever its variables say now, since the container that runs with it keeps it too.
-// Threads: the control thread. Blocks: never.
+// whatever its variables say now, since the container that runs with it keeps it too. Threads: the
+// control thread. Blocks: never. A mount of the whole volume needs no request. Errors: none; a
+// mount that cannot be expanded is a problem, and the others are planned all the same.
 SubPathPlan PlanSubPaths(const Pod& pod, const std::string& volume_name,
                          const std::vector<SubPathRequest>& earlier, const ObjectCatalog& catalog,
                          const HostNode& node);

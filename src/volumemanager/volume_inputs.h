@@ -14,14 +14,17 @@ namespace volumed {
 
 // Threads: any. Blocks: never. Errors: none. All of these are pure.
 
+// What a volume shows of its pod (downwardAPI, also within a projected volume).
 struct DownwardUse {
   bool any = false;        // it uses the pod's own fields
   bool resources = false;  // it uses limits, whose default is the node's
 };
 
+// A persistent volume uses neither.
 DownwardUse DownwardUseOf(const VolumeSpec& spec);
 
-// Whether the two pods agree in what decides, besides the volume, how the volume is made.
+// Whether the two pods have the same security context, and the same runAsUser in each of their
+// containers: besides the volume, these decide to whom its files belong.
 bool SameOwnership(const Pod& a, const Pod& b);
 
 // The Secrets and ConfigMaps from which the content of a volume comes.

@@ -2,8 +2,8 @@
 // driven by events, owns both states on the control thread, and otherwise only starts operations.
 //
 //   ObjectCatalog --changes--> DesiredStateOfWorld --+
-//   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --operations-->
-//   VolumeOperations ConsumerWatch --gone-----> Consumers ------------+
+//   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --> VolumeOperations
+//   ConsumerWatch --gone-----> Consumers ------------+
 //
 // It is made of parts, and hands out those that others need: each says what it is for. Who calls
 // whom inside is told by docs/VOLUMEMANAGER.md.
@@ -49,6 +49,7 @@ class VolumeManager {
   void Start();
   // True once records are loaded and every configured source has delivered: unmounting is allowed.
   bool Ready() const;
+  // For people; "" if Ready().
   std::string NotReadyReason() const;
 
   // The readiness of the sources has changed: looks at everything that waited for it.
@@ -59,6 +60,7 @@ class VolumeManager {
   // A command has made the agent forget the source; its directory is forgotten too.
   void SourceForgotten(const std::string& source);
 
+  // The parts that others use. They are valid as long as this object.
   const PodQueries& pods() const;
   const StorageViews& storage() const;
   PodCommands& pod_commands();
@@ -66,15 +68,17 @@ class VolumeManager {
   NodeEvents& events();
   PodObservers& observers();
 
-  // Each of these sets a setting for the time from now on: how volumes are measured, how often
-  // servers are looked at, how long an edit must last before its pod is replaced, and how often
-  // plugins are asked which volumes are attached.
+  // Each of these sets a setting for the time from now on: how volumes are measured (both times
+  // positive), how often servers are looked at (zero or less: never), how long an edit must last
+  // before its pod is replaced (zero or less: it counts at once), and how often plugins are asked
+  // which volumes are attached (zero: only about devices that were found at the start).
   void SetStatsTimes(Duration period, Duration deadline);
   void SetServerLookPeriod(Duration period);
   void SetReplaceSettle(Duration settle);
   void SetVerifyAttachedPeriod(Duration period);
 
-  // Servers on which volumes depend, and whether they answer.
+  // Servers on which volumes depend, and whether they answer. By the name of their fault domain;
+  // empty while looks are off.
   std::map<std::string, bool> ServersAnswering() const;
   // claim_decisions: how often it was decided which claim has which volume, for tests that count
   // work. quarantined_pods: how many pods were found at the start whose records could not be read.

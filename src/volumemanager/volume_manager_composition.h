@@ -60,10 +60,15 @@ struct VolumeManager::Composition {
   void TrackServer(const PodVolumeKey& key, const VolumeSpec& spec, const PodPtr& pod);
   // A server fell silent, or answers again.
   void ServerChanged(const ServerState& server, const std::set<PodVolumeKey>& volumes);
+  // The catalog has changed, in the task of the update. Before the records are loaded only volumes
+  // that are known by name are noted.
   void CatalogChanged(const std::vector<ObjectChange>& changes);
+  // The back-offs of what depends on a volume, claim or class are forgotten.
   void StorageChanged(const ObjectChange& change);
 
   // ---- the start (volume_manager_start.cc)
+  // Takes over what was loaded, starts the sources, and lets the reconcilers begin; called once, in
+  // one task.
   void TakeOver(LoadedState& loaded);
   // Tells the catalog what the sources had.
   void SeedCatalog(const std::map<std::string, SourceMemory>& memories);
@@ -71,16 +76,25 @@ struct VolumeManager::Composition {
   // Names the first of them; `volumectl records` says how many there are.
   void TellOfUnreadableRecords(const FoundAtStart& found);
   void TellOfUnrecordedMounts(const ReconstructResult& result);
+  // If Ready() has become true, looks at all pods and tombstones in steps, and then calls
+  // AllAreEvaluated(). Has no effect otherwise.
   void CheckReady();
+  // Every pod was looked at, and every source has still delivered: now what is in no source may go.
   void AllAreEvaluated();
 
+  // What the manager was made with; the agent's parts outlive it.
   const VolumeManagerParts parts;
   const VolumeManagerHooks hooks;
 
+  // What VolumeManager's methods of the same names answer; set by TakeOver().
   size_t quarantined_pods = 0;
   std::vector<std::string> unrecorded_mounts;
+  // Whether CheckReady() has found readiness since it was last missing; what follows from it may be
+  // under way.
   bool was_ready = false;
 
+  // The parts follow. Each holds references to others, also to such as are made after it: it uses
+  // them only once all are made.
   Readiness readiness{parts.catalog};
   PodObservers observers;
   WorkInSteps became_ready{parts.scheduler};  // work to be done after that

@@ -44,7 +44,7 @@ struct VolumeManagerParts {
 struct VolumeManagerSettings {
   // A kubelet made the root (--adopt-root): pods that are found in it belong to this agent now.
   bool adopt_root = false;
-  // Where the kubelet of an adopted root kept the logs of its pods.
+  // Where the kubelet of an adopted root kept the logs of its pods; an absolute path.
   std::string pod_logs_directory = "/var/log/pods";
   // For each look of the start at what is on the node.
   Duration find_deadline = FindOptions().call_timeout;

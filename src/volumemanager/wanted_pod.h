@@ -17,11 +17,15 @@
 
 namespace volumed {
 
+// A volume of a pod, and what was found out about it. If it is not mountable(), the other facts may
+// be missing.
 struct WantedVolume {
   VolumeSpec spec;
   // Names in the pod's spec: one, or several that name the same claim.
   std::vector<std::string> pod_volumes = {};
   std::optional<ObjectKey> claim = {};  // the claim that gives the volume
+  // The uid of the claim to which the volume is bound; "" if it comes from no claim, or none is
+  // bound yet.
   std::string claim_uid = {};
   // The claim has no volume, or none that is known yet; `spec` then has the name that the pod uses.
   bool is_open_claim = false;
@@ -34,21 +38,30 @@ struct WantedVolume {
   bool one_pod_only = false;   // ReadWriteOncePod
   // "" if no plugin was found: the volume cannot be mounted.
   std::string plugin_name = {};
+  // A mount keeps the request that was made for it first; see PlanSubPaths.
   std::vector<SubPathRequest> sub_paths = {};
+  // See NestedMountPoints().
   std::vector<std::string> nested_mount_points = {};
+  // The number of the inputs from which it is made; see DesiredStateOfWorld. 0: none was given yet.
   uint64_t generation = 0;
   // Objects from which its content comes, or that its sub-paths need.
   std::set<ObjectKey> objects = {};
-  std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
+  // VolumePlugin::DevicePaths: absolute paths whose appearance may let it be mounted.
+  std::vector<std::string> device_paths = {};
   std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; or ""
   std::string server_domain = {};  // its VolumePlugin::FaultDomain
+  // What is wrong with it, or what it waits for. A volume may have problems and be mountable all
+  // the same, if only one of its mounts cannot be had.
   std::vector<WantedProblem> problems = {};
 
   bool mountable() const { return !plugin_name.empty(); }
 };
 
+// The desired state of one pod: what is to be on the node for it.
 struct WantedPod {
   PodPtr pod;
+  // The key is the name of the volume's directory. A volume that no container uses is not made, as
+  // in kubelet.
   std::map<SpecName, WantedVolume> volumes;
   std::vector<WantedProblem> problems;  // problems of no single volume
 };

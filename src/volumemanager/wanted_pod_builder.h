@@ -21,6 +21,8 @@ class WantedPodBuilder {
                    const HostNode& node, ClaimResolver& claims);
 
   // `before` is what was built of the pod last; null if nothing was. The generations are left zero.
+  // It is read during the call alone: a volume whose claim has no volume any more keeps the one
+  // that it had, and sub-paths keep their requests. REQUIRES: `pod` is not null.
   WantedPod Build(PodPtr pod, const WantedPod* before) const;
 
  private:

@@ -7,7 +7,8 @@
 
 namespace volumed {
 
-// This is a value.
+// This is a value. A problem whose error has the code Unavailable passes by itself, and is no
+// failure yet.
 struct WantedProblem {
   std::string step;  // "FindPlugin", "ExpandSubPath", "CheckVolumeMounts"
   Error error;

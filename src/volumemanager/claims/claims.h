@@ -57,7 +57,12 @@ struct ClaimResizeState {
   bool durable = false;  // it is on record
 };
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never; rows are written and storage is reclaimed on other
+// threads. Errors: none; a row that cannot be written and a reclaim that fails are tried again with
+// back-off, and shown.
+//
+// Answers are as of the last decision, which may be Parts::decide_period old; DecideNow() brings
+// them up to date.
 class Claims final : public ClaimResolver {
  public:
   // All members outlive this object.
@@ -75,6 +80,7 @@ class Claims final : public ClaimResolver {
     Logger& log;
     Duration decide_period;  // VolumeManagerSettings::decide_claims_period
   };
+  // All have to be set. They are called on the control thread, within a decision or after a write.
   struct Hooks {
     std::function<std::vector<ClaimPod>()> pods;
     // Whether some of this volume of a pod may be on the node.
@@ -102,9 +108,13 @@ class Claims final : public ClaimResolver {
   Claims(const Claims&) = delete;
   Claims& operator=(const Claims&) = delete;
 
-  // Takes over what the last agent left. No decision is made before Start().
+  // Takes over what the last agent left. A row that cannot be read keeps its volume from everybody,
+  // and as long as there is one of a kind that IsAboutClaims, nothing new is bound or reclaimed. No
+  // decision is made before Start().
   void Restore(const std::vector<ClaimBindingRecord>& records,
                const std::vector<QuarantinedRecord>& unreadable);
+  // To be called once, after Restore(). The first decision is made before it returns, unless uids
+  // of claims are not on record yet.
   void Start();
   // Objects, pods or what pods have may have changed: a new decision is made, at once or
   // Parts::decide_period after the last one.
@@ -113,16 +123,20 @@ class Claims final : public ClaimResolver {
   void DecideNow() {
     if (posted_) Decide();
   }
-  // What kept this volume from being reclaimed may be gone.
+  // What kept this volume from being reclaimed may be gone. `volume_name` is that of the
+  // PersistentVolume.
   void ResetBackoff(const std::string& volume_name);
   // Makes a new decision at that time.
   void WakeAt(TimePoint when);
 
+  // A pod that may have some of the volume on the node keeps it, whatever becomes of the claim.
   ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
 
   // The uid of the claim of this name that has a volume on record; "" if none has. The claim need
   // not exist any more.
   std::string BoundUid(const ClaimKey& claim) const;
+  // Whether a claim has a volume on record, or a PersistentVolume a claim; false for any other
+  // object.
   bool IsBound(const ObjectKey& object) const;
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not made for
   // one.
@@ -135,7 +149,8 @@ class Claims final : public ClaimResolver {
 
   // How many decisions were made; for tests that count work.
   uint64_t decisions() const { return decisions_; }
-  // The last decision about it; null if there is none.
+  // The last decision about it; null if there is none. The pointer is valid until the next
+  // decision.
   const ClaimDecision* FindClaim(const ClaimKey& claim) const;
   const VolumeDecision* FindVolume(const std::string& volume_name) const;
   // The object as its source has it, or as it was kept when its manifest went; null if neither is

@@ -48,12 +48,14 @@ class DeletedObjects {
   // A command that was found has this number: later commands get higher ones.
   void Saw(uint64_t number);
   // Gives `taken` a number for a command. No other command gets it, even if the agent ends. Errors:
-  // RecordStore's, not applied.
+  // RecordStore's, not applied. `taken` is called on the control thread, before this returns if a
+  // reserved number is left.
   void TakeNumber(std::function<void(Result<uint64_t>)> taken);
 
   // The object is to go. With `at_once` nothing protects it, so it has ended. `done` is called when
   // that is on record. Errors: RecordStore's; not applied if the command has got no number, maybe
-  // applied if it could not be recorded yet, which is tried again.
+  // applied if it could not be recorded yet, which is tried again. If the object was deleted
+  // before, nothing is written, and `done` is called before this returns.
   void Delete(const Id& object, bool at_once, Done done);
   // Nothing protects the object any more. Has no effect if it was not deleted, or has already
   // ended.
@@ -61,7 +63,8 @@ class DeletedObjects {
   // Nothing has the object any more: removes its row. REQUIRES: HasEnded().
   void Forget(const Id& object);
 
-  // What is on record; null if no command has deleted the object.
+  // What is on record; null if no command has deleted the object. The pointer is valid until the
+  // next change.
   const DeletedObjectRecord* Find(const Id& object) const;
   bool HasEnded(const Id& object) const;
   // Whether the deletion is on record, or being recorded.

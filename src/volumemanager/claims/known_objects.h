@@ -45,6 +45,7 @@ class KnownObjects final : public ObjectIdentities {
     // What the node has of a pod.
     std::function<PodOnNode(const PodUid&)> find_on_node;
   };
+  // An object that has left its source, and that no command has ended: it is kept.
   struct MissingObject {
     std::string source;
     KnownObject object;
@@ -61,11 +62,14 @@ class KnownObjects final : public ObjectIdentities {
   // What the last agent knew of each source, without objects that were made here. To be called
   // once, since the pods are not kept beside those that the sources deliver.
   std::map<std::string, SourceMemory> TakeMemories();
+  // An object whose content is not on record, or cannot be read, is left out.
   std::vector<MissingObject> Missing() const;
   // The name of an object of these memories; for a pod the one that is on record, if the node had
   // another name then.
   std::string NameOnRecord(const KnownObject& object) const;
 
+  // The following are explained at ObjectIdentities. UidOf() makes a uid for an object that has
+  // none, unless the object's row cannot be read: then it answers "".
   std::string KnownUidOf(const ObjectKey& object) const override;
   std::string UidOf(const ObjectKey& object) override;
   void Adopt(const ObjectKey& object, const std::string& uid) override;
@@ -83,6 +87,8 @@ class KnownObjects final : public ObjectIdentities {
   // one.
   void PodGone(const ObjectKey& pod, const std::string& uid);
 
+  // Records how the directory of the source is recognised at the next start, and which absences are
+  // unproven. Has no effect if that is on record already.
   void NoteDirectory(const std::string& source, const KnownDirectory& directory,
                      const UnprovenAbsences& unproven = {});
   // Forgets the directory of the source; the catalog reports its objects.

@@ -22,8 +22,9 @@ class KnownObjects;
 class Provisioning;
 class Readiness;
 
-// Threads: the control thread. Blocks: never; rows are written on other threads, and `done` is
-// called later on the control thread.
+// Threads: the control thread. Blocks: never; rows are written on other threads. `done` is called
+// once on the control thread: that of Delete() in a task of its own, that of Number() before it
+// returns if no row has to be written.
 class ObjectCommands {
  public:
   using Done = std::function<void(Status)>;
@@ -66,7 +67,7 @@ class ObjectCommands {
   // When a command to delete the object was recorded, in Unix milliseconds; nullopt if there is
   // none, or if the object has ended.
   std::optional<int64_t> DeletedSince(const ObjectKey& object) const;
-  // Whether a command has ended this very object.
+  // Whether a command has ended this very object. Only a command that is on record counts.
   bool HasEnded(const ObjectKey& object, const std::string& uid) const {
     return parts_.deleted.HasEnded({object, uid});
   }

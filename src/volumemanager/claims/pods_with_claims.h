@@ -18,11 +18,14 @@ class PodsWithClaims {
   PodsWithClaims(const ActualStateOfWorld& actual, const DesiredStateOfWorld& desired)
       : actual_(actual), desired_(desired) {}
 
-  // Notes, for a pod on the node, whether decisions about claims read it.
+  // Notes, for a pod on the node, whether decisions about claims read it. A pod that was noted
+  // stays so until Forget(), also if its object names no claim any more.
   void Note(const PodUid& uid, const Pod& pod);
   void Forget(const PodUid& uid) { pods_.erase(uid); }
-  // Decisions about claims read nothing about a pod without claims.
+  // Whether the pod was noted. Decisions about claims read nothing about a pod without claims.
   bool Contains(const PodUid& uid) const { return pods_.contains(uid); }
+  // Those of the noted pods whose objects are known, with the persistent volumes that they may
+  // have.
   std::vector<ClaimPod> Pods() const;
 
  private:

@@ -32,7 +32,9 @@ namespace volumed {
 // The name of the volume that is made for a claim with this uid.
 std::string ProvisionedVolumeName(const std::string& claim_uid);
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never; volumes are made, and rows are written, on other
+// threads. Errors: none; what keeps a volume from being made is an event of the claim and its
+// ProblemOf().
 class Provisioning {
  public:
   // The name of the source in the catalog.
@@ -46,6 +48,7 @@ class Provisioning {
     VolumeOperations& operations;
     HostEvents& events;
   };
+  // Both have to be set.
   struct Hooks {
     // What this object answers or does may have changed: the owner shall decide again.
     std::function<void()> changed;
@@ -55,7 +58,8 @@ class Provisioning {
 
   Provisioning(Parts parts, Hooks hooks);
 
-  // Takes over what the last agent left; afterwards the catalog has the volumes that were made.
+  // Takes over what the last agent left; afterwards the catalog has the volumes that were made. To
+  // be called once, before the first Serve().
   void Restore(const std::vector<ProvisionRecord>& records);
 
   // Begins or continues what the decisions ask for, and undoes what was begun for a claim that has
@@ -64,7 +68,8 @@ class Provisioning {
   void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
              const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
 
-  // Whether a plugin of this node makes what the claim waits for.
+  // Whether a plugin of this node makes what the claim waits for. That is asked of the class's
+  // provisioner, so it may change when a plugin comes or goes.
   bool IsOurs(const ClaimDecision& decision) const;
   // Why there is no volume yet; nullopt if somebody else has to serve the claim.
   std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
@@ -78,12 +83,14 @@ class Provisioning {
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // Whether the volume was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
-  // The storage of the volume is gone, or belongs to nobody any more.
+  // The storage of the volume is gone, or belongs to nobody any more. Its row goes, and with the
+  // row the PersistentVolume leaves the catalog. Has no effect for another volume.
   void Remove(const std::string& volume_name);
   // What kept volumes from being made may be gone.
   void ResetBackoff();
 
  private:
+  // A volume that was begun, or made; as the record says, or is about to say.
   struct Entry {
     ProvisionRecord record;
     PersistentVolumePtr volume;  // as planned, or as made

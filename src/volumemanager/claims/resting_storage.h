@@ -19,7 +19,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never; rows are removed by operations, which tell nobody of
+// their end: what could not be removed is found again by the next start. Errors: none.
 class RestingStorage {
  public:
   // All members outlive this object.
@@ -45,11 +46,14 @@ class RestingStorage {
   // Nothing of the device of this volume is on the node any more; its row stays until the volume
   // has ended.
   void DeviceRests(const UniqueVolumeName& device, const SpecName& volume);
-  // Nothing has to be known of the volume any more.
+  // Nothing has to be known of the volume any more. If its device is still on the node, the row
+  // goes after the unmount.
   void ForgetVolume(const PersistentVolume& volume);
-  // Removes rows of devices whose volume has ended.
+  // Removes rows of devices whose volume has ended. Has no effect before every source has
+  // delivered.
   void ForgetDevices();
-  // Forgets the records of storage that the last agent did not come to forget.
+  // Forgets the records of storage that the last agent did not come to forget. REQUIRES: every
+  // source has delivered.
   void ForgetStorage();
   // Tells the operations which PersistentVolumes are known by name only, and lets what was refused
   // because of others be tried again.

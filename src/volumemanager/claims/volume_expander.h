@@ -28,7 +28,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none; a failure is kept, and is an event of
+// the pods and the claim.
 class VolumeExpander {
  public:
   // All members outlive this object.
@@ -50,8 +51,11 @@ class VolumeExpander {
 
   // No operation is started before this is called.
   void Start() { queue_.Start(); }
+  // The volume has come, is to have another size, or its claim's status is on record.
   void MarkDirty(const UniqueVolumeName& volume) { queue_.MarkDirty(volume); }
-  // The reason why the volume was not made larger may be gone.
+  // The reason why the volume was not made larger may be gone: the back-off is forgotten, and so is
+  // that the volume could not be made larger in use. A growth that the claim's status calls
+  // infeasible still waits for a change of the claim. Has no effect for an empty name.
   void Retry(const UniqueVolumeName& volume);
   // The volume is not on the node any more: when it comes again, its past does not count.
   void Forget(const UniqueVolumeName& volume) { known_.erase(volume); }
@@ -64,7 +68,8 @@ class VolumeExpander {
   };
   Sizes SizesForMount(const WantedVolume& wanted) const;
 
-  // The last failure since the last success; null if there is none.
+  // The last failure since the last success; null if there is none. The pointer is valid until the
+  // next change.
   const FailureHistory* Failure(const UniqueVolumeName& volume) const;
 
  private:

@@ -17,6 +17,8 @@
 
 namespace volumed {
 
+// kVerify: the plugin has to say first whether the device is attached. kForget: nothing of the
+// device is on the node, and it need not be known any more.
 enum class AttachStep { kNothing, kVerify, kAttach, kMount, kUnmount, kDetach, kForget };
 
 struct AttachSituation {
@@ -28,7 +30,7 @@ struct AttachSituation {
   bool may_leave = false;  // every source has delivered, so absence means something
 };
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never. Errors: none; kNothing also means that an event has to come first.
 AttachStep NextAttachStep(const AttachSituation& now);
 
 }  // namespace volumed

@@ -23,6 +23,7 @@ namespace volumed {
 // Threads: the control thread. Blocks: never.
 class AttachLimits {
  public:
+  // Why a device may not be attached now, and since when it waits.
   struct Refusal {
     Error error;
     int64_t since_unix_ms = 0;
@@ -36,14 +37,16 @@ class AttachLimits {
 
   // nullopt if the device may be attached now. Otherwise it waits from now on, and the error is
   // ResourceExhausted, not applied, or the one of GetVolumeLimits if the plugin cannot be used on
-  // this node.
+  // this node. A device that may be attached is always admitted: it keeps its slot even if the
+  // limit was lowered.
   std::optional<Refusal> Admit(const UniqueVolumeName& device, const WantedVolume& wanted);
   // The device waits no more. True if it waited before.
   bool Forget(const UniqueVolumeName& device);
 
   // To be asked when a slot may have become free: returns, for each limit, the first devices in
-  // turn, as many as there are free slots, and one more that shall hear why it still waits. The
-  // number of devices that wait does not add to the cost.
+  // turn, as many as there are free slots and at least one, so that the first hears why it still
+  // waits. If the plugin names no limit any more, all that wait are returned; if it does not tell
+  // its limits, the first. The number of devices that wait does not add to the cost.
   std::vector<UniqueVolumeName> NextInTurn() const;
   // Why this device waits, by the present slots; nullopt if it does not wait.
   std::optional<Refusal> Find(const UniqueVolumeName& device) const;

@@ -26,7 +26,10 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never; plugins are asked by an operation. Errors: none; a
+// question that failed is asked again with back-off, and FailureOf() tells of it. Only devices that
+// pods want are asked about, and none on which an operation runs; an answer that an operation has
+// overtaken is ignored.
 class AttachVerifier {
  public:
   // All members outlive this object.
@@ -37,6 +40,7 @@ class AttachVerifier {
     ActualStateOfWorld& actual;
     VolumeOperations& operations;
   };
+  // Both have to be set.
   struct Hooks {
     // The plugin's answer about this device differs from the last one, or is the first.
     std::function<void(const UniqueVolumeName&)> verified;
@@ -48,6 +52,7 @@ class AttachVerifier {
   AttachVerifier(const AttachVerifier&) = delete;
   AttachVerifier& operator=(const AttachVerifier&) = delete;
 
+  // Nothing is asked before this is called.
   void Start() { queue_.Start(); }
   // How often a plugin is asked again. Zero: only about devices that were found and not verified
   // yet.
@@ -55,7 +60,8 @@ class AttachVerifier {
   // A device of the plugin was attached, or was found and is not verified yet.
   void MarkDirty(const std::string& plugin_name) { queue_.MarkDirty(plugin_name); }
 
-  // Why the plugin's answer is missing; null if the last question did not fail.
+  // Why the plugin's answer is missing; null if the last question did not fail. The pointer is
+  // valid until the next change.
   const FailureHistory* FailureOf(const std::string& plugin_name) const;
 
  private:

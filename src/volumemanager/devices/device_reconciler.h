@@ -28,7 +28,11 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none; how an operation has failed is in
+// ActualDevice::failure, and it is tried again with back-off.
+//
+// A device is mounted, or attached, only for pods whose record is written and whose records can be
+// read. A device whose own record cannot be read is left alone.
 class DeviceReconciler {
  public:
   // All members outlive this object.
@@ -43,7 +47,8 @@ class DeviceReconciler {
   struct Hooks {
     // Something has happened for which this pod waits, or which is shown with it.
     std::function<void(const PodUid&)> changed;
-    // Nothing of the device of this volume is on the node any more.
+    // Nothing of the device of this volume is on the node any more. The SpecName is that of the
+    // volume.
     std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
     // Fills in the size that the volume has and the size that it is to have. May be empty.
     std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
@@ -62,11 +67,13 @@ class DeviceReconciler {
     queue_.Start();
     verifier_.Start();
   }
+  // Something has happened for which the device may have waited. It need not be known.
   void MarkDirty(const UniqueVolumeName& device) { queue_.MarkDirty(device); }
   void MarkAllDirty();
   // The devices that pods have from an earlier agent and that this one has not opened.
   void MarkUnpinnedDirty();
-  // Tells the pods that wait for the device, and pods that wait for one another because of it.
+  // Tells the pods that wait for the device, and pods that wait for one another because of it. Only
+  // pods that want the volume are told (Hooks::changed).
   void TellUsers(const UniqueVolumeName& volume) const;
 
   // AttachLimitsChanged: limits may have changed, so devices that wait for a slot are looked at

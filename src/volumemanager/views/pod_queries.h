@@ -23,7 +23,9 @@ class PodTombstones;
 class PodViews;
 class Readiness;
 
-// The part of a pod's view that costs only a look at the pod's volumes.
+// The part of a pod's view that costs only a look at the pod's volumes. `set_up` is true for a
+// volume that is mounted, certain or not; a block volume is mapped, and never counts as set up
+// here.
 struct VolumeProgress {
   SpecName spec;
   bool wanted = false;
@@ -49,7 +51,8 @@ struct VolumeCounting {
 // What the node has of the pod, whether a source has it or not. Threads: that of `actual`.
 PodOnNode FindPodOnNode(const ActualStateOfWorld& actual, const PodUid& pod);
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none. Before the records are loaded, the pods
+// of the sources are shown as Pending, for that reason.
 class PodQueries {
  public:
   // All members outlive this object.
@@ -66,6 +69,8 @@ class PodQueries {
 
   explicit PodQueries(Parts parts) : parts_(parts) {}
 
+  // All pods that the node has or is to have, and those that were deleted by command and that a
+  // source still has; in no particular order. The cost depends on all pods.
   std::vector<PodView> All() const;
   // The names of All() after `after`, sorted, at most `limit` of them; an empty `after` means from
   // the first. No view is built: a caller that lists many pods asks for their views in small steps,
@@ -74,11 +79,13 @@ class PodQueries {
   // The pods of one name; at most one of them goes on, and the others leave. The cost depends on
   // what is found.
   std::vector<PodView> Named(const std::string& name_space, const std::string& name) const;
+  // nullopt if the pod is not known, or has ended and left nothing here.
   std::optional<PodView> Find(const PodUid& pod) const;
   // Whether Find() has the pod; no view is built.
   bool Has(const PodUid& pod) const;
   // What the node has of the pod, whether a source has it or not.
   PodOnNode FindOnNode(const PodUid& pod) const { return FindPodOnNode(parts_.actual, pod); }
+  // The volumes that the pod has or wants; empty if the node does not have the pod.
   std::vector<VolumeProgress> VolumesOf(const PodUid& pod) const;
   // When a pod begins to leave because its manifest has other volumes; nullopt if it is not to be
   // replaced.

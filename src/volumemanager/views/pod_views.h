@@ -27,7 +27,8 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none. The cost of a view depends on the pod's
+// volumes alone. Nothing is changed by making one.
 class PodViews {
  public:
   // All members outlive this object.
@@ -45,7 +46,8 @@ class PodViews {
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
     const ObjectCommands& commands;
-    std::function<bool(const std::string& key)> is_stuck;    // may be empty
+    // VolumeManagerHooks::is_stuck; may be empty.
+    std::function<bool(const std::string& key)> is_stuck;
     const std::map<std::string, int64_t>& vanished_devices;  // path -> when the device went
   };
 
@@ -53,7 +55,8 @@ class PodViews {
 
   // The view of a pod of the actual state. REQUIRES: the pod exists there.
   PodView Build(const PodUid& uid) const;
-  // The view of a pod that only the sources know, with the reason why nothing is done for it.
+  // The view of a pod that only the sources know, with the reason why nothing is done for it. The
+  // view has no volumes. `phase` is "Pending" or "Refused".
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
 
   // The problem of a volume that is on the node while its device is not; nullopt for other volumes.
@@ -100,10 +103,13 @@ class PodViews {
   const Parts parts_;
 };
 
+// ProblemView::who_must_act, if the next try comes by itself, and if the node or its settings have
+// to be put in order.
 inline constexpr const char* kNobodyMustAct = "nobody: retried";
 inline constexpr const char* kAdministratorMustAct = "an administrator";
 
-// "Pending", "Ready", "Terminating", "Held", "Refused"; see PodView.
+// "Pending", "Ready", "Terminating", "Held", "Refused"; see PodView. `wanted` is null if the pod is
+// not wanted.
 std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted);
 
 }  // namespace volumed

@@ -17,7 +17,8 @@ class Claims;
 class ObjectCommands;
 class VolumePluginMgr;
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none. A decision that is due is made first,
+// except by ClaimStatus, PodOfClaim, IsBeingDeleted, HasEnded and UidOnRecord.
 class StorageViews {
  public:
   // All members outlive this object.

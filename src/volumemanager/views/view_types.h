@@ -29,12 +29,16 @@ struct ProblemView {
 // the node.
 inline constexpr const char* kDeletedStep = "Deleted";
 
+// How much a volume holds, by the last measurement; nullopt: its filesystem or plugin does not
+// tell.
 struct VolumeUsageView {
   std::optional<int64_t> used_bytes, capacity_bytes, available_bytes;
   std::optional<int64_t> inodes_used, inodes, inodes_free;
   int64_t measured_unix_ms = 0;
 };
 
+// A volume of a pod, wanted or on the node. Paths are absolute paths on the node; "" if there is
+// none.
 struct VolumeView {
   PodUid pod;
   std::string pod_namespace;
@@ -52,22 +56,28 @@ struct VolumeView {
   std::string device_path;       // on the node, if attached or a block volume
   std::string device_node_path;  // the pod's device node in the global map directory
   bool uncertain = false;
-  bool stuck = false;   // a worker for it could not be ended
+  bool stuck = false;   // its worker could not be ended, or its server is silent
   bool wanted = false;  // the desired state has it
   std::string host_path;
   bool read_only = false;
   int64_t since_unix_ms = 0;
-  std::string running_step;  // of the operation that runs now, or ""
+  // The step of the operation that runs, or waits for a worker, now; or "". It may be one of the
+  // volume, of its device, or one that makes it larger.
+  std::string running_step;
+  // Entries that the step has done, if it counts them (OperationProgress).
   int64_t progress = 0;
   std::vector<SubPathMount> sub_paths;
   std::optional<ProblemView> problem;
   std::optional<VolumeUsageView> usage;
 };
 
+// A pod that the node has or is to have, or one that was deleted by command and that a source still
+// has.
 struct PodView {
   PodUid uid;
   std::string ns;
   std::string name;
+  // The name of the source that has the pod, or had it last; "" if none is known.
   std::string source;
   // "Pending" (not all volumes are set up), "Ready", "Terminating", "Refused", or "Held" (in an
   // adopted root; see AdoptedPodView).
@@ -87,7 +97,8 @@ inline bool IsDeletedByCommand(const PodView& pod) {
          pod.problems.front().step == kDeletedStep;
 }
 
-// A volume of the sources, or one that is kept although its manifest is gone.
+// A volume of the sources, or one that is kept although its manifest is gone. Times are in Unix
+// milliseconds.
 struct PersistentVolumeView {
   std::string name;
   std::string capacity;                   // "1Gi"
@@ -104,6 +115,8 @@ struct PersistentVolumeView {
   int64_t created_unix_ms = 0;  // 0: not known
 };
 
+// A claim of the sources, one that was made for a pod's generic ephemeral volume, or one that is
+// refused.
 struct PersistentVolumeClaimView {
   std::string ns;
   std::string name;
@@ -123,7 +136,8 @@ struct PersistentVolumeClaimView {
   int64_t created_unix_ms = 0;
 };
 
-// A pod of an adopted root that no source has and that has data on disk.
+// A pod of an adopted root that no source has and that has data on disk. An administrator has to
+// let it go.
 struct AdoptedPodView {
   PodUid uid;
   std::string ns;                      // empty if the pod's name is not known
@@ -139,7 +153,8 @@ struct PodName {
   friend auto operator<=>(const PodName&, const PodName&) = default;
 };
 
-// The state of a PersistentVolumeClaim or PersistentVolume of this node.
+// The state of a PersistentVolumeClaim or PersistentVolume of this node. This is what a command on
+// the object has to know.
 struct StorageStatus {
   std::string phase;    // "Pending", "Bound", "Released" ...; "Terminating" once deleted
   std::string held_by;  // what keeps it; "" if it could go at once

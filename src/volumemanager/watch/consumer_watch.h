@@ -19,6 +19,7 @@ struct ConsumerTarget {
       cgroup;  // "/kubepods/pod1", or the absolute path of a directory in a cgroup filesystem
 };
 
+// What a watch has found out about its target.
 struct WatchedConsumer {
   uint64_t pid_start_time = 0;
   std::string label;  // "pid 4711 (runc)", "cgroup /kubepods/pod1"

@@ -19,6 +19,7 @@
 
 namespace volumed {
 
+// Names a consumer of a pod.
 struct HoldRequest {
   PodUid pod;
   int64_t pid = 0;     // exactly one of the two is set
@@ -26,9 +27,11 @@ struct HoldRequest {
 };
 
 // Holds are recorded, so that a new agent knows them. A hold is dropped if the node was booted
-// since, or if another process has the pid.
+// since, or if another process has the pid. One that a start finds on record and cannot watch, for
+// another reason than that its consumer is gone, stays until it is released by command: better a
+// pod that waits than one that is unmounted under its process.
 //
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never; `done` is called once, later, on the control thread.
 class Consumers {
  public:
   struct Parts {
@@ -45,22 +48,29 @@ class Consumers {
   Consumers(const Consumers&) = delete;
   Consumers& operator=(const Consumers&) = delete;
 
-  // Takes over a record found at start.
+  // Takes over a record found at start. If its consumer is gone, the row is removed;
+  // EverHadConsumers() is true all the same.
   void Restore(const HoldRecord& hold);
 
-  // The hold counts at once; `done` is called when the record is durable. Errors: InvalidArgument
+  // The hold counts at once; `done` is called when the record is durable. A hold that exists is
+  // success at once, even while its record is being written. Errors, not applied: InvalidArgument
   // unless exactly one of pid and cgroup is set; those of ConsumerWatch; those of the store, after
-  // which the hold does not count.
+  // which the hold does not count. Whether the pod is known is not checked here.
   void Hold(const HoldRequest& request, std::function<void(Status)> done);
-  // Errors: NotFound if there is no such hold.
+  // The hold ends at once, whether its row can be removed or not. Errors: InvalidArgument, not
+  // applied, as for Hold(); NotFound, not applied, if there is no such hold; those of the store:
+  // this agent knows the hold no more, but the next one finds it on record, and takes it over if
+  // its consumer still lives.
   void Release(const HoldRequest& request, std::function<void(Status)> done);
-  // Forgets all holds of a pod that is gone.
+  // Forgets all holds of a pod that is gone. Their rows are removed; `released` is not called.
   void ForgetPod(const PodUid& pod);
 
+  // Whether a hold of the pod counts now.
   bool HasConsumers(const PodUid& pod) const;
   // Whether a consumer is or was known; if so, its end, and not a time, decides when the pod may
   // leave.
   bool EverHadConsumers(const PodUid& pod) const;
+  // For people: "pid 4711 (runc)", "cgroup /kubepods/pod1".
   std::vector<std::string> HeldBy(const PodUid& pod) const;
 
  private:

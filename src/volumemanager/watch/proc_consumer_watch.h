@@ -19,6 +19,7 @@
 
 namespace volumed {
 
+// Where the kernel's facts are read; absolute paths.
 struct ProcConsumerWatchOptions {
   std::string proc = "/proc";
   // Where a relative name of a cgroup is looked up: in version 2's hierarchy, and in the
@@ -27,6 +28,9 @@ struct ProcConsumerWatchOptions {
   Duration poll_period = std::chrono::seconds(1);
 };
 
+// Threads, Blocks, Errors: as ConsumerWatch; and those of epoll_ctl and inotify, not applied. A
+// cgroup that cannot be asked, for another reason than that it is gone, counts as one that has
+// processes.
 class ProcConsumerWatch final : public ConsumerWatch {
  public:
   // `loop` is that of the control thread. Scheduler and loop outlive this object.
@@ -45,6 +49,7 @@ class ProcConsumerWatch final : public ConsumerWatch {
     std::string directory;
     int wd = -1;  // -1: the cgroup is polled
   };
+  // A target that is watched: either the process or the cgroup is set.
   struct Watched {
     std::function<void()> gone;
     Process process;

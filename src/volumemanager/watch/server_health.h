@@ -21,8 +21,10 @@
 
 namespace volumed {
 
+// What is known of a server by the looks at it.
 struct ServerState {
   std::string name;  // "NFS server nas-1"
+  // Two looks in a row had no answer, and none has had one since.
   bool silent = false;
   int64_t since_unix_ms = 0;  // when the first look without an answer began
   std::string last_error;     // of the last look without an answer
@@ -37,6 +39,7 @@ struct ServerHealthSettings {
   Duration period = std::chrono::seconds(10);
   // A look without an answer is given up after this.
   Duration deadline = std::chrono::seconds(5);
+  // How many looks may run at a time; each takes a worker.
   int max_running = 16;
   // How many of these may look at servers that do not answer, so that they cannot use up all.
   int max_running_silent = 12;
@@ -72,8 +75,12 @@ class ServerHealth {
   void SetPeriod(Duration period);
 
   // A volume of `server` is mounted at `place`. Has no effect for a volume that is already tracked.
+  // `server` is the plugin's FaultDomain and tells servers apart; `name` is for people. The server
+  // counts as one that answers: it has just answered a mount.
   void Track(const PodVolumeKey& key, const std::string& server, const std::string& name,
              SafePath place);
+  // With its last volume a server is forgotten: it is not known any more whether it answers. Has no
+  // effect for a volume that is not tracked.
   void Forget(const PodVolumeKey& key);
 
   // Null unless the volume's server is silent. The pointer is valid until the next change.

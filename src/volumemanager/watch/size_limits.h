@@ -45,7 +45,8 @@ struct SizeLimitBreach {
 // measured, or if there is no limit. A limit of zero counts as none.
 std::string SizeLimitMessage(const VolumeSpec& spec, const Metrics& metrics);
 
-// Threads: the control thread. Blocks: never.
+// Threads: the control thread. Blocks: never. Errors: none. Nothing is recorded: an agent that
+// starts anew takes the action again once it has measured.
 class SizeLimits {
  public:
   // Makes the pod leave; may be called again for a pod that is leaving.
@@ -57,6 +58,7 @@ class SizeLimits {
   // Takes a measurement. The action is taken when the limit is first exceeded, and again if it is
   // exceeded after it was kept.
   void Measured(const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics);
+  // The volume is not on the node any more. Has no effect if it was within its limit.
   void Forget(const PodVolumeKey& key) { breaches_.erase(key); }
   // Null if the volume is within its limit. The pointer is valid until the next change.
   const SizeLimitBreach* Find(const PodVolumeKey& key) const;

@@ -29,6 +29,7 @@ struct VolumeStatsSettings {
   Duration period = std::chrono::seconds(60);
   // A measurement without an answer is given up after this.
   Duration deadline = std::chrono::seconds(30);
+  // How many requests for figures may run at a time; each takes a worker.
   int max_running = 4;
   // How many of these may be of volumes whose last measurement had no answer, so that they cannot
   // use up all.
@@ -36,6 +37,7 @@ struct VolumeStatsSettings {
   uint64_t jitter_seed = 1;
 };
 
+// The last measurement of a volume, and how the last try went.
 struct VolumeStatsEntry {
   Metrics metrics;  // of the last success; time_unix_ms is its time
   bool measured = false;
@@ -44,10 +46,13 @@ struct VolumeStatsEntry {
   bool supported = true;  // false: the plugin has no metrics
 };
 
-// Threads: the control thread; measurements run as blocking tasks. Blocks: never.
+// Threads: the control thread; measurements run as blocking tasks, each with a deadline. Blocks:
+// never. Errors: none; a failure is in VolumeStatsEntry::last_error, and the volume is measured
+// again in its turn. A volume whose measurement did not come back, or took long, is measured by
+// itself until one succeeds in a short time.
 class VolumeStats {
  public:
-  struct Parts {  // all outlive this
+  struct Parts {  // all members outlive this object
     Scheduler& scheduler;
     const VolumePluginMgr& plugins;
     const KubeletPaths& paths;
@@ -70,9 +75,12 @@ class VolumeStats {
   // set up again; in between it is measured less often.
   enum class Writer : uint8_t { kPod, kAgent };
   // Begins to measure a volume that is set up. Has no effect for a volume that is already known,
-  // except that one which the agent writes was written again, and is measured soon.
+  // except that one which the agent writes was written again, and is measured soon. `spec` and
+  // `pod` are those of the first call. Has no effect if the period is not positive.
   void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod,
              Writer writer = Writer::kPod);
+  // The volume is not on the node any more. A measurement that runs is not shown; a volume of the
+  // same name is not measured before it has ended.
   void Forget(const PodVolumeKey& key);
 
   // Both hold from now on and are positive. A new period holds at once: each volume is measured
