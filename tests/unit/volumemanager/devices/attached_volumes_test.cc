@@ -345,6 +345,19 @@ TEST_F(VerifiedVolumesTest, AMissingVolumeIsAttachedAgainWhenNoPodHasItMounted) 
   EXPECT_EQ(StepOf("b"), "");
 }
 
+// The unmount was begun again and again, and the volume was never detached.
+TEST_F(VerifiedVolumesTest, AMissingVolumeIsUnmountedOnceAndDetachedWhenItsLastPodLeaves) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  ASSERT_EQ(StepOf("a"), "VolumesAreAttached");
+  Deliver(Volume("disk"));
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("unmount_device"), 1u);
+  EXPECT_EQ(operations().Count("detach"), 1u);
+}
+
 TEST_F(VerifiedVolumesTest, AVolumeThatIsBackIsUsedAsItIs) {
   StartAgent();
   Deliver(Volume("disk") + User("a", "disk"));
