@@ -91,7 +91,7 @@ void NodeEvents::DeviceAppeared(const std::vector<std::string>& paths) {
         if (!Contains(volume.device_paths, path)) continue;
         parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
         parts_.expander.Retry(volume.unique_name);  // it may be possible to make it larger now
-        RetryDevice(volume);
+        parts_.reconciler.RetryDevice(volume);
       }
       parts_.reconciler.MarkDirty(uid);
       parts_.observers.Tell(uid);
@@ -147,7 +147,7 @@ void NodeEvents::MountsChangedElsewhere(const std::vector<std::string>& mount_po
       for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
         if (volume.device_paths.empty()) continue;
         parts_.reconciler.SourceMayHaveChanged({uid, spec});
-        RetryDevice(volume);
+        parts_.reconciler.RetryDevice(volume);
       }
     }
   }
@@ -175,16 +175,10 @@ void NodeEvents::RetryStorage(const std::string& name) {
       if (!volume.has_device) continue;
       if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
       parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
-      RetryDevice(volume);
+      parts_.reconciler.RetryDevice(volume);
       parts_.reconciler.MarkDirty(uid);
     }
   }
-}
-
-void NodeEvents::RetryDevice(const WantedVolume& volume) {
-  if (!volume.has_device) return;
-  parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
-  parts_.devices.MarkDirty(volume.unique_name);
 }
 
 void NodeEvents::WallClockWasSet() {

@@ -104,8 +104,6 @@ class NodeEvents {
  private:
   // The pods that want a volume of the plugin, or have one.
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
-  // Has no effect for a volume without a device.
-  void RetryDevice(const WantedVolume& volume);
   // Takes up the pod if it was left alone because of one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
 

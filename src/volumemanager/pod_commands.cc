@@ -102,7 +102,10 @@ Status PodCommands::RetryVolume(const PodVolumeKey& key) {
                                                   " has no volume \"" + key.spec.str() + "\"");
   }
   parts_.reconciler.ResetBackoff(key);
-  if (wanted != nullptr) parts_.expander.Retry(wanted->unique_name);
+  if (wanted != nullptr) {
+    parts_.reconciler.RetryDevice(*wanted);
+    parts_.expander.Retry(wanted->unique_name);
+  }
   parts_.lifecycle.Evaluate(key.pod);
   return OkStatus();
 }

@@ -71,9 +71,8 @@ class PodCommands {
   // pod is known. Success says nothing of what becomes of the try; a pod that is left alone stays
   // so.
   Status Retry(const PodUid& pod);
-  // The same for one volume of a pod. The back-off of its device, which other pods may share,
-  // stays. Errors, not applied: as Retry(), and NotFound if the pod neither has nor wants the
-  // volume.
+  // The same for one volume of a pod, and its device, which other pods may share. Errors, not
+  // applied: as Retry(), and NotFound if the pod neither has nor wants the volume.
   Status RetryVolume(const PodVolumeKey& key);
 
   // The pods of an adopted root that await acceptance may go. Has no effect if none awaits it.
