@@ -78,6 +78,7 @@ void PodCommands::Hold(HoldRequest request, Done done) {
 }
 
 void PodCommands::ReleaseHold(HoldRequest request, Done done) {
+  if (!parts_.readiness.loaded()) return PostAnswer(parts_.scheduler, done, NotLoaded());
   parts_.consumers.Release(request, std::move(done));
 }
 

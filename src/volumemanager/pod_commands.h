@@ -62,8 +62,8 @@ class PodCommands {
   // pod is being torn down, or if there is no such process or cgroup; InvalidArgument unless
   // exactly one of the two is named; and those of Consumers::Hold.
   void Hold(HoldRequest request, Done done);
-  // Errors: those of Consumers::Release. Before the records are loaded no hold is known, so that
-  // the answer is NotFound.
+  // Errors: Unavailable, not applied, if the records are not loaded yet, for then no hold is known;
+  // those of Consumers::Release.
   void ReleaseHold(HoldRequest request, Done done);
 
   // Forgets the back-offs of the pod, its record, its volumes and their devices, and tries again at

@@ -107,6 +107,18 @@ TEST_F(ConsumersTest, AReleaseLetsThePodLeave) {
   EXPECT_EQ(Phase("a"), "gone");
 }
 
+// NotFound was taken for a hold that is released already; then the records were loaded, and it
+// held.
+TEST_F(ConsumersTest, AReleaseBeforeTheRecordsAreLoadedIsToBeRepeated) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  ASSERT_TRUE(HoldPid("a", 1).ok());
+  StartAgent();
+  EXPECT_EQ(Release("a", 1).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(Release("a", 1).ok());
+}
+
 TEST_F(ConsumersTest, ACgroupHoldsUntilItIsEmpty) {
   StartAgent();
   Deliver(manifest_);
