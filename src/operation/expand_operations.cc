@@ -23,6 +23,10 @@ Result<SafePath> PlaceOf(VolumePlugin& plugin, const ExpandRequest& request) {
     ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMounter> mounter, mountable->NewDeviceMounter());
     return mounter->GetDeviceMountPath(request.spec);
   }
+  if (request.target.pod == nullptr) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "no pod is known that has volume " + request.volume.str());
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Mounter> mounter,
                    plugin.NewMounter(request.spec, request.target));
   return mounter->GetSafePath();
@@ -123,11 +127,12 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
                      return CallPlugin(*expandable, *options, request.decision, call);
                    }});
   const std::optional<DeviceRecord> record = parts.devices.Find(request.volume);
-  const bool is_block = options->device_mount_path.root.empty();
+  const bool has_mounted_device =
+      !options->device_mount_path.root.empty() && (*plugin)->AsDeviceMountable() != nullptr;
   const CallOptions base =
       OperationCall(request.volume.str(), (*plugin)->FaultDomain(request.spec), progress);
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress, base);
-  if (!record && is_block) return runner.RunWithoutRecord(kExpandVolumeOperation, steps);
+  if (!record && !has_mounted_device) return runner.RunWithoutRecord(kExpandVolumeOperation, steps);
   if (!record) {
     return failed("FindRecord",
                   Error::NotApplied(Code::kFailedPrecondition, "volume " + request.volume.str() +

@@ -2,7 +2,8 @@
 //
 // The device's record is its intent: it is Expanding and has the target size before the plugin is
 // called, and it has the proven size before it rests. A volume without such a record (one that pods
-// get as a block device) has its intent only in the claim's status.
+// get as a block device, or whose plugin mounts no devices) has its intent only in the claim's
+// status.
 // Source: kubernetes pkg/volume/util/operationexecutor/{operation_generator,node_expander}.go
 // @v1.36.2 (GenerateExpandInUseVolumeFunc, NodeExpander).
 #pragma once
@@ -32,9 +33,9 @@ OperationKey ExpandKey(const UniqueVolumeName& volume);
 // Whether it succeeds or not, the volume stays mounted. Run: Threads: one at a time per volume.
 // Blocks: until the steps' deadlines and the store, and as long as a filesystem takes to grow.
 // Errors: Unimplemented, not applied, if the plugin expands nothing; FailedPrecondition, not
-// applied, if the volume is no block volume and its device has no record, which is also so if its
-// plugin mounts no devices; Unavailable, maybe applied, if the plugin says that the volume is not
-// of its new size yet; those of the plugin.
+// applied, if the volume is no block volume, and its device has no record, or, if its plugin mounts
+// no devices, the request has no pod; Unavailable, maybe applied, if the plugin says that the
+// volume is not of its new size yet; those of the plugin.
 struct ExpandVolume : OperationOf<ExpandedVolume> {
   explicit ExpandVolume(ExpandRequest expand) : request(std::move(expand)) {}
 

@@ -74,8 +74,9 @@ class Reclaim {
     CallOptions call = call_;
     call.approved = std::make_shared<const StorageIdentity>(approved);
     Status emptied = empty(call);
-    // What may be going on still keeps others out, over a restart too.
-    if (!emptied.ok() && emptied.error().maybe_applied()) return emptied;
+    // What may be going on still keeps others out, over a restart too. That this try was not
+    // applied says nothing of an earlier one, whose worker may be at it still.
+    if (!emptied.ok() && (goes_on || emptied.error().maybe_applied())) return emptied;
     if (emptied.ok()) {
       const bool deleted = request.action == ReclaimAction::kDelete;
       RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, approved, deleted, call_));

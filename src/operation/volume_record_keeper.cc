@@ -60,7 +60,8 @@ struct Kind<DeviceRecord> {
   static VolumeState Begin(const DeviceRecord& facts, VolumeEvent call) {
     return RestingState(facts.attachable && call != VolumeEvent::kUnmountDevice);
   }
-  // Also of a device that was mounted when the node went down: its mount point may be left.
+  // Also of a device that was mounted when the node went down, since its mount point may be left,
+  // and of one that was found mounted without a record, and was attached since.
   static std::optional<VolumeEvent> FoundFor(const DeviceRecord& from, VolumeEvent call) {
     const bool may_be_mounted = from.state == VolumeState::kAttached;
     if (may_be_mounted && call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
@@ -168,8 +169,8 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   const bool is_new = Kind<T>::IsNothing(from);
   if (is_new) from.state = Kind<T>::Begin(facts, call);
   const std::optional<VolumeEvent> found_by = Kind<T>::FoundFor(from, call);
-  if ((is_new || from.uncertain) && found_by) {
-    // No record, and yet somebody found something to take away.
+  if (found_by) {
+    // The record says that nothing is there, and yet somebody found something to take away.
     if (const std::optional<Transition> found = Next(from.state, *found_by)) {
       from.state = found->to;
       from.uncertain = found->uncertain;

@@ -138,7 +138,7 @@ struct MountedDevice {
 struct ExpandRequest {
   UniqueVolumeName volume;
   VolumeSpec spec;
-  VolumeTarget target;       // of a volume that has one
+  VolumeTarget target;       // of a pod that has it, if its plugin mounts no devices
   std::vector<PodUid> pods;  // all that have it, for events
   std::string claim;         // "namespace/name", for events
   Quantity new_size;

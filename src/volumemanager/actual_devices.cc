@@ -26,6 +26,8 @@ void ActualDevices::AddReconstructed(const UniqueVolumeName& name, ActualDevice 
   if (!device.attachable && device.state == VolumeState::kAttached) {
     ApplyEvent(device, VolumeEvent::kFound, clock_);
   }
+  device.rest_of_mount =
+      device.attachable && device.uncertain && device.state == VolumeState::kAttached;
   device.uncertain = device.uncertain || device.state != VolumeState::kAttached;
   device.reconstructed = true;
   SetLimitKey(name, devices_[name], device.limit_key);
@@ -113,6 +115,7 @@ void ActualDevices::UnmountDone(const UniqueVolumeName& name,
   device.lacks_pin = false;
   device.pinned_path.clear();
   device.in_flight = false;
+  device.rest_of_mount = false;
   ApplyEvent(device, VolumeEvent::kDone, clock_);
   // A device that has to be attached again may turn out to be attached.
   device.uncertain = device.uncertain || device.attachment == Attachment::kMissing;
@@ -155,6 +158,7 @@ void ActualDevices::AttachDone(const UniqueVolumeName& name,
   // The device had been mounted before it was attached.
   if (std::exchange(device.unrecorded, false)) ApplyEvent(device, VolumeEvent::kFound, clock_);
   device.reconstructed = false;
+  device.rest_of_mount = false;
   device.attachment = Attachment::kAttached;
   device.device_path = outcome.value->device_path;
   device.failure.reset();

@@ -87,16 +87,34 @@ void NodeEvents::DeviceAppeared(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     vanished_devices_.erase(path);
     for (const PodUid& uid : parts_.desired.PodsWithDevicePath(path)) {
-      for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
-        if (!Contains(volume.device_paths, path)) continue;
-        parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
-        parts_.expander.Retry(volume.unique_name);  // it may be possible to make it larger now
-        RetryDevice(volume);
-      }
-      parts_.reconciler.MarkDirty(uid);
-      parts_.observers.Tell(uid);
+      RetryVolumes(uid, [&](const WantedVolume& its) { return Contains(its.device_paths, path); });
     }
   }
+  for (const UniqueVolumeName& name : DevicesAt(paths)) {
+    for (const PodUid& uid : parts_.desired.UsersOf(name)) {
+      RetryVolumes(uid, [&](const WantedVolume& its) { return its.unique_name == name; });
+    }
+  }
+}
+
+void NodeEvents::RetryVolumes(const PodUid& uid,
+                              const std::function<bool(const WantedVolume&)>& concerns) {
+  for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
+    if (!concerns(volume)) continue;
+    parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
+    parts_.expander.Retry(volume.unique_name);  // it may be possible to make it larger now
+    parts_.reconciler.RetryDevice(volume);
+  }
+  parts_.reconciler.MarkDirty(uid);
+  parts_.observers.Tell(uid);
+}
+
+std::vector<UniqueVolumeName> NodeEvents::DevicesAt(const std::vector<std::string>& paths) const {
+  std::vector<UniqueVolumeName> devices;
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    if (!device.device_path.empty() && Contains(paths, device.device_path)) devices.push_back(name);
+  }
+  return devices;
 }
 
 void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
@@ -107,10 +125,8 @@ void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
     if (!users.empty()) vanished_devices_.emplace(path, now);
     pods.insert(users.begin(), users.end());
   }
-  // These are the devices whose path is known because an operation has waited for them.
-  for (const auto& [name, device] : parts_.actual.devices().all()) {
-    if (device.device_path.empty() || !Contains(paths, device.device_path)) continue;
-    vanished_devices_.emplace(device.device_path, now);
+  for (const UniqueVolumeName& name : DevicesAt(paths)) {
+    vanished_devices_.emplace(parts_.actual.devices().Find(name)->device_path, now);
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);
     pods.insert(users.begin(), users.end());
   }
@@ -147,7 +163,7 @@ void NodeEvents::MountsChangedElsewhere(const std::vector<std::string>& mount_po
       for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
         if (volume.device_paths.empty()) continue;
         parts_.reconciler.SourceMayHaveChanged({uid, spec});
-        RetryDevice(volume);
+        parts_.reconciler.RetryDevice(volume);
       }
     }
   }
@@ -175,16 +191,10 @@ void NodeEvents::RetryStorage(const std::string& name) {
       if (!volume.has_device) continue;
       if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
       parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
-      RetryDevice(volume);
+      parts_.reconciler.RetryDevice(volume);
       parts_.reconciler.MarkDirty(uid);
     }
   }
-}
-
-void NodeEvents::RetryDevice(const WantedVolume& volume) {
-  if (!volume.has_device) return;
-  parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
-  parts_.devices.MarkDirty(volume.unique_name);
 }
 
 void NodeEvents::WallClockWasSet() {

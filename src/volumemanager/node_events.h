@@ -104,8 +104,11 @@ class NodeEvents {
  private:
   // The pods that want a volume of the plugin, or have one.
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
-  // Has no effect for a volume without a device.
-  void RetryDevice(const WantedVolume& volume);
+  // The devices whose path is one of these. It is known once the device was attached or mounted.
+  std::vector<UniqueVolumeName> DevicesAt(const std::vector<std::string>& paths) const;
+  // Forgets the back-offs of those of the pod's volumes that this concerns, and tells of the pod.
+  // REQUIRES: the pod is wanted.
+  void RetryVolumes(const PodUid& uid, const std::function<bool(const WantedVolume&)>& concerns);
   // Takes up the pod if it was left alone because of one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
 

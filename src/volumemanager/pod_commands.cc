@@ -78,6 +78,7 @@ void PodCommands::Hold(HoldRequest request, Done done) {
 }
 
 void PodCommands::ReleaseHold(HoldRequest request, Done done) {
+  if (!parts_.readiness.loaded()) return PostAnswer(parts_.scheduler, done, NotLoaded());
   parts_.consumers.Release(request, std::move(done));
 }
 
@@ -102,7 +103,10 @@ Status PodCommands::RetryVolume(const PodVolumeKey& key) {
                                                   " has no volume \"" + key.spec.str() + "\"");
   }
   parts_.reconciler.ResetBackoff(key);
-  if (wanted != nullptr) parts_.expander.Retry(wanted->unique_name);
+  if (wanted != nullptr) {
+    parts_.reconciler.RetryDevice(*wanted);
+    parts_.expander.Retry(wanted->unique_name);
+  }
   parts_.lifecycle.Evaluate(key.pod);
   return OkStatus();
 }

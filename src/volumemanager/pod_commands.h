@@ -62,8 +62,8 @@ class PodCommands {
   // pod is being torn down, or if there is no such process or cgroup; InvalidArgument unless
   // exactly one of the two is named; and those of Consumers::Hold.
   void Hold(HoldRequest request, Done done);
-  // Errors: those of Consumers::Release. Before the records are loaded no hold is known, so that
-  // the answer is NotFound.
+  // Errors: Unavailable, not applied, if the records are not loaded yet, for then no hold is known;
+  // those of Consumers::Release.
   void ReleaseHold(HoldRequest request, Done done);
 
   // Forgets the back-offs of the pod, its record, its volumes and their devices, and tries again at
@@ -71,9 +71,8 @@ class PodCommands {
   // pod is known. Success says nothing of what becomes of the try; a pod that is left alone stays
   // so.
   Status Retry(const PodUid& pod);
-  // The same for one volume of a pod. The back-off of its device, which other pods may share,
-  // stays. Errors, not applied: as Retry(), and NotFound if the pod neither has nor wants the
-  // volume.
+  // The same for one volume of a pod, and its device, which other pods may share. Errors, not
+  // applied: as Retry(), and NotFound if the pod neither has nor wants the volume.
   Status RetryVolume(const PodVolumeKey& key);
 
   // The pods of an adopted root that await acceptance may go. Has no effect if none awaits it.

@@ -26,15 +26,17 @@ void Reconciler::ResetBackoff(const PodUid& pod) {
   record_backoff_.Reset(pod.str());
   parts_.operations.ResetBackoff({pod, SpecName()});
   if (const WantedPod* wanted = parts_.desired.Find(pod)) {
-    for (const auto& [spec, volume] : wanted->volumes) {
-      if (!volume.has_device) continue;
-      parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
-      parts_.devices.MarkDirty(volume.unique_name);
-    }
+    for (const auto& [spec, volume] : wanted->volumes) RetryDevice(volume);
   }
   if (const ActualPod* actual = parts_.actual.FindPod(pod)) {
     for (const auto& [spec, volume] : actual->volumes) parts_.operations.ResetBackoff({pod, spec});
   }
+}
+
+void Reconciler::RetryDevice(const WantedVolume& volume) {
+  if (!volume.has_device) return;
+  parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+  parts_.devices.MarkDirty(volume.unique_name);
 }
 
 void Reconciler::MountWent(const PodUid& uid) {

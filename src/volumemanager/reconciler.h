@@ -94,6 +94,9 @@ class Reconciler {
   void SourceMayHaveChanged(const PodVolumeKey& key);
   // Forgets the back-off of the volume alone, and not that of its device.
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
+  // Forgets the back-off of the volume's device, which is marked dirty. Has no effect for a volume
+  // without a device.
+  void RetryDevice(const WantedVolume& volume);
 
   // Why a pod that is to leave, or a volume that a pod no longer wants, stays. kNothing: nothing
   // keeps it. kSources: not every source has delivered a complete list. kConsumers: a process or

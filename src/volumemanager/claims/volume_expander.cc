@@ -48,16 +48,23 @@ bool VolumeExpander::IsExpandable(const WantedVolume& wanted) const {
 
 // Whether the volume's device is mounted, or a pod has the volume.
 bool VolumeExpander::IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const {
-  if (wanted.has_device) {
-    const ActualDevice* device = parts_.actual.devices().Find(name);
-    return device != nullptr && IsMounted(*device) && !device->in_flight;
-  }
+  if (!wanted.has_device) return PodThatHas(name) != nullptr;
+  const ActualDevice* device = parts_.actual.devices().Find(name);
+  return device != nullptr && IsMounted(*device) && !device->in_flight;
+}
+
+PodPtr VolumeExpander::PodThatHas(const UniqueVolumeName& name) const {
+  PodPtr reader;
   for (const PodVolumeKey& user : parts_.actual.UsersOf(name)) {
     const ActualVolume& volume = *parts_.actual.FindVolume(user);
     const bool there = volume.state == VolumeState::kSetUp || volume.state == VolumeState::kMapped;
-    if (there && !volume.in_flight && !volume.reconstructed) return true;
+    const ActualPod* pod = parts_.actual.FindPod(user.pod);
+    if (!there || volume.in_flight || volume.reconstructed || pod == nullptr) continue;
+    const WantedVolume* use = parts_.desired.FindUse(user.pod, name);
+    if (use != nullptr && !use->spec.read_only()) return pod->object;
+    reader = pod->object;
   }
-  return false;
+  return reader;
 }
 
 ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
@@ -166,7 +173,6 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
     parts_.claims.SetResize(volume, told);
   }
   if (must_tell || !now.claim.durable) return;  // this is called again once it is on record
-  const ActualPod* pod = parts_.actual.FindPod(now.pods.front());
   ExpandRequest request{.volume = name,
                         .spec = now.wanted->spec,
                         .target = {},
@@ -175,9 +181,9 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
                         .new_size = decision.new_size,
                         .old_size = known.size,
                         .decision = decision};
-  if (pod != nullptr && pod->object != nullptr) {
+  if (PodPtr pod = now.wanted->has_device ? nullptr : PodThatHas(name)) {
     request.target =
-        PodVolumeTarget(parts_.paths, pod->object, now.wanted->plugin_name, request.spec.name());
+        PodVolumeTarget(parts_.paths, std::move(pod), now.wanted->plugin_name, request.spec.name());
   }
   const StartResult started = parts_.operations.Start(
       ExpandVolume(std::move(request)),

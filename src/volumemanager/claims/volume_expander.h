@@ -94,6 +94,8 @@ class VolumeExpander {
   void Reconcile(const UniqueVolumeName& name, Wake& wake);
   bool IsExpandable(const WantedVolume& wanted) const;
   bool IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const;
+  // A pod that has the volume set up, one that may write if there is one; null if none has it.
+  PodPtr PodThatHas(const UniqueVolumeName& name) const;
   ExpansionQuestion QuestionOf(const WantedVolume& wanted, const ClaimResizeState& claim) const;
   void Act(const UniqueVolumeName& name, const Case& now, Known& known, Wake& wake);
   void RefuseReadOnly(const Case& now, Known& known);

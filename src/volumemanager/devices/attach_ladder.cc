@@ -57,8 +57,9 @@ AttachStep Down(const AttachSituation& now) {
     case VolumeState::kDetaching:
       return AttachStep::kDetach;
     case VolumeState::kAttached:
-      // The device was mounted before the reboot; what is left of that mount goes first.
-      return now.device->uncertain ? AttachStep::kUnmount : AttachStep::kDetach;
+      // That a device is uncertain does not mean that it may be mounted: one that its plugin calls
+      // missing is uncertain too, also after its unmount.
+      return now.device->rest_of_mount ? AttachStep::kUnmount : AttachStep::kDetach;
     case VolumeState::kMountingDevice:
     case VolumeState::kDeviceMounted:
     case VolumeState::kUnmountingDevice:

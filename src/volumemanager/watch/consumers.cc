@@ -48,6 +48,7 @@ void Consumers::Restore(const HoldRecord& hold) {
   // There was a consumer, whatever became of it: its end, and not a time, decides when the pod may
   // leave.
   PodConsumers& consumers = pods_[hold.pod];
+  consumers.had_one = true;
   if (hold.boot_id != boot_id_) {
     RemoveRecord(key, nullptr);
     return;
@@ -77,24 +78,48 @@ void Consumers::Hold(const HoldRequest& request, std::function<void(Status)> don
   }
   HoldRecord hold{request.pod, boot_id_, request.pid, 0, request.cgroup};
   const std::string key = RecordKey(hold);
-  PodConsumers& consumers = pods_[request.pod];
-  if (consumers.by_key.contains(key)) {  // again: its record is on its way or there
-    parts_.scheduler.Post([done] { done(OkStatus()); });
+  if (Entry* held = Find(request.pod, key)) {
+    if (held->waiting != nullptr) {
+      held->waiting->push_back(std::move(done));
+    } else {
+      parts_.scheduler.Post([done] { done(OkStatus()); });
+    }
     return;
   }
   Result<Entry> entry = StartWatch(hold, key);
   if (!entry.ok()) {
-    if (consumers.by_key.empty()) pods_.erase(request.pod);
     parts_.scheduler.Post([done, error = entry.error()] { done(error); });
     return;
   }
   hold = entry->record;
-  consumers.by_key.emplace(key, std::move(entry).value());
+  const auto waiting = std::make_shared<Waiting>(1, std::move(done));
+  entry->waiting = waiting;
+  const uint64_t id = entry->watch_id;
+  pods_[request.pod].by_key.emplace(key, std::move(entry).value());
   parts_.records.Put(EncodeRecord(hold), kHoldRecordDurability,
-                     [this, pod = request.pod, key, done](Status written) {
-                       if (!written.ok()) Drop(pod, key);
-                       done(std::move(written));
+                     [this, pod = request.pod, key, id, waiting](const Status& written) {
+                       Written(pod, key, id, written.ok());
+                       for (const auto& answer : *waiting) answer(written);
                      });
+}
+
+// The hold may have ended meanwhile, and another one may have its key.
+void Consumers::Written(const PodUid& pod, const std::string& key, uint64_t watch_id, bool ok) {
+  Entry* const held = Find(pod, key);
+  if (held == nullptr || held->watch_id != watch_id) return;
+  held->waiting = nullptr;
+  if (ok) {
+    pods_.at(pod).had_one = true;
+  } else {
+    Drop(pod, key);
+  }
+}
+
+Consumers::Entry* Consumers::Find(const PodUid& pod, const std::string& key) {
+  const auto found = pods_.find(pod);
+  if (found == pods_.end()) return nullptr;
+  const auto entry = found->second.by_key.find(key);
+  return entry == found->second.by_key.end() ? nullptr : &entry->second;
 }
 
 void Consumers::Release(const HoldRequest& request, std::function<void(Status)> done) {
@@ -111,12 +136,14 @@ void Consumers::Release(const HoldRequest& request, std::function<void(Status)> 
     parts_.scheduler.Post([done, valid] { done(valid); });
     return;
   }
+  pod->second.had_one = true;
   Drop(request.pod, key);
   RemoveRecord(key, done);
 }
 
 void Consumers::Gone(const PodUid& pod, const std::string& key) {
   parts_.log.Info("consumer has gone", {{"pod", pod}, {"hold", key}});
+  if (const auto found = pods_.find(pod); found != pods_.end()) found->second.had_one = true;
   Drop(pod, key);
   RemoveRecord(key, nullptr);
 }
@@ -146,7 +173,10 @@ bool Consumers::HasConsumers(const PodUid& pod) const {
   return found != pods_.end() && !found->second.by_key.empty();
 }
 
-bool Consumers::EverHadConsumers(const PodUid& pod) const { return pods_.contains(pod); }
+bool Consumers::EverHadConsumers(const PodUid& pod) const {
+  const auto found = pods_.find(pod);
+  return found != pods_.end() && (found->second.had_one || !found->second.by_key.empty());
+}
 
 std::vector<std::string> Consumers::HeldBy(const PodUid& pod) const {
   std::vector<std::string> labels;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,9 +54,9 @@ class Consumers {
   void Restore(const HoldRecord& hold);
 
   // The hold counts at once; `done` is called when the record is durable. A hold that exists is
-  // success at once, even while its record is being written. Errors, not applied: InvalidArgument
-  // unless exactly one of pid and cgroup is set; those of ConsumerWatch; those of the store, after
-  // which the hold does not count. Whether the pod is known is not checked here.
+  // success once its own record is durable. Errors, not applied: InvalidArgument unless exactly one
+  // of pid and cgroup is set; those of ConsumerWatch; those of the store, after which the hold does
+  // not count. Whether the pod is known is not checked here.
   void Hold(const HoldRequest& request, std::function<void(Status)> done);
   // The hold ends at once, whether its row can be removed or not. Errors: InvalidArgument, not
   // applied, as for Hold(); NotFound, not applied, if there is no such hold; those of the store:
@@ -68,21 +69,28 @@ class Consumers {
   // Whether a hold of the pod counts now.
   bool HasConsumers(const PodUid& pod) const;
   // Whether a consumer is or was known; if so, its end, and not a time, decides when the pod may
-  // leave.
+  // leave. One whose hold was refused, or could not be recorded, was never known.
   bool EverHadConsumers(const PodUid& pod) const;
   // For people: "pid 4711 (runc)", "cgroup /kubepods/pod1".
   std::vector<std::string> HeldBy(const PodUid& pod) const;
 
  private:
+  // Who is answered when the record is durable.
+  using Waiting = std::vector<std::function<void(Status)>>;
   struct Entry {
     HoldRecord record;
     std::string label;
     uint64_t watch_id = 0;
+    std::shared_ptr<Waiting> waiting = nullptr;  // null: the record is durable
   };
   struct PodConsumers {
     std::map<std::string, Entry> by_key;  // by the key of the record
+    bool had_one = false;                 // also if there is none any more
   };
 
+  // Null if there is no such hold. The pointer is valid until the next change.
+  Entry* Find(const PodUid& pod, const std::string& key);
+  void Written(const PodUid& pod, const std::string& key, uint64_t watch_id, bool ok);
   void Gone(const PodUid& pod, const std::string& key);
   void Drop(const PodUid& pod, const std::string& key);
   Result<Entry> StartWatch(const HoldRecord& hold, const std::string& key);
@@ -92,7 +100,7 @@ class Consumers {
   const BootId boot_id_;
   const std::function<void(const PodUid&)> released_;
   uint64_t next_watch_id_ = 1;
-  std::map<PodUid, PodConsumers> pods_;  // an entry without holds says that there was one
+  std::map<PodUid, PodConsumers> pods_;
 };
 
 }  // namespace volumed

@@ -287,6 +287,20 @@ TEST_F(AttachOperationsTest, WhatSomebodyElseHasMountedIsNotDetached) {
   EXPECT_TRUE(Detach().value);
 }
 
+// The unmount was refused for ever, and so was the detach.
+TEST_F(AttachOperationsTest, AMountThatWasThereBeforeTheAttachIsUnmountedWithoutAMountOnRecord) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
+  kernel_.AddDirectory(kPlace);
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kPlace, ""}, {}}, {}).ok());
+  const auto unmounted = UnmountDevice();
+  ASSERT_TRUE(unmounted.value) << unmounted.failure->error.ToString();
+  EXPECT_FALSE(kernel_.IsMountPoint(kPlace));
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_FALSE(Stored()->uncertain);
+  EXPECT_TRUE(Detach().value);
+}
+
 TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
   kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });

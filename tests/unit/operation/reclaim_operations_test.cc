@@ -13,6 +13,7 @@
 #include "fakes/memory_record_store.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_parts.h"
+#include "operation/storage_steps.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/pluginmgr/stateful_plugin.h"
 #include "unit/plugins/plugin_world.h"
@@ -22,6 +23,8 @@ namespace {
 
 class ReclaimOperationsTest : public ::testing::Test {
  protected:
+  static constexpr const char* kPlace = "/data/pv-1";
+
   void Init(StatefulPlugin::Switches switches = {}) {
     std::vector<std::unique_ptr<VolumePlugin>> plugins;
     plugins.push_back(std::make_unique<StatefulPlugin>("x/v", storage_, std::move(switches)));
@@ -39,6 +42,18 @@ class ReclaimOperationsTest : public ::testing::Test {
   static std::string Text(const std::optional<OperationFailure>& failure) {
     return failure ? failure->operation + " " + failure->step + ": " + failure->error.message()
                    : "done";
+  }
+
+  // What keeps a pod from the directory of the volume; "" if nothing does.
+  std::string TakeForPod() {
+    StorageHolder pod;
+    pod.id = "pod/a";
+    pod.volume = pod.id;
+    pod.use = StorageUse::kShared;
+    pod.text = "volume v of pod a";
+    const Result<StorageIdentity> taken = guard_.Take(pod, {kPlace}, {});
+    if (!taken.ok()) return taken.error().message();
+    return guard_.Release(pod.id).ok() ? "" : "it cannot be released";
   }
 
   // The volume's events.
@@ -102,6 +117,34 @@ TEST_F(ReclaimOperationsTest, WhatIsHeldBackIsNeitherRecycledNorDeleted) {
             "Warning VolumeFailedDelete: delete pv-1 is held back\n");
   world_.irreversible.hold = false;
   EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "done");
+}
+
+// Its worker may outlive the agent that began it. A pod was set up in a directory that was being
+// deleted, once the next agent's try was refused.
+TEST_F(ReclaimOperationsTest, ATryThatIsRefusedDoesNotEndTheReservationOfAnEarlierOne) {
+  Init();
+  kernel_.AddDirectory(kPlace);
+  volume_.spec.source = HostPathVolumeSource{kPlace, HostPathType::kUnset};
+  world_.irreversible.hold = true;
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "volume_delete Delete: delete pv-1 is held back");
+  EXPECT_EQ(TakeForPod(), "") << "no try was begun before that one";
+  StorageGuard before(kernel_, records_, clock_, logger_, BootId("boot-a"));
+  const auto begun = before.TakeForReclaim(ReclaimStorageHolder(volume_), {kPlace}, "", {}, {});
+  ASSERT_TRUE(begun.ok()) << begun.error().ToString();
+  StorageGuard after(kernel_, records_, clock_, logger_, BootId("boot-a"));
+  const OperationParts parts{mgr_, world_.host, logger_, records_, devices_, after};
+  const ReclaimVolume next(
+      ReclaimRequest{std::make_shared<const PersistentVolume>(volume_), ReclaimAction::kDelete});
+  OperationProgress progress(clock_);
+  Unit none;
+  EXPECT_EQ(Text(next.Run(parts, progress, none)),
+            "volume_delete Delete: delete pv-1 is held back");
+  EXPECT_TRUE(after.Has("reclaim/pv-1", StorageUse::kReclaim));
+  EXPECT_EQ(records_.Load(kStorageReservationRecordKind)->records.size(), 1u);
+  world_.irreversible.hold = false;
+  EXPECT_EQ(Text(next.Run(parts, progress, none)), "done");
+  EXPECT_FALSE(after.Has("reclaim/pv-1", StorageUse::kReclaim));
+  EXPECT_TRUE(records_.Load(kStorageReservationRecordKind)->records.empty());
 }
 
 TEST_F(ReclaimOperationsTest, AVolumeInUseIsLeftAlone) {

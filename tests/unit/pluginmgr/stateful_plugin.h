@@ -52,6 +52,7 @@ class StatefulPlugin final : public VolumePlugin,
     bool can_attach = true;
     bool can_device_mount = true;
     bool fails_to_tell = false;  // CanAttach and CanDeviceMount are errors
+    bool has_devices = true;     // false: it neither attaches nor mounts any
     Status init = OkStatus();
   };
 
@@ -95,10 +96,10 @@ class StatefulPlugin final : public VolumePlugin,
   ProvisionableVolumePlugin* AsProvisionable() override {
     return Capable<ProvisionableVolumePlugin>();
   }
-  AttachableVolumePlugin* AsAttachable() override { return Capable<AttachableVolumePlugin>(); }
-  DeviceMountableVolumePlugin* AsDeviceMountable() override {
-    return Capable<AttachableVolumePlugin>();
+  AttachableVolumePlugin* AsAttachable() override {
+    return switches_.has_devices ? Capable<AttachableVolumePlugin>() : nullptr;
   }
+  DeviceMountableVolumePlugin* AsDeviceMountable() override { return AsAttachable(); }
   ExpandableVolumePlugin* AsExpandable() override { return Capable<ExpandableVolumePlugin>(); }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {
     return Capable<NodeExpandableVolumePlugin>();

@@ -32,6 +32,7 @@ class FakePlugin final : public VolumePlugin {
     std::optional<Error> limits_error;
     int limits_asked = 0;
     bool verifies = true;
+    bool attaches = true;  // false: a driver without attach, which makes its volumes larger
   };
   FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
              std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
@@ -57,7 +58,7 @@ class FakePlugin final : public VolumePlugin {
   }
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
-    if (kind_ == "flexVolume") return &attachable_;
+    if (AttachableVolumePlugin* attachable = AsAttachable()) return attachable;
     return kind_ == "local" ? &device_ : nullptr;
   }
   // Volumes of "hostPath" are made, which operations do; here they are planned.
@@ -69,13 +70,13 @@ class FakePlugin final : public VolumePlugin {
     return kind_ == "hostPath" ? &deletable_ : nullptr;
   }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {
-    return kind_ == "local" ? &expands_ : nullptr;
+    return kind_ == "local" || (kind_ == "flexVolume" && !attach_->attaches) ? &expands_ : nullptr;
   }
   AttachableVolumePlugin* AsAttachable() override {
-    return kind_ == "flexVolume" ? &attachable_ : nullptr;
+    return kind_ == "flexVolume" && attach_->attaches ? &attachable_ : nullptr;
   }
   VolumePluginWithAttachLimits* AsWithAttachLimits() override {
-    return kind_ == "flexVolume" ? &attachable_ : nullptr;
+    return kind_ == "flexVolume" && attach_->attaches ? &attachable_ : nullptr;
   }
   BlockVolumePlugin* AsBlock() override { return kind_ == "local" ? &blocks_ : nullptr; }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }

@@ -142,7 +142,9 @@ typename Op::Value FakeVolumeOperations::Perform(const Op& operation) {
   } else if constexpr (std::is_same_v<Op, MountDevice>) {
     const MountDeviceRequest& request = operation.request;
     node_.devices.insert(request.device);
-    return {"fake", "/root/plugins/" + request.spec.name().str(), "", request.size};
+    const std::string name = request.spec.name().str();
+    return {"fake", "/root/plugins/" + name, request.attachable ? "/dev/" + name : "",
+            request.size};
   } else if constexpr (std::is_same_v<Op, PinDevice>) {
     return {"/dev/fake"};
   } else if constexpr (std::is_same_v<Op, UnmountDevice>) {

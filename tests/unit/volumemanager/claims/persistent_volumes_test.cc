@@ -164,6 +164,18 @@ TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackO
   EXPECT_EQ(DeviceCalls("mount_device"), tried + 1) << "nobody wants it any more";
 }
 
+// The command said "tried now", and the device waited for its back-off.
+TEST_F(PersistentVolumesTest, ARetryOfOneVolumeTriesItsDeviceAtOnce) {
+  operations().FailNext("mount_device", OperationKey(kDevice),
+                        Error::NotApplied(Code::kNotFound, "no such device"), 9);
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  Pass(seconds(60));
+  const size_t tried = DeviceCalls("mount_device");
+  ASSERT_TRUE(manager().pod_commands().RetryVolume(Key("a", "disk")).ok());
+  Settle();
+  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1);
+}
+
 // 300 local volumes on one dead mount took a thread each, and their pods did not say for what.
 TEST_F(PersistentVolumesTest, ADeviceThatWaitsForItsFilesystemSaysSoAndIsGivenUpWithItsPod) {
   const OperationKey device(kDevice);

@@ -78,6 +78,30 @@ TEST_F(VolumeExpanderTest, ALargerVolumeIsExpandedAndTheClaimSaysSo) {
   EXPECT_EQ(View("a").volumes.at(0).device_state, "DeviceMounted");
 }
 
+// Such a volume is at the places of its pods alone, and only one that has it tells where it is.
+TEST_F(VolumeExpanderTest, AVolumeWithoutADeviceIsExpandedWhereAPodHasIt) {
+  const UniqueVolumeName share("test.io/array/share");
+  const auto storage = [](const std::string& size) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: share}\nspec:\n  "
+           "capacity: {storage: " +
+           size +
+           "}\n  accessModes: [ReadWriteOnce]\n  flexVolume: {driver: test.io/array}\n"
+           "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+           "default, uid: claim-data}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: share\n"
+           "  resources: {requests: {storage: 1Gi}}\n";
+  };
+  attach->attaches = false;
+  StartAgent();
+  operations().FailNext("mount", Key("a", "share"), Error::NotApplied(Code::kInternal, "x"), 1000);
+  const std::string pods = PodManifest("a", {kUse}) + PodManifest("b", {kUse});
+  Deliver(storage("1Gi") + pods);
+  ASSERT_EQ(Phase("b"), "Ready");
+  Deliver(storage("2Gi") + pods);
+  const FakeVolumeOperations::Call* expand = operations().Last("expand", ExpandKey(share));
+  ASSERT_NE(expand, nullptr);
+  EXPECT_EQ(expand->expand->target.key, Key("b", "share"));
+}
+
 TEST_F(VolumeExpanderTest, NothingIsCalledBeforeTheClaimIsToldOnRecord) {
   Deliver(Storage("1Gi") + PodA());
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1000);

@@ -68,6 +68,8 @@ class LadderLife {
     if (!device_) return;
     device_->attachment = Attachment::kUnknown;
     device_->uncertain = node || device_->state != VolumeState::kAttached;
+    device_->rest_of_mount = node && device_->state == VolumeState::kAttached;
+    if (node) record_says_attached_ = false;
   }
 
   void Take(AttachStep step, StepEnd end) {
@@ -81,6 +83,7 @@ class LadderLife {
         return;
       case AttachStep::kVerify:
         device_->attachment = attached_ ? Attachment::kAttached : Attachment::kMissing;
+        device_->uncertain = device_->uncertain || !attached_;
         return;
       case AttachStep::kAttach:
         ASSERT_TRUE(wanted_ && may_begin_);
@@ -92,6 +95,7 @@ class LadderLife {
         mounted_ = mounted_ || is_done;
         return EndIn(VolumeState::kMountingDevice, VolumeState::kDeviceMounted, end);
       case AttachStep::kUnmount:
+        ASSERT_FALSE(record_says_attached_) << "its record says that it is unmounted";
         mounted_ = mounted_ && !is_done;
         return EndIn(VolumeState::kUnmountingDevice, VolumeState::kAttached, end);
       case AttachStep::kDetach:
@@ -115,7 +119,12 @@ class LadderLife {
     if (end == StepEnd::kNotApplied) return;
     device_->state = end == StepEnd::kDone ? done : in_call;
     device_->uncertain = end == StepEnd::kMaybeApplied;
+    record_says_attached_ = end == StepEnd::kDone && done == VolumeState::kAttached;
     if (end != StepEnd::kDone) return;
+    device_->rest_of_mount = false;
+    if (in_call == VolumeState::kUnmountingDevice) {
+      device_->uncertain = device_->attachment == Attachment::kMissing;
+    }
     if (in_call == VolumeState::kAttaching) device_->attachment = Attachment::kAttached;
     if (done == VolumeState::kDetached) device_.reset();
   }
@@ -126,8 +135,9 @@ class LadderLife {
   bool may_begin_ = false;
   bool used_ = false;
   bool may_leave_ = false;
-  bool attached_ = false;  // the truth
-  bool mounted_ = false;   // likewise
+  bool record_says_attached_ = false;  // for certain, and so that nothing is mounted
+  bool attached_ = false;              // the truth
+  bool mounted_ = false;               // likewise
 };
 
 TEST(AttachLadderRandom, NoLifeTakesADeviceFromUnderAPodOrAMountNorLeavesOneBehind) {

@@ -69,6 +69,18 @@ TEST(AttachLadderTest, WhatMayBeMountedIsUnmountedBeforeItIsDetachedOrAttachedAn
   });
 }
 
+// Its unmount was tried for ever, although its record said that it was unmounted.
+TEST(AttachLadderTest, AnAttachedDeviceThatIsMissingIsDetachedAndNotUnmountedOnceMore) {
+  ActualDevice device;
+  device.attachable = true;
+  device.state = VolumeState::kAttached;
+  device.attachment = Attachment::kMissing;
+  device.uncertain = true;
+  EXPECT_EQ(NextAttachStep({&device, false, false, false, true}), AttachStep::kDetach);
+  device.rest_of_mount = true;
+  EXPECT_EQ(NextAttachStep({&device, false, false, false, true}), AttachStep::kUnmount);
+}
+
 TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {
   const auto event_of = [](AttachStep step) -> std::optional<VolumeEvent> {
     switch (step) {

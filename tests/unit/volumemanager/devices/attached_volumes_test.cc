@@ -150,6 +150,32 @@ TEST_F(AttachedVolumesTest, ADeviceThatVanishesBeforeItsMountIsDetachedWithoutOn
   EXPECT_EQ(operations().Count("detach"), 1u);
 }
 
+// Its mount waited for the back-off: only the paths of `local` volumes were looked for.
+TEST_F(AttachedVolumesTest, ADeviceThatReturnsIsMountedAtOnceAndNotAfterTheBackOff) {
+  operations().FailNext("mount_device", Disk(), NotApplied(Code::kNotFound), 99);
+  Deliver(Volume("disk") + User("a", "disk"));
+  Pass(seconds(30));
+  const size_t tried = operations().Count("mount_device");
+  manager().events().DeviceAppeared({"/dev/other", "/dev/disk/by-id/other"});
+  Settle();
+  EXPECT_EQ(operations().Count("mount_device"), tried) << "another disk";
+  manager().events().DeviceAppeared({"/dev/disk/by-id/x", "/dev/disk"});
+  Settle();
+  EXPECT_EQ(operations().Count("mount_device"), tried + 1);
+}
+
+// The pod was said to lack its device until something else was told of it.
+TEST_F(AttachedVolumesTest, WhoWatchesAPodHearsThatItsDeviceHasReturned) {
+  Up();
+  manager().events().DeviceVanished({"/dev/disk"});
+  ASSERT_EQ(StepOf("a"), "DeviceGone");
+  const auto told = std::make_shared<std::vector<PodUid>>();
+  manager().observers().Add([told](const PodUid& pod) { told->push_back(pod); });
+  manager().events().DeviceAppeared({"/dev/disk"});
+  EXPECT_EQ(*told, std::vector<PodUid>{PodUid("a")});
+  EXPECT_EQ(StepOf("a"), "");
+}
+
 TEST_F(AttachedVolumesTest, AMountThatMayBeThereIsUnmountedBeforeTheDetach) {
   operations().FailNext("mount_device", Disk(), MaybeApplied(), 99);
   Deliver(Volume("disk") + User("a", "disk"));
@@ -343,6 +369,19 @@ TEST_F(VerifiedVolumesTest, AMissingVolumeIsAttachedAgainWhenNoPodHasItMounted) 
   EXPECT_LT(at, std::find(done.begin(), done.end(), "attach disk"));
   EXPECT_EQ(done.back(), "mount disk for b");
   EXPECT_EQ(StepOf("b"), "");
+}
+
+// The unmount was begun again and again, and the volume was never detached.
+TEST_F(VerifiedVolumesTest, AMissingVolumeIsUnmountedOnceAndDetachedWhenItsLastPodLeaves) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));
+  ASSERT_EQ(StepOf("a"), "VolumesAreAttached");
+  Deliver(Volume("disk"));
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("unmount_device"), 1u);
+  EXPECT_EQ(operations().Count("detach"), 1u);
 }
 
 TEST_F(VerifiedVolumesTest, AVolumeThatIsBackIsUsedAsItIs) {

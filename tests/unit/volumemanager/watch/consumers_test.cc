@@ -8,6 +8,9 @@ namespace {
 class ConsumersTest : public ManagerTest {
  protected:
   const std::string manifest_ = PodManifest("a", {"data: emptyDir: {}"});
+  const std::string deleted_ = PodManifest("a", {"data: emptyDir: {}"},
+                                           "  deletionTimestamp: \"2020-01-01T00:00:00Z\"\n"
+                                           "  deletionGracePeriodSeconds: 3000\n");
 
   Status Release(const std::string& pod, int64_t pid) {
     std::optional<Status> answer;
@@ -49,6 +52,49 @@ TEST_F(ConsumersTest, AHoldThatCannotBeRecordedDoesNotCount) {
   EXPECT_EQ(View("a").held_by.size(), 1u);
 }
 
+// The pod counted as one whose consumers had ended: it was torn down at once.
+TEST_F(ConsumersTest, AHoldThatCannotBeRecordedDoesNotEndTheGracePeriod) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  store.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  ASSERT_FALSE(HoldPid("a", 1).ok());
+  Deliver(deleted_);
+  Pass(std::chrono::seconds(5));
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  EXPECT_EQ(Phase("a"), "Terminating");
+}
+
+// The pod waited for its grace period, although its consumer had ended.
+TEST_F(ConsumersTest, ARefusedHoldDoesNotHideThatAConsumerHasEnded) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  ASSERT_TRUE(HoldPid("a", 1).ok());
+  watch.EndProcess(1);
+  Settle();
+  ASSERT_EQ(HoldPid("a", 2).error().code(), Code::kFailedPrecondition);
+  Deliver(deleted_);
+  EXPECT_EQ(operations().Count("unmount"), 1u);
+}
+
+TEST_F(ConsumersTest, ARepeatedHoldIsAnsweredAsTheRecordOfTheFirst) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  for (const bool full : {true, false}) {
+    if (full) store.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+    std::vector<bool> answers;
+    for (int i = 0; i < 2; ++i) {
+      manager().pod_commands().Hold({PodUid("a"), 1, ""},
+                                    [&](const Status& status) { answers.push_back(status.ok()); });
+    }
+    Settle();
+    EXPECT_EQ(answers, (std::vector<bool>{!full, !full})) << full;
+    EXPECT_EQ(View("a").held_by.size(), full ? 0u : 1u);
+  }
+}
+
 TEST_F(ConsumersTest, AReleaseLetsThePodLeave) {
   StartAgent();
   Deliver(manifest_);
@@ -59,6 +105,18 @@ TEST_F(ConsumersTest, AReleaseLetsThePodLeave) {
   EXPECT_EQ(Release("a", 2).error().code(), Code::kNotFound);
   EXPECT_TRUE(Release("a", 1).ok());
   EXPECT_EQ(Phase("a"), "gone");
+}
+
+// NotFound was taken for a hold that is released already; then the records were loaded, and it
+// held.
+TEST_F(ConsumersTest, AReleaseBeforeTheRecordsAreLoadedIsToBeRepeated) {
+  StartAgent();
+  Deliver(manifest_);
+  watch.processes[1] = 5;
+  ASSERT_TRUE(HoldPid("a", 1).ok());
+  StartAgent();
+  EXPECT_EQ(Release("a", 1).error().code(), Code::kUnavailable);
+  EXPECT_TRUE(Release("a", 1).ok());
 }
 
 TEST_F(ConsumersTest, ACgroupHoldsUntilItIsEmpty) {
