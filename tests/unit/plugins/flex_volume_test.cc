@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <memory>
@@ -382,6 +383,36 @@ TEST_F(FlexVolumeTest, AMountThatFailedMayBeThere) {
   Answer("unmount", kSuccess);
   EXPECT_TRUE(TearDown1().ok());
   EXPECT_FALSE(kernel_.Exists(kPodPlace));
+}
+
+// A pod's volume went back to "set up", and the pod wrote into the directory that was left.
+TEST_F(FlexVolumeTest, WhatTheDriverHasUnmountedWasSaidToBeMountedStill) {
+  Answer("mount", kSuccess);
+  Answer("unmount", kSuccess);
+  Answer("mountdevice", kSuccess);
+  Answer("unmountdevice", kSuccess);
+  ASSERT_TRUE(SetUp1().ok());
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status pod = TearDown1();
+  ASSERT_FALSE(pod.ok());
+  EXPECT_EQ(pod.error().sys_errno(), EBUSY);
+  EXPECT_TRUE(pod.error().maybe_applied());
+  kernel_.AddDevice(kDisk);
+  ASSERT_TRUE(MountDevice(kDisk).ok());
+  kernel_.AddMount("ext4", kDisk, kDevicePlace);
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status device = UnmountDevice();
+  ASSERT_FALSE(device.ok());
+  EXPECT_TRUE(device.error().maybe_applied());
+}
+
+TEST_F(FlexVolumeTest, AnUnmountThatTheDriverLeavesToTheAgentMayFailWithoutAnEffect) {
+  Answer("mount", kSuccess);
+  ASSERT_TRUE(SetUp1().ok());
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status failed = TearDown1();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_FALSE(failed.error().maybe_applied());
 }
 
 TEST_F(FlexVolumeTest, AMissingDriverIsNamedAndStopsNoUnmount) {
