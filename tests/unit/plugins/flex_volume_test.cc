@@ -515,6 +515,31 @@ TEST_F(FlexVolumeTest, AVolumeGrowsByItsDriverAndItsFilesystemByTheKernel) {
   EXPECT_EQ(kernel_.Device(kDisk).fs_bytes, 2 * kGi);
 }
 
+// A claim whose growth certainly failed may be made smaller again: the driver was then told to
+// expand a volume that was larger already.
+TEST_F(FlexVolumeTest, AVolumeThatTheDriverHasGrownWasSaidNotToBe) {
+  kernel_.AddDevice(kDisk);
+  ASSERT_TRUE(MountDevice(kDisk).ok());
+  NodeResizeOptions options{.spec = Spec(),
+                            .device_path = "",
+                            .device_mount_path = {kDevicePlace, ""},
+                            .device_stage_path = {},
+                            .new_size = Quantity::FromBytes(200),
+                            .old_size = Quantity::FromBytes(100)};
+  NodeExpandableVolumePlugin& expander = *plugin_->AsNodeExpandable();
+  const auto is_maybe_applied = [&](const char* failing) {
+    kernel_.FailNext(failing, EIO, Outcome::kNotApplied);
+    const auto grown = expander.NodeExpand(options, {});
+    EXPECT_FALSE(grown.ok()) << failing;
+    return !grown.ok() && grown.error().maybe_applied();
+  };
+  Answer("expandvolume", kSuccess);
+  EXPECT_TRUE(is_maybe_applied("ListMounts"));
+  EXPECT_TRUE(is_maybe_applied("ProbeDevice"));
+  Answer("expandvolume", kUnsupported, 1);
+  EXPECT_FALSE(is_maybe_applied("ProbeDevice")) << "nobody has made it larger";
+}
+
 TEST_F(FlexVolumeTest, ADriverThatSaysLessThanWasAskedForHasNotGrownTheVolume) {
   Answer("expandvolume", R"({"status":"Success","volumeNewSize":100})");
   MakePlugin({.requires_fs_resize = false});
