@@ -7,6 +7,14 @@
 #include "plugins/volume_places.h"
 
 namespace volumed {
+namespace {
+
+bool HasCommonPortal(const IscsiDisk& a, const IscsiDisk& b) {
+  return std::any_of(a.portals.begin(), a.portals.end(),
+                     [&](const std::string& portal) { return HasPortal(b, portal); });
+}
+
+}  // namespace
 
 Result<IscsiDisk> IscsiInitiator::LoadDisk(const SafePath& place, const CallOptions& call) {
   const Result<FileContent> file = host_.kernel.Call(ReadFile{place.Below(kIscsiFile)}, call);
@@ -118,9 +126,10 @@ Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call
   ASSIGN_OR_RETURN(const IscsiDisk disk, LoadDisk(place, own));
   ASSIGN_OR_RETURN(const auto lock, targets_.Lock(disk.iqn, host_.clock, call));
   ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));
-  // The same disk as another volume, with a filesystem and without: then it is the other's still.
+  // The same disk as another volume, with a filesystem and without, or by its portals in another
+  // order: then it is the other's still. Of one that is mounted a single portal is known.
   const bool is_shared = std::any_of(others.begin(), others.end(), [&](const IscsiDisk& other) {
-    return other.lun == disk.lun && HasPortal(other, disk.portals.front());
+    return other.lun == disk.lun && HasCommonPortal(other, disk);
   });
   if (!is_shared) RETURN_IF_ERROR(RemoveDevices(disk, call));
   const Status ended = EndSessions(disk, place, call);
