@@ -112,7 +112,10 @@ class IscsiInitiator {
   // The volume's own disks, one for each session.
   Result<PathDisks> DisksOf(const IscsiDisk& disk, const CallOptions& call);
   Result<IscsiDisk> LoadDisk(const SafePath& place, const CallOptions& call);
+  // Removes the volume's disks one after the other. What fails after the first one is gone is maybe
+  // applied.
   Status RemoveDevices(const IscsiDisk& disk, const CallOptions& call);
+  Status RemovePath(const IscsiSessionDisk& path, const CallOptions& call);
   Status EndSessions(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
   // Other volumes with the same target and interface that are on this node, or are about to be.
   Result<std::vector<IscsiDisk>> OthersOf(const IscsiDisk& disk, const SafePath& place,

@@ -70,20 +70,27 @@ Result<std::vector<IscsiDisk>> IscsiInitiator::OthersOf(const IscsiDisk& disk,
 
 Status IscsiInitiator::RemoveDevices(const IscsiDisk& disk, const CallOptions& call) {
   ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, OnOwnFilesystem(call)));
+  bool has_removed = false;
   for (const IscsiSessionDisk& path : disks) {
-    if (!path.name.empty()) {
-      // It may have gone with its multipath device, and its name to another disk since.
-      const std::string node = "/dev/" + path.name;
-      ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now,
-                       scsi_.FindDisk(node, OnOwnFilesystem(call)));
-      if (now && now->sysfs_path == path.sysfs_path) RETURN_IF_ERROR(scsi_.Remove(node, call));
-      continue;
-    }
+    const Status removed = RemovePath(path, call);
+    if (!removed.ok()) return has_removed ? removed.error().AsMaybeApplied() : removed.error();
+    has_removed = true;
+  }
+  return OkStatus();
+}
+
+Status IscsiInitiator::RemovePath(const IscsiSessionDisk& path, const CallOptions& call) {
+  if (path.name.empty()) {
     // No driver has it, so nothing is cached of it.
     RETURN_IF_ERROR(host_.kernel.Call(
         WriteAttribute{{"/sys", path.sysfs_path + "/delete", Resolve::kBeneath}, "1"}, call));
+    return OkStatus();
   }
-  return OkStatus();
+  // It may have gone with its multipath device, and its name to another disk since.
+  const std::string node = "/dev/" + path.name;
+  ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now, scsi_.FindDisk(node, OnOwnFilesystem(call)));
+  if (!now || now->sysfs_path != path.sysfs_path) return OkStatus();
+  return scsi_.Remove(node, call);
 }
 
 Status IscsiInitiator::EndSession(const IscsiDisk& disk, const std::string& portal,

@@ -60,6 +60,21 @@ TEST_F(IscsiTest, ABlockVolumeHasAPlaceOfItsOwnAndGoesAsWell) {
   EXPECT_TRUE(kernel_.Exists(kMapPlace)) << "the caller's";
 }
 
+TEST_F(IscsiTest, ADiskThatStaysBehindOneThatIsGoneWasSaidToBeAllThatWasThere) {
+  volume_.spec.volume_mode = VolumeMode::kBlock;
+  source_.portals = {"10.0.0.2"};
+  ASSERT_TRUE(WaitForAttach(Spec()).ok());
+  kernel_.ChangeDevice("/dev/sdbb", [](FakeDevice& disk) { disk.claimed = true; });
+  const auto unmapper = plugin_->NewBlockVolumeUnmapper(SpecName("disk"), PodUid()).value();
+  const SafePath place = unmapper->GetGlobalMapPath(Spec()).value();
+  const Status used = unmapper->AsCustom()->TearDownDevice(place, "", {});
+  ASSERT_FALSE(used.ok());
+  EXPECT_EQ(used.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(kernel_.Exists("/dev/sdb"));
+  EXPECT_TRUE(kernel_.Exists("/dev/sdbb"));
+  EXPECT_TRUE(used.error().maybe_applied());
+}
+
 // A walk by hand: the agent ends before or after each call of a mount, and another one takes all of
 // it away.
 TEST_F(IscsiTest, WhereverItIsCutOffAllOfItCanBeTakenAway) {
