@@ -139,7 +139,8 @@ Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call
     return other.lun == disk.lun && HasCommonPortal(other, disk);
   });
   if (!is_shared) RETURN_IF_ERROR(RemoveDevices(disk, call));
-  const Status ended = EndSessions(disk, place, call);
+  Status ended = EndSessions(disk, place, call);
+  if (ended.ok()) ended = EndLeftDiscovery(disk, place, call);
   if (!ended.ok()) return ended.error().AsMaybeApplied();
   if (IsIscsiMapPlace(host_.paths, place)) return OkStatus();  // the caller's, with pods' nodes
   const auto removed = host_.kernel.Call(RemoveTree{place}, own);

@@ -125,6 +125,54 @@ TEST_F(IscsiTest, WhereverItIsCutOffAllOfItCanBeTakenAway) {
   }
 }
 
+// The record that a discovery's secret is in was taken for the administrator's, and stayed for
+// good.
+TEST_F(IscsiTest, ASecretThatADiscoveryLeftWhereItWasCutOffWasKept) {
+  UseChap();
+  target_->chap_discovery = true;
+  source_.chap_auth_discovery = true;
+  const auto use = [&](FakeKernel& kernel, bool attaches, bool detaches) {
+    PluginWorld world(kernel, "/r");
+    PutChapSecretIn(world, kCanary);
+    FakeDeviceFinder finder(kernel);
+    IscsiSettings settings;
+    settings.devices = &finder;
+    IscsiPlugin plugin(settings);
+    EXPECT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
+    Status done;
+    if (attaches) {
+      const auto device = plugin.NewAttacher().value()->WaitForAttach(Spec(), "", MakePod(), {});
+      if (!device.ok()) done = device.error();
+    }
+    if (!done.ok() || !detaches) return done;
+    return plugin.NewDeviceUnmounter().value()->UnmountDevice({"/r", std::string(kPlace).substr(3)},
+                                                              {});
+  };
+  const auto probe = kernel_.Clone();
+  probe->Revive();
+  ASSERT_TRUE(use(*probe, true, false).ok());
+  EXPECT_FALSE(probe->Exists(std::string(kPlace) + "/discovery"));
+  const uint64_t calls = probe->call_count();
+  ASSERT_GT(calls, 10U);
+  for (uint64_t at = 1; at <= calls; ++at) {
+    for (const bool attaches_again : {false, true}) {
+      const auto kernel = kernel_.Clone();
+      kernel->Revive();
+      kernel->CrashAtCall(at, FakeKernel::CrashPoint::kAfter);
+      try {
+        (void)use(*kernel, true, false);
+      } catch (const SimulatedCrash&) {
+      }
+      kernel->Revive();
+      const Status done = use(*kernel, attaches_again, !attaches_again);
+      ASSERT_TRUE(done.ok()) << "call " << at << ": " << done.error().ToString();
+      EXPECT_FALSE(kernel->Exists("/etc/iscsi/send_targets/10.0.0.1,3260/st_config"))
+          << "call " << at << (attaches_again ? ", attached again" : ", detached");
+      EXPECT_FALSE(kernel->Exists(std::string(kPlace) + "/discovery")) << "call " << at;
+    }
+  }
+}
+
 TEST_F(IscsiTest, ATeardownThatIsCutOffIsFinishedByTheNext) {
   Mount(1);
   const auto unmount_at = [&](FakeKernel& kernel) {
