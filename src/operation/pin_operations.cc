@@ -1,5 +1,6 @@
 #include "operation/pin_operations.h"
 
+#include "base/printable_text.h"
 #include "mounter/host_directory.h"
 #include "operation/call_options.h"
 #include "operation/operation_parts.h"
@@ -15,8 +16,8 @@ std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdenti
   expected.size_bytes = now.size_bytes;
   if (known.boot_id == boot) return IdentityDifference(expected, now);
   if (expected.stable_id.empty() || expected.stable_id == now.stable_id) return "";
-  return "its own identity is " + (now.stable_id.empty() ? "none" : now.stable_id) + ", not " +
-         expected.stable_id;
+  return "its own identity is " + (now.stable_id.empty() ? "none" : PrintableText(now.stable_id)) +
+         ", not " + PrintableText(expected.stable_id);
 }
 
 Status OpenAgain(const OperationParts& parts, const UniqueVolumeName& volume, PinnedDevice& result,

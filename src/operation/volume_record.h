@@ -134,7 +134,7 @@ void DeviceIdentityFields(uint32_t first, auto& v, auto& device) {
   v(first + 1, device.device_major);
   v(first + 2, device.device_minor);
   v(first + 3, device.disk_sequence);
-  v.Text(first + 4, device.stable_id);
+  v(first + 4, device.stable_id);  // the device's own bytes, which need not be text
   v.NotSent(device.uuid);
 }
 

@@ -135,7 +135,8 @@ struct RemoveVolume {
 // inside the volume are followed. A bind that is right is kept; one of something else is replaced.
 // Errors: InvalidArgument, not applied, for a link that leads out of the volume; Aborted, not
 // applied, if the part was removed while it was made; those of the primitives. After an error at
-// most an empty target is left, and the directories of the part.
+// most an empty target is left, and the directories of the part. An error after the bind of
+// something else was taken away is maybe applied.
 // Source: kubernetes pkg/volume/util/subpath/subpath_linux.go@v1.36.2.
 struct PrepareSubPath {
   using Answer = Done;
@@ -206,7 +207,7 @@ struct SkeletonPart {
 // directory with it.
 // Errors: FailedPrecondition, naming it, for anything that is unknown, for what is not empty, and
 // for a mount point. Before anything is removed all names in the directory itself are looked at; an
-// error about what lies deeper may come after some of it was removed.
+// error about what lies deeper may come after some of it was removed, and is maybe applied then.
 struct RemoveSkeleton {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSkeleton";

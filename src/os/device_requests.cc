@@ -1,5 +1,6 @@
 #include "os/device_requests.h"
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -10,7 +11,9 @@ std::string Number(uint32_t device_major, uint32_t device_minor) {
 }
 
 std::string Words(std::string_view what, const std::string& expected, const std::string& now) {
-  const auto shown = [](const std::string& text) { return text.empty() ? "none" : text; };
+  const auto shown = [](const std::string& text) {
+    return text.empty() ? "none" : PrintableText(text);
+  };
   return std::string(what) + " is " + shown(now) + ", not " + shown(expected);
 }
 

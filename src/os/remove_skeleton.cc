@@ -23,6 +23,13 @@ class Removal {
   Removal(Kernel& kernel, const CallOptions& options) : kernel_(kernel), options_(options) {}
 
   Result<Changed> Run(const RemoveSkeleton& request) {
+    const Result<Changed> done = RemoveAll(request);
+    if (done.ok() || !has_removed_) return done;
+    return done.error().AsMaybeApplied();
+  }
+
+ private:
+  Result<Changed> RemoveAll(const RemoveSkeleton& request) {
     RETURN_IF_ERROR(RefuseMount(request.path));
     ASSIGN_OR_RETURN(const auto entries, Entries(request.path));
     if (!entries) return Changed{false};
@@ -39,7 +46,14 @@ class Removal {
     return Changed{true};
   }
 
- private:
+  // Every removal goes through here.
+  template <typename Request>
+  Result<Changed> Take(const Request& request) {
+    Result<Changed> taken = kernel_.Call(request, options_);
+    has_removed_ = has_removed_ || (taken.ok() && taken->changed);
+    return taken;
+  }
+
   // Nothing if the directory is missing.
   Result<std::optional<std::vector<DirectoryEntry>>> Entries(const SafePath& directory) {
     Result<DirectoryListing> listing = kernel_.Call(ListDirectory{directory}, options_);
@@ -76,10 +90,10 @@ class Removal {
       case SkeletonPart::Kind::kBinds:
         return RemoveBinds(path);
       case SkeletonPart::Kind::kTree:
-        RETURN_IF_ERROR(kernel_.Call(RemoveTree{path}, options_));
+        RETURN_IF_ERROR(Take(RemoveTree{path}));
         return OkStatus();
       case SkeletonPart::Kind::kFile:
-        RETURN_IF_ERROR(kernel_.Call(RemoveFile{path}, options_));
+        RETURN_IF_ERROR(Take(RemoveFile{path}));
         return OkStatus();
     }
     __builtin_unreachable();
@@ -100,7 +114,7 @@ class Removal {
       const std::vector<std::string>& files = *part.leaf_files;
       const bool known = std::find(files.begin(), files.end(), entry.name) != files.end();
       if (!known || entry.type != FileType::kRegular) return Foreign(child);
-      RETURN_IF_ERROR(kernel_.Call(RemoveFile{child}, options_));
+      RETURN_IF_ERROR(Take(RemoveFile{child}));
     }
     return RemoveEmpty(directory);
   }
@@ -113,18 +127,19 @@ class Removal {
       if (volume.type != FileType::kDirectory) return Foreign(of_volume);
       RETURN_IF_ERROR(RefuseMount(of_volume));
       RETURN_IF_ERROR(DoRemoveSubPaths(kernel_, {of_volume, all}, options_));
+      has_removed_ = true;
     }
     return RemoveEmpty(all);
   }
 
   Status RemoveEmpty(const SafePath& directory) {
-    RETURN_IF_ERROR(
-        kernel_.Call(RemoveDirectory{directory}, options_).With("removing " + directory.Display()));
+    RETURN_IF_ERROR(Take(RemoveDirectory{directory}).With("removing " + directory.Display()));
     return OkStatus();
   }
 
   Kernel& kernel_;
   const CallOptions& options_;
+  bool has_removed_ = false;
 };
 
 }  // namespace

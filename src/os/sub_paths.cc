@@ -40,9 +40,12 @@ Result<FileInfo> ResolveSource(Kernel& kernel, const SafePath& source, const Saf
 
 // Mounts can lie on top of each other; all of them go.
 Status UnmountAll(Kernel& kernel, const SafePath& target, const CallOptions& call) {
-  while (true) {
-    ASSIGN_OR_RETURN(const Changed unmounted, kernel.Call(Unmount{.target = target}, call));
-    if (!unmounted.changed) return OkStatus();
+  for (bool has_unmounted = false;; has_unmounted = true) {
+    const Result<Changed> unmounted = kernel.Call(Unmount{.target = target}, call);
+    if (!unmounted.ok()) {
+      return has_unmounted ? unmounted.error().AsMaybeApplied() : unmounted.error();
+    }
+    if (!unmounted->changed) return OkStatus();
   }
 }
 
@@ -57,12 +60,14 @@ Status RemoveTarget(Kernel& kernel, const SafePath& target, FileType type,
 }
 
 // True when `target` shows `source` already; otherwise nothing of the wrong kind is left there.
+// `has_unmounted` is set once a bind of something else is gone.
 Result<bool> CheckExistingTarget(Kernel& kernel, const SafePath& target, const FileInfo& source,
-                                 const CallOptions& call) {
+                                 bool& has_unmounted, const CallOptions& call) {
   ASSIGN_OR_RETURN(FileInfo there, kernel.Call(Stat{.path = target}, call));
   if (there.is_mount_point) {
     if (there.device == source.device && there.inode == source.inode) return true;
     RETURN_IF_ERROR(UnmountAll(kernel, target, call));
+    has_unmounted = true;
     ASSIGN_OR_RETURN(there, kernel.Call(Stat{.path = target}, call));
   }
   const bool wants_directory = source.type == FileType::kDirectory;
@@ -135,15 +140,14 @@ Status RemoveDirectories(Kernel& kernel, const RemoveSubPaths& request, const Ca
   return OkStatus();
 }
 
-}  // namespace
-
-Result<Done> DoPrepareSubPath(Kernel& kernel, const PrepareSubPath& request,
-                              const CallOptions& options) {
+Result<Done> Prepare(Kernel& kernel, const PrepareSubPath& request, bool& has_unmounted,
+                     const CallOptions& options) {
   // The volume's root becomes the border: were the agent's root the border, a link in the volume
   // could lead into another pod's.
   const SafePath source{request.volume.Display(), request.sub_path, Resolve::kBeneath};
   ASSIGN_OR_RETURN(const FileInfo info, ResolveSource(kernel, source, request.volume, options));
-  ASSIGN_OR_RETURN(const bool present, CheckExistingTarget(kernel, request.target, info, options));
+  ASSIGN_OR_RETURN(const bool present,
+                   CheckExistingTarget(kernel, request.target, info, has_unmounted, options));
   if (present) return Done();
   RETURN_IF_ERROR(MakeTarget(kernel, request.parent, request.target, info.type, options));
   const Result<Done> bound =
@@ -159,6 +163,16 @@ Result<Done> DoPrepareSubPath(Kernel& kernel, const PrepareSubPath& request,
     }
   }
   return failed;
+}
+
+}  // namespace
+
+Result<Done> DoPrepareSubPath(Kernel& kernel, const PrepareSubPath& request,
+                              const CallOptions& options) {
+  bool has_unmounted = false;
+  const Result<Done> prepared = Prepare(kernel, request, has_unmounted, options);
+  if (prepared.ok() || !has_unmounted) return prepared;
+  return prepared.error().AsMaybeApplied();  // what the pod had there is gone
 }
 
 Result<Changed> DoRemoveSubPaths(Kernel& kernel, const RemoveSubPaths& request,

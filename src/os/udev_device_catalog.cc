@@ -122,8 +122,8 @@ Result<std::unique_ptr<UdevDeviceCatalog>> UdevDeviceCatalog::Create(
   ASSIGN_OR_RETURN(UdevContext context, UdevContext::Create());
   std::unique_ptr<UdevDeviceCatalog> catalog(
       new UdevDeviceCatalog(loop, options, std::move(context)));
-  RETURN_IF_ERROR(
-      catalog->Follow(UdevdListens() ? DeviceEventSource::kUdev : DeviceEventSource::kKernel));
+  RETURN_IF_ERROR(catalog->Follow(options.udevd_listens() ? DeviceEventSource::kUdev
+                                                          : DeviceEventSource::kKernel));
   return catalog;
 }
 
@@ -134,13 +134,19 @@ Status UdevDeviceCatalog::Follow(DeviceEventSource source) {
       source == DeviceEventSource::kUdev ? UdevGroup::kUdev : UdevGroup::kKernel;
   ASSIGN_OR_RETURN(UdevMonitor monitor,
                    UdevMonitor::Create(context_, group, kSubsystem, options_.receive_buffer_bytes));
-  RETURN_IF_ERROR(loop_.WatchFd(monitor.fd(), EPOLLIN, [this](uint32_t) { TakeEvents(); }));
   std::optional<UdevMonitor> announcements;
   if (source == DeviceEventSource::kUdev) {
     ASSIGN_OR_RETURN(announcements, UdevMonitor::Create(context_, UdevGroup::kKernel, kSubsystem,
                                                         options_.receive_buffer_bytes));
-    RETURN_IF_ERROR(
-        loop_.WatchFd(announcements->fd(), EPOLLIN, [this](uint32_t) { TakeAnnouncements(); }));
+  }
+  RETURN_IF_ERROR(loop_.WatchFd(monitor.fd(), EPOLLIN, [this](uint32_t) { TakeEvents(); }));
+  if (announcements) {
+    const Status watched =
+        loop_.WatchFd(announcements->fd(), EPOLLIN, [this](uint32_t) { TakeAnnouncements(); });
+    if (!watched.ok()) {
+      loop_.UnwatchFd(monitor.fd());
+      return watched;
+    }
   }
   Unfollow();
   monitor_ = std::move(monitor);
@@ -158,7 +164,7 @@ void UdevDeviceCatalog::Unfollow() {
 
 void UdevDeviceCatalog::CheckSource() {
   const DeviceEventSource now =
-      UdevdListens() ? DeviceEventSource::kUdev : DeviceEventSource::kKernel;
+      options_.udevd_listens() ? DeviceEventSource::kUdev : DeviceEventSource::kKernel;
   if (now == source_) return;
   const Status followed = Follow(now);
   const std::string why =

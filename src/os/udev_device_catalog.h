@@ -17,9 +17,15 @@
 
 namespace volumed {
 
+// Whether a udevd, or systemd on its behalf, listens in this thread's network namespace: its events
+// do not leave that. It is not asked itself, which could start it.
+bool UdevdListens();
+
 struct UdevDeviceCatalogOptions {
   // What the kernel may queue while the control thread is busy; an event takes some 2 KiB of it.
   int receive_buffer_bytes = 16 << 20;
+  // Says whether events are to come from udevd; another one is for tests.
+  bool (*udevd_listens)() = &UdevdListens;
 };
 
 // Threads: the loop's, the destructor too. Blocks: as DeviceCatalog says. The listener is called
@@ -47,6 +53,7 @@ class UdevDeviceCatalog final : public DeviceCatalog {
   UdevDeviceCatalog(EventLoop& loop, UdevDeviceCatalogOptions options, UdevContext context)
       : loop_(loop), options_(options), context_(std::move(context)) {}
 
+  // After an error the loop watches what it watched before.
   Status Follow(DeviceEventSource source);
   void Unfollow();
   void TakeEvents();
@@ -60,9 +67,5 @@ class UdevDeviceCatalog final : public DeviceCatalog {
   DeviceEventSource source_ = DeviceEventSource::kKernel;
   DeviceListener* listener_ = nullptr;
 };
-
-// Whether a udevd, or systemd on its behalf, listens in this thread's network namespace: its events
-// do not leave that. It is not asked itself, which could start it.
-bool UdevdListens();
 
 }  // namespace volumed

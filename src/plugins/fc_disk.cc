@@ -253,6 +253,36 @@ Result<FoundDevice> FcDisks::WaitFor(const FcNames& names, const CallOptions& ca
 
 // ---- removal ------------------------------------------------------------------------------------
 
+void FcDisks::KeepMap(const SafePath& place, const std::string& mounted, const CallOptions& call) {
+  const Result<bool> is_map = scsi_.IsMultipath(mounted, call);
+  if (!is_map.ok() || !*is_map) return;
+  const Result<ScsiMap> map = scsi_.DescribeMap(mounted, call);
+  if (!map.ok()) return;
+  MutexLock lock(mu_);
+  kept_[place.Display()] = {mounted, map->uuid};
+}
+
+Result<std::optional<std::string>> FcDisks::KeptMap(const SafePath& place,
+                                                    const CallOptions& call) {
+  KnownMap kept;
+  {
+    MutexLock lock(mu_);
+    const auto found = kept_.find(place.Display());
+    if (found == kept_.end()) return std::optional<std::string>();
+    kept = found->second;
+  }
+  ASSIGN_OR_RETURN(const bool is_map, scsi_.IsMultipath(kept.node, call));
+  if (!is_map) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(const ScsiMap map, scsi_.DescribeMap(kept.node, call));
+  if (map.uuid != kept.uuid) return std::optional<std::string>();
+  return std::optional(kept.node);
+}
+
+void FcDisks::ForgetMap(const SafePath& place) {
+  MutexLock lock(mu_);
+  kept_.erase(place.Display());
+}
+
 // A multipath device may have paths by ports that the volume does not name. Once it is flushed they
 // are known by their unit's WWID alone, so a disk that the volume does name goes last.
 Status FcDisks::Remove(const FcNames& names, const std::optional<std::string>& mounted,

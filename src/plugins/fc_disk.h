@@ -8,6 +8,7 @@
 // DetachDisk, DetachBlockFCDisk); systemd src/udev/udev-builtin-path_id.c (fc-, lun-).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "attacher/device_finder.h"
 #include "attacher/scsi_devices.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "os/kernel.h"
 #include "plugins/fc_names.h"
@@ -79,6 +81,17 @@ class FcDisks {
   Status Remove(const FcNames& names, const std::optional<std::string>& mounted,
                 const CallOptions& call);
 
+  // Keeps which multipath device is mounted at `place`, for a second try after an unmount that has
+  // failed to remove it; any other device is found by its names, and is not kept. What sysfs cannot
+  // say is not kept either, since an unmount does not wait for it.
+  void KeepMap(const SafePath& place, const std::string& mounted, const CallOptions& call)
+      EXCLUDES(mu_);
+  // That device, "/dev/dm-3", if it is still the same; nullopt if it is gone, and if another one
+  // has its name.
+  Result<std::optional<std::string>> KeptMap(const SafePath& place, const CallOptions& call)
+      EXCLUDES(mu_);
+  void ForgetMap(const SafePath& place) EXCLUDES(mu_);
+
   // Whether a disk that is on the node is the volume's. It asks sysfs for the name of the disk's
   // remote port if the volume names ports; a port that is gone is no match.
   Result<bool> IsDiskOf(const FcNames& names, const ScsiDisk& disk, const CallOptions& call);
@@ -86,6 +99,11 @@ class FcDisks {
   ScsiDevices& scsi() { return scsi_; }
 
  private:
+  struct KnownMap {
+    std::string node;
+    std::string uuid;
+  };
+
   Result<std::string> PortNameOf(const ScsiDisk& disk, const CallOptions& call);
   Result<std::vector<std::string>> LinksOf(const FcNames& names, const CallOptions& call);
   Result<DeviceQuery> QueryFor(const FcNames& names, const Found& found, const CallOptions& call);
@@ -97,6 +115,8 @@ class FcDisks {
   const FcDiskPlaces places_;
   const FcLooks looks_;
   ScsiDevices scsi_;
+  Mutex mu_;
+  std::map<std::string, KnownMap> kept_ GUARDED_BY(mu_);  // by the place
 };
 
 }  // namespace volumed

@@ -120,12 +120,19 @@ Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call)
   ASSIGN_OR_RETURN(const FcNames names, FcNamesAt(host_, place));
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), call));
+  if (mount) disks_.KeepMap(place, mount->source, call);
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
-  std::optional<std::string> device;
-  if (mount) device = mount->source;
-  Status removed = disks_.Remove(names, device, call);
+  const Status removed = RemoveDisks(names, place, mount, call);
+  if (removed.ok()) disks_.ForgetMap(place);
   if (removed.ok() || !mount) return removed;
   return removed.error().AsMaybeApplied();  // it is unmounted
+}
+
+Status FcDetacher::RemoveDisks(const FcNames& names, const SafePath& place,
+                               const std::optional<MountEntry>& mount, const CallOptions& call) {
+  if (mount) return disks_.Remove(names, mount->source, call);
+  ASSIGN_OR_RETURN(const std::optional<std::string> kept, disks_.KeptMap(place, call));
+  return disks_.Remove(names, kept, call);
 }
 
 }  // namespace volumed

@@ -4,11 +4,13 @@
 // The free functions are pure. Threads: any.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "attacher/attacher.h"
 #include "mounter/mounter.h"
+#include "os/mount_entry.h"
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
@@ -72,10 +74,10 @@ class FcDetacher final : public Detacher {
  public:
   FcDetacher(VolumeHost& host, FcDisks& disks) : host_(host), disks_(disks) {}
   // Unmounts, removes the place, and then removes the volume's disks from the node. A second call
-  // goes on where the first one ended, but it no longer knows which device was mounted: a multipath
-  // device whose paths are all gone stays then. Errors: InvalidArgument, not applied, if the place
-  // is not one of fc's; those of UnmountAndRemove; those of FcDisks::Remove, maybe applied once it
-  // is unmounted.
+  // goes on where the first one ended. Only a new agent no longer knows which device was mounted: a
+  // multipath device whose paths are all gone stays then. Errors: InvalidArgument, not applied, if
+  // the place is not one of fc's; those of UnmountAndRemove; those of FcDisks::Remove, maybe
+  // applied once it is unmounted.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
   Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
     // UnmountDevice, or TearDownDevice, has left nothing to do.
@@ -83,6 +85,9 @@ class FcDetacher final : public Detacher {
   }
 
  private:
+  Status RemoveDisks(const FcNames& names, const SafePath& place,
+                     const std::optional<MountEntry>& mount, const CallOptions& call);
+
   VolumeHost& host_;
   FcDisks& disks_;
 };

@@ -102,12 +102,14 @@ class FlexVolumePlugin final : public PlainVolumePlugin,
     VolumePlugin& plugin() override { return owner_; }
     bool RequiresFsResize() const override { return true; }
     // Errors, besides the driver's: Internal, maybe applied, if the filesystem did not grow;
-    // Internal, maybe applied, also if expandvolume answers less than was asked for; DataLoss, not
-    // applied, if the device has no filesystem. Without options.device_path the device is what is
-    // mounted at the device's place.
+    // Internal, maybe applied, also if expandvolume answers less than was asked for; DataLoss if
+    // the device has no filesystem. What fails after the driver's expandvolume has succeeded is
+    // maybe applied, and not applied if the driver has no expandvolume. Without options.device_path
+    // the device is what is mounted at the device's place.
     Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
    private:
+    Result<bool> GrowFilesystem(const NodeResizeOptions& options, const CallOptions& call) const;
     Result<bool> GrowFilesystemItself(const NodeResizeOptions& options, const std::string& device,
                                       const CallOptions& call) const;
     FlexVolumePlugin& owner_;

@@ -85,10 +85,14 @@ Status FlexVolumeDetacher::UnmountDevice(const SafePath& place, const CallOption
         "\"" + place.Display() + "\" is not a place of flexVolume driver " + driver_->name());
   }
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, call));
+  std::optional<FlexStatus> status;
   if (mounted) {
-    RETURN_IF_ERROR(driver_->CallIfInstalled(FlexCommand::kUnmountDevice, {place.Display()}, call));
+    ASSIGN_OR_RETURN(
+        status, driver_->CallIfInstalled(FlexCommand::kUnmountDevice, {place.Display()}, call));
   }
-  return UnmountAndRemove(host_.kernel, place, call);
+  const Status removed = UnmountAndRemove(host_.kernel, place, call);
+  if (removed.ok() || !status) return removed;
+  return removed.error().AsMaybeApplied();  // the driver has unmounted what it had there
 }
 
 }  // namespace volumed

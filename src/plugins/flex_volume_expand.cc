@@ -41,6 +41,13 @@ Result<bool> FlexVolumePlugin::NodeExpander::NodeExpand(const NodeResizeOptions&
                                                     " bytes, and expandvolume says " + Bytes(size));
   }
   if (!owner_.RequiresFsResize()) return true;
+  const Result<bool> grown = GrowFilesystem(options, call);
+  if (grown.ok() || driver.IsKnownUnsupported(FlexCommand::kExpandVolume)) return grown;
+  return grown.error().AsMaybeApplied();  // the driver has made the volume larger
+}
+
+Result<bool> FlexVolumePlugin::NodeExpander::GrowFilesystem(const NodeResizeOptions& options,
+                                                            const CallOptions& call) const {
   std::string device = options.device_path;
   const std::string place = options.device_mount_path.Display();
   if (device.empty()) {
@@ -49,10 +56,10 @@ Result<bool> FlexVolumePlugin::NodeExpander::NodeExpand(const NodeResizeOptions&
     if (mount) device = mount->source;
   }
   ASSIGN_OR_RETURN(const std::optional<FlexStatus> status,
-                   driver.Call(FlexCommand::kExpandFs,
-                               {FlexOptions(options.spec), device, place, Bytes(options.new_size),
-                                Bytes(options.old_size)},
-                               call));
+                   owner_.driver_->Call(FlexCommand::kExpandFs,
+                                        {FlexOptions(options.spec), device, place,
+                                         Bytes(options.new_size), Bytes(options.old_size)},
+                                        call));
   return status ? Result<bool>(true) : GrowFilesystemItself(options, device, call);
 }
 

@@ -92,8 +92,11 @@ Status FlexVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& c
   ASSIGN_OR_RETURN(const FileInfo there,
                    host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
   if (there.type == FileType::kMissing) return OkStatus();
-  RETURN_IF_ERROR(driver_->CallIfInstalled(FlexCommand::kUnmount, {dir.Display()}, call));
-  return UnmountAndRemove(host_.kernel, dir, call);
+  ASSIGN_OR_RETURN(const std::optional<FlexStatus> status,
+                   driver_->CallIfInstalled(FlexCommand::kUnmount, {dir.Display()}, call));
+  const Status removed = UnmountAndRemove(host_.kernel, dir, call);
+  if (removed.ok() || !status) return removed;
+  return removed.error().AsMaybeApplied();  // the driver has unmounted what it had there
 }
 
 }  // namespace volumed

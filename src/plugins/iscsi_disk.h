@@ -22,6 +22,9 @@
 namespace volumed {
 
 inline constexpr char kIscsiFile[] = "iscsi.json";
+// Beside it: the portal for whose discovery the agent has made a record with the secret, as long as
+// that record is there. An agent that ends amid the discovery leaves both.
+inline constexpr char kIscsiDiscoveryFile[] = "discovery";
 
 // This is a value; threads: any.
 struct IscsiDisk {

@@ -103,6 +103,9 @@ Result<std::string> IscsiInitiator::AttachDisk(const IscsiAttachRequest& request
   // A question: without open-iscsi nothing is begun.
   RETURN_IF_ERROR(admin_.ShowIface(attach.disk.init_iface, call));
   RETURN_IF_ERROR(WriteFileFor(request, call));
+  if (!attach.discovery.empty()) {
+    RETURN_IF_ERROR(AfterEffects(EndLeftDiscovery(attach.disk, request.place, call)));
+  }
   if (attach.disk.has_own_iface()) RETURN_IF_ERROR(AfterEffects(PrepareIface(attach.disk, call)));
   RETURN_IF_ERROR(AfterEffects(LoginAll(attach, call)));
   const Result<std::string> device = WaitForDevice(attach, call);
@@ -152,6 +155,41 @@ Status IscsiInitiator::LoginAll(Attach& attach, const CallOptions& call) {
   return OkStatus();
 }
 
+Status IscsiInitiator::BeginDiscovery(const Attach& attach, const std::string& portal,
+                                      const CallOptions& call) {
+  const SafePath& place = attach.request.place;
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, own));
+  if (!mounted) {  // on what is mounted it would be a file of the volume
+    RETURN_IF_ERROR(host_.kernel.Call(
+        WriteFile{place.Below(kIscsiDiscoveryFile), Secret<std::string>(portal), kFileMode}, own));
+  }
+  return admin_.NewDiscoveryRecord(portal, attach.disk.iface, call);
+}
+
+Status IscsiInitiator::EndDiscovery(const IscsiDisk& disk, const SafePath& place,
+                                    const std::string& portal, const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  RETURN_IF_ERROR(admin_.DeleteDiscoveryRecord(portal, disk.iface, call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, own));
+  if (mounted) return OkStatus();
+  RETURN_IF_ERROR(host_.kernel.Call(RemoveFile{place.Below(kIscsiDiscoveryFile)}, own));
+  return OkStatus();
+}
+
+Status IscsiInitiator::EndLeftDiscovery(const IscsiDisk& disk, const SafePath& place,
+                                        const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, own));
+  if (mounted) return OkStatus();  // a pod could have written such a file
+  const Result<FileContent> file =
+      host_.kernel.Call(ReadFile{place.Below(kIscsiDiscoveryFile)}, own);
+  if (!file.ok() && file.error().code() == Code::kNotFound) return OkStatus();
+  if (!file.ok()) return file.error();
+  if (!HasPortal(disk, file->bytes)) return OkStatus();
+  return EndDiscovery(disk, place, file->bytes, call);
+}
+
 // The portal's group, which tells records of the portal apart; "" where the target keeps it to
 // itself.
 Result<std::string> IscsiInitiator::DiscoverGroup(const Attach& attach, const std::string& portal,
@@ -163,12 +201,12 @@ Result<std::string> IscsiInitiator::DiscoverGroup(const Attach& attach, const st
     // One that an administrator has is used, and stays.
     ASSIGN_OR_RETURN(const bool known, records_.HasDiscovery(portal, OnOwnFilesystem(call)));
     is_ours = !known;
-    if (is_ours) RETURN_IF_ERROR(admin_.NewDiscoveryRecord(portal, iface, call));
+    if (is_ours) RETURN_IF_ERROR(BeginDiscovery(attach, portal, call));
     RETURN_IF_ERROR(records_.SetDiscovery(portal, attach.discovery, OnOwnFilesystem(call)));
   }
   const Result<std::vector<DiscoveredPortal>> found =
       admin_.Discover(portal, iface, with_chap, call);
-  if (is_ours) RETURN_IF_ERROR(admin_.DeleteDiscoveryRecord(portal, iface, call));
+  if (is_ours) RETURN_IF_ERROR(EndDiscovery(attach.disk, attach.request.place, portal, call));
   if (!found.ok()) return found.error();
   bool offered = found->empty();
   for (const DiscoveredPortal& target : *found) {

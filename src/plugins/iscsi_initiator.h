@@ -93,6 +93,14 @@ class IscsiInitiator {
   Status PrepareIface(const IscsiDisk& disk, const CallOptions& call);
   Status LoginAll(Attach& attach, const CallOptions& call);
   Status AttachPortal(Attach& attach, const std::string& portal, const CallOptions& call);
+  // Makes a record of the portal for a discovery with a secret, and writes down first that it is
+  // this program's.
+  Status BeginDiscovery(const Attach& attach, const std::string& portal, const CallOptions& call);
+  // Deletes that record, and what says so.
+  Status EndDiscovery(const IscsiDisk& disk, const SafePath& place, const std::string& portal,
+                      const CallOptions& call);
+  // Likewise, if an agent has ended amid a discovery for the volume at this place.
+  Status EndLeftDiscovery(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
   Result<std::string> DiscoverGroup(const Attach& attach, const std::string& portal,
                                     const CallOptions& call);
   Status Login(const Attach& attach, const std::string& portal, const CallOptions& call);
@@ -112,7 +120,10 @@ class IscsiInitiator {
   // The volume's own disks, one for each session.
   Result<PathDisks> DisksOf(const IscsiDisk& disk, const CallOptions& call);
   Result<IscsiDisk> LoadDisk(const SafePath& place, const CallOptions& call);
+  // Removes the volume's disks one after the other. What fails after the first one is gone is maybe
+  // applied.
   Status RemoveDevices(const IscsiDisk& disk, const CallOptions& call);
+  Status RemovePath(const IscsiSessionDisk& path, const CallOptions& call);
   Status EndSessions(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
   // Other volumes with the same target and interface that are on this node, or are about to be.
   Result<std::vector<IscsiDisk>> OthersOf(const IscsiDisk& disk, const SafePath& place,

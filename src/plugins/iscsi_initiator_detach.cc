@@ -7,6 +7,14 @@
 #include "plugins/volume_places.h"
 
 namespace volumed {
+namespace {
+
+bool HasCommonPortal(const IscsiDisk& a, const IscsiDisk& b) {
+  return std::any_of(a.portals.begin(), a.portals.end(),
+                     [&](const std::string& portal) { return HasPortal(b, portal); });
+}
+
+}  // namespace
 
 Result<IscsiDisk> IscsiInitiator::LoadDisk(const SafePath& place, const CallOptions& call) {
   const Result<FileContent> file = host_.kernel.Call(ReadFile{place.Below(kIscsiFile)}, call);
@@ -62,20 +70,27 @@ Result<std::vector<IscsiDisk>> IscsiInitiator::OthersOf(const IscsiDisk& disk,
 
 Status IscsiInitiator::RemoveDevices(const IscsiDisk& disk, const CallOptions& call) {
   ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, OnOwnFilesystem(call)));
+  bool has_removed = false;
   for (const IscsiSessionDisk& path : disks) {
-    if (!path.name.empty()) {
-      // It may have gone with its multipath device, and its name to another disk since.
-      const std::string node = "/dev/" + path.name;
-      ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now,
-                       scsi_.FindDisk(node, OnOwnFilesystem(call)));
-      if (now && now->sysfs_path == path.sysfs_path) RETURN_IF_ERROR(scsi_.Remove(node, call));
-      continue;
-    }
+    const Status removed = RemovePath(path, call);
+    if (!removed.ok()) return has_removed ? removed.error().AsMaybeApplied() : removed.error();
+    has_removed = true;
+  }
+  return OkStatus();
+}
+
+Status IscsiInitiator::RemovePath(const IscsiSessionDisk& path, const CallOptions& call) {
+  if (path.name.empty()) {
     // No driver has it, so nothing is cached of it.
     RETURN_IF_ERROR(host_.kernel.Call(
         WriteAttribute{{"/sys", path.sysfs_path + "/delete", Resolve::kBeneath}, "1"}, call));
+    return OkStatus();
   }
-  return OkStatus();
+  // It may have gone with its multipath device, and its name to another disk since.
+  const std::string node = "/dev/" + path.name;
+  ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now, scsi_.FindDisk(node, OnOwnFilesystem(call)));
+  if (!now || now->sysfs_path != path.sysfs_path) return OkStatus();
+  return scsi_.Remove(node, call);
 }
 
 Status IscsiInitiator::EndSession(const IscsiDisk& disk, const std::string& portal,
@@ -118,12 +133,14 @@ Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call
   ASSIGN_OR_RETURN(const IscsiDisk disk, LoadDisk(place, own));
   ASSIGN_OR_RETURN(const auto lock, targets_.Lock(disk.iqn, host_.clock, call));
   ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));
-  // The same disk as another volume, with a filesystem and without: then it is the other's still.
+  // The same disk as another volume, with a filesystem and without, or by its portals in another
+  // order: then it is the other's still. Of one that is mounted a single portal is known.
   const bool is_shared = std::any_of(others.begin(), others.end(), [&](const IscsiDisk& other) {
-    return other.lun == disk.lun && HasPortal(other, disk.portals.front());
+    return other.lun == disk.lun && HasCommonPortal(other, disk);
   });
   if (!is_shared) RETURN_IF_ERROR(RemoveDevices(disk, call));
-  const Status ended = EndSessions(disk, place, call);
+  Status ended = EndSessions(disk, place, call);
+  if (ended.ok()) ended = EndLeftDiscovery(disk, place, call);
   if (!ended.ok()) return ended.error().AsMaybeApplied();
   if (IsIscsiMapPlace(host_.paths, place)) return OkStatus();  // the caller's, with pods' nodes
   const auto removed = host_.kernel.Call(RemoveTree{place}, own);

@@ -171,6 +171,19 @@ TEST_F(SubpathTest, AFailedBindLeavesNoTarget) {
   EXPECT_FALSE(kernel_.Exists(kTarget));
 }
 
+// The pod was said to have its volume still.
+TEST_F(SubpathTest, AFailureBehindTheUnmountOfAnotherBindSaidThatNothingWasDone) {
+  kernel_.AddDirectory(InVolume("html"));
+  ASSERT_TRUE(Prepare("html").ok());
+  kernel_.Remove(InVolume("html"));
+  kernel_.AddDirectory(InVolume("html"));
+  kernel_.FailNext("BindMount", Error::NotApplied(Code::kResourceExhausted, "too many mounts"));
+  const auto target = Prepare("html");
+  ASSERT_FALSE(target.ok());
+  EXPECT_TRUE(target.error().maybe_applied());
+  EXPECT_FALSE(kernel_.IsMountPoint(kTarget));
+}
+
 TEST_F(SubpathTest, ABindThatMayHaveHappenedKeepsItsTarget) {
   kernel_.AddDirectory(InVolume("html"));
   kernel_.FailNext("BindMount", Error::MaybeApplied(Code::kDeadlineExceeded, "killed"), 1, true);

@@ -167,6 +167,18 @@ TEST(VolumeRecord, ASourceIsRecognisedByItsDirectory) {
   EXPECT_EQ(DecodeObjectSourceRecord(row).error().code(), Code::kDataLoss);
 }
 
+TEST(VolumeRecord, ADeviceWhoseOwnNameIsNoTextMadeItsRecordUnreadable) {
+  DeviceRecord record;
+  record.key = UniqueVolumeName("v");
+  record.format = FormatRecord{};
+  record.format->device.stable_id = "serial:\xff\xfe disk";
+  record.mapped = MappedDeviceRecord{};
+  record.mapped->device.stable_id = "loop:/srv/\xe4.img:7";
+  const auto decoded = DecodeDeviceRecord(EncodeRecord(record));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().ToString();
+  EXPECT_EQ(*decoded, record);
+}
+
 TEST(VolumeRecord, AnotherBootVoidsKernelStateAndNothingElse) {
   PodVolumeRecord record = SomeVolume();
   record.state = VolumeState::kSetUp;

@@ -25,6 +25,8 @@ TEST(DeviceIdentity, EveryDifferenceIsNamed) {
   other = kDisk;
   other.stable_id.clear();
   EXPECT_EQ(IdentityDifference(kDisk, other), "its own identity is none, not wwid:a");
+  other.stable_id = "serial:\xff";
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its own identity is serial:\\xff, not wwid:a");
   other = kDisk;
   other.size_bytes = 7;
   EXPECT_EQ(IdentityDifference(kDisk, other), "its size is 7, not 1073741824");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "fakes/fake_kernel.h"
 
 namespace volumed {
@@ -73,6 +75,22 @@ TEST_F(RemoveSkeletonTest, AnUnknownNameKeepsEverything) {
   kernel_.AddFile("/r/pod/etc", "somebody's");
   ExpectRefused("/r/pod/etc");
   EXPECT_TRUE(kernel_.Exists("/r/pod/volumes/plugin/volume"));
+}
+
+TEST_F(RemoveSkeletonTest, AnErrorBehindARemovalSaidThatNothingWasRemoved) {
+  kernel_.FailNext("RemoveFile", EIO, Outcome::kNotApplied);
+  const Result<Changed> removed = Remove();
+  ASSERT_FALSE(removed.ok());
+  EXPECT_EQ(removed.error().sys_errno(), EIO);
+  EXPECT_TRUE(removed.error().maybe_applied());
+  EXPECT_FALSE(kernel_.Exists("/r/pod/volumes"));
+}
+
+TEST_F(RemoveSkeletonTest, AnErrorBeforeAnyRemovalSaysThatNothingWasRemoved) {
+  kernel_.FailNext("RemoveDirectory", EIO, Outcome::kNotApplied);
+  const Result<Changed> removed = Remove();
+  ASSERT_FALSE(removed.ok());
+  EXPECT_FALSE(removed.error().maybe_applied());
 }
 
 TEST_F(RemoveSkeletonTest, NothingIsTakenFromBelowAMount) {

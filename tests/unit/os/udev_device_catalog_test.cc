@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <libudev.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "fakes/must.h"
 
 struct udev {};
@@ -42,6 +44,18 @@ namespace {
 udev_device*& Found() {
   static udev_device* found = nullptr;
   return found;
+}
+
+// How many monitors can still be made.
+int& MonitorsLeft() {
+  static int left = 0;
+  return left;
+}
+
+// The descriptor of the last monitor that was made.
+int& LastMonitor() {
+  static int last = -1;
+  return last;
 }
 
 }  // namespace
@@ -84,7 +98,13 @@ const char* udev_list_entry_get_name(udev_list_entry* entry) { return entry->nam
 
 // No event ever comes.
 udev_monitor* udev_monitor_new_from_netlink(udev* /*library*/, const char* /*group*/) {
-  return new udev_monitor{::eventfd(0, EFD_CLOEXEC)};
+  if (MonitorsLeft() == 0) {
+    errno = EMFILE;
+    return nullptr;
+  }
+  --MonitorsLeft();
+  LastMonitor() = ::eventfd(0, EFD_CLOEXEC);
+  return new udev_monitor{LastMonitor()};
 }
 udev_monitor* udev_monitor_unref(udev_monitor* monitor) {
   ::close(monitor->fd);
@@ -111,6 +131,8 @@ using ::testing::IsEmpty;
 class UdevDeviceCatalogTest : public ::testing::Test {
  protected:
   UdevDeviceCatalogTest() {
+    MonitorsLeft() = 2;
+    catalog_ = Must(UdevDeviceCatalog::Create(*loop_));
     Found() = &device_;
     device_.properties = {{"DISKSEQ", "5"}, {"ID_SERIAL", "s-1"}, {"ID_WWN", "0x5000"}};
     SetLinks({"/dev/disk/by-id/b", "/dev/disk/by-diskseq/5", "/dev/disk/by-id/a"});
@@ -127,7 +149,7 @@ class UdevDeviceCatalogTest : public ::testing::Test {
   RealClock clock_;
   udev_device device_;
   std::unique_ptr<EventLoop> loop_ = Must(EventLoop::Create(clock_));
-  std::unique_ptr<UdevDeviceCatalog> catalog_ = Must(UdevDeviceCatalog::Create(*loop_));
+  std::unique_ptr<UdevDeviceCatalog> catalog_;
 };
 
 TEST_F(UdevDeviceCatalogTest, ADiskThatUdevdHasDescribedIsToldWithItsLinksAndNames) {
@@ -177,6 +199,22 @@ TEST_F(UdevDeviceCatalogTest, WhatUdevdKeepsFromUseIsNotUsable) {
 TEST_F(UdevDeviceCatalogTest, ADeviceThatIsNotThereIsNoError) {
   Found() = nullptr;
   EXPECT_EQ(Must(catalog_->Find({8, 16})).has_value(), false);
+}
+
+// The loop kept a watch on a closed descriptor, for a catalog that was gone.
+TEST_F(UdevDeviceCatalogTest, AFirstMonitorWasStillWatchedWhenThereWasNoSecond) {
+  MonitorsLeft() = 1;
+  UdevDeviceCatalogOptions options;
+  options.udevd_listens = [] { return true; };
+  const auto failed = UdevDeviceCatalog::Create(*loop_, options);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().sys_errno(), EMFILE);
+  EXPECT_EQ(MonitorsLeft(), 0) << "the first one was made";
+  const Descriptor next(::eventfd(0, EFD_CLOEXEC));
+  ASSERT_EQ(next.get(), LastMonitor()) << "the lowest number that is free";
+  const Status watched = loop_->WatchFd(next.get(), EPOLLIN, [](uint32_t) {});
+  EXPECT_TRUE(watched.ok()) << watched.error().ToString();
+  loop_->UnwatchFd(next.get());
 }
 
 }  // namespace

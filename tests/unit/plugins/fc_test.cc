@@ -272,6 +272,36 @@ TEST_F(FcTest, AnUnmountThatEndedAfterTheMountWasGoneIsContinued) {
   for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
 }
 
+TEST_F(FcTest, AMultipathDeviceThatLostItsPathsBeforeTheSecondTryWasLeft) {
+  AddMultipath();
+  ASSERT_TRUE(MountDevice().ok());
+  tools_->flush_status = 1;
+  ASSERT_FALSE(UnmountDevice().ok());
+  for (const std::string name : {"sdb", "sdc"}) {
+    kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/" + name);
+    kernel_.Remove("/sys/block/" + name);
+  }
+  tools_->flush_status = 0;
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  EXPECT_FALSE(tree_.HasBlock("dm-0"));
+}
+
+TEST_F(FcTest, ASecondTryDoesNotTakeAMapThatHasTheNameByNow) {
+  AddMultipath();
+  ASSERT_TRUE(MountDevice().ok());
+  tools_->flush_status = 1;
+  ASSERT_FALSE(UnmountDevice().ok());
+  for (const std::string name : {"sdb", "sdc"}) {
+    kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/" + name);
+    kernel_.Remove("/sys/block/" + name);
+  }
+  kernel_.AddFile("/sys/devices/virtual/block/dm-0/dm/uuid", "mpath-of-another-unit\n");
+  tools_->flush_status = 0;
+  ASSERT_TRUE(UnmountDevice().ok());
+  EXPECT_TRUE(tree_.HasBlock("dm-0"));
+}
+
 // Found by the crash walk: sdc is a path of the unit by a port that the volume does not name.
 TEST_F(FcTest, AnUnmountThatEndedAmongThePathsLeavesNoneBehind) {
   AddMultipath();

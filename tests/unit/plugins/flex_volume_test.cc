@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <memory>
@@ -384,6 +385,36 @@ TEST_F(FlexVolumeTest, AMountThatFailedMayBeThere) {
   EXPECT_FALSE(kernel_.Exists(kPodPlace));
 }
 
+// A pod's volume went back to "set up", and the pod wrote into the directory that was left.
+TEST_F(FlexVolumeTest, WhatTheDriverHasUnmountedWasSaidToBeMountedStill) {
+  Answer("mount", kSuccess);
+  Answer("unmount", kSuccess);
+  Answer("mountdevice", kSuccess);
+  Answer("unmountdevice", kSuccess);
+  ASSERT_TRUE(SetUp1().ok());
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status pod = TearDown1();
+  ASSERT_FALSE(pod.ok());
+  EXPECT_EQ(pod.error().sys_errno(), EBUSY);
+  EXPECT_TRUE(pod.error().maybe_applied());
+  kernel_.AddDevice(kDisk);
+  ASSERT_TRUE(MountDevice(kDisk).ok());
+  kernel_.AddMount("ext4", kDisk, kDevicePlace);
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status device = UnmountDevice();
+  ASSERT_FALSE(device.ok());
+  EXPECT_TRUE(device.error().maybe_applied());
+}
+
+TEST_F(FlexVolumeTest, AnUnmountThatTheDriverLeavesToTheAgentMayFailWithoutAnEffect) {
+  Answer("mount", kSuccess);
+  ASSERT_TRUE(SetUp1().ok());
+  kernel_.FailNext("Unmount", EBUSY, Outcome::kNotApplied);
+  const Status failed = TearDown1();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_FALSE(failed.error().maybe_applied());
+}
+
 TEST_F(FlexVolumeTest, AMissingDriverIsNamedAndStopsNoUnmount) {
   kernel_.AddDevice(kDisk);
   Answer("unmount", kSuccess);
@@ -482,6 +513,31 @@ TEST_F(FlexVolumeTest, AVolumeGrowsByItsDriverAndItsFilesystemByTheKernel) {
   });
   EXPECT_TRUE(expander->NodeExpand(options, {}).value());
   EXPECT_EQ(kernel_.Device(kDisk).fs_bytes, 2 * kGi);
+}
+
+// A claim whose growth certainly failed may be made smaller again: the driver was then told to
+// expand a volume that was larger already.
+TEST_F(FlexVolumeTest, AVolumeThatTheDriverHasGrownWasSaidNotToBe) {
+  kernel_.AddDevice(kDisk);
+  ASSERT_TRUE(MountDevice(kDisk).ok());
+  NodeResizeOptions options{.spec = Spec(),
+                            .device_path = "",
+                            .device_mount_path = {kDevicePlace, ""},
+                            .device_stage_path = {},
+                            .new_size = Quantity::FromBytes(200),
+                            .old_size = Quantity::FromBytes(100)};
+  NodeExpandableVolumePlugin& expander = *plugin_->AsNodeExpandable();
+  const auto is_maybe_applied = [&](const char* failing) {
+    kernel_.FailNext(failing, EIO, Outcome::kNotApplied);
+    const auto grown = expander.NodeExpand(options, {});
+    EXPECT_FALSE(grown.ok()) << failing;
+    return !grown.ok() && grown.error().maybe_applied();
+  };
+  Answer("expandvolume", kSuccess);
+  EXPECT_TRUE(is_maybe_applied("ListMounts"));
+  EXPECT_TRUE(is_maybe_applied("ProbeDevice"));
+  Answer("expandvolume", kUnsupported, 1);
+  EXPECT_FALSE(is_maybe_applied("ProbeDevice")) << "nobody has made it larger";
 }
 
 TEST_F(FlexVolumeTest, ADriverThatSaysLessThanWasAskedForHasNotGrownTheVolume) {

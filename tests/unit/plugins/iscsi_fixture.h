@@ -86,12 +86,13 @@ class IscsiTest : public ::testing::Test {
     source_.chap_auth_session = true;
     source_.secret_ref = SecretReference{"chap", ""};
   }
-  void PutChapSecret(const std::string& password) {
-    world_.objects.PutSecret("chap", {{"node.session.auth.username", "user"},
-                                      {"node.session.auth.password", password},
-                                      {"discovery.sendtargets.auth.username", "user"},
-                                      {"discovery.sendtargets.auth.password", password}});
-    world_.objects.SetSecretType("chap", "kubernetes.io/iscsi-chap");
+  void PutChapSecret(const std::string& password) { PutChapSecretIn(world_, password); }
+  static void PutChapSecretIn(PluginWorld& world, const std::string& password) {
+    world.objects.PutSecret("chap", {{"node.session.auth.username", "user"},
+                                     {"node.session.auth.password", password},
+                                     {"discovery.sendtargets.auth.username", "user"},
+                                     {"discovery.sendtargets.auth.password", password}});
+    world.objects.SetSecretType("chap", "kubernetes.io/iscsi-chap");
   }
   std::string EventText() const {
     std::string text;

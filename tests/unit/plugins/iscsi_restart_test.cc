@@ -60,6 +60,21 @@ TEST_F(IscsiTest, ABlockVolumeHasAPlaceOfItsOwnAndGoesAsWell) {
   EXPECT_TRUE(kernel_.Exists(kMapPlace)) << "the caller's";
 }
 
+TEST_F(IscsiTest, ADiskThatStaysBehindOneThatIsGoneWasSaidToBeAllThatWasThere) {
+  volume_.spec.volume_mode = VolumeMode::kBlock;
+  source_.portals = {"10.0.0.2"};
+  ASSERT_TRUE(WaitForAttach(Spec()).ok());
+  kernel_.ChangeDevice("/dev/sdbb", [](FakeDevice& disk) { disk.claimed = true; });
+  const auto unmapper = plugin_->NewBlockVolumeUnmapper(SpecName("disk"), PodUid()).value();
+  const SafePath place = unmapper->GetGlobalMapPath(Spec()).value();
+  const Status used = unmapper->AsCustom()->TearDownDevice(place, "", {});
+  ASSERT_FALSE(used.ok());
+  EXPECT_EQ(used.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(kernel_.Exists("/dev/sdb"));
+  EXPECT_TRUE(kernel_.Exists("/dev/sdbb"));
+  EXPECT_TRUE(used.error().maybe_applied());
+}
+
 // A walk by hand: the agent ends before or after each call of a mount, and another one takes all of
 // it away.
 TEST_F(IscsiTest, WhereverItIsCutOffAllOfItCanBeTakenAway) {
@@ -106,6 +121,54 @@ TEST_F(IscsiTest, WhereverItIsCutOffAllOfItCanBeTakenAway) {
       EXPECT_THAT(FakeIscsiNodes(*kernel), IsEmpty()) << "call " << at;
       EXPECT_THAT(FakeIscsiMistakes(*kernel), IsEmpty()) << "call " << at;
       EXPECT_FALSE(kernel->Exists(kPlace)) << "call " << at;
+    }
+  }
+}
+
+// The record that a discovery's secret is in was taken for the administrator's, and stayed for
+// good.
+TEST_F(IscsiTest, ASecretThatADiscoveryLeftWhereItWasCutOffWasKept) {
+  UseChap();
+  target_->chap_discovery = true;
+  source_.chap_auth_discovery = true;
+  const auto use = [&](FakeKernel& kernel, bool attaches, bool detaches) {
+    PluginWorld world(kernel, "/r");
+    PutChapSecretIn(world, kCanary);
+    FakeDeviceFinder finder(kernel);
+    IscsiSettings settings;
+    settings.devices = &finder;
+    IscsiPlugin plugin(settings);
+    EXPECT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
+    Status done;
+    if (attaches) {
+      const auto device = plugin.NewAttacher().value()->WaitForAttach(Spec(), "", MakePod(), {});
+      if (!device.ok()) done = device.error();
+    }
+    if (!done.ok() || !detaches) return done;
+    return plugin.NewDeviceUnmounter().value()->UnmountDevice({"/r", std::string(kPlace).substr(3)},
+                                                              {});
+  };
+  const auto probe = kernel_.Clone();
+  probe->Revive();
+  ASSERT_TRUE(use(*probe, true, false).ok());
+  EXPECT_FALSE(probe->Exists(std::string(kPlace) + "/discovery"));
+  const uint64_t calls = probe->call_count();
+  ASSERT_GT(calls, 10U);
+  for (uint64_t at = 1; at <= calls; ++at) {
+    for (const bool attaches_again : {false, true}) {
+      const auto kernel = kernel_.Clone();
+      kernel->Revive();
+      kernel->CrashAtCall(at, FakeKernel::CrashPoint::kAfter);
+      try {
+        (void)use(*kernel, true, false);
+      } catch (const SimulatedCrash&) {
+      }
+      kernel->Revive();
+      const Status done = use(*kernel, attaches_again, !attaches_again);
+      ASSERT_TRUE(done.ok()) << "call " << at << ": " << done.error().ToString();
+      EXPECT_FALSE(kernel->Exists("/etc/iscsi/send_targets/10.0.0.1,3260/st_config"))
+          << "call " << at << (attaches_again ? ", attached again" : ", detached");
+      EXPECT_FALSE(kernel->Exists(std::string(kPlace) + "/discovery")) << "call " << at;
     }
   }
 }

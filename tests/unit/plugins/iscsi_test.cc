@@ -77,6 +77,23 @@ TEST_F(IscsiTest, AVolumeThatIsAboutToLogInKeepsTheSession) {
   EXPECT_EQ(FakeIscsiSessions(kernel_).size(), 1U);
 }
 
+// Of a mounted volume only the portal is known that its place names.
+TEST_F(IscsiTest, TheDiskOfAnotherVolumeWithItsPortalsInAnotherOrderWasTakenAway) {
+  source_.target_portal = "10.0.0.2";
+  source_.portals = {"10.0.0.1"};
+  Mount();
+  source_.target_portal = "10.0.0.1";
+  source_.portals = {"10.0.0.2"};
+  const IscsiDisk disk = IscsiVolumeOf(Spec()).value().disk;
+  kernel_.AddFile(std::string(kPlace) + "/iscsi.json", EncodeIscsiDisk(disk));
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  EXPECT_FALSE(kernel_.Exists(kPlace));
+  for (const char* path : {"/dev/sdb", "/dev/sdbb"}) EXPECT_TRUE(kernel_.Exists(path)) << path;
+  EXPECT_EQ(FakeIscsiSessions(kernel_).size(), 2U);
+  EXPECT_THAT(FakeIscsiMistakes(kernel_), IsEmpty());
+}
+
 TEST_F(IscsiTest, ADiskThatSomebodyUsesIsNotTakenAway) {
   Mount();
   kernel_.UnmountBelow(kPlace);
