@@ -336,7 +336,8 @@ Result<LoadedRecords> RecordDatabase::Load(const std::string& kind) {
   ASSIGN_OR_RETURN(LoadedRecords loaded, Scan(select.get()));
   loaded.quarantined.clear();
   for (const auto& [id, reason] : quarantine_) {
-    if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
+    if (id.first != kind) continue;
+    loaded.quarantined.push_back({id.first, id.second, reason, in_place_.contains(id)});
   }
   return loaded;
 }
