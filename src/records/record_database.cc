@@ -205,11 +205,16 @@ std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,
   return checksum;
 }
 
+std::optional<int64_t> RecordDatabase::CountedChecksum(const std::string& kind,
+                                                       const std::string& key) {
+  return uncounted_.contains(RowId(kind, key)) ? std::nullopt : ChecksumOnRecord(kind, key);
+}
+
 int RecordDatabase::Write(const RecordChange& change) {
   const Record& record = *change.record;
   // Whoever removes it does not know what it says.
   if (in_place_.contains(RowId(record.kind, record.key))) return SQLITE_OK;
-  const std::optional<int64_t> before = ChecksumOnRecord(record.kind, record.key);
+  const std::optional<int64_t> before = CountedChecksum(record.kind, record.key);
   std::optional<int64_t> after;
   sqlite3_stmt* statement = change.remove ? statements_.remove.get() : statements_.put.get();
   SqliteBind(statement, 1, record.kind);
