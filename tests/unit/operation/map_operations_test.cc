@@ -320,6 +320,25 @@ TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
   EXPECT_EQ(Holds(), 0);
 }
 
+// The next pod waited until the agent was started again: it wanted the device, so that the record
+// of what the pods before it were given stayed.
+TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormerOne) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  Restart("boot-a");
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  ASSERT_EQ(SetUpDevice(), "");
+  const std::string failure = Map("u-2");
+  EXPECT_NE(failure.find("all pods with the volume have to leave first"), std::string::npos)
+      << failure;
+  EXPECT_NE(Map("u-1").find("have to leave first"), std::string::npos) << "it has the former one";
+  ASSERT_EQ(Unmap("u-1"), "");
+  EXPECT_EQ(Map("u-2"), "");
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(devices_->Find(kDevice)->mapped->device.disk_sequence,
+            kernel_.Device("/dev/vdb").identity.disk_sequence);
+}
+
 TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {
   kernel_.ChangeDevice("/dev/vdb",
                        [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
