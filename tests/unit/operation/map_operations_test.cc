@@ -166,10 +166,10 @@ class MapOperationsTest : public ::testing::Test {
     return Text(failure);
   }
 
-  std::string Pin() {
+  std::string Pin(const std::string& node = "") {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName),
+    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName, node),
                                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -304,6 +304,18 @@ TEST_F(MapOperationsTest, ANewAgentHoldsTheDeviceOfAPodThatIsNotMappedAgain) {
   ASSERT_EQ(Unmap("u-1"), "");
   ASSERT_EQ(UnmapDevice(), "");
   EXPECT_EQ(Holds(), 0);
+}
+
+// Without its record nobody had it open, and another file could get the number of a loop device.
+TEST_F(MapOperationsTest, ADeviceWhoseRecordIsDamagedIsHeldByTheNodeOfAPod) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  store_.Corrupt(kDeviceRecordKind, kDevice.str(), "its checksum is wrong");
+  Restart("boot-a");
+  EXPECT_NE(Pin().find("no record says which device"), std::string::npos);
+  EXPECT_EQ(Pin(Node("u-1")), "");
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(operations_->pinned_devices(), 1u);
 }
 
 TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
