@@ -110,6 +110,10 @@ ExitCode WaitFor(const CliContext& context, PodWait wait) {
     }
     return kExitOk;
   }
+  if (listed && status.error_code() == grpc::StatusCode::NOT_FOUND) {
+    std::cerr << "note: pod " << shown << " has left\n";
+    return kExitNotFound;
+  }
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return ReportFailure(status, context.socket);
   }
@@ -134,7 +138,8 @@ void SayThereIsNoPod(const CliContext& context) {
   std::cout << "\n";
 }
 
-// One after the other, all until the same moment; each that is not in time is named.
+// One after the other, all until the same moment; each that is not in time is named. One that
+// leaves meanwhile is named too, and keeps nobody waiting.
 ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
                     SteadyClock::time_point until) {
   v1::GetPodsResponse all;
@@ -146,8 +151,8 @@ ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
     wait.pod.set_kind("Pod");
     wait.pod.set_uid(pod.uid());
     const ExitCode code = WaitFor(context, std::move(wait));
-    if (code != kExitOk && code != kExitTimeout) return code;
     if (code == kExitTimeout) end = code;
+    if (code != kExitOk && code != kExitTimeout && code != kExitNotFound) return code;
   }
   return end;
 }

@@ -131,12 +131,13 @@ void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey
   Result<StoredObject> loaded = load();
   if (loaded.ok()) {
     const ObjectKey key = KeyOf(loaded->object);
+    Stored stored{std::make_shared<const Object>(std::move(loaded->object)), file, loaded->number,
+                  std::move(loaded->replaces)};
     if (const auto ended = ended_.find(key);
-        ended != ended_.end() && loaded->number < ended->second) {
-      return RemoveEndedLocked({{file, key}});
+        ended != ended_.end() && stored.number < ended->second) {
+      return RemoveEndedLocked({{file, key, std::move(stored)}});
     }
-    stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file, loaded->number,
-                    std::move(loaded->replaces)};
+    stored_[key] = std::move(stored);
     return;
   }
   const std::string why = PrintableText(loaded.error().message());

@@ -107,9 +107,10 @@ class ObjectDirectory final : public ObjectSource {
 
   // A command with this number has ended the object, and that is on record. Removes the object's
   // file, even a damaged one, unless a later command has given the object. If the file cannot be
-  // removed, the object goes all the same, as with DeletePod. If there is no such object, the
-  // number is kept all the same: a file of it that an earlier command gave, and that is read later,
-  // is removed then. Blocks: on disk.
+  // removed, its removal is tried again as with DeletePod, and the object stays listed until the
+  // file is gone: the record of its deletion must last as long, and the catalog refuses what a
+  // command has ended. If there is no such object, the number is kept all the same: a file of it
+  // that an earlier command gave, and that is read later, is removed then. Blocks: on disk.
   void Remove(const ObjectKey& key, uint64_t number);
   // Carries out several such commands at the price of one: they share the sync of the directory.
   void RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>>& commands);
@@ -143,6 +144,19 @@ class ObjectDirectory final : public ObjectSource {
   struct Damaged {
     std::optional<ObjectKey> key;  // nullopt: it is not known whose file it is
     std::string why;
+  };
+
+  // A file whose object a command has ended.
+  struct EndedFile {
+    std::string file;
+    ObjectKey key;
+    std::optional<Stored> stored = std::nullopt;  // nullopt if it could not be read
+  };
+  // A file that could not be removed.
+  struct Unremoved {
+    std::string told;  // what must be told of it
+    // The object that is listed until the file is gone; nullopt for a pod, and for a damaged file.
+    std::optional<Stored> listed = std::nullopt;
   };
 
   void LoadAndDeliver(bool accept);
@@ -197,14 +211,14 @@ class ObjectDirectory final : public ObjectSource {
   // True if one of these pods was known, and its file gone.
   bool ForgetLostPodsLocked(const std::set<PodUid>& pods) REQUIRES(mu_);
   // Removes the files of objects that commands have ended.
-  void RemoveEndedLocked(const std::vector<std::pair<std::string, ObjectKey>>& files) REQUIRES(mu_);
+  void RemoveEndedLocked(std::vector<EndedFile> files) REQUIRES(mu_);
   // What the caller must be told after the removal of the file was tried; "" if the file is gone.
   std::string NoteRemovedLocked(const std::string& file, const ObjectKey& key,
                                 const Status& removed) REQUIRES(mu_);
   // Marks the object as ended and returns the files that go with it.
-  std::set<std::string> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
-  // Notes that `file` is still there and what must be told of that, and arranges the next try.
-  void RemoveLaterLocked(const std::string& file, std::string told) REQUIRES(mu_);
+  std::vector<EndedFile> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
+  // Notes that `file` is still there, and arranges the next try.
+  void RemoveLaterLocked(const std::string& file, Unremoved unremoved) REQUIRES(mu_);
   // All files share one disk, and so one timer with one back-off.
   void ArmRemovalLocked() REQUIRES(mu_);
   // True if at least one of the files has gone.
@@ -218,6 +232,8 @@ class ObjectDirectory final : public ObjectSource {
   ObjectWithOrigin ListedLocked(const Stored& stored) const REQUIRES(mu_);
   std::string IncompleteBecauseLocked() const REQUIRES(mu_);
   DecodeProblem UnremovedLocked(const std::string& file) const REQUIRES(mu_);
+  // The ended object of this key whose file could not be removed yet; null if there is none.
+  const Stored* FindUnremovedLocked(const ObjectKey& key) const REQUIRES(mu_);
   ObjectList ListLocked() REQUIRES(mu_);
   // What has changed since the last list or delta. What is lost or damaged does not come by a
   // change: only a reading of the directory finds it.
@@ -246,8 +262,7 @@ class ObjectDirectory final : public ObjectSource {
   std::map<ObjectKey, KnownObject> lost_ GUARDED_BY(mu_);
   std::map<ObjectKey, uint64_t> ended_ GUARDED_BY(mu_);  // -> the number of the command
   std::vector<DecodeProblem> problems_ GUARDED_BY(mu_);
-  // Files of deleted objects that could not be removed, and what must be told of them.
-  std::map<std::string, std::string> unremoved_ GUARDED_BY(mu_);
+  std::map<std::string, Unremoved> unremoved_ GUARDED_BY(mu_);  // by file
   // What the listener has heard, and what has changed since then.
   bool has_list_ GUARDED_BY(mu_) = false;
   std::map<ObjectKey, Told> told_ GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 
 #include "base/printable_text.h"
 #include "kube/object_directory.h"
+#include "kube/object_files.h"
 
 namespace volumed {
 namespace {
@@ -32,7 +33,13 @@ std::string ObjectDirectory::IncompleteBecauseLocked() const {
 }
 
 DecodeProblem ObjectDirectory::UnremovedLocked(const std::string& file) const {
-  return {PrintableText(directory_ + "/" + file), -1, "", "", unremoved_.at(file)};
+  return {PrintableText(directory_ + "/" + file), -1, "", "", unremoved_.at(file).told};
+}
+
+const ObjectDirectory::Stored* ObjectDirectory::FindUnremovedLocked(const ObjectKey& key) const {
+  const auto found = unremoved_.find(ObjectFileName(key));
+  const bool is_listed = found != unremoved_.end() && found->second.listed.has_value();
+  return is_listed ? &*found->second.listed : nullptr;
 }
 
 ObjectList ObjectDirectory::ListLocked() {
@@ -49,6 +56,10 @@ ObjectList ObjectDirectory::ListLocked() {
     list.unknown.push_back(std::move(one));
   };
   for (const auto& [key, stored] : stored_) tell(key, ListedLocked(stored));
+  for (const auto& [file, unremoved] : unremoved_) {
+    if (!unremoved.listed) continue;
+    tell(KeyOf(*unremoved.listed->object), ListedLocked(*unremoved.listed));
+  }
   for (const auto& [file, damaged] : damaged_) {
     if (!damaged.key || stored_.contains(*damaged.key)) continue;
     tell_unknown({*damaged.key, PrintableText(directory_ + "/" + file), damaged.why});
@@ -63,7 +74,7 @@ ObjectList ObjectDirectory::ListLocked() {
   }
   list.incomplete_because = IncompleteBecauseLocked();
   list.problems = problems_;
-  for (const auto& [file, told] : unremoved_) list.problems.push_back(UnremovedLocked(file));
+  for (const auto& [file, unremoved] : unremoved_) list.problems.push_back(UnremovedLocked(file));
   return list;
 }
 
@@ -73,6 +84,9 @@ void ObjectDirectory::AddChangeLocked(const ObjectKey& key, ObjectDelta& delta) 
   Told& now = told_[key];
   if (const auto stored = stored_.find(key); stored != stored_.end()) {
     delta.objects.push_back(ListedLocked(stored->second));
+    now.file = delta.objects.back().file;
+  } else if (const Stored* unremoved = FindUnremovedLocked(key)) {
+    delta.objects.push_back(ListedLocked(*unremoved));
     now.file = delta.objects.back().file;
   } else if (const auto lost = lost_.find(key); lost != lost_.end()) {
     now = before;

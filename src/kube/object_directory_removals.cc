@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -42,45 +43,52 @@ void ObjectDirectory::RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>
 }
 
 void ObjectDirectory::RemoveAllLocked(const std::vector<std::pair<ObjectKey, uint64_t>>& commands) {
-  std::vector<std::pair<std::string, ObjectKey>> files;
+  std::vector<EndedFile> files;
   bool is_news = false;
   for (const auto& [key, number] : commands) {
-    for (const std::string& file : TakeEndedLocked(key, number)) files.emplace_back(file, key);
+    std::vector<EndedFile> ended = TakeEndedLocked(key, number);
+    std::move(ended.begin(), ended.end(), std::back_inserter(files));
     const bool was_lost = lost_.erase(key) > 0;
     is_news = is_news || (was_lost && loaded_);
   }
-  RemoveEndedLocked(files);
-  if (is_news || !files.empty()) DeliverLocked();
+  is_news = is_news || !files.empty();
+  RemoveEndedLocked(std::move(files));
+  if (is_news) DeliverLocked();
 }
 
-void ObjectDirectory::RemoveEndedLocked(
-    const std::vector<std::pair<std::string, ObjectKey>>& files) {
+void ObjectDirectory::RemoveEndedLocked(std::vector<EndedFile> files) {
   std::vector<std::string> names;
-  for (const auto& [file, key] : files) {
-    ForgetDamageLocked(file);
-    names.push_back(file);
+  for (const EndedFile& ended : files) {
+    ForgetDamageLocked(ended.file);
+    names.push_back(ended.file);
   }
   const std::vector<Status> removed = RemoveFilesLocked(names);
   for (size_t i = 0; i < names.size(); ++i) {
     if (removed[i].ok()) continue;
-    RemoveLaterLocked(names[i], ToString(files[i].second) +
-                                    " was deleted, but its file could not be removed: " +
-                                    removed[i].error().message() + "; this is retried");
+    EndedFile& ended = files[i];
+    if (ended.key.kind == ObjectKind::kPod) ended.stored.reset();
+    RemoveLaterLocked(names[i],
+                      {ToString(ended.key) + " was deleted, but its file could not be removed: " +
+                           removed[i].error().message() + "; this is retried",
+                       std::move(ended.stored)});
   }
 }
 
-std::set<std::string> ObjectDirectory::TakeEndedLocked(const ObjectKey& key, uint64_t number) {
+std::vector<ObjectDirectory::EndedFile> ObjectDirectory::TakeEndedLocked(const ObjectKey& key,
+                                                                         uint64_t number) {
   ended_[key] = std::max(ended_[key], number);
   changed_.insert(key);
-  std::set<std::string> files;
+  std::vector<EndedFile> files;
   const auto stored = stored_.find(key);
   if (stored != stored_.end() && stored->second.number < number) {
-    files.insert(stored->second.file);
+    const std::string file = stored->second.file;
+    files.push_back({file, key, std::move(stored->second)});
     stored_.erase(stored);
   }
+  const std::string taken = files.empty() ? "" : files.front().file;
   // What a damaged file holds is of an earlier command: a later one would have replaced it.
   for (const auto& [file, damaged] : damaged_) {
-    if (damaged.key == key) files.insert(file);
+    if (damaged.key == key && file != taken) files.push_back({file, key});
   }
   return files;
 }
@@ -96,11 +104,11 @@ void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
 std::string ObjectDirectory::NoteRemovedLocked(const std::string& file, const ObjectKey& key,
                                                const Status& removed) {
   if (removed.ok()) return "";
-  RemoveLaterLocked(file, ToString(key) + " was deleted, but its file could not be removed: " +
-                              removed.error().message() +
-                              "; this is retried, and until then a restart of the agent brings it "
-                              "back");
-  return unremoved_.at(file);
+  RemoveLaterLocked(file, {ToString(key) + " was deleted, but its file could not be removed: " +
+                           removed.error().message() +
+                           "; this is retried, and until then a restart of the agent brings it "
+                           "back"});
+  return unremoved_.at(file).told;
 }
 
 Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor_too) {
@@ -185,8 +193,8 @@ std::vector<Result<std::string>> ObjectDirectory::DeletePods(const std::vector<P
   return answers;
 }
 
-void ObjectDirectory::RemoveLaterLocked(const std::string& file, std::string told) {
-  unremoved_[file] = std::move(told);
+void ObjectDirectory::RemoveLaterLocked(const std::string& file, Unremoved unremoved) {
+  unremoved_[file] = std::move(unremoved);
   changed_files_.insert(file);
   ArmRemovalLocked();
 }
@@ -202,13 +210,14 @@ void ObjectDirectory::ArmRemovalLocked() {
 bool ObjectDirectory::RetryRemovalsLocked() {
   if (unremoved_.empty()) return false;
   std::vector<std::string> files;
-  for (const auto& [file, told] : unremoved_) files.push_back(file);
+  for (const auto& [file, unremoved] : unremoved_) files.push_back(file);
   const std::vector<Status> removed = RemoveFilesLocked(files);
   bool any = false;
   for (size_t i = 0; i < files.size(); ++i) {
     if (!removed[i].ok()) continue;
     changed_files_.insert(files[i]);
-    unremoved_.erase(files[i]);
+    const auto gone = unremoved_.extract(files[i]);
+    if (const auto& listed = gone.mapped().listed) changed_.insert(KeyOf(*listed->object));
     any = true;
   }
   if (unremoved_.empty()) removal_backoff_.Reset("files");

@@ -89,6 +89,8 @@ struct Mapping {
   BlockVolumeMapper& mapper;
   SafePath global_map_path;
   std::string device_path;  // as the mapper names it
+  // A pod has the device by its record, this one by an earlier mapping included.
+  bool is_had = true;
   IdentifiedDevice device{};
 };
 
@@ -106,12 +108,23 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
                                                           mapping.request.spec.name().str());
 }
 
+// A device that was attached anew differs from the one on record, though it may be the same
+// storage, which the guard compares. That record binds as long as a pod has what it was given.
+Status CheckIsAsGiven(const Mapping& mapping, const DeviceRecord& record, const CallOptions& call) {
+  Status as_given = CheckMappedDevice(record, mapping.device);
+  if (as_given.ok() || mapping.is_had || mapping.parts.pins->Has(record.key)) return as_given;
+  ASSIGN_OR_RETURN(const std::vector<std::string> nodes,
+                   VolumePathHandler(mapping.parts.host.kernel)
+                       .GetDeviceBindMountRefs(mapping.global_map_path, call));
+  return nodes.empty() ? OkStatus() : as_given;
+}
+
 Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   const UniqueVolumeName& volume = mapping.request.unique_name;
   ASSIGN_OR_RETURN(mapping.device, mapping.parts.host.kernel.Call(
                                        IdentifyDevice{HostPath(mapping.device_path), true}, call));
   const std::optional<DeviceRecord> record = mapping.parts.devices.Find(volume);
-  if (record) RETURN_IF_ERROR(CheckMappedDevice(*record, mapping.device));
+  if (record) RETURN_IF_ERROR(CheckIsAsGiven(mapping, *record, call));
   // A device that a pod has raw is nobody else's, under no other name either.
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
@@ -360,6 +373,7 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
     return failed("CheckDevice", set_up.error());
   }
   Mapping mapping{parts, request, **mapper, *path, ""};
+  mapping.is_had = !CheckNoPodHas(*parts.volumes, request.unique_name).ok();
   const StateCall call{.operation = kMapVolumeOperation,
                        .event = VolumeEvent::kMapVolume,
                        .facts = FactsOf(request, (*plugin)->plugin()),

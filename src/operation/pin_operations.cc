@@ -20,17 +20,18 @@ std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdenti
          ", not " + PrintableText(expected.stable_id);
 }
 
-Status OpenAgain(const OperationParts& parts, const UniqueVolumeName& volume, PinnedDevice& result,
+Status OpenAgain(const OperationParts& parts, const PinDevice& pin, PinnedDevice& result,
                  const CallOptions& call) {
+  const UniqueVolumeName& volume = pin.device;
   const std::optional<DeviceRecord> record = parts.devices.Find(volume);
-  if (!record || !record->mapped) {
+  const std::string path = record && record->mapped ? record->mapped->path : pin.pod_node;
+  if (path.empty()) {
     return Error::NotApplied(Code::kNotFound,
                              "no record says which device pods have as volume " + volume.str());
   }
-  ASSIGN_OR_RETURN(
-      const IdentifiedDevice device,
-      parts.host.kernel.Call(IdentifyDevice{HostPath(record->mapped->path), true}, call));
-  RETURN_IF_ERROR(CheckMappedDevice(*record, device));
+  ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                   parts.host.kernel.Call(IdentifyDevice{HostPath(path), true}, call));
+  if (record) RETURN_IF_ERROR(CheckMappedDevice(*record, device));
   parts.pins->Keep(volume, device.pin);
   result.device_path = device.path;
   return OkStatus();
@@ -68,7 +69,7 @@ std::optional<OperationFailure> PinDevice::Run(const OperationParts& parts,
       {{.name = "HoldDevice",
         .timeout = parts.settings.set_up,
         .changes_volume = false,
-        .run = [&](const CallOptions& call) { return OpenAgain(parts, device, result, call); }}});
+        .run = [&](const CallOptions& call) { return OpenAgain(parts, *this, result, call); }}});
 }
 
 }  // namespace volumed

@@ -26,14 +26,19 @@ struct PinnedDevice {
   std::string device_path;  // of the device's own node
 };
 
+// If the device's record cannot be read, only the node that a pod has says which device it is: what
+// is there is opened, as there is nothing to compare it with.
+//
 // Changes nothing of the volume, and writes no record. The device is only shared, so that no pod
 // has to wait with its teardown for a device that does not answer.
 // Threads: one at a time per device. Blocks: until the step's deadline.
-// Errors, not applied: NotFound without a record of a mapped device; those of CheckMappedDevice
-// and IdentifyDevice.
+// Errors, not applied: NotFound without a record of a mapped device or a pod's node; those of
+// CheckMappedDevice and IdentifyDevice.
 struct PinDevice : OperationOf<PinnedDevice> {
-  PinDevice(UniqueVolumeName of_device, std::string of_plugin)
-      : device(std::move(of_device)), plugin_name(std::move(of_plugin)) {}
+  PinDevice(UniqueVolumeName of_device, std::string of_plugin, std::string node = "")
+      : device(std::move(of_device)),
+        plugin_name(std::move(of_plugin)),
+        pod_node(std::move(node)) {}
 
   OperationKey key() const { return OperationKey(device); }
   OperationTraits Traits(const OperationParts& parts) const;
@@ -42,6 +47,7 @@ struct PinDevice : OperationOf<PinnedDevice> {
 
   UniqueVolumeName device;
   std::string plugin_name;
+  std::string pod_node;  // of a device whose record cannot be read; else empty
 };
 
 }  // namespace volumed

@@ -266,6 +266,7 @@ Status StorageGuard::Load() {
       DecodedRows<StorageReservationRecord> reservations,
       LoadRows(store_, kStorageReservationRecordKind, &DecodeStorageReservationRecord));
   ASSIGN_OR_RETURN(const LoadedRecords lost, store_.Load(kLostRowsRecordKind));
+  ASSIGN_OR_RETURN(const LoadedRecords bindings, store_.Load(kClaimBindingRecordKind));
   for (const QuarantinedRecord& row : owners.quarantined) unreadable_[row.key] = row.reason;
   // No volume has a name with a slash.
   for (const QuarantinedRecord& row : lost.quarantined) {
@@ -284,6 +285,7 @@ Status StorageGuard::Load() {
     const std::string key = RowKey(record);
     owners_[key] = std::move(record);
   }
+  DoubtOwners(owners.quarantined, bindings);
   for (const QuarantinedRecord& row : reservations.quarantined) {
     log_.Warning("a reservation of storage cannot be read: nobody is kept out by it",
                  {{"record", row.key}, {"error", row.reason}});
@@ -295,6 +297,24 @@ Status StorageGuard::Load() {
   }
   loaded_ = true;
   return OkStatus();
+}
+
+// A bit of the row's key may have turned: if it names no volume of a claim on record, or one whose
+// row is another, it may be that of any claim's volume of which there is no row.
+void StorageGuard::DoubtOwners(const std::vector<QuarantinedRecord>& damaged,
+                               const LoadedRecords& bindings) {
+  std::set<std::string> without_row;
+  for (const Record& row : bindings.records) without_row.insert(row.key);
+  for (const QuarantinedRecord& row : bindings.quarantined) without_row.insert(row.key);
+  std::erase_if(without_row,
+                [&](const std::string& volume) REQUIRES(mu_) { return owners_.contains(volume); });
+  for (const QuarantinedRecord& row : damaged) {
+    if (row.key_is_right || without_row.contains(row.key)) continue;
+    for (const std::string& volume : without_row) {
+      unreadable_.try_emplace(
+          volume, "the record " + row.kind + " \"" + row.key + "\" may be its own: " + row.reason);
+    }
+  }
 }
 
 std::optional<StorageOwnerRecord> StorageGuard::FindOwner(const std::string& row_key) const {

@@ -157,6 +157,10 @@ class StorageGuard {
 
  private:
   Status Load() EXCLUDES(mu_);
+  // Volumes of claims whose row may be one of the damaged ones, under another key, count as
+  // unreadable.
+  void DoubtOwners(const std::vector<QuarantinedRecord>& damaged, const LoadedRecords& bindings)
+      REQUIRES(mu_);
   void ReadAll() EXCLUDES(mu_);
   void Read(std::map<std::string, ReadStorage>::iterator unread) REQUIRES(mu_);
   // Identifies the expected holders of which this use has to know.

@@ -184,7 +184,7 @@ bool IsAboutClaims(const std::string& kind) {
 }
 
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {
-  return {row.kind, row.key, reason.message()};
+  return {row.kind, row.key, reason.message(), /*key_is_right=*/true};
 }
 
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot, bool* rebooted) {

@@ -205,11 +205,16 @@ std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,
   return checksum;
 }
 
+std::optional<int64_t> RecordDatabase::CountedChecksum(const std::string& kind,
+                                                       const std::string& key) {
+  return uncounted_.contains(RowId(kind, key)) ? std::nullopt : ChecksumOnRecord(kind, key);
+}
+
 int RecordDatabase::Write(const RecordChange& change) {
   const Record& record = *change.record;
   // Whoever removes it does not know what it says.
   if (in_place_.contains(RowId(record.kind, record.key))) return SQLITE_OK;
-  const std::optional<int64_t> before = ChecksumOnRecord(record.kind, record.key);
+  const std::optional<int64_t> before = CountedChecksum(record.kind, record.key);
   std::optional<int64_t> after;
   sqlite3_stmt* statement = change.remove ? statements_.remove.get() : statements_.put.get();
   SqliteBind(statement, 1, record.kind);
@@ -336,7 +341,8 @@ Result<LoadedRecords> RecordDatabase::Load(const std::string& kind) {
   ASSIGN_OR_RETURN(LoadedRecords loaded, Scan(select.get()));
   loaded.quarantined.clear();
   for (const auto& [id, reason] : quarantine_) {
-    if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
+    if (id.first != kind) continue;
+    loaded.quarantined.push_back({id.first, id.second, reason, in_place_.contains(id)});
   }
   return loaded;
 }

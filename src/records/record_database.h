@@ -119,6 +119,8 @@ class RecordDatabase {
   int Write(const RecordChange& change);
   // Nothing if there is no such row.
   std::optional<int64_t> ChecksumOnRecord(const std::string& kind, const std::string& key);
+  // The same of a row that is counted.
+  std::optional<int64_t> CountedChecksum(const std::string& kind, const std::string& key);
   Status SetSynchronous(Durability durability);
   Status RepairLog();
   int Checkpoint(int mode);
@@ -137,8 +139,10 @@ class RecordDatabase {
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
   std::set<RowId> in_place_;                      // those of them that are no damage of the disk
-  std::set<std::string> given_up_;                // volumes, since the start
-  std::optional<Durability> synchronous_;         // what the connection is set to
+  // Damaged rows that could not be set aside at the start, and that nobody has counted.
+  std::set<RowId> uncounted_;
+  std::set<std::string> given_up_;         // volumes, since the start
+  std::optional<Durability> synchronous_;  // what the connection is set to
   int log_pages_ = 0;
   bool log_uncertain_ = false;
   bool has_log_ = true;  // the agent before this one may have left one

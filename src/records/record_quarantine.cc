@@ -146,7 +146,9 @@ void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
     const RowId id(row.kind, row.key);
     if (quarantine_.find(id) == quarantine_.end()) quarantine_.emplace(id, row.reason);
   }
-  static_cast<void>(MoveAside(bad));
+  if (!MoveAside(bad).ok() && !tally_.compared()) {
+    for (const QuarantinedRecord& row : bad) uncounted_.emplace(row.kind, row.key);
+  }
   DoubtRecords(bad);
 }
 
@@ -160,7 +162,7 @@ Status RecordDatabase::MoveAside(const std::vector<QuarantinedRecord>& rows) {
     SqliteBind(copy, 2, rows[i].key);
     SqliteBind(copy, 3, rows[i].reason);
     rc = SqliteRun(copy);
-    if (tally_.compared()) tally_.Change(ChecksumOnRecord(rows[i].kind, rows[i].key), std::nullopt);
+    if (tally_.compared()) tally_.Change(CountedChecksum(rows[i].kind, rows[i].key), std::nullopt);
     sqlite3_stmt* remove = statements_.remove.get();
     SqliteBind(remove, 1, rows[i].kind);
     SqliteBind(remove, 2, rows[i].key);
@@ -170,6 +172,7 @@ Status RecordDatabase::MoveAside(const std::vector<QuarantinedRecord>& rows) {
   if (rc == SQLITE_OK) rc = SqliteRun(statements_.commit.get());
   if (rc != SQLITE_OK) return *FailedAttempt(rc, /*in_commit=*/true).error;
   tally_.Committed();
+  for (const QuarantinedRecord& row : rows) uncounted_.erase(RowId(row.kind, row.key));
   return OkStatus();
 }
 

@@ -32,6 +32,9 @@ struct QuarantinedRecord {
   std::string kind;
   std::string key;
   std::string reason;
+  // The row's checksum, which the key is a part of, is right. Otherwise a bit of the key may have
+  // turned, and the row be that of another key.
+  bool key_is_right = false;
 };
 
 // Of this kind no row is ever written. One that is set aside says that rows of unknown kinds and

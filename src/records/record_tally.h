@@ -36,9 +36,12 @@ class RecordTally {
   void Change(std::optional<int64_t> before, std::optional<int64_t> after);
   // Before the commit; writes nothing if nothing has changed, or before Compare.
   int Write();
-  // The transaction is in the database, or it failed.
+  // The transaction is in the database, or it failed. Before Compare() no transaction changes the
+  // count: what was found stays found.
   void Committed();
-  void Unstage() { staged_ = counted_; }
+  void Unstage() {
+    if (compared_) staged_ = counted_;
+  }
 
  private:
   struct Count {

@@ -217,6 +217,14 @@ void ActualDevices::Quarantine(const UniqueVolumeName& name, const std::string& 
   devices_[name].quarantine_reason = reason;
 }
 
+void ActualDevices::LacksPin(const UniqueVolumeName& name, const std::string& plugin_name,
+                             const std::string& pod_node) {
+  ActualDevice& device = devices_[name];
+  device.plugin_name = plugin_name;
+  device.pod_node = pod_node;
+  device.lacks_pin = true;
+}
+
 bool IsMounted(const ActualDevice& device) {
   return device.state == VolumeState::kDeviceMounted && !device.uncertain &&
          !device.reconstructed && device.quarantine_reason.empty() &&

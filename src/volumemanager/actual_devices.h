@@ -61,13 +61,15 @@ struct ActualDevice {
   // that has failed is kept by VolumeExpander.
   std::optional<FailureHistory> failure;
 
-  // Set if its record could not be read: then no operation touches the device.
+  // Set if its record could not be read: then no operation touches the device, except that it is
+  // opened for the pods that have it.
   std::string quarantine_reason;
 
   // ---- only of the device of a block volume
   // Pods have it from an earlier agent of this boot, and this one has not opened it since.
   bool lacks_pin = false;
   std::string pinned_path;  // of its node, once this agent has opened it
+  std::string pod_node;     // that a pod has, if the device's record could not be read
 };
 
 // What is known when an attach starts.
@@ -124,6 +126,9 @@ class ActualDevices {
   // No operation touches the device until its record is repaired. Adds the device if it does not
   // exist.
   void Quarantine(const UniqueVolumeName& name, const std::string& reason);
+  // A pod has such a device from an earlier agent of this boot, by this node.
+  void LacksPin(const UniqueVolumeName& name, const std::string& plugin_name,
+                const std::string& pod_node);
 
   // Takes the content of `found`, which is empty afterwards. REQUIRES: this object is empty.
   void TakeOver(ActualDevices& found);

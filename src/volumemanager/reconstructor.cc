@@ -464,6 +464,20 @@ void QuarantineWhatMayBeHeld(const QuarantinedRecord& row, const FoundAtStart& f
   }
 }
 
+// A pod uses its device whatever becomes of the record, and nobody would have it open.
+void LetBePinned(const QuarantinedRecord& row, const FoundAtStart& found, const BootId& boot_id,
+                 const KubeletPaths& paths, ActualStateOfWorld& actual) {
+  if (row.kind != kDeviceRecordKind) return;
+  for (const PodVolumeRecord& volume : found.volumes) {
+    if (!volume.is_block || volume.boot_id != boot_id || volume.unique_name.str() != row.key) {
+      continue;
+    }
+    const SafePath place = paths.GetBlockMapDir(volume.plugin_name, volume.key.spec);
+    actual.devices().LacksPin(volume.unique_name, volume.plugin_name,
+                              place.Below(volume.key.pod.str()).Display());
+  }
+}
+
 }  // namespace
 
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
@@ -508,6 +522,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   for (const QuarantinedRecord& row : found.quarantined) {
     Quarantine(row, actual, quarantined);
     QuarantineWhatMayBeHeld(row, found, actual, quarantined);
+    LetBePinned(row, found, boot_id, paths, actual);
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();

@@ -82,7 +82,8 @@ Result<LoadedRecords> MemoryRecordStore::Load(const std::string& kind) {
     if (id.first == kind && !quarantine_.contains(id)) loaded.records.push_back(*record);
   }
   for (const auto& [id, reason] : quarantine_) {
-    if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
+    if (id.first != kind) continue;
+    loaded.quarantined.push_back({id.first, id.second, reason, state_.rows.contains(id)});
   }
   return loaded;
 }

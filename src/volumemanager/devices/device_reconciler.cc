@@ -46,8 +46,8 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
     if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
     return;
   }
-  if (device != nullptr && !device->quarantine_reason.empty()) return;
   if (device != nullptr && device->lacks_pin) FollowPin(name, *device, wake);
+  if (device != nullptr && !device->quarantine_reason.empty()) return;
   if (IsAttachable(name, device)) {
     ReconcileAttachable(name, device, wake);
     return;
@@ -76,9 +76,10 @@ void DeviceReconciler::FollowPin(const UniqueVolumeName& name, const ActualDevic
   const bool all_are_mapped_again = std::all_of(
       users.begin(), users.end(),
       [&](const PodVolumeKey& user) { return parts_.desired.FindUse(user.pod, name) != nullptr; });
-  if (all_are_mapped_again) return;
+  // Of a device whose record cannot be read nothing is mapped.
+  if (all_are_mapped_again && device.quarantine_reason.empty()) return;
   const StartResult result = parts_.operations.Start(
-      PinDevice(name, device.plugin_name),
+      PinDevice(name, device.plugin_name, device.pod_node),
       alive_.Guarded([this, name](const OperationOutcome<PinnedDevice>& outcome) {
         if (outcome.value) parts_.actual.devices().Pinned(name, outcome.value->device_path);
         MarkDirty(name);

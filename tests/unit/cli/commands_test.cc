@@ -48,6 +48,25 @@ TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
 }
 
+// The wait ended with that pod, and nothing was said of the others.
+TEST_F(CommandsTest, APodThatLeavesDoesNotEndTheWaitForTheOthers) {
+  for (const char* name : {"a", "b"}) {
+    v1::Pod* const pod = agent_.pods.add_pods();
+    pod->set_namespace_("default");
+    pod->set_name(name);
+    pod->set_uid(std::string("uid-") + name);
+  }
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  agent_.left = "uid-a";
+  const Printed ready = Run({"wait", "--all", "--timeout", "20"});
+  EXPECT_EQ(ready.code, kExitOk);
+  EXPECT_EQ(ready.out, "pod default/b ready\n");
+  EXPECT_EQ(ready.err, "note: pod default/a has left\n");
+  agent_.never = "uid-b";
+  EXPECT_EQ(Run({"wait", "--all", "--timeout", "20"}).code, kExitTimeout);
+}
+
 TEST_F(CommandsTest, AWaitIsForOnePodOrForAllThatThereAre) {
   EXPECT_EQ(Run({"wait"}).code, kExitUsage);
   EXPECT_EQ(Run({"wait", "web", "--all"}).code, kExitUsage);

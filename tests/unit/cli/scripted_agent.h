@@ -22,6 +22,9 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
                     grpc::ServerWriter<v1::WaitResponse>* out) override {
     waited_for.push_back(request->pod().uid() + " " + request->for_());
     for (const v1::WaitResponse& answer : waits) out->Write(answer);
+    if (!left.empty() && request->pod().uid() == left) {
+      return {grpc::StatusCode::NOT_FOUND, "there is no pod " + left};
+    }
     if (request->pod().uid() != never) return grpc::Status::OK;
     return {grpc::StatusCode::DEADLINE_EXCEEDED, "not in time"};
   }
@@ -93,6 +96,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   std::vector<v1::WaitResponse> waits;
   std::vector<std::string> waited_for;
   std::string never = "no pod";  // the uid of one that is not as it is waited for
+  std::string left;              // the uid of a pod that leaves while it is waited for
   v1::AcceptVolumeResponse accepted;
   v1::DeleteRequest deleted;
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kube/object_catalog.h"
 #include "unit/kube/object_directory_fixture.h"
 
 namespace volumed {
@@ -386,6 +387,64 @@ TEST_F(ObjectDirectoryTest, AClaimThatWasAppliedBeforeTheDeletedOnesFileWentWasT
   EXPECT_NE(MetaOf(*second->front().object).uid, MetaOf(*first->front().object).uid);
   directory->Remove(key, 2);
   EXPECT_EQ(Names(), "data ");
+}
+
+// The record of the deletion went as soon as the object was listed no more, although its file was
+// still there: the next start took the object for an existing one.
+TEST_F(ObjectDirectoryTest, TheRecordOfADeletionLastsAsLongAsAFileThatCannotBeRemoved) {
+  const fs::path file = path_ / "configmap.default.c.json";
+  const ObjectKey key{ObjectKind::kConfigMap, "default", "c"};
+  auto directory = Open();
+  ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  Names();
+  ObjectCatalog catalog(scheduler_.clock());
+  std::vector<ObjectKey> over;
+  catalog.SetEndedListener([&](const ObjectKey& ended) { over.push_back(ended); });
+  catalog.Update(last_);
+  fs::remove(file);
+  fs::create_directory(file);  // root cannot unlink it either
+
+  catalog.End(key, "", ++number_);
+  directory->Remove(key, number_);
+  scheduler_.RunFor(std::chrono::seconds(1));
+  catalog.Update(last_);
+  EXPECT_EQ(catalog.LookUp(key).answer, ObjectLookup::Answer::kAbsent);
+  EXPECT_NE(ProblemsText(last_.problems).find("could not be removed"), std::string::npos)
+      << ProblemsText(last_.problems);
+  EXPECT_TRUE(over.empty()) << "a start would find the file";
+  // To read everything again changes nothing of that.
+  directory->Forget();
+  scheduler_.RunFor(std::chrono::seconds(1));
+  catalog.Update(last_);
+  EXPECT_TRUE(over.empty()) << "a start would find the file";
+
+  fs::remove(file);
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_TRUE(last_.objects.empty());
+  EXPECT_TRUE(last_.problems.empty()) << ProblemsText(last_.problems);
+  catalog.Update(last_);
+  EXPECT_EQ(over, std::vector<ObjectKey>{key});
+}
+
+TEST_F(ObjectDirectoryTest, WhatIsGivenAnewTakesThePlaceOfAFileThatCouldNotBeRemoved) {
+  const ObjectKey key{ObjectKind::kConfigMap, "default", "c"};
+  auto directory = Open();
+  ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  const fs::path file = path_ / "configmap.default.c.json";
+  fs::remove(file);
+  fs::create_directory(file);
+  Remove(*directory, key);
+  scheduler_.RunFor(std::chrono::seconds(1));
+  ASSERT_EQ(last_.objects.size(), 1U);
+  EXPECT_EQ(last_.objects[0].number, 1U) << "by which the catalog refuses it";
+  // What is given anew takes its place.
+  fs::remove(file);
+  ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2"))}).ok());
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_EQ(Names(), "c ");
+  EXPECT_EQ(last_.objects[0].number, 3U);
+  EXPECT_TRUE(fs::exists(file));
+  EXPECT_TRUE(last_.problems.empty()) << ProblemsText(last_.problems);
 }
 
 TEST_F(ObjectDirectoryTest, WhatIsImmutableIsRefusedInKubernetesWords) {

@@ -166,10 +166,10 @@ class MapOperationsTest : public ::testing::Test {
     return Text(failure);
   }
 
-  std::string Pin() {
+  std::string Pin(const std::string& node = "") {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName),
+    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName, node),
                                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -306,6 +306,18 @@ TEST_F(MapOperationsTest, ANewAgentHoldsTheDeviceOfAPodThatIsNotMappedAgain) {
   EXPECT_EQ(Holds(), 0);
 }
 
+// Without its record nobody had it open, and another file could get the number of a loop device.
+TEST_F(MapOperationsTest, ADeviceWhoseRecordIsDamagedIsHeldByTheNodeOfAPod) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  store_.Corrupt(kDeviceRecordKind, kDevice.str(), "its checksum is wrong");
+  Restart("boot-a");
+  EXPECT_NE(Pin().find("no record says which device"), std::string::npos);
+  EXPECT_EQ(Pin(Node("u-1")), "");
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(operations_->pinned_devices(), 1u);
+}
+
 TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
   EXPECT_NE(Pin().find("pin_device/HoldDevice: "), std::string::npos);
   ASSERT_EQ(SetUpDevice(), "");
@@ -318,6 +330,25 @@ TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
             std::string::npos)
       << failure;
   EXPECT_EQ(Holds(), 0);
+}
+
+// The next pod waited until the agent was started again: it wanted the device, so that the record
+// of what the pods before it were given stayed.
+TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormerOne) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  Restart("boot-a");
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  ASSERT_EQ(SetUpDevice(), "");
+  const std::string failure = Map("u-2");
+  EXPECT_NE(failure.find("all pods with the volume have to leave first"), std::string::npos)
+      << failure;
+  EXPECT_NE(Map("u-1").find("have to leave first"), std::string::npos) << "it has the former one";
+  ASSERT_EQ(Unmap("u-1"), "");
+  EXPECT_EQ(Map("u-2"), "");
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(devices_->Find(kDevice)->mapped->device.disk_sequence,
+            kernel_.Device("/dev/vdb").identity.disk_sequence);
 }
 
 TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {

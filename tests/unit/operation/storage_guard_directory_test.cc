@@ -150,6 +150,44 @@ TEST_F(StorageGuardTest, ARowOfANewerProgramOrOfWhichAPartIsGoneCountedAsNoOwner
   EXPECT_EQ(SetUpLocal(HostPathVolume("other", "/other"), "claim-2"), "");
 }
 
+// One bit turned in the key of a row: its volume had none, and its claim's pod was given the
+// directory that stood in the place of its own.
+TEST_F(StorageGuardTest, ADamagedRowOfAVolumeThatNoClaimHasMayBeAnyClaims) {
+  for (const std::string name : {"data", "other", "third"}) {
+    kernel_.AddDirectory("/" + name);
+    ClaimBindingRecord bound;
+    bound.binding.volume_name = name;
+    ASSERT_TRUE(store_.Put(EncodeRecord(bound), kStorageRecordDurability).ok());
+    if (name == "third") continue;  // it was never used
+    ASSERT_EQ(SetUpLocal(HostPathVolume(name, "/" + name), "claim-" + name), "");
+  }
+  ASSERT_TRUE(store_.Remove(kStorageOwnerRecordKind, "data", kStorageRecordDurability).ok());
+  store_.Corrupt(kStorageOwnerRecordKind, "dat`", "its checksum is wrong");
+  Restart();
+  const PersistentVolume data = HostPathVolume("data", "/data");
+  const std::string refused = SetUpLocal(data, "claim-data");
+  EXPECT_TRUE(Has(refused, "storage of persistent volume data is cannot be told")) << refused;
+  EXPECT_TRUE(Has(refused, "storage-owner \"dat`\" may be its own")) << refused;
+  EXPECT_EQ(store_.Find(kStorageOwnerRecordKind, "data"), std::nullopt);
+  EXPECT_TRUE(Has(Reclaim(data, "claim-data"), "cannot be told"));
+  EXPECT_EQ(SetUpLocal(HostPathVolume("other", "/other"), "claim-other"), "") << "it has its row";
+  kernel_.AddDirectory("/new");
+  EXPECT_EQ(SetUpLocal(HostPathVolume("new", "/new"), "claim-new"), "") << "no claim had it";
+}
+
+TEST_F(StorageGuardTest, ADamagedRowOfAClaimsVolumeIsThatOnesAlone) {
+  for (const std::string name : {"data", "other"}) {
+    kernel_.AddDirectory("/" + name);
+    ClaimBindingRecord bound;
+    bound.binding.volume_name = name;
+    ASSERT_TRUE(store_.Put(EncodeRecord(bound), kStorageRecordDurability).ok());
+  }
+  store_.Corrupt(kStorageOwnerRecordKind, "data", "its checksum is wrong");
+  Restart();
+  EXPECT_TRUE(Has(SetUpLocal(HostPathVolume("data", "/data"), "claim-1"), "cannot be told"));
+  EXPECT_EQ(SetUpLocal(HostPathVolume("other", "/other"), "claim-2"), "");
+}
+
 TEST_F(StorageGuardTest, ADiskWhoseRowIsOfANewerProgramIsNotHandedOutOrFormatted) {
   AddDisk({"/dev/sda"}, "wwn:1");
   AddDisk({"/dev/sdb"}, "wwn:2");

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "unit/records/fault_vfs.h"
 #include "unit/records/sqlite_record_store_fixture.h"
 
 namespace volumed {
@@ -249,6 +250,58 @@ TEST_F(RecordStoreDamageTest, RowsThatAreGoneOrOlderWithoutAnErrorAreNoticed) {
     EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
     EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty());
   }
+}
+
+// The move that failed took the count of the good rows back: all of them were missing, for good.
+TEST_F(RecordStoreDamageTest, ADiskThatIsFullWhenARowIsSetAsideMadeTheOthersMissing) {
+  {
+    auto store = Open();
+    for (const Record& row : {kPodA, kPodB, kDisk}) {
+      ASSERT_TRUE(store->Put(row, Durability::kPowerLoss).ok());
+    }
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00' WHERE kind='pod' AND key='a'");
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  {
+    vfs.no_space = true;
+    auto store = Open(options);
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(store->Load("pod")->quarantined, SizeIs(1));
+    EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty());
+    // With room again it is set aside after all, and was never counted.
+    vfs.no_space = false;
+    ASSERT_TRUE(store->Put({"pod", "c", 1, "c"}, Durability::kPowerLoss).ok());
+    EXPECT_THAT(store->Load("pod")->records, SizeIs(2));
+  }
+  auto store = Open();
+  EXPECT_THAT(store->Load("pod")->quarantined, SizeIs(1));
+  EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty()) << store->recovery().reason;
+  EXPECT_THAT(store->Load("disk")->records, ElementsAre(kDisk));
+}
+
+// Somebody removes it while it still lies where it was.
+TEST_F(RecordStoreDamageTest, ARowThatCouldNotBeSetAsideIsRemovedWithoutBeingCounted) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+    ASSERT_TRUE(store->Put(kPodB, Durability::kPowerLoss).ok());
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00' WHERE key='a'");
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  {
+    vfs.no_space = true;
+    auto store = Open(options);
+    ASSERT_NE(store, nullptr);
+    vfs.no_space = false;
+    EXPECT_TRUE(store->Remove("pod", "a", Durability::kPowerLoss).ok());
+  }
+  auto store = Open();
+  EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty()) << store->recovery().reason;
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodB));
 }
 
 TEST_F(RecordStoreDamageTest, RowsOfAnOlderProgramAreCountedFromTheFirstStartOn) {

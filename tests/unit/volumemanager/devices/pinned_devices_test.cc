@@ -72,6 +72,15 @@ TEST_F(PinnedDevicesTest, ADeviceIsOpenedBeforeAnySourceSaysWhetherThePodIsWante
   EXPECT_EQ(operations().Count("pin_device", kRawKey), 1u);
 }
 
+TEST_F(PinnedDevicesTest, ADeviceWithADamagedRecordIsOpenedAndLeftAloneOtherwise) {
+  LeaveMapped("a");
+  store.Corrupt(kDeviceRecordKind, kRawDevice.str(), "its checksum is wrong");
+  Restart();
+  Deliver("");
+  EXPECT_EQ(operations().Count("pin_device", kRawKey), 1u);
+  EXPECT_EQ(operations().Count("unmount_device", kRawKey), 0u);
+}
+
 TEST_F(PinnedDevicesTest, AnOpenThatFailsIsTriedAgainUntilItSucceeds) {
   LeaveMapped("a");
   StartAgent();
