@@ -18,6 +18,21 @@ function(volumed_library name)
   endif()
 endfunction()
 
+# volumed_unity_groups(TARGET LIST): a unity build puts files of this list beside each other only.
+function(volumed_unity_groups target list)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  set(at 0)
+  set(size 8)
+  if(CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(size ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+  endif()
+  foreach(source IN LISTS ${list})
+    math(EXPR group "${at} / ${size}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${list}_${group})
+    math(EXPR at "${at} + 1")
+  endforeach()
+endfunction()
+
 # Everything that `ctest -L unit` runs, and what of it has more than one thread: the rest has no race for
 # ThreadSanitizer to find.
 add_custom_target(unit_tests)
@@ -37,6 +52,20 @@ function(volumed_quick_to_compile target)
   endif()
 endfunction()
 
+# volumed_suites_filter(SOURCE OUT): the GoogleTest filter of all tests in a file. It is read from the file, so that
+# no suite can be forgotten; a file that is changed is read again.
+function(volumed_suites_filter source out)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  file(STRINGS ${source} tests REGEX "^TEST(_F|_P)?\\(")
+  list(TRANSFORM tests REPLACE "^TEST[_FP]*\\(([A-Za-z0-9]+),.*" "\\1.*:*/\\1.*")
+  list(REMOVE_DUPLICATES tests)
+  list(JOIN tests ":" filter)
+  if(filter STREQUAL "")
+    message(FATAL_ERROR "${source} has no test")
+  endif()
+  set(${out} ${filter} PARENT_SCOPE)
+endfunction()
+
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
 # ONE_THREAD: neither it nor what it tests ever starts a thread (tests/unit/one_thread.cc holds it to that), so
@@ -45,9 +74,10 @@ endfunction()
 # keeps it from ThreadSanitizer (tests/unit/agent/CMakeLists.txt says why); also a label.
 # SHARDS N: its tests take so long that CTest starts it N times, each with a part of them.
 # CTest begins with those that have the longest TIMEOUT.
+# BY_SOURCE: a CTest entry for the tests of each file instead, NAME_<file without _test.cc>.
 # A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC" "LABEL;TIMEOUT;SHARDS" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC;BY_SOURCE" "LABEL;TIMEOUT;SHARDS" "SOURCES;DEPS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   volumed_quick_to_compile(${name})
@@ -79,6 +109,14 @@ function(volumed_test name)
       add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS})
       set_tests_properties(${name}_${shard} PROPERTIES
         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  elseif(ARG_BY_SOURCE)
+    set(tests)
+    foreach(source IN LISTS ARG_SOURCES)
+      volumed_suites_filter(${source} filter)
+      string(REGEX REPLACE "_test\\.cc$" "" part ${source})
+      list(APPEND tests ${name}_${part})
+      add_test(NAME ${name}_${part} COMMAND ${name} --gtest_filter=${filter} ${ARG_ARGS})
     endforeach()
   else()
     set(tests ${name})

@@ -7,37 +7,11 @@
 #include <tuple>
 #include <utility>
 
-#include "base/printable_text.h"
 #include "base/strings.h"
-#include "operation/load_rows.h"
-#include "operation/storage_record.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
-
-template <typename T>
-Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const Record&),
-                std::vector<T>& out, std::vector<QuarantinedRecord>& quarantined) {
-  ASSIGN_OR_RETURN(DecodedRows<T> loaded, LoadRows(store, kind, decode));
-  out = std::move(loaded.rows);
-  for (QuarantinedRecord& row : loaded.quarantined) quarantined.push_back(std::move(row));
-  return OkStatus();
-}
-
-// The StorageGuard loads these rows once it needs them. What cannot be read of them holds
-// irreversible steps back from the start on.
-Status CheckStorageRows(RecordStore& store, std::vector<QuarantinedRecord>& quarantined) {
-  std::vector<StorageOwnerRecord> owners;
-  std::vector<StorageReservationRecord> reservations;
-  RETURN_IF_ERROR(
-      LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners, quarantined));
-  return LoadKind(store, kStorageReservationRecordKind, &DecodeStorageReservationRecord,
-                  reservations, quarantined);
-}
-
-// The key of each row that IsAboutPods begins with the pod's uid.
-PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('/'))); }
 
 class DirectoryFinder {
  public:
@@ -221,52 +195,6 @@ void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundA
 
 }  // namespace
 
-ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
-  const auto object = pod_objects.find(pod);
-  const bool holds_pod = object != pod_objects.end() && object->second != nullptr &&
-                         std::holds_alternative<Pod>(*object->second);
-  return holds_pod ? object->second : nullptr;
-}
-
-Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
-  FoundAtStart found;
-  RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
-                           found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
-                           found.bindings, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kProvisionRecordKind, &DecodeProvisionRecord, found.provisioned,
-                           found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kKnownObjectRecordKind, &DecodeKnownObjectRecord, found.objects,
-                           found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kObjectSourceRecordKind, &DecodeObjectSourceRecord, found.sources,
-                           found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
-                           found.deleted, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
-                           found.command_numbers, found.quarantined));
-  ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
-  for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
-  RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
-  // What is damaged may be no text, and is shown to people.
-  for (QuarantinedRecord& row : found.quarantined) {
-    row = {PrintableText(row.kind), PrintableText(row.key), PrintableText(row.reason)};
-  }
-  return found;
-}
-
-void DecodePodObjects(FoundAtStart& found) {
-  for (const PodRecord& pod : found.pods) {
-    found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));
-  }
-}
-
 Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
   found.handing_out = PluginsHandingOut(parts.plugins, found.volumes);
   CallOptions call;
@@ -436,6 +364,9 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
 bool IsAboutPods(const std::string& kind) {
   return kind == kPodRecordKind || kind == kPodVolumeRecordKind || kind == kHoldRecordKind;
 }
+
+// The key of each row that IsAboutPods begins with the pod's uid.
+PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('/'))); }
 
 void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;

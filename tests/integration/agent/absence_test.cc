@@ -21,7 +21,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/agent/provisioned_claim.h"
 
-namespace volumed {
+namespace volumed::absence_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -502,4 +502,4 @@ TEST_F(AcceptTest, SourcesShowsWhatIsAboutToGoAndWhen) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::absence_test

@@ -4,7 +4,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::access_test {
 namespace {
 
 constexpr char kNobody[] = "65534";
@@ -113,4 +113,4 @@ TEST_F(AccessTest, SocketGroupMayOperateButNotForce) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::access_test

@@ -7,7 +7,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::adopted_pods_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST_F(AdoptedPodsTest, DataOfAPodThatNoSourceHasGoesByAnAdministratorsWordOnly)
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::adopted_pods_test

@@ -8,7 +8,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::bad_input_test {
 namespace {
 
 constexpr int kGoodFiles = 6;
@@ -339,4 +339,4 @@ TEST_F(BadInputTest, PodDirectoriesOfAnAdoptedRootGoWithKubeletsEntries) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::bad_input_test

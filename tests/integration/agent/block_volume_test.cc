@@ -16,7 +16,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::block_volume_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{8} << 20;
@@ -350,4 +350,4 @@ TEST_F(BlockVolumeTest, LoopDevicesMountsAndDescriptorsReturnToTheStart) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::block_volume_test

@@ -15,7 +15,7 @@
 #include "base/descriptor.h"
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::bounds_test {
 namespace {
 
 using std::chrono::seconds;
@@ -226,4 +226,4 @@ TEST_F(BoundsTest, WhoMayNotUseTheSocketTakesNoPlaceAtIt) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::bounds_test

@@ -6,7 +6,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::completion_test {
 namespace {
 
 constexpr int kUsage = 2;
@@ -118,4 +118,4 @@ TEST_F(CompletionTest, ZshCompletesALineThatIsTyped) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::completion_test

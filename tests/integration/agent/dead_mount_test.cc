@@ -18,7 +18,7 @@
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::dead_mount_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -372,4 +372,4 @@ TEST_F(DeadMountTest, LocalVolumesOnADeadFilesystemWaitWithoutAThreadToo) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::dead_mount_test

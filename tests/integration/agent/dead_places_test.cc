@@ -9,7 +9,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::dead_places_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -252,4 +252,4 @@ TEST_P(MountedOverTest, ADirectoryAboveWhatALinkLeadsToCountsToo) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::dead_places_test

@@ -6,7 +6,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::delete_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST_F(DeleteTest, AFileWithAnObjectWithoutANameDeletesNothing) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::delete_test

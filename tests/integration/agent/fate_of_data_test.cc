@@ -7,7 +7,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::fate_of_data_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST_F(FateOfDataTest, ASecondDeletionNamesTheWayBackToo) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::fate_of_data_test

@@ -4,7 +4,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::first_day_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -139,4 +139,4 @@ TEST_F(FirstDayTest, AStaticPodIsFoundByTheNameInItsManifest) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::first_day_test

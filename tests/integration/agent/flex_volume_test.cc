@@ -13,7 +13,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::flex_volume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ esac
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::flex_volume_test

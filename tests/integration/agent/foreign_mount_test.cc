@@ -7,7 +7,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::foreign_mount_test {
 namespace {
 
 // By then the teardown is tried every eight seconds, or less often.
@@ -55,4 +55,4 @@ TEST_P(ForeignMountTest, ThatGoesFromALeavingPodsDirectoryWakesItsTeardown) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::foreign_mount_test

@@ -8,7 +8,7 @@
 
 #include "integration/agent/root_disk.h"
 
-namespace volumed {
+namespace volumed::full_disk_test {
 namespace {
 
 constexpr int64_t kDiskBytes = 48 << 20;
@@ -114,4 +114,4 @@ TEST_F(FullDiskTest, ApplyIsRefusedBeforeItTakesWhatIsKeptForTeardown) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::full_disk_test

@@ -6,7 +6,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::holds_test {
 namespace {
 
 // Long enough to see that nothing happens.
@@ -136,4 +136,4 @@ TEST_F(HoldsTest, HoldOfAProcessThatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::holds_test

@@ -8,7 +8,7 @@
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::hung_filesystem_test {
 namespace {
 
 constexpr int kHealthyPods = 9;
@@ -163,4 +163,4 @@ TEST_P(HungFilesystemTest, CleanStopDoesNotWaitForIt) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::hung_filesystem_test

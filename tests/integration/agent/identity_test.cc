@@ -5,7 +5,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::identity_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,4 +151,4 @@ TEST_F(IdentityTest, TheNameOfAPodsOwnClaimIsRefusedToAnotherClaim) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::identity_test

@@ -14,7 +14,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::kill_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -200,4 +200,4 @@ TEST_F(KillTest, ConvergesAfterKillAtAnyMoment) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::kill_test

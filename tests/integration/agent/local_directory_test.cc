@@ -9,7 +9,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::local_directory_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{64} << 20;
@@ -171,4 +171,4 @@ TEST_F(LocalDirectoryTest, AVolumeThatWasDeletedAndGivenAnewMayHaveAnotherDisk) 
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::local_directory_test

@@ -11,7 +11,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::local_volume_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{320} << 20;  // mkfs.xfs makes nothing smaller than 300 MB
@@ -398,4 +398,4 @@ INSTANTIATE_TEST_SUITE_P(Filesystems, KilledGrowthTest, ::testing::Values("xfs",
                          [](const auto& type) { return std::string(type.param); });
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::local_volume_test

@@ -7,7 +7,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::manifest_directory_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{300} << 20;  // btrfs needs some room
@@ -78,4 +78,4 @@ TEST_F(ManifestDirectoryTest, ASnapshotThatIsMountedInItsPlaceIsAnotherDirectory
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::manifest_directory_test

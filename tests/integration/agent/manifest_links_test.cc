@@ -8,7 +8,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::manifest_links_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -102,4 +102,4 @@ INSTANTIATE_TEST_SUITE_P(, ManifestLinksTest, ::testing::Values(Mode::kHang, Mod
                          });
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::manifest_links_test

@@ -4,7 +4,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::metrics_test {
 namespace {
 
 class MetricsTest : public ExamplePodTest {
@@ -127,4 +127,4 @@ TEST_F(MetricsTest, APodThatComesAtOnceAfterOneOfItsUidHasLabelsOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::metrics_test

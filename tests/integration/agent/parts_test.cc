@@ -10,7 +10,7 @@
 #include "base/descriptor.h"
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::parts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ TEST_F(PartsTest, ADamagedTokenKeyKeepsNothingElseDownIsNeverReplacedAndHeals) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::parts_test

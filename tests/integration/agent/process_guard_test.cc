@@ -12,7 +12,7 @@
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::process_guard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(ProcessGuardTest, AWorkerThatHangsEndsPastItsDeadlineThoughItsAgentHasSto
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::process_guard_test

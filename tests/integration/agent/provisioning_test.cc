@@ -6,7 +6,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::provisioning_test {
 namespace {
 
 class ProvisioningTest : public AgentTest {
@@ -183,4 +183,4 @@ TEST_F(ProvisioningTest, KillsAtAnyMomentLeaveOneDirectoryPerClaimOrNone) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::provisioning_test

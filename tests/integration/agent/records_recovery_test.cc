@@ -6,7 +6,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::records_recovery_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{64} << 20;
@@ -254,4 +254,4 @@ TEST_F(RecordsRecoveryTest, RecordsThatAreGoneWithTheirNumberAreMissed) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::records_recovery_test

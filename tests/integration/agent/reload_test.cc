@@ -5,7 +5,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::reload_test {
 namespace {
 
 constexpr char kFamily[] = "kubelet_volume_metric_collection_duration_seconds";
@@ -140,4 +140,4 @@ TEST_F(ReloadTest, CheckConfigAndHelpSayOfEachKeyWhetherItReloads) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::reload_test

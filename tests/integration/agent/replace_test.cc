@@ -7,7 +7,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/agent/provisioned_claim.h"
 
-namespace volumed {
+namespace volumed::replace_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,4 +151,4 @@ TEST_F(ReplaceTest, AnAppliedObjectHasAnAge) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::replace_test

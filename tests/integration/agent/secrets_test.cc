@@ -6,7 +6,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::secrets_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ TEST_F(SecretsTest, NoSecretLeavesTheVolumesInSuccessNorFailure) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::secrets_test

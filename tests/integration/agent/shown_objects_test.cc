@@ -10,7 +10,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::shown_objects_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -259,4 +259,4 @@ TEST_F(ShownObjectsTest, ADirectoryThatIsMarkedAsAnotherClaimsSaysHowItIsUnmarke
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::shown_objects_test

@@ -7,7 +7,7 @@
 #include "integration/agent/root_disk.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::sick_root_test {
 namespace {
 
 constexpr int64_t kDiskBytes = 48 << 20;
@@ -230,4 +230,4 @@ TEST_P(FailingRootTest, MountsGoOthersStayAndSetUpSaysWhyNot) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::sick_root_test

@@ -11,7 +11,7 @@
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
 
-namespace volumed {
+namespace volumed::storage_guard_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{64} << 20;
@@ -503,4 +503,4 @@ TEST_F(StorageGuardTest, TheFileOfADetachedLoopDeviceIsNotRecycledWithItsDirecto
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::storage_guard_test

@@ -5,7 +5,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::storage_verbs_test {
 namespace {
 
 constexpr int kUsage = 2;
@@ -141,4 +141,4 @@ TEST_F(StorageVerbsTest, ANewClaimHasNoEventsOfAnEarlierOneOfItsName) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::storage_verbs_test

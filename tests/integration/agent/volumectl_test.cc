@@ -12,7 +12,7 @@
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
 
-namespace volumed {
+namespace volumed::volumectl_test {
 namespace {
 
 constexpr int kUsage = 2;
@@ -242,4 +242,4 @@ TEST_F(VolumectlTest, ExitStatusSaysWhatIsTheMatter) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::volumectl_test

@@ -9,7 +9,7 @@
 
 #include "integration/agent/agent_fixture.h"
 
-namespace volumed {
+namespace volumed::way_back_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -399,4 +399,4 @@ TEST_F(WayBackTest, CheckConfigTakesItsFileAsAWord) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::way_back_test

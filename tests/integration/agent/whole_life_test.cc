@@ -5,7 +5,7 @@
 
 #include "integration/agent/example_pod.h"
 
-namespace volumed {
+namespace volumed::whole_life_test {
 namespace {
 
 class WholeLifeTest : public ExamplePodTest {
@@ -110,4 +110,4 @@ TEST_F(WholeLifeTest, ManyPodsComeAndGo) {
 }
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::whole_life_test

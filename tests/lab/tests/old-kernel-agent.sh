@@ -5,4 +5,4 @@
 . /lab/lib/lab.sh
 . /lab/lib/programs.sh
 run_programs os/worker_kernel_test mounter/device_identity_test \
-  differential/kernel_differential_test 'agent/agent_whole_life_test:-*ManyPods*'
+  differential/kernel_differential_test 'agent/whole_agent_test:WholeLifeTest.*-*ManyPods*'

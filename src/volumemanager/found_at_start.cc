@@ -1,0 +1,81 @@
+#include "volumemanager/found_at_start.h"
+
+#include <utility>
+#include <variant>
+
+#include "base/printable_text.h"
+#include "operation/load_rows.h"
+#include "operation/storage_record.h"
+
+namespace volumed {
+namespace {
+
+template <typename T>
+Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const Record&),
+                std::vector<T>& out, std::vector<QuarantinedRecord>& quarantined) {
+  ASSIGN_OR_RETURN(DecodedRows<T> loaded, LoadRows(store, kind, decode));
+  out = std::move(loaded.rows);
+  for (QuarantinedRecord& row : loaded.quarantined) quarantined.push_back(std::move(row));
+  return OkStatus();
+}
+
+// The StorageGuard loads these rows once it needs them. What cannot be read of them holds
+// irreversible steps back from the start on.
+Status CheckStorageRows(RecordStore& store, std::vector<QuarantinedRecord>& quarantined) {
+  std::vector<StorageOwnerRecord> owners;
+  std::vector<StorageReservationRecord> reservations;
+  RETURN_IF_ERROR(
+      LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners, quarantined));
+  return LoadKind(store, kStorageReservationRecordKind, &DecodeStorageReservationRecord,
+                  reservations, quarantined);
+}
+
+}  // namespace
+
+ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
+  const auto object = pod_objects.find(pod);
+  const bool holds_pod = object != pod_objects.end() && object->second != nullptr &&
+                         std::holds_alternative<Pod>(*object->second);
+  return holds_pod ? object->second : nullptr;
+}
+
+Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
+  FoundAtStart found;
+  RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
+                           found.bindings, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kProvisionRecordKind, &DecodeProvisionRecord, found.provisioned,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kKnownObjectRecordKind, &DecodeKnownObjectRecord, found.objects,
+                           found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kObjectSourceRecordKind, &DecodeObjectSourceRecord, found.sources,
+                           found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
+                           found.deleted, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
+                           found.command_numbers, found.quarantined));
+  ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
+  for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
+  RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
+  // What is damaged may be no text, and is shown to people.
+  for (QuarantinedRecord& row : found.quarantined) {
+    row = {PrintableText(row.kind), PrintableText(row.key), PrintableText(row.reason)};
+  }
+  return found;
+}
+
+void DecodePodObjects(FoundAtStart& found) {
+  for (const PodRecord& pod : found.pods) {
+    found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));
+  }
+}
+
+}  // namespace volumed
