@@ -204,8 +204,8 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
     for (const ObjectKey& claim : changed) events.ObjectChanged(claim);
   };
   its.resize_recorded = [this](const PersistentVolume& volume) {
-    const UniqueVolumeName device = resting.DeviceNameOf(volume);
-    if (!device.empty()) expander.MarkDirty(device);
+    const UniqueVolumeName name = resting.UniqueNameOf(volume);
+    if (!name.empty()) expander.MarkDirty(name);
   };
   its.volume_gone = [this](const PersistentVolume& volume) { resting.ForgetVolume(volume); };
   its.has_pod = [this](const PodUid& uid) { return actual.FindPod(uid) != nullptr; };

@@ -15,10 +15,10 @@ void RestingStorage::Restore(const std::vector<DeviceRecord>& devices) {
   }
 }
 
-UniqueVolumeName RestingStorage::DeviceNameOf(const PersistentVolume& volume) const {
+UniqueVolumeName RestingStorage::UniqueNameOf(const PersistentVolume& volume) const {
   const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
   const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
-  if (!plugin.ok() || (*plugin)->AsDeviceMountable() == nullptr) return UniqueVolumeName();
+  if (!plugin.ok()) return UniqueVolumeName();
   const Result<std::string> name = (*plugin)->GetVolumeName(spec);
   return name.ok() ? GetUniqueVolumeName((*plugin)->GetPluginName(), *name) : UniqueVolumeName();
 }
@@ -29,7 +29,7 @@ void RestingStorage::DeviceRests(const UniqueVolumeName& device, const SpecName&
 }
 
 void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
-  if (const UniqueVolumeName device = DeviceNameOf(volume); !device.empty()) ForgetDevice(device);
+  if (const UniqueVolumeName name = UniqueNameOf(volume); !name.empty()) ForgetDevice(name);
   ForgetStorageOf(volume.metadata.name);
 }
 

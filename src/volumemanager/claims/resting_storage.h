@@ -41,8 +41,9 @@ class RestingStorage {
   // Takes over what the last agent left.
   void Restore(const std::vector<DeviceRecord>& devices);
 
-  // The name of a volume whose plugin mounts devices; empty for other volumes.
-  UniqueVolumeName DeviceNameOf(const PersistentVolume& volume) const;
+  // The name by which the volume is one and the same to all its pods; empty if no plugin supports
+  // it.
+  UniqueVolumeName UniqueNameOf(const PersistentVolume& volume) const;
   // Nothing of the device of this volume is on the node any more; its row stays until the volume
   // has ended.
   void DeviceRests(const UniqueVolumeName& device, const SpecName& volume);

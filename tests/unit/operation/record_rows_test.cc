@@ -109,7 +109,7 @@ std::vector<Refusal> AllRefusals() {
       {"volume-device full", NumberField(6, 0), "has state 0, which no device of a volume can"},
       {"volume-device full", BytesField(1, "p/w"), "belongs under the key \"p/w\""},
       {"volume-device full", BytesField(3, ""), "belongs under the key"},
-      {"volume-device full", BytesField(12, BytesField(9, "\xff")), "is no valid message"},
+      {"volume-device full", BytesField(12, BytesField(1, "\xff")), "is no valid message"},
       {"volume-device full", BytesField(15, BytesField(1, "\xff")), "is no valid message"},
       {"pod full", BytesField(1, "uid-2"), "belongs under the key \"uid-2\""},
       {"pod full", BytesField(8, "\xff"), "is no valid message"},

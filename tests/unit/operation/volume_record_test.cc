@@ -170,6 +170,7 @@ TEST(VolumeRecord, ASourceIsRecognisedByItsDirectory) {
 TEST(VolumeRecord, ADeviceWhoseOwnNameIsNoTextMadeItsRecordUnreadable) {
   DeviceRecord record;
   record.key = UniqueVolumeName("v");
+  record.spec = SpecName("disk");
   record.format = FormatRecord{};
   record.format->device.stable_id = "serial:\xff\xfe disk";
   record.mapped = MappedDeviceRecord{};
