@@ -47,13 +47,13 @@ run_tidy() {
 }
 
 # run_tests BUILD_DIR LABELS LOG [CTEST ARGUMENTS...]
-# One program for each processor: each has directories, sockets, mounts and a root of its own, and most of them wait
-# more than they compute.
+# Two programs for each processor, or one that computes all the time (PROCESSORS in cmake/library.cmake): each has
+# directories, sockets, mounts and a root of its own.
 run_tests() {
   local dir=$1 labels=$2 log=$3 status=0
   shift 3
   : >"$log"
-  ctest --test-dir "$dir" --output-on-failure --no-tests=error -V -L "$labels" -j "$(nproc)" "$@" >>"$log" 2>&1 ||
+  ctest --test-dir "$dir" --output-on-failure --no-tests=error -V -L "$labels" -j "$((2 * $(nproc)))" "$@" >>"$log" 2>&1 ||
     status=1
   ((status != 0)) || return 0
   # What every test says is left out: its name may hold any of these words.

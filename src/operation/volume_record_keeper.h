@@ -54,7 +54,7 @@ class RecordKeeper {
 
   // Records the intent: assigns the in-call state to which `call` leads, and returns the attempt's
   // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
-  // attempt (and the intent of a format, which only BeginFormat and its like change).
+  // attempt, and what CarryOver in the source file takes from the row before, as the format.
   // Errors, all not applied: FailedPrecondition, with the reason, if the call cannot be made in the
   // volume's state; those of the store. A disk that takes no writes (full, read-only, EIO) does not
   // stop a call that takes away a volume which already has a row: whatever that row says, a restart

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "integration/agent/example_pod.h"
+#include "places.h"
 
 namespace volumed::access_test {
 namespace {
@@ -17,7 +18,7 @@ class AccessTest : public ExamplePodTest {
   CommandResult CtlAs(const std::string& uid, const std::string& gid,
                       std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", VOLUMECTL,
+                     {"setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", VolumectlPath(),
                       "--socket", socket_path(), "--request-timeout", "5"});
     return RunCommand(arguments);
   }

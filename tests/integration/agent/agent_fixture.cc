@@ -27,6 +27,7 @@
 
 #include "base/descriptor.h"
 #include "integration/few_mounts.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -222,7 +223,7 @@ void AgentTest::StartAgent() {
       {"socket-group", "\"\""},
       {"metrics-address", "127.0.0.1:" + std::to_string(metrics_port_)},
       {"node-name", "it-node"},
-      {"worker", VOLUMED_WORKER},
+      {"worker", VolumedWorkerPath()},
       {"volume-plugin-dir", scratch_ + "/drivers"},
       {"removal-settle", "1s"},
       {"volume-stats-period", "1s"}};
@@ -230,7 +231,7 @@ void AgentTest::StartAgent() {
   std::string config;
   for (const auto& [key, value] : lines) config += key + ": " + value + "\n";
   WriteText(scratch_ + "/config.yaml", config);
-  agent_pid_ = Spawn({VOLUMED, "run", "--config", scratch_ + "/config.yaml"}, log_path());
+  agent_pid_ = Spawn({VolumedPath(), "run", "--config", scratch_ + "/config.yaml"}, log_path());
   ASSERT_GT(agent_pid_, 0);
   stub_.reset();
 }
@@ -279,7 +280,7 @@ void AgentTest::EndAgent() {
 void AgentTest::EndOrphans() {
   for (const pid_t child : ChildrenOf(::getpid())) {
     const std::string command = ReadText("/proc/" + std::to_string(child) + "/cmdline");
-    if (command.starts_with(VOLUMED_WORKER)) ::kill(child, SIGKILL);
+    if (command.starts_with(VolumedWorkerPath())) ::kill(child, SIGKILL);
   }
   Eventually(std::chrono::seconds(2), [] {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -313,7 +314,7 @@ std::string AgentTest::HttpGet(const std::string& path) const {
 }
 
 CommandResult AgentTest::Ctl(std::vector<std::string> arguments) const {
-  arguments.insert(arguments.begin(), {VOLUMECTL, "--socket", socket_path()});
+  arguments.insert(arguments.begin(), {VolumectlPath(), "--socket", socket_path()});
   return RunCommand(arguments);
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "integration/agent/agent_fixture.h"
+#include "places.h"
 
 namespace volumed::bad_input_test {
 namespace {
@@ -284,7 +285,8 @@ TEST_F(BadInputTest, BadConfigurationIsRefusedWithItsKey) {
   settings["deadline-mount"] = "soon";
   settings["no-such-key"] = "1";
   WriteText(scratch() + "/c.yaml", "deadline-mount: soon\nno-such-key: 1\n");
-  const CommandResult result = RunCommand({VOLUMED, "run", "--config", scratch() + "/c.yaml"});
+  const CommandResult result =
+      RunCommand({VolumedPath(), "run", "--config", scratch() + "/c.yaml"});
   EXPECT_NE(result.exit_status, 0);
   EXPECT_NE(result.output.find("deadline-mount"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("no-such-key"), std::string::npos) << result.output;
@@ -292,8 +294,9 @@ TEST_F(BadInputTest, BadConfigurationIsRefusedWithItsKey) {
 
 TEST_F(BadInputTest, SecondAgentOnOneRootIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  const CommandResult second = RunCommand(
-      {VOLUMED, "run", "--config", scratch() + "/config.yaml", "--metrics-address", "127.0.0.1:0"});
+  const CommandResult second =
+      RunCommand({VolumedPath(), "run", "--config", scratch() + "/config.yaml", "--metrics-address",
+                  "127.0.0.1:0"});
   EXPECT_NE(second.exit_status, 0);
   EXPECT_NE(second.output.find("another volumed (pid " + std::to_string(agent_pid()) + ")"),
             std::string::npos)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "integration/agent/example_pod.h"
+#include "places.h"
 
 namespace volumed::completion_test {
 namespace {
@@ -45,7 +46,8 @@ class CompletionTest : public ExamplePodTest {
   }
   // What bash offers for this line, whose last word is being completed.
   std::vector<std::string> BashOffers(const std::vector<std::string>& words) {
-    std::string script = "source <(" VOLUMECTL " completion bash); COMP_WORDS=(" VOLUMECTL;
+    std::string script =
+        "source <(" + VolumectlPath() + " completion bash); COMP_WORDS=(" + VolumectlPath();
     for (const std::string& word : words) script += " '" + word + "'";
     script += "); COMP_CWORD=" + std::to_string(words.size()) +
               "; _volumectl; printf '%s\\n' \"${COMPREPLY[@]}\"";
@@ -60,7 +62,7 @@ class CompletionTest : public ExamplePodTest {
   }
   // The line after the tab key; `load` is how zsh gets the script.
   static std::string ZshCompletes(const std::string& load, const std::string& line) {
-    const std::string program = VOLUMECTL;
+    const std::string program = VolumectlPath();
     const CommandResult result =
         RunCommand({"env", "TERM=dumb", "timeout", "60", "zsh", "-f", "-c", kZshTyping, "zsh",
                     program.substr(0, program.rfind('/')), load, line});
@@ -101,10 +103,10 @@ TEST_F(CompletionTest, ZshCompletesALineThatIsTyped) {
   }
   ASSERT_NO_FATAL_FAILURE(StartWithPod());
   // As a person sources it, and as a package installs it.
-  ASSERT_EQ(RunCommand({"sh", "-c",
-                        std::string(VOLUMECTL) + " completion zsh > " + scratch() + "/_volumectl"})
-                .exit_status,
-            0);
+  ASSERT_EQ(
+      RunCommand({"sh", "-c", VolumectlPath() + " completion zsh > " + scratch() + "/_volumectl"})
+          .exit_status,
+      0);
   const std::string socket = "volumectl --socket " + socket_path() + " ";
   for (const std::string& load : {std::string("compinit -u -D; source <(volumectl completion zsh)"),
                                   "fpath=(" + scratch() + " $fpath); compinit -u -D"}) {

@@ -17,6 +17,7 @@
 
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::dead_mount_test {
 namespace {
@@ -50,7 +51,7 @@ class DeadMountTest : public ExamplePodTest {
     ExamplePodTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     ASSERT_TRUE(fs::create_directory(source()));
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, source(), scratch() + "/control");
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), source(), scratch() + "/control");
     if (!hangfs_->mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
     settings["node-name"] = "n1";
     settings["deadline-mount"] = "2s";
@@ -107,7 +108,7 @@ class DeadMountTest : public ExamplePodTest {
   void MountOthers() {
     for (int other = 0; other < kOtherMounts; ++other) {
       ASSERT_TRUE(fs::create_directory(OtherMount(other)));
-      others_.push_back(std::make_unique<HangfsMount>(VOLUMED_HANGFS, OtherMount(other),
+      others_.push_back(std::make_unique<HangfsMount>(HangfsPath(), OtherMount(other),
                                                       scratch() + "/control-of-others"));
       ASSERT_TRUE(others_.back()->mounted()) << OtherMount(other);
     }

@@ -8,6 +8,7 @@
 
 #include "integration/agent/agent_fixture.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::dead_places_test {
 namespace {
@@ -31,7 +32,7 @@ class PlacesTest : public AgentTest {
   }
   // A filesystem that is mounted there and does not answer from now on.
   void MountDead(const std::string& place) {
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, place, scratch() + "/control");
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), place, scratch() + "/control");
     if (!hangfs_->mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
     hangfs_->Die();
   }
@@ -57,7 +58,7 @@ class PlacesTest : public AgentTest {
   // What check-config says of the configuration of the agent that runs.
   CommandResult CheckConfig() const {
     return RunCommand(
-        {"timeout", "20", VOLUMED, "check-config", "--config", scratch() + "/config.yaml"});
+        {"timeout", "20", VolumedPath(), "check-config", "--config", scratch() + "/config.yaml"});
   }
 
  private:
@@ -131,7 +132,8 @@ TEST_F(PlacesTest, ADeadMountAtTheSocketKeepsNothingElseDownAndTheSocketComesOnc
   })) << ReadText(log_path());
   Unmount();
   EXPECT_TRUE(WaitReady()) << HttpGet("/readyz");
-  EXPECT_EQ(RunCommand({VOLUMECTL, "--socket", settings["socket"], "get", "pods"}).exit_status, 0);
+  EXPECT_EQ(
+      RunCommand({VolumectlPath(), "--socket", settings["socket"], "get", "pods"}).exit_status, 0);
 }
 
 TEST_F(PlacesTest, ADeadManifestDirectoryAtTheStartIsIncompleteKeepsNoOtherAndIsReadOnceItAnswers) {

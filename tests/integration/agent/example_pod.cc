@@ -11,6 +11,8 @@
 #include <sstream>
 #include <vector>
 
+#include "places.h"
+
 namespace volumed {
 namespace {
 
@@ -65,12 +67,12 @@ std::string StackedMounts(const std::string& below) {
 }  // namespace
 
 std::string ExampleObjects(const std::string& greeting) {
-  return Replaced(ReadText(VOLUMED_EXAMPLES "/objects.yaml"), "greeting: hello",
+  return Replaced(ReadText(SourcePath("examples/objects.yaml")), "greeting: hello",
                   "greeting: " + greeting);
 }
 
 std::string ExamplePod(const std::string& host_path) {
-  return Replaced(ReadText(VOLUMED_EXAMPLES "/pod.yaml"), "/var/tmp/volumed-example", host_path);
+  return Replaced(ReadText(SourcePath("examples/pod.yaml")), "/var/tmp/volumed-example", host_path);
 }
 
 void ExamplePodTest::WriteForeignFiles(const std::string& text) {

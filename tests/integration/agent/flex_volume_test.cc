@@ -12,6 +12,7 @@
 
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
+#include "places.h"
 
 namespace volumed::flex_volume_test {
 namespace {
@@ -55,7 +56,7 @@ class FlexVolumeTest : public AgentTest {
   void InstallLoop() {
     fs::create_directories(drivers() + "/" + kLoop);
     WriteText(drivers() + "/" + kLoop + "/loop.conf", "state=" + scratch() + "/state\n");
-    Install(kLoop, ReadText(std::string(VOLUMED_EXAMPLES) + "/flexvolume/" + kLoop + "/loop"));
+    Install(kLoop, ReadText(SourcePath("examples/flexvolume/") + kLoop + "/loop"));
   }
   std::string Source(const std::string& volume) const {
     return "{driver: volumed.io/loop, options: {image: " + ImageOf(volume) + ", size: \"" +

@@ -7,6 +7,7 @@
 
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::hung_filesystem_test {
 namespace {
@@ -23,7 +24,7 @@ class HungFilesystemTest : public ExamplePodTest, public ::testing::WithParamInt
     ExamplePodTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     ASSERT_TRUE(std::filesystem::create_directory(source()));
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, source(), scratch() + "/control");
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), source(), scratch() + "/control");
     if (!hangfs_->mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
     settings["deadline-mount"] = "2s";
     settings["deadline-unmount"] = "2s";

@@ -7,6 +7,7 @@
 
 #include "integration/agent/agent_fixture.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::manifest_links_test {
 namespace {
@@ -23,7 +24,7 @@ class ManifestLinksTest : public AgentTest, public ::testing::WithParamInterface
     fs::create_directories(manifests());
     ASSERT_TRUE(fs::create_directory(source()));
     WriteText(scratch() + "/image", Pod("far"));
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, source(), scratch() + "/control",
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), source(), scratch() + "/control",
                                             scratch() + "/image");
     if (!hangfs_->mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
     WriteText(Path("near.yaml"), Pod("near"));

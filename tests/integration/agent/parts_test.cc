@@ -9,6 +9,7 @@
 
 #include "base/descriptor.h"
 #include "integration/agent/example_pod.h"
+#include "places.h"
 
 namespace volumed::parts_test {
 namespace {
@@ -53,9 +54,10 @@ class PartsTest : public ExamplePodTest {
   // A second agent with `lines` in its configuration; it has to end by itself.
   CommandResult RunSecond(const std::string& lines) const {
     WriteText(scratch() + "/second.yaml",
-              "node-name: second\nworker: " + std::string(VOLUMED_WORKER) +
+              "node-name: second\nworker: " + VolumedWorkerPath() +
                   "\nsocket-group: \"\"\nvolume-plugin-dir: \"\"\nmanifest-dir: []\n" + lines);
-    return RunCommand({"timeout", "30", VOLUMED, "run", "--config", scratch() + "/second.yaml"});
+    return RunCommand(
+        {"timeout", "30", VolumedPath(), "run", "--config", scratch() + "/second.yaml"});
   }
 };
 
@@ -114,7 +116,8 @@ TEST_F(PartsTest, ASocketWhoseDirectoryIsMissingIsMadeWithItAndAgain) {
   settings["socket"] = scratch() + "/run/volumed.sock";
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   const auto answers = [&] {
-    return RunCommand({VOLUMECTL, "--socket", settings["socket"], "get", "pods"}).exit_status == 0;
+    return RunCommand({VolumectlPath(), "--socket", settings["socket"], "get", "pods"})
+               .exit_status == 0;
   };
   EXPECT_TRUE(Eventually(kPatience, answers));
   // The agent may have made its socket anew before the directory is removed.

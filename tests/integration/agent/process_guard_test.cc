@@ -11,6 +11,7 @@
 
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::process_guard_test {
 namespace {
@@ -112,7 +113,7 @@ TEST_F(ProcessGuardTest, SignalsThatNobodyMeansEndNeitherTheAgentNorAWorker) {
 TEST_F(ProcessGuardTest, AWorkerThatHangsEndsPastItsDeadlineThoughItsAgentHasStopped) {
   const std::string source = scratch() + "/hangfs";
   ASSERT_TRUE(fs::create_directory(source));
-  HangfsMount hangfs(VOLUMED_HANGFS, source, scratch() + "/control");
+  HangfsMount hangfs(HangfsPath(), source, scratch() + "/control");
   if (!hangfs.mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
   settings["deadline-mount"] = "2s";
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "integration/agent/agent_fixture.h"
+#include "places.h"
 
 namespace volumed::reload_test {
 namespace {
@@ -124,7 +125,8 @@ TEST_F(ReloadTest, ABadOrMissingFileKeepsTheWholeOldConfiguration) {
 
 TEST_F(ReloadTest, CheckConfigAndHelpSayOfEachKeyWhetherItReloads) {
   WriteText(config_path(), "deadline-mount: 12s\n");
-  const CommandResult checked = RunCommand({VOLUMED, "check-config", "--config", config_path()});
+  const CommandResult checked =
+      RunCommand({VolumedPath(), "check-config", "--config", config_path()});
   ASSERT_EQ(checked.exit_status, 0) << checked.output;
   const auto line = [&](const std::string& key) {
     const size_t at = ("\n" + checked.output).find("\n" + key + ": ");
@@ -134,7 +136,7 @@ TEST_F(ReloadTest, CheckConfigAndHelpSayOfEachKeyWhetherItReloads) {
   EXPECT_EQ(line("deadline-mount").find("deadline-mount: 12s "), 0u) << checked.output;
   EXPECT_NE(line("deadline-mount").find("# reloads on SIGHUP"), std::string::npos);
   EXPECT_NE(line("root").find("# needs a restart"), std::string::npos);
-  const std::string help = RunCommand({VOLUMED, "run", "--help"}).output;
+  const std::string help = RunCommand({VolumedPath(), "run", "--help"}).output;
   EXPECT_NE(help.find("(reloads on SIGHUP)"), std::string::npos) << help;
   EXPECT_NE(help.find("(needs a restart)"), std::string::npos) << help;
 }

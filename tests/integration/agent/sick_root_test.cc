@@ -6,6 +6,7 @@
 
 #include "integration/agent/root_disk.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::sick_root_test {
 namespace {
@@ -154,7 +155,7 @@ class FailingRootTest : public SickRootTest, public ::testing::WithParamInterfac
     if (IsSkipped() || HasFatalFailure()) return;
     ASSERT_NO_FATAL_FAILURE(MakeImage(kDiskBytes, GetParam().mkfs_options));
     ASSERT_TRUE(std::filesystem::create_directory(scratch() + "/device"));
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, scratch() + "/device",
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), scratch() + "/device",
                                             scratch() + "/control", image());
     if (!hangfs_->mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
     MountDisk(device(), GetParam().mount_options);

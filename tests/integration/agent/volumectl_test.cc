@@ -11,6 +11,7 @@
 
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::volumectl_test {
 namespace {
@@ -184,7 +185,7 @@ TEST_F(VolumectlTest, TopRefusesAnIntervalThatIsOff) {
 TEST_F(VolumectlTest, TopShowsWhatHangsAndWhatIsStuck) {
   const std::string source = scratch() + "/hangfs";
   ASSERT_TRUE(std::filesystem::create_directory(source));
-  HangfsMount hangfs(VOLUMED_HANGFS, source, scratch() + "/control");
+  HangfsMount hangfs(HangfsPath(), source, scratch() + "/control");
   if (!hangfs.mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
   settings["deadline-mount"] = "3s";
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

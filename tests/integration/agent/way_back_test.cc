@@ -8,6 +8,7 @@
 #include <string>
 
 #include "integration/agent/agent_fixture.h"
+#include "places.h"
 
 namespace volumed::way_back_test {
 namespace {
@@ -392,10 +393,10 @@ TEST_F(WayBackTest, APodIsNoYoungerAfterAStartOfTheAgent) {
 
 TEST_F(WayBackTest, CheckConfigTakesItsFileAsAWord) {
   const std::string file = scratch() + "/other.yaml";
-  WriteText(file, "root: " + scratch() + "/elsewhere\nworker: " VOLUMED_WORKER "\n");
-  const CommandResult checked = RunCommand({VOLUMED, "check-config", file});
+  WriteText(file, "root: " + scratch() + "/elsewhere\nworker: " + VolumedWorkerPath() + "\n");
+  const CommandResult checked = RunCommand({VolumedPath(), "check-config", file});
   EXPECT_THAT(checked.output, HasSubstr("root: " + scratch() + "/elsewhere"));
-  EXPECT_NE(RunCommand({VOLUMED, "check-config", scratch() + "/no.yaml"}).exit_status, 0);
+  EXPECT_NE(RunCommand({VolumedPath(), "check-config", scratch() + "/no.yaml"}).exit_status, 0);
 }
 
 }  // namespace

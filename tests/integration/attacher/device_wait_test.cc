@@ -25,6 +25,7 @@
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
 #include "os/udev.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -51,7 +52,7 @@ class DeviceWaitTest : public MountNamespaceTest {
   }
 
   void StartWaiter(UdevDeviceCatalogOptions options = {}) {
-    auto created = WaiterOnNode::Create(VOLUMED_WORKER, options);
+    auto created = WaiterOnNode::Create(VolumedWorkerPath(), options);
     ASSERT_TRUE(created.ok()) << created.error().ToString();
     node_ = std::move(created).value();
   }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "integration/mounter/block_mount_fixture.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -44,7 +45,7 @@ class CutMkfsTest : public BlockMountTest, public ::testing::WithParamInterface<
   // `environment`: how its writes fare, see cut_writes.cc.
   void SetMkfs(const std::string& environment) const {
     const std::string preload =
-        environment.empty() ? "" : environment + " LD_PRELOAD=" VOLUMED_CUT_WRITES " ";
+        environment.empty() ? "" : environment + " LD_PRELOAD=" + CutWritesPath() + " ";
     AddTool("mkfs." + Type(), preload + "exec /sbin/mkfs." + Type() + " \"$@\"");
   }
 

@@ -3,6 +3,7 @@
 
 #include "integration/mounter/block_mount_fixture.h"
 #include "os/worker_kernel.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -220,7 +221,7 @@ TEST_F(DeviceIdentityTest, FormatOptionsReachTheTool) {
 TEST_F(DeviceIdentityTest, TheWholeWayWorksThroughWorkersWithTheKeyLocked) {
   ASSERT_EQ(::mkdir(Path("keys").c_str(), 0700), 0);
   WorkerKernelOptions options;
-  options.worker_path = VOLUMED_WORKER;
+  options.worker_path = VolumedWorkerPath();
   options.key_directory = Path("keys");
   RealClock clock;
   auto kernel = WorkerKernel::Create(options, clock);

@@ -21,6 +21,7 @@
 #include "os/local_kernel.h"
 #include "os/mount_table.h"
 #include "os/worker_kernel.h"
+#include "places.h"
 
 namespace volumed {
 
@@ -49,7 +50,7 @@ class KernelTest : public MountNamespaceTest, public ::testing::WithParamInterfa
     const std::string root = GetParam().anchored ? scratch() : "";
     if (GetParam().workers) {
       WorkerKernelOptions options;
-      options.worker_path = VOLUMED_WORKER;
+      options.worker_path = VolumedWorkerPath();
       options.agent_root = root;
       options.masked_features = GetParam().masked;
       auto created = WorkerKernel::Create(options, clock_);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "integration/os/kernel_fixture.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -96,7 +97,7 @@ TEST_F(MountHelperTest, ADaemonThatItLeavesDoesNotKeepTheVolumeLocked) {
   Helper("mount.lab", "/bin/sleep 600 </dev/null >/dev/null 2>&1 & echo $! >" + scratch() +
                           "/said; exec /bin/mount -i -t tmpfs x \"$2\"");
   WorkerKernelOptions options;
-  options.worker_path = VOLUMED_WORKER;
+  options.worker_path = VolumedWorkerPath();
   options.key_directory = keys;
   RealClock clock;
   auto kernel = WorkerKernel::Create(options, clock);

@@ -23,6 +23,7 @@
 #include "os/worker_kernel.h"
 #include "os/worker_keys.h"
 #include "os/worker_process.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -44,7 +45,7 @@ class WorkerKernelTest : public MountNamespaceTest {
     for (const char* name : {"keys", "hung", "data"}) {
       ASSERT_EQ(::mkdir(Path(name).c_str(), 0755), 0);
     }
-    options_.worker_path = VOLUMED_WORKER;
+    options_.worker_path = VolumedWorkerPath();
     options_.key_directory = Path("keys");
     Start();
   }
@@ -62,7 +63,7 @@ class WorkerKernelTest : public MountNamespaceTest {
   }
 
   void StartHangfs() {
-    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, Path("hung"), Path("control"));
+    hangfs_ = std::make_unique<HangfsMount>(HangfsPath(), Path("hung"), Path("control"));
     ASSERT_TRUE(hangfs_->mounted()) << "hangfs did not start";
   }
 
@@ -556,7 +557,7 @@ TEST_F(WorkerKernelTest, KeysExcludeEachOtherAndLeaveNothingBehind) {
 TEST_F(WorkerKernelTest, WhatAWorkerWasSentAndHasNotTakenIsHeld) {
   StartHangfs();
   hangfs_->Die();
-  auto worker = SpawnWorker({VOLUMED_WORKER}, options_.key_directory);
+  auto worker = SpawnWorker({VolumedWorkerPath()}, options_.key_directory);
   ASSERT_TRUE(worker.ok());
   (*worker)->keys()->Write({"volume-1"}, "StatFs /mnt (pid 7)");
   EXPECT_TRUE(IsHeldForOthers("volume-1"));

@@ -9,6 +9,7 @@
 #include "fakes/must.h"
 #include "os/worker_codec.h"
 #include "os/worker_process.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -19,7 +20,7 @@ using std::chrono::seconds;
 // A worker with a tool that ignores everything, and without an agent.
 std::unique_ptr<WorkerProcess> StartOrphan(std::optional<Duration> time_left) {
   const RunProgram program{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; sleep 600"}};
-  auto worker = Must(SpawnWorker({VOLUMED_WORKER}));
+  auto worker = Must(SpawnWorker({VolumedWorkerPath()}));
   const std::string request = EncodeRequest(program, CallOptions(), time_left);
   EXPECT_TRUE(worker->channel().Send(MessageKind::kBody, request).ok());
   worker->channel().Close();

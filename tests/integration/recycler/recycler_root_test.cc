@@ -17,6 +17,7 @@
 #include "metrics/metrics_block.h"
 #include "mounter/host_directory.h"
 #include "os/worker_kernel.h"
+#include "places.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "plugins/empty_dir.h"
 #include "plugins/host_path.h"
@@ -36,7 +37,7 @@ class RecyclerRootTest : public MountNamespaceTest {
     MountNamespaceTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     WorkerKernelOptions workers;
-    workers.worker_path = VOLUMED_WORKER;
+    workers.worker_path = VolumedWorkerPath();
     workers.agent_root = scratch() + "/root";
     auto kernel = WorkerKernel::Create(workers, clock_);
     ASSERT_TRUE(kernel.ok()) << kernel.error().ToString();

@@ -1,4 +1,5 @@
 #include "agent/config.h"
+#include "places.h"
 
 #include <gtest/gtest.h>
 
@@ -138,7 +139,7 @@ struct DocumentedKey {
 };
 
 std::map<std::string, DocumentedKey> DocumentedKeys() {
-  std::ifstream page(VOLUMED_CONFIGURATION_PAGE);
+  std::ifstream page(SourcePath("docs/CONFIGURATION.md"));
   std::map<std::string, DocumentedKey> keys;
   bool in_table = false;
   for (std::string line; std::getline(page, line);) {

@@ -16,6 +16,7 @@
 #include "kube/decode.h"
 #include "kube/document_reader.h"
 #include "kube/field_list.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string ReadFixture(const std::string& name) {
-  std::ifstream file(std::string(VOLUMED_KUBE_TESTDATA) + "/" + name);
+  std::ifstream file(SourcePath("tests/unit/kube/testdata/" + name));
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -9,6 +9,7 @@
 
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
+#include "places.h"
 #include "unit/kube/kube_testing.h"
 
 namespace volumed {
@@ -132,7 +133,7 @@ TEST(Decode, SizeIsBounded) {
 }
 
 TEST(Encode, DecodesIntoAnEqualObject) {
-  std::ifstream file(std::string(VOLUMED_KUBE_TESTDATA) + "/every_field.yaml");
+  std::ifstream file(SourcePath("tests/unit/kube/testdata/every_field.yaml"));
   std::ostringstream text;
   text << file.rdbuf();
   const ManifestDecode first = DecodeManifest("f", text.str());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kube/object_catalog.h"
+#include "places.h"
 #include "unit/kube/object_directory_fixture.h"
 
 namespace volumed {
@@ -556,7 +557,7 @@ TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {
 }
 
 TEST_F(ObjectDirectoryTest, KeepsEveryStorageObjectAsItWasGiven) {
-  std::ifstream fixture(std::string(VOLUMED_KUBE_TESTDATA) + "/every_field.yaml");
+  std::ifstream fixture(SourcePath("tests/unit/kube/testdata/every_field.yaml"));
   std::ostringstream text;
   text << fixture.rdbuf();
   std::map<ObjectKey, Object> given;

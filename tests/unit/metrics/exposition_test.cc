@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "metrics/family_table.h"
+#include "places.h"
 #include "unit/metrics/text_format.h"
 
 namespace volumed {
@@ -127,7 +128,7 @@ TEST(ExpositionTest, EveryFamilyOfTheTableIsWrittenAsTheTableSays) {
 
 // The names in the table of docs/METRICS.md; one that ends in '*' stands for all that begin so.
 std::set<std::string> DocumentedFamilies() {
-  std::ifstream page(VOLUMED_METRICS_PAGE);
+  std::ifstream page(SourcePath("docs/METRICS.md"));
   std::set<std::string> names;
   bool in_table = false;
   for (std::string line; std::getline(page, line);) {

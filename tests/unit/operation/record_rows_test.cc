@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "places.h"
 #include "unit/operation/record_samples.h"
 
 namespace volumed {
@@ -47,7 +48,7 @@ Record RowOfLine(const std::string& kind, const std::string& line) {
 
 std::map<std::string, std::string> GoldenLines() {
   std::map<std::string, std::string> lines;
-  std::ifstream file(RECORD_ROWS);
+  std::ifstream file(SourcePath("tests/unit/operation/record_rows.golden"));
   for (std::string line; std::getline(file, line);) {
     const size_t colon = line.find(": ");
     lines[line.substr(0, colon)] = line.substr(colon + 2);

@@ -1,4 +1,5 @@
 #include "operation/volume_state.h"
+#include "places.h"
 
 #include <gtest/gtest.h>
 
@@ -167,7 +168,7 @@ TEST(VolumeState, NamesAreUniqueAndNumbersAreStable) {
 }
 
 TEST(VolumeState, TheDocumentIsWhatTheTablePrints) {
-  std::ifstream file(VOLUMED_STATES_FILE);
+  std::ifstream file(SourcePath("docs/STATES.md"));
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), PrintStatesMarkdown()) << "make it anew: print_states > docs/STATES.md";

@@ -1,4 +1,5 @@
 #include "os/blank_regions.h"
+#include "places.h"
 
 #include <gtest/gtest.h>
 
@@ -69,7 +70,7 @@ TEST(BlankRegions, AreFewEnoughToBeReadAtEveryFirstUse) {
 }
 
 TEST(BlankRegions, TheDocumentNamesEveryRow) {
-  std::ifstream file(VOLUMED_SOURCE_DIR "/docs/FORMATTING.md");
+  std::ifstream file(SourcePath("docs/FORMATTING.md"));
   std::ostringstream text;
   text << file.rdbuf();
   for (const BlankRegionRule& rule : BlankRegionRules()) {

@@ -12,6 +12,7 @@
 
 #include "fakes/wire_declaration.h"
 #include "os/worker_codec.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -70,7 +71,7 @@ std::map<std::string, std::string> AllMessages() {
 // The file was made by what encoded them field by field; a line of it is never changed.
 TEST(WorkerMessages, AreTheSameBytesAsEver) {
   const std::map<std::string, std::string> now = AllMessages();
-  std::ifstream file(WORKER_MESSAGES);
+  std::ifstream file(SourcePath("tests/unit/os/worker_messages.golden"));
   int lines = 0;
   for (std::string line; std::getline(file, line); ++lines) {
     const size_t colon = line.find(": ");
