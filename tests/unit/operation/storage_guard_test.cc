@@ -76,6 +76,8 @@ TEST_F(StorageGuardTest, AVolumeThatIsCertainlyNotSetUpHasNoStorage) {
   record.uncertain = false;
   record.state = VolumeState::kSetUp;
   EXPECT_TRUE(MayHaveStorage(record));
+  record.is_block = true;
+  EXPECT_FALSE(MayHaveStorage(record)) << "it is its device's";
 }
 
 TEST_F(StorageGuardTest, WhatIsBeingEmptiedIsGivenToNobodyNotEvenAfterARestart) {

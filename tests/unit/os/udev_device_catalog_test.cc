@@ -78,7 +78,7 @@ udev_device* udev_device_new_from_devnum(udev* /*library*/, char /*type*/, dev_t
 const char* udev_device_get_sysname(udev_device* device) { return device->name.c_str(); }
 const char* udev_device_get_devtype(udev_device* device) { return device->type.c_str(); }
 const char* udev_device_get_devnode(udev_device* /*device*/) { return nullptr; }
-const char* udev_device_get_syspath(udev_device* /*device*/) { return nullptr; }
+const char* udev_device_get_syspath(udev_device* /*device*/) { return "/sys/devices/b/sdb"; }
 const char* udev_device_get_property_value(udev_device* device, const char* key) {
   const auto found = device->properties.find(key);
   return found == device->properties.end() ? nullptr : found->second.c_str();
@@ -157,6 +157,7 @@ TEST_F(UdevDeviceCatalogTest, ADiskThatUdevdHasDescribedIsToldWithItsLinksAndNam
   EXPECT_TRUE(disk.described);
   EXPECT_TRUE(disk.usable);
   EXPECT_TRUE(disk.whole_disk);
+  EXPECT_EQ(disk.sysfs_path, "/sys/devices/b/sdb");
   EXPECT_EQ(disk.disk_sequence, 5u);
   EXPECT_THAT(disk.links,
               ElementsAre("/dev/disk/by-diskseq/5", "/dev/disk/by-id/a", "/dev/disk/by-id/b"));
