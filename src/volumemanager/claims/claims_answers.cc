@@ -221,6 +221,16 @@ bool Claims::Knows(const DeletedObjects::Id& object) const {
   return false;
 }
 
+bool Claims::HasLeft(const DeletedObjects::Id& claim, const std::string& volume_name) const {
+  const auto bound = bound_.find(volume_name);
+  if (bound == bound_.end()) return false;
+  const ClaimBinding& binding = bound->second.record.binding;
+  const bool has_it = binding.state == BindingState::kBound &&
+                      ObjectKeyOf(binding.claim) == claim.first &&
+                      binding.claim_uid == claim.second;
+  return !has_it;
+}
+
 const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {
   const auto found = claims_.find(claim);
   return found == claims_.end() ? nullptr : &found->second;
