@@ -298,6 +298,26 @@ TEST_F(ProvisioningTest, ANewClaimGotTheUidOfADeletedOneWhileTheRowsOfItsDeleted
   EXPECT_EQ(UidOnRecord(), "");
 }
 
+// It was told for ever that its volume is being made.
+TEST_F(ProvisioningTest, AClaimThatComesAgainWithItsUidDidNotSayThatItsFormerVolumeIsInTheWay) {
+  Deliver(Class() + Claim());
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::NotApplied(Code::kPermissionDenied, "refused"), 1);
+  Deliver(Class());
+  EXPECT_EQ(VolumeStatus(), "Failed");
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_NE(Problem().find("PersistentVolume pvc-c1, which has the name of the volume that is to "
+                           "be made for it, is that of a deleted claim with its uid, and has to be "
+                           "deleted first; an administrator"),
+            std::string::npos)
+      << Problem();
+  Pass(seconds(30));
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
+  EXPECT_EQ(Made(), 2u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
 TEST_F(ProvisioningTest, AClaimThatNoCommandHasDeletedKeepsItsUidAndItsVolumeOverARestart) {
   removal_deletes = false;
   StartAgent();
