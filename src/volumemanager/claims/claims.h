@@ -143,6 +143,9 @@ class Claims final : public ClaimResolver {
   PodUid PodOfClaim(const ObjectKey& claim) const;
   // Whether a record is about this very object.
   bool Knows(const DeletedObjects::Id& object) const;
+  // Whether the volume has a binding that can be read, and that is not of this very claim, or not
+  // any more: it was released, or is another claim's. It need not be on record yet.
+  bool HasLeft(const DeletedObjects::Id& claim, const std::string& volume_name) const;
   // The claims of generic ephemeral volumes of the pods that are here, as of the last decision; no
   // source has them.
   std::vector<PersistentVolumeClaimPtr> MadeForPods() const;

@@ -1,6 +1,7 @@
 // Claims: the answers to others.
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims/claims.h"
+#include "volumemanager/claims/provisioning.h"
 #include "volumemanager/claims/refused_objects.h"
 
 namespace volumed {
@@ -113,6 +114,17 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
                    "PVC is being deleted" + (held_by.empty() ? "" : ": it is still " + held_by),
                    "the owner of claim " + name);
   }
+  const std::string made = ProvisionedVolumeName(decision->uid);
+  if (parts_.provisioning.IsOurs(*decision) && HasLeft({claim, decision->uid}, made)) {
+    // A claim of this uid was there before, and was deleted. Nothing is made under the name of its
+    // volume as long as that one is there.
+    const bool failed = bound_.at(made).record.binding.state == BindingState::kReclaimFailed;
+    return problem("Provision", Code::kFailedPrecondition,
+                   "PVC is not bound: PersistentVolume " + made +
+                       ", which has the name of the volume that is to be made for it, is that of a "
+                       "deleted claim with its uid, and has to be deleted first",
+                   failed ? kAdministrator : kNobody);
+  }
   if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
     return problem("WaitForBinding", Code::kFailedPrecondition,
@@ -219,6 +231,16 @@ bool Claims::Knows(const DeletedObjects::Id& object) const {
     if (open && ObjectKeyOf(binding.claim) == key && binding.claim_uid == uid) return true;
   }
   return false;
+}
+
+bool Claims::HasLeft(const DeletedObjects::Id& claim, const std::string& volume_name) const {
+  const auto bound = bound_.find(volume_name);
+  if (bound == bound_.end()) return false;
+  const ClaimBinding& binding = bound->second.record.binding;
+  const bool has_it = binding.state == BindingState::kBound &&
+                      ObjectKeyOf(binding.claim) == claim.first &&
+                      binding.claim_uid == claim.second;
+  return !has_it;
 }
 
 const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {

@@ -100,12 +100,12 @@ std::set<std::string> ObjectCommands::UidsOf(const ObjectKey& key) const {
 }
 
 // Whether this is a claim that has left the volume which was made for it: the next claim of its
-// name is another one.
+// name is another one. The record alone decides. The answer must be the same before the first
+// decision of this agent, and while the row is written again because the deletion of the volume
+// failed or was done.
 bool ObjectCommands::HasReleased(const DeletedObjects::Id& claim) const {
-  const std::string volume = ProvisionedVolumeName(claim.second);
-  return claim.first.kind == ObjectKind::kPersistentVolumeClaim && !parts_.claims.Knows(claim) &&
-         parts_.claims.FindVolume(volume) != nullptr &&
-         parts_.claims.BoundVolumes().contains(volume);
+  return claim.first.kind == ObjectKind::kPersistentVolumeClaim &&
+         parts_.claims.HasLeft(claim, ProvisionedVolumeName(claim.second));
 }
 
 std::string ObjectCommands::UidOnRecord(const ObjectKey& object) const {

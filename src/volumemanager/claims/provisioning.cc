@@ -276,7 +276,7 @@ void Provisioning::Remove(const std::string& volume_name) {
 std::set<std::string> Provisioning::ClaimUids(const ClaimKey& claim) const {
   std::set<std::string> uids;
   for (const auto& [name, entry] : entries_) {
-    if (entry.record.claim == claim) uids.insert(entry.record.claim_uid);
+    if (entry.record.claim == claim && !entry.removing) uids.insert(entry.record.claim_uid);
   }
   return uids;
 }

@@ -77,7 +77,8 @@ class Provisioning {
   // The claims whose ProblemOf may have changed since the last call.
   std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
 
-  // The uids of claims of this name for which a volume was begun or made.
+  // The uids of claims of this name for which a volume was begun or made. One whose row is being
+  // removed counts no more: its storage is gone or belongs to nobody.
   std::set<std::string> ClaimUids(const ClaimKey& claim) const;
   // Whether a volume was begun or made for this very claim, and is on record.
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }

@@ -51,6 +51,39 @@ class ProvisioningTest : public ManagerTest {
     const VolumeView volume = View(pod).volumes.at(0);
     return volume.problem ? volume.problem->message + "; " + volume.problem->who_must_act : "";
   }
+  // Makes a claim without a uid and deletes it; the deletion of its volume does not end until that
+  // is released. Returns the claim's uid.
+  std::string DeleteWhileItsVolumeIsBeingDeleted() {
+    Deliver(Class() + Claim(""));
+    const std::string uid = ClaimUid();
+    operations().Hang(ReclaimKey(ProvisionedVolumeName(uid)));
+    Deliver(Class());
+    for (const Record& row : store.All()) {
+      EXPECT_NE(row.kind, kDeletedObjectRecordKind) << "else that row would keep the uid back";
+    }
+    EXPECT_EQ(VolumeStatus(ProvisionedVolumeName(uid)), "Released");
+    return uid;
+  }
+  std::string ClaimUid() const {
+    const auto claim = agent_->catalog.FindPersistentVolumeClaim("default", "data");
+    return claim == nullptr ? "no claim" : claim->metadata.uid;
+  }
+  // What a claim of that name that is applied now would get.
+  std::string UidOnRecord() const {
+    return agent_->manager->storage().UidOnRecord(
+        {ObjectKind::kPersistentVolumeClaim, "default", "data"});
+  }
+  // An agent that has loaded its records and has not decided about claims, as long as a row of this
+  // kind cannot be written.
+  void StartAgentThatCannotDecide() {
+    const ObjectUidRecord of_former_release{{ObjectKind::kPersistentVolumeClaim, "default", "x"},
+                                            "x"};
+    ASSERT_TRUE(store.Put(EncodeRecord(of_former_release), kObjectUidRecordDurability).ok());
+    store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1000, kKnownObjectRecordKind);
+    StartAgent();
+    Settle();
+    ASSERT_TRUE(agent_->sources_started);
+  }
   // Of the claim.
   bool HasEvent(const std::string& reason) const {
     const auto& events = host_parts.object_events;
@@ -223,6 +256,83 @@ TEST_F(ProvisioningTest, AClaimWithoutAUidIsTheSameOverRestartsAndAnotherOnceItW
   EXPECT_NE(ClaimStatus(), first);
   EXPECT_EQ(ClaimStatus().find("Bound pvc-"), 0u) << ClaimStatus();
   EXPECT_EQ(VolumeStatus(first.substr(std::string("Bound ").size())), "Released");
+}
+
+// It had the deleted claim's uid: it waited for a volume that was made already, and was bound to
+// that one later.
+TEST_F(ProvisioningTest, ANewClaimGotTheUidOfADeletedOneBeforeTheFirstDecisionOfAnAgent) {
+  const std::string uid = DeleteWhileItsVolumeIsBeingDeleted();
+  StartAgentThatCannotDecide();
+  EXPECT_EQ(VolumeStatus(ProvisionedVolumeName(uid)), "unknown") << "nothing is decided yet";
+  EXPECT_EQ(UidOnRecord(), "");
+
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 0);
+  Pass(seconds(30));
+  Deliver(Class() + Claim(""));
+  EXPECT_NE(ClaimUid(), uid);
+  EXPECT_EQ(ClaimStatus(), "Bound " + ProvisionedVolumeName(ClaimUid()));
+  EXPECT_EQ(VolumeStatus(ProvisionedVolumeName(uid)), "unknown") << "it is deleted";
+}
+
+TEST_F(ProvisioningTest, ANewClaimGotTheUidOfADeletedOneWhileTheRowOfItsVolumeWasWrittenAgain) {
+  const std::string uid = DeleteWhileItsVolumeIsBeingDeleted();
+  const OperationKey reclaim = ReclaimKey(ProvisionedVolumeName(uid));
+  EXPECT_EQ(UidOnRecord(), "");
+  operations().FailNext("reclaim", reclaim, Error::NotApplied(Code::kPermissionDenied, "refused"));
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1, kClaimBindingRecordKind);
+  operations().Release(reclaim);
+  Settle();
+  EXPECT_EQ(VolumeStatus(ProvisionedVolumeName(uid)), "Failed");
+  EXPECT_EQ(UidOnRecord(), "");
+}
+
+TEST_F(ProvisioningTest, ANewClaimGotTheUidOfADeletedOneWhileTheRowsOfItsDeletedVolumeWent) {
+  const std::string uid = DeleteWhileItsVolumeIsBeingDeleted();
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1, kProvisionRecordKind);
+  operations().Release(ReclaimKey(ProvisionedVolumeName(uid)));
+  Settle();
+  EXPECT_TRUE(Row(ProvisionedVolumeName(uid)));
+  EXPECT_EQ(UidOnRecord(), "");
+  Pass(seconds(30));
+  EXPECT_FALSE(Row(ProvisionedVolumeName(uid)));
+  EXPECT_EQ(UidOnRecord(), "");
+}
+
+// It was told for ever that its volume is being made.
+TEST_F(ProvisioningTest, AClaimThatComesAgainWithItsUidDidNotSayThatItsFormerVolumeIsInTheWay) {
+  Deliver(Class() + Claim());
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::NotApplied(Code::kPermissionDenied, "refused"), 1);
+  Deliver(Class());
+  EXPECT_EQ(VolumeStatus(), "Failed");
+  Deliver(Class() + Claim() + Pod());
+  EXPECT_NE(Problem().find("PersistentVolume pvc-c1, which has the name of the volume that is to "
+                           "be made for it, is that of a deleted claim with its uid, and has to be "
+                           "deleted first; an administrator"),
+            std::string::npos)
+      << Problem();
+  Pass(seconds(30));
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
+  EXPECT_EQ(Made(), 2u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ProvisioningTest, AClaimThatNoCommandHasDeletedKeepsItsUidAndItsVolumeOverARestart) {
+  removal_deletes = false;
+  StartAgent();
+  Deliver(Class() + Claim(""));
+  const std::string uid = ClaimUid();
+  StartAgentThatCannotDecide();
+  EXPECT_EQ(UidOnRecord(), uid);
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 0);
+  Pass(seconds(30));
+  Deliver(Class());
+  EXPECT_EQ(UidOnRecord(), uid) << "nobody has deleted it";
+  Deliver(Class() + Claim(""));
+  EXPECT_EQ(ClaimUid(), uid);
+  EXPECT_EQ(ClaimStatus(), "Bound " + ProvisionedVolumeName(uid));
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
 }
 
 TEST_F(ProvisioningTest, ARecordThatCannotBeReadKeepsEveryClaimAsItIs) {
