@@ -28,12 +28,11 @@ void ContinueList(const UnaryCall<v1::GetPodsRequest, v1::GetPodsResponse>& call
 void HandleGetPods(const UnaryCall<v1::GetPodsRequest, v1::GetPodsResponse>& call) {
   call.backend.scheduler.Post([call] {
     const ControlBackend& backend = call.backend;
-    const Result<PodName> last_before = PodList::LastBefore(call.request, backend.node);
+    const PodList::Parts parts{backend.manager, backend.events, backend.scheduler.clock(),
+                               backend.node};
+    const Result<PodName> last_before = PodList::LastBefore(parts, call.request);
     if (!last_before.ok()) return call.Finish(last_before.error());
-    ContinueList(call,
-                 std::make_shared<PodList>(PodList::Parts{backend.manager, backend.events,
-                                                          backend.scheduler.clock(), backend.node},
-                                           call.request, *last_before, call.response));
+    ContinueList(call, std::make_shared<PodList>(parts, call.request, *last_before, call.response));
   });
 }
 
@@ -121,6 +120,10 @@ void RetrySome(const RetryAllCall& call, const std::shared_ptr<const std::vector
 
 void HandleRetryAll(const RetryAllCall& call) {
   call.backend.scheduler.Post([call] {
+    // An answer without pods would say that there is none to be tried again.
+    if (const Status loaded = call.backend.manager.pods().CheckLoaded(); !loaded.ok()) {
+      return call.Finish(loaded);
+    }
     constexpr size_t kAll = std::numeric_limits<size_t>::max();
     RetrySome(call,
               std::make_shared<const std::vector<PodName>>(

@@ -25,10 +25,14 @@ bool IsAskedFor(const PodName& pod, const v1::GetPodsRequest& request, const Nod
 
 }  // namespace
 
-Result<PodName> PodList::LastBefore(const v1::GetPodsRequest& request, const NodeName& node) {
+Result<PodName> PodList::LastBefore(const Parts& parts, const v1::GetPodsRequest& request) {
+  if (const Status loaded = parts.manager.pods().CheckLoaded(); !loaded.ok()) {
+    return Error::NotApplied(loaded.error().code(),
+                             "the pods are not known yet: " + loaded.error().message());
+  }
   if (request.page().empty()) return PodName();
   ASSIGN_OR_RETURN(PodName last, ParsePodPageToken(request.page()));
-  if (IsAskedFor(last, request, node)) return last;
+  if (IsAskedFor(last, request, parts.node)) return last;
   return Error::NotApplied(Code::kInvalidArgument,
                            "the page is of a list of other pods than this request asks for");
 }

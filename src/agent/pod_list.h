@@ -26,9 +26,11 @@ class PodList {
   };
 
   // The last pod of the page before the one that is asked for; an empty name for the first page.
-  // That pod need not exist any more. Errors: InvalidArgument, not applied: those of
-  // agent/page_token.h, and for a page of a list that asked for other pods.
-  static Result<PodName> LastBefore(const v1::GetPodsRequest& request, const NodeName& node);
+  // That pod need not exist any more. Errors, not applied: Unavailable before the records of the
+  // last run are loaded, since the pods that they have would look as if they were gone;
+  // InvalidArgument: those of agent/page_token.h, and for a page of a list that asked for other
+  // pods.
+  static Result<PodName> LastBefore(const Parts& parts, const v1::GetPodsRequest& request);
 
   // Takes the names of the pods that exist now, and sets the response's `next_page` if there are
   // more than the page may have. A page size of 0 asks for all. `response` outlives this object.

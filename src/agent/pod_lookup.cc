@@ -37,6 +37,12 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
       if (found != nullptr) return found->uid;
     }
   }
+  // The records may have the pod: a caller must not take the answer for its end.
+  if (const Status loaded = manager.pods().CheckLoaded(); !loaded.ok()) {
+    return Error::NotApplied(
+        loaded.error().code(),
+        "no pod " + DisplayName(ref) + " is known yet: " + loaded.error().message());
+  }
   return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(ref));
 }
 

@@ -14,7 +14,8 @@ namespace volumed {
 // that is a uid is taken as one, in whatever namespace. A static pod is also found by the name in
 // its manifest, which lacks the node's name at its end. If several pods have the name, the one that
 // does not leave is meant. Errors, not applied: InvalidArgument if the reference is empty;
-// NotFound.
+// Unavailable if there is no such pod among those that are known before the records of the last run
+// are loaded; NotFound.
 Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref,
                           const NodeName& node);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace volumed {
 
@@ -15,19 +16,25 @@ v1::ObjectRef MakeRef(const CliContext& context, const std::string& kind, const 
   return ref;
 }
 
-ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
-                    v1::GetPodsResponse* all) {
+grpc::Status FetchAllPods(const CliContext& context, v1::GetPodsRequest request,
+                          v1::GetPodsResponse* all) {
   constexpr uint32_t kPageSize = 1000;
   request.set_page_size(kPageSize);
   Client client(context.socket, context.timeout);
   do {
     v1::GetPodsResponse page;
     const grpc::Status status = client.Call(&Stub::GetPods, request, &page);
-    if (!status.ok()) return ReportFailure(status, context.socket);
+    if (!status.ok()) return status;
     for (v1::Pod& pod : *page.mutable_pods()) all->add_pods()->Swap(&pod);
     request.set_page(page.next_page());
   } while (!request.page().empty());
-  return kExitOk;
+  return grpc::Status::OK;
+}
+
+ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
+                    v1::GetPodsResponse* all) {
+  const grpc::Status status = FetchAllPods(context, std::move(request), all);
+  return status.ok() ? kExitOk : ReportFailure(status, context.socket);
 }
 
 ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,

@@ -34,7 +34,11 @@ ExitCode CallAndSay(const CliContext& context, Method method, const Request& req
 
 // Adds to `all` every pod that the request asks for, page by page, so that the agent never has all
 // of them in one answer. Each page may take context.timeout. If one fails, the pods of the pages
-// before are in `all`.
+// before are in `all`, and nothing is printed.
+grpc::Status FetchAllPods(const CliContext& context, v1::GetPodsRequest request,
+                          v1::GetPodsResponse* all);
+
+// The same; prints why it failed.
 ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
                     v1::GetPodsResponse* all);
 

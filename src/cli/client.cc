@@ -14,10 +14,20 @@ Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : t
       grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
+namespace {
+
+// The agent's own answers have details; of a connection that is not there gRPC has none.
+bool AgentAnswered(const grpc::Status& status) { return !status.error_details().empty(); }
+
+}  // namespace
+
+bool SaysNotYet(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE && AgentAnswered(status);
+}
+
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
   const grpc::StatusCode code = status.error_code();
-  // The agent's own answers have details; of a connection that is not there gRPC has none.
-  const bool agent_answered = !status.error_details().empty();
+  const bool agent_answered = AgentAnswered(status);
   if (code == grpc::StatusCode::UNAVAILABLE && !agent_answered) {
     std::cerr << "volumectl: no agent answers at " << socket << ": " << status.error_message()
               << "\n";

@@ -53,6 +53,9 @@ class Client {
   std::unique_ptr<v1::VolumeAgent::Stub> stub_;
 };
 
+// Whether the agent has answered that it cannot do this yet, as one does that is starting.
+bool SaysNotYet(const grpc::Status& status);
+
 // Prints the error of a failed call to stderr and returns the exit code for it. UNAVAILABLE means
 // that no agent answers, and PERMISSION_DENIED that the role is too low, only if the status has no
 // details: with details (ErrorDetail) the agent itself has answered. REQUIRES: the status is not

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -124,12 +125,34 @@ ExitCode WaitFor(const CliContext& context, PodWait wait) {
   return kExitTimeout;
 }
 
-// The pods that there are now, or those of -n.
-ExitCode ListPods(const CliContext& context, v1::GetPodsResponse& all) {
+v1::GetPodsRequest RequestForNames(const CliContext& context) {
   v1::GetPodsRequest request;
   request.set_namespace_(context.name_space);
   request.set_summary(true);
-  return GetAllPods(context, request, &all);
+  return request;
+}
+
+// The pods that there are now, or those of -n.
+ExitCode ListPods(const CliContext& context, v1::GetPodsResponse& all) {
+  return GetAllPods(context, RequestForNames(context), &all);
+}
+
+// The same; an agent that is starting, and does not know its pods yet, is asked again until then.
+ExitCode ListPodsOnceKnown(const CliContext& context, SteadyClock::time_point until,
+                           v1::GetPodsResponse& all) {
+  constexpr std::chrono::milliseconds kAskAgain(100);
+  for (;;) {
+    all.Clear();
+    const grpc::Status status = FetchAllPods(context, RequestForNames(context), &all);
+    if (status.ok()) return kExitOk;
+    const bool again = SaysNotYet(status);
+    if (again && SteadyClock::now() < until) {
+      std::this_thread::sleep_until(std::min(until, SteadyClock::now() + kAskAgain));
+      continue;
+    }
+    const ExitCode code = ReportFailure(status, context.socket);
+    return again ? kExitTimeout : code;
+  }
 }
 
 void SayThereIsNoPod(const CliContext& context) {
@@ -143,7 +166,7 @@ void SayThereIsNoPod(const CliContext& context) {
 ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
                     SteadyClock::time_point until) {
   v1::GetPodsResponse all;
-  if (const ExitCode code = ListPods(context, all); code != kExitOk) return code;
+  if (const ExitCode code = ListPodsOnceKnown(context, until, all); code != kExitOk) return code;
   if (all.pods().empty()) SayThereIsNoPod(context);
   ExitCode end = kExitOk;
   for (const v1::Pod& pod : all.pods()) {

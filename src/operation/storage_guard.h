@@ -38,7 +38,7 @@ struct StorageOwner {
 // The directory that an administrator has accepted as a volume's.
 struct AcceptedDirectory {
   std::string path;
-  std::string before;
+  std::string before;  // for people, as is `now`; printable
   std::string now;
   // False: it is what was on record, so nothing had to be accepted.
   bool was_other = false;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "operation/storage_guard.h"
 #include "operation/storage_record_identity.h"
 #include "os/kernel.h"
@@ -34,13 +35,18 @@ bool TellsRawDevice(const StorageOwnerRecord& record) {
   return record.mode == StorageMode::kRaw && !record.name.path.empty() && !record.own_keys.empty();
 }
 
+// Somebody chose the name of a loop device's file, and a disk says what it likes: these texts are
+// printable, for they are shown, and are strings of the control API.
 std::string RecordedText(const StorageOwnerRecord& record) {
-  return HadDevice(record) ? DeviceText(record.own_keys, record.files) : ObjectText(record.object);
+  return PrintableText(HadDevice(record) ? DeviceText(record.own_keys, record.files)
+                                         : ObjectText(record.object));
 }
 
 std::string DirectoryText(const StorageIdentity& identity) {
-  if (identity.type == FileType::kDirectory) return ObjectText(identity.object);
-  if (identity.type == FileType::kBlockDevice) return DeviceText(identity.own, identity.files);
+  if (identity.type == FileType::kDirectory) return PrintableText(ObjectText(identity.object));
+  if (identity.type == FileType::kBlockDevice) {
+    return PrintableText(DeviceText(identity.own, identity.files));
+  }
   const std::string type(FileTypeName(identity.type));
   return identity.type == FileType::kMissing ? type : "a " + type;
 }

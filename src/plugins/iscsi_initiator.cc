@@ -187,6 +187,7 @@ Status IscsiInitiator::EndLeftDiscovery(const IscsiDisk& disk, const SafePath& p
   if (!file.ok() && file.error().code() == Code::kNotFound) return OkStatus();
   if (!file.ok()) return file.error();
   if (!HasPortal(disk, file->bytes)) return OkStatus();
+  ASSIGN_OR_RETURN(const auto lock, discoveries_.Lock(file->bytes, host_.clock, call));
   return EndDiscovery(disk, place, file->bytes, call);
 }
 
@@ -197,7 +198,14 @@ Result<std::string> IscsiInitiator::DiscoverGroup(const Attach& attach, const st
   const std::string& iface = attach.disk.iface;
   const bool with_chap = !attach.discovery.empty();
   bool is_ours = false;
+  std::unique_ptr<NamedLocks::Guard> lock;
   if (with_chap) {
+    // The file names one portal: as long as the record of the last discovery could not be deleted,
+    // none is made for another portal, or nobody would know whose that one is. This takes the lock
+    // of that portal, so it comes before the lock of this one.
+    RETURN_IF_ERROR(EndLeftDiscovery(attach.disk, attach.request.place, call));
+    // Targets of one portal share its record.
+    ASSIGN_OR_RETURN(lock, discoveries_.Lock(portal, host_.clock, call));
     // One that an administrator has is used, and stays.
     ASSIGN_OR_RETURN(const bool known, records_.HasDiscovery(portal, OnOwnFilesystem(call)));
     is_ours = !known;
@@ -207,6 +215,7 @@ Result<std::string> IscsiInitiator::DiscoverGroup(const Attach& attach, const st
   const Result<std::vector<DiscoveredPortal>> found =
       admin_.Discover(portal, iface, with_chap, call);
   if (is_ours) RETURN_IF_ERROR(EndDiscovery(attach.disk, attach.request.place, portal, call));
+  lock.reset();
   if (!found.ok()) return found.error();
   bool offered = found->empty();
   for (const DiscoveredPortal& target : *found) {

@@ -96,10 +96,13 @@ class IscsiInitiator {
   // Makes a record of the portal for a discovery with a secret, and writes down first that it is
   // this program's.
   Status BeginDiscovery(const Attach& attach, const std::string& portal, const CallOptions& call);
-  // Deletes that record, and what says so.
+  // Deletes that record, and what says so. REQUIRES: the caller has the portal in discoveries_, as
+  // for BeginDiscovery.
   Status EndDiscovery(const IscsiDisk& disk, const SafePath& place, const std::string& portal,
                       const CallOptions& call);
-  // Likewise, if an agent has ended amid a discovery for the volume at this place.
+  // Likewise, if a discovery for the volume at this place has left its record: its agent has ended
+  // amid it, or the record could not be deleted. It takes the portal itself. REQUIRES: the caller
+  // has none in discoveries_.
   Status EndLeftDiscovery(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
   Result<std::string> DiscoverGroup(const Attach& attach, const std::string& portal,
                                     const CallOptions& call);
@@ -140,6 +143,8 @@ class IscsiInitiator {
   IscsiSessions sessions_;
   ScsiDevices scsi_;
   NamedLocks targets_;
+  // Portals whose discovery record is made, used or deleted. One at a time, and after the target.
+  NamedLocks discoveries_;
 };
 
 }  // namespace volumed

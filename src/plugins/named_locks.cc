@@ -19,7 +19,7 @@ Result<std::unique_ptr<NamedLocks::Guard>> NamedLocks::Lock(const std::string& n
     const Duration left = call.deadline.Remaining(clock);
     if (left == Duration::zero()) {
       return Error::NotApplied(Code::kDeadlineExceeded,
-                               "another call of target " + name + " takes too long");
+                               "another call of " + name + " takes too long");
     }
     free_.WaitFor(mu_, std::min(left, kSlice));
   }

@@ -1,4 +1,5 @@
-// NamedLocks: lets one caller at a time work on a name (an iSCSI target). Private to plugins.
+// NamedLocks: lets one caller at a time work on a name (an iSCSI target, or a portal). Private to
+// plugins.
 #pragma once
 
 #include <memory>

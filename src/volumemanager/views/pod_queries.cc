@@ -20,6 +20,11 @@ PodOnNode FindPodOnNode(const ActualStateOfWorld& actual, const PodUid& uid) {
   return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources, /*is_here=*/true};
 }
 
+Status PodQueries::CheckLoaded() const {
+  if (parts_.readiness.loaded()) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable, parts_.readiness.NotReadyReason());
+}
+
 std::vector<PodView> PodQueries::Named(const std::string& name_space,
                                        const std::string& name) const {
   std::vector<PodView> named;

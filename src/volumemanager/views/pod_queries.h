@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "kube/object_catalog.h"
 #include "volumemanager/views/view_types.h"
 
@@ -68,6 +69,10 @@ class PodQueries {
   };
 
   explicit PodQueries(Parts parts) : parts_(parts) {}
+
+  // Unavailable, not applied, before the records of the last run are loaded. Who asks whether there
+  // is a pod, or for all of them, asks this too: that a pod is not found then means nothing.
+  Status CheckLoaded() const;
 
   // All pods that the node has or is to have, and those that were deleted by command and that a
   // source still has; in no particular order. The cost depends on all pods.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/pod_lookup.h"
 #include "fakes/must.h"
 #include "unit/volumemanager/manager_fixture.h"
 
@@ -13,15 +14,14 @@ namespace {
 
 class PodListTest : public ManagerTest {
  protected:
+  PodList::Parts Parts() { return {manager(), events_, clock, NodeName("node")}; }
   // The names that all pages have, and how often the control thread was taken for them.
   std::vector<std::string> List(v1::GetPodsRequest request) {
     std::vector<std::string> names;
     steps_ = pages_ = 0;
     do {
       v1::GetPodsResponse response;
-      const NodeName name("node");
-      PodList list({manager(), events_, clock, name}, request,
-                   Must(PodList::LastBefore(request, name)), &response);
+      PodList list(Parts(), request, Must(PodList::LastBefore(Parts(), request)), &response);
       ++pages_;
       do {
         ++steps_;
@@ -70,22 +70,56 @@ TEST_F(PodListTest, PagesTogetherHaveEachPodOnceAndInOrder) {
   EXPECT_EQ(pages_, 2) << "the last page is full, and says that it is the last";
 }
 
+// It was an empty list, and a script that looked for pods before it took a disk away went on.
+TEST_F(PodListTest, PodsOnRecordWereToldAsNoneBeforeTheRecordsWereLoaded) {
+  PutPodRecord("a");
+  v1::ObjectRef ref;
+  ref.set_name("a");
+  const NodeName node("node");
+  StartAgent();
+  const Result<PodName> list = PodList::LastBefore(Parts(), {});
+  ASSERT_FALSE(list.ok());
+  EXPECT_EQ(list.error().code(), Code::kUnavailable);
+  EXPECT_FALSE(list.error().maybe_applied());
+  EXPECT_EQ(list.error().message(), "the pods are not known yet: the records are being loaded");
+  // What takes one pod, as `hold` and `oci` do, must not say either that there is none.
+  const Result<PodUid> early = FindPodUid(manager(), ref, node);
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().code(), Code::kUnavailable);
+  EXPECT_EQ(early.error().message(), "no pod default/a is known yet: the records are being loaded");
+  Settle();
+  EXPECT_EQ(List({}), std::vector<std::string>{"a"});
+  EXPECT_EQ(Must(FindPodUid(manager(), ref, node)), PodUid("a"));
+  ref.set_name("b");
+  EXPECT_EQ(FindPodUid(manager(), ref, node).error().code(), Code::kNotFound);
+}
+
+TEST_F(PodListTest, WhyTheRecordsAreNotLoadedIsToldToWhoAsksForPods) {
+  store.FailNextLoad(Error::NotApplied(Code::kUnavailable, "locked"));
+  StartAgent();
+  Settle();
+  const Result<PodName> list = PodList::LastBefore(Parts(), {});
+  ASSERT_FALSE(list.ok());
+  EXPECT_NE(list.error().message().find("locked"), std::string::npos) << list.error().message();
+}
+
 TEST_F(PodListTest, APageOfAListOfOtherPodsIsRefused) {
-  const NodeName name("node");
+  StartAgent();
+  Settle();
   v1::GetPodsRequest request;
   request.set_page("pods/default/p1000/uid-1");
-  EXPECT_EQ(Must(PodList::LastBefore(request, name)),
+  EXPECT_EQ(Must(PodList::LastBefore(Parts(), request)),
             (PodName{"default", "p1000", PodUid("uid-1")}));
   request.set_namespace_("default");
   request.set_name("uid-1");
-  EXPECT_TRUE(PodList::LastBefore(request, name).ok());
+  EXPECT_TRUE(PodList::LastBefore(Parts(), request).ok());
   request.set_name("p1001");
-  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(Parts(), request).error().code(), Code::kInvalidArgument);
   request.clear_name();
   request.set_namespace_("other");
-  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(Parts(), request).error().code(), Code::kInvalidArgument);
   request.set_page("-1");
-  EXPECT_EQ(PodList::LastBefore(request, name).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(PodList::LastBefore(Parts(), request).error().code(), Code::kInvalidArgument);
 }
 
 TEST_F(PodListTest, OfOneNameNoOtherPodIsLookedAt) {
@@ -101,7 +135,7 @@ TEST_F(PodListTest, APodThatGoesWhileOthersAreListedIsLeftOut) {
   StartAgent();
   DeliverPods(150);
   v1::GetPodsResponse response;
-  PodList list({manager(), events_, clock, NodeName("node")}, {}, PodName(), &response);
+  PodList list(Parts(), {}, PodName(), &response);
   EXPECT_FALSE(list.Continue());
   Delete("p1120");
   Deliver("");
@@ -117,7 +151,7 @@ TEST_F(PodListTest, ASummaryHasCountsInPlaceOfVolumesAndWhatHasToBeToldFirst) {
   v1::GetPodsRequest request;
   request.set_summary(true);
   v1::GetPodsResponse response;
-  PodList list({manager(), events_, clock, NodeName("node")}, request, PodName(), &response);
+  PodList list(Parts(), request, PodName(), &response);
   ASSERT_TRUE(list.Continue());
   ASSERT_EQ(response.pods_size(), 1);
   const v1::Pod& pod = response.pods(0);

@@ -48,6 +48,28 @@ TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
 }
 
+// A script that waited for all pods to be gone went on before the agent knew of any.
+TEST_F(CommandsTest, AWaitForAllAtAnAgentThatIsStartingEndedWithThereIsNoPod) {
+  v1::ErrorDetail detail;
+  detail.set_outcome("NotApplied");
+  agent_.refusal = {grpc::StatusCode::UNAVAILABLE, "the pods are not known yet",
+                    detail.SerializeAsString()};
+  agent_.pods.add_pods()->set_namespace_("default");
+  agent_.pods.mutable_pods(0)->set_name("a");
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  const Printed never = Run({"wait", "--all", "--for", "gone", "--timeout", "0.2"});
+  EXPECT_EQ(never.code, kExitTimeout);
+  EXPECT_EQ(never.out, "");
+  EXPECT_EQ(never.err, "volumectl: the pods are not known yet\n");
+  EXPECT_GT(agent_.pages_asked.size(), 1u);
+  EXPECT_TRUE(agent_.waited_for.empty());
+  agent_.refusals = agent_.pages_asked.size() + 2;
+  const Printed later = Run({"wait", "--all", "--for", "gone", "--timeout", "20"});
+  EXPECT_EQ(later.code, kExitOk) << later.err;
+  EXPECT_EQ(later.out, "pod default/a gone\n");
+}
+
 // The wait ended with that pod, and nothing was said of the others.
 TEST_F(CommandsTest, APodThatLeavesDoesNotEndTheWaitForTheOthers) {
   for (const char* name : {"a", "b"}) {

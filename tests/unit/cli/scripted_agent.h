@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,7 +56,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   grpc::Status GetPods(grpc::ServerContext*, const v1::GetPodsRequest* request,
                        v1::GetPodsResponse* response) override {
     pages_asked.push_back(request->page());
-    if (!refusal.ok()) return refusal;
+    if (!refusal.ok() && pages_asked.size() <= refusals) return refusal;
     *response = pages.empty() ? pods : pages.at(pages_asked.size() - 1);
     return grpc::Status::OK;
   }
@@ -81,7 +83,8 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status refusal;  // of GetPods
+  grpc::Status refusal;        // of GetPods
+  size_t refusals = SIZE_MAX;  // how many calls of GetPods are refused before one is answered
   v1::GetStatusResponse status;
   v1::GetPodsResponse pods;                // the answer, if there are no pages
   std::vector<v1::GetPodsResponse> pages;  // the answers, one after the other

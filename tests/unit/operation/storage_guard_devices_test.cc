@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/printable_text.h"
 #include "unit/operation/storage_guard_fixture.h"
 
 namespace volumed {
@@ -257,6 +258,24 @@ TEST_F(StorageGuardTest, ABlockVolumeIsNotHandedOutFromAnotherDeviceThanItHad) {
   EXPECT_EQ(accepted->now, "a block device (file:new)");
   EXPECT_EQ(UseDevice("vd", StorageUse::kRaw, "/dev/loop2"), "");
   EXPECT_FALSE(guard_->AcceptDirectory("vd", {})->was_other) << "there is nothing to accept";
+}
+
+// The answer of `volumectl accept pv` could not be sent, though the device was accepted; the
+// refusal had the line break of the file's name.
+TEST_F(StorageGuardTest, ALoopFileWhoseNameIsNoUtf8WasShownAsItIs) {
+  AddDisk({"/dev/loop1"}, "file:a\xff\n.img");
+  ASSERT_EQ(UseDevice("v", StorageUse::kRaw, "/dev/loop1"), "");
+  kernel_.Remove("/dev/loop1");
+  AddDisk({"/dev/loop1"}, "file:b\xc3(\x1b[31m.img");
+  const std::string refused = Take(Device("v", StorageUse::kRaw), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "it was a block device (file:a\\xff\\x0a.img)")) << refused;
+  EXPECT_EQ(PrintableText(refused), refused);
+  const auto accepted = guard_->AcceptDirectory("v", {});
+  ASSERT_TRUE(accepted.ok()) << accepted.error().ToString();
+  EXPECT_TRUE(accepted->was_other);
+  EXPECT_EQ(accepted->before, "a block device (file:a\\xff\\x0a.img)");
+  EXPECT_EQ(accepted->now, "a block device (file:b\\xc3(\\x1b[31m.img)");
+  EXPECT_EQ(UseDevice("v", StorageUse::kRaw, "/dev/loop1"), "") << "it is compared as it is";
 }
 
 // A volume that was never used got a filesystem with another claim's data.

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -171,6 +175,86 @@ TEST_F(IscsiTest, ASecretThatADiscoveryLeftWhereItWasCutOffWasKept) {
       EXPECT_FALSE(kernel->Exists(std::string(kPlace) + "/discovery")) << "call " << at;
     }
   }
+}
+
+// The discovery of the next portal made the agent forget that the record was its own.
+TEST_F(IscsiTest, ASecretThatADiscoveryCouldNotDeleteWasKeptOnceAnotherPortalWasAsked) {
+  UseChap();
+  target_->chap_discovery = true;
+  source_.chap_auth_discovery = true;
+  source_.portals = {"10.0.0.2"};
+  PutChapSecret(kCanary);
+  const std::string records = "/etc/iscsi/send_targets/";
+  for (const int times : {1, 2}) {
+    int failures = 0;
+    kernel_.SetCallHook([&](const AnyRequest& request) {
+      const auto* program = std::get_if<RunProgram>(&request);
+      if (program == nullptr || failures == times) return;
+      const auto& words = program->arguments;
+      const auto has = [&](const char* word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+      };
+      if (!has("discoverydb") || !has("delete") || !has("10.0.0.1:3260")) return;
+      ++failures;
+      kernel_.FailNext("RunProgram", Error::NotApplied(Code::kInternal, "the database is locked"));
+    });
+    const auto device = WaitForAttach(Spec());
+    kernel_.SetCallHook(nullptr);
+    EXPECT_EQ(failures, times);
+    EXPECT_EQ(device.ok(), times == 1);
+    if (!device.ok()) {
+      EXPECT_TRUE(kernel_.Exists(std::string(kPlace) + "/discovery"))
+          << "it still says whose it is";
+      EXPECT_FALSE(kernel_.Exists(records + "10.0.0.2,3260/st_config"));
+      ASSERT_TRUE(WaitForAttach(Spec()).ok());
+    }
+    EXPECT_FALSE(kernel_.Exists(records + "10.0.0.1,3260/st_config")) << times;
+    EXPECT_FALSE(kernel_.Exists(records + "10.0.0.2,3260/st_config")) << times;
+    EXPECT_FALSE(kernel_.Exists(std::string(kPlace) + "/discovery")) << times;
+    ASSERT_TRUE(UnmountDevice().ok());
+  }
+}
+
+// One used the record of the other, and then deleted it under that one.
+TEST_F(IscsiTest, TwoTargetsAtOnePortalSharedTheRecordOfADiscovery) {
+  UseChap();
+  target_->chap_discovery = true;
+  source_.chap_auth_discovery = true;
+  PutChapSecret(kCanary);
+  const VolumeSpec spec = Spec();
+  source_.iqn = "iqn.2026-01.lab:other";
+  const VolumeSpec other = Spec();
+  // What each of the two does with records of discoveries, in order.
+  std::mutex mu;
+  std::vector<std::string> done;
+  std::thread second;
+  const std::thread::id first = std::this_thread::get_id();
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    const auto* program = std::get_if<RunProgram>(&request);
+    if (program == nullptr) return;
+    const auto& words = program->arguments;
+    const auto has = [&](const char* word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (!has("discoverydb")) return;
+    const bool is_first = std::this_thread::get_id() == first;
+    {
+      const std::lock_guard<std::mutex> lock(mu);
+      done.push_back((is_first ? "first " : "second ") +
+                     std::string(has("--discover") ? "discovers" : words.back()));
+    }
+    if (!is_first || !has("--discover")) return;
+    second = std::thread(
+        [&] { (void)plugin_->NewAttacher().value()->WaitForAttach(other, "", MakePod(), {}); });
+    // It has time to meddle, which it must not use.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  const auto device = WaitForAttach(spec);
+  if (second.joinable()) second.join();
+  kernel_.SetCallHook(nullptr);
+  EXPECT_TRUE(device.ok()) << device.error().ToString();
+  EXPECT_THAT(done, ElementsAre("first new", "first discovers", "first delete", "second new",
+                                "second discovers", "second delete"));
 }
 
 TEST_F(IscsiTest, ATeardownThatIsCutOffIsFinishedByTheNext) {
