@@ -186,15 +186,32 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
                    " for himself (the same storage: a mount, a device that is made of it, or a "
                    "program)");
   }
-  const bool has_it = holder.use != StorageUse::kFormat && table_.Has(holder.id, holder.use);
+  const bool formats = holder.use == StorageUse::kFormat;
+  const bool has_it = !formats && table_.Has(holder.id, holder.use);
+  const bool was_asked_for = has_it && HasTaken(holder, identity);
   RETURN_IF_ERROR(Reserve(holder, name, identity));
-  if (has_it) return identity;
+  if (was_asked_for) return identity;
   // Whoever records something from now on finds this one in the table.
   Status free = CheckKeepsDevice(holder, identity);
   if (free.ok()) free = CheckNotOnRecord(holder, name, identity, call);
   if (free.ok()) return identity;
-  if (holder.use != StorageUse::kFormat) (void)Release(holder.id);
+  if (has_it) {
+    // What the agent before this one has given stays in use; the next try is asked for again.
+    const MutexLock lock(mu_);
+    devices_.erase(holder.id);
+  } else if (!formats) {
+    (void)Release(holder.id);
+  }
   return free.error();
+}
+
+// What the agent before this one had is expected by its path, which may lead to another device by
+// now.
+bool StorageGuard::HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const {
+  if (!IsDevice(holder)) return true;
+  const MutexLock lock(mu_);
+  const auto device = devices_.find(holder.id);
+  return device != devices_.end() && device->second.own == identity.own;
 }
 
 Status StorageGuard::TakeIdentified(const StorageHolder& holder, const StorageName& name,

@@ -171,6 +171,8 @@ class StorageGuard {
                            const CallOptions& call);
   Status CheckRecorded(const std::string& volume, const StorageName& name,
                        const std::string& claim_uid, const StorageIdentity& now) EXCLUDES(mu_);
+  // Whether this holder, which has storage, was given this very one by this agent.
+  bool HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const EXCLUDES(mu_);
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
   Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
