@@ -61,7 +61,7 @@ class Reclaim {
     }
     std::vector<KnownStorage> others = StorageOf(request.others);
     // Pods that came since an interrupted try are kept out by it: they wait for its end.
-    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id));
+    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id, *storage));
     holder.was_begun = goes_on;
     if (!goes_on) {
       for (KnownStorage& of_pod : StorageOf(parts_.storage, request.pods)) {

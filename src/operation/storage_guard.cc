@@ -155,9 +155,12 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
     const MutexLock lock(mu_);
     if (const auto own = unread_.find(holder.id); own != unread_.end()) Read(own);
   }
-  if (const std::optional<StorageHolder> there = table_.Take(holder, identity)) {
-    return HeldBy(holder, name, *there);
+  std::optional<StorageHolder> there = table_.Take(holder, identity);
+  // A worker may have been at it still when the volume ended: whoever comes looks again.
+  if (there && there->use == StorageUse::kReclaim && ReleaseEnded(there->id).ok()) {
+    there = table_.Take(holder, identity);
   }
+  if (there) return HeldBy(holder, name, *there);
   const MutexLock lock(mu_);
   taken_[holder.id] = {holder, name};
   if (IsDevice(holder)) devices_[holder.id] = identity;
@@ -257,6 +260,7 @@ Status StorageGuard::Release(const std::string& id) {
     const MutexLock lock(mu_);
     unread_.erase(id);  // before the table: what is read meanwhile gets into that
     reserved_.erase(id);
+    ended_.erase(id);
     taken_.erase(id);
     devices_.erase(id);
   }
@@ -265,10 +269,10 @@ Status StorageGuard::Release(const std::string& id) {
 }
 
 Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name) {
-  RETURN_IF_ERROR(store_.Put(EncodeRecord(StorageReservationRecord{holder, name, boot_id_}),
-                             kStorageRecordDurability));
+  StorageReservationRecord record{holder, name, boot_id_};
+  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
   const MutexLock lock(mu_);
-  reserved_.insert(holder.id);
+  reserved_[holder.id] = std::move(record);
   return OkStatus();
 }
 
@@ -308,7 +312,7 @@ Status StorageGuard::Load() {
                  {{"record", row.key}, {"error", row.reason}});
   }
   for (const StorageReservationRecord& record : reservations.rows) {
-    reserved_.insert(record.holder.id);
+    reserved_[record.holder.id] = record;
     // No work of another boot goes on; its row goes with the volume's next reclaim.
     if (record.boot_id == boot_id_) table_.Expect({record.holder, record.name});
   }

@@ -127,20 +127,70 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
   bool on_record = false;
   {
     const MutexLock lock(mu_);
-    on_record = reserved_.contains(holder.id);
+    const auto earlier = reserved_.find(holder.id);
+    on_record = earlier != reserved_.end() && earlier->second.boot_id == boot_id_;
   }
   // What an earlier try may have begun stays reserved.
   if (!on_record) table_.Release(holder.id);
   return free.error();
 }
 
-Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
+Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const StorageName& name) {
   RETURN_IF_ERROR(Load());
-  if (table_.Has(id, StorageUse::kReclaim)) return true;
-  for (const KnownStorage& known : table_.Expected(StorageUse::kReclaim)) {
-    if (known.holder.id == id) return true;
+  {
+    const MutexLock lock(mu_);
+    ended_.erase(id);
+    const auto earlier = reserved_.find(id);
+    // No work of another boot goes on.
+    if (earlier == reserved_.end() || earlier->second.boot_id != boot_id_) return false;
+    if (earlier->second.name == name) return true;
+    ended_.insert(id);
   }
+  RETURN_IF_ERROR(ReleaseEnded(id));
   return false;
+}
+
+void StorageGuard::EndReclaims(const std::string& volume) {
+  std::vector<std::string> ids;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [id, record] : reserved_) {
+      if (record.holder.volume == volume) ids.push_back(id);
+    }
+    ended_.insert(ids.begin(), ids.end());
+  }
+  // Else whoever is in its way looks again, or the next start.
+  for (const std::string& id : ids) (void)ReleaseEnded(id);
+}
+
+Status StorageGuard::ReleaseEnded(const std::string& id) {
+  const auto may_be_tried = [&id]() -> Status {
+    return Error::NotApplied(Code::kNotFound, "the reclaim " + id + " may be tried again");
+  };
+  {
+    const MutexLock lock(mu_);
+    if (!ended_.contains(id)) return may_be_tried();
+  }
+  // Its worker, which may be one of an agent before this one, has this key until it is done: the
+  // call has no other purpose than to ask for the key.
+  CallOptions call;
+  call.key = id;
+  call.deadline = Deadline::After(clock_, settings_.short_look);
+  Stat question;
+  question.path = HostPath("/");
+  const Result<FileInfo> has_key = kernel_.Call(question, call);
+  if (!has_key.ok()) {
+    return has_key.error().With("find out whether the reclaim " + id + " goes on");
+  }
+  // Under the lock, so that no try begins meanwhile that would lose its row.
+  const MutexLock lock(mu_);
+  if (!ended_.contains(id)) return may_be_tried();
+  RETURN_IF_ERROR(store_.Remove(kStorageReservationRecordKind, id, kStorageRecordDurability));
+  ended_.erase(id);
+  reserved_.erase(id);
+  taken_.erase(id);
+  table_.Release(id);
+  return OkStatus();
 }
 
 // ---- volumes of which nobody knows the object ---------------------------------------------------
