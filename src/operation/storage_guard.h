@@ -163,6 +163,8 @@ class StorageGuard {
   // unreadable.
   void DoubtOwners(const std::vector<QuarantinedRecord>& damaged, const LoadedRecords& bindings)
       REQUIRES(mu_);
+  // Reclaims that a worker may be at although their row cannot be read.
+  void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
   void ReadAll() EXCLUDES(mu_);
   void Read(std::map<std::string, ReadStorage>::iterator unread) REQUIRES(mu_);
   // Identifies the expected holders of which this use has to know.
@@ -247,7 +249,7 @@ class StorageGuard {
   std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);          // by RowKey
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);             // by RowKey: why
   std::map<std::string, StorageReservationRecord> reserved_ GUARDED_BY(mu_);  // rows, by id
-  // Ids with a row whose volume has ended: no try comes that would release them.
+  // Ids that no try may come to release: their volume has ended, or their row cannot be read.
   std::set<std::string> ended_ GUARDED_BY(mu_);
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);  // by id
   std::map<std::string, ReadStorage> unread_ GUARDED_BY(mu_);  // likewise

@@ -139,11 +139,16 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   RETURN_IF_ERROR(Load());
   {
     const MutexLock lock(mu_);
-    ended_.erase(id);
     const auto earlier = reserved_.find(id);
+    const bool has_row = earlier != reserved_.end();
+    // Without a row it may be one that cannot be read.
+    const bool may_go_on = has_row ? earlier->second.boot_id == boot_id_ : ended_.contains(id);
+    const bool is_here = has_row && earlier->second.name == name;
     // No work of another boot goes on.
-    if (earlier == reserved_.end() || earlier->second.boot_id != boot_id_) return false;
-    if (earlier->second.name == name) return true;
+    if (!may_go_on || is_here) {
+      ended_.erase(id);
+      return may_go_on;
+    }
     ended_.insert(id);
   }
   RETURN_IF_ERROR(ReleaseEnded(id));
@@ -185,7 +190,10 @@ Status StorageGuard::ReleaseEnded(const std::string& id) {
   // Under the lock, so that no try begins meanwhile that would lose its row.
   const MutexLock lock(mu_);
   if (!ended_.contains(id)) return may_be_tried();
-  RETURN_IF_ERROR(store_.Remove(kStorageReservationRecordKind, id, kStorageRecordDurability));
+  // One that cannot be read is the administrator's.
+  if (reserved_.contains(id)) {
+    RETURN_IF_ERROR(store_.Remove(kStorageReservationRecordKind, id, kStorageRecordDurability));
+  }
   ended_.erase(id);
   reserved_.erase(id);
   taken_.erase(id);

@@ -599,5 +599,28 @@ TEST_F(StorageGuardTest, ALaterVolumeOfTheNameOfAnEndedReclaimCountedAsItsNextTr
   EXPECT_EQ(Take(Pod("a"), "/data/v"), "") << "nobody is at that any more";
 }
 
+// The agent ended, its worker deleted on, and the row that kept others out could not be read.
+TEST_F(StorageGuardTest, ADamagedReservationLetAPodIntoWhatAWorkerWasStillDeleting) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  kernel_.AddDirectory("/data/v");
+  Use(volume, "claim-1");
+  // With a bit of its key turned, and as it is, which no row is written over.
+  for (const char* key : {"reclaim/w", "reclaim/v"}) {
+    ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+    ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+    store_.Corrupt(kStorageReservationRecordKind, key, "its checksum is wrong");
+    Restart();
+    const auto at_work = [this](int times) {
+      kernel_.FailNext("Stat", Error::NotApplied(Code::kAborted, "it holds the key"), times);
+    };
+    at_work(2);
+    EXPECT_TRUE(Has(Take(Pod("a"), "/data/v"), "whose content is being deleted"));
+    EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).ok()) << "its next try waits";
+    EXPECT_EQ(Take(Pod("a"), "/data/v"), "");
+    EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value());
+    ASSERT_TRUE(guard_->Release("pod/a").ok());
+  }
+}
+
 }  // namespace
 }  // namespace volumed
