@@ -146,10 +146,13 @@ class StorageGuard {
   // nobody from now on.
   Status Reclaimed(const std::string& volume, const StorageName& name,
                    const StorageIdentity& approved, bool deleted, const CallOptions& call);
+  // The reclaims of this volume are not tried again: what they had taken is free once no worker is
+  // at it. Errors: those of the store; what could not be freed yet is none.
+  Status EndReclaims(const std::string& volume) EXCLUDES(mu_);
   // The volume has ended. Its storage, if it still exists, is the administrator's: a directory that
   // was not emptied, or the file of a loop device, stays on record as retained. No volume is
-  // emptied around, inside or at it until it is gone or is given to a volume. What a reclaim of it
-  // had taken is free once no worker is at it.
+  // emptied around, inside or at it until it is gone or is given to a volume. EndReclaims()
+  // comes with it.
   Status Forget(const std::string& volume);
   // The same for all volumes but these.
   Status ForgetBut(const std::set<std::string>& volumes);
@@ -179,8 +182,6 @@ class StorageGuard {
   bool HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const EXCLUDES(mu_);
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
-  // storage_guard_reclaim.cc: the reclaims of this volume are not tried again.
-  void EndReclaims(const std::string& volume) EXCLUDES(mu_);
   // Releases what such a reclaim had taken. Errors, not applied: NotFound if it may be tried again;
   // Aborted if a worker is at it; the store's.
   Status ReleaseEnded(const std::string& id) EXCLUDES(mu_);

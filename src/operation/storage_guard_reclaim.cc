@@ -155,7 +155,8 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   return false;
 }
 
-void StorageGuard::EndReclaims(const std::string& volume) {
+Status StorageGuard::EndReclaims(const std::string& volume) {
+  RETURN_IF_ERROR(Load());
   std::vector<std::string> ids;
   {
     const MutexLock lock(mu_);
@@ -166,6 +167,7 @@ void StorageGuard::EndReclaims(const std::string& volume) {
   }
   // Else whoever is in its way looks again, or the next start.
   for (const std::string& id : ids) (void)ReleaseEnded(id);
+  return OkStatus();
 }
 
 Status StorageGuard::ReleaseEnded(const std::string& id) {

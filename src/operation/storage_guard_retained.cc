@@ -35,8 +35,7 @@ Status StorageGuard::Forget(const std::string& volume) {
   // The row of what is retained comes first: a crash between the two leaves both.
   if (record && HasWhatAReclaimMayTake(*record)) RETURN_IF_ERROR(Retain(*record));
   RETURN_IF_ERROR(RemoveOwner(volume));
-  EndReclaims(volume);
-  return OkStatus();
+  return EndReclaims(volume);
 }
 
 Status StorageGuard::Retain(StorageOwnerRecord record) {

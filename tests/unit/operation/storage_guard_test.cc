@@ -584,6 +584,19 @@ TEST_F(StorageGuardTest, TheReservationOfAReclaimOutlivedItsVolumeUntilAReboot) 
   EXPECT_EQ(Take(Pod("a"), "/data/w"), "");
 }
 
+TEST_F(StorageGuardTest, AVolumeThatIsRetainedInsteadKeptWhatItsReclaimHadReserved) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  kernel_.AddDirectory("/data/v");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  EXPECT_TRUE(Has(Take(Pod("v", true), "/data/v"), "whose content is being deleted"));
+  ASSERT_TRUE(guard_->EndReclaims("v").ok());
+  EXPECT_EQ(Take(Pod("v", true), "/data/v"), "");
+  EXPECT_TRUE(store_.Find(kStorageOwnerRecordKind, "v")) << "whose it is stays on record";
+  EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value());
+}
+
 // No pod that was not set up yet was asked, and what it was to have was emptied.
 TEST_F(StorageGuardTest, ALaterVolumeOfTheNameOfAnEndedReclaimCountedAsItsNextTry) {
   kernel_.AddDirectory("/data/v");
