@@ -109,14 +109,17 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
 }
 
 // A device that was attached anew differs from the one on record, though it may be the same
-// storage, which the guard compares. That record binds as long as a pod has what it was given.
-Status CheckIsAsGiven(const Mapping& mapping, const DeviceRecord& record, const CallOptions& call) {
+// storage. That record binds as long as a pod has what it was given. Then the former device is
+// nobody's any more, and the guard asks of this one as of any that the volume has not had yet.
+Status LeaveFormerDevice(const Mapping& mapping, const DeviceRecord& record,
+                         const CallOptions& call) {
   Status as_given = CheckMappedDevice(record, mapping.device);
   if (as_given.ok() || mapping.is_had || mapping.parts.pins->Has(record.key)) return as_given;
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes,
                    VolumePathHandler(mapping.parts.host.kernel)
                        .GetDeviceBindMountRefs(mapping.global_map_path, call));
-  return nodes.empty() ? OkStatus() : as_given;
+  if (!nodes.empty()) return as_given;
+  return mapping.parts.storage.Release(DeviceStorageId(record.key));
 }
 
 Status HoldDevice(Mapping& mapping, const CallOptions& call) {
@@ -124,7 +127,7 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   ASSIGN_OR_RETURN(mapping.device, mapping.parts.host.kernel.Call(
                                        IdentifyDevice{HostPath(mapping.device_path), true}, call));
   const std::optional<DeviceRecord> record = mapping.parts.devices.Find(volume);
-  if (record) RETURN_IF_ERROR(CheckIsAsGiven(mapping, *record, call));
+  if (record) RETURN_IF_ERROR(LeaveFormerDevice(mapping, *record, call));
   // A device that a pod has raw is nobody else's, under no other name either.
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),

@@ -22,6 +22,8 @@ constexpr char kVolumeFailedRecycle[] = "VolumeFailedRecycle";
 constexpr char kVolumeDelete[] = "VolumeDelete";
 constexpr char kVolumeFailedDelete[] = "VolumeFailedDelete";
 
+constexpr const char* kEndReclaimOperation = "end_reclaim";  // ours
+
 // One reclaim of one volume. A failure has the event's words as its error, which is logged anyway.
 class Reclaim {
  public:
@@ -61,7 +63,7 @@ class Reclaim {
     }
     std::vector<KnownStorage> others = StorageOf(request.others);
     // Pods that came since an interrupted try are kept out by it: they wait for its end.
-    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id));
+    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id, *storage));
     holder.was_begun = goes_on;
     if (!goes_on) {
       for (KnownStorage& of_pod : StorageOf(parts_.storage, request.pods)) {
@@ -173,6 +175,18 @@ std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
   const Status done = reclaim.Run(request);
   if (done.ok()) return std::nullopt;
   return OperationFailure{ReclaimOperationName(request.action), step, done.error()};
+}
+
+OperationTraits EndReclaim::Traits(const OperationParts&) const {
+  return {.key = key(), .name = kEndReclaimOperation, .plugin_name = "", .pod_display_name = ""};
+}
+
+std::optional<OperationFailure> EndReclaim::Run(const OperationParts& parts,
+                                                OperationProgress& progress, Unit&) const {
+  progress.EnterStep("EndReclaims");
+  const Status ended = parts.storage.EndReclaims(volume_name);
+  if (ended.ok()) return std::nullopt;
+  return OperationFailure{kEndReclaimOperation, "EndReclaims", ended.error()};
 }
 
 }  // namespace volumed

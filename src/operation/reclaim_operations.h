@@ -34,4 +34,18 @@ struct ReclaimVolume : OperationOf<Unit> {
   ReclaimRequest request;
 };
 
+// The volume is to be retained: what earlier tries have reserved is free once no worker is at it
+// (StorageGuard::EndReclaims). Has the key of a try, so none begins meanwhile. Errors: the store's.
+// Run: Threads: any. Blocks: until the store and the worker have answered.
+struct EndReclaim : OperationOf<Unit> {
+  explicit EndReclaim(std::string of_volume) : volume_name(std::move(of_volume)) {}
+
+  OperationKey key() const { return ReclaimKey(volume_name); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  std::string volume_name;
+};
+
 }  // namespace volumed

@@ -155,9 +155,12 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
     const MutexLock lock(mu_);
     if (const auto own = unread_.find(holder.id); own != unread_.end()) Read(own);
   }
-  if (const std::optional<StorageHolder> there = table_.Take(holder, identity)) {
-    return HeldBy(holder, name, *there);
+  std::optional<StorageHolder> there = table_.Take(holder, identity);
+  // A worker may have been at it still when the volume ended: whoever comes looks again.
+  if (there && there->use == StorageUse::kReclaim && ReleaseEnded(there->id).ok()) {
+    there = table_.Take(holder, identity);
   }
+  if (there) return HeldBy(holder, name, *there);
   const MutexLock lock(mu_);
   taken_[holder.id] = {holder, name};
   if (IsDevice(holder)) devices_[holder.id] = identity;
@@ -186,15 +189,32 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
                    " for himself (the same storage: a mount, a device that is made of it, or a "
                    "program)");
   }
-  const bool has_it = holder.use != StorageUse::kFormat && table_.Has(holder.id, holder.use);
+  const bool formats = holder.use == StorageUse::kFormat;
+  const bool has_it = !formats && table_.Has(holder.id, holder.use);
+  const bool was_asked_for = has_it && HasTaken(holder, identity);
   RETURN_IF_ERROR(Reserve(holder, name, identity));
-  if (has_it) return identity;
+  if (was_asked_for) return identity;
   // Whoever records something from now on finds this one in the table.
   Status free = CheckKeepsDevice(holder, identity);
   if (free.ok()) free = CheckNotOnRecord(holder, name, identity, call);
   if (free.ok()) return identity;
-  if (holder.use != StorageUse::kFormat) (void)Release(holder.id);
+  if (has_it) {
+    // What the agent before this one has given stays in use; the next try is asked for again.
+    const MutexLock lock(mu_);
+    devices_.erase(holder.id);
+  } else if (!formats) {
+    (void)Release(holder.id);
+  }
   return free.error();
+}
+
+// What the agent before this one had is expected by its path, which may lead to another device by
+// now.
+bool StorageGuard::HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const {
+  if (!IsDevice(holder)) return true;
+  const MutexLock lock(mu_);
+  const auto device = devices_.find(holder.id);
+  return device != devices_.end() && device->second.own == identity.own;
 }
 
 Status StorageGuard::TakeIdentified(const StorageHolder& holder, const StorageName& name,
@@ -240,6 +260,7 @@ Status StorageGuard::Release(const std::string& id) {
     const MutexLock lock(mu_);
     unread_.erase(id);  // before the table: what is read meanwhile gets into that
     reserved_.erase(id);
+    ended_.erase(id);
     taken_.erase(id);
     devices_.erase(id);
   }
@@ -248,10 +269,10 @@ Status StorageGuard::Release(const std::string& id) {
 }
 
 Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name) {
-  RETURN_IF_ERROR(store_.Put(EncodeRecord(StorageReservationRecord{holder, name, boot_id_}),
-                             kStorageRecordDurability));
+  StorageReservationRecord record{holder, name, boot_id_};
+  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
   const MutexLock lock(mu_);
-  reserved_.insert(holder.id);
+  reserved_[holder.id] = std::move(record);
   return OkStatus();
 }
 
@@ -287,16 +308,38 @@ Status StorageGuard::Load() {
   }
   DoubtOwners(owners.quarantined, bindings);
   for (const QuarantinedRecord& row : reservations.quarantined) {
-    log_.Warning("a reservation of storage cannot be read: nobody is kept out by it",
-                 {{"record", row.key}, {"error", row.reason}});
+    log_.Warning(
+        "a reservation of storage cannot be read: where a worker is at a reclaim still, "
+        "only the record of the volume's storage keeps others out",
+        {{"record", row.key}, {"error", row.reason}});
+    ExpectReclaims(row);
   }
   for (const StorageReservationRecord& record : reservations.rows) {
-    reserved_.insert(record.holder.id);
+    reserved_[record.holder.id] = record;
     // No work of another boot goes on; its row goes with the volume's next reclaim.
-    if (record.boot_id == boot_id_) table_.Expect({record.holder, record.name});
+    if (record.boot_id != boot_id_) continue;
+    table_.Expect({record.holder, record.name});
+    ended_.erase(record.holder.id);
   }
   loaded_ = true;
   return OkStatus();
+}
+
+// What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever
+// comes to the storage of the volume asks for that. A bit of the row's key may have turned, and
+// then it may be about any volume.
+void StorageGuard::ExpectReclaims(const QuarantinedRecord& damaged) {
+  for (const auto& [key, owner] : owners_) {
+    if (owner.retained != 0 || owner.name.path.empty()) continue;
+    const StorageHolder reclaim{.id = "reclaim/" + owner.volume,
+                                .volume = owner.volume,
+                                .use = StorageUse::kReclaim,
+                                .persistent = true,
+                                .text = "persistent volume " + owner.volume};
+    if (damaged.key_is_right && damaged.key != reclaim.id) continue;
+    table_.Expect({reclaim, owner.name});
+    ended_.insert(reclaim.id);
+  }
 }
 
 // A bit of the row's key may have turned: if it names no volume of a claim on record, or one whose

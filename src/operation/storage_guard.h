@@ -129,9 +129,10 @@ class StorageGuard {
                                          const std::string& claim_uid,
                                          const std::vector<KnownStorage>& others,
                                          const CallOptions& call);
-  // Whether an earlier try of this boot has taken it for a reclaim and keeps others out since then.
-  // Errors: those of the store.
-  Result<bool> IsBeingReclaimed(const std::string& id);
+  // Begins a try: whether an earlier one of this boot has taken this storage for the reclaim and
+  // keeps others out since then. Errors: those of the store; Aborted, not applied, if a worker may
+  // be at a reclaim of other storage under this id, that of an earlier volume of the name.
+  Result<bool> IsBeingReclaimed(const std::string& id, const StorageName& name);
   // Sets the volumes that exist although the content of their objects is not known. Returns the
   // volumes for which something was refused because of them since the last call. Blocks: never.
   std::set<std::string> SetUnknown(std::vector<UnknownVolume> unknown) EXCLUDES(mu_);
@@ -145,9 +146,13 @@ class StorageGuard {
   // nobody from now on.
   Status Reclaimed(const std::string& volume, const StorageName& name,
                    const StorageIdentity& approved, bool deleted, const CallOptions& call);
+  // The reclaims of this volume are not tried again: what they had taken is free once no worker is
+  // at it. Errors: those of the store; what could not be freed yet is none.
+  Status EndReclaims(const std::string& volume) EXCLUDES(mu_);
   // The volume has ended. Its storage, if it still exists, is the administrator's: a directory that
   // was not emptied, or the file of a loop device, stays on record as retained. No volume is
-  // emptied around, inside or at it until it is gone or is given to a volume.
+  // emptied around, inside or at it until it is gone or is given to a volume. EndReclaims()
+  // comes with it.
   Status Forget(const std::string& volume);
   // The same for all volumes but these.
   Status ForgetBut(const std::set<std::string>& volumes);
@@ -161,6 +166,8 @@ class StorageGuard {
   // unreadable.
   void DoubtOwners(const std::vector<QuarantinedRecord>& damaged, const LoadedRecords& bindings)
       REQUIRES(mu_);
+  // Reclaims that a worker may be at although their row cannot be read.
+  void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
   void ReadAll() EXCLUDES(mu_);
   void Read(std::map<std::string, ReadStorage>::iterator unread) REQUIRES(mu_);
   // Identifies the expected holders of which this use has to know.
@@ -171,8 +178,13 @@ class StorageGuard {
                            const CallOptions& call);
   Status CheckRecorded(const std::string& volume, const StorageName& name,
                        const std::string& claim_uid, const StorageIdentity& now) EXCLUDES(mu_);
+  // Whether this holder, which has storage, was given this very one by this agent.
+  bool HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const EXCLUDES(mu_);
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
+  // Releases what such a reclaim had taken. Errors, not applied: NotFound if it may be tried again;
+  // Aborted if a worker is at it; the store's.
+  Status ReleaseEnded(const std::string& id) EXCLUDES(mu_);
   Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
   // Checks one unknown volume.
   Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
@@ -235,11 +247,13 @@ class StorageGuard {
   StorageTable table_;
   mutable Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;
-  std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);  // by RowKey
-  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // by RowKey: why
-  std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
-  std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
-  std::map<std::string, ReadStorage> unread_ GUARDED_BY(mu_);         // likewise
+  std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);          // by RowKey
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);             // by RowKey: why
+  std::map<std::string, StorageReservationRecord> reserved_ GUARDED_BY(mu_);  // rows, by id
+  // Ids that no try may come to release: their volume has ended, or their row cannot be read.
+  std::set<std::string> ended_ GUARDED_BY(mu_);
+  std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);  // by id
+  std::map<std::string, ReadStorage> unread_ GUARDED_BY(mu_);  // likewise
   std::vector<UnknownVolume> unknown_ GUARDED_BY(mu_);
   std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);          // volumes
   std::map<std::string, StorageIdentity> devices_ GUARDED_BY(mu_);  // taken ones, by id

@@ -127,20 +127,80 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
   bool on_record = false;
   {
     const MutexLock lock(mu_);
-    on_record = reserved_.contains(holder.id);
+    const auto earlier = reserved_.find(holder.id);
+    on_record = earlier != reserved_.end() && earlier->second.boot_id == boot_id_;
   }
   // What an earlier try may have begun stays reserved.
   if (!on_record) table_.Release(holder.id);
   return free.error();
 }
 
-Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
+Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const StorageName& name) {
   RETURN_IF_ERROR(Load());
-  if (table_.Has(id, StorageUse::kReclaim)) return true;
-  for (const KnownStorage& known : table_.Expected(StorageUse::kReclaim)) {
-    if (known.holder.id == id) return true;
+  {
+    const MutexLock lock(mu_);
+    const auto earlier = reserved_.find(id);
+    const bool has_row = earlier != reserved_.end();
+    // Without a row it may be one that cannot be read.
+    const bool may_go_on = has_row ? earlier->second.boot_id == boot_id_ : ended_.contains(id);
+    const bool is_here = has_row && earlier->second.name == name;
+    // No work of another boot goes on.
+    if (!may_go_on || is_here) {
+      ended_.erase(id);
+      return may_go_on;
+    }
+    ended_.insert(id);
   }
+  RETURN_IF_ERROR(ReleaseEnded(id));
   return false;
+}
+
+Status StorageGuard::EndReclaims(const std::string& volume) {
+  RETURN_IF_ERROR(Load());
+  std::vector<std::string> ids;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [id, record] : reserved_) {
+      if (record.holder.volume == volume) ids.push_back(id);
+    }
+    ended_.insert(ids.begin(), ids.end());
+  }
+  // Else whoever is in its way looks again, or the next start.
+  for (const std::string& id : ids) (void)ReleaseEnded(id);
+  return OkStatus();
+}
+
+Status StorageGuard::ReleaseEnded(const std::string& id) {
+  const auto may_be_tried = [&id]() -> Status {
+    return Error::NotApplied(Code::kNotFound, "the reclaim " + id + " may be tried again");
+  };
+  {
+    const MutexLock lock(mu_);
+    if (!ended_.contains(id)) return may_be_tried();
+  }
+  // Its worker, which may be one of an agent before this one, has this key until it is done: the
+  // call has no other purpose than to ask for the key.
+  CallOptions call;
+  call.key = id;
+  call.deadline = Deadline::After(clock_, settings_.short_look);
+  Stat question;
+  question.path = HostPath("/");
+  const Result<FileInfo> has_key = kernel_.Call(question, call);
+  if (!has_key.ok()) {
+    return has_key.error().With("find out whether the reclaim " + id + " goes on");
+  }
+  // Under the lock, so that no try begins meanwhile that would lose its row.
+  const MutexLock lock(mu_);
+  if (!ended_.contains(id)) return may_be_tried();
+  // One that cannot be read is the administrator's.
+  if (reserved_.contains(id)) {
+    RETURN_IF_ERROR(store_.Remove(kStorageReservationRecordKind, id, kStorageRecordDurability));
+  }
+  ended_.erase(id);
+  reserved_.erase(id);
+  taken_.erase(id);
+  table_.Release(id);
+  return OkStatus();
 }
 
 // ---- volumes of which nobody knows the object ---------------------------------------------------

@@ -34,7 +34,8 @@ Status StorageGuard::Forget(const std::string& volume) {
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   // The row of what is retained comes first: a crash between the two leaves both.
   if (record && HasWhatAReclaimMayTake(*record)) RETURN_IF_ERROR(Retain(*record));
-  return RemoveOwner(volume);
+  RETURN_IF_ERROR(RemoveOwner(volume));
+  return EndReclaims(volume);
 }
 
 Status StorageGuard::Retain(StorageOwnerRecord record) {
@@ -48,11 +49,14 @@ Status StorageGuard::Retain(StorageOwnerRecord record) {
 
 Status StorageGuard::ForgetBut(const std::set<std::string>& volumes) {
   RETURN_IF_ERROR(Load());
-  std::vector<std::string> gone;
+  std::set<std::string> gone;
   {
     const MutexLock lock(mu_);
     for (const auto& [key, record] : owners_) {
-      if (record.retained == 0 && !volumes.contains(key)) gone.push_back(key);
+      if (record.retained == 0 && !volumes.contains(key)) gone.insert(key);
+    }
+    for (const auto& [id, record] : reserved_) {
+      if (!volumes.contains(record.holder.volume)) gone.insert(record.holder.volume);
     }
   }
   for (const std::string& volume : gone) RETURN_IF_ERROR(Forget(volume));

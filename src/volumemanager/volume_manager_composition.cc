@@ -264,6 +264,20 @@ void VolumeManager::Composition::CatalogChanged(const std::vector<ObjectChange>&
   CheckReady();
 }
 
+namespace {
+
+// Of a PersistentVolume.
+bool IsRetainedFromNowOn(const ObjectChange& change) {
+  if (change.before == nullptr || change.after == nullptr) return false;
+  const auto action = [](const Object& object) {
+    return ReclaimActionOf(std::get<PersistentVolume>(object).spec.reclaim_policy);
+  };
+  return action(*change.after) == ReclaimAction::kNone &&
+         action(*change.before) != ReclaimAction::kNone;
+}
+
+}  // namespace
+
 void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
   switch (change.key.kind) {
     case ObjectKind::kPersistentVolume:
@@ -272,6 +286,7 @@ void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
           claims.FindVolume(change.key.name) == nullptr) {
         resting.ForgetVolume(std::get<PersistentVolume>(*change.before));
       }
+      if (IsRetainedFromNowOn(change)) resting.EndReclaim(change.key.name);
       return;
     case ObjectKind::kPersistentVolumeClaim:
     case ObjectKind::kStorageClass:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operation/device_operations.h"
+#include "operation/reclaim_operations.h"
 #include "operation/storage_operations.h"
 #include "volume/unique_name.h"
 
@@ -31,6 +32,10 @@ void RestingStorage::DeviceRests(const UniqueVolumeName& device, const SpecName&
 void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
   if (const UniqueVolumeName name = UniqueNameOf(volume); !name.empty()) ForgetDevice(name);
   ForgetStorageOf(volume.metadata.name);
+}
+
+void RestingStorage::EndReclaim(const std::string& volume) {
+  parts_.operations.Start(volumed::EndReclaim(volume), [](const OperationOutcome<Unit>&) {});
 }
 
 void RestingStorage::ForgetDevice(const UniqueVolumeName& device) {

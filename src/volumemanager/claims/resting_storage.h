@@ -50,6 +50,8 @@ class RestingStorage {
   // Nothing has to be known of the volume any more. If its device is still on the node, the row
   // goes after the unmount.
   void ForgetVolume(const PersistentVolume& volume);
+  // The volume is to be retained from now on: its reclaim is not tried again.
+  void EndReclaim(const std::string& volume);
   // Removes rows of devices whose volume has ended. Has no effect before every source has
   // delivered.
   void ForgetDevices();

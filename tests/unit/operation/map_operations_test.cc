@@ -351,6 +351,50 @@ TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormer
             kernel_.Device("/dev/vdb").identity.disk_sequence);
 }
 
+// The holder that was expected at the path counted as one that had been asked for.
+TEST_F(MapOperationsTest, AnotherFileAtTheNumberOfADeviceWasGivenOnceNoPodHadTheFormerOne) {
+  const auto attach = [&](const std::string& file) {
+    kernel_.ChangeDevice("/dev/vdb", [&](FakeDevice& device) {
+      device.storage_own = {file};
+      ++device.identity.disk_sequence;
+    });
+  };
+  const auto keys = [&]() -> std::vector<std::string> {
+    for (const Record& row : store_.All()) {
+      if (row.kind == kStorageOwnerRecordKind) return DecodeStorageOwnerRecord(row)->own_keys;
+    }
+    return {};
+  };
+  attach("file:a");
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  const std::vector<std::string> recorded = keys();
+  ASSERT_EQ(recorded, std::vector<std::string>{"file:a"});
+  Restart("boot-a");
+  attach("file:b");
+  ASSERT_EQ(SetUpDevice(), "");
+  EXPECT_NE(Map("u-2").find("have to leave first"), std::string::npos);
+  ASSERT_EQ(Unmap("u-1"), "");
+  for (int tries = 0; tries < 2; ++tries) {
+    const std::string failure = Map("u-2");
+    EXPECT_NE(failure.find("is another block device than the one that persistent volume disk has"),
+              std::string::npos)
+        << failure;
+    EXPECT_EQ(keys(), recorded);
+    EXPECT_EQ(Holds(), 0);
+  }
+  attach("file:a");
+  EXPECT_EQ(Map("u-2"), "") << "its own file";
+  ASSERT_EQ(Unmap("u-2"), "");
+  ASSERT_EQ(UnmapDevice(), "");
+  attach("file:b");
+  ASSERT_EQ(SetUpDevice(), "");
+  EXPECT_NE(Map("u-3"), "");
+  ASSERT_TRUE(storage_->AcceptDirectory("disk", {}).ok());
+  EXPECT_EQ(Map("u-3"), "");
+  EXPECT_EQ(keys(), std::vector<std::string>{"file:b"});
+}
+
 TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {
   kernel_.ChangeDevice("/dev/vdb",
                        [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });

@@ -278,6 +278,35 @@ TEST_F(StorageGuardTest, ALoopFileWhoseNameIsNoUtf8WasShownAsItIs) {
   EXPECT_EQ(UseDevice("v", StorageUse::kRaw, "/dev/loop1"), "") << "it is compared as it is";
 }
 
+// The agent ended, and the devices came to have each other's file before the next one looked.
+TEST_F(StorageGuardTest, SwappedDevicesWereTakenAsTheOnesThatTheAgentBeforeHadHandedOut) {
+  AddDisk({"/dev/loop1"}, "file:c");
+  AddDisk({"/dev/loop2"}, "file:d");
+  ASSERT_EQ(UseDevice("vc", StorageUse::kRaw, "/dev/loop1"), "");
+  ASSERT_EQ(UseDevice("vd", StorageUse::kRaw, "/dev/loop2"), "");
+  const auto attach = [&](const char* first, const char* second) {
+    for (const char* node : {"/dev/loop1", "/dev/loop2"}) kernel_.Remove(node);
+    AddDisk({"/dev/loop1"}, first);
+    AddDisk({"/dev/loop2"}, second);
+  };
+  attach("file:d", "file:c");
+  Restart();
+  Expect(Device("vc", StorageUse::kRaw), "/dev/loop1");
+  Expect(Device("vd", StorageUse::kRaw), "/dev/loop2");
+  for (int tries = 0; tries < 2; ++tries) {
+    EXPECT_TRUE(Has(Take(Device("vc", StorageUse::kRaw), "/dev/loop1"), "is another block device"));
+    EXPECT_TRUE(Has(Take(Device("vd", StorageUse::kRaw), "/dev/loop2"), "is another block device"));
+  }
+  EXPECT_TRUE(guard_->Has("device/p/vc", StorageUse::kRaw)) << "a pod may have it still";
+  // Their pods have left.
+  for (const char* id : {"device/p/vc", "device/p/vd"}) ASSERT_TRUE(guard_->Release(id).ok());
+  EXPECT_TRUE(Has(Take(Device("vc", StorageUse::kRaw), "/dev/loop1"), "is another block device"));
+  EXPECT_TRUE(Has(Take(Device("vd", StorageUse::kRaw), "/dev/loop2"), "is another block device"));
+  attach("file:c", "file:d");
+  EXPECT_EQ(UseDevice("vc", StorageUse::kRaw, "/dev/loop1"), "");
+  EXPECT_EQ(UseDevice("vd", StorageUse::kRaw, "/dev/loop2"), "");
+}
+
 // A volume that was never used got a filesystem with another claim's data.
 TEST_F(StorageGuardTest, ADiskThatComesUpAtTheFreePathOfAnotherVolumeIsNotGivenToThat) {
   for (const StorageUse use : {StorageUse::kShared, StorageUse::kRaw}) {

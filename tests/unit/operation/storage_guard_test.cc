@@ -556,5 +556,86 @@ TEST_F(StorageGuardTest, ADeviceThatIsNotThereAndHasNoFileKeepsNoDirectoryFromBe
   EXPECT_EQ(Reclaim(HostPathVolume("outer", "/out"), "claim-1"), "");
 }
 
+// The agent ended amid a Recycle, the next try was refused, and the volume was retained and
+// deleted.
+TEST_F(StorageGuardTest, TheReservationOfAReclaimOutlivedItsVolumeUntilAReboot) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  const auto rows = [this] { return store_.Load(kStorageReservationRecordKind)->records.size(); };
+  kernel_.AddDirectory("/data/v");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  EXPECT_TRUE(Has(Take(Pod("a"), "/data/v"), "whose content is being deleted"));
+  // The worker of the agent before this one is at it still.
+  kernel_.FailNext("Stat", Error::NotApplied(Code::kAborted, "it holds the key"), 2);
+  ASSERT_TRUE(guard_->Forget("v").ok());
+  EXPECT_TRUE(Has(Take(Pod("a"), "/data/v"), "whose content is being deleted"));
+  EXPECT_EQ(rows(), 1u);
+  EXPECT_EQ(Take(Pod("a"), "/data/v"), "");
+  EXPECT_EQ(rows(), 0u);
+  ASSERT_TRUE(guard_->Release("pod/a").ok());
+
+  // An agent that ended between the two leaves the row to the next start.
+  kernel_.AddDirectory("/data/w");
+  ASSERT_EQ(Reclaim(HostPathVolume("w", "/data/w"), ""), "");
+  Restart();
+  ASSERT_TRUE(guard_->ForgetBut({"w"}).ok());
+  EXPECT_NE(Take(Pod("a"), "/data/w"), "");
+  ASSERT_TRUE(guard_->ForgetBut({}).ok());
+  EXPECT_EQ(rows(), 0u);
+  EXPECT_EQ(Take(Pod("a"), "/data/w"), "");
+}
+
+TEST_F(StorageGuardTest, AVolumeThatIsRetainedInsteadKeptWhatItsReclaimHadReserved) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  kernel_.AddDirectory("/data/v");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  EXPECT_TRUE(Has(Take(Pod("v", true), "/data/v"), "whose content is being deleted"));
+  ASSERT_TRUE(guard_->EndReclaims("v").ok());
+  EXPECT_EQ(Take(Pod("v", true), "/data/v"), "");
+  EXPECT_TRUE(store_.Find(kStorageOwnerRecordKind, "v")) << "whose it is stays on record";
+  EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value());
+}
+
+// No pod that was not set up yet was asked, and what it was to have was emptied.
+TEST_F(StorageGuardTest, ALaterVolumeOfTheNameOfAnEndedReclaimCountedAsItsNextTry) {
+  kernel_.AddDirectory("/data/v");
+  ASSERT_EQ(Reclaim(HostPathVolume("v", "/data/v"), ""), "");
+  Restart();
+  EXPECT_TRUE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value());
+  kernel_.FailNext("Stat", Error::NotApplied(Code::kAborted, "it holds the key"));
+  const Result<bool> other = guard_->IsBeingReclaimed("reclaim/v", {"/data/other"});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code(), Code::kAborted);
+  EXPECT_TRUE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value()) << "it keeps its row";
+  EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/other"}).value());
+  EXPECT_EQ(Take(Pod("a"), "/data/v"), "") << "nobody is at that any more";
+}
+
+// The agent ended, its worker deleted on, and the row that kept others out could not be read.
+TEST_F(StorageGuardTest, ADamagedReservationLetAPodIntoWhatAWorkerWasStillDeleting) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  kernel_.AddDirectory("/data/v");
+  Use(volume, "claim-1");
+  // With a bit of its key turned, and as it is, which no row is written over.
+  for (const char* key : {"reclaim/w", "reclaim/v"}) {
+    ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+    ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+    store_.Corrupt(kStorageReservationRecordKind, key, "its checksum is wrong");
+    Restart();
+    const auto at_work = [this](int times) {
+      kernel_.FailNext("Stat", Error::NotApplied(Code::kAborted, "it holds the key"), times);
+    };
+    at_work(2);
+    EXPECT_TRUE(Has(Take(Pod("a"), "/data/v"), "whose content is being deleted"));
+    EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).ok()) << "its next try waits";
+    EXPECT_EQ(Take(Pod("a"), "/data/v"), "");
+    EXPECT_FALSE(guard_->IsBeingReclaimed("reclaim/v", {"/data/v"}).value());
+    ASSERT_TRUE(guard_->Release("pod/a").ok());
+  }
+}
+
 }  // namespace
 }  // namespace volumed

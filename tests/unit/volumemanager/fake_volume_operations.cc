@@ -203,6 +203,11 @@ StartResult FakeVolumeOperations::StartOne(const OperationPtr& operation) {
     forgotten->Finish({.value = Unit(), .failure = std::nullopt});
     return StartResult::kStarted;
   }
+  if (auto* const ended = As<EndReclaim>(*operation)) {
+    ended_reclaims.push_back(ended->operation().volume_name);
+    ended->Finish({.value = Unit(), .failure = std::nullopt});
+    return StartResult::kStarted;
+  }
   if (auto* const forgotten = As<ForgetStorageBut>(*operation)) {
     kept_storage = forgotten->operation().volume_names;
     forgotten->Finish({.value = Unit(), .failure = std::nullopt});

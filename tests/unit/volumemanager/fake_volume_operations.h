@@ -55,6 +55,7 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   std::vector<Call> calls;
   std::vector<std::string> forgotten_storage;  // volumes
+  std::vector<std::string> ended_reclaims;     // likewise
   std::vector<UnknownVolume> unknown_volumes;  // as last told
   std::set<std::string> held_for_unknown;      // the next answer
   std::set<std::string> kept_storage;          // likewise

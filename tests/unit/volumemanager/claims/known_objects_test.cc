@@ -521,5 +521,21 @@ TEST_F(KnownObjectsTest, AVolumeOfWhichNobodyKnowsTheObjectIsToldToTheOperations
   EXPECT_EQ(operations().forgotten_storage, std::vector<std::string>{"inner"});
 }
 
+// The reservation of an interrupted Recycle kept everybody out of a volume that was not to be
+// recycled any more.
+TEST_F(KnownObjectsTest, ThatAVolumeIsRetainedFromNowOnIsToldToTheOperations) {
+  std::string deleted = Volume();
+  const std::string policy = "Policy: Retain";
+  deleted.replace(deleted.find(policy), policy.size(), "Policy: Delete");
+  Restart();
+  Deliver("", kApplied);
+  Deliver(deleted);
+  EXPECT_TRUE(operations().ended_reclaims.empty());
+  Deliver(Volume());
+  EXPECT_EQ(operations().ended_reclaims, std::vector<std::string>{"pv"});
+  Deliver(deleted);
+  EXPECT_EQ(operations().ended_reclaims.size(), 1u);
+}
+
 }  // namespace
 }  // namespace volumed
