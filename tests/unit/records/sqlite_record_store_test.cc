@@ -67,6 +67,23 @@ TEST_F(SqliteRecordStoreTest, PutReplacesAndRemoveIsIdempotent) {
   EXPECT_EQ(stats.failures, 0u);
 }
 
+TEST_F(SqliteRecordStoreTest, SeveralRowsShareACommitAndEachHasItsAnswer) {
+  auto store = Open();
+  ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  const std::vector<Status> written = store->Write(
+      {{kPodA, /*remove=*/true}, {{"", "k", 1, ""}}, {kPodB}}, Durability::kPowerLoss);
+  ASSERT_THAT(written, SizeIs(3));
+  EXPECT_TRUE(written[0].ok());
+  EXPECT_EQ(written[1].error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(written[2].ok());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodB));
+  EXPECT_EQ(store->stats().commits, 2u);
+  store->Close();
+  for (const Status& late : store->Write({{kPodA}, {kPodB}}, Durability::kProcess)) {
+    EXPECT_EQ(late.error().code(), Code::kUnavailable);
+  }
+}
+
 TEST_F(SqliteRecordStoreTest, RecordWithoutKindOrKeyIsRefused) {
   auto store = Open();
   EXPECT_EQ(store->Put({"", "k", 1, ""}, Durability::kProcess).error().code(),
