@@ -75,7 +75,7 @@ TEST_F(PodListTest, PodsOnRecordWereToldAsNoneBeforeTheRecordsWereLoaded) {
   PutPodRecord("a");
   v1::ObjectRef ref;
   ref.set_name("a");
-  const NodeName node("node");
+  const NodeName node_name("node");
   StartAgent();
   const Result<PodName> list = PodList::LastBefore(Parts(), {});
   ASSERT_FALSE(list.ok());
@@ -83,15 +83,15 @@ TEST_F(PodListTest, PodsOnRecordWereToldAsNoneBeforeTheRecordsWereLoaded) {
   EXPECT_FALSE(list.error().maybe_applied());
   EXPECT_EQ(list.error().message(), "the pods are not known yet: the records are being loaded");
   // What takes one pod, as `hold` and `oci` do, must not say either that there is none.
-  const Result<PodUid> early = FindPodUid(manager(), ref, node);
+  const Result<PodUid> early = FindPodUid(manager(), ref, node_name);
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error().code(), Code::kUnavailable);
   EXPECT_EQ(early.error().message(), "no pod default/a is known yet: the records are being loaded");
   Settle();
   EXPECT_EQ(List({}), std::vector<std::string>{"a"});
-  EXPECT_EQ(Must(FindPodUid(manager(), ref, node)), PodUid("a"));
+  EXPECT_EQ(Must(FindPodUid(manager(), ref, node_name)), PodUid("a"));
   ref.set_name("b");
-  EXPECT_EQ(FindPodUid(manager(), ref, node).error().code(), Code::kNotFound);
+  EXPECT_EQ(FindPodUid(manager(), ref, node_name).error().code(), Code::kNotFound);
 }
 
 TEST_F(PodListTest, WhyTheRecordsAreNotLoadedIsToldToWhoAsksForPods) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent.grpc.pb.h"
@@ -128,7 +129,12 @@ class CommandsTest : public ::testing::Test {
   };
   // What `volumectl WORDS...` prints.
   Printed Run(std::vector<std::string> words) {
-    words.insert(words.begin(), {"volumectl", "--socket", socket_});
+    words.insert(words.begin(), {"--socket", socket_});
+    return RunLine(std::move(words));
+  }
+  // The whole line, as it is.
+  Printed RunLine(std::vector<std::string> words) {
+    words.insert(words.begin(), "volumectl");
     std::vector<const char*> argv;
     for (const std::string& word : words) argv.push_back(word.c_str());
     testing::internal::CaptureStdout();

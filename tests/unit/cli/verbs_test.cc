@@ -56,6 +56,13 @@ TEST_F(VerbsTest, AKindThatTheAgentOnlyKeepsIsListedAndIsNoPod) {
   EXPECT_TRUE(agent_.pages_asked.empty());
 }
 
+TEST_F(VerbsTest, NamesAreCompletedByTheAgentWhoseSocketTheLineNames) {
+  agent_.objects.add_objects()->set_name("login");
+  const std::vector<std::string> line = {"__complete", "--socket", socket_, "get", "secrets", "lo"};
+  EXPECT_EQ(RunLine(line).out, "login\n");
+  EXPECT_EQ(agent_.listed_kind, "secret");
+}
+
 TEST_F(VerbsTest, AHoldIsReleasedOnlyIfThatIsAskedFor) {
   EXPECT_EQ(Run({"hold", "web", "--pid", "7"}).out, "pod web held by pid 7\n");
   EXPECT_EQ(agent_.held.pid(), 7);
