@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -224,11 +221,10 @@ TEST_F(IscsiTest, TwoTargetsAtOnePortalSharedTheRecordOfADiscovery) {
   const VolumeSpec spec = Spec();
   source_.iqn = "iqn.2026-01.lab:other";
   const VolumeSpec other = Spec();
-  // What each of the two does with records of discoveries, in order.
-  std::mutex mu;
+  // What is done with records of discoveries, in order.
   std::vector<std::string> done;
-  std::thread second;
-  const std::thread::id first = std::this_thread::get_id();
+  Result<std::string> meddling = std::string();
+  bool meddles = false;
   kernel_.SetCallHook([&](const AnyRequest& request) {
     const auto* program = std::get_if<RunProgram>(&request);
     if (program == nullptr) return;
@@ -237,24 +233,22 @@ TEST_F(IscsiTest, TwoTargetsAtOnePortalSharedTheRecordOfADiscovery) {
       return std::find(words.begin(), words.end(), word) != words.end();
     };
     if (!has("discoverydb")) return;
-    const bool is_first = std::this_thread::get_id() == first;
-    {
-      const std::lock_guard<std::mutex> lock(mu);
-      done.push_back((is_first ? "first " : "second ") +
-                     std::string(has("--discover") ? "discovers" : words.back()));
-    }
-    if (!is_first || !has("--discover")) return;
-    second = std::thread(
-        [&] { (void)plugin_->NewAttacher().value()->WaitForAttach(other, "", MakePod(), {}); });
-    // It has time to meddle, which it must not use.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    done.push_back((meddles ? "second " : "first ") +
+                   std::string(has("--discover") ? "discovers" : words.back()));
+    if (meddles || !has("--discover")) return;
+    // It would wait for the first, which goes on only after it.
+    CallOptions call;
+    call.deadline = Deadline::At(world_.clock.Now());
+    meddles = true;
+    meddling = plugin_->NewAttacher().value()->WaitForAttach(other, "", MakePod(), call);
+    meddles = false;
   });
   const auto device = WaitForAttach(spec);
-  if (second.joinable()) second.join();
   kernel_.SetCallHook(nullptr);
   EXPECT_TRUE(device.ok()) << device.error().ToString();
-  EXPECT_THAT(done, ElementsAre("first new", "first discovers", "first delete", "second new",
-                                "second discovers", "second delete"));
+  ASSERT_FALSE(meddling.ok());
+  EXPECT_THAT(meddling.error().message(), HasSubstr("another call of"));
+  EXPECT_THAT(done, ElementsAre("first new", "first discovers", "first delete"));
 }
 
 TEST_F(IscsiTest, ATeardownThatIsCutOffIsFinishedByTheNext) {
