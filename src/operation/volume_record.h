@@ -99,9 +99,6 @@ struct PodVolumeRecord {
   // What the pod was given of the node's storage, in the boot of boot_id. A later set-up adds to
   // it, since the pod may have either.
   GivenStorage storage{};
-  // How many calls have set it up, or mapped it, since it is on record; a remount is none of them.
-  // 0: none that is known, for an older program did not count.
-  uint64_t set_ups = 0;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key.pod);
     v.Text(2, m.pod_namespace);
@@ -127,7 +124,6 @@ struct PodVolumeRecord {
     v(22, m.storage.own);
     v(23, m.storage.within);
     v(24, m.storage.objects);
-    v(25, m.set_ups);
   }
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };

@@ -11,11 +11,6 @@ bool TakesAway(VolumeEvent call) {
          call == VolumeEvent::kUnmountDevice || call == VolumeEvent::kDetach;
 }
 
-// Whether the call of that state gives a volume to its pod that did not have it.
-bool SetsUp(VolumeState in_call) {
-  return in_call == VolumeState::kSettingUp || in_call == VolumeState::kMapping;
-}
-
 // What differs between the kinds of records.
 template <typename T>
 struct Kind;
@@ -38,8 +33,6 @@ struct Kind<PodVolumeRecord> {
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord& before, PodVolumeRecord& facts) {
     facts.storage = before.storage;
-    // Of a volume that is gone, and whose row could not be removed, the count has ended.
-    facts.set_ups = IsNothing(before) ? 0 : before.set_ups;
   }
   // A row without storage is of an older program, and tells no less than before.
   static void TakeContent(const PodVolumeRecord& from, PodVolumeRecord& to) {
@@ -52,7 +45,6 @@ struct Kind<PodVolumeRecord> {
   static void Publish(const PublishedContent& published, PodVolumeRecord& record) {
     if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
   }
-  static void CountSetUp(PodVolumeRecord& record) { ++record.set_ups; }
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
   static void ClearGone(PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
@@ -92,7 +84,6 @@ struct Kind<DeviceRecord> {
   static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
   static void TakeStorage(const GivenStorage&, DeviceRecord&) {}
   static void Publish(const PublishedContent&, DeviceRecord&) {}
-  static void CountSetUp(DeviceRecord&) {}
   // What is left for its format tells of no device.
   static void ClearGone(DeviceRecord& record) {
     if (IsGone(record)) record.device_path.clear();
@@ -258,7 +249,6 @@ Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entr
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
   Kind<T>::ClearGone(next.record);
-  if (event == VolumeEvent::kDone && SetsUp(now.record.state)) Kind<T>::CountSetUp(next.record);
   if (!end.published.mac.empty()) Kind<T>::Publish(end.published, next.record);
   Kind<T>::TakeStorage(end.storage, next.record);
   RowEffect effect = RowEffect::kPut;

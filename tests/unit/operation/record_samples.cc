@@ -210,9 +210,6 @@ void AddPodVolumes(Samples& samples) {
   PodVolumeRecord fresh = SmallestPodVolume();
   fresh.published.tokens = Freshness{0, 5};
   samples.Add("fresh from the beginning", fresh, DecodePodVolumeRecord);
-  PodVolumeRecord again = SmallestPodVolume();
-  again.set_ups = 300;
-  samples.Add("set up again", again, DecodePodVolumeRecord);
   for (const VolumeState state :
        {VolumeState::kNotSetUp, VolumeState::kSettingUp, VolumeState::kSetUp,
         VolumeState::kTearingDown, VolumeState::kMapping, VolumeState::kMapped,

@@ -250,51 +250,6 @@ TEST_F(VolumeRecordKeeperTest, AFullDiskKeepsStorageOffTheRecordOnlyIfNoneWasOnI
   EXPECT_TRUE(keeper_.Find(key_)->uncertain);
 }
 
-TEST_F(VolumeRecordKeeperTest, EachSetUpThatIsDoneIsCounted) {
-  Begin(VolumeEvent::kSetUp);
-  EXPECT_EQ(Stored()->set_ups, 0U) << "it may fail";
-  SetUp_();
-  EXPECT_EQ(Stored()->set_ups, 1U);
-  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kRemount), CallAnswer::kDone).ok());
-  EXPECT_EQ(Stored()->set_ups, 1U) << "the pod had it";
-  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kNotApplied).ok());
-  EXPECT_EQ(Stored()->set_ups, 1U);
-  // A teardown that fails is followed by its inverse.
-  const uint64_t down = Begin(VolumeEvent::kTearDown);
-  ASSERT_TRUE(keeper_.EndCall(key_, down, CallAnswer::kMaybeApplied).ok());
-  SetUp_();
-  EXPECT_EQ(Stored()->set_ups, 2U);
-}
-
-TEST_F(VolumeRecordKeeperTest, AVolumeThatIsMappedIsCountedLikeOneThatIsSetUp) {
-  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kMapVolume), CallAnswer::kDone).ok());
-  EXPECT_EQ(Stored()->set_ups, 1U);
-}
-
-TEST_F(VolumeRecordKeeperTest, TheCountOfSetUpsGoesOnAfterAReboot) {
-  SetUp_();
-  VolumeRecordKeeper next(store_, clock_, logger_, observer_, BootId("boot-b"));
-  next.Restore(*Stored());
-  const auto again = next.BeginCall(Facts(), VolumeEvent::kSetUp);
-  ASSERT_TRUE(again.ok());
-  ASSERT_TRUE(next.EndCall(key_, *again, CallAnswer::kDone).ok());
-  EXPECT_EQ(Stored()->set_ups, 2U);
-}
-
-TEST_F(VolumeRecordKeeperTest, TheCountOfSetUpsEndsWithTheVolume) {
-  SetUp_();
-  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kTearDown), CallAnswer::kDone).ok());
-  SetUp_();
-  EXPECT_EQ(Stored()->set_ups, 1U);
-  // Likewise if its row could not be removed.
-  const uint64_t down = Begin(VolumeEvent::kTearDown);
-  store_.FailNext(kDiskFull);
-  ASSERT_TRUE(keeper_.EndCall(key_, down, CallAnswer::kDone).ok());
-  ASSERT_TRUE(Stored());
-  SetUp_();
-  EXPECT_EQ(Stored()->set_ups, 1U);
-}
-
 TEST_F(VolumeRecordKeeperTest, APodWithAVolumeIsNotForgotten) {
   SetUp_();
   const Status forgotten = keeper_.ForgetPod(key_.pod);
