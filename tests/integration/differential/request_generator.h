@@ -1,4 +1,5 @@
-// Random requests, of every kind that os/kernel_requests.h has, about a small world in which they meet.
+// Random requests, of every kind that os/kernel_requests.h has, about a small world in which they
+// meet.
 #pragma once
 
 #include <cstdint>

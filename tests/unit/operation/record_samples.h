@@ -1,5 +1,6 @@
-// Values of every kind of record: every field set that there was when the sample was made, nothing set,
-// every enumerator. A field that comes later has a sample of its own, so that older rows stay proven.
+// Values of every kind of record: every field set that there was when the sample was made, nothing
+// set, every enumerator. A field that comes later has a sample of its own, so that older rows stay
+// proven.
 #pragma once
 
 #include <functional>

@@ -70,8 +70,8 @@ TEST_F(SqliteRecordStoreTest, PutReplacesAndRemoveIsIdempotent) {
 TEST_F(SqliteRecordStoreTest, SeveralRowsShareACommitAndEachHasItsAnswer) {
   auto store = Open();
   ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
-  const std::vector<Status> written = store->Write(
-      {{kPodA, /*remove=*/true}, {{"", "k", 1, ""}}, {kPodB}}, Durability::kPowerLoss);
+  const std::vector<Status> written =
+      store->Write({{kPodA, /*remove=*/true}, {{"", "k", 1, ""}}, {kPodB}}, Durability::kPowerLoss);
   ASSERT_THAT(written, SizeIs(3));
   EXPECT_TRUE(written[0].ok());
   EXPECT_EQ(written[1].error().code(), Code::kInvalidArgument);
