@@ -27,12 +27,7 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
 TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(Run({"wait", "--all"}).out, "there is no pod\n");
   EXPECT_EQ(Run({"wait", "--all", "-n", "nope"}).out, "there is no pod in namespace nope\n");
-  for (const char* name : {"a", "b", "c"}) {
-    v1::Pod* const pod = agent_.pods.add_pods();
-    pod->set_namespace_("default");
-    pod->set_name(name);
-    pod->set_uid(std::string("uid-") + name);
-  }
+  AddPods({"a", "b", "c"});
   agent_.waits.resize(1);
   agent_.waits[0].set_met(true);
   const Printed gone = Run({"wait", "--all", "--for", "gone", "--timeout", "20"});
@@ -72,12 +67,7 @@ TEST_F(CommandsTest, AWaitForAllAtAnAgentThatIsStartingEndedWithThereIsNoPod) {
 
 // The wait ended with that pod, and nothing was said of the others.
 TEST_F(CommandsTest, APodThatLeavesDoesNotEndTheWaitForTheOthers) {
-  for (const char* name : {"a", "b"}) {
-    v1::Pod* const pod = agent_.pods.add_pods();
-    pod->set_namespace_("default");
-    pod->set_name(name);
-    pod->set_uid(std::string("uid-") + name);
-  }
+  AddPods({"a", "b"});
   agent_.waits.resize(1);
   agent_.waits[0].set_met(true);
   agent_.left = "uid-a";

@@ -128,6 +128,14 @@ class CommandsTest : public ::testing::Test {
     std::string out, err;
   };
   // What `volumectl WORDS...` prints.
+  void AddPods(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      v1::Pod* const pod = agent_.pods.add_pods();
+      pod->set_namespace_("default");
+      pod->set_name(name);
+      pod->set_uid("uid-" + name);
+    }
+  }
   Printed Run(std::vector<std::string> words) {
     words.insert(words.begin(), {"--socket", socket_});
     return RunLine(std::move(words));

@@ -73,6 +73,17 @@ class FcTest : public ::testing::Test {
   Status UnmountDevice() {
     return plugin_->NewDeviceUnmounter().value()->UnmountDevice(PlaceOf(kPlace), call_);
   }
+  // The first try to take a multipath device away fails, and its paths go before the next one.
+  void FailToUnmountAndLosePaths() {
+    AddMultipath();
+    ASSERT_TRUE(MountDevice().ok());
+    tools_->flush_status = 1;
+    ASSERT_FALSE(UnmountDevice().ok());
+    for (const std::string name : {"sdb", "sdc"}) {
+      kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/" + name);
+      kernel_.Remove("/sys/block/" + name);
+    }
+  }
   SafePath PlaceOf(const std::string& path) const { return world_.paths.BelowRoot(path).value(); }
   Status SetUp1(const std::string& pod, bool read_only = false) {
     kernel_.AddDirectory("/r/pods/" + pod + "/volumes", 0750);
@@ -273,14 +284,7 @@ TEST_F(FcTest, AnUnmountThatEndedAfterTheMountWasGoneIsContinued) {
 }
 
 TEST_F(FcTest, AMultipathDeviceThatLostItsPathsBeforeTheSecondTryWasLeft) {
-  AddMultipath();
-  ASSERT_TRUE(MountDevice().ok());
-  tools_->flush_status = 1;
-  ASSERT_FALSE(UnmountDevice().ok());
-  for (const std::string name : {"sdb", "sdc"}) {
-    kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/" + name);
-    kernel_.Remove("/sys/block/" + name);
-  }
+  ASSERT_NO_FATAL_FAILURE(FailToUnmountAndLosePaths());
   tools_->flush_status = 0;
   const Status gone = UnmountDevice();
   ASSERT_TRUE(gone.ok()) << gone.error().ToString();
@@ -288,14 +292,7 @@ TEST_F(FcTest, AMultipathDeviceThatLostItsPathsBeforeTheSecondTryWasLeft) {
 }
 
 TEST_F(FcTest, ASecondTryDoesNotTakeAMapThatHasTheNameByNow) {
-  AddMultipath();
-  ASSERT_TRUE(MountDevice().ok());
-  tools_->flush_status = 1;
-  ASSERT_FALSE(UnmountDevice().ok());
-  for (const std::string name : {"sdb", "sdc"}) {
-    kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/" + name);
-    kernel_.Remove("/sys/block/" + name);
-  }
+  ASSERT_NO_FATAL_FAILURE(FailToUnmountAndLosePaths());
   kernel_.AddFile("/sys/devices/virtual/block/dm-0/dm/uuid", "mpath-of-another-unit\n");
   tools_->flush_status = 0;
   ASSERT_TRUE(UnmountDevice().ok());
