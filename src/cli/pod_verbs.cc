@@ -83,7 +83,7 @@ struct PodWait {
   bool was_there = false;  // it was listed before
 };
 
-ExitCode WaitFor(const CliContext& context, PodWait wait) {
+ExitCode WaitFor(const CliContext& context, const PodWait& wait) {
   const auto& [pod, shown, words, until, listed] = wait;
   v1::WaitRequest request;
   *request.mutable_pod() = pod;
@@ -173,7 +173,7 @@ ExitCode WaitForAll(const CliContext& context, const WaitWords& words,
     PodWait wait{v1::ObjectRef(), pod.namespace_() + "/" + pod.name(), words, until, true};
     wait.pod.set_kind("Pod");
     wait.pod.set_uid(pod.uid());
-    const ExitCode code = WaitFor(context, std::move(wait));
+    const ExitCode code = WaitFor(context, wait);
     if (code == kExitTimeout) end = code;
     if (code != kExitOk && code != kExitTimeout && code != kExitNotFound) return code;
   }

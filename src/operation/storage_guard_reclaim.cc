@@ -221,7 +221,7 @@ Status StorageGuard::CheckUnknown(const StorageHolder& holder, const StorageIden
   }
   for (const UnknownVolume& one : unknown) {
     if (one.volume == holder.volume) continue;
-    const Status free = CheckUnknownVolume(one, holder, identity, call);
+    Status free = CheckUnknownVolume(one, holder, identity, call);
     if (free.ok()) continue;
     const MutexLock lock(mu_);
     held_for_unknown_.insert(holder.volume);

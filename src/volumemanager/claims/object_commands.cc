@@ -128,7 +128,7 @@ void ObjectCommands::LetGo(const DeletedObjects::Id& object) {
   const bool ours = origin && (origin->source == ObjectDirectory::kSourceName ||
                                origin->source == Provisioning::kSourceName);
   if (ours && !parts_.deleted.IsKnown(object))
-    DeleteByCommand(object, /*at_once=*/true, [](Status) {});
+    DeleteByCommand(object, /*at_once=*/true, [](const Status&) {});
 }
 
 // Ends the object with its storage, as the controller deletes the object once its plugin has
