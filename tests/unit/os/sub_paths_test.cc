@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <variant>
+
 #include "fakes/fake_kernel.h"
 #include "fakes/must.h"
 
@@ -29,6 +31,9 @@ class SubPathsTest : public ::testing::Test {
 
 TEST_F(SubPathsTest, ABindThatIsRightIsKept) {
   Prepare("data");
+  kernel_.SetCallHook([](const AnyRequest& request) {
+    EXPECT_FALSE(std::holds_alternative<Unmount>(request)) << "a pod may be using it";
+  });
   Prepare("data");
   EXPECT_EQ(Mounts(), 1u);
 }

@@ -79,9 +79,9 @@ TEST_F(SqliteRecordStoreTest, SeveralRowsShareACommitAndEachHasItsAnswer) {
   EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodB));
   EXPECT_EQ(store->stats().commits, 2u);
   store->Close();
-  for (const Status& late : store->Write({{kPodA}, {kPodB}}, Durability::kProcess)) {
-    EXPECT_EQ(late.error().code(), Code::kUnavailable);
-  }
+  const std::vector<Status> late = store->Write({{kPodA}, {kPodB}}, Durability::kProcess);
+  ASSERT_THAT(late, SizeIs(2));
+  EXPECT_EQ(late[1].error().code(), Code::kUnavailable);
 }
 
 TEST_F(SqliteRecordStoreTest, RecordWithoutKindOrKeyIsRefused) {
