@@ -55,6 +55,14 @@ class FlexVolumeTest : public ::testing::Test {
     SetSource({});
   }
 
+  NodeResizeOptions TwiceAsLarge() const {
+    return {.spec = Spec(),
+            .device_path = "",
+            .device_mount_path = {kDevicePlace, ""},
+            .device_stage_path = {},
+            .new_size = Quantity::FromBytes(200),
+            .old_size = Quantity::FromBytes(100)};
+  }
   void MakePlugin(FlexCapabilities capabilities) {
     driver_ = std::make_shared<FlexVolumeDriver>(kernel_, kDriver, kExecutable);
     plugin_ = std::make_unique<FlexVolumePlugin>(driver_, capabilities,
@@ -520,12 +528,7 @@ TEST_F(FlexVolumeTest, AVolumeGrowsByItsDriverAndItsFilesystemByTheKernel) {
 TEST_F(FlexVolumeTest, AVolumeThatTheDriverHasGrownWasSaidNotToBe) {
   kernel_.AddDevice(kDisk);
   ASSERT_TRUE(MountDevice(kDisk).ok());
-  NodeResizeOptions options{.spec = Spec(),
-                            .device_path = "",
-                            .device_mount_path = {kDevicePlace, ""},
-                            .device_stage_path = {},
-                            .new_size = Quantity::FromBytes(200),
-                            .old_size = Quantity::FromBytes(100)};
+  const NodeResizeOptions options = TwiceAsLarge();
   NodeExpandableVolumePlugin& expander = *plugin_->AsNodeExpandable();
   const auto is_maybe_applied = [&](const char* failing) {
     kernel_.FailNext(failing, EIO, Outcome::kNotApplied);
@@ -543,12 +546,7 @@ TEST_F(FlexVolumeTest, AVolumeThatTheDriverHasGrownWasSaidNotToBe) {
 TEST_F(FlexVolumeTest, ADriverThatSaysLessThanWasAskedForHasNotGrownTheVolume) {
   Answer("expandvolume", R"({"status":"Success","volumeNewSize":100})");
   MakePlugin({.requires_fs_resize = false});
-  NodeResizeOptions options{.spec = Spec(),
-                            .device_path = "",
-                            .device_mount_path = {kDevicePlace, ""},
-                            .device_stage_path = {},
-                            .new_size = Quantity::FromBytes(200),
-                            .old_size = Quantity::FromBytes(100)};
+  const NodeResizeOptions options = TwiceAsLarge();
   EXPECT_FALSE(plugin_->AsNodeExpandable()->NodeExpand(options, {}).ok());
   Answer("expandvolume", R"({"status":"Success","volumeNewSize":200})");
   EXPECT_TRUE(plugin_->AsNodeExpandable()->NodeExpand(options, {}).value());

@@ -29,7 +29,16 @@ void Edit(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
-class RecordStoreDamageTest : public SqliteRecordStoreTest {};
+class RecordStoreDamageTest : public SqliteRecordStoreTest {
+ protected:
+  // The store of an agent that starts while the disk is full.
+  std::unique_ptr<SqliteRecordStore> OpenWithoutRoom(FaultVfs& vfs) {
+    vfs.no_space = true;
+    SqliteRecordStoreOptions options = Options();
+    options.vfs = vfs.name();
+    return Open(options);
+  }
+};
 
 TEST_F(RecordStoreDamageTest, DamagedRowIsSetAsideAndStaysReported) {
   {
@@ -262,11 +271,8 @@ TEST_F(RecordStoreDamageTest, ADiskThatIsFullWhenARowIsSetAsideMadeTheOthersMiss
   }
   Edit(File(), "UPDATE records SET bytes=x'00' WHERE kind='pod' AND key='a'");
   FaultVfs vfs;
-  SqliteRecordStoreOptions options = Options();
-  options.vfs = vfs.name();
   {
-    vfs.no_space = true;
-    auto store = Open(options);
+    auto store = OpenWithoutRoom(vfs);
     ASSERT_NE(store, nullptr);
     EXPECT_THAT(store->Load("pod")->quarantined, SizeIs(1));
     EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty());
@@ -290,11 +296,8 @@ TEST_F(RecordStoreDamageTest, ARowThatCouldNotBeSetAsideIsRemovedWithoutBeingCou
   }
   Edit(File(), "UPDATE records SET bytes=x'00' WHERE key='a'");
   FaultVfs vfs;
-  SqliteRecordStoreOptions options = Options();
-  options.vfs = vfs.name();
   {
-    vfs.no_space = true;
-    auto store = Open(options);
+    auto store = OpenWithoutRoom(vfs);
     ASSERT_NE(store, nullptr);
     vfs.no_space = false;
     EXPECT_TRUE(store->Remove("pod", "a", Durability::kPowerLoss).ok());
