@@ -66,7 +66,7 @@ std::vector<DecodeProblem> ManifestDirectory::OwnProblems() const {
 }
 
 // What the records tell of it is all that is known; what they do not tell may be there as well.
-std::string ManifestDirectory::IncompleteBecause(std::string judged) const {
+std::string ManifestDirectory::IncompleteBecause(const std::string& judged) const {
   return judged.empty() && !listed_ ? kUnlisted : judged;
 }
 
