@@ -140,10 +140,13 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   view.wanted = wanted != nullptr;
   view.state = VolumeStateName(VolumeState::kNotSetUp);
   view.since_unix_ms = pod.since_unix_ms;
-  if (wanted != nullptr) view.plugin_name = wanted->plugin_name;
-  view.is_block = actual != nullptr ? actual->is_block : wanted->is_block;
+  if (wanted != nullptr) {
+    view.plugin_name = wanted->plugin_name;
+    view.is_block = wanted->is_block;
+  }
   if (actual != nullptr) {
     view.plugin_name = actual->plugin_name;
+    view.is_block = actual->is_block;
     view.state = VolumeStateName(actual->state);
     view.uncertain = actual->uncertain;
     view.since_unix_ms = actual->since_unix_ms;
