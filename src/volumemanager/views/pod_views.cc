@@ -191,7 +191,9 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   const UniqueVolumeName name = SharedName(wanted, actual);
   if (name.empty()) return;
   view.persistent_volume = view.spec.str();
-  if (!(wanted != nullptr ? wanted->has_device : actual->has_device)) return;
+  const bool has_device =
+      wanted != nullptr ? wanted->has_device : actual != nullptr && actual->has_device;
+  if (!has_device) return;
   const ActualDevice* device = parts_.actual.devices().Find(name);
   const bool attachable = wanted != nullptr && wanted->attachable;
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
