@@ -37,7 +37,7 @@ void HandleGetPods(const UnaryCall<v1::GetPodsRequest, v1::GetPodsResponse>& cal
 }
 
 using HoldCall = UnaryCall<v1::HoldRequest, v1::HoldResponse>;
-using ChangeOfHold = void (PodCommands::*)(HoldRequest, std::function<void(Status)>);
+using ChangeOfHold = void (PodCommands::*)(const HoldRequest&, std::function<void(Status)>);
 
 template <ChangeOfHold change>
 void HandleHold(const HoldCall& call) {
