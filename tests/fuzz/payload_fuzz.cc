@@ -58,7 +58,7 @@ void CheckFiles(const Payload& payload) {
     FUZZ_CHECK(ValidatePayloadPaths({file}).ok());
     FUZZ_CHECK((file.mode & ~0777U) == 0);
   }
-  FUZZ_CHECK(FilesOf(payload).size() == payload.size());
+  FUZZ_CHECK(FilesOf(Payload(payload)).size() == payload.size());
 }
 
 void CheckResult(const Result<Payload>& payload) {
