@@ -127,12 +127,15 @@ void CsiChannel::Core::ArmDeadline(const Call& call) {
     MutexLock lock(mu_);
     if (call->phase != CsiPendingCall::Phase::kWaiting) return;
   }
-  call->alarm.Set(SpanOf(call->deadline.Remaining(clock_)),
-                  [weak_core = weak_from_this(), call](bool fired) {
-                    const std::shared_ptr<Core> core = weak_core.lock();
-                    if (!fired || core == nullptr) return;
-                    core->GiveUp(call, NeverSent(Code::kDeadlineExceeded, kLateWaiting));
-                  });
+  // The alarm keeps its function also after it has run, so that function must not keep the call.
+  call->alarm.Set(
+      SpanOf(call->deadline.Remaining(clock_)),
+      [weak_core = weak_from_this(), weak_call = std::weak_ptr<CsiPendingCall>(call)](bool fired) {
+        const std::shared_ptr<Core> core = weak_core.lock();
+        const Call late = weak_call.lock();
+        if (!fired || core == nullptr || late == nullptr) return;
+        core->GiveUp(late, NeverSent(Code::kDeadlineExceeded, kLateWaiting));
+      });
   bool too_late = false;
   {
     MutexLock lock(mu_);
@@ -169,12 +172,12 @@ CsiChannel::Core::Turn CsiChannel::Core::NextTurn() {
 }
 
 bool CsiChannel::Core::MaySend() const {
-  if (waiting_.empty() || under_way_ >= options_.width) return false;
+  if (closed_ || waiting_.empty() || under_way_ >= options_.width) return false;
   switch (connection_.state) {
     case CsiConnectionState::kIdle:
     case CsiConnectionState::kConnecting:
       // Kept here, a call that does not live to see the connection is known not to be sent.
-      return false;
+      return flaps_;
     case CsiConnectionState::kReady:
     case CsiConnectionState::kTransientFailure:  // gRPC says why
     case CsiConnectionState::kShutdown:
@@ -287,29 +290,48 @@ Status CsiChannel::Core::Dial() {
     if (closed_) return OkStatus();
     before.swap(channel_);
     generation = ++generation_;
+    flaps_ = false;
     if (generation == 1 || connection_.state != CsiConnectionState::kIdle) {
       connection_ = {CsiConnectionState::kIdle, clock_.Now()};
     }
   }
-  watch_.Watch(channel, [weak = weak_from_this(), generation](CsiConnectionState state) {
-    const std::shared_ptr<Core> core = weak.lock();
-    return core != nullptr && core->StateSeen(generation, state);
-  });
+  watch_.Watch(channel, options_.connection.retry_after,
+               [weak = weak_from_this(), generation](std::optional<CsiConnectionState> state) {
+                 const std::shared_ptr<Core> core = weak.lock();
+                 return core != nullptr && core->StateSeen(generation, state);
+               });
   return OkStatus();
 }
 
-bool CsiChannel::Core::StateSeen(uint64_t generation, CsiConnectionState state) {
+bool CsiChannel::Core::StateSeen(uint64_t generation, std::optional<CsiConnectionState> state) {
+  bool changed = false;
   {
     MutexLock lock(mu_);
     if (closed_ || generation != generation_) return false;
-    if (state == connection_.state) return true;
-    connection_ = {state, clock_.Now()};
+    flaps_ = Flaps(state);
+    changed = state && *state != connection_.state;
+    if (changed) connection_ = {*state, clock_.Now()};
     ++callbacks_;
   }
   Pump();
-  if (options_.connection_changed) options_.connection_changed();
+  if (changed && options_.connection_changed) options_.connection_changed();
   CallbackReturned();
   return true;
+}
+
+bool CsiChannel::Core::Flaps(std::optional<CsiConnectionState> state) const {
+  if (!state) return true;
+  switch (*state) {
+    case CsiConnectionState::kIdle:
+      return connection_.state != CsiConnectionState::kReady;
+    case CsiConnectionState::kConnecting:
+      return flaps_ || connection_.state == CsiConnectionState::kConnecting;
+    case CsiConnectionState::kReady:
+    case CsiConnectionState::kTransientFailure:
+    case CsiConnectionState::kShutdown:
+      return false;
+  }
+  return false;
 }
 
 void CsiChannel::Core::CallbackReturned() {

@@ -94,8 +94,11 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
   // Tells everybody. The phase is kEnded.
   void End(const Call& call, AnyAnswer answer) EXCLUDES(mu_);
   Error ErrorOf(const CsiPendingCall& call, const CsiFailure& failure) const;
-  // A state that is seen on the channel of that generation. False if it is not used any more.
-  bool StateSeen(uint64_t generation, CsiConnectionState state) EXCLUDES(mu_);
+  // As CsiStateWatch::Seen, for the channel of that generation.
+  bool StateSeen(uint64_t generation, std::optional<CsiConnectionState> state) EXCLUDES(mu_);
+  // Whether a connection came and went between two looks, as of a driver that accepts and closes.
+  // Calls that wait to see one that lasts would wait for ever: gRPC is to send or to fail them.
+  bool Flaps(std::optional<CsiConnectionState> state) const REQUIRES(mu_);
   void CallbackReturned() EXCLUDES(mu_);
 
   const CsiChannelOptions options_;
@@ -107,6 +110,7 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
   std::shared_ptr<grpc::Channel> channel_ GUARDED_BY(mu_);
   uint64_t generation_ GUARDED_BY(mu_) = 0;  // counts the channels
   CsiConnection connection_ GUARDED_BY(mu_);
+  bool flaps_ GUARDED_BY(mu_) = false;
   uint64_t next_id_ GUARDED_BY(mu_) = 1;
   std::map<uint64_t, Call> open_ GUARDED_BY(mu_);
   std::deque<Call> waiting_ GUARDED_BY(mu_);

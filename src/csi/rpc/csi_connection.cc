@@ -113,7 +113,22 @@ bool CsiNeverConnected(int grpc_code, const std::string& message, const std::str
 
 struct CsiStateWatch::Watched {
   std::weak_ptr<grpc::Channel> channel;
+  Duration pause;
   Seen seen;
+  RealClock clock = {};
+  TimePoint next_dial = {};
+
+  // How long to wait for a change from `now`; in the idle state it connects when it is time to. A
+  // connection may come and go before anybody waits for a change, so that wait has an end.
+  gpr_timespec Wait(grpc::Channel& locked, grpc_connectivity_state now) {
+    if (now != GRPC_CHANNEL_IDLE) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    const TimePoint at = clock.Now();
+    if (at >= next_dial) {
+      next_dial = at + pause;
+      locked.GetState(/*try_to_connect=*/true);
+    }
+    return gpr_time_from_nanos((next_dial - at).count(), GPR_TIMESPAN);
+  }
 };
 
 CsiStateWatch::CsiStateWatch() : thread_([this] { Run(); }) {}
@@ -123,28 +138,27 @@ CsiStateWatch::~CsiStateWatch() {
   thread_.join();
 }
 
-void CsiStateWatch::Watch(const std::shared_ptr<grpc::Channel>& channel, Seen seen) {
-  auto watched = std::make_unique<Watched>(Watched{channel, std::move(seen)});
-  channel->GetState(/*try_to_connect=*/true);
+void CsiStateWatch::Watch(const std::shared_ptr<grpc::Channel>& channel, Duration pause,
+                          Seen seen) {
+  auto watched = std::make_unique<Watched>(Watched{channel, pause, std::move(seen)});
   // If it is idle no more, that is told at once.
-  channel->NotifyOnStateChange(GRPC_CHANNEL_IDLE, gpr_inf_future(GPR_CLOCK_MONOTONIC), &queue_,
-                               watched.release());
+  const gpr_timespec wait = watched->Wait(*channel, GRPC_CHANNEL_IDLE);
+  channel->NotifyOnStateChange(GRPC_CHANNEL_IDLE, wait, &queue_, watched.release());
 }
 
 void CsiStateWatch::Run() {
   void* tag = nullptr;
-  bool ok = false;
+  bool changed = false;
   // The destruction of a channel is a change too, and the last one.
-  while (queue_.Next(&tag, &ok)) {
+  while (queue_.Next(&tag, &changed)) {
     std::unique_ptr<Watched> watched(static_cast<Watched*>(tag));
     const std::shared_ptr<grpc::Channel> channel = watched->channel.lock();
     if (channel == nullptr) continue;
-    // First what is now, then the wait for what comes: the other way round, a change could be seen
-    // before the one that it follows.
-    const grpc_connectivity_state now = channel->GetState(/*try_to_connect=*/true);
-    if (!watched->seen(CsiConnectionStateFrom(now))) continue;
-    channel->NotifyOnStateChange(now, gpr_inf_future(GPR_CLOCK_MONOTONIC), &queue_,
-                                 watched.release());
+    const grpc_connectivity_state now = channel->GetState(/*try_to_connect=*/false);
+    const auto told = changed ? std::optional(CsiConnectionStateFrom(now)) : std::nullopt;
+    if (!watched->seen(told)) continue;
+    const gpr_timespec wait = watched->Wait(*channel, now);
+    channel->NotifyOnStateChange(now, wait, &queue_, watched.release());
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -64,8 +65,10 @@ bool CsiNeverConnected(int grpc_code, const std::string& message, const std::str
 class CsiStateWatch {
  public:
   // Called on the watch's thread after a change, with the state of now: changes that follow each
-  // other closely may be seen as one. Returns false when no more is wanted. It must not block.
-  using Seen = std::function<bool(CsiConnectionState)>;
+  // other closely may be seen as one, and even as none, with the same state as before. nullopt: it
+  // is idle, and no change has been seen for a pause. Returns false when no more is wanted. It must
+  // not block.
+  using Seen = std::function<bool(std::optional<CsiConnectionState>)>;
 
   CsiStateWatch();
   // REQUIRES: nobody keeps a channel that is watched for ever.
@@ -74,8 +77,10 @@ class CsiStateWatch {
   CsiStateWatch& operator=(const CsiStateWatch&) = delete;
 
   // Has the channel connect, and watches it until `seen` says so or the channel is destroyed; the
-  // first change is the one from kIdle. The channel is not kept alive.
-  void Watch(const std::shared_ptr<grpc::Channel>& channel, Seen seen);
+  // first change is the one from kIdle. A connection that is broken off is made anew, but not
+  // sooner than `pause` after the one before was begun: else a driver that accepts and closes would
+  // keep a processor busy. The channel is not kept alive.
+  void Watch(const std::shared_ptr<grpc::Channel>& channel, Duration pause, Seen seen);
 
  private:
   struct Watched;
