@@ -94,11 +94,12 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
                                               : options.deadline;
   call.cancel = options.cancel;
   call.secrets = CsiSecrets(request);
-  call.report = {.driver = options_.driver,
-                 .method = call.method,
-                 .key = CsiKeyOf(*call.method, request),
-                 .asked_unix_ms = clock_.WallUnixMillis(),
-                 .request = CsiStrippedText(request, kRequestText)};
+  call.report = {
+      .driver = options_.driver,
+      .method = call.method,
+      .key = CsiKeyOf(*call.method, request),
+      .asked_unix_ms = clock_.WallUnixMillis(),
+      .request = call.secrets.RemovedFrom(CsiStrippedText(request, kRequestText), kRequestText)};
   if (call.method->streaming) {
     return NeverSent(Code::kUnimplemented, "its answer is a stream, which volumed does not read");
   }
@@ -161,7 +162,9 @@ void CsiChannel::Core::Pump() {
     if (pumping_) return;
     pumping_ = true;
   }
-  for (Turn turn = NextTurn(); turn.call != nullptr; turn = NextTurn()) {
+  for (;;) {
+    const Turn turn = NextTurn();
+    if (turn.call == nullptr) return;
     if (turn.cancel_alarm) turn.call->alarm.Cancel();
     Send(turn);
   }
@@ -274,7 +277,8 @@ void CsiChannel::Core::End(const Call& call, AnyAnswer answer) {
     report.sent = call->sent.has_value();
   }
   if (answer.ok()) {
-    report.answer = CsiStrippedText(**answer, kAnswerText);
+    // No field of an answer is marked, but a driver may hand on what it was given.
+    report.answer = call->secrets.RemovedFrom(CsiStrippedText(**answer, kAnswerText), kAnswerText);
   } else {
     report.sent = report.sent && !answer.error().IsAbout(kCsiNeverSent);
     report.error = answer.error();
