@@ -1,0 +1,55 @@
+// One CSI call: how it is to be made, and what is told of it when it has ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "csi/rpc/csi_cancel.h"
+#include "csi/rpc/csi_methods.h"
+
+namespace volumed {
+
+struct CsiCallOptions {
+  // It counts from the moment of the call, also while the call waits for its turn. An infinite one
+  // is taken for the channel's `longest_call`: a driver may never answer.
+  Deadline deadline = Deadline::Infinite();
+  // Null: the call cannot be cancelled.
+  std::shared_ptr<CsiCancel> cancel = nullptr;
+};
+
+// A call that has ended, without its secrets.
+struct CsiCallReport {
+  std::string driver;
+  const CsiMethod* method = nullptr;
+  std::string key;  // CsiKeyOf()
+  int64_t asked_unix_ms = 0;
+  Duration waited = Duration::zero();    // for its turn, and for the connection
+  Duration duration = Duration::zero();  // after that
+  bool sent = false;
+  std::optional<Error> error = {};  // nullopt: OK
+  std::string request = {};         // CsiStrippedText(), without CsiSecrets
+  std::string answer = {};          // likewise; empty if there is none
+};
+
+// A call that has not ended.
+struct CsiOpenCall {
+  const CsiMethod* method = nullptr;
+  std::string key;
+  TimePoint asked;
+  std::optional<TimePoint> sent = {};  // nullopt: it waits for its turn
+};
+
+// Told of every call that ended, once: metrics and the trace.
+class CsiCallObserver {
+ public:
+  virtual ~CsiCallObserver() = default;
+  // Before the caller has its answer, on whatever thread ended the call. It must not block, nor
+  // destroy the channel.
+  virtual void CallEnded(const CsiCallReport& report) = 0;
+};
+
+}  // namespace volumed

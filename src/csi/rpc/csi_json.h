@@ -1,0 +1,31 @@
+// Calls of an RPC by its name, with JSON for the request and for the answer: for people who ask a
+// driver by hand.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "csi/rpc/csi_channel.h"
+
+namespace volumed {
+
+// The request that the JSON is, by protobuf's mapping; an empty text is an empty request. Field
+// names are the proto's or JSON's. Threads: any. Errors, not applied: InvalidArgument; what is
+// wrong is said without a word of the JSON, which may have secrets.
+Result<std::unique_ptr<google::protobuf::Message>> CsiRequestFromJson(const CsiMethod& method,
+                                                                      std::string_view json);
+// The whole message on one line, with the proto's field names and those fields that are not set.
+// Secrets are stripped nowhere: it is for answers, which have none. Errors, not applied: Internal,
+// for texts that are no UTF-8.
+Result<std::string> CsiJsonOf(const google::protobuf::Message& message);
+
+// Makes the call `rpc` (as FindCsiMethod() has it). Threads and blocking: as CsiChannel::Perform().
+// Errors: those of the three above; NotFound, not applied, for an RPC that there is not.
+Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std::string_view json,
+                                  const CsiCallOptions& options);
+
+}  // namespace volumed

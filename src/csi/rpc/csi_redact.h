@@ -1,0 +1,54 @@
+// CSI messages without their secrets: for logs, the trace and the texts of errors.
+//
+// A secret is the value of a field that the proto marks (csi_secret), found by reflection, so a
+// field that a later proto marks is stripped without a change here. Three things more are treated
+// so, although no field of them is marked:
+//  - the service account tokens that kubelet's protocol puts into volume_context;
+//  - mount_flags, which may have passwords: of "key=value" the value is never shown, and of a flag
+//    that is no plain word nothing is;
+//  - in the text of an error, the value of a mount flag only if its key sounds like a secret
+//    ("pass", "secret", "token", "key", "cred"): addresses and versions are what one looks for
+//    there.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/secret.h"
+
+namespace volumed {
+
+// What stands in place of a secret. Source: kubernetes-csi/csi-lib-utils protosanitizer.
+inline constexpr const char* kCsiStripped = "***stripped***";
+
+// The message as one line of JSON-like text with the proto's field names, for people: fields that
+// are not set are left out, secrets are stripped but keep their keys, and texts are printable and
+// cut after 256 bytes. Beyond `most` bytes it is cut and ends in "...".
+// Threads: any. Blocks: never. It costs no more than what is shown.
+std::string CsiStrippedText(const google::protobuf::Message& message, size_t most);
+
+// The secret values of one request, to be removed from what the driver says about it.
+// Threads: any; it does not change.
+class CsiSecrets {
+ public:
+  CsiSecrets() = default;
+  explicit CsiSecrets(const google::protobuf::Message& request);
+
+  // The text without the secrets, printable, of `most` bytes at most ("..." included).
+  //
+  // Whatever part of the text belongs to a secret is hidden, so of two that overlap nothing is left
+  // over. A value is looked for as it is, with quotes, backslashes and line ends escaped as a log
+  // would write them, and line by line. Values, and lines, of less than 4 bytes are not looked for:
+  // a "1" or "yes" among the secrets would leave nothing of the text. A driver that encodes a
+  // secret otherwise, or prints a part of one, is not found out.
+  std::string RemovedFrom(std::string_view text, size_t most) const;
+
+ private:
+  // What is looked for.
+  Secret<std::vector<std::string>> values_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,152 @@
+// Messages and texts without their secrets.
+#include "csi/rpc/csi_redact.h"
+
+#include <gtest/gtest.h>
+
+#include "base/printable_text.h"
+#include "csi.pb.h"
+#include "unit/csi/canary_messages.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kAll = 1024 * 1024;
+
+::csi::v1::NodeStageVolumeRequest WithSecrets(const std::vector<std::string>& values) {
+  ::csi::v1::NodeStageVolumeRequest request;
+  for (size_t i = 0; i < values.size(); ++i) {
+    (*request.mutable_secrets())["key-" + std::to_string(i)] = values[i];
+  }
+  return request;
+}
+
+std::string Removed(const std::vector<std::string>& values, std::string_view text) {
+  return CsiSecrets(WithSecrets(values)).RemovedFrom(text, kAll);
+}
+
+TEST(CsiRedactTest, NoMarkedFieldOfAnyMessageIsInItsText) {
+  size_t canaries = 0;
+  const google::protobuf::FileDescriptor& file = *::csi::v1::ProbeRequest::descriptor()->file();
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    const CanaryMessage made = CanaryMessageOf(*file.message_type(i));
+    const std::string text = CsiStrippedText(*made.message, kAll);
+    EXPECT_EQ(text.find("CANARY"), std::string::npos) << text;
+    canaries += made.canaries.size();
+  }
+  // One for each marked field of the proto at least.
+  EXPECT_GT(canaries, 15u);
+}
+
+TEST(CsiRedactTest, NoMarkedFieldOfAnyRequestIsLeftInWhatTheDriverSays) {
+  for (const CsiMethod& method : CsiMethods()) {
+    const CanaryMessage made = CanaryMessageOf(*method.request);
+    std::string said = "failed:";
+    for (const std::string& canary : made.canaries) said += " <" + canary + ">";
+    const std::string text = CsiSecrets(*made.message).RemovedFrom(said, kAll);
+    EXPECT_EQ(text.find("CANARY"), std::string::npos) << method.name << ": " << text;
+  }
+}
+
+TEST(CsiRedactTest, TheKeysOfSecretsAndAllElseAreShown) {
+  ::csi::v1::NodeStageVolumeRequest request;
+  request.set_volume_id("vol-1");
+  (*request.mutable_secrets())["user"] = "admin";
+  (*request.mutable_secrets())["password"] = "hunter2";
+  (*request.mutable_volume_context())["server"] = "nas-1";
+  request.mutable_volume_capability()->mutable_access_mode()->set_mode(
+      ::csi::v1::VolumeCapability::AccessMode::SINGLE_NODE_WRITER);
+  EXPECT_EQ(CsiStrippedText(request, kAll),
+            "{\"volume_id\":\"vol-1\","
+            "\"volume_capability\":{\"access_mode\":{\"mode\":\"SINGLE_NODE_WRITER\"}},"
+            "\"secrets\":{\"password\":\"***stripped***\",\"user\":\"***stripped***\"},"
+            "\"volume_context\":{\"server\":\"nas-1\"}}");
+}
+
+TEST(CsiRedactTest, AnEnumThatTheProtoDoesNotKnowIsShownAsNumber) {
+  ::csi::v1::VolumeCapability::AccessMode mode;
+  mode.set_mode(static_cast<::csi::v1::VolumeCapability::AccessMode::Mode>(99));
+  EXPECT_EQ(CsiStrippedText(mode, kAll), "{\"mode\":99}");
+}
+
+TEST(CsiRedactTest, OfMountFlagsOnlyWordsAndKeysAreShown) {
+  ::csi::v1::VolumeCapability capability;
+  for (const char* flag :
+       {"ro", "vers=4.1", "password=hunter2", "hunter2, with a blank", "a,password=x"}) {
+    capability.mutable_mount()->add_mount_flags(flag);
+  }
+  EXPECT_EQ(CsiStrippedText(capability, kAll),
+            "{\"mount\":{\"mount_flags\":[\"ro\",\"vers=***stripped***\","
+            "\"password=***stripped***\",\"***stripped***\",\"***stripped***\"]}}");
+}
+
+TEST(CsiRedactTest, AMountFlagIsHiddenInAnErrorOnlyIfItsKeySoundsSecret) {
+  ::csi::v1::NodeStageVolumeRequest request;
+  auto& mount = *request.mutable_volume_capability()->mutable_mount();
+  mount.add_mount_flags("addr=10.0.0.5");
+  mount.add_mount_flags("ro,PassWord=hunter2");
+  EXPECT_EQ(CsiSecrets(request).RemovedFrom("10.0.0.5 refused hunter2", kAll),
+            "10.0.0.5 refused ***stripped***");
+}
+
+TEST(CsiRedactTest, ServiceAccountTokensInTheVolumeContextAreSecrets) {
+  const std::string token = "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEyMyJ9.payload.signature";
+  ::csi::v1::NodePublishVolumeRequest request;
+  (*request.mutable_volume_context())["csi.storage.k8s.io/serviceAccount.tokens"] =
+      R"({"vault":{"token":")" + token + R"(","expirationTimestamp":"2026-01-01T00:00:00Z"}})";
+  EXPECT_EQ(CsiStrippedText(request, kAll).find("eyJ"), std::string::npos);
+  EXPECT_EQ(CsiSecrets(request).RemovedFrom("login with " + token + " failed", kAll),
+            "login with ***stripped*** failed");
+}
+
+TEST(CsiRedactTest, OfOverlappingSecretsNothingIsLeftOver) {
+  EXPECT_EQ(Removed({"abcdef", "defghi"}, "x abcdefghi y"), "x ***stripped*** y");
+  EXPECT_EQ(Removed({"secret", "secret-and-more"}, "secret-and-more"), "***stripped***");
+  EXPECT_EQ(Removed({"aaaa"}, "aaaaaa b"), "***stripped*** b");
+}
+
+TEST(CsiRedactTest, ShortSecretsAreNotLookedFor) {
+  EXPECT_EQ(Removed({"", "1", "yes"}, "1 yes"), "1 yes");
+  EXPECT_EQ(Removed({"yes!"}, "1 yes!"), "1 ***stripped***");
+}
+
+TEST(CsiRedactTest, ASecretIsFoundAsALogWritesItAndLineByLine) {
+  EXPECT_EQ(Removed({"pa\"ss\\word"}, R"(login "pa\"ss\\word" failed)"),
+            "login \"***stripped***\" failed");
+  EXPECT_EQ(Removed({"line-one\nline-two\n"}, "bad line-two here"), "bad ***stripped*** here");
+  EXPECT_EQ(Removed({"trailing\n"}, "bad trailing, really"), "bad ***stripped***, really");
+}
+
+TEST(CsiRedactTest, ASecretOfAnyBytesIsFoundBeforeTheTextIsMadePrintable) {
+  EXPECT_EQ(Removed({"\xff\xfe\x01\x02"}, "key \xff\xfe\x01\x02 bad\x07"),
+            "key ***stripped*** bad\\x07");
+}
+
+TEST(CsiRedactTest, ASecretAtTheEndOfTheBoundIsNotCutOpen) {
+  const CsiSecrets secrets(WithSecrets({"hunter2hunter2"}));
+  for (size_t most = 0; most < 60; ++most) {
+    const std::string text = secrets.RemovedFrom("0123456789 hunter2hunter2 0123456789", most);
+    EXPECT_LE(text.size(), std::max<size_t>(most, 3));
+    EXPECT_EQ(text.find("hunt"), std::string::npos) << text;
+  }
+}
+
+TEST(CsiRedactTest, TextsAreBoundedAndPrintable) {
+  ::csi::v1::NodeStageVolumeRequest request;
+  request.set_volume_id("a\nb\"c" + std::string(5000, 'x'));
+  for (int i = 0; i < 1000; ++i) {
+    (*request.mutable_volume_context())["key-" + std::to_string(i)] = std::string(100, 'y');
+  }
+  const std::string text = CsiStrippedText(request, 2000);
+  EXPECT_EQ(text.size(), 2000u);
+  EXPECT_TRUE(text.ends_with("..."));
+  EXPECT_TRUE(text.starts_with("{\"volume_id\":\"a\\\\x0ab\\\"cxxx")) << text.substr(0, 40);
+  EXPECT_TRUE(IsUtf8(text));
+}
+
+TEST(CsiRedactTest, AnEmptyMessageIsEmptyBraces) {
+  EXPECT_EQ(CsiStrippedText(::csi::v1::ProbeRequest(), kAll), "{}");
+  EXPECT_EQ(CsiStrippedText(::csi::v1::ProbeRequest(), 1), "...");
+}
+
+}  // namespace
+}  // namespace volumed
