@@ -74,6 +74,7 @@ OperationTraits AttachVolume::Traits(const OperationParts& parts) const {
   OperationTraits traits = TraitsOf(parts, key(), kAttachOperation, request.spec);
   traits.device = request.device;
   traits.use = DeviceUse::kExclusive;
+  traits.domain = DriverLaneOf(parts, request.spec);
   return traits;
 }
 
@@ -123,15 +124,22 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
              (*attacher)->Attach(request.spec, parts.host.node.GetNodeName(), options));
          return RecordPath(parts.devices, request.device, result.device_path);
        }});
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = call.facts.plugin_name;
   return std::nullopt;
 }
 
-OperationTraits DetachVolume::Traits(const OperationParts&) const {
-  return DeviceTraits(request.device, kDetachOperation, request.plugin_name);
+OperationTraits DetachVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = DeviceTraits(request.device, kDetachOperation, request.plugin_name);
+  const std::optional<DeviceRecord> record = parts.devices.Find(request.device);
+  if (record && IsDriverDomain(record->fault_domain)) {
+    traits.domain = {record->fault_domain, ""};
+    traits.takes_away = true;
+  }
+  return traits;
 }
 
 Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
@@ -170,7 +178,7 @@ Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progre
          return (*detacher)->Detach(name->volume_name, parts.host.node.GetNodeName(), options);
        }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), record->fault_domain, progress));
+                          OperationCall(request.device.str(), record->fault_domain, "", progress));
   return runner.Run(call);
 }
 
@@ -244,7 +252,7 @@ Failure VerifyVolumesAreAttached::Run(const OperationParts& parts, OperationProg
       }};
   const std::string key = "verify/" + request.plugin_name;
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(key, key, progress));
+                          OperationCall(key, key, "", progress));
   return runner.RunWithoutRecord(operation, {ask});
 }
 

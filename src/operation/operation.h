@@ -101,7 +101,8 @@ enum class DeviceUse {
   kNone,
   // Beside others that share it: the operation takes a pod's bind away.
   kShared,
-  // Alone: the operation mounts or unmounts the device, or makes a pod's bind.
+  // Alone: the operation mounts or unmounts the device, or makes a pod's bind; or it takes one
+  // away by a call to a driver, which gets one at a time for a volume.
   kExclusive,
 };
 
@@ -117,9 +118,9 @@ struct OperationTraits {
   UniqueVolumeName device = {};
   DeviceUse use = DeviceUse::kNone;
   // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
-  // are in the domain, it waits without a thread. The name is empty for things that no worker waits
-  // for (a device that is to appear), and for an operation that uses only the agent's own
-  // filesystem:
+  // are in the domain, or its lane is closed, it waits without a thread. The name is empty for
+  // things that no worker waits for (a device that is to appear), and for an operation that uses
+  // only the agent's own filesystem:
   FaultDomain domain = {};
   bool on_own_filesystem = false;
   // These two are explained at OperationLanes::Enter.

@@ -34,6 +34,9 @@ class PassingOperations : public VolumeOperations {
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override {
     return real_.FindRunning(key);
   }
+  std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const override {
+    return real_.FindOwner(device);
+  }
 
  private:
   VolumeOperations& real_;
