@@ -319,8 +319,13 @@ void Claims::Forget(const std::string& name) {
 
 void Claims::Reclaim(const VolumeDecision& decision) {
   const auto found = bound_.find(decision.volume_name);
-  if (decision.reclaim == ReclaimAction::kNone || found == bound_.end()) return;
+  if (found == bound_.end()) return;
   Bound& bound = found->second;
+  if (decision.reclaim == ReclaimAction::kNone) {
+    // A try that waits for its driver might begin days later.
+    if (bound.reclaiming) parts_.operations.GiveUpWaiting(ReclaimKey(decision.volume_name));
+    return;
+  }
   // Storage that is not on record as released may belong to somebody after a crash.
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
   const std::string name = decision.volume_name;

@@ -255,9 +255,15 @@ std::optional<RunningOperation> FakeVolumeOperations::FindRunning(const Operatio
   RunningOperation operation{key, "volume_mount", "SetUp", found->second, found->second, 7};
   const auto waits = waits_for.find(key);
   if (waits == waits_for.end()) return operation;
-  operation.step = "WaitForWorker";
+  operation.step = waits->second.step;
   operation.waits_for = waits->second;
   return operation;
+}
+
+std::optional<RunningOperation> FakeVolumeOperations::FindOwner(
+    const UniqueVolumeName& device) const {
+  const auto owner = owners.find(device);
+  return owner == owners.end() ? std::nullopt : FindRunning(owner->second);
 }
 
 std::vector<RunningOperation> FakeVolumeOperations::Running() const {

@@ -1,4 +1,5 @@
 // What has left its source, and what was deleted by command, on fake operations.
+#include "operation/reclaim_operations.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -76,6 +77,18 @@ TEST_F(MissingClaimsTest, AClaimThatLeavesItsSourceKeepsItsVolumeOverRestarts) {
     ASSERT_TRUE(DeleteVolume("disk")->ok());
     Deliver("");
   }
+}
+
+// A delete that waits for its driver would begin days later, and take what is to be kept.
+TEST_F(MissingClaimsTest, ADeleteThatWaitsIsGivenUpOnceItsVolumeIsToBeRetained) {
+  const OperationKey reclaim = ReclaimKey("disk");
+  operations().Hang(reclaim);
+  Deliver(Volume("Delete") + Claim());
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(operations().given_up.contains(reclaim));
+  Deliver(Volume("Retain"));
+  EXPECT_TRUE(operations().given_up.contains(reclaim));
 }
 
 TEST_F(MissingClaimsTest, APodMayUseAMissingClaimAndIsTold) {
