@@ -42,7 +42,7 @@ Result<DeviceRecord> RequireRecord(const DeviceRecordKeeper& devices,
 // A path that leads to no block device has nothing to flush: the device is gone, or the plugin
 // attaches something else.
 Status FlushIfDevice(Kernel& kernel, const std::string& path, const CallOptions& call) {
-  if (path.empty() || path.front() != '/') return OkStatus();
+  if (!IsDevicePath(path)) return OkStatus();
   ASSIGN_OR_RETURN(const FileInfo info,
                    kernel.Call(Stat{.path = HostPath(path), .follow = true}, call));
   if (info.type != FileType::kBlockDevice) return OkStatus();
@@ -285,7 +285,7 @@ Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the device is still mounted at " + there.mounts.front().mount_point);
   }
-  if (device.device_path.empty()) return OkStatus();
+  if (!IsDevicePath(device.device_path)) return OkStatus();
   return CheckDeviceLetGo(parts.host.kernel, MountedSource{device.device_path, 0, 0}, call);
 }
 

@@ -221,7 +221,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                           if (!call.facts.source) return OkStatus();
                           return CheckReleasedDevice(parts.host.kernel, parts.logger,
                                                      {call.facts.key, *call.facts.source,
-                                                      (*plugin)->AsAttachable() != nullptr},
+                                                      IsDetachedNext(**plugin, call.facts)},
                                                      OnDevice(options, call.facts.fault_domain));
                         }});
   DeviceStepRunner runner(

@@ -101,7 +101,7 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
   if (mapping.device_path.empty()) {
     // Then it is the one that attaching, or waiting for it, has answered.
     const auto record = mapping.parts.devices.Find(mapping.request.unique_name);
-    if (record) mapping.device_path = record->device_path;
+    if (record && IsDevicePath(record->device_path)) mapping.device_path = record->device_path;
   }
   if (!mapping.device_path.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "nothing names a device for volume " +
@@ -440,7 +440,7 @@ Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
   const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
 
-  const bool detaches = (*plugin)->plugin().AsAttachable() != nullptr;
+  const bool detaches = IsDetachedNext((*plugin)->plugin(), facts);
   const DeviceStateCall call{
       .operation = kUnmapDeviceOperation,
       .event = VolumeEvent::kUnmountDevice,

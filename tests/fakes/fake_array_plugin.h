@@ -28,8 +28,9 @@ struct FakeArray {
   std::set<std::string> attached;
   std::map<std::string, int> flushes;  // of each disk's device when it was attached
   std::map<std::string, int64_t> limits;
-  bool in_bulk = false;  // BulkVerifyVolumes is offered
-  std::string driver;    // if set, all calls are this driver's, which has a lane of its own
+  bool in_bulk = false;     // BulkVerifyVolumes is offered
+  std::string attached_as;  // if set, an attach answers this name in place of the path
+  std::string driver;       // if set, all calls are this driver's, which has a lane of its own
   // "Attach", "WaitForAttach", "MountDevice", "Detach" or "VolumesAreAttached": the next one fails;
   // where it may have been applied, it was.
   std::map<std::string, Error> failures;

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "kube/about_object.h"
+#include "operation/device_facts.h"
 #include "operation/expand_operations.h"
 #include "volumemanager/adopted_pods.h"
 
@@ -195,7 +196,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   if (device != nullptr) {
     view.device_mount_path = device->device_mount_path;
     if (actual != nullptr && view.device_path.empty()) view.device_path = device->pinned_path;
-    if (!device->device_path.empty()) view.device_path = device->device_path;
+    if (IsDevicePath(device->device_path)) view.device_path = device->device_path;
   }
   view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));
 }

@@ -24,6 +24,7 @@
 #include "operation/pin_operations.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
+#include "operation/storage_steps.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 #include "unit/operation/test_domains.h"
@@ -425,6 +426,55 @@ TEST_F(DriverArrayTest, EffectsHangWithThePlaceOfTheVolumeAndNoneWithTheDriver) 
   ASSERT_EQ(outcome_, "done");
   EXPECT_THAT(kernel_.DomainsOf("FlushDevice"), ElementsAre(""));
   EXPECT_THAT(kernel_.Domains(), Each(std::string()));
+}
+
+// A driver's attachment has a name, which stands where others have the path of a device.
+TEST_F(DriverArrayTest, WhatIsNoPathIsNeitherFlushedNorAskedWhoHasIt) {
+  array_.attached_as = "csi-0123456789abcdef";
+  SetUpFor("a");
+  EXPECT_EQ(devices_.Find(kDriverDisk)->device_path, array_.attached_as);
+  Start(UnmountVolume(UnmountOf("a")));
+  ASSERT_EQ(outcome_, "done");
+  UnmountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  Detach();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("FlushDevice"), IsEmpty());
+  EXPECT_THAT(kernel_.DomainsOf("CheckDeviceUse"), IsEmpty());
+  EXPECT_FALSE(devices_.Find(kDriverDisk));
+}
+
+TEST_F(DriverArrayTest, ANameIsNoStorageThatAnybodyCouldTake) {
+  DeviceRecord record;
+  record.key = kDriverDisk;
+  record.state = VolumeState::kAttached;
+  record.attachable = true;
+  record.device_path = "csi-0123456789abcdef";
+  EXPECT_FALSE(StorageOf(record));
+  record.device_path = "/dev/sdx";
+  EXPECT_TRUE(StorageOf(record));
+  record.device_path = "csi-0123456789abcdef";
+  record.source = MountedSource{"/dev/sdx", 8, 16};
+  ASSERT_TRUE(StorageOf(record));
+  EXPECT_EQ(StorageOf(record)->name.path, "/dev/sdx");
+}
+
+// One driver attaches its volumes, and another does not, though their plugin is one.
+TEST_F(DriverArrayTest, ADeviceThatIsNotAttachedMayBeInUseByAnAdministratorToo) {
+  SetUpFor("a");
+  Start(UnmountVolume(UnmountOf("a")));
+  ASSERT_EQ(outcome_, "done");
+  node_.AddDirectory("/mnt/by-hand");
+  node_.AddMount("ext4", kDevice, "/mnt/by-hand");
+  node_.ChangeDevice(kDevice, [](FakeDevice& device) { device.claimed = true; });
+  UnmountTheDevice();
+  EXPECT_THAT(outcome_, StartsWith("CheckDeviceUse: "));
+  DeviceRecord record = *devices_.Find(kDriverDisk);
+  record.attachable = false;
+  devices_.Restore(record);
+  UnmountTheDevice();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_EQ(log_.Count("may be in use still"), 1);
 }
 
 TEST_F(DriverArrayTest, EffectsOfAnyOtherPluginHangWithWhatItSays) {
