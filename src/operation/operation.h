@@ -75,6 +75,15 @@ struct OperationFailure {
   std::optional<Outcome> step_outcome = std::nullopt;
 };
 
+// The step of an operation that waits for room in its lane, and of one that waits for a driver.
+inline constexpr const char* kWaitForWorker = "WaitForWorker";
+inline constexpr const char* kWaitForDriver = "WaitForDriver";
+
+// Whether the operation was given up while it waited for its driver: it has tried nothing.
+inline bool NeverReachedItsDriver(const OperationFailure& failure) {
+  return failure.step == kWaitForDriver;
+}
+
 // How an operation has ended. Exactly one of the two is set.
 template <typename T>
 struct OperationOutcome {
@@ -201,7 +210,10 @@ class StartedOperation final : public AnyOperation {
   }
   void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) override {
     const OperationOutcome<Value> outcome = OutcomeOf(failure, std::move(value_));
-    if constexpr (requires { operation_.Tell(parts, outcome); }) operation_.Tell(parts, outcome);
+    if constexpr (requires { operation_.Tell(parts, outcome); }) {
+      // What has tried nothing has failed at nothing: it is no event.
+      if (!failure || !NeverReachedItsDriver(*failure)) operation_.Tell(parts, outcome);
+    }
     done_(outcome);
   }
 

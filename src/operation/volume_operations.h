@@ -27,10 +27,6 @@ enum class StartResult {
   kBackoff,  // see NextTry; `done` is not called
 };
 
-// The step of an operation that waits for room in its lane, and of one that waits for a driver.
-inline constexpr const char* kWaitForWorker = "WaitForWorker";
-inline constexpr const char* kWaitForDriver = "WaitForDriver";
-
 // What an operation waits for before it begins.
 struct LaneWait {
   // "filesystem 0:45 (nfs4 at /mnt) has 4 workers that do not answer since ..."

@@ -347,6 +347,7 @@ void Claims::Reclaimed(const std::string& name, ReclaimAction action,
                        const OperationOutcome<Unit>& outcome) {
   Bound& bound = bound_.at(name);
   bound.reclaiming = false;
+  if (outcome.failure && NeverReachedItsDriver(*outcome.failure)) return MarkDirty();
   if (outcome.failure) {
     const int64_t now = parts_.scheduler.clock().WallUnixMillis();
     if (!bound.failure) bound.failure = FailureHistory{*outcome.failure, now, 0};

@@ -353,6 +353,17 @@ TEST_F(DriverArrayTest, AnAttachWaitsForItsDriverWithoutACallOrARecordAndThenGoe
   EXPECT_THAT(array_.calls, ElementsAre("Attach disk"));
 }
 
+TEST_F(DriverArrayTest, OneThatIsGivenUpHasTriedNothingAndIsNoEvent) {
+  Be(Away());
+  Attach();
+  operations_.GiveUpWaiting(OperationKey(kDriverDisk));
+  Settle();
+  EXPECT_EQ(outcome_, "WaitForDriver: given up while it waited for its driver");
+  EXPECT_THAT(parts_.events, IsEmpty());
+  EXPECT_THAT(observer_.finished, IsEmpty());
+  EXPECT_FALSE(operations_.NextTry(OperationKey(kDriverDisk)));
+}
+
 TEST_F(DriverArrayTest, TheWayDownGoesOnWhileTheDriverTakesNoNewWork) {
   SetUpFor("a");
   Be({.has_answered = true, .width = 4, .closed = true});

@@ -296,6 +296,10 @@ void FakeVolumeOperations::Finish(const OperationKey& key, std::function<void()>
 std::optional<OperationFailure> FakeVolumeOperations::TakeFailure(const std::string& operation,
                                                                   const OperationKey& key,
                                                                   const std::string& step) {
+  if (const auto waits = waits_for.extract(key); waits && given_up.contains(key)) {
+    return OperationFailure{"volume_" + operation, waits.mapped().step,
+                            Error::NotApplied(Code::kCancelled, "given up")};
+  }
   const auto found = failures_.find({operation, key});
   if (found == failures_.end() || found->second.times == 0) {
     backoff_.Reset(key.ToString(), operation);

@@ -74,7 +74,8 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   void GiveUpWaiting(const OperationKey& key) override { given_up.insert(key); }
   std::set<OperationKey> given_up;
-  std::map<OperationKey, LaneWait> waits_for;  // what Running() says of operations of these keys
+  // What Running() says of operations of these keys until they end: as given up, if they were.
+  std::map<OperationKey, LaneWait> waits_for;
   std::map<UniqueVolumeName, OperationKey> owners;  // for FindOwner()
 
   std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;

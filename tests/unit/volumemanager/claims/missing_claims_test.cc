@@ -83,12 +83,20 @@ TEST_F(MissingClaimsTest, AClaimThatLeavesItsSourceKeepsItsVolumeOverRestarts) {
 TEST_F(MissingClaimsTest, ADeleteThatWaitsIsGivenUpOnceItsVolumeIsToBeRetained) {
   const OperationKey reclaim = ReclaimKey("disk");
   operations().Hang(reclaim);
+  operations().waits_for[reclaim] = {"CSI driver x is gone", true, kWaitForDriver};
   Deliver(Volume("Delete") + Claim());
   ASSERT_TRUE(DeleteClaim("data")->ok());
   ASSERT_EQ(operations().Count("reclaim"), 1u);
   EXPECT_FALSE(operations().given_up.contains(reclaim));
   Deliver(Volume("Retain"));
   EXPECT_TRUE(operations().given_up.contains(reclaim));
+  operations().Release(reclaim);
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 1u) << "it is not to be deleted any more";
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased) << "nothing was tried, nor failed";
+  Deliver(Volume("Delete"));
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
 }
 
 TEST_F(MissingClaimsTest, APodMayUseAMissingClaimAndIsTold) {
