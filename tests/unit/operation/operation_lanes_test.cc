@@ -5,6 +5,7 @@
 
 #include "base/simulated_scheduler.h"
 #include "operation/operation_executor.h"
+#include "operation/operation_settings.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/test_domains.h"
 
@@ -387,6 +388,31 @@ TEST_F(DriverLaneTest, AllDriversTogetherHaveABoundOfTheirOwn) {
   EXPECT_EQ(WaitText(8), "") << "the reserve is for who has few";
   Start(9, "nfs:nas");
   EXPECT_EQ(WaitText(9), "");
+}
+
+// None of the calls of these drivers ever ends.
+TEST_F(DriverLaneTest, SixtyFourDriversThatHangHaveFourThreadsEachAndAllElseGoesOn) {
+  executor_ = std::make_unique<OperationExecutor>(scheduler_, logger_, observer_, &domains_,
+                                                  OperationSettings().lanes);
+  const auto has_a_thread = [this](int pod) {
+    const auto running = executor_->FindRunning(OperationKey(Of(pod)));
+    return running && !running->waits_for;
+  };
+  int threads = 0;
+  for (int pod = 0; pod < 1024; ++pod) {
+    const std::string lane = "csi:hangs-" + std::to_string(pod % 64);
+    domains_.health[lane] = {.width = 4};
+    Start(pod, lane);
+    if (has_a_thread(pod)) ++threads;
+  }
+  EXPECT_EQ(threads, 64 * 4);
+  Be(Open(4));
+  const std::vector<std::string> others = {kLane, kLane, kLane, kLane, "nfs:nas", "", kUnboundLane};
+  for (size_t number = 0; number < others.size(); ++number) {
+    const int pod = 2000 + static_cast<int>(number);
+    Start(pod, others[number]);
+    EXPECT_TRUE(has_a_thread(pod)) << number;
+  }
 }
 
 // A pod could not go, though its driver would have answered, since another one's mount waited.
