@@ -12,6 +12,9 @@
 //   std::optional<OperationFailure> Run(const OperationParts&, OperationProgress&, Value&) const
 //                                                 on an executor thread, may block
 // and it may have:
+//   void Waited()                                 it has waited for its lane, perhaps for days, and
+//                                                 begins now: what it was given may be old; on the
+//                                                 control thread, before Run
 //   void Tell(const OperationParts&, const OperationOutcome<Value>&) const
 //                                                 events, on the control thread, before whoever
 //                                                 started it hears of its end
@@ -157,6 +160,8 @@ class AnyOperation {
   virtual ~AnyOperation() = default;
   virtual OperationKey key() const = 0;
   virtual OperationTraits Traits(const OperationParts& parts) const = 0;
+  // See above; not called for an operation that is made together with others.
+  virtual void Waited() {}
   virtual std::optional<OperationFailure> Run(const OperationParts& parts,
                                               OperationProgress& progress) = 0;
 
@@ -193,6 +198,9 @@ class StartedOperation final : public AnyOperation {
   OperationTraits Traits(const OperationParts& parts) const override {
     return operation_.Traits(parts);
   }
+  void Waited() override {
+    if constexpr (requires(Op & operation) { operation.Waited(); }) operation_.Waited();
+  }
   std::optional<OperationFailure> Run(const OperationParts& parts,
                                       OperationProgress& progress) override {
     if constexpr (kMayBeLeftOut) value_.left_out = false;
@@ -224,7 +232,7 @@ class StartedOperation final : public AnyOperation {
     operation.PlaceInGroup(parts);
   };
 
-  const Op operation_;
+  Op operation_;  // nothing but Waited() changes it
   Value value_{};
   const Done done_;
 };

@@ -93,7 +93,7 @@ void OperationExecutor::MakeWay(const Operation& operation) {
   for (const OperationKey& key : waiting) GiveUpWaiting(key);
 }
 
-StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
+StartResult OperationExecutor::Start(Operation operation, Body body, Completion done, Task waited) {
   if (operation.takes_away) MakeWay(operation);
   if (const StartResult result = CheckStart(operation); result != StartResult::kStarted) {
     return result;
@@ -111,6 +111,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   if (is_unbound) domain.lane = kUnboundLane;
   Add({std::move(operation), std::move(done)}, group);
   Enter(group, domain);
+  if (lanes_.WaitOf(group->place)) group->waited = std::move(waited);
   return StartResult::kStarted;
 }
 
@@ -144,6 +145,7 @@ void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) 
 }
 
 void OperationExecutor::Begin(const GroupPtr& group) {
+  if (group->waited) std::exchange(group->waited, nullptr)();
   // `this` is used on the control thread only, and only while it is alive.
   scheduler_.RunBlocking([this, watch = alive_.watch(), &scheduler = scheduler_, group] {
     Failures failures = group->body(group->numbers, *group->progress);

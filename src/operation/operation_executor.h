@@ -81,7 +81,8 @@ class OperationExecutor {
   // then forgotten. Only after kStarted are `body` and `done` called.
   // Operations that wait for a closed lane keep the device from none that takes something away:
   // they are given up for it, as by GiveUpWaiting(), and their callers may start them again.
-  StartResult Start(Operation operation, Body body, Completion done);
+  // `waited` is called on the control thread before `body`, if the operation did not begin at once.
+  StartResult Start(Operation operation, Body body, Completion done, Task waited = nullptr);
 
   // A member of a group of operations that are made together, each for itself: one that cannot
   // start is left out, and one that fails does so alone. The group has one place, without a domain
@@ -136,6 +137,7 @@ class OperationExecutor {
     int64_t started_unix_ms = 0;
     std::shared_ptr<OperationProgress> progress;
     GroupBody body;
+    Task waited = nullptr;  // null: the group did not wait, or nobody wants to know
     OperationLanes::PlaceId place = 0;
     bool takes_away = false;
     bool with_many = false;

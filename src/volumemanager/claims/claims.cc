@@ -332,7 +332,10 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   const ReclaimAction action = decision.reclaim;
   const StartResult started = parts_.operations.Start(
       ReclaimVolume({bound.volume, action, bound.record.binding.claim_uid, OtherVolumes(name),
-                     parts_.catalog.Pods()}),
+                     parts_.catalog.Pods(), alive_.Guarded([this, name](ReclaimRequest& request) {
+                       request.others = OtherVolumes(name);
+                       request.pods = parts_.catalog.Pods();
+                     })}),
       alive_.Guarded([this, name, action](const OperationOutcome<Unit>& outcome) {
         Reclaimed(name, action, outcome);
       }));

@@ -50,6 +50,7 @@ class LoneOperation final : public AnyOperation {
   OperationTraits Traits(const OperationParts& parts) const override {
     return real_->Traits(parts);
   }
+  void Waited() override { real_->Waited(); }
   std::optional<OperationFailure> Run(const OperationParts& parts,
                                       OperationProgress& progress) override {
     return real_->Run(parts, progress);

@@ -296,6 +296,32 @@ TEST_F(DriverLaneTest, WhileItIsClosedNobodyHasAThreadAndThenAllGoOn) {
   EXPECT_EQ(ended_.size(), 301u);
 }
 
+TEST_F(DriverLaneTest, OneThatHasWaitedIsToldBeforeItBeginsAndNoOtherIs) {
+  std::vector<std::string> trace;
+  const auto start = [&](int pod) {
+    executor_->Start(
+        TraitsFor(pod, kLane, /*takes_away=*/false),
+        [&trace, pod](OperationProgress&) -> std::optional<OperationFailure> {
+          trace.push_back("run " + std::to_string(pod));
+          return std::nullopt;
+        },
+        [](const std::optional<OperationFailure>&) {},
+        [this, &trace, pod] {
+          EXPECT_TRUE(scheduler_.OnControlThread());
+          trace.push_back("waited " + std::to_string(pod));
+        });
+  };
+  Be(Away());
+  start(1);
+  RunAll();
+  EXPECT_TRUE(trace.empty());
+  Be(Open(4));
+  start(2);
+  EXPECT_EQ(trace, std::vector<std::string>{"waited 1"});
+  RunAll();
+  EXPECT_EQ(trace.size(), 3u) << "the second one began at once";
+}
+
 TEST_F(DriverLaneTest, OneThatIsGivenUpNamesTheStepAndFreesItsKey) {
   Be(Away());
   Start(1, kLane);

@@ -99,6 +99,29 @@ TEST_F(MissingClaimsTest, ADeleteThatWaitsIsGivenUpOnceItsVolumeIsToBeRetained) 
   EXPECT_EQ(operations().Count("reclaim"), 2u);
 }
 
+// Whoever comes while the delete waits may have data in the same place.
+TEST_F(MissingClaimsTest, ADeleteThatHasWaitedLooksAgainWhoElseThereIs) {
+  const OperationKey reclaim = ReclaimKey("disk");
+  operations().Hang(reclaim);
+  Deliver(Volume("Delete") + Claim());
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  const auto* const call = operations().Last("reclaim", reclaim);
+  ASSERT_NE(call, nullptr);
+  ReclaimRequest request = *call->reclaim;
+  EXPECT_TRUE(request.others.empty());
+  EXPECT_TRUE(request.pods.empty());
+  Deliver(Volume("Delete") + Replace(Volume("Retain"), "name: disk", "name: other") +
+          PodManifest("a", {"one: emptyDir: {}"}));
+  ReclaimVolume operation(request);
+  operation.Waited();
+  ASSERT_EQ(operation.request.others.size(), 1u);
+  EXPECT_EQ(operation.request.others[0]->metadata.name, "other");
+  EXPECT_EQ(operation.request.pods.size(), 1u);
+  StartAgent();
+  operation.Waited();
+  EXPECT_EQ(operation.request.pods.size(), 1u) << "whoever was to be asked is gone";
+}
+
 TEST_F(MissingClaimsTest, APodMayUseAMissingClaimAndIsTold) {
   Deliver(Volume("Delete") + Claim());
   Deliver(Volume("Delete"));
