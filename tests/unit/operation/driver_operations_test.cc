@@ -475,8 +475,6 @@ TEST_F(DriverArrayTest, ADeviceThatIsNotAttachedMayBeInUseByAnAdministratorToo) 
   SetUpFor("a");
   Start(UnmountVolume(UnmountOf("a")));
   ASSERT_EQ(outcome_, "done");
-  node_.AddDirectory("/mnt/by-hand");
-  node_.AddMount("ext4", kDevice, "/mnt/by-hand");
   node_.ChangeDevice(kDevice, [](FakeDevice& device) { device.claimed = true; });
   UnmountTheDevice();
   EXPECT_THAT(outcome_, StartsWith("CheckDeviceUse: "));
