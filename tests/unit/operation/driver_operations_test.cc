@@ -175,6 +175,7 @@ class DriverTraitsTest : public DriverOperationsTest {
     record.key = kDriverDisk;
     record.plugin_name = "x/v";
     record.fault_domain = domain;
+    record.boot_id = BootId("boot-a");
     record.attachable = true;
     record.mapped = MappedDeviceRecord{.path = "/dev/sdx"};
     devices_.Restore(record);
