@@ -21,9 +21,9 @@ void Lanes::Update(const std::string& name, const Change& change) {
   const auto count = [&](int sign) {
     if (IsOwnLane(name)) own_used_ += sign * lane.busy;
     if (!IsCounted(name)) return;
-    const int used = sign * (lane.busy + lane.health.lost);
-    used_ += used;
-    if (lane.silent()) silent_used_ += used;
+    Pool& pool = lane.health.width > 0 ? drivers_ : usual_;
+    pool.used += sign * lane.used();
+    if (lane.silent()) pool.silent_used += sign * lane.used();
     if (lane.answers()) waiting_elsewhere_ += sign * static_cast<int>(lane.waiting.size());
   };
   count(-1);
@@ -63,15 +63,31 @@ int Lanes::OwnPlaces() const {
   return limits_.own_lane - std::max(0, given_way);
 }
 
+int Lanes::WidthOf(const std::string& name, const LaneHealth& health) const {
+  if (name == kUnboundLane) return limits_.unbound;
+  return health.width > 0 ? health.width : limits_.per_lane;
+}
+
 bool Lanes::HasRoom(const std::string& name, const Lane& lane) const {
   // A lost place of the own lane holds up nobody: nothing would go on at all.
   if (IsOwnLane(name)) return own_used_ < OwnPlaces();
   if (name == kUnboundLane) return lane.busy < limits_.unbound;
-  if (lane.busy + lane.health.lost >= limits_.per_lane || used_ >= limits_.places) return false;
-  const int unreserved = limits_.places - Reserve();
-  if (lane.silent()) return lane.busy == 0 && silent_used_ < unreserved && used_ < unreserved;
-  if (lane.health.has_answered || used_ < unreserved) return true;
-  return lane.busy == 0 && used_ < limits_.places - Reserve() / 2;
+  if (lane.health.closed || lane.used() >= WidthOf(name, lane.health)) return false;
+  const bool is_driver = lane.health.width > 0;
+  return PoolHasRoom(is_driver ? drivers_ : usual_,
+                     is_driver ? limits_.driver_places : limits_.places, lane);
+}
+
+bool Lanes::PoolHasRoom(const Pool& pool, int places, const Lane& lane) const {
+  const int reserve = places / 4;
+  const int unreserved = places - reserve;
+  if (pool.used >= places) return false;
+  if (lane.silent()) {
+    return lane.busy == 0 && pool.silent_used < unreserved && pool.used < unreserved;
+  }
+  if (pool.used < unreserved) return true;
+  if (lane.health.has_answered) return lane.used() < limits_.per_lane;
+  return lane.busy == 0 && pool.used < places - reserve / 2;
 }
 
 std::vector<Lanes::Ticket> Lanes::Admit() {
@@ -142,8 +158,8 @@ std::vector<std::string> Lanes::WaitedFor() const {
 
 bool Lanes::IsFull(const std::string& lane) const {
   if (IsOwnLane(lane)) return own_used_ >= OwnPlaces();
-  const int used = busy(lane) + Health(lane).lost;
-  return used >= (lane == kUnboundLane ? limits_.unbound : limits_.per_lane);
+  const LaneHealth health = Health(lane);
+  return busy(lane) + health.lost >= WidthOf(lane, health);
 }
 
 }  // namespace volumed

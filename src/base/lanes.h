@@ -17,9 +17,11 @@ namespace volumed {
 
 struct LaneLimits {
   int places = 64;    // of all lanes together, but for the own one
-  int per_lane = 4;   // of one lane
+  int per_lane = 4;   // of one lane that has no width of its own
   int own_lane = 64;  // of the own lanes together: see IsOwnLane
   int unbound = 256;  // of the lane kUnboundLane
+  // Of all lanes together that have a width of their own: they take none of `places`.
+  int driver_places = 384;
 };
 
 // The lane of those who hang with nothing that others wait for too: a device that is to appear, a
@@ -37,6 +39,13 @@ struct LaneHealth {
   // made.
   std::optional<TimePoint> silent_since = {};
   bool has_answered = false;  // ever
+  // How many may have a place of it at a time; it may change at any moment. 0: it has no width of
+  // its own, and so the one of all others (LaneLimits::per_lane).
+  int width = 0;
+  // Nobody is admitted: there is nothing to try. Whoever waits goes on when it is open again. The
+  // second one is of those who take something away, for an owner that tells them apart.
+  bool closed = false;
+  bool closed_to_teardown = false;
 };
 
 // A lane is what hangs together: a filesystem, a server, a device, a driver. Who works in a lane
@@ -52,6 +61,11 @@ struct LaneHealth {
 //  - the rest of the reserve is for lanes that have answered last time.
 // So each new lane that hangs gets a try for as long as lost places leave room for it, and lanes
 // that answer always have some.
+//
+// A lane with a width of its own, as a driver has that takes many calls at a time, is counted with
+// others of this kind, by the same rules. What it has beyond the places of a usual lane it takes of
+// what no reserve is kept from, so that a few wide lanes that stop to answer together leave room
+// too.
 //
 // What was begun is finished first: the more wait for lanes that answer, the fewer places the own
 // lanes have, down to as many as one lane may have. Else a burst of pods would be set up on the
@@ -100,8 +114,8 @@ class Lanes {
   // The lanes in which somebody waits, by name.
   std::vector<std::string> WaitedFor() const;
   const LaneLimits& limits() const { return limits_; }
-  // Whether the lane has as many at work and lost as one lane may have. For an own lane it says
-  // whether all own lanes together have as many at work as they may have now.
+  // Whether the lane has as many at work and lost as it may have. For an own lane it says whether
+  // all own lanes together have as many at work as they may have now.
   bool IsFull(const std::string& lane) const;
 
  private:
@@ -110,15 +124,25 @@ class Lanes {
     LaneHealth health;
     std::deque<Ticket> waiting;
     bool silent() const { return health.silent_since.has_value(); }
-    bool answers() const { return health.has_answered && !silent() && health.lost == 0; }
+    bool answers() const {
+      return health.has_answered && !silent() && health.lost == 0 && !health.closed;
+    }
+    int used() const { return busy + health.lost; }
     bool idle() const { return busy == 0 && health.lost == 0 && waiting.empty(); }
   };
 
+  // Places that several lanes have together.
+  struct Pool {
+    int used = 0;         // taken or lost
+    int silent_used = 0;  // of these, in lanes that are silent
+  };
+
   bool HasRoom(const std::string& name, const Lane& lane) const;
+  bool PoolHasRoom(const Pool& pool, int places, const Lane& lane) const;
+  // How many one lane may have, at work and lost.
+  int WidthOf(const std::string& name, const LaneHealth& health) const;
   int OwnPlaces() const;
   const Lane* Find(const std::string& lane) const;
-  // Of the limits, what silent lanes do not get.
-  int Reserve() const { return limits_.places / 4; }
   // Changes the lane, and keeps what is counted over all lanes right.
   template <typename Change>
   void Update(const std::string& lane, const Change& change);
@@ -128,9 +152,9 @@ class Lanes {
   std::set<std::string> waited_for_;
   Ticket next_ticket_ = 1;
   int waiting_ = 0;
-  int used_ = 0;         // places that are taken or lost, but for the own and the unbound lane's
-  int silent_used_ = 0;  // of these, in lanes that are silent
-  int own_used_ = 0;     // places of the own lanes
+  Pool usual_;        // of all lanes but the own ones, the unbound one, and those of drivers_
+  Pool drivers_;      // of the lanes with a width of their own
+  int own_used_ = 0;  // places of the own lanes
   int waiting_elsewhere_ = 0;  // for lanes that answer, the own and the unbound one left out
 };
 

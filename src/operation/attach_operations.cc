@@ -42,7 +42,7 @@ Result<DeviceRecord> RequireRecord(const DeviceRecordKeeper& devices,
 // A path that leads to no block device has nothing to flush: the device is gone, or the plugin
 // attaches something else.
 Status FlushIfDevice(Kernel& kernel, const std::string& path, const CallOptions& call) {
-  if (path.empty() || path.front() != '/') return OkStatus();
+  if (!IsDevicePath(path)) return OkStatus();
   ASSIGN_OR_RETURN(const FileInfo info,
                    kernel.Call(Stat{.path = HostPath(path), .follow = true}, call));
   if (info.type != FileType::kBlockDevice) return OkStatus();
@@ -74,6 +74,7 @@ OperationTraits AttachVolume::Traits(const OperationParts& parts) const {
   OperationTraits traits = TraitsOf(parts, key(), kAttachOperation, request.spec);
   traits.device = request.device;
   traits.use = DeviceUse::kExclusive;
+  traits.domain = DriverLaneOf(parts, request.spec);
   return traits;
 }
 
@@ -123,15 +124,22 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
              (*attacher)->Attach(request.spec, parts.host.node.GetNodeName(), options));
          return RecordPath(parts.devices, request.device, result.device_path);
        }});
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = call.facts.plugin_name;
   return std::nullopt;
 }
 
-OperationTraits DetachVolume::Traits(const OperationParts&) const {
-  return DeviceTraits(request.device, kDetachOperation, request.plugin_name);
+OperationTraits DetachVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = DeviceTraits(request.device, kDetachOperation, request.plugin_name);
+  const std::optional<DeviceRecord> record = parts.devices.Find(request.device);
+  if (record && IsDriverDomain(record->fault_domain)) {
+    traits.domain = {record->fault_domain, ""};
+    traits.takes_away = true;
+  }
+  return traits;
 }
 
 Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
@@ -170,7 +178,7 @@ Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progre
          return (*detacher)->Detach(name->volume_name, parts.host.node.GetNodeName(), options);
        }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), record->fault_domain, progress));
+                          OperationCall(request.device.str(), record->fault_domain, "", progress));
   return runner.Run(call);
 }
 
@@ -244,7 +252,7 @@ Failure VerifyVolumesAreAttached::Run(const OperationParts& parts, OperationProg
       }};
   const std::string key = "verify/" + request.plugin_name;
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(key, key, progress));
+                          OperationCall(key, key, "", progress));
   return runner.RunWithoutRecord(operation, {ask});
 }
 
@@ -277,7 +285,7 @@ Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the device is still mounted at " + there.mounts.front().mount_point);
   }
-  if (device.device_path.empty()) return OkStatus();
+  if (!IsDevicePath(device.device_path)) return OkStatus();
   return CheckDeviceLetGo(parts.host.kernel, MountedSource{device.device_path, 0, 0}, call);
 }
 

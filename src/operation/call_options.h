@@ -6,16 +6,19 @@
 
 #include "operation/operation_executor.h"
 #include "os/kernel.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 
 // `key` is the text of the operation's key, which a worker locks for as long as it is busy;
-// `domain` is what the volume may hang with (CallOptions::domain). `progress` outlives the calls,
-// and is told of the entries that an effect has done.
-inline CallOptions OperationCall(std::string key, std::string domain, OperationProgress& progress) {
+// `domain` is what the volume may hang with, and `path` where its filesystem is on the node
+// (EffectDomain); it is empty for a block volume, and if nothing of the volume is there. `progress`
+// outlives the calls, and is told of the entries that an effect has done.
+inline CallOptions OperationCall(std::string key, const std::string& domain,
+                                 const std::string& path, OperationProgress& progress) {
   CallOptions call;
   call.key = std::move(key);
-  call.domain = std::move(domain);
+  call.domain = EffectDomain(domain, path);
   call.progress = [&progress](int64_t done) { progress.SetDone(done); };
   return call;
 }
@@ -23,6 +26,13 @@ inline CallOptions OperationCall(std::string key, std::string domain, OperationP
 // The same options for an effect on the agent's own filesystem, which cannot hang with the volume.
 inline CallOptions OnOwnFilesystem(CallOptions call) {
   call.domain.clear();
+  return call;
+}
+
+// The same options for an effect that names its device. If the volume's domain is a driver's, the
+// device hangs for itself, also once nothing is mounted at the path that the other effects have.
+inline CallOptions OnDevice(CallOptions call, const std::string& domain) {
+  if (IsDriverDomain(domain)) call.domain.clear();
   return call;
 }
 

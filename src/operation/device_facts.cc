@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "operation/recorded_volume.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 
@@ -23,6 +24,10 @@ DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& p
 std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices) {
   const std::optional<DeviceRecord> record = devices.Find(request.device);
   return record ? record->fault_domain : "found:" + request.device.str();
+}
+
+bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts) {
+  return IsDriverDomain(facts.fault_domain) ? facts.attachable : plugin.AsAttachable() != nullptr;
 }
 
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {

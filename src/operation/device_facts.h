@@ -23,6 +23,14 @@ DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& p
 // domain of its own, "found:<unique name>", since it may hang with anything.
 std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices);
 
+// Whether what an attach has answered (DeviceRecord::device_path) is a path on the node, and not
+// only a name, as that of a driver's attachment is.
+inline bool IsDevicePath(const std::string& path) { return path.starts_with('/'); }
+
+// Whether the device is to be detached once it is unmounted, and so has to be free by then. A
+// driver's devices are asked one by one: its plugin stands for drivers that attach and for others.
+bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts);
+
 // Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
 

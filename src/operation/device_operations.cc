@@ -75,7 +75,8 @@ OperationTraits MountDevice::Traits(const OperationParts& parts) const {
   traits.device = request.device;
   traits.use = DeviceUse::kExclusive;
   // The device of a volume that was attached has yet to appear, which takes no worker.
-  if (!request.attachable) traits.domain = DomainOf(parts, request.spec);
+  traits.domain =
+      request.attachable ? DriverLaneOf(parts, request.spec) : DomainOf(parts, request.spec);
   return traits;
 }
 
@@ -148,8 +149,9 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
                                 StorageNameOf(request.spec).value_or(StorageName{}), options);
                           }});
   }
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(request.device.str(), call.facts.fault_domain, path->Display(), progress));
   if (Failure failure = runner.Run(call)) {
     const std::optional<DeviceRecord> left = parts.devices.Find(request.device);
     // Nothing of it is mounted: nobody has to know of it.
@@ -219,11 +221,12 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                           if (!call.facts.source) return OkStatus();
                           return CheckReleasedDevice(parts.host.kernel, parts.logger,
                                                      {call.facts.key, *call.facts.source,
-                                                      (*plugin)->AsAttachable() != nullptr},
-                                                     options);
+                                                      IsDetachedNext(**plugin, call.facts)},
+                                                     OnDevice(options, call.facts.fault_domain));
                         }});
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(call.facts.key.str(), call.facts.fault_domain, path->Display(), progress));
   if (Failure failure = runner.Run(call)) return failure;
   return ReleaseStorage(parts.storage, DeviceStorageId(call.facts.key), kUnmountDeviceOperation);
 }

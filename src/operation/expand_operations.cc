@@ -84,6 +84,7 @@ OperationTraits ExpandVolume::Traits(const OperationParts& parts) const {
   OperationTraits traits = TraitsOf(parts, key(), kExpandVolumeOperation, request.spec);
   traits.device = request.volume;
   traits.use = DeviceUse::kExclusive;
+  traits.domain = DriverLaneOf(parts, request.spec);
   return traits;
 }
 
@@ -127,10 +128,11 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
                      return CallPlugin(*expandable, *options, request.decision, call);
                    }});
   const std::optional<DeviceRecord> record = parts.devices.Find(request.volume);
-  const bool has_mounted_device =
-      !options->device_mount_path.root.empty() && (*plugin)->AsDeviceMountable() != nullptr;
+  const bool has_place = !options->device_mount_path.root.empty();
+  const bool has_mounted_device = has_place && (*plugin)->AsDeviceMountable() != nullptr;
   const CallOptions base =
-      OperationCall(request.volume.str(), (*plugin)->FaultDomain(request.spec), progress);
+      OperationCall(request.volume.str(), (*plugin)->FaultDomain(request.spec),
+                    has_place ? options->device_mount_path.Display() : "", progress);
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress, base);
   if (!record && !has_mounted_device) return runner.RunWithoutRecord(kExpandVolumeOperation, steps);
   if (!record) {

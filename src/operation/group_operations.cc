@@ -116,7 +116,7 @@ class GroupRun {
 
   Result<BatchAnswer> CallKernel(Duration timeout) {
     Batch batch{directory_, {}};
-    CallOptions call = OperationCall("", "", progress_);
+    CallOptions call = OperationCall("", "", "", progress_);
     call.deadline = Deadline::After(parts_.host.clock, timeout);
     std::vector<size_t> needs;
     for (const GroupEffect& effect : common_) {
@@ -415,7 +415,7 @@ OperationFailures RunMountGroup(const OperationParts& parts,
   OperationFailures failures(all.size());
   std::vector<PlannedMount> planned;  // beside the volumes of the run
   std::vector<size_t> alone;
-  const CallOptions call = OperationCall("", "", progress);
+  const CallOptions call = OperationCall("", "", "", progress);
   for (size_t number = 0; number < all.size(); ++number) {
     MountPlan plan = PlanMount(parts, all[number]->request, call);
     if (plan.in_place) {

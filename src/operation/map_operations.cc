@@ -101,7 +101,7 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
   if (mapping.device_path.empty()) {
     // Then it is the one that attaching, or waiting for it, has answered.
     const auto record = mapping.parts.devices.Find(mapping.request.unique_name);
-    if (record) mapping.device_path = record->device_path;
+    if (record && IsDevicePath(record->device_path)) mapping.device_path = record->device_path;
   }
   if (!mapping.device_path.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "nothing names a device for volume " +
@@ -328,8 +328,9 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
              OnOwnFilesystem(options)));
          return OkStatus();
        }});
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  DeviceStepRunner runner(
+      parts.devices, parts.host.clock, progress,
+      OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = call.facts.plugin_name;
   result.device_mount_path = path->Display();
@@ -381,8 +382,9 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
                        .event = VolumeEvent::kMapVolume,
                        .facts = FactsOf(request, (*plugin)->plugin()),
                        .steps = MappingSteps(mapping)};
-  StepRunner runner(*parts.volumes, parts.host.clock, progress,
-                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  StepRunner runner(
+      *parts.volumes, parts.host.clock, progress,
+      OperationCall(call.facts.key.ToString(), call.facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
   const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
   result.plugin_name = call.facts.plugin_name;
@@ -416,8 +418,9 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
   const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
   call.steps = UnmappingSteps(parts, request.pod, *path, **unmapper);
-  StepRunner runner(*parts.volumes, parts.host.clock, progress,
-                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  StepRunner runner(
+      *parts.volumes, parts.host.clock, progress,
+      OperationCall(call.facts.key.ToString(), call.facts.fault_domain, "", progress));
   return runner.Run(call);
 }
 
@@ -437,14 +440,14 @@ Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
   const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
 
-  const bool detaches = (*plugin)->plugin().AsAttachable() != nullptr;
+  const bool detaches = IsDetachedNext((*plugin)->plugin(), facts);
   const DeviceStateCall call{
       .operation = kUnmapDeviceOperation,
       .event = VolumeEvent::kUnmountDevice,
       .facts = facts,
       .steps = DeviceUnmappingSteps(parts, facts, *path, **unmapper, detaches)};
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(facts.key.str(), facts.fault_domain, progress));
+                          OperationCall(facts.key.str(), facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
   return ReleaseStorage(parts.storage, DeviceStorageId(facts.key), kUnmapDeviceOperation);
 }

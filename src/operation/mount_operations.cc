@@ -122,7 +122,8 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
                           }});
   }
   StepRunner runner(*parts.volumes, parts.host.clock, progress,
-                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain,
+                                  mounter.GetPath(), progress));
   if (Failure failure = runner.Run(call)) {
     // Nothing of it is there: nobody has to know of it.
     if (!parts.volumes->Find(call.facts.key)) storage.Release();
@@ -209,7 +210,8 @@ Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progr
                                                request.spec, options);
                         }});
   StepRunner runner(*parts.volumes, parts.host.clock, progress,
-                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain,
+                                  (*made)->GetPath(), progress));
   if (Failure failure = runner.Run(call)) return failure;
   return ReleaseStorage(parts.storage, PodStorageId(call.facts.key), kVolumeUnmount);
 }
@@ -255,7 +257,7 @@ Failure RemovePod::Run(const OperationParts& parts, OperationProgress& progress,
        }},
   };
   StepRunner runner(*parts.volumes, parts.host.clock, progress,
-                    OperationCall(pod.str(), "", progress));
+                    OperationCall(pod.str(), "", "", progress));
   return runner.RunWithoutRecord(kPodRemove, steps);
 }
 

@@ -109,7 +109,7 @@ StartResult NodeVolumeOperations::StartAlone(const OperationPtr& operation) {
       [parts = parts_, operation](OperationProgress& progress) {
         return operation->Run(*parts, progress);
       },
-      Completion(operation));
+      Completion(operation), [operation] { operation->Waited(); });
 }
 
 std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<OperationPtr> operations) {

@@ -64,6 +64,9 @@ class NodeVolumeOperations final : public VolumeOperations {
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override {
     return executor_.FindRunning(key);
   }
+  std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const override {
+    return executor_.FindOwner(device);
+  }
 
   // The record of a volume as it was last assigned; nullopt if there is none.
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;

@@ -12,6 +12,9 @@
 //   std::optional<OperationFailure> Run(const OperationParts&, OperationProgress&, Value&) const
 //                                                 on an executor thread, may block
 // and it may have:
+//   void Waited()                                 it has waited for its lane, perhaps for days, and
+//                                                 begins now: what it was given may be old; on the
+//                                                 control thread, before Run
 //   void Tell(const OperationParts&, const OperationOutcome<Value>&) const
 //                                                 events, on the control thread, before whoever
 //                                                 started it hears of its end
@@ -75,6 +78,15 @@ struct OperationFailure {
   std::optional<Outcome> step_outcome = std::nullopt;
 };
 
+// The step of an operation that waits for room in its lane, and of one that waits for a driver.
+inline constexpr const char* kWaitForWorker = "WaitForWorker";
+inline constexpr const char* kWaitForDriver = "WaitForDriver";
+
+// Whether the operation was given up while it waited for its driver: it has tried nothing.
+inline bool NeverReachedItsDriver(const OperationFailure& failure) {
+  return failure.step == kWaitForDriver;
+}
+
 // How an operation has ended. Exactly one of the two is set.
 template <typename T>
 struct OperationOutcome {
@@ -101,7 +113,8 @@ enum class DeviceUse {
   kNone,
   // Beside others that share it: the operation takes a pod's bind away.
   kShared,
-  // Alone: the operation mounts or unmounts the device, or makes a pod's bind.
+  // Alone: the operation mounts or unmounts the device, or makes a pod's bind; or it takes one
+  // away by a call to a driver, which gets one at a time for a volume.
   kExclusive,
 };
 
@@ -117,9 +130,9 @@ struct OperationTraits {
   UniqueVolumeName device = {};
   DeviceUse use = DeviceUse::kNone;
   // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
-  // are in the domain, it waits without a thread. The name is empty for things that no worker waits
-  // for (a device that is to appear), and for an operation that uses only the agent's own
-  // filesystem:
+  // are in the domain, or its lane is closed, it waits without a thread. The name is empty for
+  // things that no worker waits for (a device that is to appear), and for an operation that uses
+  // only the agent's own filesystem:
   FaultDomain domain = {};
   bool on_own_filesystem = false;
   // These two are explained at OperationLanes::Enter.
@@ -147,6 +160,8 @@ class AnyOperation {
   virtual ~AnyOperation() = default;
   virtual OperationKey key() const = 0;
   virtual OperationTraits Traits(const OperationParts& parts) const = 0;
+  // See above; not called for an operation that is made together with others.
+  virtual void Waited() {}
   virtual std::optional<OperationFailure> Run(const OperationParts& parts,
                                               OperationProgress& progress) = 0;
 
@@ -183,6 +198,9 @@ class StartedOperation final : public AnyOperation {
   OperationTraits Traits(const OperationParts& parts) const override {
     return operation_.Traits(parts);
   }
+  void Waited() override {
+    if constexpr (requires(Op & operation) { operation.Waited(); }) operation_.Waited();
+  }
   std::optional<OperationFailure> Run(const OperationParts& parts,
                                       OperationProgress& progress) override {
     if constexpr (kMayBeLeftOut) value_.left_out = false;
@@ -200,7 +218,10 @@ class StartedOperation final : public AnyOperation {
   }
   void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) override {
     const OperationOutcome<Value> outcome = OutcomeOf(failure, std::move(value_));
-    if constexpr (requires { operation_.Tell(parts, outcome); }) operation_.Tell(parts, outcome);
+    if constexpr (requires { operation_.Tell(parts, outcome); }) {
+      // What has tried nothing has failed at nothing: it is no event.
+      if (!failure || !NeverReachedItsDriver(*failure)) operation_.Tell(parts, outcome);
+    }
     done_(outcome);
   }
 
@@ -211,7 +232,7 @@ class StartedOperation final : public AnyOperation {
     operation.PlaceInGroup(parts);
   };
 
-  const Op operation_;
+  Op operation_;  // nothing but Waited() changes it
   Value value_{};
   const Done done_;
 };

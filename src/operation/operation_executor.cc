@@ -5,8 +5,6 @@
 namespace volumed {
 namespace {
 
-constexpr char kWaitForWorker[] = "WaitForWorker";
-
 const std::string& VolumeOf(const OperationKey& key) {
   return key.is_device() ? key.device.str() : key.spec.str();
 }
@@ -51,6 +49,7 @@ void OperationExecutor::Add(Member member, const GroupPtr& group) {
   if (operation.use != DeviceUse::kNone) {
     DeviceUsers& users = device_users_[operation.device];
     ++(operation.use == DeviceUse::kExclusive ? users.exclusive : users.shared);
+    users.keys.insert(operation.key);
   }
   const OperationKey key = operation.key;
   running_[key] = {std::move(member.operation), group, std::move(member.done),
@@ -63,23 +62,39 @@ OperationExecutor::Active OperationExecutor::Take(const OperationKey& key) {
   const auto users = device_users_.find(taken.operation.device);
   const bool exclusive = taken.operation.use == DeviceUse::kExclusive;
   --(exclusive ? users->second.exclusive : users->second.shared);
-  if (users->second.exclusive + users->second.shared == 0) device_users_.erase(users);
+  users->second.keys.erase(key);
+  if (users->second.keys.empty()) device_users_.erase(users);
   return taken;
+}
+
+bool OperationExecutor::BacksOff(const Operation& operation) const {
+  const auto last = last_failed_.find(operation.key);
+  return last != last_failed_.end() && last->second == operation.name &&
+         backoff_.BlockedUntil(operation.key.ToString(), operation.name);
 }
 
 StartResult OperationExecutor::CheckStart(const Operation& operation) {
   if (IsPending(operation.key) || DeviceIsBusy(operation)) return StartResult::kPending;
-  if (const auto last = last_failed_.find(operation.key); last != last_failed_.end()) {
-    if (last->second != operation.name) {
-      ResetBackoff(operation.key);
-    } else if (backoff_.BlockedUntil(operation.key.ToString(), operation.name)) {
-      return StartResult::kBackoff;
-    }
-  }
+  if (BacksOff(operation)) return StartResult::kBackoff;
+  const auto last = last_failed_.find(operation.key);
+  if (last != last_failed_.end() && last->second != operation.name) ResetBackoff(operation.key);
   return StartResult::kStarted;
 }
 
-StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
+// What waits for a closed lane has its device for nothing, and might have it for days, while the
+// lane of what takes the volume from a pod, or from the node, may be open.
+void OperationExecutor::MakeWay(const Operation& operation) {
+  const auto users = device_users_.find(operation.device);
+  if (users == device_users_.end() || IsPending(operation.key) || BacksOff(operation)) return;
+  std::vector<OperationKey> waiting;
+  for (const OperationKey& key : users->second.keys) {
+    if (lanes_.WaitsForClosedLane(running_.at(key).group->place)) waiting.push_back(key);
+  }
+  for (const OperationKey& key : waiting) GiveUpWaiting(key);
+}
+
+StartResult OperationExecutor::Start(Operation operation, Body body, Completion done, Task waited) {
+  if (operation.takes_away) MakeWay(operation);
   if (const StartResult result = CheckStart(operation); result != StartResult::kStarted) {
     return result;
   }
@@ -96,6 +111,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   if (is_unbound) domain.lane = kUnboundLane;
   Add({std::move(operation), std::move(done)}, group);
   Enter(group, domain);
+  if (lanes_.WaitOf(group->place)) group->waited = std::move(waited);
   return StartResult::kStarted;
 }
 
@@ -125,10 +141,11 @@ void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) 
   group->progress = std::make_shared<OperationProgress>(scheduler_.clock());
   group->place =
       lanes_.Enter(domain, {group->takes_away, group->with_many}, [this, group] { Begin(group); });
-  if (lanes_.WaitOf(group->place)) group->progress->EnterStep(kWaitForWorker);
+  if (const auto wait = lanes_.WaitOf(group->place)) group->progress->EnterStep(wait->step);
 }
 
 void OperationExecutor::Begin(const GroupPtr& group) {
+  if (group->waited) std::exchange(group->waited, nullptr)();
   // `this` is used on the control thread only, and only while it is alive.
   scheduler_.RunBlocking([this, watch = alive_.watch(), &scheduler = scheduler_, group] {
     Failures failures = group->body(group->numbers, *group->progress);
@@ -142,12 +159,16 @@ void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
   const auto found = running_.find(key);
   if (found == running_.end() || found->second.group->takes_away) return;
   const GroupPtr group = found->second.group;
+  const std::optional<LaneWait> wait = lanes_.WaitOf(group->place);
   if (!lanes_.GiveUp(group->place)) return;
+  const std::string step = wait ? wait->step : kWaitForWorker;
+  const char* const for_whom = step == kWaitForDriver ? "its driver" : "a worker";
   for (const OperationKey& one : group->keys) {
     Active active = Take(one);
     const OperationFailure failure{
-        active.operation.name, kWaitForWorker,
-        Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
+        active.operation.name, step,
+        Error::NotApplied(Code::kCancelled,
+                          std::string("given up while it waited for ") + for_whom)};
     // The caller may be in the midst of what the completion changes.
     scheduler_.Post([failure, done = std::move(active.done), watch = alive_.watch()] {
       if (watch.alive()) done(failure);
@@ -261,13 +282,16 @@ void OperationExecutor::ResetBackoff(const OperationKey& key) {
 }
 
 RunningOperation OperationExecutor::Describe(const OperationKey& key, const Active& active) const {
+  const OperationProgress& progress = *active.group->progress;
+  std::optional<LaneWait> wait = lanes_.WaitOf(active.group->place);
+  std::string step = wait ? wait->step : progress.step();
   return {.key = key,
           .operation = active.operation.name,
-          .step = active.group->progress->step(),
+          .step = std::move(step),
           .since_unix_ms = active.group->started_unix_ms,
-          .step_since_unix_ms = active.group->progress->step_since_unix_ms(),
-          .progress = active.group->progress->done(),
-          .waits_for = lanes_.WaitOf(active.group->place)};
+          .step_since_unix_ms = progress.step_since_unix_ms(),
+          .progress = progress.done(),
+          .waits_for = std::move(wait)};
 }
 
 std::vector<RunningOperation> OperationExecutor::Running() const {
@@ -281,6 +305,13 @@ std::optional<RunningOperation> OperationExecutor::FindRunning(const OperationKe
   const auto found = running_.find(key);
   if (found == running_.end()) return std::nullopt;
   return Describe(key, found->second);
+}
+
+std::optional<RunningOperation> OperationExecutor::FindOwner(const UniqueVolumeName& device) const {
+  const auto users = device_users_.find(device);
+  if (users == device_users_.end() || users->second.exclusive == 0) return std::nullopt;
+  const OperationKey& owner = *users->second.keys.begin();
+  return Describe(owner, running_.at(owner));
 }
 
 }  // namespace volumed

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,10 @@ class OperationExecutor {
   // same device in a way that excludes this one. kBackoff: the same operation of the same key
   // failed lately. Another operation of the key may start at once; the back-off of the first is
   // then forgotten. Only after kStarted are `body` and `done` called.
-  StartResult Start(Operation operation, Body body, Completion done);
+  // Operations that wait for a closed lane keep the device from none that takes something away:
+  // they are given up for it, as by GiveUpWaiting(), and their callers may start them again.
+  // `waited` is called on the control thread before `body`, if the operation did not begin at once.
+  StartResult Start(Operation operation, Body body, Completion done, Task waited = nullptr);
 
   // A member of a group of operations that are made together, each for itself: one that cannot
   // start is left out, and one that fails does so alone. The group has one place, without a domain
@@ -118,6 +122,9 @@ class OperationExecutor {
   std::vector<RunningOperation> Running() const;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
+  // The one that uses the device exclusively, runs, or waits for its lane; nullopt if none does.
+  std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const;
+
   // How many running operations, and devices in use, were looked at in order to start others.
   const WorkCounter& work() const { return work_; }
 
@@ -130,6 +137,7 @@ class OperationExecutor {
     int64_t started_unix_ms = 0;
     std::shared_ptr<OperationProgress> progress;
     GroupBody body;
+    Task waited = nullptr;  // null: the group did not wait, or nobody wants to know
     OperationLanes::PlaceId place = 0;
     bool takes_away = false;
     bool with_many = false;
@@ -142,16 +150,20 @@ class OperationExecutor {
     std::function<bool()> left_out = nullptr;
   };
   using Failures = std::vector<std::optional<OperationFailure>>;
-  // How many running operations use one device.
+  // Which running operations use one device, and how many of them in which way. One that uses it
+  // exclusively is the only one.
   struct DeviceUsers {
     int shared = 0;
     int exclusive = 0;
+    std::set<OperationKey> keys;
   };
 
   // Only these two change what runs, so that the index of devices agrees with it.
   void Add(Member member, const GroupPtr& group);
   Active Take(const OperationKey& key);
   StartResult CheckStart(const Operation& operation);
+  void MakeWay(const Operation& operation);
+  bool BacksOff(const Operation& operation) const;
   void Enter(const GroupPtr& group, const FaultDomain& domain);
   void Begin(const GroupPtr& group);
   void Finish(const GroupPtr& group, const Failures& failures);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -27,7 +28,9 @@ OperationLanes::PlaceId OperationLanes::Enter(const FaultDomain& domain, Kind ki
   place.begin = std::move(begin);
   places_.emplace(id, std::move(place));
   if (domains_ == nullptr || !domain.lane.starts_with('/')) {
-    Queue(id, {domain.lane, domain.name.empty() ? domain.lane : domain.name});
+    const std::string driver = DriverDomainName(domain.lane);
+    const std::string& in_words = driver.empty() ? domain.lane : driver;
+    Queue(id, {domain.lane, domain.name.empty() ? in_words : domain.name});
     return id;
   }
   to_look_up_.push_back({id, domain.lane});
@@ -123,12 +126,16 @@ void OperationLanes::SetLimits(LaneLimits limits) {
 }
 
 // The lane beside is of the same filesystem, but the workers that this has lost do not count: a
-// call that finds no room for a worker is refused at once, and takes no thread for long.
+// call that finds no room for a worker is refused at once, and takes no thread for long. Nor does
+// its silence, unless it has a width, as a driver has: there nothing can be taken away by force.
 LaneHealth OperationLanes::HealthOf(const Known& known) const {
   if (domains_ == nullptr) return {.lost = 0, .silent_since = std::nullopt, .has_answered = true};
-  const LaneHealth health = domains_->HealthOf(known.lane);
+  LaneHealth health = domains_->HealthOf(known.lane);
   if (!known.takes_away) return health;
-  return {.lost = 0, .silent_since = std::nullopt, .has_answered = health.has_answered};
+  health.lost = 0;
+  if (health.width == 0) health.silent_since.reset();
+  health.closed = health.closed_to_teardown;
+  return health;
 }
 
 void OperationLanes::Admit() {
@@ -144,6 +151,13 @@ void OperationLanes::Admit() {
   }
 }
 
+bool OperationLanes::WaitsForClosedLane(PlaceId id) const {
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.ticket == 0) return false;
+  const std::string& lane = found->second.lane;
+  return !IsOwnLane(lane) && lane != kUnboundLane && HealthOf(known_.at(lane)).closed;
+}
+
 std::optional<LaneWait> OperationLanes::WaitOf(PlaceId id) const {
   const auto found = places_.find(id);
   if (found == places_.end() || (found->second.located && found->second.ticket == 0)) {
@@ -151,26 +165,37 @@ std::optional<LaneWait> OperationLanes::WaitOf(PlaceId id) const {
   }
   const Place& place = found->second;
   if (!place.located) return LaneWait{"which filesystem its path lies on is looked for"};
+  const Known& known = known_.at(place.lane);
+  LaneWait wait = Explain(place, known);
+  if (IsDriverDomain(known.lane)) wait.step = kWaitForDriver;
+  return wait;
+}
+
+LaneWait OperationLanes::Explain(const Place& place, const Known& known) const {
   const std::string& name = place.name;
-  const LaneHealth health = IsOwnLane(place.lane) ? LaneHealth() : HealthOf(known_.at(place.lane));
+  const LaneHealth health = IsOwnLane(place.lane) ? LaneHealth() : HealthOf(known);
   const std::string since =
       health.silent_since ? SinceText(scheduler_.clock(), *health.silent_since) : "";
+  if (health.closed) {
+    const std::string why = domains_->WhyClosed(known.lane);
+    return {why.empty() ? name + " is away" : why, true};
+  }
   if (health.lost > 0) {
     const std::string workers =
         health.lost == 1 ? " worker that does not answer" : " workers that do not answer";
-    return LaneWait{name + " has " + std::to_string(health.lost) + workers + since, true};
+    return {name + " has " + std::to_string(health.lost) + workers + since, true};
   }
   if (health.silent_since) {
-    return LaneWait{name + " does not answer" + since + "; one operation at a time tries it", true};
+    return {name + " does not answer" + since + "; one operation at a time tries it", true};
   }
+  const std::string busy = std::to_string(lanes_.busy(place.lane));
   if (lanes_.IsFull(place.lane)) {
-    return LaneWait{name + " has " + std::to_string(lanes_.busy(place.lane)) +
-                    " operations under way, as many as one filesystem, server or driver may have"};
+    return {name + " has " + busy + " operations under way, as many as " +
+            (health.width > 0 ? "it may have now" : "one filesystem, server or driver may have")};
   }
-  return LaneWait{
-      "as many operations are under way as all filesystems, servers and drivers "
-      "together may have; this one is for " +
-      name};
+  const std::string all = health.width > 0 ? "drivers" : "filesystems, servers and drivers";
+  return {"as many operations are under way as all " + all +
+          " together may have; this one is for " + name};
 }
 
 }  // namespace volumed

@@ -1,5 +1,6 @@
 // OperationLanes: decides which operations may take a thread now. An operation that would only wait
-// for a worker of a filesystem or server that hangs waits here instead, and costs no thread.
+// for a worker of a filesystem or server that hangs, or for a driver that is away, waits here
+// instead, and costs no thread.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,10 @@ class OperationLanes {
   // (CallOptions::domain); if there is room now, before this returns. The domain's name is for
   // people and may be empty. An operation that `takes_away` has a separate lane beside the
   // domain's: even if the domain's workers are lost, what hangs can be taken away, at least by
-  // force. On the agent's own filesystem, an operation that comes with many others has a separate
-  // lane, so that operations that come alone do not wait for it.
+  // force. The lane beside a lane with a width has the same width, and its silence; it is closed
+  // while LaneHealth::closed_to_teardown says so. On the agent's own filesystem, an operation that
+  // comes with many others has a separate lane, so that operations that come alone do not wait for
+  // it.
   struct Kind {
     bool takes_away = false;
     bool with_many = false;
@@ -55,6 +58,8 @@ class OperationLanes {
   // What the place waits for, in words for people; nullopt if its operation has begun, or the place
   // is gone.
   std::optional<LaneWait> WaitOf(PlaceId place) const;
+  // Whether the place waits for a lane that is closed.
+  bool WaitsForClosedLane(PlaceId place) const;
 
  private:
   struct Place {
@@ -82,6 +87,8 @@ class OperationLanes {
   void Queue(PlaceId id, const FaultDomain& domain);
   std::string OwnLane(bool with_many);
   LaneHealth HealthOf(const Known& known) const;
+  // Why a place that waits in this lane has not begun.
+  LaneWait Explain(const Place& place, const Known& known) const;
   // A place of the lane is gone.
   void Forget(const std::string& lane);
   void Admit();

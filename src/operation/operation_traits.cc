@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operation/pod_volume_facts.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -37,15 +38,24 @@ FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec) {
   return {(*plugin)->FaultDomain(spec), (*plugin)->FaultDomainName(spec)};
 }
 
+FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok() || !(*plugin)->WorksInLane(spec)) return {};
+  return {(*plugin)->FaultDomain(spec), (*plugin)->FaultDomainName(spec)};
+}
+
 OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request) {
+  std::string domain = FaultDomainOf(request, *parts.volumes);
+  // A driver has one call of a volume at a time, though it be of two pods.
+  const DeviceUse use = IsDriverDomain(domain) ? DeviceUse::kExclusive : DeviceUse::kShared;
   return {.key = request.key(),
           .name = name,
           .plugin_name = request.plugin_name,
           .pod_display_name = request.pod_display_name,
           .device = request.device,
-          .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared,
-          .domain = {FaultDomainOf(request, *parts.volumes), ""},
+          .use = request.device.empty() ? DeviceUse::kNone : use,
+          .domain = {std::move(domain), ""},
           .on_own_filesystem = true,
           .takes_away = true,
           .with_many = request.with_many};

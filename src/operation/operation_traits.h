@@ -18,6 +18,9 @@ OperationTraits TraitsOf(const OperationParts& parts, OperationKey key, const ch
                          const VolumeSpec& spec);
 // What the volume may hang with; empty if there is no plugin.
 FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec);
+// The same for an operation that need not touch anything of the volume on the node, as an attach:
+// empty unless the plugin works in the lane of a driver (VolumePlugin::WorksInLane).
+FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec);
 OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request);
 // The traits of an operation that has the device's key and uses the device exclusively.

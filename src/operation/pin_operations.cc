@@ -53,7 +53,11 @@ Status CheckMappedDevice(const DeviceRecord& record, const IdentifiedDevice& dev
 OperationTraits PinDevice::Traits(const OperationParts& parts) const {
   OperationTraits traits = DeviceTraits(device, kPinDeviceOperation, plugin_name);
   traits.use = DeviceUse::kShared;
-  if (const auto record = parts.devices.Find(device)) traits.domain = {record->fault_domain, ""};
+  const std::optional<DeviceRecord> record = parts.devices.Find(device);
+  if (!record) return traits;
+  // Opening the device hangs with the device, not with the driver that has attached it.
+  const std::string path = record->mapped ? record->mapped->path : pod_node;
+  traits.domain = {EffectDomain(record->fault_domain, path), ""};
   return traits;
 }
 
@@ -63,7 +67,7 @@ std::optional<OperationFailure> PinDevice::Run(const OperationParts& parts,
   const std::optional<DeviceRecord> record = parts.devices.Find(device);
   DeviceStepRunner runner(
       parts.devices, parts.host.clock, progress,
-      OperationCall(device.str(), record ? record->fault_domain : std::string(), progress));
+      OperationCall(device.str(), record ? record->fault_domain : std::string(), "", progress));
   return runner.RunWithoutRecord(
       kPinDeviceOperation,
       {{.name = "HoldDevice",

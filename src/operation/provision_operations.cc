@@ -7,6 +7,7 @@
 #include "operation/call_options.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 
 namespace volumed {
@@ -25,7 +26,7 @@ Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
 CallOptions CallOf(const OperationParts& parts, const ProvisionRequest& request,
                    OperationProgress& progress) {
   CallOptions call = OperationCall(ProvisionKey(request.planned.metadata.name).ToString(),
-                                   request.plugin_name, progress);
+                                   request.plugin_name, "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.provision);
   return call;
 }
@@ -57,8 +58,13 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
   return provisioner->Undo(request.planned, CallOf(parts, request, progress));
 }
 
-OperationTraits TraitsOfName(OperationKey key, const char* name, const std::string& plugin_name) {
-  return {.key = std::move(key), .name = name, .plugin_name = plugin_name, .pod_display_name = ""};
+OperationTraits TraitsOfRequest(const OperationParts& parts, const char* name,
+                                const ProvisionRequest& request) {
+  return {.key = ProvisionKey(request.planned.metadata.name),
+          .name = name,
+          .plugin_name = request.plugin_name,
+          .pod_display_name = "",
+          .domain = DriverLaneOf(parts, VolumeSpec::FromPersistentVolume(request.planned, false))};
 }
 
 }  // namespace
@@ -67,8 +73,8 @@ OperationKey ProvisionKey(const std::string& volume_name) {
   return OperationKey(UniqueVolumeName("provision/" + volume_name));
 }
 
-OperationTraits ProvisionVolume::Traits(const OperationParts&) const {
-  return TraitsOfName(key(), kProvisionOperation, request.plugin_name);
+OperationTraits ProvisionVolume::Traits(const OperationParts& parts) const {
+  return TraitsOfRequest(parts, kProvisionOperation, request);
 }
 
 std::optional<OperationFailure> ProvisionVolume::Run(const OperationParts& parts,
@@ -81,8 +87,8 @@ std::optional<OperationFailure> ProvisionVolume::Run(const OperationParts& parts
   return std::nullopt;
 }
 
-OperationTraits UndoProvision::Traits(const OperationParts&) const {
-  return TraitsOfName(key(), kUndoProvisionOperation, request.plugin_name);
+OperationTraits UndoProvision::Traits(const OperationParts& parts) const {
+  return TraitsOfRequest(parts, kUndoProvisionOperation, request);
 }
 
 std::optional<OperationFailure> UndoProvision::Run(const OperationParts& parts,

@@ -157,8 +157,10 @@ OperationKey ReclaimKey(const std::string& volume_name) {
 }
 
 OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
-  return TraitsOf(parts, key(), ReclaimOperationName(request.action),
-                  VolumeSpec::FromPersistentVolume(*request.volume, false));
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  OperationTraits traits = TraitsOf(parts, key(), ReclaimOperationName(request.action), spec);
+  traits.domain = DriverLaneOf(parts, spec);
+  return traits;
 }
 
 std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
@@ -169,7 +171,7 @@ std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
   progress.EnterStep(step);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
   CallOptions call = OperationCall("reclaim/" + spec.name().str(),
-                                   plugin.ok() ? (*plugin)->FaultDomain(spec) : "", progress);
+                                   plugin.ok() ? (*plugin)->FaultDomain(spec) : "", "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.reclaim);
   const Reclaim reclaim(parts, spec, call);
   const Status done = reclaim.Run(request);

@@ -28,6 +28,10 @@ struct ReclaimVolume : OperationOf<Unit> {
 
   OperationKey key() const { return ReclaimKey(request.volume->metadata.name); }
   OperationTraits Traits(const OperationParts& parts) const;
+  // Whoever came meanwhile may have data in the same place.
+  void Waited() {
+    if (request.look_again) request.look_again(request);
+  }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       Unit& result) const;
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "operation/device_facts.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
 #include "volume/expansion_decision.h"
@@ -109,7 +110,7 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
   if (record.format) holder.use = StorageUse::kMounted;
   // Of an interrupted mkfs, a tool that outlived its agent may be at work still.
   if (record.format && !record.format->finished) holder.use = StorageUse::kFormat;
-  std::string path = record.device_path;
+  std::string path = IsDevicePath(record.device_path) ? record.device_path : "";
   if (record.source && !record.source->path.empty()) path = record.source->path;
   if (path.empty() && !record.volume_json.empty()) {
     const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);

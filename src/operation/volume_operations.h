@@ -31,7 +31,8 @@ enum class StartResult {
 struct LaneWait {
   // "filesystem 0:45 (nfs4 at /mnt) has 4 workers that do not answer since ..."
   std::string text;
-  bool does_not_answer = false;  // it waits until somebody repairs what hangs
+  bool does_not_answer = false;  // it waits until somebody repairs what hangs, or is away
+  std::string step = kWaitForWorker;
 };
 
 // An operation that runs now; for `explain`, `top` and the list of stuck operations. Times are in
@@ -39,7 +40,7 @@ struct LaneWait {
 struct RunningOperation {
   OperationKey key;
   std::string operation;
-  std::string step;
+  std::string step;  // while it waits for its lane: LaneWait::step
   int64_t since_unix_ms = 0;
   int64_t step_since_unix_ms = 0;  // 0: no step has begun
   int64_t progress = 0;            // entries done, if the step reports them
@@ -107,6 +108,11 @@ class VolumeOperations {
   virtual std::vector<RunningOperation> Running() const = 0;
   // The operation of this key, at the cost of one look-up; nullopt if none runs.
   virtual std::optional<RunningOperation> FindRunning(const OperationKey& key) const = 0;
+  // The operation that has the device for itself, and so keeps others of the device from beginning;
+  // nullopt if none has.
+  virtual std::optional<RunningOperation> FindOwner(const UniqueVolumeName& /*device*/) const {
+    return std::nullopt;
+  }
 };
 
 }  // namespace volumed

@@ -210,7 +210,7 @@ struct DeviceRecord {
   // The size that it is being given, or was to be given; 0: none.
   int64_t target_bytes = 0;
   bool attachable = false;  // the agent attaches and detaches it
-  // On the node, as Attach or WaitForAttach answered in this boot.
+  // On the node, as Attach or WaitForAttach answered in this boot; see IsDevicePath.
   std::string device_path;
   // Of the plugin's attach limits: "storage-limits-..."; "" if it has none.
   std::string limit_key;

@@ -2,6 +2,7 @@
 // attach_requests.h.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -172,6 +173,8 @@ struct ReclaimRequest {
   // The pods of this node: what they use on it without a PersistentVolume (a hostPath) may lie in
   // the volume, even if they are not set up yet, as after a reboot.
   std::vector<std::shared_ptr<const Pod>> pods = {};
+  // Brings both lists up to date, on the control thread; may be empty.
+  std::function<void(ReclaimRequest& request)> look_again = {};
 };
 
 // A PersistentVolume that exists, but whose object cannot be read: it is not known what storage it

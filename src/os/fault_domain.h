@@ -24,6 +24,10 @@ class FaultDomains {
   virtual FaultDomain Locate(const std::string& domain) = 0;
   // Of a lane that Locate() has named. Blocks: never.
   virtual LaneHealth HealthOf(const std::string& lane) const = 0;
+  // Why the lane is closed, in words for people that name it and say since when: "CSI driver x is
+  // gone since ..: its socket refuses connections". Empty: it is not closed, or nobody knows why.
+  // Blocks: never.
+  virtual std::string WhyClosed(const std::string& /*lane*/) const { return ""; }
   // What is mounted at, above or below this directory of the agent's own root, as was last known.
   // Blocks: never.
   struct KnownMount {

@@ -424,6 +424,8 @@ struct WriteAtomicPayload {
 
 // Gives a small regular file exactly this content and mode, as one change that a power loss does
 // not undo: a new file, synced, takes the place of the old one, and belongs to the worker's user.
+// `unsynced` spares the two syncs, for a file that a power loss may take: afterwards it may be the
+// old one, missing, or empty.
 // It answers changed = false, writing nothing, if content and mode are already so.
 // Errors, not applied: EEXIST if something else than a file is there; EBUSY for a mount point;
 // OutOfRange beyond 64 KiB; NotFound for a missing directory. Maybe applied, if the directory could
@@ -437,10 +439,12 @@ struct WriteFile {
   SafePath path;
   Secret<std::string> content;
   uint32_t mode = 0600;
+  bool unsynced = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v(2, m.content);
     v(3, m.mode);
+    v(4, m.unsynced);
   }
 };
 

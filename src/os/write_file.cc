@@ -64,6 +64,7 @@ class FileReplacement {
       ::unlinkat(parent_, new_name_.c_str(), 0);
       return error;
     }
+    if (request_.unsynced) return Changed{true};
     const Descriptor directory(OpenChild(parent_, ".", O_RDONLY | O_DIRECTORY));
     if (!directory.valid() || ::fsync(directory.get()) != 0) {
       return Failed("sync its directory").AsMaybeApplied();
@@ -104,7 +105,7 @@ class FileReplacement {
     if (!file.valid()) return Failed("make it");
     if (WriteAll(file.get(), request_.content.Reveal()) != 0) return Failed("write");
     if (::fchmod(file.get(), request_.mode & kModeBits) != 0) return Failed("set its mode");
-    if (::fsync(file.get()) != 0) return Failed("sync");
+    if (!request_.unsynced && ::fsync(file.get()) != 0) return Failed("sync");
     return OkStatus();
   }
 

@@ -76,6 +76,11 @@ class VolumePlugin {
   // What that is, for people, if many volumes share it and it may stop to answer as a whole: "NFS
   // server nas-1". Such a domain is looked at now and then. Empty: it is not.
   virtual std::string FaultDomainName(const VolumeSpec&) const { return ""; }
+  // Whether all that is done with the volume is a call to a driver which has a lane of its own
+  // (volume/driver_domain.h), also where nothing of it is on the node yet: attach, detach, growth,
+  // making and deleting it. FaultDomain() then names the driver. Where it is false, such operations
+  // wait for a device or a program, and have the lane of those (kUnboundLane). Pure.
+  virtual bool WorksInLane(const VolumeSpec&) const { return false; }
 
   // What its volumes hand out is there without them: nothing of one lies in its pod's directory but
   // sub-paths, and nothing has to be made again while its row says that it is set up (hostPath).

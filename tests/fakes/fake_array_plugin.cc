@@ -95,7 +95,7 @@ class FakeArrayPlugin::AttacherOf final : public Attacher {
     if (failure) return *failure;
     const Status looked = plugin_.Look(volume, call);
     if (!looked.ok()) return looked.error().AsMaybeApplied();
-    return path;
+    return AnswerFor(path);
   }
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
                                                const NodeName&, const CallOptions&) override {
@@ -111,7 +111,7 @@ class FakeArrayPlugin::AttacherOf final : public Attacher {
     const std::string& path = array_.disks.at(spec.name().str());
     ASSIGN_OR_RETURN(const FileInfo info, plugin_.host_->kernel.Call(
                                               Stat{.path = HostPath(path), .follow = true}, call));
-    if (info.type == FileType::kBlockDevice) return path;
+    if (info.type == FileType::kBlockDevice) return AnswerFor(path);
     return Error::NotApplied(Code::kNotFound, "no device " + path);
   }
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override {
@@ -125,10 +125,15 @@ class FakeArrayPlugin::AttacherOf final : public Attacher {
     ASSIGN_OR_RETURN(const bool mounted, IsMounted(host, place, args.call));
     if (mounted) return OkStatus();
     RETURN_IF_ERROR(MakePlace(host, place, args.call));
-    return OrNothing(host, place, MountIt(host, device_path, place, args.call), args.call);
+    const std::string& device =
+        array_.attached_as.empty() ? device_path : array_.disks.at(spec.name().str());
+    return OrNothing(host, place, MountIt(host, device, place, args.call), args.call);
   }
 
  private:
+  std::string AnswerFor(const std::string& path) const {
+    return array_.attached_as.empty() ? path : array_.attached_as;
+  }
   static Status MountIt(VolumeHost& host, const std::string& device, const SafePath& place,
                         const CallOptions& call) {
     ASSIGN_OR_RETURN(const DeviceProbe probe, host.kernel.Call(ProbeDevice{device}, call));

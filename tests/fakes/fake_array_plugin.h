@@ -16,6 +16,7 @@
 #include "fakes/fake_kernel.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_with_attach_limits.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 
@@ -27,7 +28,9 @@ struct FakeArray {
   std::set<std::string> attached;
   std::map<std::string, int> flushes;  // of each disk's device when it was attached
   std::map<std::string, int64_t> limits;
-  bool in_bulk = false;  // BulkVerifyVolumes is offered
+  bool in_bulk = false;     // BulkVerifyVolumes is offered
+  std::string attached_as;  // if set, an attach answers this name in place of the path
+  std::string driver;       // if set, all calls are this driver's, which has a lane of its own
   // "Attach", "WaitForAttach", "MountDevice", "Detach" or "VolumesAreAttached": the next one fails;
   // where it may have been applied, it was.
   std::map<std::string, Error> failures;
@@ -68,7 +71,10 @@ class FakeArrayPlugin final : public VolumePlugin,
                                                   const CallOptions&) override;
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return "array"; }
+  std::string FaultDomain(const VolumeSpec&) const override {
+    return array_.driver.empty() ? "array" : DriverDomain(array_.driver);
+  }
+  bool WorksInLane(const VolumeSpec&) const override { return !array_.driver.empty(); }
   AttachableVolumePlugin* AsAttachable() override { return this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   VolumePluginWithAttachLimits* AsWithAttachLimits() override { return this; }

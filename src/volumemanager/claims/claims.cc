@@ -319,15 +319,23 @@ void Claims::Forget(const std::string& name) {
 
 void Claims::Reclaim(const VolumeDecision& decision) {
   const auto found = bound_.find(decision.volume_name);
-  if (decision.reclaim == ReclaimAction::kNone || found == bound_.end()) return;
+  if (found == bound_.end()) return;
   Bound& bound = found->second;
+  if (decision.reclaim == ReclaimAction::kNone) {
+    // A try that waits for its driver might begin days later.
+    if (bound.reclaiming) parts_.operations.GiveUpWaiting(ReclaimKey(decision.volume_name));
+    return;
+  }
   // Storage that is not on record as released may belong to somebody after a crash.
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;
   const StartResult started = parts_.operations.Start(
       ReclaimVolume({bound.volume, action, bound.record.binding.claim_uid, OtherVolumes(name),
-                     parts_.catalog.Pods()}),
+                     parts_.catalog.Pods(), alive_.Guarded([this, name](ReclaimRequest& request) {
+                       request.others = OtherVolumes(name);
+                       request.pods = parts_.catalog.Pods();
+                     })}),
       alive_.Guarded([this, name, action](const OperationOutcome<Unit>& outcome) {
         Reclaimed(name, action, outcome);
       }));
@@ -342,6 +350,7 @@ void Claims::Reclaimed(const std::string& name, ReclaimAction action,
                        const OperationOutcome<Unit>& outcome) {
   Bound& bound = bound_.at(name);
   bound.reclaiming = false;
+  if (outcome.failure && NeverReachedItsDriver(*outcome.failure)) return MarkDirty();
   if (outcome.failure) {
     const int64_t now = parts_.scheduler.clock().WallUnixMillis();
     if (!bound.failure) bound.failure = FailureHistory{*outcome.failure, now, 0};

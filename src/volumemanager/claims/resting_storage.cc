@@ -35,6 +35,8 @@ void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
 }
 
 void RestingStorage::EndReclaim(const std::string& volume) {
+  // What waits for its driver would delete, days later, what is to be kept.
+  parts_.operations.GiveUpWaiting(ReclaimKey(volume));
   parts_.operations.Start(volumed::EndReclaim(volume), [](const OperationOutcome<Unit>&) {});
 }
 

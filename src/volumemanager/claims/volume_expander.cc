@@ -215,7 +215,7 @@ void VolumeExpander::Expanded(const UniqueVolumeName& name, const std::string& v
       MarkNodeResizeFinished(decision.new_size, claim->resize);
       parts_.claims.SetResize(volume, claim->resize);
     }
-  } else if (outcome.failure) {
+  } else if (outcome.failure && !NeverReachedItsDriver(*outcome.failure)) {
     Failed(volume, decision, *outcome.failure, known);
   }
   MarkDirty(name);

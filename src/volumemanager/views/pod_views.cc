@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "kube/about_object.h"
+#include "operation/device_facts.h"
 #include "operation/expand_operations.h"
 #include "volumemanager/adopted_pods.h"
 
@@ -200,7 +201,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   if (device != nullptr) {
     view.device_mount_path = device->device_mount_path;
     if (actual != nullptr && view.device_path.empty()) view.device_path = device->pinned_path;
-    if (!device->device_path.empty()) view.device_path = device->device_path;
+    if (IsDevicePath(device->device_path)) view.device_path = device->device_path;
   }
   view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));
 }
@@ -231,9 +232,20 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   if (auto lane = LaneProblem(OperationKey(wanted.unique_name), device->failure)) {
     return lane;
   }
-  if (!device->failure) return std::nullopt;
+  if (!device->failure) return OwnerProblem(key, wanted);
   // The disk belongs to the node, so no owner of a pod can repair it.
   return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
+}
+
+std::optional<ProblemView> PodViews::OwnerProblem(const PodVolumeKey& key,
+                                                  const WantedVolume& wanted) const {
+  if (IsSetUpFully(wanted, parts_.actual.FindVolume(key))) return std::nullopt;
+  const std::optional<RunningOperation> owner = parts_.operations.FindOwner(wanted.unique_name);
+  if (!owner) return std::nullopt;
+  std::optional<ProblemView> problem = LaneProblem(owner->key, std::nullopt);
+  if (problem)
+    problem->message = "another operation has the device, and waits: " + problem->message;
+  return problem;
 }
 
 std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,

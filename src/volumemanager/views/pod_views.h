@@ -78,6 +78,10 @@ class PodViews {
   // filesystem, server or driver has no room; and how it failed before, if `failure` is given.
   std::optional<ProblemView> LaneProblem(const OperationKey& key,
                                          const std::optional<FailureHistory>& failure) const;
+  // Of a volume whose operation cannot begin because another one, as of another pod, has the device
+  // and waits for its lane.
+  std::optional<ProblemView> OwnerProblem(const PodVolumeKey& key,
+                                          const WantedVolume& wanted) const;
   bool IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,

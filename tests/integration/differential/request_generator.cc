@@ -336,7 +336,7 @@ template <>
 struct RequestGenerator::Maker<WriteFile> {
   static constexpr uint32_t kWeight = 4;
   static WriteFile Make(RequestGenerator& g) {
-    return {g.Path(), g.File().content, g.OneIn(3) ? g.Mode() : 0600};
+    return {g.Path(), g.File().content, g.OneIn(3) ? g.Mode() : 0600, g.OneIn(2)};
   }
 };
 template <>

@@ -194,6 +194,140 @@ TEST_F(LanesTest, HealthThatIsToldCountsAsHealthThatWasSeen) {
   EXPECT_TRUE(Enter("a"));
 }
 
+// ---- lanes that are closed, and lanes with a width of their own ---------------------------------
+
+TEST_F(LanesTest, AClosedLaneAdmitsNobodyUntilItIsOpenAgainAndThenInOrder) {
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 4, .closed = true});
+  std::vector<Lanes::Ticket> tickets;
+  for (int number = 0; number < 3; ++number) tickets.push_back(lanes_.Wait("driver"));
+  EXPECT_THAT(lanes_.Admit(), IsEmpty());
+  EXPECT_TRUE(Enter("other")) << "nobody else is concerned";
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 4});
+  EXPECT_EQ(lanes_.Admit(), tickets);
+}
+
+// The own lanes would give way for days, for nothing.
+TEST_F(LanesTest, TheOwnLanesGiveNoWayToThoseWhoWaitForAClosedLane) {
+  lanes_.SetLimits({.places = 8, .per_lane = 1, .own_lane = 3});
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 4, .closed = true});
+  for (int number = 0; number < 9; ++number) lanes_.Wait("driver");
+  for (int place = 0; place < 3; ++place) EXPECT_TRUE(Enter("")) << place;
+  EXPECT_FALSE(Enter(""));
+}
+
+TEST_F(LanesTest, ALaneIsAsWideAsItIsToldAndMayGrowAndShrink) {
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 3});
+  for (int place = 0; place < 3; ++place) EXPECT_TRUE(Enter("driver")) << place;
+  EXPECT_FALSE(Enter("driver"));
+  EXPECT_TRUE(lanes_.IsFull("driver"));
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 5});
+  EXPECT_FALSE(lanes_.IsFull("driver"));
+  EXPECT_TRUE(Enter("driver"));
+  EXPECT_TRUE(Enter("driver"));
+  EXPECT_FALSE(Enter("driver"));
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 1});
+  EXPECT_EQ(lanes_.busy("driver"), 5) << "nothing that runs is ended";
+  for (int place = 0; place < 4; ++place) {
+    lanes_.Leave("driver");
+    EXPECT_FALSE(Enter("driver")) << "four are to leave, and one to stay";
+  }
+  lanes_.Leave("driver");
+  EXPECT_TRUE(Enter("driver"));
+}
+
+TEST_F(LanesTest, LanesWithAWidthTakeNoPlacesOfOthersAndOthersNoneOfTheirs) {
+  lanes_.SetLimits({.places = 8, .per_lane = 2, .own_lane = 1, .driver_places = 4});
+  for (int lane = 0; lane < 4; ++lane) {
+    EnterAndAnswer(std::to_string(lane));
+    EXPECT_TRUE(Enter(std::to_string(lane)));
+    EXPECT_TRUE(Enter(std::to_string(lane)));
+  }
+  EXPECT_FALSE(Enter("one more"));
+  lanes_.SetHealth("driver", {.has_answered = true, .width = 3});
+  lanes_.SetHealth("second", {.has_answered = true, .width = 3});
+  for (int place = 0; place < 3; ++place) EXPECT_TRUE(Enter("driver")) << place;
+  EXPECT_TRUE(Enter("second")) << "the fourth of their places";
+  EXPECT_FALSE(Enter("second"));
+  lanes_.Leave("driver");
+  EXPECT_FALSE(Enter("one more"));
+  EXPECT_TRUE(Enter("second"));
+}
+
+// The places are counted in the pool of the lane as it was, and given back to the same.
+TEST_F(LanesTest, ALaneThatGetsAWidthWhileItIsUsedTakesItsPlacesAlong) {
+  lanes_.SetLimits({.places = 2, .per_lane = 4, .own_lane = 1, .driver_places = 4});
+  EnterAndAnswer("a");
+  EnterAndAnswer("b");
+  ASSERT_TRUE(Enter("a"));
+  ASSERT_TRUE(Enter("a"));
+  EXPECT_FALSE(Enter("b"));
+  lanes_.SetHealth("a", {.has_answered = true, .width = 2});
+  EXPECT_TRUE(Enter("b"));
+  EXPECT_TRUE(Enter("b"));
+  lanes_.SetHealth("c", {.has_answered = true, .width = 4});
+  EXPECT_TRUE(Enter("c"));
+  EXPECT_TRUE(Enter("c"));
+  EXPECT_FALSE(Enter("c")) << "two of the four are taken by the first lane";
+  lanes_.Leave("a");
+  EXPECT_TRUE(Enter("c"));
+}
+
+class DriverLanesTest : public LanesTest {
+ protected:
+  DriverLanesTest() { lanes_.SetLimits({.places = 256, .per_lane = 4, .own_lane = 12}); }
+  // How many more of this driver may begin.
+  int Fill(const std::string& driver) {
+    int begun = 0;
+    while (Enter(driver)) ++begun;
+    return begun;
+  }
+  static std::string Driver(int number) { return "csi:" + std::to_string(number); }
+};
+
+TEST_F(DriverLanesTest, SixtyFourDriversThatHangTakeFourPlacesEachAndLeaveRoomForHealthyOnes) {
+  int begun = 0;
+  for (int driver = 0; driver < 64; ++driver) {
+    lanes_.SetHealth(Driver(driver), {.width = 4});
+    begun += Fill(Driver(driver));
+  }
+  EXPECT_EQ(begun, 64 * 4);
+  lanes_.SetHealth("csi:healthy", {.has_answered = true, .width = 64});
+  EXPECT_EQ(Fill("csi:healthy"), 32) << "all that no reserve is kept from";
+  lanes_.SetHealth("csi:second", {.has_answered = true, .width = 64});
+  EXPECT_EQ(Fill("csi:second"), 4);
+  lanes_.SetHealth("csi:new", {.width = 4});
+  EXPECT_EQ(Fill("csi:new"), 1) << "a driver that nobody knows gets a try";
+}
+
+TEST_F(DriverLanesTest, SixtyFourSilentDriversAreTriedByOneAtATimeEach) {
+  for (int driver = 0; driver < 64; ++driver) {
+    lanes_.SetHealth(Driver(driver), {.silent_since = TimePoint(Duration(1)), .width = 1});
+    EXPECT_EQ(Fill(Driver(driver)), 1);
+  }
+  lanes_.SetHealth("csi:healthy", {.has_answered = true, .width = 64});
+  EXPECT_EQ(Fill("csi:healthy"), 64);
+}
+
+// A few of them have all places while they answer, and hold them all once they hang.
+TEST_F(DriverLanesTest, WideLanesLeaveTheReserveToThoseThatHaveFewAtWork) {
+  for (int driver = 0; driver < 8; ++driver) {
+    lanes_.SetHealth(Driver(driver), {.has_answered = true, .width = 64});
+  }
+  int begun = 0;
+  for (int driver = 0; driver < 7; ++driver) begun += Fill(Driver(driver));
+  EXPECT_EQ(begun, 288 + 2 * 4) << "three quarters, and four for each of those that came later";
+  EXPECT_EQ(Fill(Driver(7)), 4);
+}
+
+TEST_F(DriverLanesTest, OfTwoDriversTheOneWithFewerAtWorkGoesFirst) {
+  lanes_.SetHealth("csi:a", {.has_answered = true, .width = 3});
+  lanes_.SetHealth("csi:b", {.has_answered = true, .width = 3});
+  ASSERT_TRUE(Enter("csi:a"));
+  const Lanes::Ticket of_a = lanes_.Wait("csi:a");
+  const Lanes::Ticket of_b = lanes_.Wait("csi:b");
+  EXPECT_THAT(lanes_.Admit(), ElementsAre(of_b, of_a));
+}
+
 TEST_F(LanesTest, LanesThatNobodyUsesAreNotKeptForEver) {
   lanes_.SetLimits({.places = 8, .per_lane = 2, .own_lane = 1});
   for (int lane = 0; lane < 3000; ++lane) EnterAndAnswer("device " + std::to_string(lane));

@@ -34,6 +34,9 @@ class PassingOperations : public VolumeOperations {
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override {
     return real_.FindRunning(key);
   }
+  std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const override {
+    return real_.FindOwner(device);
+  }
 
  private:
   VolumeOperations& real_;
@@ -47,6 +50,7 @@ class LoneOperation final : public AnyOperation {
   OperationTraits Traits(const OperationParts& parts) const override {
     return real_->Traits(parts);
   }
+  void Waited() override { real_->Waited(); }
   std::optional<OperationFailure> Run(const OperationParts& parts,
                                       OperationProgress& progress) override {
     return real_->Run(parts, progress);

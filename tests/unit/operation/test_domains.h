@@ -24,13 +24,19 @@ class TestDomains final : public FaultDomains {
     return {.lost = 0, .silent_since = std::nullopt, .has_answered = true};
   }
 
+  std::string WhyClosed(const std::string& lane) const override {
+    const auto found = why_closed.find(lane);
+    return found == why_closed.end() ? "" : found->second;
+  }
+
   std::vector<KnownMount> MountsAround(const std::string& /*directory*/) const override {
     return mounts;
   }
 
   std::vector<KnownMount> mounts;
-  std::map<std::string, std::string> lanes;  // by domain
-  std::map<std::string, LaneHealth> health;  // by lane
+  std::map<std::string, std::string> lanes;       // by domain
+  std::map<std::string, LaneHealth> health;       // by lane
+  std::map<std::string, std::string> why_closed;  // likewise
   int located = 0;
 };
 

@@ -293,6 +293,8 @@ TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
   EXPECT_EQ(write.path, Place());
   EXPECT_EQ(write.content.Reveal(), kBytes);
   EXPECT_EQ(write.mode, 04755u);
+  EXPECT_FALSE(write.unsynced);
+  EXPECT_TRUE(Same(WriteFile{Place(), Secret<std::string>(kBytes), 0, true}).unsynced);
   EXPECT_EQ(Same(WriteAttribute{Place(), kBytes}).path, Place());
   EXPECT_EQ(Same(WriteAttribute{Place(), kBytes}).value, kBytes);
   EXPECT_EQ(SameAnswer(ProgramEnd{137, kBytes}).exit_status, 137);

@@ -63,6 +63,11 @@ std::map<std::string, std::string> AllMessages() {
   for (const AnyAnswer& answer : AllAnswers()) {
     messages["answer " + std::to_string(answer.index())] = Hex(Encode(answer));
   }
+  // A field that came later changes nothing where it is not set.
+  messages["request WriteFile unsynced"] = messages["request WriteFile"];
+  auto synced = Filled<WriteFile>();
+  synced.unsynced = false;
+  messages["request WriteFile"] = Hex(Encode(AnyRequest(synced)));
   messages["answer error"] = Hex(EncodeAnswer(Result<AnyAnswer>(
       Error::FromParts(Code::kInternal, Outcome::kMaybeApplied, ENOSPC, "what failed"))));
   return messages;

@@ -54,6 +54,8 @@ class StatefulPlugin final : public VolumePlugin,
     bool fails_to_tell = false;  // CanAttach and CanDeviceMount are errors
     bool has_devices = true;     // false: it neither attaches nor mounts any
     Status init = OkStatus();
+    std::string fault_domain = "";
+    bool works_in_lane = false;
   };
 
   StatefulPlugin(std::string name, StatefulStorage& storage) : StatefulPlugin(name, storage, {}) {}
@@ -88,7 +90,8 @@ class StatefulPlugin final : public VolumePlugin,
   }
   bool SupportsMountOption() const override { return true; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+  std::string FaultDomain(const VolumeSpec&) const override { return switches_.fault_domain; }
+  bool WorksInLane(const VolumeSpec&) const override { return switches_.works_in_lane; }
 
   PersistentVolumePlugin* AsPersistent() override { return Capable<PersistentVolumePlugin>(); }
   RecyclableVolumePlugin* AsRecyclable() override { return Capable<RecyclableVolumePlugin>(); }

@@ -255,9 +255,15 @@ std::optional<RunningOperation> FakeVolumeOperations::FindRunning(const Operatio
   RunningOperation operation{key, "volume_mount", "SetUp", found->second, found->second, 7};
   const auto waits = waits_for.find(key);
   if (waits == waits_for.end()) return operation;
-  operation.step = "WaitForWorker";
+  operation.step = waits->second.step;
   operation.waits_for = waits->second;
   return operation;
+}
+
+std::optional<RunningOperation> FakeVolumeOperations::FindOwner(
+    const UniqueVolumeName& device) const {
+  const auto owner = owners.find(device);
+  return owner == owners.end() ? std::nullopt : FindRunning(owner->second);
 }
 
 std::vector<RunningOperation> FakeVolumeOperations::Running() const {
@@ -290,6 +296,10 @@ void FakeVolumeOperations::Finish(const OperationKey& key, std::function<void()>
 std::optional<OperationFailure> FakeVolumeOperations::TakeFailure(const std::string& operation,
                                                                   const OperationKey& key,
                                                                   const std::string& step) {
+  if (const auto waits = waits_for.extract(key); waits && given_up.contains(key)) {
+    return OperationFailure{"volume_" + operation, waits.mapped().step,
+                            Error::NotApplied(Code::kCancelled, "given up")};
+  }
   const auto found = failures_.find({operation, key});
   if (found == failures_.end() || found->second.times == 0) {
     backoff_.Reset(key.ToString(), operation);

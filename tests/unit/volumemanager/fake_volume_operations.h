@@ -74,7 +74,9 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   void GiveUpWaiting(const OperationKey& key) override { given_up.insert(key); }
   std::set<OperationKey> given_up;
-  std::map<OperationKey, LaneWait> waits_for;  // what Running() says of operations of these keys
+  // What Running() says of operations of these keys until they end: as given up, if they were.
+  std::map<OperationKey, LaneWait> waits_for;
+  std::map<UniqueVolumeName, OperationKey> owners;  // for FindOwner()
 
   std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;
 
@@ -88,6 +90,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   void ResetBackoff(const OperationKey& key) override;
   std::vector<RunningOperation> Running() const override;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override;
+  std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const override;
   mutable size_t times_all_were_copied = 0;  // by Running()
 
   // Called when an unmount starts.

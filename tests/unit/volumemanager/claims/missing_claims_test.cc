@@ -1,4 +1,5 @@
 // What has left its source, and what was deleted by command, on fake operations.
+#include "operation/reclaim_operations.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -76,6 +77,49 @@ TEST_F(MissingClaimsTest, AClaimThatLeavesItsSourceKeepsItsVolumeOverRestarts) {
     ASSERT_TRUE(DeleteVolume("disk")->ok());
     Deliver("");
   }
+}
+
+// A delete that waits for its driver would begin days later, and take what is to be kept.
+TEST_F(MissingClaimsTest, ADeleteThatWaitsIsGivenUpOnceItsVolumeIsToBeRetained) {
+  const OperationKey reclaim = ReclaimKey("disk");
+  operations().Hang(reclaim);
+  operations().waits_for[reclaim] = {"CSI driver x is gone", true, kWaitForDriver};
+  Deliver(Volume("Delete") + Claim());
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(operations().given_up.contains(reclaim));
+  Deliver(Volume("Retain"));
+  EXPECT_TRUE(operations().given_up.contains(reclaim));
+  operations().Release(reclaim);
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 1u) << "it is not to be deleted any more";
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased) << "nothing was tried, nor failed";
+  Deliver(Volume("Delete"));
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
+}
+
+// Whoever comes while the delete waits may have data in the same place.
+TEST_F(MissingClaimsTest, ADeleteThatHasWaitedLooksAgainWhoElseThereIs) {
+  const OperationKey reclaim = ReclaimKey("disk");
+  operations().Hang(reclaim);
+  Deliver(Volume("Delete") + Claim());
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  const auto* const call = operations().Last("reclaim", reclaim);
+  ASSERT_NE(call, nullptr);
+  ReclaimRequest request = *call->reclaim;
+  EXPECT_TRUE(request.others.empty());
+  EXPECT_TRUE(request.pods.empty());
+  Deliver(Volume("Delete") + Replace(Volume("Retain"), "name: disk", "name: other") +
+          PodManifest("a", {"one: emptyDir: {}"}));
+  ReclaimVolume operation(request);
+  operation.Waited();
+  ASSERT_EQ(operation.request.others.size(), 1u);
+  EXPECT_EQ(operation.request.others[0]->metadata.name, "other");
+  EXPECT_EQ(operation.request.pods.size(), 1u);
+  StartAgent();
+  operation.Waited();
+  EXPECT_EQ(operation.request.pods.size(), 1u) << "whoever was to be asked is gone";
 }
 
 TEST_F(MissingClaimsTest, APodMayUseAMissingClaimAndIsTold) {

@@ -188,6 +188,24 @@ TEST_F(PersistentVolumesTest, ADeviceThatWaitsForItsFilesystemSaysSoAndIsGivenUp
   EXPECT_TRUE(operations().given_up.contains(device));
 }
 
+// A volume whose driver is away: the pod whose operation waits says so, and so does the one whose
+// operation cannot even wait.
+TEST_F(PersistentVolumesTest, APodSaysForWhatTheOperationWaitsThatHasItsDevice) {
+  const LaneWait away{"CSI driver x is gone since 10:00: refused", true, kWaitForDriver};
+  operations().Hang(Key("a", "disk"));
+  operations().Hang(Key("b", "disk"));
+  operations().waits_for[OperationKey(Key("a", "disk"))] = away;
+  operations().owners[kDevice] = OperationKey(Key("a", "disk"));
+  Deliver(Storage() + PodManifest("a", {kUse}) + PodManifest("b", {kUse}));
+  EXPECT_EQ(Problem("a"), "WaitForDriver: " + away.text);
+  EXPECT_EQ(Problem("b"),
+            "WaitForDriver: another operation has the device, and waits: " + away.text);
+  EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act, "an administrator");
+  operations().Release(Key("b", "disk"));
+  Settle();
+  EXPECT_EQ(Problem("b"), "") << "it has its volume, whatever the other one waits for";
+}
+
 TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBeforeTheBind) {
   Deliver(Storage() + PodManifest("a", {kUse}));
   ASSERT_EQ(DeviceCalls("mount_device"), 1u);

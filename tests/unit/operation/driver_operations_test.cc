@@ -1,0 +1,504 @@
+// Operations on volumes that a driver with a lane of its own works for: which lane each of them
+// waits in, and what its effects on the node hang with. The driver is a fake one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_array_plugin.h"
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/attach_operations.h"
+#include "operation/device_operations.h"
+#include "operation/expand_operations.h"
+#include "operation/map_operations.h"
+#include "operation/mount_operations.h"
+#include "operation/node_volume_operations.h"
+#include "operation/operation_parts.h"
+#include "operation/pin_operations.h"
+#include "operation/provision_operations.h"
+#include "operation/reclaim_operations.h"
+#include "operation/storage_steps.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+#include "unit/operation/test_domains.h"
+#include "unit/pluginmgr/stateful_plugin.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kDriverLane[] = "csi:disks.test.io";
+const UniqueVolumeName kDriverDisk("test.io/array/disk");
+
+PodPtr PodNamed(const std::string& uid) {
+  auto pod = std::make_shared<Pod>();
+  pod->metadata.uid = uid;
+  pod->metadata.name = uid;
+  pod->metadata.name_space = "default";
+  return pod;
+}
+
+// Remembers what each call was said to hang with.
+class DomainKernel final : public Kernel {
+ public:
+  explicit DomainKernel(Kernel& real) : real_(real) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const std::string name = std::visit([](const auto& one) { return one.kName; }, request);
+    calls.emplace_back(name, options.domain);
+    return real_.Do(request, options);
+  }
+  bool TakesComposites() const override { return real_.TakesComposites(); }
+  // Of the calls of this kind since the last question.
+  std::vector<std::string> DomainsOf(const std::string& kind) const {
+    std::vector<std::string> domains;
+    for (const auto& [name, domain] : calls) {
+      if (name == kind) domains.push_back(domain);
+    }
+    return domains;
+  }
+  std::vector<std::string> Domains() const {
+    std::vector<std::string> domains;
+    for (const auto& [name, domain] : calls) domains.push_back(domain);
+    return domains;
+  }
+
+  std::vector<std::pair<std::string, std::string>> calls;  // kind and domain
+
+ private:
+  Kernel& real_;
+};
+
+// The parts that operations are given, around any plugin.
+class DriverOperationsTest : public ::testing::Test {
+ protected:
+  void Init(std::unique_ptr<VolumePlugin> plugin) {
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::move(plugin));
+    ASSERT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+  }
+  OperationParts Parts() {
+    return {.plugins = plugins_,
+            .host = host_,
+            .logger = logger_,
+            .store = store_,
+            .devices = devices_,
+            .storage = storage_,
+            .volumes = volumes_};
+  }
+  template <typename Op>
+  OperationTraits TraitsOf(const Op& operation) {
+    return operation.Traits(Parts());
+  }
+
+  ManualClock clock_;
+  SimulatedScheduler scheduler_{1, clock_};
+  FakeKernel node_;
+  DomainKernel kernel_{node_};
+  MemoryRecordStore store_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  RecordingObserver observer_;
+  StubHostParts parts_;
+  KubeletPaths paths_{"/var/lib/volumed"};
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
+  VolumePluginMgr plugins_;
+  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
+  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
+      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
+};
+
+// ---- the lane of each operation -----------------------------------------------------------------
+
+class DriverTraitsTest : public DriverOperationsTest {
+ protected:
+  void InitStateful(bool works_in_lane, const std::string& domain) {
+    Init(std::make_unique<StatefulPlugin>(
+        "x/v", stateful_,
+        StatefulPlugin::Switches{.fault_domain = domain, .works_in_lane = works_in_lane}));
+  }
+  static PersistentVolume Volume() {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    return volume;
+  }
+  static VolumeSpec Spec() { return VolumeSpec::FromPersistentVolume(Volume(), false); }
+  static ProvisionRequest Provision() {
+    ProvisionRequest request;
+    request.plugin_name = "x/v";
+    request.planned = Volume();
+    return request;
+  }
+  MountDeviceRequest DeviceRequest(bool attachable) {
+    MountDeviceRequest request{kDriverDisk, Spec(), {}};
+    request.attachable = attachable;
+    return request;
+  }
+  static ExpandRequest Growth() {
+    return {.volume = kDriverDisk,
+            .spec = Spec(),
+            .target = {},
+            .pods = {},
+            .claim = "",
+            .new_size = {},
+            .old_size = {},
+            .decision = {}};
+  }
+  // The lanes of the operations that need nothing of the volume on the node.
+  std::vector<std::string> LanesWithoutPlace() {
+    const auto volume = std::make_shared<const PersistentVolume>(Volume());
+    return {TraitsOf(AttachVolume({kDriverDisk, Spec(), {}})).domain.lane,
+            TraitsOf(MountDevice(DeviceRequest(/*attachable=*/true))).domain.lane,
+            TraitsOf(ExpandVolume(Growth())).domain.lane,
+            TraitsOf(ReclaimVolume(ReclaimRequest{volume, ReclaimAction::kDelete})).domain.lane,
+            TraitsOf(ProvisionVolume(Provision())).domain.lane,
+            TraitsOf(UndoProvision(Provision())).domain.lane};
+  }
+  void RecordDevice(const std::string& domain) {
+    DeviceRecord record;
+    record.key = kDriverDisk;
+    record.plugin_name = "x/v";
+    record.fault_domain = domain;
+    record.boot_id = BootId("boot-a");
+    record.attachable = true;
+    record.mapped = MappedDeviceRecord{.path = "/dev/sdx"};
+    devices_.Restore(record);
+  }
+  UnmountRequest RecordPod(const std::string& domain) {
+    PodVolumeRecord record;
+    record.key = Key("a", "disk");
+    record.state = VolumeState::kSetUp;
+    record.boot_id = BootId("boot-a");
+    record.fault_domain = domain;
+    volumes_->Restore(record);
+    return {PodUid("a"), SpecName("disk"), "x/v", "default/a", kDriverDisk};
+  }
+
+  StatefulStorage stateful_;
+};
+
+TEST_F(DriverTraitsTest, WhatADriverWorksForHasItsLaneAlsoWhereNothingIsOnTheNode) {
+  InitStateful(/*works_in_lane=*/true, kDriverLane);
+  EXPECT_THAT(LanesWithoutPlace(), Each(std::string(kDriverLane)));
+  EXPECT_EQ(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).domain.lane, kDriverLane);
+}
+
+TEST_F(DriverTraitsTest, AnyOtherPluginsOperationsWaitForADeviceOrAProgramAsBefore) {
+  InitStateful(/*works_in_lane=*/false, "portal:1");
+  EXPECT_THAT(LanesWithoutPlace(), Each(std::string()));
+  EXPECT_EQ(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).domain.lane, "portal:1");
+  const OperationTraits attach = TraitsOf(AttachVolume({kDriverDisk, Spec(), {}}));
+  EXPECT_FALSE(attach.on_own_filesystem) << "so it has the lane of what waits for a device";
+}
+
+TEST_F(DriverTraitsTest, ADetachGoesByTheRecordBesideTheSetUpsOfItsDriver) {
+  InitStateful(/*works_in_lane=*/false, "");  // as of a plugin that cannot say it any more
+  RecordDevice(kDriverLane);
+  const OperationTraits detach = TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")}));
+  EXPECT_EQ(detach.domain.lane, kDriverLane);
+  EXPECT_TRUE(detach.takes_away);
+  RecordDevice("portal:1");
+  const OperationTraits other = TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")}));
+  EXPECT_EQ(other.domain.lane, "");
+  EXPECT_FALSE(other.takes_away);
+}
+
+// Two pods' calls about one volume would be with the driver at once.
+TEST_F(DriverTraitsTest, OneVolumeOfADriverIsTakenFromOnePodAtATime) {
+  InitStateful(/*works_in_lane=*/true, kDriverLane);
+  const UnmountRequest request = RecordPod(kDriverLane);
+  EXPECT_EQ(TraitsOf(UnmountVolume(request)).use, DeviceUse::kExclusive);
+  EXPECT_EQ(TraitsOf(UnmapVolume(request)).use, DeviceUse::kExclusive);
+  EXPECT_EQ(TraitsOf(UnmountVolume(request)).domain.lane, kDriverLane);
+  UnmountRequest alone = request;
+  alone.device = UniqueVolumeName();
+  EXPECT_EQ(TraitsOf(UnmountVolume(alone)).use, DeviceUse::kNone);
+  EXPECT_EQ(TraitsOf(UnmountVolume(RecordPod("portal:1"))).use, DeviceUse::kShared);
+}
+
+TEST_F(DriverTraitsTest, OpeningADeviceAgainWaitsForTheDeviceAndForNoDriver) {
+  InitStateful(/*works_in_lane=*/true, kDriverLane);
+  RecordDevice(kDriverLane);
+  EXPECT_EQ(TraitsOf(PinDevice(kDriverDisk, "x/v")).domain.lane, "/dev/sdx");
+  RecordDevice("portal:1");
+  EXPECT_EQ(TraitsOf(PinDevice(kDriverDisk, "x/v")).domain.lane, "portal:1");
+}
+
+// ---- from end to end ----------------------------------------------------------------------------
+
+class DriverArrayTest : public DriverOperationsTest {
+ protected:
+  static constexpr char kDevice[] = "/dev/array/disk";
+  static constexpr char kDeviceMount[] = "/var/lib/volumed/plugins/test.io/array/mounts/disk";
+  static constexpr char kPodMount[] = "/var/lib/volumed/pods/a/volumes/test.io~array/disk";
+
+  DriverArrayTest() {
+    node_.AddDirectory("/var/lib/volumed/pods", 0750);
+    array_.disks["disk"] = kDevice;
+    array_.driver = "disks.test.io";
+    FakeDevice device;
+    device.fs_type = "ext4";
+    device.usage = "filesystem";
+    device.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+    node_.AddDevice(kDevice, device);
+    node_.Remove(kDevice);  // until it is attached
+    Init(std::make_unique<FakeArrayPlugin>(array_, node_));
+    domains_.why_closed[kDriverLane] = "CSI driver disks.test.io is gone since 10:00: refused";
+    Be(Open());
+  }
+
+  static LaneHealth Open() { return {.has_answered = true, .width = 4}; }
+  static LaneHealth Away() {
+    return {.has_answered = true, .width = 4, .closed = true, .closed_to_teardown = true};
+  }
+  void Be(LaneHealth health) {
+    domains_.health[kDriverLane] = health;
+    operations_.LanesChanged();
+  }
+  static VolumeSpec Spec() {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    FlexPersistentVolumeSource source;
+    source.driver = kFakeArrayPlugin;
+    volume.spec.source = source;
+    return VolumeSpec::FromPersistentVolume(volume, false);
+  }
+  template <typename Op>
+  void Start(Op operation) {
+    using Value = typename Op::Value;
+    outcome_ = "waits";
+    kernel_.calls.clear();
+    operations_.ResetBackoff(operation.key());
+    started_ = operations_.Start(std::move(operation), [this](const OperationOutcome<Value>& got) {
+      outcome_ = got.failure ? got.failure->step + ": " + got.failure->error.message() : "done";
+    });
+    Settle();
+  }
+  void Settle() { scheduler_.RunFor(std::chrono::milliseconds(1)); }
+  void Attach() { Start(AttachVolume({kDriverDisk, Spec(), {PodUid("a")}, "key"})); }
+  void MountTheDevice() {
+    MountDeviceRequest request{kDriverDisk, Spec(), {PodUid("a")}};
+    request.attachable = true;
+    request.first_pod = PodNamed("a");
+    Start(MountDevice(std::move(request)));
+  }
+  void MountFor(const std::string& pod) {
+    MountRequest request{
+        .target = PodVolumeTarget(paths_, PodNamed(pod), kFakeArrayPlugin, SpecName("disk")),
+        .spec = Spec(),
+        .sub_paths = {},
+        .nested_mount_points = {}};
+    request.unique_name = kDriverDisk;
+    request.has_device = true;
+    Start(MountVolume(std::move(request)));
+  }
+  static UnmountRequest UnmountOf(const std::string& pod) {
+    return {PodUid(pod), SpecName("disk"), kFakeArrayPlugin, "default/" + pod, kDriverDisk};
+  }
+  void UnmountTheDevice() {
+    Start(UnmountDevice({kDriverDisk, kFakeArrayPlugin, SpecName("disk"), kDeviceMount}));
+  }
+  void Detach() { Start(DetachVolume({kDriverDisk, kFakeArrayPlugin, SpecName("disk")})); }
+  void SetUpFor(const std::string& pod) {
+    Attach();
+    ASSERT_EQ(outcome_, "done");
+    MountTheDevice();
+    ASSERT_EQ(outcome_, "done");
+    MountFor(pod);
+    ASSERT_EQ(outcome_, "done");
+  }
+
+  FakeArray array_;
+  TestDomains domains_;
+  NodeVolumeOperations operations_{scheduler_,
+                                   {plugins_, host_, logger_, store_, devices_, storage_},
+                                   observer_,
+                                   BootId("boot-a"),
+                                   &domains_};
+  StartResult started_ = StartResult::kPending;
+  std::string outcome_;  // of the operation that was started last
+};
+
+TEST_F(DriverArrayTest, AnAttachWaitsForItsDriverWithoutACallOrARecordAndThenGoesOn) {
+  Be(Away());
+  Attach();
+  EXPECT_EQ(outcome_, "waits");
+  const auto running = operations_.FindRunning(OperationKey(kDriverDisk));
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->step, "WaitForDriver");
+  ASSERT_TRUE(running->waits_for);
+  EXPECT_EQ(running->waits_for->text, domains_.why_closed[kDriverLane]);
+  EXPECT_TRUE(running->waits_for->does_not_answer) << "somebody has to bring the driver back";
+  scheduler_.RunFor(std::chrono::hours(3));
+  EXPECT_THAT(array_.calls, IsEmpty());
+  EXPECT_FALSE(devices_.Find(kDriverDisk)) << "nothing is intended before it can begin";
+  Be(Open());
+  Settle();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_THAT(array_.calls, ElementsAre("Attach disk"));
+}
+
+TEST_F(DriverArrayTest, OneThatIsGivenUpHasTriedNothingAndIsNoEvent) {
+  Be(Away());
+  Attach();
+  operations_.GiveUpWaiting(OperationKey(kDriverDisk));
+  Settle();
+  EXPECT_EQ(outcome_, "WaitForDriver: given up while it waited for its driver");
+  EXPECT_THAT(parts_.events, IsEmpty());
+  EXPECT_THAT(observer_.finished, IsEmpty());
+  EXPECT_FALSE(operations_.NextTry(OperationKey(kDriverDisk)));
+}
+
+TEST_F(DriverArrayTest, TheWayDownGoesOnWhileTheDriverTakesNoNewWork) {
+  SetUpFor("a");
+  Be({.has_answered = true, .width = 4, .closed = true});
+  Start(UnmountVolume(UnmountOf("a")));
+  EXPECT_EQ(outcome_, "done");
+  UnmountTheDevice();
+  EXPECT_EQ(outcome_, "done");
+  Detach();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_THAT(array_.attached, IsEmpty());
+  Attach();
+  EXPECT_EQ(outcome_, "waits");
+}
+
+TEST_F(DriverArrayTest, EachStepOfTheWayDownWaitsWhileTheDriverIsAway) {
+  SetUpFor("a");
+  Be(Away());
+  Start(UnmountVolume(UnmountOf("a")));
+  EXPECT_EQ(outcome_, "waits");
+  EXPECT_TRUE(node_.IsMountPoint(kPodMount));
+  Be(Open());
+  Settle();
+  EXPECT_EQ(outcome_, "done");
+  UnmountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  Be(Away());
+  Detach();
+  EXPECT_EQ(outcome_, "waits");
+  EXPECT_EQ(devices_.Find(kDriverDisk)->state, VolumeState::kAttached);
+  Be(Open());
+  Settle();
+  EXPECT_EQ(outcome_, "done");
+}
+
+TEST_F(DriverArrayTest, OfTwoPodsOfAVolumeOneTeardownIsWithTheDriver) {
+  SetUpFor("a");
+  MountFor("b");
+  ASSERT_EQ(outcome_, "done");
+  const auto ignore = [](const OperationOutcome<Unit>&) {};
+  EXPECT_EQ(operations_.Start(UnmountVolume(UnmountOf("a")), ignore), StartResult::kStarted);
+  EXPECT_EQ(operations_.Start(UnmountVolume(UnmountOf("b")), ignore), StartResult::kPending);
+  Settle();
+  EXPECT_EQ(operations_.Start(UnmountVolume(UnmountOf("b")), ignore), StartResult::kStarted);
+}
+
+// One dead mount would take the workers of all volumes of the driver.
+TEST_F(DriverArrayTest, EffectsHangWithThePlaceOfTheVolumeAndNoneWithTheDriver) {
+  const auto none_of_the_driver = Each(Not(StartsWith("csi:")));
+  Attach();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.Domains(), Each(std::string()));
+  MountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("Mount"), ElementsAre(kDeviceMount));
+  EXPECT_THAT(kernel_.Domains(), none_of_the_driver);
+  MountFor("a");
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("BindMount"), ElementsAre(kPodMount));
+  EXPECT_THAT(kernel_.Domains(), none_of_the_driver);
+  Start(UnmountVolume(UnmountOf("a")));
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("Unmount"), Contains(kPodMount));
+  EXPECT_THAT(kernel_.Domains(), none_of_the_driver);
+  UnmountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("Unmount"), ElementsAre(kDeviceMount));
+  EXPECT_THAT(kernel_.DomainsOf("CheckDeviceUse"), ElementsAre(""))
+      << "the device hangs for itself: nothing is mounted at the path any more";
+  EXPECT_THAT(kernel_.Domains(), none_of_the_driver);
+  Detach();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("FlushDevice"), ElementsAre(""));
+  EXPECT_THAT(kernel_.Domains(), Each(std::string()));
+}
+
+// A driver's attachment has a name, which stands where others have the path of a device.
+TEST_F(DriverArrayTest, WhatIsNoPathIsNeitherFlushedNorAskedWhoHasIt) {
+  array_.attached_as = "csi-0123456789abcdef";
+  SetUpFor("a");
+  EXPECT_EQ(devices_.Find(kDriverDisk)->device_path, array_.attached_as);
+  Start(UnmountVolume(UnmountOf("a")));
+  ASSERT_EQ(outcome_, "done");
+  UnmountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  Detach();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("FlushDevice"), IsEmpty());
+  EXPECT_THAT(kernel_.DomainsOf("CheckDeviceUse"), IsEmpty());
+  EXPECT_FALSE(devices_.Find(kDriverDisk));
+}
+
+TEST_F(DriverArrayTest, ANameIsNoStorageThatAnybodyCouldTake) {
+  DeviceRecord record;
+  record.key = kDriverDisk;
+  record.state = VolumeState::kAttached;
+  record.attachable = true;
+  record.device_path = "csi-0123456789abcdef";
+  EXPECT_FALSE(StorageOf(record));
+  record.device_path = "/dev/sdx";
+  EXPECT_TRUE(StorageOf(record));
+  record.device_path = "csi-0123456789abcdef";
+  record.source = MountedSource{"/dev/sdx", 8, 16};
+  ASSERT_TRUE(StorageOf(record));
+  EXPECT_EQ(StorageOf(record)->name.path, "/dev/sdx");
+}
+
+// One driver attaches its volumes, and another does not, though their plugin is one.
+TEST_F(DriverArrayTest, ADeviceThatIsNotAttachedMayBeInUseByAnAdministratorToo) {
+  SetUpFor("a");
+  Start(UnmountVolume(UnmountOf("a")));
+  ASSERT_EQ(outcome_, "done");
+  node_.ChangeDevice(kDevice, [](FakeDevice& device) { device.claimed = true; });
+  UnmountTheDevice();
+  EXPECT_THAT(outcome_, StartsWith("CheckDeviceUse: "));
+  DeviceRecord record = *devices_.Find(kDriverDisk);
+  record.attachable = false;
+  devices_.Restore(record);
+  UnmountTheDevice();
+  EXPECT_EQ(outcome_, "done");
+  EXPECT_EQ(log_.Count("may be in use still"), 1);
+}
+
+TEST_F(DriverArrayTest, EffectsOfAnyOtherPluginHangWithWhatItSays) {
+  array_.driver = "";
+  Attach();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.Domains(), Each(std::string("array")));
+  MountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("Mount"), ElementsAre("array"));
+  UnmountTheDevice();
+  ASSERT_EQ(outcome_, "done");
+  EXPECT_THAT(kernel_.DomainsOf("CheckDeviceUse"), ElementsAre("array"));
+}
+
+}  // namespace
+}  // namespace volumed
