@@ -222,8 +222,7 @@ Status Agent::MakeHost() {
   facts.name = NodeName(config_.node_name);
   facts.labels = config_.node_labels;
   facts.features = features_;
-  ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
-  node_ = std::make_unique<NodeFacts>(std::move(node));
+  ASSIGN_OR_RETURN(node_, NodeFacts::Read(std::move(facts)));
   kubelet_host_ = std::make_unique<NodeKubeletHost>(clock);
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
