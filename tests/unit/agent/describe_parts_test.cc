@@ -75,7 +75,7 @@ TEST(ObjectColumnsTest, CsiKindsHaveKubectlsColumns) {
             "ATTACHREQUIRED=false PODINFOONMOUNT=false STORAGECAPACITY=false TOKENREQUESTS=a,b "
             "REQUIRESREPUBLISH=false MODES=Persistent,Ephemeral ");
   EXPECT_EQ(table("kind: CSINode\nmetadata: {name: n1}\nspec: {drivers: [{name: a, nodeID: x}, "
-                  "{name: b, nodeID: y}]}\n"),
+                  "{name: b, nodeID: z}]}\n"),
             "DRIVERS=2 ");
   EXPECT_EQ(table("kind: VolumeAttachment\nmetadata: {name: va}\nspec: {attacher: d, nodeName: "
                   "n1, source: {persistentVolumeName: pv}}\nstatus: {attached: true}\n"),

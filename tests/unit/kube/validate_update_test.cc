@@ -30,7 +30,7 @@ std::string Claim(const std::string& spec) {
 }
 
 std::string Csi(const std::string& kind, const std::string& spec, const std::string& rest = "") {
-  return "apiVersion: storage.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: n}\nspec: {" + spec +
+  return "apiVersion: storage.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: x1}\nspec: {" + spec +
          "}\n" + rest;
 }
 
@@ -68,7 +68,7 @@ TEST(ValidateUpdate, ADriverThatStaysOnANodeKeepsItsNodeIdAndTopologyKeys) {
             "");
   const std::string refused = "spec.drivers: Invalid value: \"d\": field is immutable";
   EXPECT_EQ(Change(before, node("{name: d, nodeID: b, topologyKeys: [z]}")), refused);
-  EXPECT_EQ(Change(before, node("{name: d, nodeID: a, topologyKeys: [y]}")), refused);
+  EXPECT_EQ(Change(before, node("{name: d, nodeID: a, topologyKeys: [w]}")), refused);
 }
 
 TEST(ValidateUpdate, WhetherADriverAttachesNeverChanges) {
