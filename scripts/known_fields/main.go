@@ -74,7 +74,8 @@ func (p *printer) add(t reflect.Type) {
 func main() {
 	p := printer{lines: map[string]string{}}
 	for _, object := range []any{core.Pod{}, core.Secret{}, core.ConfigMap{}, core.Node{}, core.PersistentVolume{},
-		core.PersistentVolumeClaim{}, storage.StorageClass{}, storage.CSIDriver{}} {
+		core.PersistentVolumeClaim{}, storage.StorageClass{}, storage.CSIDriver{}, storage.CSINode{},
+		storage.VolumeAttachment{}} {
 		p.add(reflect.TypeOf(object))
 	}
 	var types []string

@@ -222,13 +222,14 @@ Status Agent::MakeHost() {
   facts.name = NodeName(config_.node_name);
   facts.labels = config_.node_labels;
   facts.features = features_;
-  ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
-  node_ = std::make_unique<NodeFacts>(std::move(node));
+  ASSIGN_OR_RETURN(node_, NodeFacts::Read(std::move(facts)));
   kubelet_host_ = std::make_unique<NodeKubeletHost>(clock);
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
+  attach_detach_host_ = std::make_unique<NodeAttachDetachHost>(*host_objects_, *kubelet_host_);
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
-                             families_, *recovery_gate_, kubelet_host_.get()});
+                             families_, *recovery_gate_, kubelet_host_.get(),
+                             attach_detach_host_.get()});
   Result<std::shared_ptr<const ContentKey>> content_key =
       ContentKey::Open(config_.root + "/volumed/keys");
   if (content_key.ok()) {

@@ -22,6 +22,7 @@
 #include "agent/heap_trimmer.h"
 #include "agent/http_server.h"
 #include "agent/metrics_text.h"
+#include "agent/node_attach_detach_host.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -211,6 +212,7 @@ class Agent {
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;
   std::unique_ptr<NodeKubeletHost> kubelet_host_;
+  std::unique_ptr<NodeAttachDetachHost> attach_detach_host_;
   std::unique_ptr<VolumeHost> host_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;

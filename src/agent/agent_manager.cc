@@ -100,6 +100,8 @@ Status Agent::MakeManager() {
                          *host_, *consumer_watch_, *log_},
       boot_id_, std::move(settings), MakeManagerHooks());
   TellManagerOfDevices();
+  node_->SetLabelsChanged(
+      [this] { scheduler_->Post([this] { manager_->events().NodeLabelsChanged(); }); });
   metrics_->Watch(*manager_);
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);

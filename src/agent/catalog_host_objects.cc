@@ -1,5 +1,7 @@
 #include "agent/catalog_host_objects.h"
 
+#include <variant>
+
 #include "base/strings.h"
 #include "kube/about_object.h"
 #include "volumemanager/claims/refused_objects.h"
@@ -8,7 +10,15 @@ namespace volumed {
 namespace {
 
 bool IsForPlugins(ObjectKind kind) {
-  return kind == ObjectKind::kSecret || kind == ObjectKind::kConfigMap;
+  return kind == ObjectKind::kSecret || kind == ObjectKind::kConfigMap ||
+         kind == ObjectKind::kCsiNode || kind == ObjectKind::kVolumeAttachment;
+}
+
+// The pointer shares the object's reference count: the value lives as long as anybody reads it.
+template <typename T>
+Result<std::shared_ptr<const T>> Typed(const Result<ObjectPtr>& object) {
+  if (!object.ok()) return object.error();
+  return std::shared_ptr<const T>(*object, &std::get<T>(**object));
 }
 
 }  // namespace
@@ -67,26 +77,30 @@ std::string CatalogHostObjects::WhyNotFound(const ObjectKey& object) const {
   return WhyRefused(object);
 }
 
-template <typename T>
-Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const std::string& ns,
-                                                         const std::string& name) const {
+Result<ObjectPtr> CatalogHostObjects::GetObject(const ObjectKey& key) const {
   MutexLock lock(mu_);
-  const ObjectKey key{kind, ns, name};
-  if (const auto found = objects_.find(key); found != objects_.end()) {
-    // The pointer shares the object's reference count: the value lives as long as anybody reads it.
-    return std::shared_ptr<const T>(found->second, &std::get<T>(*found->second));
-  }
+  if (const auto found = objects_.find(key); found != objects_.end()) return found->second;
   return AboutObject(WhyNot(key), key);
+}
+
+std::vector<ObjectPtr> CatalogHostObjects::ListObjects(ObjectKind kind) const {
+  MutexLock lock(mu_);
+  std::vector<ObjectPtr> objects;
+  for (auto at = objects_.lower_bound({kind, "", ""});
+       at != objects_.end() && at->first.kind == kind; ++at) {
+    objects.push_back(at->second);
+  }
+  return objects;
 }
 
 Result<std::shared_ptr<const SecretObject>> CatalogHostObjects::GetSecret(
     const std::string& ns, const std::string& name) const {
-  return Get<SecretObject>(ObjectKind::kSecret, ns, name);
+  return Typed<SecretObject>(GetObject({ObjectKind::kSecret, ns, name}));
 }
 
 Result<std::shared_ptr<const ConfigMapObject>> CatalogHostObjects::GetConfigMap(
     const std::string& ns, const std::string& name) const {
-  return Get<ConfigMapObject>(ObjectKind::kConfigMap, ns, name);
+  return Typed<ConfigMapObject>(GetObject({ObjectKind::kConfigMap, ns, name}));
 }
 
 }  // namespace volumed

@@ -1,7 +1,7 @@
-// CatalogHostObjects: gives plugins the Secrets and ConfigMaps of the catalog. Plugins run on
-// executor threads, while the catalog belongs to the control thread; so this class keeps its own
-// map. Like the catalog it has three answers: the object; NotFound only if the object is certainly
-// absent; and Unavailable, naming the file, if that is not known.
+// CatalogHostObjects: gives plugins the Secrets, ConfigMaps, CSINodes and VolumeAttachments of the
+// catalog. Plugins run on executor threads, while the catalog belongs to the control thread; so
+// this class keeps its own map. Like the catalog it has three answers: the object; NotFound only if
+// the object is certainly absent; and Unavailable, naming the file, if that is not known.
 #pragma once
 
 #include <map>
@@ -32,7 +32,11 @@ class CatalogHostObjects final : public HostObjects {
   // an object says so.
   void SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) EXCLUDES(mu_);
 
-  // Errors of both, not applied, and about the object (kube/about_object.h): NotFound; Unavailable.
+  // An object of one of these kinds. The errors of this and the next two, not applied, and about
+  // the object (kube/about_object.h): NotFound; Unavailable.
+  Result<ObjectPtr> GetObject(const ObjectKey& key) const EXCLUDES(mu_);
+  // Those that are found, by namespace and name.
+  std::vector<ObjectPtr> ListObjects(ObjectKind kind) const EXCLUDES(mu_);
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string& ns,
                                                         const std::string& name) const override;
   Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(
@@ -40,9 +44,6 @@ class CatalogHostObjects final : public HostObjects {
   std::string WhyNotFound(const ObjectKey& object) const override EXCLUDES(mu_);
 
  private:
-  template <typename T>
-  Result<std::shared_ptr<const T>> Get(ObjectKind kind, const std::string& ns,
-                                       const std::string& name) const EXCLUDES(mu_);
   // Why there is no such object.
   Error WhyNot(const ObjectKey& key) const REQUIRES(mu_);
   std::string WhyRefused(const ObjectKey& key) const REQUIRES(mu_);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "agent/object_columns.h"
 #include "agent/object_summary.h"
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
@@ -303,6 +304,7 @@ void Describer::AddListedObject(const ObjectKey& key, v1::ListedObject* out) con
   } else if (const auto* config_map = std::get_if<ConfigMapObject>(object.get())) {
     out->set_keys(static_cast<int64_t>(config_map->data.size() + config_map->binary_data.size()));
   }
+  for (std::string& cell : CellsOf(*object)) out->add_cells(std::move(cell));
 }
 
 Status Describer::List(const v1::ListObjectsRequest& request,
@@ -322,6 +324,9 @@ Status Describer::List(const v1::ListObjectsRequest& request,
       }
     }
     return OkStatus();
+  }
+  for (const std::string_view column : ColumnsOf(*kind)) {
+    response->add_columns(std::string(column));
   }
   const std::string name_space = IsClusterScoped(*kind) ? "" : request.namespace_();
   for (const ObjectKey& key : catalog_.KeysOf(*kind, name_space)) {

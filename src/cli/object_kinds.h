@@ -24,6 +24,8 @@ inline constexpr CliKind kCliKinds[] = {
     {"persistentvolumeclaim", true},
     {"storageclass", true},
     {"csidriver", true},
+    {"csinode", true},
+    {"volumeattachment", true},
 };
 
 // "pod, volume, ...", in the order of kCliKinds, for help; with `objects_alone` without the volume.
@@ -55,12 +57,20 @@ inline constexpr CliNoun kSecretNoun = {"secrets", "secret", "secret", "secret"}
 inline constexpr CliNoun kConfigMapNoun = {"configmaps", "configmap", "cm", "configmap"};
 inline constexpr CliNoun kNodeNoun = {"nodes", "node", "no", "node"};
 inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver", "csidriver"};
+inline constexpr CliNoun kCsiNodeNoun = {"csinodes", "csinode", "csinode", "csinode"};
+inline constexpr CliNoun kVolumeAttachmentNoun = {"volumeattachments", "volumeattachment",
+                                                  "volumeattachment", "volumeattachment"};
 // Kinds of which the agent keeps the object and no state.
-inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun};
+inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,    kConfigMapNoun, kNodeNoun,
+                                         kCsiDriverNoun, kCsiNodeNoun,   kVolumeAttachmentNoun};
 // Every noun of `get`, in the order in which they are offered.
-inline constexpr CliNoun kGetNouns[] = {kPodNoun,       kVolumeNoun,       kPersistentVolumeNoun,
-                                        kClaimNoun,     kStorageClassNoun, kSecretNoun,
-                                        kConfigMapNoun, kNodeNoun,         kCsiDriverNoun};
+inline constexpr CliNoun kGetNouns[] = {
+    kPodNoun,          kVolumeNoun,  kPersistentVolumeNoun, kClaimNoun,
+    kStorageClassNoun, kSecretNoun,  kConfigMapNoun,        kNodeNoun,
+    kCsiDriverNoun,    kCsiNodeNoun, kVolumeAttachmentNoun};
+
+// "pods (po), volumes (vol), ...", in the order of kGetNouns, for help.
+std::string NounNames();
 
 // The kinds other than pods of which completion offers names after `events`: `events KIND/NAME`.
 inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};

@@ -1,4 +1,5 @@
-// Tables of objects of which the agent keeps no state: Secrets, ConfigMaps, Nodes, CSIDrivers.
+// Tables of objects of which the agent keeps no state: Secrets, ConfigMaps, Nodes, CSIDrivers,
+// CSINodes, VolumeAttachments.
 //
 // Threads: one. Blocks: no.
 #pragma once
@@ -14,6 +15,7 @@ namespace volumed {
 
 // Prints kubectl's columns, and the source in the wide table. With `all_namespaces` the objects may
 // be from several namespaces, and the table of a kind that has namespaces has a column for them.
+// The columns that only one kind has are those that the agent names.
 // The values of a Secret are never printed: DATA is how many keys there are. For an object that is
 // refused the reason follows below the table. `now` is in Unix milliseconds.
 void PrintObjects(const v1::ListObjectsResponse& objects, const CliNoun& noun, OutputFormat format,

@@ -220,9 +220,7 @@ void AddObjectVerbs(const Verbs& verbs) {
   verbs.Add<GetWords>(
       "get", "show what there is of a kind",
       [](CLI::App& verb, GetWords& words) {
-        verb.add_option("what", words.what,
-                        "pods, volumes, persistentvolumes (pv), persistentvolumeclaims (pvc), "
-                        "storageclasses (sc), secrets, configmaps (cm), nodes or csidrivers")
+        verb.add_option("what", words.what, NounNames())
             ->required()
             ->check(CheckNoun)
             ->type_name("NOUN");

@@ -77,8 +77,7 @@ bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
                                                "PodStatusResult",
                                                "RangeAllocation",
                                                "ReplicationController"};
-  static constexpr std::string_view kStorage[] = {"CSINode", "CSIStorageCapacity",
-                                                  "VolumeAttachment", "VolumeAttributesClass"};
+  static constexpr std::string_view kStorage[] = {"CSIStorageCapacity", "VolumeAttributesClass"};
   if (const auto item = StripSuffix(kind, "List")) kind = *item;
   const auto has = [kind](const auto& kinds) {
     return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);

@@ -130,6 +130,8 @@ class FieldLister {
   void RemovedCase(const char* name, Variant&, int&) {
     Add(name, FieldType::kObject);
   }
+  // Such a field holds nothing.
+  void Forbidden(const char*, const char*) {}
   void RequireCase(int, std::string_view) {}
 
  private:

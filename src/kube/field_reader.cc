@@ -396,6 +396,10 @@ bool FieldReader::CountCase(const char* name, int& seen) {
   return false;
 }
 
+void FieldReader::Forbidden(const char* name, const char* reason) {
+  if (Find(name) != nullptr) Problem(name, reason);
+}
+
 void FieldReader::RequireCase(int seen, std::string_view reason) {
   if (seen > 0) return;
   ++problem_count_;

@@ -174,6 +174,8 @@ class FieldReader {
     if (!CountCase(name, seen)) return;
     if (FindObject(name, Presence::kOptional) != nullptr) out = RemovedVolumeSource{name};
   }
+  // A field that Kubernetes has, and that an object at this place may not have.
+  void Forbidden(const char* name, const char* reason);
   // Called after the cases of a union that has no default alternative: if no alternative was
   // present, `reason` becomes a problem of the whole object.
   void RequireCase(int seen, std::string_view reason);

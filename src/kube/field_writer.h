@@ -152,6 +152,7 @@ class FieldWriter {
     const auto* removed = std::get_if<RemovedVolumeSource>(&value);
     if (removed != nullptr && removed->kind == name) object_[name] = Json::object();
   }
+  void Forbidden(const char*, const char*) {}
   void RequireCase(int, std::string_view) {}
 
  private:

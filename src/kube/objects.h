@@ -231,7 +231,8 @@ struct NodeObject {
 // An object of any kind that the program knows. A kind that is added here does not compile before
 // its ObjectTraits, its Fields() and its checks are there.
 using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
-                            PersistentVolumeClaim, StorageClass, CsiDriverObject>;
+                            PersistentVolumeClaim, StorageClass, CsiDriverObject, CsiNodeObject,
+                            VolumeAttachment>;
 // Objects travel between threads as immutable values. Whoever has one keeps that version of the
 // object alive.
 using ObjectPtr = std::shared_ptr<const Object>;
@@ -246,6 +247,8 @@ enum class ObjectKind {
   kPersistentVolumeClaim,
   kStorageClass,
   kCsiDriver,
+  kCsiNode,
+  kVolumeAttachment,
 };
 
 // Whether the names of a kind are unique within a namespace or on the whole.
@@ -336,6 +339,19 @@ struct ObjectTraits<CsiDriverObject> {
   static constexpr auto kFacts =
       ObjectKindFacts(ObjectKind::kCsiDriver, "CSIDriver", "csidrivers", "", kStorageApi,
                       ObjectScope::kCluster, ObjectEnd::kWithSource);
+};
+template <>
+struct ObjectTraits<CsiNodeObject> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kCsiNode, "CSINode", "csinodes", "", kStorageApi,
+                      ObjectScope::kCluster, ObjectEnd::kWithSource);
+};
+// Its absence makes volumes wait that are not on the node yet. It never takes one away.
+template <>
+struct ObjectTraits<VolumeAttachment> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kVolumeAttachment, "VolumeAttachment", "volumeattachments", "",
+                      kStorageApi, ObjectScope::kCluster, ObjectEnd::kWithSource);
 };
 
 inline constexpr auto kAllObjectKinds = [] {

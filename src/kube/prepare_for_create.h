@@ -13,7 +13,8 @@ namespace volumed {
 // PersistentVolume or PersistentVolumeClaim. A manifest that was saved from a cluster has old
 // values of these: a pod that "has ended" would have no volumes, and one that "is being deleted"
 // could not be deleted. The addresses in a pod's status stay, since a node without an API server
-// has no other place for them. Source: kubernetes apiserver pkg/registry/rest/create.go@v1.36.2
+// has no other place for them. So does the status of a VolumeAttachment: whoever gives it is
+// the one who attaches. Source: kubernetes apiserver pkg/registry/rest/create.go@v1.36.2
 // (BeforeCreate), pkg/registry/core/pod/ strategy.go (PrepareForCreate), and those of the other
 // kinds.
 void PrepareForCreate(Object& object);

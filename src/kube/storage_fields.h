@@ -1,9 +1,10 @@
-// The typed fields of PersistentVolume, PersistentVolumeClaim, StorageClass and CSIDriver, and the
-// checks over several of them, declared as those in kube/object_fields.h are. For use in .cc files
-// of kube/ only.
+// The typed fields of PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSINode and
+// VolumeAttachment, and the checks over several of them, declared as those in kube/object_fields.h
+// are. For use in .cc files of kube/ only.
 // Source: kubernetes core/v1 and storage/v1 types.go@v1.36.2, pkg/apis/core/validation
-// (ValidatePersistentVolume, ValidatePersistentVolumeClaim), pkg/apis/storage/validation
-// (ValidateStorageClass, ValidateCSIDriver).
+// (ValidatePersistentVolume, ValidatePersistentVolumeClaim, ValidatePersistentVolumeSpec for inline
+// volumes), pkg/apis/storage/validation (ValidateStorageClass, ValidateCSIDriver, ValidateCSINode,
+// ValidateVolumeAttachment, and the updates of these).
 #pragma once
 
 #include "kube/object_fields.h"
@@ -162,11 +163,86 @@ void Fields(V& v, CsiDriverObject& o) {
     spec.Bool("seLinuxMount", o.se_linux_mount);
     spec.Number("nodeAllocatableUpdatePeriodSeconds", o.node_allocatable_update_period_seconds,
                 rules::kAllocatableUpdatePeriod);
+    spec.Bool("serviceAccountTokenInSecrets", o.service_account_token_in_secrets);
   });
 }
 
-// Its name is that of a CSI driver, and each audience is asked for once.
+// Its name is that of a CSI driver, each audience is asked for once, and it is said where tokens go
+// only if some are asked for.
 void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems);
-inline void CheckUpdate(const CsiDriverObject&, const CsiDriverObject&, UpdateChecks&) {}
+// Whether volumes are attached, and which modes they may have, never changes.
+void CheckUpdate(const CsiDriverObject& before, const CsiDriverObject& now, UpdateChecks& checks);
+
+template <typename V>
+void Fields(V& v, CsiNodeDriver& o) {
+  v.Text("name", o.name, rules::kDriverName, Presence::kRequired);
+  v.Text("nodeID", o.node_id, rules::kNotEmpty, Presence::kRequired);
+  v.Texts("topologyKeys", o.topology_keys, rules::kQualifiedName);
+  v.Nested("allocatable", Presence::kOptional, [&o](auto& allocatable) {
+    allocatable.Number("count", o.allocatable_count, rules::kNotNegative);
+  });
+}
+
+// A node without drivers has an empty list, or none.
+template <typename V>
+void Fields(V& v, CsiNodeObject& o) {
+  Metadata(v, o);
+  v.Nested("spec", Presence::kRequired, [&o](auto& spec) { spec.List("drivers", o.drivers); });
+}
+
+// No driver is there twice, no topology key is twice in one, and no node's id is too long.
+void Validate(const CsiNodeObject& node, const std::string& prefix, ProblemSink& problems);
+// A driver that stays keeps its node's id and its topology keys. Whoever has to change these takes
+// the driver out first, as it is when it registers anew.
+void CheckUpdate(const CsiNodeObject& before, const CsiNodeObject& now, UpdateChecks& checks);
+
+inline constexpr char kNotOfInlineVolumes[] =
+    "may not be specified in the context of inline volumes";
+
+template <typename V>
+void Fields(V& v, InlineVolumeSpec& o) {
+  for (const char* name : {"capacity", "claimRef", "nodeAffinity"}) {
+    v.Forbidden(name, kNotOfInlineVolumes);
+  }
+  v.Struct("csi", o.csi, Presence::kRequired);
+  v.Enums("accessModes", o.access_modes, Presence::kRequired);
+  v.Enum("persistentVolumeReclaimPolicy", o.reclaim_policy);
+  v.Text("storageClassName", o.storage_class_name, rules::kDnsSubdomain);
+  v.Texts("mountOptions", o.mount_options, rules::kNotEmpty);
+  v.Enum("volumeMode", o.volume_mode);
+  v.Text("volumeAttributesClassName", o.volume_attributes_class_name, rules::kDnsSubdomain);
+}
+
+template <typename V>
+void Fields(V& v, VolumeError& o) {
+  v.Time("time", o.unix_millis);
+  v.Text("message", o.message);
+  v.Number("errorCode", o.error_code, rules::kNotNegative);
+}
+
+// The fields of "spec", "spec.source" and "status" are members of the object itself.
+template <typename V>
+void Fields(V& v, VolumeAttachment& o) {
+  Metadata(v, o);
+  v.Nested("spec", Presence::kRequired, [&o](auto& spec) {
+    spec.Text("attacher", o.attacher, rules::kDriverName, Presence::kRequired);
+    spec.Text("nodeName", o.node_name, rules::kDnsSubdomain, Presence::kRequired);
+    spec.Nested("source", Presence::kRequired, [&o](auto& source) {
+      source.Text("persistentVolumeName", o.persistent_volume_name, rules::kDnsSubdomain);
+      source.Maybe("inlineVolumeSpec", o.inline_volume_spec);
+    });
+  });
+  v.Nested("status", Presence::kOptional, [&o](auto& status) {
+    status.Bool("attached", o.attached);
+    status.TextMap("attachmentMetadata", o.attachment_metadata);
+    status.Maybe("attachError", o.attach_error);
+    status.Maybe("detachError", o.detach_error);
+  });
+}
+
+// It has exactly one source, and its status is not larger than an API server takes.
+void Validate(const VolumeAttachment& attachment, const std::string& prefix, ProblemSink& problems);
+// Only the status changes.
+void CheckUpdate(const VolumeAttachment& before, const VolumeAttachment& now, UpdateChecks& checks);
 
 }  // namespace volumed

@@ -1,7 +1,8 @@
-// PersistentVolume, PersistentVolumeClaim, StorageClass and CSIDriver as plain values.
+// PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSINode and VolumeAttachment as
+// plain values.
 //
 // Values; threads: any. Source: kubernetes core/v1 types.go@v1.36.2 (PersistentVolume,
-// PersistentVolumeClaim), storage/v1 types.go (StorageClass, CSIDriver).
+// PersistentVolumeClaim), storage/v1 types.go (StorageClass, CSIDriver, CSINode, VolumeAttachment).
 #pragma once
 
 #include <cstdint>
@@ -177,7 +178,67 @@ struct CsiDriverObject {
   bool requires_republish = false;
   bool se_linux_mount = false;
   std::optional<int64_t> node_allocatable_update_period_seconds;
+  // Whether the driver gets the tokens of token_requests among the secrets, which no log shows, and
+  // not in the volume's context. Absent: in the context.
+  std::optional<bool> service_account_token_in_secrets;
   friend bool operator==(const CsiDriverObject&, const CsiDriverObject&) = default;
+};
+
+// A driver that has registered on a node.
+struct CsiNodeDriver {
+  std::string name;
+  // What the driver calls the node.
+  std::string node_id;
+  // The labels of the node that say where the driver's volumes can be used. Their values are those
+  // of the Node.
+  std::vector<std::string> topology_keys;
+  // How many volumes of the driver the node can have attached. Absent: as many as one likes.
+  std::optional<int32_t> allocatable_count;
+  friend bool operator==(const CsiNodeDriver&, const CsiNodeDriver&) = default;
+};
+
+// The CSI drivers of one node, which has the object's name.
+struct CsiNodeObject {
+  ObjectMeta metadata = ClusterScopedMeta();
+  std::vector<CsiNodeDriver> drivers;  // no two have one name
+  friend bool operator==(const CsiNodeObject&, const CsiNodeObject&) = default;
+};
+
+// What is attached for an inline volume of a pod whose source a CSI driver has replaced: the source
+// that it was translated to. It is a PersistentVolumeSpec without what such a volume cannot have.
+struct InlineVolumeSpec {
+  CsiPersistentVolumeSource csi;
+  std::vector<AccessMode> access_modes;
+  ReclaimPolicy reclaim_policy = ReclaimPolicy::kRetain;  // never another one
+  std::string storage_class_name;
+  std::vector<std::string> mount_options;
+  VolumeMode volume_mode = VolumeMode::kFilesystem;
+  std::string volume_attributes_class_name;
+  friend bool operator==(const InlineVolumeSpec&, const InlineVolumeSpec&) = default;
+};
+
+// How the last try to attach or detach a volume ended.
+struct VolumeError {
+  std::optional<int64_t> unix_millis;
+  std::string message;
+  std::optional<int32_t> error_code;  // a code of gRPC
+  friend bool operator==(const VolumeError&, const VolumeError&) = default;
+};
+
+// Says that a volume is to be attached to a node, and, by whoever attaches, whether it is.
+struct VolumeAttachment {
+  ObjectMeta metadata = ClusterScopedMeta();
+  std::string attacher;  // the CSI driver
+  std::string node_name;
+  // Exactly one of these two says which volume.
+  std::string persistent_volume_name;
+  std::optional<InlineVolumeSpec> inline_volume_spec;
+  bool attached = false;
+  // What the attach gave, and the node's driver has to be told (the publish context of CSI).
+  StringMap attachment_metadata;
+  std::optional<VolumeError> attach_error;
+  std::optional<VolumeError> detach_error;
+  friend bool operator==(const VolumeAttachment&, const VolumeAttachment&) = default;
 };
 
 }  // namespace volumed

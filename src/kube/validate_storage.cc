@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -14,6 +15,11 @@ namespace {
 
 constexpr const char* kNeedsValues = "is required with In and NotIn";
 constexpr const char* kNoValues = "must be empty with Exists and DoesNotExist";
+// Source: pkg/apis/storage/validation@v1.36.2 (csiNodeIDMaxLength, maxAttachedVolumeMetadataSize,
+// maxVolumeErrorMessageSize).
+constexpr size_t kMaxNodeIdBytes = 256;
+constexpr size_t kMaxAttachmentMetadataBytes = size_t{256} * 1024;
+constexpr size_t kMaxVolumeErrorBytes = 1024;
 
 // Source: ValidateVolumeAccessModes: ReadWriteOncePod stands alone.
 void CheckAccessModes(const std::vector<AccessMode>& modes, const std::string& path,
@@ -125,6 +131,13 @@ void CheckIscsiSource(const BasicIscsiVolumeSource<SecretRef>& source, const std
   }
 }
 
+void CheckVolumeError(const std::optional<VolumeError>& error, const std::string& path,
+                      ProblemSink& problems) {
+  if (!error || error->message.size() <= kMaxVolumeErrorBytes) return;
+  problems.Add(path + ".message",
+               "must have at most " + std::to_string(kMaxVolumeErrorBytes) + " bytes");
+}
+
 }  // namespace
 
 std::string Indexed(const std::string& list, size_t index) {
@@ -202,6 +215,58 @@ void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemS
                    Quoted(audience) + " is the audience of another request too");
     }
   }
+  if (driver.service_account_token_in_secrets && driver.token_requests.empty()) {
+    problems.Add(prefix + "spec.serviceAccountTokenInSecrets",
+                 "is set, but no tokenRequests are specified");
+  }
+}
+
+void Validate(const CsiNodeObject& node, const std::string& prefix, ProblemSink& problems) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < node.drivers.size(); ++i) {
+    const CsiNodeDriver& driver = node.drivers[i];
+    const std::string path = Indexed(prefix + "spec.drivers", i);
+    if (!names.insert(driver.name).second) {
+      problems.Add(path + ".name", Quoted(driver.name) + " is the name of another driver too");
+    }
+    if (driver.node_id.size() > kMaxNodeIdBytes) {
+      problems.Add(path + ".nodeID",
+                   "must be " + std::to_string(kMaxNodeIdBytes) + " characters or less");
+    }
+    std::set<std::string> keys;
+    for (size_t k = 0; k < driver.topology_keys.size(); ++k) {
+      const std::string& key = driver.topology_keys[k];
+      if (keys.insert(key).second) continue;
+      problems.Add(Indexed(path + ".topologyKeys", k), Quoted(key) + " is there already");
+    }
+  }
+}
+
+void Validate(const VolumeAttachment& attachment, const std::string& prefix,
+              ProblemSink& problems) {
+  const std::string source = prefix + "spec.source";
+  const std::optional<InlineVolumeSpec>& of_pod = attachment.inline_volume_spec;
+  if (attachment.persistent_volume_name.empty() != of_pod.has_value()) {
+    problems.Add(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
+  }
+  if (of_pod) {
+    const std::string path = source + ".inlineVolumeSpec";
+    CheckAccessModes(of_pod->access_modes, path + ".accessModes", problems);
+    if (of_pod->reclaim_policy != ReclaimPolicy::kRetain) {
+      problems.Add(path + ".persistentVolumeReclaimPolicy",
+                   "may only be Retain in the context of inline volumes");
+    }
+  }
+  size_t bytes = 0;
+  for (const auto& [key, value] : attachment.attachment_metadata) {
+    bytes += key.size() + value.size();
+  }
+  if (bytes > kMaxAttachmentMetadataBytes) {
+    problems.Add(prefix + "status.attachmentMetadata",
+                 "must have at most " + std::to_string(kMaxAttachmentMetadataBytes) + " bytes");
+  }
+  CheckVolumeError(attachment.attach_error, prefix + "status.attachError", problems);
+  CheckVolumeError(attachment.detach_error, prefix + "status.detachError", problems);
 }
 
 }  // namespace volumed

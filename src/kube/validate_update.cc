@@ -1,7 +1,11 @@
 #include "kube/validate_update.h"
 
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/strings.h"
 #include "kube/field_rules.h"
@@ -22,6 +26,12 @@ std::string_view TextOf(VolumeMode mode) {
 
 std::string_view TextOf(VolumeBindingMode mode) {
   return mode == VolumeBindingMode::kImmediate ? "Immediate" : "WaitForFirstConsumer";
+}
+
+// An API server writes what an empty list means.
+std::vector<VolumeLifecycleMode> ModesOf(const CsiDriverObject& driver) {
+  if (!driver.volume_lifecycle_modes.empty()) return driver.volume_lifecycle_modes;
+  return {VolumeLifecycleMode::kPersistent};
 }
 
 // A request that could not be granted may be taken back, never what the claim has got.
@@ -103,6 +113,36 @@ void CheckUpdate(const StorageClass& before, const StorageClass& now, UpdateChec
   }
   checks.Compare("volumeBindingMode", TextOf(before.volume_binding_mode),
                  TextOf(now.volume_binding_mode));
+}
+
+void CheckUpdate(const CsiDriverObject& before, const CsiDriverObject& now, UpdateChecks& checks) {
+  if (before.attach_required != now.attach_required) {
+    checks.Add("spec.attachedRequired", std::string("Invalid value: ") +
+                                            (now.attach_required ? "true" : "false") + ": " +
+                                            kFieldIsImmutable);
+  }
+  if (ModesOf(before) != ModesOf(now)) {
+    checks.Add("spec.volumeLifecycleModes", std::string("Invalid value: ") + kFieldIsImmutable);
+  }
+}
+
+void CheckUpdate(const CsiNodeObject& before, const CsiNodeObject& now, UpdateChecks& checks) {
+  std::map<std::string_view, const CsiNodeDriver*> known;
+  for (const CsiNodeDriver& driver : before.drivers) known.emplace(driver.name, &driver);
+  for (const CsiNodeDriver& driver : now.drivers) {
+    const auto old = known.find(driver.name);
+    const bool changed = old != known.end() && (old->second->node_id != driver.node_id ||
+                                                old->second->topology_keys != driver.topology_keys);
+    if (changed) checks.Add("spec.drivers", UpdateChecks::Invalid(driver.name));
+  }
+}
+
+void CheckUpdate(const VolumeAttachment& before, const VolumeAttachment& now,
+                 UpdateChecks& checks) {
+  const bool same = before.attacher == now.attacher && before.node_name == now.node_name &&
+                    before.persistent_volume_name == now.persistent_volume_name &&
+                    before.inline_volume_spec == now.inline_volume_spec;
+  if (!same) checks.Add("spec", std::string("Invalid value: ") + kFieldIsImmutable);
 }
 
 void CheckUpdate(const SecretObject& before, const SecretObject& now, UpdateChecks& checks) {

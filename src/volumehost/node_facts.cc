@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "kube/value_rules.h"
 
 namespace volumed {
 namespace {
@@ -82,7 +83,7 @@ Result<int64_t> ParseMemTotalBytes(std::string_view meminfo) {
   return Error::NotApplied(Code::kDataLoss, "no usable MemTotal in /proc/meminfo");
 }
 
-Result<NodeFacts> NodeFacts::Read(NodeFactsOptions options) {
+Result<std::unique_ptr<NodeFacts>> NodeFacts::Read(NodeFactsOptions options) {
   std::ifstream file(kMemInfo);
   if (!file) {
     return Error::FromErrno(errno, std::string("open ") + kMemInfo, Outcome::kNotApplied);
@@ -102,7 +103,7 @@ Result<NodeFacts> NodeFacts::Read(NodeFactsOptions options) {
     options.labels.emplace(label, value);
   }
   if (options.host_ip.empty()) options.host_ip = ChooseHostIp(AddressesOfThisMachine());
-  return NodeFacts(std::move(options));
+  return std::make_unique<NodeFacts>(std::move(options));
 }
 
 std::map<std::string, std::string> DefaultNodeLabels(const NodeName& name,
@@ -126,6 +127,41 @@ std::string ChooseHostIp(const std::vector<std::string>& addresses) {
     if (first.empty()) first = address;
   }
   return first;
+}
+
+Status NodeFacts::MergeTopology(const std::string& driver, const StringMap& topology) {
+  for (const auto& [key, value] : topology) {
+    auto broken = rules::kQualifiedName.broken(key);
+    if (!broken) broken = rules::kLabelValue.broken(value);
+    if (!broken) continue;
+    return Error::NotApplied(Code::kInvalidArgument, "the topology of CSI driver " + driver +
+                                                         " can be no label of a node: " + *broken);
+  }
+  const Result<bool> changed = AddLabels(topology);
+  if (!changed.ok()) return changed.error().With("CSI driver " + driver);
+  if (*changed && labels_changed_) labels_changed_();
+  return OkStatus();
+}
+
+Result<bool> NodeFacts::AddLabels(const StringMap& labels) {
+  MutexLock lock(mu_);
+  for (const auto& [key, value] : labels) {
+    const auto known = labels_.find(key);
+    if (known == labels_.end() || known->second == value) continue;
+    // %q of Go, whose quotes these values need no escapes for: they are labels.
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "detected topology value collision: driver reported \"" + key +
+                                 "\":\"" + value + "\" but existing label is \"" + key + "\":\"" +
+                                 known->second + "\"");
+  }
+  const size_t before = labels_.size();
+  labels_.insert(labels.begin(), labels.end());
+  return labels_.size() != before;
+}
+
+std::map<std::string, std::string> NodeFacts::GetNodeLabels() const {
+  MutexLock lock(mu_);
+  return labels_;
 }
 
 Result<std::string> NodeFacts::GetHostIp() const {

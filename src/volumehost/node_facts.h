@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "volumehost/volume_host.h"
 
@@ -39,19 +42,31 @@ std::map<std::string, std::string> DefaultNodeLabels(const NodeName& name,
 // MemTotal of a /proc/meminfo text, in bytes. Errors: DataLoss, not applied, if it is missing.
 Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 
-// Immutable. Threads: any.
+// Only labels change. Threads: any. Blocks: only Read().
 class NodeFacts final : public HostNode {
  public:
   // Reads /proc/meminfo, counts the processors that are online, and asks for the machine's name,
   // kind and addresses; the options win. Blocks: for a read of procfs. Errors: those of reading,
   // not applied.
-  static Result<NodeFacts> Read(NodeFactsOptions options);
+  static Result<std::unique_ptr<NodeFacts>> Read(NodeFactsOptions options);
 
   // Takes the options as they are, and looks at nothing.
-  explicit NodeFacts(NodeFactsOptions options) : options_(std::move(options)) {}
+  explicit NodeFacts(NodeFactsOptions options)
+      : options_(std::move(options)), labels_(options_.labels) {}
+
+  // Adds the labels that say where the node is, as a CSI driver sees it. They stay when the driver
+  // goes, as a kubelet leaves them on its Node, since volumes may depend on them. Either all become
+  // labels or none. Errors, not applied: FailedPrecondition, in kubelet's words, if the node has
+  // another value for one of them, whoever said so; InvalidArgument for what is no label.
+  // Source: kubernetes pkg/volume/csi/nodeinfomanager/nodeinfomanager.go@v1.36.2
+  // (updateTopologyLabels).
+  Status MergeTopology(const std::string& driver, const StringMap& topology) EXCLUDES(mu_);
+  // Called after each MergeTopology() that has changed the labels, on its thread. REQUIRES: it is
+  // set before the first one.
+  void SetLabelsChanged(std::function<void()> changed) { labels_changed_ = std::move(changed); }
 
   NodeName GetNodeName() const override { return options_.name; }
-  std::map<std::string, std::string> GetNodeLabels() const override { return options_.labels; }
+  std::map<std::string, std::string> GetNodeLabels() const override EXCLUDES(mu_);
   std::map<std::string, Quantity> GetNodeAllocatable() const override {
     return options_.allocatable;
   }
@@ -63,7 +78,13 @@ class NodeFacts final : public HostNode {
   std::optional<std::string> GetCloudProvider() const override;
 
  private:
-  NodeFactsOptions options_;
+  // False if the node has them all already.
+  Result<bool> AddLabels(const StringMap& labels) EXCLUDES(mu_);
+
+  const NodeFactsOptions options_;
+  std::function<void()> labels_changed_;
+  mutable Mutex mu_;
+  StringMap labels_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

@@ -15,19 +15,24 @@ constexpr Duration kLongestWait = std::chrono::milliseconds(50);
 void NodeKubeletHost::Follow(const std::vector<ObjectChange>& changes) {
   for (const ObjectChange& change : changes) {
     if (change.key.kind != ObjectKind::kCsiDriver) continue;
+    const std::string& name = change.key.name;
     CsiDriverPtr driver;
     std::vector<CsiDriverListener> listeners;
     {
       MutexLock lock(mu_);
+      unknown_.erase(name);
       if (change.after != nullptr) {
         driver = CsiDriverPtr(change.after, &std::get<CsiDriverObject>(*change.after));
-        drivers_[change.key.name] = driver;
+        drivers_[name] = driver;
+      } else if (change.what == ObjectChange::What::kUnknown) {
+        if (!drivers_.contains(name)) unknown_[name] = change.file + ": " + change.reason;
+        continue;
       } else {
-        drivers_.erase(change.key.name);
+        drivers_.erase(name);
       }
       listeners = listeners_;
     }
-    for (const CsiDriverListener& listener : listeners) listener(change.key.name, driver);
+    for (const CsiDriverListener& listener : listeners) listener(name, driver);
   }
 }
 
@@ -50,6 +55,10 @@ void NodeKubeletHost::SetKubeletError(std::optional<Error> error) {
 Result<KubeletHost::CsiDriverPtr> NodeKubeletHost::GetCsiDriver(const std::string& name) const {
   MutexLock lock(mu_);
   if (const auto found = drivers_.find(name); found != drivers_.end()) return found->second;
+  if (const auto unknown = unknown_.find(name); unknown != unknown_.end()) {
+    return Error::NotApplied(Code::kUnavailable,
+                             "CSIDriver " + name + " is not known now: " + unknown->second);
+  }
   if (synced_) return Error::NotApplied(Code::kNotFound, "CSIDriver " + name + " not found");
   return Error::NotApplied(
       Code::kUnavailable,

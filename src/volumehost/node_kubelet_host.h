@@ -21,7 +21,9 @@ class NodeKubeletHost final : public KubeletHost {
   explicit NodeKubeletHost(const Clock& clock) : clock_(clock) {}
 
   // Takes over the changes that the catalog reports, and calls the listeners, on this thread, for
-  // each that is of a CSI driver.
+  // each that is of a CSI driver. A driver of which it is not known any more whether it exists
+  // stays as it was last, and nobody is called: volumes that are on the node were made by what it
+  // said, and a default in its place could be the opposite.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
   // Whether every expected source has delivered a complete list. Wakes those who wait for it.
   void SetSynced(bool synced) EXCLUDES(mu_);
@@ -43,6 +45,8 @@ class NodeKubeletHost final : public KubeletHost {
   bool synced_ GUARDED_BY(mu_) = false;
   std::optional<Error> error_ GUARDED_BY(mu_);
   std::map<std::string, CsiDriverPtr> drivers_ GUARDED_BY(mu_);
+  // Drivers whose content was never known here -> why, with the file.
+  std::map<std::string, std::string> unknown_ GUARDED_BY(mu_);
   std::vector<CsiDriverListener> listeners_ GUARDED_BY(mu_);
 };
 

@@ -131,7 +131,9 @@ class KubeletHost {
   virtual void SetKubeletError(std::optional<Error> error) = 0;
 
   using CsiDriverPtr = std::shared_ptr<const CsiDriverObject>;
-  // Errors: NotFound, not applied; Unavailable, not applied, before CsiDriversSynced().
+  // A driver of which it is not known any more whether it exists is found as it was last. Errors:
+  // NotFound, not applied, if it is certainly absent; Unavailable, not applied, before
+  // CsiDriversSynced(), or if it may exist and what it holds was never known.
   virtual Result<CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
   // All that are known by now, by name: before CsiDriversSynced() there may be others.
   virtual std::vector<CsiDriverPtr> ListCsiDrivers() const = 0;
@@ -145,42 +147,25 @@ class KubeletHost {
   virtual void AddCsiDriverListener(CsiDriverListener listener) = 0;
 };
 
-// A node's registration of CSI drivers. Source: kubernetes storage/v1 types.go@v1.36.2 (CSINode).
-struct CsiNodeDriver {
-  std::string name;
-  std::string node_id;
-  std::optional<int64_t> allocatable;  // how many volumes the node can take
-  friend bool operator==(const CsiNodeDriver&, const CsiNodeDriver&) = default;
-};
-struct CsiNodeInfo {
-  NodeName node;
-  std::vector<CsiNodeDriver> drivers;
-  friend bool operator==(const CsiNodeInfo&, const CsiNodeInfo&) = default;
-};
-// Source: kubernetes storage/v1 types.go@v1.36.2 (VolumeAttachment).
-struct VolumeAttachmentInfo {
-  std::string name;
-  std::string attacher;
-  NodeName node;
-  std::string pv_name;
-  bool attached = false;
-  friend bool operator==(const VolumeAttachmentInfo&, const VolumeAttachmentInfo&) = default;
-};
-
-// What only the host of a controller that attaches volumes to nodes offers; a node's own host has
-// none of it.
+// What only the host of a controller that attaches volumes to nodes offers. A kubelet has none of
+// it; this agent does, since it attaches the volumes of its node itself.
 // Source: kubernetes pkg/volume/plugins.go@v1.36.2 (AttachDetachVolumeHost). Its marker
 // IsAttachDetachController is that VolumeHost::attach_detach is not null.
-// Threads: any. Blocks: never. Errors: NotFound, not applied.
+// Threads: any. Blocks: never. Errors: NotFound, not applied, if the object is certainly absent;
+// Unavailable, not applied, if that is not known, or not yet.
 class AttachDetachHost {
  public:
+  using CsiNodePtr = std::shared_ptr<const CsiNodeObject>;
+  using VolumeAttachmentPtr = std::shared_ptr<const VolumeAttachment>;
+
   virtual ~AttachDetachHost() = default;
-  virtual Result<CsiNodeInfo> GetCsiNode(const NodeName& node) const = 0;
-  virtual std::vector<CsiNodeInfo> ListCsiNodes() const = 0;
+  virtual Result<CsiNodePtr> GetCsiNode(const NodeName& node) const = 0;
+  virtual std::vector<CsiNodePtr> ListCsiNodes() const = 0;
   virtual Result<KubeletHost::CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
   virtual std::vector<KubeletHost::CsiDriverPtr> ListCsiDrivers() const = 0;
-  virtual Result<VolumeAttachmentInfo> GetVolumeAttachment(const std::string& name) const = 0;
-  virtual std::vector<VolumeAttachmentInfo> ListVolumeAttachments() const = 0;
+  virtual Result<VolumeAttachmentPtr> GetVolumeAttachment(const std::string& name) const = 0;
+  // By name.
+  virtual std::vector<VolumeAttachmentPtr> ListVolumeAttachments() const = 0;
 };
 
 // The parts together, as the composition root has them; all outlive every plugin. This is a struct

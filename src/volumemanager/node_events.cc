@@ -30,6 +30,16 @@ bool HasVolumeOf(const WantedPod& pod, const std::string& plugin_name) {
                      [&](const auto& volume) { return volume.second.plugin_name == plugin_name; });
 }
 
+// Whether a volume of the pod was refused because of its node affinity.
+bool IsForOtherNodes(const WantedPod& pod) {
+  return std::any_of(pod.volumes.begin(), pod.volumes.end(), [](const auto& volume) {
+    const std::vector<WantedProblem>& problems = volume.second.problems;
+    return std::any_of(problems.begin(), problems.end(), [](const WantedProblem& problem) {
+      return problem.step == kCheckNodeAffinityStep;
+    });
+  });
+}
+
 }  // namespace
 
 void NodeEvents::ObjectChanged(const ObjectKey& key) {
@@ -195,6 +205,23 @@ void NodeEvents::RetryStorage(const std::string& name) {
       parts_.reconciler.MarkDirty(uid);
     }
   }
+}
+
+void NodeEvents::NodeLabelsChanged() {
+  if (!parts_.readiness.loaded()) return;  // nothing has been looked up yet
+  std::vector<PodPtr> refused;
+  for (const auto& [uid, pod] : parts_.desired.pods()) {
+    if (IsForOtherNodes(pod)) refused.push_back(pod.pod);
+  }
+  for (const PodPtr& pod : refused) {
+    const PodUid uid = pod->uid();
+    parts_.desired.SetPod(pod);
+    parts_.reconciler.ResetBackoff(uid);
+    parts_.reconciler.MarkDirty(uid);
+    parts_.observers.Tell(uid);
+  }
+  parts_.provisioning.ResetBackoff();
+  parts_.claims.MarkDirty();
 }
 
 void NodeEvents::WallClockWasSet() {

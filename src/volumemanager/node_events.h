@@ -87,6 +87,9 @@ class NodeEvents {
   // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`
   // is that of its PersistentVolume, or its unique name.
   void RetryStorage(const std::string& name);
+  // The node has labels that it had not: pods that were refused because of a volume's node affinity
+  // are built again, and claims are decided. What a pod has is not taken away by a label.
+  void NodeLabelsChanged();
   // Looks again at everything that depends on the wall time, such as tokens that are not valid yet
   // or not any more.
   void WallClockWasSet();

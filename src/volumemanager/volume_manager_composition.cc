@@ -298,8 +298,24 @@ void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
     case ObjectKind::kConfigMap:
     case ObjectKind::kNode:
     case ObjectKind::kCsiDriver:
+    case ObjectKind::kCsiNode:
       return;
+    case ObjectKind::kVolumeAttachment:
+      return AttachmentChanged(change);
   }
+}
+
+void VolumeManager::Composition::AttachmentChanged(const ObjectChange& change) {
+  const ObjectPtr& object = change.after != nullptr ? change.after : change.before;
+  if (object == nullptr) return;
+  const auto& attachment = std::get<VolumeAttachment>(*object);
+  if (attachment.node_name != parts.host.node.GetNodeName().str()) return;
+  const PersistentVolumePtr volume = claims.FindVolumeObject(attachment.persistent_volume_name);
+  if (volume == nullptr) return;
+  const UniqueVolumeName device = resting.UniqueNameOf(*volume);
+  if (device.empty()) return;
+  parts.operations.ResetBackoff(OperationKey(device));
+  devices.MarkDirty(device);
 }
 
 }  // namespace volumed

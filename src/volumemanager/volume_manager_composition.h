@@ -65,6 +65,9 @@ struct VolumeManager::Composition {
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   // The back-offs of what depends on a volume, claim or class are forgotten.
   void StorageChanged(const ObjectChange& change);
+  // What a VolumeAttachment says of a device of this node has changed: the device is looked at at
+  // once. Nothing is taken from the node because of it.
+  void AttachmentChanged(const ObjectChange& change);
 
   // ---- the start (volume_manager_start.cc)
   // Takes over what was loaded, starts the sources, and lets the reconcilers begin; called once, in

@@ -179,7 +179,7 @@ void WantedPodBuilder::CheckNodeAffinity(WantedVolume& wanted) const {
   const NodeName node = node_.GetNodeName();
   if (Matches(persistent->spec.node_affinity->required, node_.GetNodeLabels(), node.str())) return;
   wanted.problems.push_back(
-      {"CheckNodeAffinity",
+      {kCheckNodeAffinityStep,
        Error::NotApplied(Code::kFailedPrecondition,
                          "no matching NodeSelectorTerms: persistent volume " +
                              persistent->metadata.name + " is not for node " + node.str() +

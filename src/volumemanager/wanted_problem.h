@@ -7,6 +7,9 @@
 
 namespace volumed {
 
+// The step of a volume that its node affinity keeps from this node.
+inline constexpr char kCheckNodeAffinityStep[] = "CheckNodeAffinity";
+
 // This is a value. A problem whose error has the code Unavailable passes by itself, and is no
 // failure yet.
 struct WantedProblem {

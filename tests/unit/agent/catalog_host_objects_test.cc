@@ -1,5 +1,5 @@
 // What plugins are told of an object of which nobody knows whether it is there: with the real
-// plugins, from a source's list to the files of a volume.
+// plugins, from a source's list to the files of a volume. And what a host that attaches is told.
 #include "agent/catalog_host_objects.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "agent/node_attach_detach_host.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/target_of.h"
 #include "kube/about_object.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/kube/kube_testing.h"
 #include "unit/plugins/plugin_world.h"
+#include "volumehost/node_kubelet_host.h"
 
 namespace volumed {
 namespace {
@@ -185,6 +187,70 @@ TEST_F(CatalogHostObjectsTest, AMountedVolumeOfAnUnknownObjectStaysAsItIsAlsoIfI
     EXPECT_TRUE(SetUp1(source, true).ok());
     EXPECT_TRUE(Files(source).empty());
   }
+}
+
+// ---- NodeAttachDetachHost -----------------------------------------------------------------------
+
+const ObjectKey kAttachmentKey{ObjectKind::kVolumeAttachment, "", "va"};
+
+std::string AttachmentOf(const std::string& status) {
+  return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va}\nspec: "
+         "{attacher: d, nodeName: n1, source: {persistentVolumeName: pv}}\nstatus: {" +
+         status + "}\n";
+}
+
+class NodeAttachDetachHostTest : public CatalogHostObjectsTest {
+ protected:
+  NodeAttachDetachHostTest() {
+    catalog_.AddListener(
+        [this](const std::vector<ObjectChange>& changes) { kubelet_.Follow(changes); });
+  }
+  NodeKubeletHost kubelet_{world_.clock};
+  const NodeAttachDetachHost attach_detach_{objects_, kubelet_};
+};
+
+TEST_F(NodeAttachDetachHostTest, ListsWhatTheSourcesHave) {
+  Deliver({FromFile("/m/va.yaml", AttachmentOf("attached: true, attachmentMetadata: {lun: \"7\"}")),
+           FromFile("/m/n1.yaml",
+                    "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: "
+                    "n1}\nspec: {drivers: [{name: d, nodeID: a}]}\n"),
+           FromFile("/m/d.yaml",
+                    "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: "
+                    "d}\nspec: {}\n")});
+  const auto attachment = attach_detach_.GetVolumeAttachment("va");
+  ASSERT_TRUE(attachment.ok());
+  EXPECT_TRUE((*attachment)->attached);
+  EXPECT_EQ((*attachment)->attachment_metadata.at("lun"), "7");
+  EXPECT_EQ(attach_detach_.ListVolumeAttachments().size(), 1U);
+  EXPECT_EQ((*attach_detach_.GetCsiNode(NodeName("n1")))->drivers.at(0).node_id, "a");
+  EXPECT_EQ(attach_detach_.ListCsiNodes().size(), 1U);
+  EXPECT_TRUE((*attach_detach_.GetCsiDriver("d"))->attach_required);
+  EXPECT_EQ(attach_detach_.ListCsiDrivers().size(), 1U);
+  EXPECT_EQ(attach_detach_.GetVolumeAttachment("other").error().code(), Code::kNotFound);
+  EXPECT_EQ(attach_detach_.GetCsiNode(NodeName("n2")).error().code(), Code::kNotFound);
+}
+
+TEST_F(NodeAttachDetachHostTest, AnAttachmentOfWhichNobodyKnowsIsNeitherThereNorAbsent) {
+  EXPECT_EQ(attach_detach_.GetVolumeAttachment("va").error().code(), Code::kUnavailable)
+      << "it may still come";
+  Deliver({FromFile("/m/va.yaml", AttachmentOf("attached: true"))});
+  Deliver({}, {{kAttachmentKey, "/m/va.yaml", "cannot be decoded"}});
+  const auto unknown = attach_detach_.GetVolumeAttachment("va");
+  EXPECT_EQ(unknown.error().code(), Code::kUnavailable);
+  EXPECT_NE(unknown.error().message().find("/m/va.yaml: cannot be decoded"), std::string::npos)
+      << unknown.error().message();
+  EXPECT_TRUE(IsAboutObject(unknown.error(), kAttachmentKey)) << "its owner is named";
+  Deliver({});
+  EXPECT_EQ(attach_detach_.GetVolumeAttachment("va").error().code(), Code::kNotFound);
+}
+
+// The value lives as long as somebody reads it.
+TEST_F(NodeAttachDetachHostTest, AnAttachmentThatIsReadOutlivesItsSource) {
+  Deliver({FromFile("/m/va.yaml", AttachmentOf("attached: true"))});
+  const AttachDetachHost::VolumeAttachmentPtr read = *attach_detach_.GetVolumeAttachment("va");
+  Deliver({});
+  EXPECT_TRUE(read->attached);
+  EXPECT_TRUE(attach_detach_.ListVolumeAttachments().empty());
 }
 
 }  // namespace

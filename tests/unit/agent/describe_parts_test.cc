@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/mount_facts.h"
+#include "agent/object_columns.h"
 #include "agent/object_summary.h"
 #include "agent/start_tally.h"
 #include "agent/view_codec.h"
@@ -42,6 +43,45 @@ TEST(ObjectSummaryTest, AKindWithoutARowIsShownFieldByField) {
       Text(SummariseObject(Decoded("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n"
                                    "status: {allocatable: {memory: 8Gi}}\n")));
   EXPECT_EQ(text, "status.allocatable.memory=8Gi\n");
+}
+
+TEST(ObjectSummaryTest, AVolumeAttachmentIsShownWithItsStatus) {
+  const std::string text = Text(SummariseObject(
+      Decoded("apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va}\nspec: "
+              "{attacher: d, nodeName: n1, source: {persistentVolumeName: pv}}\nstatus: {attached: "
+              "false, attachError: {message: no room, errorCode: 8}}\n")));
+  EXPECT_EQ(text,
+            "spec.attacher=d\nspec.nodeName=n1\nspec.source.persistentVolumeName=pv\n"
+            "status.attachError.errorCode=8\nstatus.attachError.message=no room\n");
+}
+
+// Each kind's columns are as many as its cells, with kubectl's names.
+TEST(ObjectColumnsTest, CsiKindsHaveKubectlsColumns) {
+  const auto table = [](const std::string& manifest) {
+    const Object object = Decoded("apiVersion: storage.k8s.io/v1\n" + manifest);
+    const std::vector<std::string_view> heads = ColumnsOf(KindOf(object));
+    const std::vector<std::string> cells = CellsOf(object);
+    EXPECT_EQ(heads.size(), cells.size());
+    std::string text;
+    for (size_t i = 0; i < heads.size(); ++i) text += std::string(heads[i]) + "=" + cells[i] + " ";
+    return text;
+  };
+  EXPECT_EQ(table("kind: CSIDriver\nmetadata: {name: d}\nspec: {}\n"),
+            "ATTACHREQUIRED=true PODINFOONMOUNT=false STORAGECAPACITY=false "
+            "TOKENREQUESTS=<unset> REQUIRESREPUBLISH=false MODES=Persistent ");
+  EXPECT_EQ(table("kind: CSIDriver\nmetadata: {name: d}\nspec: {attachRequired: false, "
+                  "tokenRequests: [{audience: a}, {audience: b}], volumeLifecycleModes: "
+                  "[Persistent, Ephemeral]}\n"),
+            "ATTACHREQUIRED=false PODINFOONMOUNT=false STORAGECAPACITY=false TOKENREQUESTS=a,b "
+            "REQUIRESREPUBLISH=false MODES=Persistent,Ephemeral ");
+  EXPECT_EQ(table("kind: CSINode\nmetadata: {name: n1}\nspec: {drivers: [{name: a, nodeID: x}, "
+                  "{name: b, nodeID: z}]}\n"),
+            "DRIVERS=2 ");
+  EXPECT_EQ(table("kind: VolumeAttachment\nmetadata: {name: va}\nspec: {attacher: d, nodeName: "
+                  "n1, source: {persistentVolumeName: pv}}\nstatus: {attached: true}\n"),
+            "ATTACHER=d PV=pv NODE=n1 ATTACHED=true ");
+  EXPECT_TRUE(ColumnsOf(ObjectKind::kNode).empty());
+  EXPECT_TRUE(ColumnsOf(ObjectKind::kSecret).empty()) << "it has fields of its own";
 }
 
 TEST(ObjectSummaryTest, APodsEnvironmentIsNotShownAndLongValuesAreCut) {

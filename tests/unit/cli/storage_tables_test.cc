@@ -162,5 +162,31 @@ TEST(StorageTablesTest, ARefusedClassAndARefusedConfigMapAreListedWithTheReasonB
             "default/app: deleted by command\n");
 }
 
+TEST(StorageTablesTest, AKindsOwnColumnsStandBetweenNameAndAge) {
+  v1::ListObjectsResponse attachments;
+  for (const char* column : {"ATTACHER", "PV", "NODE", "ATTACHED"}) {
+    attachments.add_columns(column);
+  }
+  v1::ListedObject* one = attachments.add_listed();
+  one->mutable_object()->set_name("csi-1");
+  one->set_source("manifests:/m");
+  for (const char* cell : {"csi.example.org", "pv", "n1", "true"}) one->add_cells(cell);
+  v1::ListedObject* refused = attachments.add_listed();
+  refused->mutable_object()->set_name("csi-2");
+  refused->set_phase("Refused");
+  refused->set_reason("deleted by command");
+  std::ostringstream out;
+  PrintObjects(attachments, kVolumeAttachmentNoun, OutputFormat::kTable, true, kMoment, out);
+  EXPECT_EQ(out.str(),
+            "NAME             ATTACHER         PV  NODE  ATTACHED  AGE\n"
+            "csi-1            csi.example.org  pv  n1    true      <unknown>\n"
+            "csi-2 (Refused)  -                -   -     -         <unknown>\n"
+            "csi-2: deleted by command\n");
+  std::ostringstream wide;
+  PrintObjects(attachments, kVolumeAttachmentNoun, OutputFormat::kWide, true, kMoment, wide);
+  EXPECT_NE(wide.str().find("AGE        SOURCE\n"), std::string::npos) << wide.str();
+  EXPECT_NE(wide.str().find("<unknown>  manifests:/m\n"), std::string::npos) << wide.str();
+}
+
 }  // namespace
 }  // namespace volumed

@@ -106,7 +106,7 @@ items:
 TEST(Decode, WhatIsNotHandledIsRefusedByName) {
   const std::string handled =
       "Pod, Secret, ConfigMap, Node, PersistentVolume, PersistentVolumeClaim and List of \"v1\", "
-      "StorageClass, CSIDriver of \"storage.k8s.io/v1\" are";
+      "StorageClass, CSIDriver, CSINode, VolumeAttachment of \"storage.k8s.io/v1\" are";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"apiVersion: apps/v1\nkind: Deployment\n",
        "kind: \"Deployment\" of \"apps/v1\" is not handled; " + handled},
@@ -209,6 +209,8 @@ TEST(Objects, KindsAndKeysHaveNames) {
   EXPECT_EQ(ParseObjectKind("StorageClasses"), ObjectKind::kStorageClass);
   EXPECT_EQ(ParseObjectKind("pvc"), ObjectKind::kPersistentVolumeClaim);
   EXPECT_EQ(ParseObjectKind("csidriver"), ObjectKind::kCsiDriver);
+  EXPECT_EQ(ParseObjectKind("csinodes"), ObjectKind::kCsiNode);
+  EXPECT_EQ(ParseObjectKind("VolumeAttachment"), ObjectKind::kVolumeAttachment);
   EXPECT_EQ(KindOf(Pod()), ObjectKind::kPod);
   EXPECT_EQ(KindOf(SecretObject()), ObjectKind::kSecret);
   EXPECT_EQ(KindOf(ConfigMapObject()), ObjectKind::kConfigMap);
@@ -217,6 +219,8 @@ TEST(Objects, KindsAndKeysHaveNames) {
   EXPECT_EQ(KindOf(PersistentVolumeClaim()), ObjectKind::kPersistentVolumeClaim);
   EXPECT_EQ(KindOf(StorageClass()), ObjectKind::kStorageClass);
   EXPECT_EQ(KindOf(CsiDriverObject()), ObjectKind::kCsiDriver);
+  EXPECT_EQ(KindOf(CsiNodeObject()), ObjectKind::kCsiNode);
+  EXPECT_EQ(KindOf(VolumeAttachment()), ObjectKind::kVolumeAttachment);
   EXPECT_EQ(ToString(KeyOf(DecodeOne(ConfigMapYaml("c", "1")))), "ConfigMap default/c");
   EXPECT_EQ(ToString(KeyOf(DecodeOne("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"))),
             "Node n1");

@@ -240,6 +240,26 @@ TEST_F(ObjectCatalogTest, StatusHasTimesAndCounts) {
   EXPECT_EQ(catalog_.Sources()[0].objects, 1U);
 }
 
+std::string AttachmentOf(const std::string& volume, const std::string& status) {
+  return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va}\nspec: "
+         "{attacher: d, nodeName: n1, source: {persistentVolumeName: " +
+         volume + "}}\nstatus: " + status + "\n";
+}
+
+TEST_F(ObjectCatalogTest, AVolumeAttachmentKeepsItsSpecAndFollowsItsStatus) {
+  const ObjectKey key{ObjectKind::kVolumeAttachment, "", "va"};
+  Deliver("a", {FromFile("1", AttachmentOf("pv", "{}"))});
+  Deliver("a", {FromFile("1", AttachmentOf("pv", "{attached: true}"))});
+  EXPECT_TRUE(std::get<VolumeAttachment>(*catalog_.FindObject(key)).attached);
+  Deliver("a", {FromFile("1", AttachmentOf("other", "{attached: false}"))});
+  const auto kept = std::get<VolumeAttachment>(*catalog_.FindObject(key));
+  EXPECT_EQ(kept.persistent_volume_name, "pv");
+  EXPECT_TRUE(kept.attached);
+  EXPECT_NE(Problems("a").find("spec: Invalid value: field is immutable; the object stays"),
+            std::string::npos)
+      << Problems("a");
+}
+
 TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
   const std::string spec =
       "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}\n";
@@ -254,9 +274,12 @@ TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
       "provisioner: kubernetes.io/no-provisioner\n";
   const std::string driver =
       "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: d}\nspec: {}\n";
+  const std::string node =
+      "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: {}\n";
   Deliver("a", {FromFile("1", volume), FromFile("2", claim("z")), FromFile("3", claim("x")),
-                FromFile("4", storage_class), FromFile("5", driver)});
-  EXPECT_EQ(TakeChanges(), "+pv +c +c +sc +d ");
+                FromFile("4", storage_class), FromFile("5", driver), FromFile("7", node),
+                FromFile("8", AttachmentOf("pv", "{}"))});
+  EXPECT_EQ(TakeChanges(), "+pv +c +c +sc +d +n1 +va ");
   ASSERT_NE(catalog_.FindPersistentVolume("pv"), nullptr);
   EXPECT_EQ(catalog_.FindPersistentVolume("pv")->spec.capacity, *Quantity::Parse("1Gi"));
   ASSERT_NE(catalog_.FindPersistentVolumeClaim("x", "c"), nullptr);
@@ -273,7 +296,7 @@ TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
             "6: document 1: PersistentVolume pv: metadata.name: the same name was there first in "
             "source a, 1, document 1; this one is not used\n");
   Deliver("a", {});
-  EXPECT_EQ(TakeChanges(), "-d >pv ~c ~c ~sc ");
+  EXPECT_EQ(TakeChanges(), "-d -n1 -va >pv ~c ~c ~sc ") << "some end with their source";
   EXPECT_EQ(catalog_.OriginOf({ObjectKind::kPersistentVolume, "", "pv"})->source, "b");
 }
 

@@ -43,5 +43,21 @@ status: {phase: Bound, capacity: {storage: 5Gi}}
   EXPECT_EQ(std::get<PersistentVolumeClaim>(object).status, PersistentVolumeClaimStatus());
 }
 
+// Nobody else says on a node without an API server that a volume is attached.
+TEST(PrepareForCreateTest, AnAttachmentsStatusIsThatOfWhoeverGivesIt) {
+  Object object = DecodeOne(R"(
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: va, deletionTimestamp: "2026-01-01T00:00:00Z"}
+spec: {attacher: d, nodeName: n1, source: {persistentVolumeName: pv}}
+status: {attached: true, attachmentMetadata: {lun: "7"}}
+)");
+  PrepareForCreate(object);
+  const auto& attachment = std::get<VolumeAttachment>(object);
+  EXPECT_TRUE(attachment.attached);
+  EXPECT_EQ(attachment.attachment_metadata, (StringMap{{"lun", "7"}}));
+  EXPECT_FALSE(attachment.metadata.deletion_unix_millis);
+}
+
 }  // namespace
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// PersistentVolume, PersistentVolumeClaim, StorageClass and CSIDriver: defaults, rules over several
-// fields, refused sources, selectors, the claims of pods.
+// PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSINode and VolumeAttachment:
+// defaults, rules over several fields, refused sources, selectors, the claims of pods.
 #include "kube/storage_objects.h"
 
 #include <string>
@@ -27,6 +27,22 @@ std::string DriverYaml(const std::string& name, const std::string& spec) {
   return "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " + name + "}\nspec: {" +
          spec + "}\n";
 }
+std::string NodeYaml(const std::string& drivers) {
+  return "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: {drivers: [" +
+         drivers + "]}\n";
+}
+// `rest` is what follows the spec.
+std::string AttachmentYaml(const std::string& source, const std::string& rest = "") {
+  return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va}\nspec: "
+         "{attacher: csi.example.org, nodeName: n1, source: {" +
+         source + "}}\n" + rest;
+}
+// An inline volume's source with `rest` behind what is required.
+std::string InlineSource(const std::string& rest = "") {
+  return "inlineVolumeSpec: {csi: {driver: csi.example.org, volumeHandle: v}, accessModes: "
+         "[ReadWriteOnce]" +
+         rest + "}";
+}
 
 constexpr const char* kSmall = "capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], ";
 constexpr const char* kAsk = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}";
@@ -48,6 +64,43 @@ TEST(StorageObjects, DefaultsAreThoseOfTheApiServer) {
   const auto driver = std::get<CsiDriverObject>(DecodeOne(DriverYaml("d", "")));
   EXPECT_TRUE(driver.attach_required);
   EXPECT_EQ(driver.fs_group_policy, FsGroupPolicy::kReadWriteOnceWithFsType);
+  EXPECT_EQ(driver.service_account_token_in_secrets, std::nullopt);
+  const auto node = std::get<CsiNodeObject>(DecodeOne(NodeYaml("{name: d, nodeID: a}")));
+  EXPECT_EQ(node.metadata.name_space, "");
+  EXPECT_EQ(node.drivers.at(0).allocatable_count, std::nullopt) << "it is unbounded";
+  const auto attachment =
+      std::get<VolumeAttachment>(DecodeOne(AttachmentYaml("persistentVolumeName: pv")));
+  EXPECT_FALSE(attachment.attached);
+  EXPECT_EQ(attachment.attach_error, std::nullopt);
+}
+
+TEST(StorageObjects, ANodeMayHaveNoCsiDriver) {
+  for (const std::string drivers : {"{drivers: []}", "{}"}) {
+    const Object node = DecodeOne(
+        "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: " + drivers +
+        "\n");
+    EXPECT_TRUE(std::get<CsiNodeObject>(node).drivers.empty());
+    EXPECT_EQ(DecodeOne(EncodeObjectJson(node)), node);
+  }
+}
+
+TEST(StorageObjects, AnAttachmentOfAnInlineVolumeNeedsNoCapacity) {
+  const auto attachment = std::get<VolumeAttachment>(DecodeOne(AttachmentYaml(InlineSource())));
+  ASSERT_TRUE(attachment.inline_volume_spec.has_value());
+  EXPECT_EQ(attachment.inline_volume_spec->csi.volume_handle, "v");
+  EXPECT_EQ(attachment.inline_volume_spec->reclaim_policy, ReclaimPolicy::kRetain);
+  EXPECT_EQ(attachment.persistent_volume_name, "");
+}
+
+// An older version of a kind that the program has is a slip, behind which one of its objects
+// stands.
+TEST(StorageObjects, CsiKindsOfABetaGroupAreNoOtherKinds) {
+  for (const std::string kind : {"CSINode", "VolumeAttachment"}) {
+    const ManifestDecode decode = DecodeManifest(
+        "f", "apiVersion: storage.k8s.io/v1beta1\nkind: " + kind + "\nmetadata: {name: a}\n");
+    ASSERT_EQ(decode.problems.size(), 1U);
+    EXPECT_FALSE(decode.problems[0].is_of_other_kind) << kind;
+  }
 }
 
 TEST(StorageObjects, EmptyClassIsNotAnAbsentOne) {
@@ -134,6 +187,46 @@ TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
            "\" is not a CSI driver's name (letters, digits, '-' and '.', at most 63)"},
       {DriverYaml("d", "tokenRequests: [{audience: a}, {audience: a}]"),
        "spec.tokenRequests[1].audience", "\"a\" is the audience of another request too"},
+      {DriverYaml("d", "serviceAccountTokenInSecrets: false"), "spec.serviceAccountTokenInSecrets",
+       "is set, but no tokenRequests are specified"},
+      {NodeYaml("{name: d, nodeID: a}, {name: d, nodeID: b}"), "spec.drivers[1].name",
+       "\"d\" is the name of another driver too"},
+      {NodeYaml("{name: d, nodeID: " + std::string(257, 'i') + "}"), "spec.drivers[0].nodeID",
+       "must be 256 characters or less"},
+      {NodeYaml("{name: d, nodeID: \"\"}"), "spec.drivers[0].nodeID", "is required"},
+      {NodeYaml("{name: d, nodeID: a, topologyKeys: [z, z]}"), "spec.drivers[0].topologyKeys[1]",
+       "\"z\" is there already"},
+      {AttachmentYaml(""), "spec.source",
+       "must specify exactly one of inlineVolumeSpec and persistentVolumeName"},
+      {AttachmentYaml("persistentVolumeName: pv, " + InlineSource()), "spec.source",
+       "must specify exactly one of inlineVolumeSpec and persistentVolumeName"},
+      {AttachmentYaml(InlineSource(", capacity: {storage: 1Gi}")),
+       "spec.source.inlineVolumeSpec.capacity",
+       "may not be specified in the context of inline volumes"},
+      {AttachmentYaml(InlineSource(", claimRef: {name: c, namespace: default}")),
+       "spec.source.inlineVolumeSpec.claimRef",
+       "may not be specified in the context of inline volumes"},
+      {AttachmentYaml(InlineSource(", nodeAffinity: {required: {nodeSelectorTerms: []}}")),
+       "spec.source.inlineVolumeSpec.nodeAffinity",
+       "may not be specified in the context of inline volumes"},
+      {AttachmentYaml(InlineSource(", persistentVolumeReclaimPolicy: Delete")),
+       "spec.source.inlineVolumeSpec.persistentVolumeReclaimPolicy",
+       "may only be Retain in the context of inline volumes"},
+      {AttachmentYaml("inlineVolumeSpec: {accessModes: [ReadWriteOnce], hostPath: {path: /x}}"),
+       "spec.source.inlineVolumeSpec.csi", "is required"},
+      {AttachmentYaml("inlineVolumeSpec: {csi: {driver: d, volumeHandle: v}, accessModes: "
+                      "[ReadWriteOncePod, ReadOnlyMany]}"),
+       "spec.source.inlineVolumeSpec.accessModes",
+       "ReadWriteOncePod excludes every other access mode"},
+      {AttachmentYaml("persistentVolumeName: pv",
+                      "status: {attachError: {message: " + std::string(1025, 'm') + "}}\n"),
+       "status.attachError.message", "must have at most 1024 bytes"},
+      {AttachmentYaml("persistentVolumeName: pv",
+                      "status: {detachError: {message: " + std::string(1025, 'm') + "}}\n"),
+       "status.detachError.message", "must have at most 1024 bytes"},
+      {AttachmentYaml("persistentVolumeName: pv",
+                      "status: {attachmentMetadata: {k: " + std::string(256 * 1024, 'm') + "}}\n"),
+       "status.attachmentMetadata", "must have at most 262144 bytes"},
       {PodYaml("p", "u",
                "  volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: "
                "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}}}}]\n"),

@@ -29,6 +29,59 @@ std::string Claim(const std::string& spec) {
          spec + "}\n";
 }
 
+std::string Csi(const std::string& kind, const std::string& spec, const std::string& rest = "") {
+  return "apiVersion: storage.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: x1}\nspec: {" + spec +
+         "}\n" + rest;
+}
+
+TEST(ValidateUpdate, AVolumeAttachmentsSpecNeverChangesAndItsStatusDoes) {
+  const std::string spec = "attacher: d, nodeName: n1, source: {persistentVolumeName: pv}";
+  const std::string before = Csi("VolumeAttachment", spec);
+  const std::string inline_source =
+      "source: {inlineVolumeSpec: {csi: {driver: d, volumeHandle: h}, accessModes: "
+      "[ReadWriteOnce]}}";
+  EXPECT_EQ(Change(before, Csi("VolumeAttachment", spec,
+                               "status: {attached: true, attachmentMetadata: {a: b}}\n")),
+            "");
+  for (const std::string& other :
+       {std::string("attacher: e, nodeName: n1, source: {persistentVolumeName: pv}"),
+        std::string("attacher: d, nodeName: n2, source: {persistentVolumeName: pv}"),
+        std::string("attacher: d, nodeName: n1, source: {persistentVolumeName: other}"),
+        "attacher: d, nodeName: n1, " + inline_source}) {
+    EXPECT_EQ(Change(before, Csi("VolumeAttachment", other)),
+              "spec: Invalid value: field is immutable")
+        << other;
+  }
+}
+
+TEST(ValidateUpdate, ADriverThatStaysOnANodeKeepsItsNodeIdAndTopologyKeys) {
+  const auto node = [](const std::string& drivers) {
+    return Csi("CSINode", "drivers: [" + drivers + "]");
+  };
+  const std::string before =
+      node("{name: d, nodeID: a, topologyKeys: [z], allocatable: {count: 1}}");
+  EXPECT_EQ(Change(before, node("{name: d, nodeID: a, topologyKeys: [z]}")), "")
+      << "how many volumes it can have changes";
+  EXPECT_EQ(Change(before, node("")), "");
+  EXPECT_EQ(Change(node(""), before), "");
+  EXPECT_EQ(Change(before, node("{name: d, nodeID: a, topologyKeys: [z]}, {name: e, nodeID: b}")),
+            "");
+  const std::string refused = "spec.drivers: Invalid value: \"d\": field is immutable";
+  EXPECT_EQ(Change(before, node("{name: d, nodeID: b, topologyKeys: [z]}")), refused);
+  EXPECT_EQ(Change(before, node("{name: d, nodeID: a, topologyKeys: [w]}")), refused);
+}
+
+TEST(ValidateUpdate, WhetherADriverAttachesNeverChanges) {
+  EXPECT_EQ(Change(Csi("CSIDriver", ""), Csi("CSIDriver", "attachRequired: false")),
+            "spec.attachedRequired: Invalid value: false: field is immutable");
+  EXPECT_EQ(Change(Csi("CSIDriver", ""), Csi("CSIDriver", "volumeLifecycleModes: [Persistent]")),
+            "")
+      << "that is what an empty list means";
+  EXPECT_EQ(Change(Csi("CSIDriver", ""), Csi("CSIDriver", "volumeLifecycleModes: [Ephemeral]")),
+            "spec.volumeLifecycleModes: Invalid value: field is immutable");
+  EXPECT_EQ(Change(Csi("CSIDriver", ""), Csi("CSIDriver", "podInfoOnMount: true")), "");
+}
+
 TEST(ValidateUpdate, SourceAndModeOfAVolumeNeverChange) {
   EXPECT_EQ(Change(Volume(kGibi), Volume("capacity: {storage: 2Gi}, hostPath: {path: /srv/b}")),
             "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "

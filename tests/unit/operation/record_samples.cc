@@ -274,7 +274,8 @@ void AddObjects(Samples& samples) {
   for (const ObjectKind kind :
        {ObjectKind::kPod, ObjectKind::kSecret, ObjectKind::kConfigMap, ObjectKind::kNode,
         ObjectKind::kPersistentVolume, ObjectKind::kPersistentVolumeClaim,
-        ObjectKind::kStorageClass, ObjectKind::kCsiDriver}) {
+        ObjectKind::kStorageClass, ObjectKind::kCsiDriver, ObjectKind::kCsiNode,
+        ObjectKind::kVolumeAttachment}) {
     KnownObjectRecord record{.object = {kind, "", "x"}, .mark = ContentMark{}};
     if (kind != ObjectKind::kSecret) record.mark.reset();
     samples.Add(std::string(ObjectKindName(kind)), record, DecodeKnownObjectRecord);

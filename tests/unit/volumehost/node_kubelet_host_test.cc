@@ -26,6 +26,13 @@ class NodeKubeletHostTest : public ::testing::Test {
     }
     return change;
   }
+  static ObjectChange Unknown(const std::string& name) {
+    ObjectChange change = Driver(name, false);
+    change.what = ObjectChange::What::kUnknown;
+    change.file = "/m/drivers.yaml";
+    change.reason = "cannot be decoded";
+    return change;
+  }
   ManualClock clock_;
   NodeKubeletHost host_{clock_};
 };
@@ -52,6 +59,37 @@ TEST_F(NodeKubeletHostTest, ListenersHearOfEveryChange) {
   pod.key = {ObjectKind::kPod, "default", "p"};
   host_.Follow({Driver("d", true), pod, Driver("d", false)});
   EXPECT_EQ(heard, (std::vector<std::string>{"+d", "-d"}));
+}
+
+// attachRequired fell back to its default, by which volumes wait for an attach that nobody makes.
+TEST_F(NodeKubeletHostTest, ADriverThatIsUnknownNowStaysAsItWas) {
+  std::vector<std::string> heard;
+  host_.AddCsiDriverListener([&](const std::string& name, KubeletHost::CsiDriverPtr driver) {
+    heard.push_back((driver == nullptr ? "-" : "+") + name);
+  });
+  host_.SetSynced(true);
+  host_.Follow({Driver("d", true, false)});
+  host_.Follow({Unknown("d")});
+  ASSERT_TRUE(host_.GetCsiDriver("d").ok());
+  EXPECT_FALSE((*host_.GetCsiDriver("d"))->attach_required);
+  EXPECT_EQ(host_.ListCsiDrivers().size(), 1u);
+  EXPECT_EQ(heard, (std::vector<std::string>{"+d"})) << "nothing is new";
+  host_.Follow({Driver("d", false)});
+  EXPECT_EQ(host_.GetCsiDriver("d").error().code(), Code::kNotFound) << "it is certainly absent";
+  EXPECT_EQ(heard, (std::vector<std::string>{"+d", "-d"}));
+}
+
+TEST_F(NodeKubeletHostTest, ADriverThatWasNeverKnownIsUnavailableAndNamesItsFile) {
+  host_.SetSynced(true);
+  host_.Follow({Unknown("d")});
+  const Error error = host_.GetCsiDriver("d").error();
+  EXPECT_EQ(error.code(), Code::kUnavailable);
+  EXPECT_EQ(error.message(), "CSIDriver d is not known now: /m/drivers.yaml: cannot be decoded");
+  EXPECT_TRUE(host_.ListCsiDrivers().empty());
+  host_.Follow({Driver("d", true)});
+  EXPECT_TRUE(host_.GetCsiDriver("d").ok());
+  host_.Follow({Unknown("e"), Driver("e", false)});
+  EXPECT_EQ(host_.GetCsiDriver("e").error().code(), Code::kNotFound);
 }
 
 TEST_F(NodeKubeletHostTest, WaitingEndsWithTheSync) {

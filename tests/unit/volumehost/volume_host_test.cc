@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "fakes/fake_kernel.h"
 #include "unit/plugins/plugin_world.h"
@@ -52,12 +54,12 @@ TEST_F(VolumeHostTest, AHostIsAKubeletsOrAControllersOnlyIfItSaysSo) {
 // A controller's view of two nodes.
 class FakeAttachDetachHost final : public AttachDetachHost {
  public:
-  Result<CsiNodeInfo> GetCsiNode(const NodeName& node) const override {
+  Result<CsiNodePtr> GetCsiNode(const NodeName& node) const override {
     if (const auto found = nodes.find(node); found != nodes.end()) return found->second;
     return Error::NotApplied(Code::kNotFound, "no CSINode");
   }
-  std::vector<CsiNodeInfo> ListCsiNodes() const override {
-    std::vector<CsiNodeInfo> list;
+  std::vector<CsiNodePtr> ListCsiNodes() const override {
+    std::vector<CsiNodePtr> list;
     for (const auto& [name, node] : nodes) list.push_back(node);
     return list;
   }
@@ -69,38 +71,44 @@ class FakeAttachDetachHost final : public AttachDetachHost {
     return driver == nullptr ? std::vector<KubeletHost::CsiDriverPtr>()
                              : std::vector<KubeletHost::CsiDriverPtr>{driver};
   }
-  Result<VolumeAttachmentInfo> GetVolumeAttachment(const std::string& name) const override {
+  Result<VolumeAttachmentPtr> GetVolumeAttachment(const std::string& name) const override {
     if (const auto found = attachments.find(name); found != attachments.end()) {
       return found->second;
     }
     return Error::NotApplied(Code::kNotFound, "no VolumeAttachment");
   }
-  std::vector<VolumeAttachmentInfo> ListVolumeAttachments() const override {
-    std::vector<VolumeAttachmentInfo> list;
+  std::vector<VolumeAttachmentPtr> ListVolumeAttachments() const override {
+    std::vector<VolumeAttachmentPtr> list;
     for (const auto& [name, attachment] : attachments) list.push_back(attachment);
     return list;
   }
-  std::map<NodeName, CsiNodeInfo> nodes;
+  std::map<NodeName, CsiNodePtr> nodes;
   KubeletHost::CsiDriverPtr driver;
-  std::map<std::string, VolumeAttachmentInfo> attachments;
+  std::map<std::string, VolumeAttachmentPtr> attachments;
 };
 
 TEST_F(VolumeHostTest, AnAttachDetachHostListsNodesDriversAndAttachments) {
   FakeAttachDetachHost controller;
   host_.attach_detach = &controller;
-  controller.nodes[NodeName("n1")] = {NodeName("n1"), {{"csi.example.com", "id-1", 16}}};
+  CsiNodeObject node;
+  node.metadata.name = "n1";
+  node.drivers = {{"csi.example.com", "id-1", {}, 16}};
+  controller.nodes[NodeName("n1")] = std::make_shared<const CsiNodeObject>(node);
   CsiDriverObject driver;
   driver.metadata.name = "csi.example.com";
   controller.driver = std::make_shared<const CsiDriverObject>(driver);
-  controller.attachments["va-1"] = {"va-1", "csi.example.com", NodeName("n1"), "pv-1", true};
+  VolumeAttachment attachment;
+  attachment.metadata.name = "va-1";
+  attachment.attached = true;
+  controller.attachments["va-1"] = std::make_shared<const VolumeAttachment>(attachment);
   const AttachDetachHost& asked = *host_.attach_detach;
-  EXPECT_EQ(asked.GetCsiNode(NodeName("n1"))->drivers[0].allocatable, 16);
+  EXPECT_EQ((*asked.GetCsiNode(NodeName("n1")))->drivers[0].allocatable_count, 16);
   EXPECT_EQ(asked.GetCsiNode(NodeName("n2")).error().code(), Code::kNotFound);
   EXPECT_EQ(asked.ListCsiNodes().size(), 1u);
   EXPECT_EQ((*asked.GetCsiDriver("csi.example.com"))->metadata.name, "csi.example.com");
   EXPECT_EQ(asked.GetCsiDriver("other").error().code(), Code::kNotFound);
   EXPECT_EQ(asked.ListCsiDrivers().size(), 1u);
-  EXPECT_TRUE(asked.GetVolumeAttachment("va-1")->attached);
+  EXPECT_TRUE((*asked.GetVolumeAttachment("va-1"))->attached);
   EXPECT_EQ(asked.GetVolumeAttachment("va-2").error().code(), Code::kNotFound);
   EXPECT_EQ(asked.ListVolumeAttachments().size(), 1u);
 }

@@ -158,10 +158,11 @@ class FakeHostParts final : public HostObjects,
                             reason + ": " + message);
   }
   NodeName GetNodeName() const override { return NodeName("n1"); }
-  std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
+  std::map<std::string, std::string> GetNodeLabels() const override { return labels; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
   KernelFeatures GetKernelFeatures() const override { return {}; }
 
+  std::map<std::string, std::string> labels;
   std::set<PodUid> forgotten_tokens;
   std::vector<std::string> events;
   std::vector<std::string> object_events;
