@@ -38,6 +38,19 @@ void Fields(V& v, LocalObjectReference& o) {
   v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
 }
 
+// The reference to a secret in a PersistentVolume, which itself belongs to no namespace.
+struct SecretReference {
+  std::string name;
+  std::string name_space;
+  friend bool operator==(const SecretReference&, const SecretReference&) = default;
+};
+
+template <typename V>
+void Fields(V& v, SecretReference& o) {
+  v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
+  v.Text("namespace", o.name_space, rules::kDnsLabel, Presence::kRequired);
+}
+
 // The value of one key of a Secret or ConfigMap gets a file of its own.
 struct KeyToPath {
   std::string key;

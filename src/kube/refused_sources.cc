@@ -1,20 +1,28 @@
 #include "kube/refused_sources.h"
 
+#include <type_traits>
+#include <variant>
+
 namespace volumed {
 namespace {
 
+std::string Gone(const std::string& kind) {
+  return kind + " volumes are no longer part of Kubernetes";
+}
+
+std::string UseDriver(const std::string& kind, std::string_view driver, const std::string& remark) {
+  return Gone(kind) + "; use the CSI driver " + std::string(driver) +
+         (remark.empty() ? "" : " (" + remark + ")") + " in a source of kind csi";
+}
+
 std::string RefusalOfRemoved(const RemovedVolumeSource& source) {
-  std::string gone = source.kind + " volumes are no longer part of Kubernetes";
   for (const RemovedSource& removed : kRemovedSources) {
     if (source.kind != removed.field) continue;
     const std::string remark(removed.remark);
-    if (removed.csi_driver.empty()) {
-      return gone + ", and no CSI driver replaces them: " + remark;
-    }
-    return gone + "; use the CSI driver " + std::string(removed.csi_driver) +
-           (remark.empty() ? "" : " (" + remark + ")") + " in a source of kind csi";
+    if (!removed.csi_driver.empty()) return UseDriver(source.kind, removed.csi_driver, remark);
+    return Gone(source.kind) + ", and no CSI driver replaces them: " + remark;
   }
-  return gone;
+  return Gone(source.kind);
 }
 
 std::string RefusalOfCsi(const std::string& driver) {
@@ -26,29 +34,37 @@ std::string RefusalOfCsi(const std::string& driver) {
          "hostPath), or leave the pod to a kubelet";
 }
 
+std::string RefusalOfImage(const ImageVolumeSource& image) {
+  return "image volumes (" + (image.reference.empty() ? "no reference" : image.reference) +
+         ") are mounted by a container runtime, which pulls and unpacks images; this agent has "
+         "none. Unpack the image to a directory of the node and use hostPath, or a local "
+         "PersistentVolume";
+}
+
+template <typename Source>
+std::optional<std::string> RefusalOfSource(const Source& source) {
+  if constexpr (MigratedSource<Source>) {
+    return UseDriver(Source::kKind, Source::kCsiDriver, "");
+  } else if constexpr (std::is_same_v<Source, CsiVolumeSource> ||
+                       std::is_same_v<Source, CsiPersistentVolumeSource>) {
+    return RefusalOfCsi(source.driver);
+  } else if constexpr (std::is_same_v<Source, RemovedVolumeSource>) {
+    return RefusalOfRemoved(source);
+  } else if constexpr (std::is_same_v<Source, ImageVolumeSource>) {
+    return RefusalOfImage(source);
+  } else {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> RefusalOf(const VolumeSource& source) {
-  if (const auto* csi = std::get_if<CsiVolumeSource>(&source)) return RefusalOfCsi(csi->driver);
-  if (const auto* removed = std::get_if<RemovedVolumeSource>(&source)) {
-    return RefusalOfRemoved(*removed);
-  }
-  if (const auto* image = std::get_if<ImageVolumeSource>(&source)) {
-    return "image volumes (" + (image->reference.empty() ? "no reference" : image->reference) +
-           ") are mounted by a container runtime, which pulls and unpacks images; this agent has "
-           "none. Unpack the image to a directory of the node and use hostPath, or a local "
-           "PersistentVolume";
-  }
-  return std::nullopt;
+  return std::visit([](const auto& one) { return RefusalOfSource(one); }, source);
 }
 
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source) {
-  if (const auto* csi = std::get_if<CsiPersistentVolumeSource>(&source)) {
-    return RefusalOfCsi(csi->driver);
-  }
-  const auto* removed = std::get_if<RemovedVolumeSource>(&source);
-  if (removed == nullptr) return std::nullopt;
-  return RefusalOfRemoved(*removed);
+  return std::visit([](const auto& one) { return RefusalOfSource(one); }, source);
 }
 
 }  // namespace volumed

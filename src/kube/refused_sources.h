@@ -1,6 +1,7 @@
 // Volume sources that a manifest may hold and this program refuses: those that were removed from
-// Kubernetes' own tree, image volumes, and those of CSI drivers. Each refusal says what to use
-// instead. Threads: any. Blocks: no.
+// Kubernetes' own tree, image volumes, and those of CSI drivers. Among the removed ones are those
+// that volume/csi_translation.h translates, as long as there is no CSI client: what they would
+// become is refused as well. Each refusal says what to use instead. Threads: any. Blocks: no.
 #pragma once
 
 #include <array>
@@ -13,24 +14,17 @@
 
 namespace volumed {
 
-// An in-tree source of core/v1 without an implementation in Kubernetes v1.36. Its texts live as
-// long as the program.
+// An in-tree source of core/v1 without an implementation or a translation in Kubernetes v1.36. Its
+// texts live as long as the program.
 struct RemovedSource {
   const char* field;            // its name in a manifest
   std::string_view csi_driver;  // the driver that replaces it; "" if none does
   std::string_view remark;      // what else a reader has to know; may be ""
 };
 
-// Source: the names of the drivers: kubernetes csi-translation-lib/plugins@v1.36.2 where Kubernetes
-// translates to them, else the vendors' own documentation.
-inline constexpr std::array<RemovedSource, 15> kRemovedSources = {{
-    {"awsElasticBlockStore", "ebs.csi.aws.com", ""},
-    {"gcePersistentDisk", "pd.csi.storage.gke.io", ""},
-    {"azureDisk", "disk.csi.azure.com", ""},
-    {"azureFile", "file.csi.azure.com", ""},
-    {"cinder", "cinder.csi.openstack.org", ""},
-    {"vsphereVolume", "csi.vsphere.vmware.com", ""},
-    {"portworxVolume", "pxd.portworx.com", ""},
+// Kubernetes translates none of these (of those that it does, kube/migrated_sources.h has the
+// driver). Source: the names of the drivers are from the vendors' own documentation.
+inline constexpr std::array<RemovedSource, 8> kRemovedSources = {{
     {"cephfs", "cephfs.csi.ceph.com", ""},
     {"rbd", "rbd.csi.ceph.com", ""},
     {"glusterfs", "org.gluster.glusterfs", "no longer maintained"},

@@ -1,6 +1,5 @@
-// The names of the enum values of claims and of the storage kinds in a manifest. Messages list them
-// in this order. Every value has a name here.
-// Threads: any. Blocks: no.
+// The names of the enum values of claims, volume sources and the storage kinds in a manifest.
+// Messages list them in this order. Every value has a name here. Threads: any. Blocks: no.
 #pragma once
 
 #include <array>
@@ -104,6 +103,24 @@ struct EnumNames<VolumeLifecycleMode> {
   static constexpr std::array<std::pair<VolumeLifecycleMode, std::string_view>, 2> kValues = {{
       {VolumeLifecycleMode::kPersistent, "Persistent"},
       {VolumeLifecycleMode::kEphemeral, "Ephemeral"},
+  }};
+};
+
+template <>
+struct EnumNames<AzureDataDiskCachingMode> {
+  static constexpr std::array<std::pair<AzureDataDiskCachingMode, std::string_view>, 3> kValues = {{
+      {AzureDataDiskCachingMode::kNone, "None"},
+      {AzureDataDiskCachingMode::kReadOnly, "ReadOnly"},
+      {AzureDataDiskCachingMode::kReadWrite, "ReadWrite"},
+  }};
+};
+
+template <>
+struct EnumNames<AzureDataDiskKind> {
+  static constexpr std::array<std::pair<AzureDataDiskKind, std::string_view>, 3> kValues = {{
+      {AzureDataDiskKind::kShared, "Shared"},
+      {AzureDataDiskKind::kDedicated, "Dedicated"},
+      {AzureDataDiskKind::kManaged, "Managed"},
   }};
 };
 

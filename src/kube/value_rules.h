@@ -65,6 +65,8 @@ inline constexpr IntRule kUnixId{0, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRule kNotNegative{0};
 inline constexpr IntRule kPositive{1};
 inline constexpr IntRule kLun{0, 255};
+// Of a cloud's disk; 0 is the whole disk. Source: pkg/apis/core/validation (pdPartitionErrorMsg).
+inline constexpr IntRule kPartition{0, 255};
 // Source: pkg/apis/core/validation (validateProjectionSources), 10 minutes to 2^32 seconds.
 inline constexpr IntRule kTokenExpiration{600, int64_t{1} << 32};
 // Source: certificates/v1 PodCertificateRequest: one hour to 91 days.

@@ -23,6 +23,7 @@
 
 #include "base/quantity.h"
 #include "kube/claim_spec.h"
+#include "kube/migrated_sources.h"
 #include "kube/payload_sources.h"
 #include "kube/source_facts.h"
 #include "kube/value_rules.h"
@@ -41,19 +42,6 @@ enum class HostPathType {
   kCharDevice,
   kBlockDevice,
 };
-
-// The reference to a secret in a PersistentVolume, which itself belongs to no namespace.
-struct SecretReference {
-  std::string name;
-  std::string name_space;
-  friend bool operator==(const SecretReference&, const SecretReference&) = default;
-};
-
-template <typename V>
-void Fields(V& v, SecretReference& o) {
-  v.Text("name", o.name, rules::kDnsSubdomain, Presence::kRequired);
-  v.Text("namespace", o.name_space, rules::kDnsLabel, Presence::kRequired);
-}
 
 // The volume is a directory that is made for the pod and removed with it.
 struct EmptyDirVolumeSource {
@@ -374,9 +362,9 @@ void Fields(V& v, ImageVolumeSource& o) {
   v.Text("pullPolicy", o.pull_policy, rules::kPullPolicy);
 }
 
-// A source that has no implementation in Kubernetes' own tree any more ("gcePersistentDisk", ...).
-// It is decoded, so that the pod or the PersistentVolume is known, and so that the reason why its
-// volume is not made can be told (kube/refused_sources.h).
+// A source that has neither an implementation in Kubernetes' own tree any more nor a translation
+// ("rbd", "glusterfs", ...). It is decoded, so that the pod or the PersistentVolume is known, and
+// so that the reason why its volume is not made can be told (kube/refused_sources.h).
 struct RemovedVolumeSource {
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
                                       SourceStorage::kUnnamed};
@@ -385,18 +373,22 @@ struct RemovedVolumeSource {
 };
 
 // What the volumes of a pod may be made from.
-using VolumeSource =
-    std::variant<EmptyDirVolumeSource, HostPathVolumeSource, SecretVolumeSource,
-                 ConfigMapVolumeSource, DownwardApiVolumeSource, ProjectedVolumeSource,
-                 PersistentVolumeClaimVolumeSource, EphemeralVolumeSource, CsiVolumeSource,
-                 NfsVolumeSource, IscsiVolumeSource, FcVolumeSource, FlexVolumeSource,
-                 GitRepoVolumeSource, ImageVolumeSource, RemovedVolumeSource>;
+using VolumeSource = std::variant<
+    EmptyDirVolumeSource, HostPathVolumeSource, SecretVolumeSource, ConfigMapVolumeSource,
+    DownwardApiVolumeSource, ProjectedVolumeSource, PersistentVolumeClaimVolumeSource,
+    EphemeralVolumeSource, CsiVolumeSource, NfsVolumeSource, IscsiVolumeSource, FcVolumeSource,
+    FlexVolumeSource, GitRepoVolumeSource, ImageVolumeSource, AwsElasticBlockStoreVolumeSource,
+    GcePersistentDiskVolumeSource, CinderVolumeSource, AzureDiskVolumeSource, AzureFileVolumeSource,
+    VsphereVirtualDiskVolumeSource, PortworxVolumeSource, RemovedVolumeSource>;
 
 // What a PersistentVolume may be made from.
 using PersistentVolumeSource =
     std::variant<HostPathVolumeSource, LocalVolumeSource, NfsVolumeSource,
                  IscsiPersistentVolumeSource, FcVolumeSource, CsiPersistentVolumeSource,
-                 FlexPersistentVolumeSource, RemovedVolumeSource>;
+                 FlexPersistentVolumeSource, AwsElasticBlockStoreVolumeSource,
+                 GcePersistentDiskVolumeSource, CinderPersistentVolumeSource, AzureDiskVolumeSource,
+                 AzureFilePersistentVolumeSource, VsphereVirtualDiskVolumeSource,
+                 PortworxVolumeSource, RemovedVolumeSource>;
 
 // The source's field name in a manifest: "emptyDir", "hostPath", "gcePersistentDisk", ... It is
 // also what messages call the kind of a volume.

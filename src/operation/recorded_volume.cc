@@ -10,9 +10,35 @@ namespace volumed {
 namespace {
 
 constexpr const char* kCarrierName = "snapshot";
+// Annotations of a volume that was translated for a CSI driver. The second has the name of one that
+// stands in for an inline volume, which is none that an object may have.
+constexpr const char* kMigrated = "volumed.io/csi-migrated";
+constexpr const char* kStandInName = "volumed.io/csi-stand-in-name";
 
 Error NoVolume(const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, "the volume's snapshot is unreadable: " + why);
+}
+
+// A manifest may have annotations of these names too; they say nothing about the volume.
+void NoteMigration(const VolumeSpec& spec, ObjectMeta& metadata) {
+  metadata.annotations.erase(kMigrated);
+  metadata.annotations.erase(kStandInName);
+  if (spec.inline_for_csi_migration()) {
+    metadata.annotations[kStandInName] = metadata.name;
+    metadata.name = kCarrierName;
+  } else if (spec.migrated()) {
+    metadata.annotations[kMigrated] = "true";
+  }
+}
+
+VolumeSpec SpecOf(PersistentVolume volume) {
+  StringMap& annotations = volume.metadata.annotations;
+  const bool migrated = annotations.erase(kMigrated) > 0;
+  const auto stand_in = annotations.extract(kStandInName);
+  if (!stand_in.empty()) volume.metadata.name = stand_in.mapped();
+  VolumeSpec spec = VolumeSpec::FromPersistentVolume(std::move(volume), false);
+  if (!stand_in.empty()) return spec.WithInlineForCsiMigration();
+  return migrated ? spec.WithCsiMigration() : spec;
 }
 
 }  // namespace
@@ -25,6 +51,7 @@ std::string EncodeRecordedVolume(const VolumeSpec& spec) {
       volume.spec.access_modes = {AccessMode::kReadWriteOnce};
     }
     if (volume.spec.capacity.Value() <= 0) volume.spec.capacity = Quantity::FromBytes(1);
+    NoteMigration(spec, volume.metadata);
     return EncodeObjectJson(Object(std::move(volume)));
   }
   if (spec.volume() == nullptr) return "";
@@ -44,7 +71,7 @@ Result<VolumeSpec> DecodeRecordedVolume(const std::string& volume_json) {
   if (!decoded.problems.empty()) return NoVolume(decoded.problems.front().ToString());
   if (decoded.objects.size() == 1) {
     if (PersistentVolume* volume = std::get_if<PersistentVolume>(&decoded.objects.front().object)) {
-      return VolumeSpec::FromPersistentVolume(std::move(*volume), false);
+      return SpecOf(std::move(*volume));
     }
     if (Pod* carrier = std::get_if<Pod>(&decoded.objects.front().object);
         carrier != nullptr && carrier->spec.volumes.size() == 1) {

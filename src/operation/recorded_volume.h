@@ -13,7 +13,9 @@ namespace volumed {
 // Threads: any. Blocks: never.
 
 // A persistent volume is kept as its own object, without whether the claim was read-only. If its
-// plugin constructed it, so that only the source is known, the other required fields are added.
+// plugin constructed it, so that only the source is known, the other required fields are added. One
+// that was translated for a CSI driver (volume/csi_translation.h) comes back as that, with its
+// name.
 std::string EncodeRecordedVolume(const VolumeSpec& spec);
 
 // Errors, not applied: DataLoss, with the reason, if the text is not a volume.

@@ -19,8 +19,14 @@ VolumeSpec VolumeSpec::FromPersistentVolume(PersistentVolume volume, bool read_o
   return spec;
 }
 
-VolumeSpec VolumeSpec::WithInlineForCsiMigration() const {
+VolumeSpec VolumeSpec::WithCsiMigration() const {
   VolumeSpec spec = *this;
+  spec.migrated_ = true;
+  return spec;
+}
+
+VolumeSpec VolumeSpec::WithInlineForCsiMigration() const {
+  VolumeSpec spec = WithCsiMigration();
   spec.inline_for_csi_migration_ = true;
   return spec;
 }

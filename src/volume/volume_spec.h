@@ -29,8 +29,11 @@ class VolumeSpec {
   // `read_only` is the claim's, as the pod gives it. Source: NewSpecFromPersistentVolume.
   static VolumeSpec FromPersistentVolume(PersistentVolume volume, bool read_only);
 
-  // The same volume, seen as one that stands in for an inline volume of a source that a CSI driver
-  // took over.
+  // The same volume, seen as one whose source was translated for the CSI driver that replaces it
+  // (volume/csi_translation.h). Source: Spec.Migrated.
+  VolumeSpec WithCsiMigration() const;
+  // The same, and as one that stands in for an inline volume, which has no persistent volume of its
+  // own.
   VolumeSpec WithInlineForCsiMigration() const;
 
   // The inline volume's name, or the PV's; the last element of the volume's path.
@@ -43,6 +46,8 @@ class VolumeSpec {
   bool empty() const { return volume_ == nullptr && persistent_volume_ == nullptr; }
   // The claim's readOnly: always false for an inline volume, whose source speaks for itself.
   bool read_only() const { return read_only_; }
+  bool migrated() const { return migrated_; }
+  // Only one that is migrated is.
   bool inline_for_csi_migration() const { return inline_for_csi_migration_; }
 
   // The source, if it is of this type; null otherwise. Sources that an inline and a persistent
@@ -77,6 +82,7 @@ class VolumeSpec {
   std::shared_ptr<const PodVolume> volume_;
   std::shared_ptr<const PersistentVolume> persistent_volume_;
   bool read_only_ = false;
+  bool migrated_ = false;
   bool inline_for_csi_migration_ = false;
 };
 

@@ -148,6 +148,17 @@ TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
       {VolumeYaml(std::string(kSmall) +
                   "iscsi: {targetPortal: a, iqn: iqn.x, lun: 0, chapAuthSession: true}"),
        "spec.iscsi.secretRef", "is required with CHAP authentication"},
+      {VolumeYaml(std::string(kSmall) + "azureDisk: {diskName: d, diskURI: /subscriptions/d}"),
+       "spec.azureDisk.diskURI",
+       "\"/subscriptions/d\" does not begin with \"https://\", as that of a blob does (a managed "
+       "disk is asked for by kind: Managed)"},
+      {VolumeYaml(std::string(kSmall) +
+                  "azureDisk: {diskName: d, diskURI: \"https://a/d\", kind: Managed}"),
+       "spec.azureDisk.diskURI",
+       "\"https://a/d\" does not begin with \"/subscriptions/\", as that of a managed disk does"},
+      {VolumeYaml(std::string(kSmall) +
+                  "azureFile: {secretName: s, shareName: f, secretNamespace: \"\"}"),
+       "spec.azureFile.secretNamespace", "must not be empty; left out, it is the claim's"},
       {VolumeYaml(affinity + "matchExpressions: [{key: a, operator: In}]}]}}"),
        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
        "is required with In and NotIn"},
@@ -272,6 +283,79 @@ TEST(RefusedSources, EveryRemovedSourceNamesItsSuccessor) {
     EXPECT_NE(of_volume->find(wanted), std::string::npos) << *of_volume;
     EXPECT_EQ(VolumeSourceKind(volume.spec.source), removed.field);
   }
+}
+
+// As long as there is no CSI client: then they are what their drivers' volumes are.
+TEST(RefusedSources, EveryMigratedSourceNamesTheDriverThatReplacesIt) {
+  const auto refusal = [](const char* kind, const char* driver) {
+    return std::string(kind) + " volumes are no longer part of Kubernetes; use the CSI driver " +
+           driver + " in a source of kind csi";
+  };
+  const std::vector<std::pair<PersistentVolumeSource, std::string>> volumes = {
+      {AwsElasticBlockStoreVolumeSource(), refusal("awsElasticBlockStore", "ebs.csi.aws.com")},
+      {GcePersistentDiskVolumeSource(), refusal("gcePersistentDisk", "pd.csi.storage.gke.io")},
+      {CinderPersistentVolumeSource(), refusal("cinder", "cinder.csi.openstack.org")},
+      {AzureDiskVolumeSource(), refusal("azureDisk", "disk.csi.azure.com")},
+      {AzureFilePersistentVolumeSource(), refusal("azureFile", "file.csi.azure.com")},
+      {VsphereVirtualDiskVolumeSource(), refusal("vsphereVolume", "csi.vsphere.vmware.com")},
+      {PortworxVolumeSource(), refusal("portworxVolume", "pxd.portworx.com")},
+  };
+  for (const auto& [source, text] : volumes) EXPECT_EQ(RefusalOf(source), text);
+  const std::vector<VolumeSource> in_pods = {AwsElasticBlockStoreVolumeSource(),
+                                             GcePersistentDiskVolumeSource(),
+                                             CinderVolumeSource(),
+                                             AzureDiskVolumeSource(),
+                                             AzureFileVolumeSource(),
+                                             VsphereVirtualDiskVolumeSource(),
+                                             PortworxVolumeSource()};
+  for (size_t i = 0; i < in_pods.size(); ++i) EXPECT_EQ(RefusalOf(in_pods[i]), volumes[i].second);
+}
+
+TEST(MigratedSources, DefaultsAreThoseOfTheApiServer) {
+  const auto volume = std::get<PersistentVolume>(DecodeOne(
+      VolumeYaml(std::string(kSmall) + "azureDisk: {diskName: d, diskURI: \"https://a/d.vhd\"}")));
+  const auto& disk = std::get<AzureDiskVolumeSource>(volume.spec.source);
+  EXPECT_EQ(disk.kind, AzureDataDiskKind::kShared);
+  EXPECT_EQ(disk.caching_mode, AzureDataDiskCachingMode::kReadWrite);
+  EXPECT_EQ(disk.fs_type, "ext4");
+  EXPECT_FALSE(disk.read_only);
+}
+
+TEST(MigratedSources, AnEmptyFilesystemTypeOfAzureIsNotAnAbsentOne) {
+  const Object object = DecodeOne(VolumeYaml(
+      std::string(kSmall) + "azureDisk: {diskName: d, diskURI: \"https://a/d\", fsType: \"\"}"));
+  const auto& source = std::get<PersistentVolume>(object).spec.source;
+  EXPECT_EQ(std::get<AzureDiskVolumeSource>(source).fs_type, "");
+  EXPECT_EQ(DecodeOne(EncodeObjectJson(object)), object);
+}
+
+// An older program kept nothing of such a source but its name.
+TEST(MigratedSources, WhatNamesNoStorageIsRefusedByItsField) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"awsElasticBlockStore", "volumeID"},
+      {"gcePersistentDisk", "pdName"},
+      {"cinder", "volumeID"},
+      {"vsphereVolume", "volumePath"},
+      {"portworxVolume", "volumeID"}};
+  for (const auto& [kind, field] : cases) {
+    SCOPED_TRACE(kind);
+    const ManifestDecode decode =
+        DecodeManifest("f", VolumeYaml(std::string(kSmall) + kind + ": {}"));
+    EXPECT_TRUE(decode.objects.empty());
+    ASSERT_EQ(decode.problems.size(), 1U) << ProblemsText(decode.problems);
+    EXPECT_EQ(decode.problems[0].field_path, "spec." + kind + "." + field);
+    EXPECT_EQ(decode.problems[0].reason, "is required");
+  }
+}
+
+TEST(MigratedSources, ACinderSecretOfAVolumeSaysItsNamespaceAndThatOfAPodDoesNot) {
+  const std::string secret = "cinder: {volumeID: c, secretRef: {name: os}}";
+  const ManifestDecode decode = DecodeManifest("f", VolumeYaml(std::string(kSmall) + secret));
+  ASSERT_EQ(decode.problems.size(), 1U) << ProblemsText(decode.problems);
+  EXPECT_EQ(decode.problems[0].field_path, "spec.cinder.secretRef.namespace");
+  const Pod pod = DecodePod(PodYaml("p", "u", "  volumes: [{name: v, " + secret + "}]\n"));
+  EXPECT_TRUE(ObjectsNamedBy(pod.spec.volumes[0].source).secrets.empty())
+      << "the driver has its own credentials: no pod waits for this Secret";
 }
 
 TEST(RefusedSources, ImageVolumesSayWhatToDoAndOthersAreNotRefused) {

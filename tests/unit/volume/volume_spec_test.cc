@@ -78,10 +78,18 @@ TEST(VolumeSpecTest, OnlyFlexVolumesAreExpandedByTheNodeAlone) {
 
 TEST(VolumeSpecTest, MigrationIsAMarkOfACopy) {
   const VolumeSpec spec = VolumeSpec::FromVolume({"v", EmptyDirVolumeSource()});
-  const VolumeSpec migrated = spec.WithInlineForCsiMigration();
+  const VolumeSpec stand_in = spec.WithInlineForCsiMigration();
+  EXPECT_FALSE(spec.migrated());
   EXPECT_FALSE(spec.inline_for_csi_migration());
-  EXPECT_TRUE(migrated.inline_for_csi_migration());
-  EXPECT_EQ(migrated.volume(), spec.volume());
+  EXPECT_TRUE(stand_in.migrated());
+  EXPECT_TRUE(stand_in.inline_for_csi_migration());
+  EXPECT_EQ(stand_in.volume(), spec.volume());
+  const VolumeSpec persistent = VolumeSpec::FromPersistentVolume(Pv(NfsVolumeSource()), true);
+  const VolumeSpec migrated = persistent.WithCsiMigration();
+  EXPECT_FALSE(persistent.migrated());
+  EXPECT_TRUE(migrated.migrated());
+  EXPECT_FALSE(migrated.inline_for_csi_migration());
+  EXPECT_TRUE(migrated.read_only());
 }
 
 TEST(VolumeSpecTest, WhatWasMovedFromIsEmpty) {
