@@ -147,7 +147,7 @@ void CsiDriver::Ended(const Way& way, const Error* error) {
   if (error != nullptr && error->code() == Code::kUnimplemented && !error->IsAbout(kCsiNeverSent)) {
     // It has said that it can do this, and cannot. Source: CSI spec v1.13.0, "Error Scheme".
     parts_.scheduler.Post([weak = weak_from_this()] {
-      if (const auto driver = weak.lock()) driver->Refresh();
+      if (const auto driver = weak.lock()) driver->RefreshNowAndThen();
     });
   }
   if (!way.is_node) return;

@@ -215,6 +215,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
            std::function<void(Status)> done);
   void Adopt(const CsiDriverRecord& accepted) EXCLUDES(mu_);
   void EndRegistering(const Status& status);
+  // Refresh(), but only once in a while: a driver may advertise for ever what it has not.
+  void RefreshNowAndThen();
 
   // Whether a call's end shows that the driver answers; null: it was OK. Unavailable may as well be
   // the connection's.
@@ -254,6 +256,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   std::optional<Registering> registering_;
   uint64_t inquiry_ = 0;  // counts them; an older one is of no interest
   bool refreshing_ = false;
+  std::optional<TimePoint> refreshed_;
   TimerId probe_timer_ = 0;
   TimePoint probed_;  // when it was last known to have been asked
   int missed_probes_ = 0;

@@ -231,6 +231,14 @@ void CsiDriver::Refresh() {
                          }});
 }
 
+void CsiDriver::RefreshNowAndThen() {
+  constexpr Duration kPause = std::chrono::seconds(30);
+  const TimePoint now = parts_.scheduler.clock().Now();
+  if (refreshed_ && now - *refreshed_ < kPause) return;
+  refreshed_ = now;
+  Refresh();
+}
+
 void CsiDriver::RecheckNode() {
   bool is_other = false;
   {

@@ -162,7 +162,8 @@ void CsiLink::Fail(const Error& error) {
   hooks_.failed(error);
   if (!watch.alive() || attempt != attempt_ || busy_) return;
   if (again && redial_ != CsiRedial::kNever) return Begin(/*is_forced=*/false);
-  if (caller_ == nullptr) WaitAndDial();
+  // The process that is to take the place of the one that is connected may listen a little later.
+  if (caller_ == nullptr || wait_ < settings_.longest_wait) WaitAndDial();
 }
 
 void CsiLink::Abandon() {
@@ -192,7 +193,7 @@ void CsiLink::WaitAndDial() {
   wait_timer_ = parts_.scheduler.PostAfter(wait, [this, watch = alive_.watch()] {
     if (!watch.alive()) return;
     wait_timer_ = 0;
-    if (!busy_ && caller_ == nullptr) Begin(/*is_forced=*/false);
+    if (!busy_) Begin(/*is_forced=*/false);
   });
 }
 
