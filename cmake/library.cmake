@@ -52,18 +52,38 @@ function(volumed_quick_to_compile target)
   endif()
 endfunction()
 
-# volumed_suites_filter(SOURCE OUT): the GoogleTest filter of all tests in a file. It is read from the file, so that
-# no suite can be forgotten; a file that is changed is read again.
+# volumed_suites_filter(SOURCE OUT): the GoogleTest filter of all tests in a file, "" if it has none. It is read from
+# the file, so that no suite can be forgotten; a file that is changed is read again.
 function(volumed_suites_filter source out)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  file(STRINGS ${source} tests REGEX "^(TYPED_)?TEST(_F|_P)?\\(")
+  get_filename_component(path ${source} ABSOLUTE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(STRINGS ${path} tests REGEX "^(TYPED_)?TEST(_F|_P)?\\(")
   list(TRANSFORM tests REPLACE "^[A-Z_]*\\(([A-Za-z0-9]+),.*" "\\1.*:*/\\1.*:\\1/*.*")
   list(REMOVE_DUPLICATES tests)
   list(JOIN tests ":" filter)
-  if(filter STREQUAL "")
+  if(filter STREQUAL "" AND source MATCHES "_test\\.cc$")
     message(FATAL_ERROR "${source} has no test")
   endif()
   set(${out} ${filter} PARENT_SCOPE)
+endfunction()
+
+# volumed_ctest_entries(ENTRY SHARDS OUT COMMAND word...): the CTest entry, or SHARDS of them, each with a part of the
+# tests; their names are appended to OUT.
+function(volumed_ctest_entries entry shards out)
+  cmake_parse_arguments(PARSE_ARGV 3 ARG "" "" "COMMAND")
+  if(NOT shards)
+    add_test(NAME ${entry} COMMAND ${ARG_COMMAND})
+    list(APPEND ${out} ${entry})
+  else()
+    math(EXPR last "${shards} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${entry}_${shard} COMMAND ${ARG_COMMAND})
+      set_tests_properties(${entry}_${shard} PROPERTIES
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+      list(APPEND ${out} ${entry}_${shard})
+    endforeach()
+  endif()
+  set(${out} ${${out}} PARENT_SCOPE)
 endfunction()
 
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
@@ -74,10 +94,11 @@ endfunction()
 # keeps it from ThreadSanitizer (tests/unit/agent/CMakeLists.txt says why); also a label.
 # SHARDS N: its tests take so long that CTest starts it N times, each with a part of them.
 # CTest begins with those that have the longest TIMEOUT.
-# BY_SOURCE: a CTest entry for the tests of each file instead, NAME_<file without _test.cc>.
+# BY_SOURCE: a CTest entry for the tests of each file instead, NAME_<file without _test.cc>, or SHARDS of them. The
+# property TESTS_RUN of a source is a GoogleTest filter for its entry, which then has no others of the file's tests.
 # A unity build puts its files together, eight at a time: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC;BY_SOURCE" "LABEL;TIMEOUT;SHARDS" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;SIMULATED;GRPC;BY_SOURCE" "LABEL;TIMEOUT;SHARDS" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   volumed_quick_to_compile(${name})
@@ -101,26 +122,21 @@ function(volumed_test name)
   if(ARG_GRPC)
     list(APPEND ARG_LABEL grpc)
   endif()
-  if(ARG_SHARDS)
-    set(tests)
-    math(EXPR last "${ARG_SHARDS} - 1")
-    foreach(shard RANGE ${last})
-      list(APPEND tests ${name}_${shard})
-      add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS})
-      set_tests_properties(${name}_${shard} PROPERTIES
-        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
-    endforeach()
-  elseif(ARG_BY_SOURCE)
-    set(tests)
+  set(tests)
+  if(ARG_BY_SOURCE)
     foreach(source IN LISTS ARG_SOURCES)
-      volumed_suites_filter(${source} filter)
-      string(REGEX REPLACE "_test\\.cc$" "" part ${source})
-      list(APPEND tests ${name}_${part})
-      add_test(NAME ${name}_${part} COMMAND ${name} --gtest_filter=${filter} ${ARG_ARGS})
+      get_source_file_property(filter ${source} TESTS_RUN)
+      if(NOT filter)
+        volumed_suites_filter(${source} filter)
+      endif()
+      if(filter)
+        get_filename_component(part ${source} NAME)
+        string(REGEX REPLACE "_test\\.cc$" "" part ${part})
+        volumed_ctest_entries(${name}_${part} "${ARG_SHARDS}" tests COMMAND ${name} --gtest_filter=${filter})
+      endif()
     endforeach()
   else()
-    set(tests ${name})
-    add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+    volumed_ctest_entries(${name} "${ARG_SHARDS}" tests COMMAND ${name})
   endif()
   # Two to a processor: most wait half of their time. What computes all the time counts twice.
   set(slots 1)

@@ -67,6 +67,8 @@ def look(build, number, batch):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode == 0:
         return ""
+    if len(batch) > 1 and "[clang-diagnostic-error]" in done.stdout:  # one file has a name that another has too
+        return "".join(look(build, f"{number}-{at}", [entry]) for at, entry in enumerate(batch))
     return told_where(done.stdout or done.stderr, together, starts)
 
 

@@ -345,6 +345,7 @@ Status CheckConfigFile(const std::string& path) {
 Status CheckPlaces(const Config& config, SilentPlaces silent) {
   const std::vector<Place> places = PlacesToLookAt(config);
   std::vector<std::function<std::string()>> looks;
+  looks.reserve(places.size());
   for (const Place& place : places) {
     looks.emplace_back([&place, &config] { return Encoded(LookAt(place, config)); });
   }

@@ -79,7 +79,7 @@ ConfigRow PeriodOrNeverRow(std::string_view name, std::string_view help, Duratio
                            Duration low, Duration high) {
   ConfigRow row = DurationRow(name, help, field, low, high);
   row.set = Setter(field, [low, high](const ConfigValue& v) -> Result<Duration> {
-    const Result<Duration> never = ParseDurationIn(v, Duration::zero(), Duration::zero());
+    Result<Duration> never = ParseDurationIn(v, Duration::zero(), Duration::zero());
     if (never.ok()) return never;
     Result<Duration> period = ParseDurationIn(v, low, high);
     if (!period.ok()) return InvalidValue(period.error().message() + "; or 0s: never");

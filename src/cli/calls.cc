@@ -23,7 +23,7 @@ grpc::Status FetchAllPods(const CliContext& context, v1::GetPodsRequest request,
   Client client(context.socket, context.timeout);
   do {
     v1::GetPodsResponse page;
-    const grpc::Status status = client.Call(&Stub::GetPods, request, &page);
+    grpc::Status status = client.Call(&Stub::GetPods, request, &page);
     if (!status.ok()) return status;
     for (v1::Pod& pod : *page.mutable_pods()) all->add_pods()->Swap(&pod);
     request.set_page(page.next_page());

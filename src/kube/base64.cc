@@ -9,16 +9,16 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr std::array<int8_t, 256> MakeValues() {
-  std::array<int8_t, 256> values{};
-  for (int8_t& value : values) value = -1;
+constexpr std::array<int, 256> MakeValues() {
+  std::array<int, 256> values{};
+  for (int& value : values) value = -1;
   for (size_t i = 0; i < kAlphabet.size(); ++i) {
-    values[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int8_t>(i);
+    values[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int>(i);
   }
   return values;
 }
 
-constexpr std::array<int8_t, 256> kValues = MakeValues();
+constexpr std::array<int, 256> kValues = MakeValues();
 
 }  // namespace
 

@@ -218,7 +218,7 @@ class ManifestDirectory final : public ObjectSource {
   void DeliverList();
   std::vector<DecodeProblem> OwnProblems() const;
   // As in ObjectList; `judged` is what the files say.
-  std::string IncompleteBecause(std::string judged) const;
+  std::string IncompleteBecause(const std::string& judged) const;
   // Carries out an Accept() once everything has been read, and adopts a directory that has all
   // known objects.
   void FinishListing();

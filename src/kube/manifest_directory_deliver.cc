@@ -66,7 +66,7 @@ std::vector<DecodeProblem> ManifestDirectory::OwnProblems() const {
 }
 
 // What the records tell of it is all that is known; what they do not tell may be there as well.
-std::string ManifestDirectory::IncompleteBecause(std::string judged) const {
+std::string ManifestDirectory::IncompleteBecause(const std::string& judged) const {
   return judged.empty() && !listed_ ? kUnlisted : judged;
 }
 
@@ -88,7 +88,7 @@ void ManifestDirectory::DeliverChanges(ManifestChanges changes) {
   delta.problems = std::move(changes.problems);
   delta.problems[files_.PathOf(directory_)] = OwnProblems();
   delta.warnings = std::move(changes.warnings);
-  delta.incomplete_because = IncompleteBecause(std::move(changes.incomplete_because));
+  delta.incomplete_because = IncompleteBecause(changes.incomplete_because);
   delta.directory = known_;
   delta.unproven = files_.Unproven();
   dirty_.merge(changes.due_files);
@@ -108,7 +108,7 @@ void ManifestDirectory::DeliverList() {
     list.unknown = std::move(judgement.unknown);
     list.problems.insert(list.problems.end(), judgement.problems.begin(), judgement.problems.end());
     list.warnings = std::move(judgement.warnings);
-    list.incomplete_because = IncompleteBecause(std::move(judgement.incomplete_because));
+    list.incomplete_because = IncompleteBecause(judgement.incomplete_because);
     list.directory = known_;
     list.unproven = files_.Unproven();
     dirty_.merge(judgement.due_files);

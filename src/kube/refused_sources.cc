@@ -4,7 +4,7 @@ namespace volumed {
 namespace {
 
 std::string RefusalOfRemoved(const RemovedVolumeSource& source) {
-  const std::string gone = source.kind + " volumes are no longer part of Kubernetes";
+  std::string gone = source.kind + " volumes are no longer part of Kubernetes";
   for (const RemovedSource& removed : kRemovedSources) {
     if (source.kind != removed.field) continue;
     const std::string remark(removed.remark);

@@ -75,7 +75,7 @@ Status CheckDeviceLetGo(Kernel& kernel, const MountedSource& source, const CallO
 
 Status CheckReleasedDevice(Kernel& kernel, Logger& logger, const ReleasedDevice& device,
                            const CallOptions& call) {
-  const Status let_go = CheckDeviceLetGo(kernel, device.source, call);
+  Status let_go = CheckDeviceLetGo(kernel, device.source, call);
   if (let_go.ok() || device.is_detached_next) return let_go;
   logger.Warning("a device is let go of by its pods, and may be in use still",
                  {{"volume", device.volume.str()}, {"why", let_go.error().message()}});

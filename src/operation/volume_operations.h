@@ -73,6 +73,7 @@ class VolumeOperations {
   template <typename Op>
   std::vector<StartResult> StartEach(std::vector<Op> operations, const EachDone<Op>& done) {
     std::vector<std::unique_ptr<AnyOperation>> all;
+    all.reserve(operations.size());
     for (Op& operation : operations) {
       all.push_back(std::make_unique<StartedOperation<Op>>(
           std::move(operation),

@@ -130,6 +130,7 @@ Result<std::vector<std::optional<std::string>>> LookInChildren(
   while (ReadSome(children, ended, /*may_try_again=*/false)) {
   }
   std::vector<std::optional<std::string>> answers;
+  answers.reserve(children.size());
   for (Child& child : children) {
     answers.push_back(child.is_done ? std::optional(std::move(child.text)) : std::nullopt);
   }

@@ -61,7 +61,7 @@ class Ensuring {
         return GiveUp(filled.error());
       }
     }
-    return std::move(answer_);
+    return answer_;
   }
 
  private:

@@ -61,6 +61,7 @@ void PutInFront(const std::string& path, std::deque<std::string>& names) {
 // The mount table is asked for clean paths alone.
 std::string Text(const std::vector<Place>& way, const std::deque<std::string>& rest) {
   std::vector<std::string> names;
+  names.reserve(way.size() + rest.size());
   for (const Place& place : way) names.push_back(place.name);
   for (const std::string& name : rest) {
     if (name == "..") {

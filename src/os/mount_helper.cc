@@ -24,7 +24,7 @@ std::string FamilyOf(const std::string& fs_type) { return fs_type.substr(0, fs_t
 std::string FindHelper(const std::string& fs_type) {
   if (!IsPlainType(fs_type)) return "";
   for (const std::string& name : {fs_type, FamilyOf(fs_type)}) {
-    const std::string path = "/sbin/mount." + name;
+    std::string path = "/sbin/mount." + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return "";

@@ -23,7 +23,7 @@ class Removal {
   Removal(Kernel& kernel, const CallOptions& options) : kernel_(kernel), options_(options) {}
 
   Result<Changed> Run(const RemoveSkeleton& request) {
-    const Result<Changed> done = RemoveAll(request);
+    Result<Changed> done = RemoveAll(request);
     if (done.ok() || !has_removed_) return done;
     return done.error().AsMaybeApplied();
   }

@@ -170,7 +170,7 @@ Result<Done> Prepare(Kernel& kernel, const PrepareSubPath& request, bool& has_un
 Result<Done> DoPrepareSubPath(Kernel& kernel, const PrepareSubPath& request,
                               const CallOptions& options) {
   bool has_unmounted = false;
-  const Result<Done> prepared = Prepare(kernel, request, has_unmounted, options);
+  Result<Done> prepared = Prepare(kernel, request, has_unmounted, options);
   if (prepared.ok() || !has_unmounted) return prepared;
   return prepared.error().AsMaybeApplied();  // what the pod had there is gone
 }

@@ -141,7 +141,7 @@ Status UdevDeviceCatalog::Follow(DeviceEventSource source) {
   }
   RETURN_IF_ERROR(loop_.WatchFd(monitor.fd(), EPOLLIN, [this](uint32_t) { TakeEvents(); }));
   if (announcements) {
-    const Status watched =
+    Status watched =
         loop_.WatchFd(announcements->fd(), EPOLLIN, [this](uint32_t) { TakeAnnouncements(); });
     if (!watched.ok()) {
       loop_.UnwatchFd(monitor.fd());

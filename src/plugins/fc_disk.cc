@@ -229,7 +229,7 @@ Result<FoundDevice> FcDisks::WaitFor(const FcNames& names, const CallOptions& ca
     CallOptions slice = call;
     const TimePoint next = clock_.Now() + pause;
     if (next < call.deadline.when()) slice.deadline = Deadline::At(next);
-    const Result<FoundDevice> device = finder_->WaitForDevice(query, slice);
+    Result<FoundDevice> device = finder_->WaitForDevice(query, slice);
     ASSIGN_OR_RETURN(found, Find(names, call));
     if (device.ok()) {
       if (IsProven(found, query, *device)) return device;

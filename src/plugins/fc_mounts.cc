@@ -122,7 +122,7 @@ Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call)
                    FindMountAt(host_.kernel, place.Display(), call));
   if (mount) disks_.KeepMap(place, mount->source, call);
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
-  const Status removed = RemoveDisks(names, place, mount, call);
+  Status removed = RemoveDisks(names, place, mount, call);
   if (removed.ok()) disks_.ForgetMap(place);
   if (removed.ok() || !mount) return removed;
   return removed.error().AsMaybeApplied();  // it is unmounted

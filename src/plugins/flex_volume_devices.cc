@@ -90,7 +90,7 @@ Status FlexVolumeDetacher::UnmountDevice(const SafePath& place, const CallOption
     ASSIGN_OR_RETURN(
         status, driver_->CallIfInstalled(FlexCommand::kUnmountDevice, {place.Display()}, call));
   }
-  const Status removed = UnmountAndRemove(host_.kernel, place, call);
+  Status removed = UnmountAndRemove(host_.kernel, place, call);
   if (removed.ok() || !status) return removed;
   return removed.error().AsMaybeApplied();  // the driver has unmounted what it had there
 }

@@ -41,7 +41,7 @@ Result<bool> FlexVolumePlugin::NodeExpander::NodeExpand(const NodeResizeOptions&
                                                     " bytes, and expandvolume says " + Bytes(size));
   }
   if (!owner_.RequiresFsResize()) return true;
-  const Result<bool> grown = GrowFilesystem(options, call);
+  Result<bool> grown = GrowFilesystem(options, call);
   if (grown.ok() || driver.IsKnownUnsupported(FlexCommand::kExpandVolume)) return grown;
   return grown.error().AsMaybeApplied();  // the driver has made the volume larger
 }

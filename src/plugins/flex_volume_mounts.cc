@@ -94,7 +94,7 @@ Status FlexVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& c
   if (there.type == FileType::kMissing) return OkStatus();
   ASSIGN_OR_RETURN(const std::optional<FlexStatus> status,
                    driver_->CallIfInstalled(FlexCommand::kUnmount, {dir.Display()}, call));
-  const Status removed = UnmountAndRemove(host_.kernel, dir, call);
+  Status removed = UnmountAndRemove(host_.kernel, dir, call);
   if (removed.ok() || !status) return removed;
   return removed.error().AsMaybeApplied();  // the driver has unmounted what it had there
 }

@@ -289,7 +289,7 @@ void FlexVolumeProber::State::Ask(const std::string& name, const std::string& ex
       announced_.insert(name);
       ProbeEvent event;
       event.plugin_name = name;
-      event.plugin = std::move(plugin).value();
+      event.plugin = std::move(*plugin);
       events_.push_back(std::move(event));
     } else {
       is_news = found->second.failure != plugin.error();

@@ -117,8 +117,8 @@ Result<ProgramEnd> IscsiAdmin::Run(std::vector<std::string> arguments, const Cal
                                                 "open-iscsi, and its iscsid.service");
 }
 
-Status IscsiAdmin::Do(std::vector<std::string> arguments, const std::vector<IscsiExit>& tolerated,
-                      const CallOptions& call) {
+Status IscsiAdmin::Do(const std::vector<std::string>& arguments,
+                      const std::vector<IscsiExit>& tolerated, const CallOptions& call) {
   ASSIGN_OR_RETURN(const ProgramEnd end, Run(arguments, call));
   const auto ended = static_cast<IscsiExit>(end.exit_status);
   if (ended == IscsiExit::kSuccess ||
@@ -134,7 +134,7 @@ Status IscsiAdmin::DoWithNode(const IscsiDisk& disk, const std::string& portal,
   std::vector<std::string> arguments = {"-m", "node",   "-p", portal,
                                         "-T", disk.iqn, "-I", disk.iface};
   arguments.insert(arguments.end(), what.begin(), what.end());
-  return Do(std::move(arguments), tolerated, call);
+  return Do(arguments, tolerated, call);
 }
 
 Result<IscsiIface> IscsiAdmin::ShowIface(const std::string& iface, const CallOptions& call) {
@@ -156,7 +156,7 @@ Status IscsiAdmin::CloneIface(const IscsiDisk& disk, const IscsiIface& original,
   for (const auto& [name, value] : settings) {
     update.insert(update.end(), {"-n", name, "-v", value});
   }
-  return Do(std::move(update), {IscsiExit::kSessionExists}, call);
+  return Do(update, {IscsiExit::kSessionExists}, call);
 }
 
 Status IscsiAdmin::DeleteIface(const std::string& iface, const CallOptions& call) {

@@ -112,7 +112,7 @@ class IscsiAdmin {
   Result<ProgramEnd> Run(std::vector<std::string> arguments, const CallOptions& call,
                          bool is_discovery = false);
   // Exit codes other than the tolerated ones are errors.
-  Status Do(std::vector<std::string> arguments, const std::vector<IscsiExit>& tolerated,
+  Status Do(const std::vector<std::string>& arguments, const std::vector<IscsiExit>& tolerated,
             const CallOptions& call);
   Status DoWithNode(const IscsiDisk& disk, const std::string& portal,
                     const std::vector<std::string>& what, const std::vector<IscsiExit>& tolerated,

@@ -239,7 +239,7 @@ Result<CollectedPayload> CollectProjected(const PayloadContext& context,
   return all;
 }
 
-std::vector<PayloadFile> FilesOf(Payload payload) {
+std::vector<PayloadFile> FilesOf(Payload&& payload) {
   std::vector<PayloadFile> files;
   files.reserve(payload.size());
   for (auto& [path, file] : payload) files.push_back(std::move(file));

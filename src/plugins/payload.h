@@ -73,6 +73,6 @@ Result<CollectedPayload> CollectProjected(const PayloadContext& context,
                                           const ProjectedVolumeSource& source);
 
 // The payload in the form that the kernel effect takes.
-std::vector<PayloadFile> FilesOf(Payload payload);
+std::vector<PayloadFile> FilesOf(Payload&& payload);
 
 }  // namespace volumed

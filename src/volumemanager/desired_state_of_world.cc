@@ -57,7 +57,7 @@ bool DesiredStateOfWorld::RemovePod(const PodUid& pod) {
 std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
   const auto found = referrers_.find(key);
   if (found == referrers_.end()) return {};
-  const std::set<PodUid> pods = found->second;
+  std::set<PodUid> pods = found->second;
   for (const PodUid& uid : pods) {
     const PodPtr pod = pods_.at(uid).pod;
     SetPod(pod);  // sub-paths may now expand, or expand differently

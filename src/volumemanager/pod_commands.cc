@@ -61,7 +61,7 @@ void PodCommands::Delete(const PodUid& uid, bool force, Done done) {
   parts_.reconciler.MarkDirty(uid);
 }
 
-void PodCommands::Hold(HoldRequest request, Done done) {
+void PodCommands::Hold(const HoldRequest& request, Done done) {
   const ActualPod* pod = parts_.actual.FindPod(request.pod);
   std::optional<Error> refused;
   if (!parts_.readiness.loaded()) {
@@ -77,7 +77,7 @@ void PodCommands::Hold(HoldRequest request, Done done) {
   parts_.observers.Tell(request.pod);
 }
 
-void PodCommands::ReleaseHold(HoldRequest request, Done done) {
+void PodCommands::ReleaseHold(const HoldRequest& request, Done done) {
   if (!parts_.readiness.loaded()) return PostAnswer(parts_.scheduler, done, NotLoaded());
   parts_.consumers.Release(request, std::move(done));
 }

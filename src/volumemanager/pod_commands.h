@@ -61,10 +61,10 @@ class PodCommands {
   // if the records are not loaded yet; NotFound if no such pod is known; FailedPrecondition if the
   // pod is being torn down, or if there is no such process or cgroup; InvalidArgument unless
   // exactly one of the two is named; and those of Consumers::Hold.
-  void Hold(HoldRequest request, Done done);
+  void Hold(const HoldRequest& request, Done done);
   // Errors: Unavailable, not applied, if the records are not loaded yet, for then no hold is known;
   // those of Consumers::Release.
-  void ReleaseHold(HoldRequest request, Done done);
+  void ReleaseHold(const HoldRequest& request, Done done);
 
   // Forgets the back-offs of the pod, its record, its volumes and their devices, and tries again at
   // once. Errors, not applied: Unavailable if the records are not loaded yet; NotFound if no such

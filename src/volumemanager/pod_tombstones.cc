@@ -42,7 +42,7 @@ void PodTombstones::SetIdentity(const PodUid& pod, const PodIdentity& identity) 
 }
 
 PodIdentity PodTombstones::Drop(const PodUid& pod) {
-  const PodIdentity identity = tombstones_.at(pod).identity;
+  PodIdentity identity = tombstones_.at(pod).identity;
   tombstones_.erase(pod);
   parts_.answers.Answer(pod, OkStatus());  // it has left its sources
   parts_.records.Remove(kPodRecordKind, pod.str(), kPodRecordDurability, nullptr);

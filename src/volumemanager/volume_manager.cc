@@ -7,7 +7,7 @@
 namespace volumed {
 
 VolumeManager::VolumeManager(VolumeManagerParts parts, const BootId& boot_id,
-                             VolumeManagerSettings settings, VolumeManagerHooks hooks)
+                             const VolumeManagerSettings& settings, VolumeManagerHooks hooks)
     : composition_(std::make_unique<Composition>(parts, boot_id, settings, std::move(hooks))) {}
 
 VolumeManager::~VolumeManager() = default;

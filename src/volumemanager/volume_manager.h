@@ -38,8 +38,8 @@ struct VolumeManagerSettings;
 // change, since it listens to the catalog, and destroyed after the catalog's last change.
 class VolumeManager {
  public:
-  VolumeManager(VolumeManagerParts parts, const BootId& boot_id, VolumeManagerSettings settings,
-                VolumeManagerHooks hooks);
+  VolumeManager(VolumeManagerParts parts, const BootId& boot_id,
+                const VolumeManagerSettings& settings, VolumeManagerHooks hooks);
   ~VolumeManager();
   VolumeManager(const VolumeManager&) = delete;
   VolumeManager& operator=(const VolumeManager&) = delete;

@@ -6,7 +6,7 @@
 #include "kube/prepare_for_create.h"
 #include "kube/stored_object.h"
 
-namespace volumed {
+namespace volumed::apply_request_fuzz {
 namespace {
 
 void CheckStored(const Object& object) {
@@ -34,10 +34,8 @@ void CheckApplied(const std::string& name_space, DecodedObject& decoded) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(apply_request)(const uint8_t* data, size_t size) {
   v1::ApplyRequest request;
   if (!request.ParseFromArray(data, static_cast<int>(size))) return 0;
   ManifestDecode decoded = DecodeManifest(request.file(), request.manifest());
@@ -45,3 +43,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (DecodedObject& one : decoded.objects) CheckApplied(request.namespace_(), one);
   return 0;
 }
+
+}  // namespace volumed::apply_request_fuzz

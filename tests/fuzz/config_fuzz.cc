@@ -10,7 +10,7 @@
 #include "base/descriptor.h"
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::config_fuzz {
 namespace {
 
 struct Given {
@@ -40,10 +40,8 @@ Result<Config> Load(const Given& given) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(config)(const uint8_t* data, size_t size) {
   const Given given = Read(fuzz::TextOf(data, size));
   const Result<Config> config = Load(given);
   if (!config.ok()) {
@@ -58,3 +56,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(MergeReloadable(*config, *again).changes.empty());
   return 0;
 }
+
+}  // namespace volumed::config_fuzz

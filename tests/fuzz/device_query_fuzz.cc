@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::device_query_fuzz {
 namespace {
 
 struct Described {
@@ -113,10 +113,8 @@ void CheckFacts(const DeviceQuery& query, const CatalogDevice& record) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(device_query)(const uint8_t* data, size_t size) {
   const Described described = Read(fuzz::TextOf(data, size));
   CheckNames(described.record);
   const Status valid = ValidateDeviceQuery(described.query);
@@ -132,3 +130,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckFacts(described.query, described.record);
   return 0;
 }
+
+}  // namespace volumed::device_query_fuzz

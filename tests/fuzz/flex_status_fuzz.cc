@@ -3,8 +3,9 @@
 
 #include "fuzz/fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+namespace volumed::flex_status_fuzz {
+
+FUZZ_TARGET(flex_status)(const uint8_t* data, size_t size) {
   const std::string_view output = fuzz::TextOf(data, size);
   const Result<FlexStatus> status = ParseFlexStatus(output);
   if (!status.ok()) {
@@ -21,3 +22,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(again.ok() && *again == *status);
   return 0;
 }
+
+}  // namespace volumed::flex_status_fuzz

@@ -24,6 +24,15 @@ namespace volumed::fuzz {
     if (!(property)) ::volumed::fuzz::Broken(__FILE__, __LINE__, #property); \
   } while (false)
 
+// The head of a target's function, without its parameters: libFuzzer's, or of a name of its own
+// where one program has all targets. Each target's file is a namespace of its own, for their
+// helpers are named alike.
+#ifdef VOLUMED_FUZZ_REPLAY
+#define FUZZ_TARGET(name) extern "C" int volumed_fuzz_##name
+#else
+#define FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
+#endif
+
 inline std::string_view TextOf(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }

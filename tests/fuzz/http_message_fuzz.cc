@@ -6,7 +6,7 @@
 
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::http_message_fuzz {
 namespace {
 
 using State = HttpParsed::State;
@@ -35,10 +35,8 @@ void CheckCut(std::string_view bytes, const HttpParsed& parsed, size_t length) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(http_message)(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::TextOf(data, size);
   const HttpParsed parsed = ParseHttpRequest(bytes);
   switch (parsed.state) {
@@ -58,3 +56,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace volumed::http_message_fuzz

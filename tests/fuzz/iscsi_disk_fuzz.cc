@@ -3,8 +3,9 @@
 #include "fuzz/fuzz.h"
 #include "plugins/iscsi_disk.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+namespace volumed::iscsi_disk_fuzz {
+
+FUZZ_TARGET(iscsi_disk)(const uint8_t* data, size_t size) {
   const Result<IscsiDisk> disk = DecodeIscsiDisk(fuzz::TextOf(data, size));
   if (!disk.ok()) {
     fuzz::CheckError(disk.error());
@@ -22,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(*again == *disk);
   return 0;
 }
+
+}  // namespace volumed::iscsi_disk_fuzz

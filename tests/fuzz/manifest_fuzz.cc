@@ -8,7 +8,7 @@
 #include "kube/decode.h"
 #include "kube/stored_object.h"
 
-namespace volumed {
+namespace volumed::manifest_fuzz {
 namespace {
 
 constexpr size_t kMaxBytesForNext = 2048;  // so that the second decoding does not halve the speed
@@ -86,10 +86,8 @@ void CheckNext(std::string_view bytes, const ManifestDecode& alone) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(manifest)(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::TextOf(data, size);
   const ManifestDecode decoded = DecodeManifest("manifest", bytes);
   CheckDecoded(decoded, DecodeRules::kAtTheDoor);
@@ -97,3 +95,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckNext(bytes, decoded);
   return 0;
 }
+
+}  // namespace volumed::manifest_fuzz

@@ -10,7 +10,7 @@
 #include "fuzz/fuzz.h"
 #include "os/mount_options.h"
 
-namespace volumed {
+namespace volumed::mount_options_fuzz {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -58,10 +58,8 @@ void CheckJoined(const Words& user, const Words& system) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(mount_options)(const uint8_t* data, size_t size) {
   const std::string_view text = fuzz::TextOf(data, size);
   const Words lines = Split(text, '\n');
   const Words system = {"nosuid", "ro"};
@@ -72,3 +70,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckParsed(MountOptionFromSpec({}, lines, system));
   return 0;
 }
+
+}  // namespace volumed::mount_options_fuzz

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::mount_table_fuzz {
 namespace {
 
 struct FileCloser {
@@ -118,10 +118,8 @@ size_t CountLines(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(mount_table)(const uint8_t* data, size_t size) {
   if (fuzz::TextOf(data, size).find('\0') != std::string_view::npos) return 0;  // ends no C string
   const std::string text = std::string(kFirstLine) + std::string(fuzz::TextOf(data, size));
   const Result<std::vector<MountEntry>> entries = Parse(text);
@@ -134,3 +132,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckTable(MountSnapshot(*entries));
   return 0;
 }
+
+}  // namespace volumed::mount_table_fuzz

@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::page_token_fuzz {
 namespace {
 
 void CheckToken(std::string_view token) {
@@ -34,12 +34,12 @@ void CheckName(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(page_token)(const uint8_t* data, size_t size) {
   const std::string_view text = fuzz::TextOf(data, size);
   CheckToken(text);
   CheckName(text);
   return 0;
 }
+
+}  // namespace volumed::page_token_fuzz

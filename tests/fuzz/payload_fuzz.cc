@@ -9,7 +9,7 @@
 #include "kube/field_rules.h"
 #include "os/atomic_payload.h"
 
-namespace volumed {
+namespace volumed::payload_fuzz {
 namespace {
 
 // The objects of one file, as a node that has no others.
@@ -87,10 +87,8 @@ void CheckVolume(const PodVolume& volume, PayloadContext context) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(payload)(const uint8_t* data, size_t size) {
   const ManifestDecode decoded = DecodeManifest("manifest", fuzz::TextOf(data, size));
   FileHost host(decoded.objects);
   for (const DecodedObject& one : decoded.objects) {
@@ -107,3 +105,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace volumed::payload_fuzz

@@ -9,7 +9,7 @@
 #include "kube/field_rules.h"
 #include "os/atomic_payload.h"
 
-namespace volumed {
+namespace volumed::payload_paths_fuzz {
 namespace {
 
 Status Validate(const std::vector<std::string>& paths) {
@@ -42,10 +42,8 @@ void CheckOne(const std::string& path) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(payload_paths)(const uint8_t* data, size_t size) {
   const std::vector<std::string> paths = Split(fuzz::TextOf(data, size), '\n');
   const Status status = Validate(paths);
   if (status.ok()) {
@@ -57,3 +55,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::for_each(paths.begin(), paths.end(), CheckOne);
   return 0;
 }
+
+}  // namespace volumed::payload_paths_fuzz

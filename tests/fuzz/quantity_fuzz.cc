@@ -3,7 +3,7 @@
 
 #include "fuzz/fuzz.h"
 
-namespace volumed {
+namespace volumed::quantity_fuzz {
 namespace {
 
 std::optional<Quantity> Read(std::string_view text) {
@@ -47,10 +47,8 @@ void CheckSum(const Quantity& a, const Quantity& b) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(quantity)(const uint8_t* data, size_t size) {
   std::string_view rest = fuzz::TextOf(data, size);
   const std::optional<Quantity> a = Read(fuzz::TakeLine(rest).value_or(""));
   const std::optional<Quantity> b = Read(rest);
@@ -62,3 +60,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (a && b) CheckSum(*a, *b);
   return 0;
 }
+
+}  // namespace volumed::quantity_fuzz

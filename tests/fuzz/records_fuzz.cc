@@ -10,7 +10,7 @@
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
 
-namespace volumed {
+namespace volumed::records_fuzz {
 namespace {
 
 template <typename T>
@@ -75,10 +75,8 @@ void CheckAnyRow(const Record& row) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(records)(const uint8_t* data, size_t size) {
   std::string_view bytes = fuzz::TextOf(data, size);
   const fuzz::Halves kind = fuzz::Cut(fuzz::TakeLine(bytes).value_or(""), '/');
   const fuzz::Halves version = fuzz::Cut(kind.behind, '/');
@@ -86,3 +84,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckAnyRow({std::string(kind.before), std::string(version.behind), number, std::string(bytes)});
   return 0;
 }
+
+}  // namespace volumed::records_fuzz

@@ -7,7 +7,7 @@
 #include "kube/field_rules.h"
 #include "os/safe_open.h"
 
-namespace volumed {
+namespace volumed::sub_path_fuzz {
 namespace {
 
 constexpr const char* kVolume = "/var/lib/volumed/pods/uid-1/volumes/kubernetes.io~empty-dir/cache";
@@ -49,10 +49,8 @@ void CheckExpanded(std::string_view expression, const Container& container) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(sub_path)(const uint8_t* data, size_t size) {
   std::string_view rest = fuzz::TextOf(data, size);
   const std::string_view first = fuzz::TakeLine(rest).value_or("");
   CheckEffect(std::string(first));
@@ -62,3 +60,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckExpanded(first, ReadContainer(rest));
   return 0;
 }
+
+}  // namespace volumed::sub_path_fuzz

@@ -5,7 +5,7 @@
 #include "plugins/iscsi_names.h"
 #include "volume/nfs_export.h"
 
-namespace volumed {
+namespace volumed::volume_names_fuzz {
 namespace {
 
 void CheckIscsi(const std::string& path) {
@@ -45,13 +45,13 @@ void CheckNfs(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(volume_names)(const uint8_t* data, size_t size) {
   const std::string text(fuzz::TextOf(data, size));
   CheckIscsi(text);
   CheckFc(text);
   CheckNfs(text);
   return 0;
 }
+
+}  // namespace volumed::volume_names_fuzz

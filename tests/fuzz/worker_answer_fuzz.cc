@@ -4,8 +4,9 @@
 #include "fuzz/fuzz.h"
 #include "os/worker_codec.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+namespace volumed::worker_answer_fuzz {
+
+FUZZ_TARGET(worker_answer)(const uint8_t* data, size_t size) {
   const std::string_view input = fuzz::TextOf(data, size);
   const Result<AnyAnswer> decoded = DecodeAnswer(input);
   if (!decoded.ok()) {
@@ -23,3 +24,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(bytes == EncodeAnswer(again));
   return 0;
 }
+
+}  // namespace volumed::worker_answer_fuzz

@@ -2,7 +2,7 @@
 #include "fuzz/fuzz.h"
 #include "os/worker_codec.h"
 
-namespace volumed {
+namespace volumed::worker_request_fuzz {
 namespace {
 
 std::string Encode(const WorkerRequest& request) {
@@ -12,10 +12,8 @@ std::string Encode(const WorkerRequest& request) {
 }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(worker_request)(const uint8_t* data, size_t size) {
   const Result<WorkerRequest> decoded = DecodeRequest(fuzz::TextOf(data, size));
   if (!decoded.ok()) {
     fuzz::CheckError(decoded.error());
@@ -31,3 +29,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(bytes == Encode(*again));
   return 0;
 }
+
+}  // namespace volumed::worker_request_fuzz

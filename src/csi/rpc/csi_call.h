@@ -31,7 +31,7 @@ struct CsiCallReport {
   Duration duration = Duration::zero();  // after that
   bool sent = false;
   std::optional<Error> error = {};  // nullopt: OK
-  std::string request = {};         // CsiStrippedText()
+  std::string request = {};         // CsiStrippedText(), without CsiSecrets
   std::string answer = {};          // likewise; empty if there is none
 };
 

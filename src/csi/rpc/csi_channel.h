@@ -89,7 +89,9 @@ class CsiChannel {
 
   // Dials anew, at once: for an owner who sees that the socket is another one. Calls under way stay
   // with the old connection until they end; all others take the new one, even if the old one is
-  // still good: it may lead to a process that is on its way out.
+  // still good: it may lead to a process that is on its way out. The state is kIdle then, which is
+  // no change that connection_changed tells. A socket file is there a moment before its driver
+  // listens, so that the first attempt may be refused; the next follows as ever. Blocks: never.
   void Reconnect();
 
   CsiConnection connection() const;

@@ -52,7 +52,7 @@ std::string WhyNoConnection(const std::string& message) {
 
 void CsiChannel::Core::Start(const google::protobuf::Message& request,
                              const CsiCallOptions& options, Done done) {
-  auto call = std::make_shared<CsiPendingCall>();
+  const Call call = NewCall();
   call->method = CsiMethodOf(request.GetDescriptor());
   if (call->method == nullptr) {
     return done(Error::NotApplied(Code::kInvalidArgument, options_.driver + ": " +
@@ -75,6 +75,17 @@ void CsiChannel::Core::Start(const google::protobuf::Message& request,
   ArmDeadline(call);
 }
 
+CsiChannel::Core::Call CsiChannel::Core::NewCall() {
+  {
+    MutexLock lock(mu_);
+    ++callbacks_;
+  }
+  return {new CsiPendingCall, [core = shared_from_this()](CsiPendingCall* call) {
+            delete call;
+            core->Returned();
+          }};
+}
+
 std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
                                                     const google::protobuf::Message& request,
                                                     const CsiCallOptions& options) const {
@@ -83,11 +94,12 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
                                               : options.deadline;
   call.cancel = options.cancel;
   call.secrets = CsiSecrets(request);
-  call.report = {.driver = options_.driver,
-                 .method = call.method,
-                 .key = CsiKeyOf(*call.method, request),
-                 .asked_unix_ms = clock_.WallUnixMillis(),
-                 .request = CsiStrippedText(request, kRequestText)};
+  call.report = {
+      .driver = options_.driver,
+      .method = call.method,
+      .key = CsiKeyOf(*call.method, request),
+      .asked_unix_ms = clock_.WallUnixMillis(),
+      .request = call.secrets.RemovedFrom(CsiStrippedText(request, kRequestText), kRequestText)};
   if (call.method->streaming) {
     return NeverSent(Code::kUnimplemented, "its answer is a stream, which volumed does not read");
   }
@@ -107,7 +119,6 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
 bool CsiChannel::Core::Enqueue(const Call& call, std::optional<CsiFailure> failure) {
   {
     MutexLock lock(mu_);
-    ++callbacks_;
     call->id = next_id_++;
     open_.emplace(call->id, call);
     if (closed_) {
@@ -151,7 +162,9 @@ void CsiChannel::Core::Pump() {
     if (pumping_) return;
     pumping_ = true;
   }
-  for (Turn turn = NextTurn(); turn.call != nullptr; turn = NextTurn()) {
+  for (;;) {
+    const Turn turn = NextTurn();
+    if (turn.call == nullptr) return;
     if (turn.cancel_alarm) turn.call->alarm.Cancel();
     Send(turn);
   }
@@ -264,7 +277,8 @@ void CsiChannel::Core::End(const Call& call, AnyAnswer answer) {
     report.sent = call->sent.has_value();
   }
   if (answer.ok()) {
-    report.answer = CsiStrippedText(**answer, kAnswerText);
+    // No field of an answer is marked, but a driver may hand on what it was given.
+    report.answer = call->secrets.RemovedFrom(CsiStrippedText(**answer, kAnswerText), kAnswerText);
   } else {
     report.sent = report.sent && !answer.error().IsAbout(kCsiNeverSent);
     report.error = answer.error();
@@ -272,7 +286,6 @@ void CsiChannel::Core::End(const Call& call, AnyAnswer answer) {
   for (CsiCallObserver* observer : options_.observers) observer->CallEnded(report);
   const Done done = std::exchange(call->done, nullptr);
   done(std::move(answer));
-  CallbackReturned();
 }
 
 Error CsiChannel::Core::ErrorOf(const CsiPendingCall& call, const CsiFailure& failure) const {
@@ -282,7 +295,6 @@ Error CsiChannel::Core::ErrorOf(const CsiPendingCall& call, const CsiFailure& fa
 Status CsiChannel::Core::Dial() {
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    ConnectCsi(options_.socket, options_.connection));
-  // Goes without the lock, if no call has it.
   std::shared_ptr<grpc::Channel> before = channel;
   uint64_t generation = 0;
   {
@@ -295,6 +307,7 @@ Status CsiChannel::Core::Dial() {
       connection_ = {CsiConnectionState::kIdle, clock_.Now()};
     }
   }
+  if (before != nullptr) watch_.Retire(std::move(before));
   watch_.Watch(channel, options_.connection.retry_after,
                [weak = weak_from_this(), generation](std::optional<CsiConnectionState> state) {
                  const std::shared_ptr<Core> core = weak.lock();
@@ -315,7 +328,7 @@ bool CsiChannel::Core::StateSeen(uint64_t generation, std::optional<CsiConnectio
   }
   Pump();
   if (changed && options_.connection_changed) options_.connection_changed();
-  CallbackReturned();
+  Returned();
   return true;
 }
 
@@ -334,7 +347,7 @@ bool CsiChannel::Core::Flaps(std::optional<CsiConnectionState> state) const {
   return false;
 }
 
-void CsiChannel::Core::CallbackReturned() {
+void CsiChannel::Core::Returned() {
   MutexLock lock(mu_);
   --callbacks_;
   if (callbacks_ == 0) all_returned_.NotifyAll();
@@ -342,20 +355,20 @@ void CsiChannel::Core::CallbackReturned() {
 
 void CsiChannel::Core::Close() {
   std::vector<Call> calls;
-  std::shared_ptr<grpc::Channel> channel;
   {
     MutexLock lock(mu_);
     closed_ = true;
     for (const auto& [id, call] : open_) calls.push_back(call);
-    channel.swap(channel_);
   }
   for (const Call& call : calls) {
     GiveUp(call, NeverSent(Code::kCancelled, kClosed));
     Cancel(call);
   }
-  channel.reset();
+  calls.clear();
+  std::shared_ptr<grpc::Channel> channel;  // goes after the lock
   MutexLock lock(mu_);
   while (callbacks_ > 0) all_returned_.Wait(mu_);
+  channel.swap(channel_);
 }
 
 CsiConnection CsiChannel::Core::connection() const {

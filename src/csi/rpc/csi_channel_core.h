@@ -68,6 +68,9 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
  private:
   using Call = std::shared_ptr<CsiPendingCall>;
 
+  // A call that Close() waits for until nobody has it any more. All that keeps the channel on
+  // gRPC's threads is in it, so that these never have the last share: see CsiStateWatch::Retire().
+  Call NewCall() EXCLUDES(mu_);
   // Fills in what is known of the call before it begins. Returns why it cannot be made at all.
   std::optional<CsiFailure> Prepare(CsiPendingCall& call, const google::protobuf::Message& request,
                                     const CsiCallOptions& options) const;
@@ -78,7 +81,7 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
   void Pump() EXCLUDES(mu_);
   struct Turn {
     Call call;
-    std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<grpc::Channel> channel;  // it goes before the call
     bool cancel_alarm = false;
   };
   // Without a call: nothing may be sent, and this thread has ceased to pump.
@@ -99,7 +102,7 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
   // Whether a connection came and went between two looks, as of a driver that accepts and closes.
   // Calls that wait to see one that lasts would wait for ever: gRPC is to send or to fail them.
   bool Flaps(std::optional<CsiConnectionState> state) const REQUIRES(mu_);
-  void CallbackReturned() EXCLUDES(mu_);
+  void Returned() EXCLUDES(mu_);
 
   const CsiChannelOptions options_;
   const Clock& clock_;
@@ -117,7 +120,7 @@ class CsiChannel::Core : public std::enable_shared_from_this<CsiChannel::Core> {
   int under_way_ GUARDED_BY(mu_) = 0;
   bool pumping_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;
-  // Calls whose `done` has not returned, and other callbacks that run.
+  // Calls that somebody has, and other callbacks that run.
   int callbacks_ GUARDED_BY(mu_) = 0;
 };
 

@@ -134,31 +134,71 @@ struct CsiStateWatch::Watched {
 CsiStateWatch::CsiStateWatch() : thread_([this] { Run(); }) {}
 
 CsiStateWatch::~CsiStateWatch() {
+  {
+    // The last channel may have gone while the thread was about to wait for its next change, and
+    // gRPC ends the program if a wait is begun after the shutdown.
+    MutexLock lock(mu_);
+    ends_ = true;
+    while (beginning_ > 0) none_begins_.Wait(mu_);
+  }
+  Bury();
   queue_.Shutdown();
   thread_.join();
 }
 
 void CsiStateWatch::Watch(const std::shared_ptr<grpc::Channel>& channel, Duration pause,
                           Seen seen) {
-  auto watched = std::make_unique<Watched>(Watched{channel, pause, std::move(seen)});
-  // If it is idle no more, that is told at once.
-  const gpr_timespec wait = watched->Wait(*channel, GRPC_CHANNEL_IDLE);
-  channel->NotifyOnStateChange(GRPC_CHANNEL_IDLE, wait, &queue_, watched.release());
+  // If it is idle no more by then, that is told at once.
+  Await(std::make_unique<Watched>(Watched{channel, pause, std::move(seen)}), *channel,
+        GRPC_CHANNEL_IDLE);
+}
+
+void CsiStateWatch::Await(std::unique_ptr<Watched> watched, grpc::Channel& channel,
+                          grpc_connectivity_state now) {
+  {
+    MutexLock lock(mu_);
+    if (ends_) return;
+    ++beginning_;
+  }
+  const gpr_timespec wait = watched->Wait(channel, now);
+  channel.NotifyOnStateChange(now, wait, &queue_, watched.release());
+  MutexLock lock(mu_);
+  --beginning_;
+  none_begins_.NotifyAll();
+}
+
+void CsiStateWatch::Retire(std::shared_ptr<grpc::Channel> channel) {
+  MutexLock lock(mu_);
+  retired_.push_back(std::move(channel));
+}
+
+bool CsiStateWatch::Bury() {
+  std::vector<std::shared_ptr<grpc::Channel>> buried;  // goes after the lock
+  MutexLock lock(mu_);
+  for (std::shared_ptr<grpc::Channel>& channel : retired_) {
+    if (channel.use_count() == 1) buried.push_back(std::move(channel));
+  }
+  std::erase(retired_, nullptr);
+  return !retired_.empty();
 }
 
 void CsiStateWatch::Run() {
-  void* tag = nullptr;
-  bool changed = false;
-  // The destruction of a channel is a change too, and the last one.
-  while (queue_.Next(&tag, &changed)) {
+  for (;;) {
+    // Whoever retires a channel has made another one, which is about to change.
+    const gpr_timespec wait =
+        Bury() ? gpr_time_from_seconds(1, GPR_TIMESPAN) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    void* tag = nullptr;
+    bool changed = false;
+    const auto next = queue_.AsyncNext(&tag, &changed, wait);
+    if (next == grpc::CompletionQueue::SHUTDOWN) return;
+    if (next == grpc::CompletionQueue::TIMEOUT) continue;
     std::unique_ptr<Watched> watched(static_cast<Watched*>(tag));
+    // The destruction of a channel is a change too, and the last one.
     const std::shared_ptr<grpc::Channel> channel = watched->channel.lock();
     if (channel == nullptr) continue;
     const grpc_connectivity_state now = channel->GetState(/*try_to_connect=*/false);
     const auto told = changed ? std::optional(CsiConnectionStateFrom(now)) : std::nullopt;
-    if (!watched->seen(told)) continue;
-    const gpr_timespec wait = watched->Wait(*channel, now);
-    channel->NotifyOnStateChange(now, wait, &queue_, watched.release());
+    if (watched->seen(told)) Await(std::move(watched), *channel, now);
   }
 }
 

@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/result.h"
 
 namespace volumed {
@@ -71,7 +73,7 @@ class CsiStateWatch {
   using Seen = std::function<bool(std::optional<CsiConnectionState>)>;
 
   CsiStateWatch();
-  // REQUIRES: nobody keeps a channel that is watched for ever.
+  // REQUIRES: nobody else keeps a channel that was watched or retired.
   ~CsiStateWatch();
   CsiStateWatch(const CsiStateWatch&) = delete;
   CsiStateWatch& operator=(const CsiStateWatch&) = delete;
@@ -82,10 +84,27 @@ class CsiStateWatch {
   // keep a processor busy. The channel is not kept alive.
   void Watch(const std::shared_ptr<grpc::Channel>& channel, Duration pause, Seen seen);
 
+  // Keeps the channel as long as somebody else does, and lets go of it on the watch's thread.
+  //
+  // The last channel of a program must not go on one of gRPC's threads that run callbacks: it waits
+  // there for the end of these threads. Source: grpc v1.51 src/cpp/common/completion_queue_cc.cc
+  // (CallbackAlternativeCQ::Unref).
+  void Retire(std::shared_ptr<grpc::Channel> channel) EXCLUDES(mu_);
+
  private:
   struct Watched;
+  // Waits for a change from `now`, for as long as is said.
+  void Await(std::unique_ptr<Watched> watched, grpc::Channel& channel, grpc_connectivity_state now)
+      EXCLUDES(mu_);
   void Run();
+  // Lets go of the channels that nobody else keeps. True if some are left.
+  bool Bury() EXCLUDES(mu_);
 
+  Mutex mu_;
+  CondVar none_begins_;
+  bool ends_ GUARDED_BY(mu_) = false;
+  int beginning_ GUARDED_BY(mu_) = 0;  // waits that are being begun
+  std::vector<std::shared_ptr<grpc::Channel>> retired_ GUARDED_BY(mu_);
   grpc::CompletionQueue queue_;
   std::thread thread_;
 };

@@ -87,8 +87,10 @@ void CsiTextWriter::WriteField(const Message& message, const FieldDescriptor& fi
 
 void CsiTextWriter::WriteMap(const Message& message, const FieldDescriptor& field, bool secret) {
   const Reflection& reflection = *message.GetReflection();
+  const int count = reflection.FieldSize(message, &field);
   std::vector<const Message*> entries;
-  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+  entries.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
     entries.push_back(&reflection.GetRepeatedMessage(message, &field, i));
   }
   std::sort(entries.begin(), entries.end(),

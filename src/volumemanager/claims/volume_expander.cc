@@ -80,6 +80,8 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   question.resize_status = claim.resize.status;
   // If the volume's own size is the request, that size is what has to be taken back.
   const bool asks_by_claim = object != nullptr && !IsKeptByAgent(claim.resize);
+  // The analyzer does not see that a pointer that is not null points to something.
+  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker)
   question.claim_request = asks_by_claim ? object->spec.storage.request : volume.capacity;
   question.read_write_many =
       IsReadWriteMany(object == nullptr ? volume.access_modes : object->spec.access_modes);

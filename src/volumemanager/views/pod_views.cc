@@ -140,10 +140,13 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   view.wanted = wanted != nullptr;
   view.state = VolumeStateName(VolumeState::kNotSetUp);
   view.since_unix_ms = pod.since_unix_ms;
-  if (wanted != nullptr) view.plugin_name = wanted->plugin_name;
-  view.is_block = actual != nullptr ? actual->is_block : wanted->is_block;
+  if (wanted != nullptr) {
+    view.plugin_name = wanted->plugin_name;
+    view.is_block = wanted->is_block;
+  }
   if (actual != nullptr) {
     view.plugin_name = actual->plugin_name;
+    view.is_block = actual->is_block;
     view.state = VolumeStateName(actual->state);
     view.uncertain = actual->uncertain;
     view.since_unix_ms = actual->since_unix_ms;
@@ -188,7 +191,9 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   const UniqueVolumeName name = SharedName(wanted, actual);
   if (name.empty()) return;
   view.persistent_volume = view.spec.str();
-  if (!(wanted != nullptr ? wanted->has_device : actual->has_device)) return;
+  const bool has_device =
+      wanted != nullptr ? wanted->has_device : actual != nullptr && actual->has_device;
+  if (!has_device) return;
   const ActualDevice* device = parts_.actual.devices().Find(name);
   const bool attachable = wanted != nullptr && wanted->attachable;
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);

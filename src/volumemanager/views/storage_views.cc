@@ -24,6 +24,7 @@ std::string Text(E value) {
 
 std::vector<std::string> Texts(const std::vector<AccessMode>& modes) {
   std::vector<std::string> texts;
+  texts.reserve(modes.size());
   for (const AccessMode mode : modes) texts.push_back(Text(mode));
   return texts;
 }
@@ -108,6 +109,7 @@ std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() co
     view.reason = RefusedText(key.kind, origin);
   }
   std::vector<PersistentVolumeClaimView> views;
+  views.reserve(by_name.size());
   for (auto& [name, view] : by_name) views.push_back(std::move(view));
   return views;
 }

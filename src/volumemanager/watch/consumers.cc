@@ -138,7 +138,7 @@ void Consumers::Release(const HoldRequest& request, std::function<void(Status)> 
   }
   pod->second.had_one = true;
   Drop(request.pod, key);
-  RemoveRecord(key, done);
+  RemoveRecord(key, std::move(done));
 }
 
 void Consumers::Gone(const PodUid& pod, const std::string& key) {

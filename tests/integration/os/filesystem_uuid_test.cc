@@ -16,7 +16,7 @@
 namespace volumed {
 namespace {
 
-constexpr int64_t kDiskBytes = int64_t{320} << 20;  // mkfs.xfs makes nothing smaller than 300 MB
+constexpr int64_t kXfsDiskBytes = int64_t{320} << 20;  // mkfs.xfs makes nothing smaller than 300 MB
 constexpr char kUuid[] = "0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab";
 constexpr char kUuidDigits[] = "0a1b2c3d4e5f4a6b8c7d0123456789ab";
 
@@ -31,7 +31,7 @@ class FilesystemUuidTest : public MountNamespaceTest {
   std::string UuidOn(const std::string& fs_type, const std::string& mkfs) {
     const std::string image = scratch() + "/disk.img";
     const std::string place = scratch() + "/mnt";
-    EXPECT_TRUE(MakeImage(image, kDiskBytes));
+    EXPECT_TRUE(MakeImage(image, kXfsDiskBytes));
     LoopDevice disk(image);
     EXPECT_TRUE(disk.valid());
     EXPECT_EQ(std::system((mkfs + " " + disk.path() + " >/dev/null 2>&1").c_str()), 0);

@@ -4,5 +4,5 @@
 # needs: integration-tests
 . /lab/lib/lab.sh
 . /lab/lib/programs.sh
-run_programs os/worker_kernel_test mounter/device_identity_test \
+run_programs 'os/os_root_test:WorkerKernelTest.*' 'mounter/mounter_root_test:DeviceIdentityTest.*' \
   differential/kernel_differential_test 'agent/whole_agent_test:WholeLifeTest.*-*ManyPods*'

@@ -3,5 +3,5 @@
 # needs: integration-tests
 . /lab/lib/lab.sh
 . /lab/lib/programs.sh
-run_programs os/bind_anchor_test os/effects_test os/atomic_payload_test \
-  os/kept_mount_table_test plugins/plugins_root_test
+run_programs 'os/os_root_test:*/BindAnchorTest.*:*/EffectsTest.*:*/AtomicPayloadTest.*:*/EveryWayTest.*' \
+  plugins/plugins_root_test

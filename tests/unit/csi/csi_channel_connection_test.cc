@@ -176,6 +176,24 @@ TEST_F(CsiChannelConnectionTest, AfterAReconnectNewCallsTakeTheNewSocketAndOldOn
   EXPECT_EQ(driver_->requests().size(), 1u);
 }
 
+TEST_F(CsiChannelConnectionTest, AfterAReconnectTheOldConnectionSaysNothingOfTheState) {
+  Serve(ScriptedDriver::Hold());
+  Connect();
+  const BegunCall old_call(*channel_, Stage("old"));
+  ASSERT_TRUE(driver_->WaitForArrived(1));
+  std::filesystem::rename(options_.socket, directory_.Socket("moved.sock"));
+  const ScriptedDriver successor(options_.socket, ScriptedDriver::Always({}));
+  channel_->Reconnect();
+  ASSERT_TRUE(WaitForState(CsiConnectionState::kReady));
+  const TimePoint since = channel_->connection().since;
+  driver_.reset();
+  ASSERT_TRUE(old_call.ended());
+  // Time enough for what must not come.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(channel_->connection().state, CsiConnectionState::kReady);
+  EXPECT_EQ(channel_->connection().since, since);
+}
+
 TEST_F(CsiChannelConnectionTest, TheStateIsKnownWithoutACallAndSinceWhen) {
   const TimePoint before = clock_.Now();
   Connect();

@@ -105,7 +105,8 @@ TEST_F(CsiChannelQueueTest, ADeadlineThatHasPassedSendsNothing) {
 TEST_F(CsiChannelQueueTest, TheDeadlineOfACallUnderWayMayHaveBeenApplied) {
   Serve(ScriptedDriver::Hold());
   Connect();
-  BegunCall& call = Begin("slow", In(std::chrono::milliseconds(300)));
+  ASSERT_TRUE(WaitForState(CsiConnectionState::kReady));
+  BegunCall& call = Begin("slow", In(std::chrono::seconds(1)));
   ASSERT_TRUE(driver_->WaitForArrived(1));
   ASSERT_TRUE(call.ended());
   ASSERT_FALSE(call.answer().ok());

@@ -205,6 +205,22 @@ TEST_F(CsiChannelTest, NoSecretOfAnyRequestIsInErrorReportOrTrace) {
   }
 }
 
+TEST_F(CsiChannelTest, ASecretThatTheDriverHandsOnIsNotInTheReport) {
+  ::csi::v1::ControllerPublishVolumeResponse published;
+  (*published.mutable_publish_context())["chap"] = "hunter2";
+  Serve(ScriptedDriver::Always({.bytes = published.SerializeAsString()}));
+  Connect();
+  ::csi::v1::ControllerPublishVolumeRequest request;
+  (*request.mutable_secrets())["password"] = "hunter2";
+  (*request.mutable_volume_context())["copy"] = "hunter2";
+  const auto answer = channel_->Call<::csi::v1::ControllerPublishVolumeResponse>(request, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->publish_context().at("chap"), "hunter2");
+  const CsiCallReport report = reports_.all().back();
+  EXPECT_EQ(report.answer, "{\"publish_context\":{\"chap\":\"***stripped***\"}}");
+  EXPECT_EQ(report.request.find("hunter2"), std::string::npos) << report.request;
+}
+
 TEST_F(CsiChannelTest, ARpcIsCalledByNameWithJson) {
   ::csi::v1::NodeGetInfoResponse info;
   info.set_node_id("node-1");

@@ -20,7 +20,7 @@
 #include "fuzz_targets.inc"
 #undef VOLUMED_FUZZ_TARGET
 
-namespace volumed {
+namespace volumed::fuzz_replay_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ INSTANTIATE_TEST_SUITE_P(All, FuzzReplay, testing::ValuesIn(Targets()),
                          [](const auto& target) { return target.param.name; });
 
 }  // namespace
-}  // namespace volumed
+}  // namespace volumed::fuzz_replay_test

@@ -169,6 +169,27 @@ TEST_F(ObjectCatalogPartsTest, ASourceThatIsAcceptedWhileAListIsTakenIsInOrderAf
   EXPECT_EQ(catalog_.WhereItMayHaveMoved(""), "");
 }
 
+// It has left the list and not the view when the memory of its former source ends.
+TEST_F(ObjectCatalogPartsTest, APodThatMovedStaysUntilTheListWithoutItIsTaken) {
+  catalog_.ExpectSource("a");
+  catalog_.Remember("b", {{kWeb, "u-1", "g.yaml", nullptr}});
+  catalog_.Update(ListOf("b", {}));
+  ASSERT_EQ(catalog_.LookUp(kWeb).answer, ObjectLookup::Answer::kUnknown);
+  catalog_.Update(ListOf("a", {FromFile("f.yaml", PodYaml("web", "u-1"))}));
+  ASSERT_NE(catalog_.FindPod(PodUid("u-1")), nullptr);
+  int unlisted = 0;
+  TakeByPieces(ListOf("a", {}), [&](bool) {
+    const bool is_listed = catalog_.IsPresentIn("a", kWeb);
+    if (is_listed || catalog_.FindPod(PodUid("u-1")) == nullptr || ++unlisted > 1) return;
+    catalog_.Update(ListOf("b", {}));
+    EXPECT_NE(catalog_.FindPod(PodUid("u-1")), nullptr);
+    EXPECT_TRUE(lost_.empty());
+  });
+  EXPECT_GT(unlisted, 0);
+  EXPECT_TRUE(IsAbsent(kWeb));
+  EXPECT_EQ(lost_, std::set<ObjectKey>{kWeb});
+}
+
 // Its source had it in another file, of which nothing but the name was on record: as long as that
 // is remembered, the file that has it now is refused.
 TEST_F(ObjectCatalogPartsTest, AMissingClaimIsTakenFromAnotherFileOnceTheMemoryOfItsFileHasEnded) {

@@ -24,9 +24,9 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const UniqueVolumeName kDisk("test.io/array/disk");
+const UniqueVolumeName kArrayDisk("test.io/array/disk");
 constexpr char kPath[] = "/dev/array/disk";
-constexpr char kPlace[] = "/var/lib/volumed/plugins/test.io/array/mounts/disk";
+constexpr char kArrayPlace[] = "/var/lib/volumed/plugins/test.io/array/mounts/disk";
 
 class AttachOperationsTest : public ::testing::Test {
  protected:
@@ -55,7 +55,7 @@ class AttachOperationsTest : public ::testing::Test {
   template <typename T, typename Start>
   OperationOutcome<T> Run(Start start) {
     std::optional<OperationOutcome<T>> outcome;
-    operations_.ResetBackoff(OperationKey(kDisk));
+    operations_.ResetBackoff(OperationKey(kArrayDisk));
     const StartResult started =
         start([&outcome](const OperationOutcome<T>& answer) { outcome = answer; });
     EXPECT_EQ(started, StartResult::kStarted);
@@ -65,15 +65,15 @@ class AttachOperationsTest : public ::testing::Test {
   }
   OperationOutcome<AttachedVolume> Attach() {
     return Run<AttachedVolume>([this](auto done) {
-      return operations_.Start(AttachVolume({kDisk, Spec(), {PodUid("a"), PodUid("b")}, "key"}),
-                               done);
+      return operations_.Start(
+          AttachVolume({kArrayDisk, Spec(), {PodUid("a"), PodUid("b")}, "key"}), done);
     });
   }
   OperationOutcome<MountedDevice> MountDevice() {
     auto pod = std::make_shared<Pod>();
     pod->metadata.uid = "a";
     return Run<MountedDevice>([&](auto done) {
-      MountDeviceRequest request{kDisk, Spec(), {PodUid("a")}};
+      MountDeviceRequest request{kArrayDisk, Spec(), {PodUid("a")}};
       request.attachable = true;
       request.first_pod = pod;
       return operations_.Start(volumed::MountDevice(request), done);
@@ -82,23 +82,25 @@ class AttachOperationsTest : public ::testing::Test {
   OperationOutcome<Unit> UnmountDevice() {
     return Run<Unit>([this](auto done) {
       return operations_.Start(
-          volumed::UnmountDevice({kDisk, kFakeArrayPlugin, SpecName("disk"), kPlace}), done);
+          volumed::UnmountDevice({kArrayDisk, kFakeArrayPlugin, SpecName("disk"), kArrayPlace}),
+          done);
     });
   }
   OperationOutcome<Unit> Detach() {
     return Run<Unit>([this](auto done) {
-      return operations_.Start(DetachVolume({kDisk, kFakeArrayPlugin, SpecName("disk")}), done);
+      return operations_.Start(DetachVolume({kArrayDisk, kFakeArrayPlugin, SpecName("disk")}),
+                               done);
     });
   }
   OperationOutcome<VerifiedAttachments> Verify() {
     return Run<VerifiedAttachments>([this](auto done) {
       operations_.ResetBackoff(VerifyAttachedKey(kFakeArrayPlugin));
-      return operations_.Start(VerifyVolumesAreAttached({kFakeArrayPlugin, {{kDisk, Spec()}}}),
+      return operations_.Start(VerifyVolumesAreAttached({kFakeArrayPlugin, {{kArrayDisk, Spec()}}}),
                                done);
     });
   }
   std::optional<DeviceRecord> Stored() const {
-    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDisk));
+    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kArrayDisk));
     return row ? std::optional<DeviceRecord>(DecodeDeviceRecord(*row).value()) : std::nullopt;
   }
   template <typename T>
@@ -142,7 +144,7 @@ TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {
   ASSERT_TRUE(mounted.value) << mounted.failure->error.ToString();
   EXPECT_EQ(mounted.value->device_path, kPath);
   EXPECT_EQ(Stored()->limit_key, "key");
-  EXPECT_TRUE(kernel_.IsMountPoint(kPlace));
+  EXPECT_TRUE(kernel_.IsMountPoint(kArrayPlace));
   ASSERT_TRUE(UnmountDevice().value);
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_EQ(Stored()->device_path, kPath);
@@ -201,7 +203,7 @@ TEST_F(AttachOperationsTest, APathThatCannotBeRecordedLeavesTheAttachInDoubt) {
   kernel_.SetCallHook(nullptr);
   ASSERT_TRUE(failed.failure);
   EXPECT_TRUE(failed.failure->error.maybe_applied());
-  EXPECT_EQ(devices_.Find(kDisk)->state, VolumeState::kAttaching);
+  EXPECT_EQ(devices_.Find(kArrayDisk)->state, VolumeState::kAttaching);
 }
 
 TEST_F(AttachOperationsTest, TheWaitHasADeadlineOfItsOwnAndNeedsAnUnmountAfterwards) {
@@ -224,23 +226,24 @@ TEST_F(AttachOperationsTest, ADeviceThatVanishesIsWaitedForAndNotMounted) {
   const auto failed = MountDevice();
   EXPECT_EQ(StepOf(failed), "WaitForAttach");
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
-  EXPECT_FALSE(kernel_.Exists(kPlace));
+  EXPECT_FALSE(kernel_.Exists(kArrayPlace));
   EXPECT_TRUE(Detach().value);  // there is nothing to flush
 }
 
 // Whoever got the disk then would mount it a second time.
 TEST_F(AttachOperationsTest, AMountThatFailsKeepsTheDiskForAsLongAsSomethingIsMounted) {
   ASSERT_TRUE(Attach().value);
-  const StorageHolder holder = DeviceStorageHolder(kDisk, SpecName("disk"), StorageUse::kMounted);
+  const StorageHolder holder =
+      DeviceStorageHolder(kArrayDisk, SpecName("disk"), StorageUse::kMounted);
   const auto taken = storage_.Take(holder, StorageName{kPath}, CallOptions());
   ASSERT_TRUE(taken.ok()) << taken.error().ToString();
-  kernel_.AddDirectory(kPlace);
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kPlace, ""}, {}}, {}).ok());
+  kernel_.AddDirectory(kArrayPlace);
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
   const Error slow = Error::MaybeApplied(Code::kDeadlineExceeded, "slow");
   array_.failures.insert({"MountDevice", slow});
   EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
   EXPECT_TRUE(storage_.Has(holder.id, StorageUse::kMounted));
-  kernel_.UnmountBelow(kPlace);
+  kernel_.UnmountBelow(kArrayPlace);
   array_.failures.insert({"MountDevice", slow});
   EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
   EXPECT_FALSE(storage_.Has(holder.id, StorageUse::kMounted));
@@ -253,7 +256,7 @@ TEST_F(AttachOperationsTest, WhatAPodHasIsNotDetached) {
   pod.pod_name = "web";
   pod.state = VolumeState::kSetUp;
   pod.boot_id = BootId("boot-a");
-  pod.unique_name = kDisk;
+  pod.unique_name = kArrayDisk;
   pod.has_device = true;
   operations_.Restore({pod}, {});
   ASSERT_TRUE(Attach().value);
@@ -291,11 +294,11 @@ TEST_F(AttachOperationsTest, WhatSomebodyElseHasMountedIsNotDetached) {
 TEST_F(AttachOperationsTest, AMountThatWasThereBeforeTheAttachIsUnmountedWithoutAMountOnRecord) {
   ASSERT_TRUE(Attach().value);
   kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
-  kernel_.AddDirectory(kPlace);
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kPlace, ""}, {}}, {}).ok());
+  kernel_.AddDirectory(kArrayPlace);
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
   const auto unmounted = UnmountDevice();
   ASSERT_TRUE(unmounted.value) << unmounted.failure->error.ToString();
-  EXPECT_FALSE(kernel_.IsMountPoint(kPlace));
+  EXPECT_FALSE(kernel_.IsMountPoint(kArrayPlace));
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_FALSE(Stored()->uncertain);
   EXPECT_TRUE(Detach().value);
@@ -329,12 +332,12 @@ TEST_F(AttachOperationsTest, WhatNoRecordSaysWasAttachedIsLeftAlone) {
 
 TEST_F(AttachOperationsTest, PluginsAreAskedInOneCallOfTheirKind) {
   ASSERT_TRUE(Attach().value);
-  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kDisk, true}}));
+  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kArrayDisk, true}}));
   EXPECT_EQ(array_.calls.back(), "VolumesAreAttached");
   EXPECT_EQ(observer_.finished.back().operation, "verify_volumes_are_attached_per_node");
   array_.in_bulk = true;
   array_.attached.clear();
-  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kDisk, false}}));
+  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kArrayDisk, false}}));
   EXPECT_EQ(array_.calls.back(), "BulkVerifyVolumes");
   EXPECT_EQ(observer_.finished.back().operation, "verify_volumes_are_attached");
   array_.failures.insert({"VolumesAreAttached", Error::NotApplied(Code::kUnavailable, "down")});
@@ -361,7 +364,7 @@ TEST(AttachRecordsTest, ARowOfTheFirstVersionIsOfADeviceThatNeedsNoAttach) {
 
 TEST(AttachRecordsTest, AnAttachableDeviceIsReadBackWhole) {
   DeviceRecord record;
-  record.key = kDisk;
+  record.key = kArrayDisk;
   record.spec = SpecName("disk");
   record.state = VolumeState::kAttached;
   record.attachable = true;
@@ -372,7 +375,7 @@ TEST(AttachRecordsTest, AnAttachableDeviceIsReadBackWhole) {
 
 TEST(AttachRecordsTest, AfterARebootAnAttachmentIsInDoubtAndItsPathUnknown) {
   DeviceRecord record;
-  record.key = kDisk;
+  record.key = kArrayDisk;
   record.boot_id = BootId("boot-a");
   record.attachable = true;
   record.device_path = kPath;

@@ -28,9 +28,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kPlugin[] = "test.io/disks";
-constexpr char kDisk[] = "/dev/vdb";
-constexpr char kPlace[] = "/r/plugins/test.io/disks/mounts/one";
-const UniqueVolumeName kDevice("test.io/disks/one");
+constexpr char kDiskNode[] = "/dev/vdb";
+constexpr char kDiskPlace[] = "/r/plugins/test.io/disks/mounts/one";
+const UniqueVolumeName kFirstDisk("test.io/disks/one");
 
 Error NotNeeded() { return Error::NotApplied(Code::kUnimplemented, "not needed here"); }
 
@@ -105,26 +105,26 @@ class UnmountDeviceTest : public ::testing::Test {
     FakeDevice device;
     device.fs_type = "ext4";
     device.usage = "filesystem";
-    kernel_.AddDevice(kDisk, device);
-    kernel_.AddDirectory(kPlace);
+    kernel_.AddDevice(kDiskNode, device);
+    kernel_.AddDirectory(kDiskPlace);
     kernel_.AddDirectory("/mnt");
-    Put(kPlace);
+    Put(kDiskPlace);
     DeviceRecord facts;
-    facts.key = kDevice;
+    facts.key = kFirstDisk;
     facts.plugin_name = kPlugin;
     facts.spec = SpecName("one");
-    facts.device_mount_path = kPlace;
+    facts.device_mount_path = kDiskPlace;
     const auto attempt = devices_.BeginCall(facts, VolumeEvent::kMountDevice);
-    EXPECT_TRUE(devices_.EndCall(kDevice, attempt.value(), CallAnswer::kDone).ok());
+    EXPECT_TRUE(devices_.EndCall(kFirstDisk, attempt.value(), CallAnswer::kDone).ok());
   }
 
   void Put(const std::string& place) {
-    EXPECT_TRUE(kernel_.Call(Mount{"ext4", kDisk, {place, ""}, {}}, {}).ok());
+    EXPECT_TRUE(kernel_.Call(Mount{"ext4", kDiskNode, {place, ""}, {}}, {}).ok());
   }
   std::optional<OperationFailure> Run() {
     OperationProgress progress(clock_);
     Unit none;
-    return UnmountDevice({kDevice, kPlugin, SpecName("one"), kPlace})
+    return UnmountDevice({kFirstDisk, kPlugin, SpecName("one"), kDiskPlace})
         .Run({.plugins = plugins_,
               .host = host_,
               .logger = logger_,
@@ -135,7 +135,7 @@ class UnmountDeviceTest : public ::testing::Test {
              progress, none);
   }
   std::optional<DeviceRecord> Stored() const {
-    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));
+    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kFirstDisk));
     return row ? std::optional<DeviceRecord>(DecodeDeviceRecord(*row).value()) : std::nullopt;
   }
 
@@ -161,7 +161,7 @@ class UnmountDeviceTest : public ::testing::Test {
 
 TEST_F(UnmountDeviceTest, OneThatNobodyHasIsUnmountedAndLeavesNoRecord) {
   EXPECT_FALSE(Run());
-  EXPECT_FALSE(kernel_.IsMountPoint(kPlace));
+  EXPECT_FALSE(kernel_.IsMountPoint(kDiskPlace));
   EXPECT_FALSE(Stored());
 }
 
@@ -185,9 +185,9 @@ TEST_F(UnmountDeviceTest, OneThatIsToBeDetachedMustBeLetGoOf) {
 }
 
 TEST_F(UnmountDeviceTest, WhoHasItIsNamedAsFarAsItCanBeKnown) {
-  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.holders = {"dm-0", "md1"}; });
+  kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) { device.holders = {"dm-0", "md1"}; });
   EXPECT_THAT(Run()->error.message(), HasSubstr("/dev/vdb is a part of dm-0, md1"));
-  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+  kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
     device.holders.clear();
     device.claimed = true;
   });
@@ -206,7 +206,7 @@ TEST_F(UnmountDeviceTest, OneThatCannotBeAskedIsNotTakenForFree) {
 TEST_F(UnmountDeviceTest, OneThatIsGoneOrAnotherByNowIsNobodys) {
   kernel_.SetCallHook([this](const AnyRequest& request) {
     if (!std::holds_alternative<CheckDeviceUse>(request)) return;
-    kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+    kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
       device.identity.device_minor = 77;
       device.claimed = true;
     });
@@ -226,11 +226,11 @@ TEST_F(UnmountDeviceTest, OneThatStaysOnTheNodeMayBeAnAdministratorsToo) {
 
 TEST_F(UnmountDeviceTest, AnotherBootsDeviceIsForgotten) {
   DeviceRecord record;
-  record.key = kDevice;
+  record.key = kFirstDisk;
   record.spec = SpecName("one");
   record.state = VolumeState::kUnmountingDevice;
   record.boot_id = BootId("boot-a");
-  record.source = MountedSource{kDisk, 7, 0};
+  record.source = MountedSource{kDiskNode, 7, 0};
   const DeviceRecord decoded = DecodeDeviceRecord(EncodeRecord(record)).value();
   EXPECT_EQ(decoded, record);
   EXPECT_EQ(AfterRestart(decoded, BootId("boot-a")).source, record.source);

@@ -9,13 +9,13 @@
 namespace volumed {
 namespace {
 
-const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+const UniqueVolumeName kRecordedDisk("kubernetes.io/local-volume/disk");
 
 class DeviceRecordsTest : public ::testing::Test {
  protected:
   DeviceRecord Facts() const {
     DeviceRecord facts;
-    facts.key = kDevice;
+    facts.key = kRecordedDisk;
     facts.plugin_name = "kubernetes.io/local-volume";
     facts.spec = SpecName("disk");
     facts.device_mount_path = "/root/plugins/kubernetes.io/local-volume/mounts/disk";
@@ -31,19 +31,19 @@ class DeviceRecordsTest : public ::testing::Test {
     return intent;
   }
   std::optional<DeviceRecord> Stored() const {
-    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));
+    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kRecordedDisk));
     return row ? std::optional<DeviceRecord>(DecodeDeviceRecord(*row).value()) : std::nullopt;
   }
   uint64_t Begin(VolumeEvent call) {
     const auto attempt = keeper_.BeginCall(Facts(), call);
     EXPECT_TRUE(attempt.ok()) << attempt.error().ToString();
     if (call == VolumeEvent::kMountDevice) {
-      EXPECT_TRUE(intents_.Reserve(kDevice.str(), "/dev/sdb", {}).ok());
+      EXPECT_TRUE(intents_.Reserve(kRecordedDisk.str(), "/dev/sdb", {}).ok());
     }
     return attempt.ok() ? *attempt : 0;
   }
   void Do(VolumeEvent call, CallAnswer answer = CallAnswer::kDone) {
-    ASSERT_TRUE(keeper_.EndCall(kDevice, Begin(call), answer).ok());
+    ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, Begin(call), answer).ok());
   }
 
   ManualClock clock_;
@@ -61,22 +61,22 @@ TEST_F(DeviceRecordsTest, ADeviceBeginsAttachedAndLeavesNoRowBehind) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(Stored());
   EXPECT_EQ(Stored()->state, VolumeState::kMountingDevice);
-  ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kDone).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
   EXPECT_EQ(Stored()->state, VolumeState::kDeviceMounted);
   Do(VolumeEvent::kUnmountDevice);
   EXPECT_FALSE(Stored());
   const std::vector<RecordingObserver::Assigned> expected = {
-      {OperationKey(kDevice), VolumeState::kMountingDevice, false},
-      {OperationKey(kDevice), VolumeState::kDeviceMounted, false},
-      {OperationKey(kDevice), VolumeState::kUnmountingDevice, false},
-      {OperationKey(kDevice), VolumeState::kAttached, false}};
+      {OperationKey(kRecordedDisk), VolumeState::kMountingDevice, false},
+      {OperationKey(kRecordedDisk), VolumeState::kDeviceMounted, false},
+      {OperationKey(kRecordedDisk), VolumeState::kUnmountingDevice, false},
+      {OperationKey(kRecordedDisk), VolumeState::kAttached, false}};
   EXPECT_EQ(observer_.assigned, expected);
 }
 
 TEST_F(DeviceRecordsTest, WhatIsFoundWithoutARecordCanBeTakenAway) {
   Do(VolumeEvent::kUnmountDevice);
   EXPECT_FALSE(Stored());
-  EXPECT_FALSE(keeper_.Find(kDevice));
+  EXPECT_FALSE(keeper_.Find(kRecordedDisk));
 }
 
 TEST_F(DeviceRecordsTest, ARebootLeavesADeviceToBeLookedAt) {
@@ -88,7 +88,7 @@ TEST_F(DeviceRecordsTest, ARebootLeavesADeviceToBeLookedAt) {
 }
 
 TEST_F(DeviceRecordsTest, AnExpansionHasItsTargetOnRecordBeforeAndItsSizeAfter) {
-  EXPECT_EQ(keeper_.SetSize(kDevice, 2).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(keeper_.SetSize(kRecordedDisk, 2).error().code(), Code::kFailedPrecondition);
   Do(VolumeEvent::kMountDevice);
   DeviceRecord facts = *Stored();
   facts.target_bytes = 2048;
@@ -102,25 +102,26 @@ TEST_F(DeviceRecordsTest, AnExpansionHasItsTargetOnRecordBeforeAndItsSizeAfter) 
   const DeviceRecord found = AfterRestart(*Stored(), BootId("boot-a"));
   EXPECT_TRUE(found.uncertain);
   EXPECT_TRUE(Next(found.state, VolumeEvent::kMountDevice));
-  ASSERT_TRUE(keeper_.SetSize(kDevice, 2048).ok());
-  ASSERT_TRUE(keeper_.EndCall(kDevice, *attempt, CallAnswer::kDone).ok());
+  ASSERT_TRUE(keeper_.SetSize(kRecordedDisk, 2048).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attempt, CallAnswer::kDone).ok());
   EXPECT_EQ(Stored()->state, VolumeState::kDeviceMounted);
   EXPECT_EQ(Stored()->size_bytes, 2048);
   EXPECT_EQ(Stored()->target_bytes, 0);
 }
 
 TEST_F(DeviceRecordsTest, AFormatIsOnRecordBeforeAndAfterAndOutlivesTheMount) {
-  EXPECT_EQ(intents_.Begin(kDevice.str(), Intent("u1")).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(intents_.Begin(kRecordedDisk.str(), Intent("u1")).error().code(),
+            Code::kFailedPrecondition);
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
-  ASSERT_TRUE(intents_.Begin(kDevice.str(), Intent("u1")).ok());
+  ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
   ASSERT_TRUE(Stored()->format);
   EXPECT_FALSE(Stored()->format->finished);
   EXPECT_EQ(Stored()->format->device.uuid, "");
   store_.PowerLoss();
   ASSERT_TRUE(Stored()->format);
-  ASSERT_TRUE(intents_.Finish(kDevice.str(), Intent("u1")).ok());
+  ASSERT_TRUE(intents_.Finish(kRecordedDisk.str(), Intent("u1")).ok());
   EXPECT_TRUE(Stored()->format->finished);
-  ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kDone).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
   Do(VolumeEvent::kUnmountDevice);
   ASSERT_TRUE(Stored());
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
@@ -131,13 +132,13 @@ TEST_F(DeviceRecordsTest, AFormatIsOnRecordBeforeAndAfterAndOutlivesTheMount) {
 
 TEST_F(DeviceRecordsTest, AnUnfinishedFormatOutlivesAFailedMountAndTheBoot) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
-  ASSERT_TRUE(intents_.Begin(kDevice.str(), Intent("u1")).ok());
-  ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kNotApplied).ok());
   ASSERT_TRUE(Stored());
   DeviceRecordKeeper next(store_, clock_, logger_, observer_, BootId("boot-b"));
   next.Restore(AfterRestart(*Stored(), BootId("boot-b")));
   RecordFormatIntents later(next, storage_, BootId("boot-b"));
-  const auto found = later.Find(kDevice.str());
+  const auto found = later.Find(kRecordedDisk.str());
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ((*found)->fs_uuid, "u1");
   EXPECT_FALSE((*found)->finished);
@@ -146,26 +147,26 @@ TEST_F(DeviceRecordsTest, AnUnfinishedFormatOutlivesAFailedMountAndTheBoot) {
 
 TEST_F(DeviceRecordsTest, AWithdrawnFormatLeavesNothing) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
-  ASSERT_TRUE(intents_.Begin(kDevice.str(), Intent("u1")).ok());
-  ASSERT_TRUE(intents_.Withdraw(kDevice.str()).ok());
-  ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(intents_.Withdraw(kRecordedDisk.str()).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kNotApplied).ok());
   EXPECT_FALSE(Stored());
 }
 
 TEST_F(DeviceRecordsTest, AVolumeIsForgottenOnlyWhenItsDeviceIsUnmounted) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
-  ASSERT_TRUE(intents_.Finish(kDevice.str(), Intent("u1")).ok());
-  ASSERT_TRUE(keeper_.EndCall(kDevice, attempt, CallAnswer::kDone).ok());
-  EXPECT_EQ(keeper_.Forget(kDevice).error().code(), Code::kFailedPrecondition);
+  ASSERT_TRUE(intents_.Finish(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
+  EXPECT_EQ(keeper_.Forget(kRecordedDisk).error().code(), Code::kFailedPrecondition);
   Do(VolumeEvent::kUnmountDevice);
-  ASSERT_TRUE(keeper_.Forget(kDevice).ok());
+  ASSERT_TRUE(keeper_.Forget(kRecordedDisk).ok());
   EXPECT_FALSE(Stored());
-  EXPECT_TRUE(keeper_.Forget(kDevice).ok());
+  EXPECT_TRUE(keeper_.Forget(kRecordedDisk).ok());
 }
 
 TEST_F(DeviceRecordsTest, RowsOfOtherKindsAndStatesAreNotDevices) {
   Do(VolumeEvent::kMountDevice);
-  Record row = *store_.Find(kDeviceRecordKind, RecordKey(kDevice));
+  Record row = *store_.Find(kDeviceRecordKind, RecordKey(kRecordedDisk));
   row.key = "another";
   EXPECT_EQ(DecodeDeviceRecord(row).error().code(), Code::kDataLoss);
   DeviceRecord wrong = *Stored();

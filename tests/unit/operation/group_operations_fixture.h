@@ -28,11 +28,11 @@
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 #include "unit/operation/test_domains.h"
+#include "unit/operation/usual_errors.h"
 
 namespace volumed {
 
 inline const std::string kVolumes = kPodDir + "/volumes/kubernetes.io~empty-dir";
-inline const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
 
 // A kernel behind a worker: one request is one round trip, whatever it is made of.
 class CountingKernel final : public Kernel {

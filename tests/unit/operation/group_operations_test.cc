@@ -271,7 +271,7 @@ TEST_F(GroupOperationsTest, ASubPathThatFailsIsItsVolumesFailureAlone) {
 }
 
 TEST_F(GroupOperationsTest, OneWhoseIntentIsNotOnRecordIsNotTried) {
-  real_store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1);
+  real_store_.FailNext(kDiskFull, 1);
   const auto outcomes = Mount({Memory("a"), Memory("b")});
   EXPECT_THAT(outcomes.at("a"), HasSubstr("RecordIntent"));
   EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));

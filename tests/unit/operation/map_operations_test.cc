@@ -24,7 +24,7 @@ namespace volumed {
 namespace {
 
 const std::string kMapPath = kRoot + "/plugins/kubernetes.io~local-volume/volumeDevices/disk";
-const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+const UniqueVolumeName kLocalDisk("kubernetes.io/local-volume/disk");
 
 // Makes neither mapper nor unmapper.
 class NothingMapped final : public PlainVolumePlugin, public BlockVolumePlugin {
@@ -119,8 +119,8 @@ class MapOperationsTest : public ::testing::Test {
   // Each answers what failed; "" on success.
   std::string SetUpDevice() {
     OperationOutcome<MountedDevice> outcome;
-    operations_->ResetBackoff(OperationKey(kDevice));
-    MountDeviceRequest request{kDevice, Spec(), {}};
+    operations_->ResetBackoff(OperationKey(kLocalDisk));
+    MountDeviceRequest request{kLocalDisk, Spec(), {}};
     request.first_pod = ThePod("u-1");
     EXPECT_EQ(operations_->Start(MountDevice(request), [&](const auto& got) { outcome = got; }),
               StartResult::kStarted);
@@ -129,10 +129,11 @@ class MapOperationsTest : public ::testing::Test {
   }
   std::string UnmapDevice(const char* plugin = kLocalVolumePluginName) {
     std::optional<OperationFailure> failure;
-    operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->Start(UnmountDevice({kDevice, plugin, SpecName("disk"), kMapPath, true}),
-                                 [&](const auto& got) { failure = got.failure; }),
-              StartResult::kStarted);
+    operations_->ResetBackoff(OperationKey(kLocalDisk));
+    EXPECT_EQ(
+        operations_->Start(UnmountDevice({kLocalDisk, plugin, SpecName("disk"), kMapPath, true}),
+                           [&](const auto& got) { failure = got.failure; }),
+        StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
   }
@@ -143,7 +144,7 @@ class MapOperationsTest : public ::testing::Test {
         .spec = Spec(),
         .sub_paths = {},
         .nested_mount_points = {}};
-    request.unique_name = kDevice;
+    request.unique_name = kLocalDisk;
     request.has_device = true;
     std::optional<OperationFailure> failure;
     EXPECT_EQ(operations_->Start(MapVolume(std::move(request)),
@@ -158,9 +159,9 @@ class MapOperationsTest : public ::testing::Test {
   std::string Unmap(const std::string& pod, const char* plugin = kLocalVolumePluginName) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(Key(pod, "disk"));
-    EXPECT_EQ(operations_->Start(
-                  UnmapVolume({PodUid(pod), SpecName("disk"), plugin, "default/" + pod, kDevice}),
-                  [&](const auto& got) { failure = got.failure; }),
+    EXPECT_EQ(operations_->Start(UnmapVolume({PodUid(pod), SpecName("disk"), plugin,
+                                              "default/" + pod, kLocalDisk}),
+                                 [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
@@ -168,8 +169,8 @@ class MapOperationsTest : public ::testing::Test {
 
   std::string Pin(const std::string& node = "") {
     std::optional<OperationFailure> failure;
-    operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->Start(PinDevice(kDevice, kLocalVolumePluginName, node),
+    operations_->ResetBackoff(OperationKey(kLocalDisk));
+    EXPECT_EQ(operations_->Start(PinDevice(kLocalDisk, kLocalVolumePluginName, node),
                                  [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -214,7 +215,7 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   EXPECT_FALSE(mapped_.attributes.read_only);
   EXPECT_EQ(Holds(), 1);
   EXPECT_EQ(operations_->pinned_devices(), 1u);
-  EXPECT_EQ(devices_->Find(kDevice)->mapped->path, "/dev/vdb");
+  EXPECT_EQ(devices_->Find(kLocalDisk)->mapped->path, "/dev/vdb");
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{
                 "u-1 SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"disk\" "
@@ -310,7 +311,7 @@ TEST_F(MapOperationsTest, ANewAgentHoldsTheDeviceOfAPodThatIsNotMappedAgain) {
 TEST_F(MapOperationsTest, ADeviceWhoseRecordIsDamagedIsHeldByTheNodeOfAPod) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
-  store_.Corrupt(kDeviceRecordKind, kDevice.str(), "its checksum is wrong");
+  store_.Corrupt(kDeviceRecordKind, kLocalDisk.str(), "its checksum is wrong");
   Restart("boot-a");
   EXPECT_NE(Pin().find("no record says which device"), std::string::npos);
   EXPECT_EQ(Pin(Node("u-1")), "");
@@ -347,7 +348,7 @@ TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormer
   ASSERT_EQ(Unmap("u-1"), "");
   EXPECT_EQ(Map("u-2"), "");
   EXPECT_EQ(Holds(), 1);
-  EXPECT_EQ(devices_->Find(kDevice)->mapped->device.disk_sequence,
+  EXPECT_EQ(devices_->Find(kLocalDisk)->mapped->device.disk_sequence,
             kernel_.Device("/dev/vdb").identity.disk_sequence);
 }
 

@@ -17,13 +17,10 @@
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/scripted_plugin.h"
 #include "unit/operation/stub_host.h"
+#include "unit/operation/usual_errors.h"
 
 namespace volumed {
 namespace {
-
-const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "no such thing");
-const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
-const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
 
 class NodeVolumeOperationsTest : public ::testing::Test {
  protected:
@@ -229,7 +226,7 @@ TEST_F(NodeVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
   EXPECT_EQ(StoredState(), "none");
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{
-                "uid-1 FailedMount MountVolume.SetUp failed for volume \"data\" : no such thing"}));
+                "uid-1 FailedMount MountVolume.SetUp failed for volume \"data\" : refused"}));
   EXPECT_TRUE(operations_->NextTry(key_));
 }
 

@@ -4,15 +4,13 @@
 
 #include "base/simulated_scheduler.h"
 #include "unit/operation/recording_parts.h"
+#include "unit/operation/usual_errors.h"
 
 namespace volumed {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
-const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
 
 class OperationExecutorTest : public ::testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fakes/fake_kernel.h"
+#include "unit/operation/stub_host.h"
 
 namespace volumed {
 namespace {

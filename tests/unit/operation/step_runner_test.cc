@@ -4,12 +4,10 @@
 
 #include "fakes/memory_record_store.h"
 #include "unit/operation/recording_parts.h"
+#include "unit/operation/usual_errors.h"
 
 namespace volumed {
 namespace {
-
-const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
-const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
 
 class StepRunnerTest : public ::testing::Test {
  protected:
@@ -93,7 +91,7 @@ TEST_F(StepRunnerTest, ARefusalAfterAStepBesideTheVolumeIsNotApplied) {
 }
 
 TEST_F(StepRunnerTest, WithoutAnIntentNoStepRuns) {
-  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  store_.FailNext(kDiskFull);
   const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A")});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->step, "RecordIntent");

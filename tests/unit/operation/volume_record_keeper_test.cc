@@ -9,11 +9,11 @@
 
 #include "fakes/memory_record_store.h"
 #include "unit/operation/recording_parts.h"
+#include "unit/operation/usual_errors.h"
 
 namespace volumed {
 namespace {
 
-const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
 const Error kStoreDown = Error::NotApplied(Code::kUnavailable, "store is down");
 
 class VolumeRecordKeeperTest : public ::testing::Test {

@@ -228,7 +228,7 @@ TEST_F(VolumesInPlaceTest, ARefreshDoesWithoutItsRecord) {
   SetPassword("new");
   MountRequest refresh = Password();
   refresh.is_remount = true;
-  real_store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 2);
+  real_store_.FailNext(kDiskFull, 2);
   EXPECT_EQ(Mount({refresh}).at("password"), "done");
   EXPECT_EQ(State("password"), "SetUp");
   (void)Restart({Password()}, {{"password", "tmpfs"}});

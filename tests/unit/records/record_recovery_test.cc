@@ -403,6 +403,18 @@ TEST_F(RecordRecoveryTest, OnlySyncedTransactionsAreNumbered) {
   EXPECT_EQ(store->recovery().number, before + 1);
 }
 
+TEST_F(RecordRecoveryTest, WhatIsNotNumberedDoesNotWriteTheNumbersFile) {
+  const std::string file = temp_.path() + "/" + kNumber;
+  auto store = Open(options_);
+  ASSERT_TRUE(store->Put(kPodB, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(fs::exists(file));
+  WriteAll(file, "not written since");
+  ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  EXPECT_EQ(ReadAll(file), "not written since");
+  ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  EXPECT_NE(ReadAll(file), "not written since");
+}
+
 // The store waits for real: the test looks until the log is gone, or fails by its deadline.
 TEST_F(RecordRecoveryTest, AnIdleStoreHasNoLogToLose) {
   const auto log_is_empty = [this] {

@@ -53,6 +53,15 @@ TEST_F(AttachedVolumesTest, AVolumeInThePodItselfIsAttachedAsAnyOther) {
   EXPECT_TRUE(node.attached.empty());
 }
 
+TEST_F(AttachedVolumesTest, TwoPodsThatNameOneDeviceThemselvesBothHaveIt) {
+  const std::string volume = "v: flexVolume: {driver: test.io/array}";
+  Deliver(PodManifest("a", {volume}));
+  Deliver(PodManifest("a", {volume}) + PodManifest("b", {volume}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(Phase("b"), "Ready") << StepOf("b");
+  EXPECT_EQ(Done(), (Lines{"attach v", "mount_device v", "mount v for a", "mount v for b"}));
+}
+
 TEST_F(AttachedVolumesTest, APluginThatAttachesNothingNeverHasAnAttach) {
   Deliver(
       "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "
@@ -194,6 +203,22 @@ TEST_F(AttachedVolumesTest, NothingIsDetachedWhileTheUnmountFails) {
   Pass(seconds(30));
   EXPECT_EQ(operations().Count("unmount_device"), 4u);
   EXPECT_EQ(operations().Count("detach"), 1u);
+}
+
+// No pod that is wanted leads to it any more.
+TEST_F(AttachedVolumesTest, APluginThatChangedEndsTheBackOffOfADeviceThatNoPodHas) {
+  Up();
+  operations().FailNext("detach", Disk(), NotApplied(), 9);
+  Deliver(Volume("disk"));
+  ASSERT_EQ(Phase("a"), "gone");
+  const size_t tried = operations().Count("detach");
+  ASSERT_GT(tried, 0u);
+  manager().events().PluginChanged("test.io/other");
+  Settle();
+  EXPECT_EQ(operations().Count("detach"), tried) << "another plugin";
+  manager().events().PluginChanged(kPlugin);
+  Settle();
+  EXPECT_EQ(operations().Count("detach"), tried + 1);
 }
 
 TEST_F(AttachedVolumesTest, NothingIsDetachedBeforeEverySourceHasDelivered) {

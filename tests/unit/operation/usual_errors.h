@@ -1,0 +1,12 @@
+// What steps, kernels and stores of the operations' tests fail with.
+#pragma once
+
+#include "base/result.h"
+
+namespace volumed {
+
+inline const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
+inline const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
+inline const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
+
+}  // namespace volumed
