@@ -116,7 +116,7 @@ Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request)
     return Error::NotApplied(Code::kInvalidArgument,
                              request.GetDescriptor()->full_name() + " is no request of an RPC");
   }
-  const bool is_node = controller_link_ == nullptr || !IsOfController(*method);
+  const bool is_node = !controller_place_ || !IsOfController(*method);
   MutexLock lock(mu_);
   const std::shared_ptr<CsiCaller>& caller = is_node ? state_.node : state_.controller;
   if (caller == nullptr) {

@@ -53,9 +53,7 @@ TEST(CsiDriverRecordTest, TheBytesAreThoseOfTheFirstProgramThatWroteThem) {
   EXPECT_EQ(row.kind, "csi-driver");
   EXPECT_EQ(row.key, "disk.example.com");
   EXPECT_EQ(row.version, 1u);
-  // 1 name 2 endpoint 3 socket 4 node_id 5 vendor_version 6 plugin_capabilities 7 node_capabilities
-  // 8 controller_capabilities 9 topology 10 max_volumes 11 last_ready_unix_ms
-  // 12 controller_endpoint 14 expansion 15 version
+  // The fields in the order of their numbers; 13 is not used.
   EXPECT_EQ(Hex(row.bytes),
             "0a106469736b2e6578616d706c652e636f6d"
             "12182f6b2f706c7567696e732f6469736b2f6373692e736f636b"

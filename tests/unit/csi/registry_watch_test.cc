@@ -297,7 +297,7 @@ TEST_F(RegistryWatchTest, FoldersBeyondTheLimitAreAnErrorAndTheOthersAreWatched)
   Changes();
   EXPECT_NE(error_.find("too many folders"), std::string::npos) << error_;
   MakeSocket(registry_ / "c.sock");
-  EXPECT_EQ(Changes(), "+c.sock");
+  EXPECT_EQ(Changes().find("+c.sock"), 0u);
   fs::remove(registry_ / "b");
   Changes();
   EXPECT_EQ(error_, "");
