@@ -98,18 +98,19 @@ class ChannelCaller final : public CsiCaller {
   void Start(const google::protobuf::Message& request, const CsiCallOptions& options,
              CsiChannel::Done done) override {
     const Linked linked(options.cancel, end_);
-    channel_->Start(request, linked.Options(options),
-                    [linked, done = std::move(done)](CsiChannel::AnyAnswer answer) {
-                      linked.Remove();
-                      done(std::move(answer));
-                    });
+    channel_->Start(
+        request, linked.Options(options),
+        [linked, socket = socket_, done = std::move(done)](CsiChannel::AnyAnswer answer) {
+          linked.Remove();
+          done(WithName(*socket, std::move(answer)));
+        });
   }
   CsiChannel::AnyAnswer Perform(const google::protobuf::Message& request,
                                 const CsiCallOptions& options) override {
     const Linked linked(options.cancel, end_);
     CsiChannel::AnyAnswer answer = channel_->Perform(request, linked.Options(options));
     linked.Remove();
-    return answer;
+    return WithName(*socket_, std::move(answer));
   }
   void End() override { end_->Cancel(); }
 
@@ -139,6 +140,21 @@ class ChannelCaller final : public CsiCaller {
     uint64_t owner_hook_ = 0;
     uint64_t all_hook_ = 0;
   };
+
+  // gRPC's text of a failed connection names the descriptor, of which nobody knows what it was.
+  static CsiChannel::AnyAnswer WithName(const CsiSocket& socket, CsiChannel::AnyAnswer answer) {
+    if (answer.ok()) return answer;
+    const Error& error = answer.error();
+    const std::string shown = "unix:" + ConnectPathOf(socket) + ":";
+    const size_t at = error.message().find(shown);
+    if (at == std::string::npos) return answer;
+    std::string message = error.message();
+    message.replace(at, shown.size(), socket.path() + ":");
+    Error named =
+        Error::FromParts(error.code(), error.outcome(), error.sys_errno(), std::move(message));
+    for (const std::string& subject : error.about()) named = named.About(subject);
+    return named;
+  }
 
   // On the watch's thread, which has just set the state. The channel is there: its destructor waits
   // for this.

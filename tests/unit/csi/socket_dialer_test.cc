@@ -218,6 +218,8 @@ TEST_F(SocketDialerTest, ASocketThatReplacesTheOneThatWasLookedAtIsNeverTalkedTo
   const auto answer = Probe(**caller, clock_);
   ASSERT_FALSE(answer.ok());
   EXPECT_TRUE(answer.error().IsAbout(kCsiNeverSent)) << answer.error().ToString();
+  EXPECT_NE(answer.error().message().find(directory_.Socket()), std::string::npos)
+      << answer.error().ToString();
   EXPECT_TRUE(other.requests().empty());
 }
 
