@@ -13,6 +13,7 @@ constexpr char kPluginType[] = "CSIPlugin";
 constexpr char kLook[] = "look";
 constexpr char kRegister[] = "register";
 constexpr size_t kShownBytes = 80;
+constexpr size_t kInfoBytes = 64 * 1024;  // whoever may make a socket may say anything
 constexpr int kQuickTries = 5;
 constexpr Duration kQuickWait = std::chrono::milliseconds(50);
 
@@ -256,8 +257,13 @@ void CsiRegistration::AskInfo(const std::string& name, uint64_t turn,
        done = std::move(done)](const Result<::pluginregistration::PluginInfo>& info) {
         Socket* const socket = watched.alive() ? Find(name, turn) : nullptr;
         if (socket == nullptr) return;
-        if (info.ok()) socket->info = *info;
-        done(info.ok() ? OkStatus() : Status(info.error()));
+        if (!info.ok()) return done(info.error());
+        if (info->ByteSizeLong() > kInfoBytes) {
+          return done(
+              Error::NotApplied(Code::kInvalidArgument, "GetInfo answered more than 64 KiB"));
+        }
+        socket->info = *info;
+        done(OkStatus());
       });
 }
 
@@ -406,6 +412,7 @@ void CsiRegistration::FailAndNotify(Socket& socket, const Error& error) {
 void CsiRegistration::Fail(Socket& socket, const Error& error) {
   // Of what the driver's own socket is refused for, somebody else may be the cause.
   const bool is_asking = socket.state == RegistrationState::kAsking;
+  const std::string driver = socket.driver;
   socket.reason = error.message();
   EndAttempt(socket);
   GiveUpName(socket);
@@ -420,7 +427,7 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
                          {"driver", socket.info.name()},
                          {"state", RegistrationStateName(socket.state)},
                          {"error", error}});
-  if (hooks_.ended) hooks_.ended(socket.info.name(), false);
+  if (hooks_.ended) hooks_.ended(driver, false);
 }
 
 void CsiRegistration::Wait(Socket& socket, bool nobody_listens) {

@@ -78,7 +78,7 @@ class CsiRegistration {
     // After each look at the directory that went otherwise than the one before, and after the
     // first: nullopt if it is seen what happens there.
     std::function<void(const std::optional<Error>&)> directory_changed;
-    // A registration has ended, well or not.
+    // A registration has ended, well or not; without a name if the plugin gave none that is one.
     std::function<void(const std::string& driver, bool registered)> ended;
   };
   CsiRegistration(Parts parts, std::shared_ptr<RegistryWatch> watch,
