@@ -1,0 +1,326 @@
+#include "csi/csi_driver.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "csi/rpc/csi_outcome.h"
+
+namespace volumed {
+namespace {
+
+bool IsOfController(const CsiMethod& method) {
+  return method.service == "csi.v1.Controller" || method.service == "csi.v1.GroupController" ||
+         method.service == "csi.v1.SnapshotMetadata";
+}
+
+}  // namespace
+
+CsiDriver::Answering CsiDriver::AnsweringOf(const Error* error) {
+  if (error == nullptr) return Answering::kYes;
+  if (error->IsAbout(kCsiNeverSent)) return Answering::kUnknown;
+  const Code code = error->code();
+  if (code == Code::kDeadlineExceeded) return Answering::kNo;
+  const bool may_be_ours = code == Code::kCancelled || code == Code::kUnavailable;
+  return may_be_ours ? Answering::kUnknown : Answering::kYes;
+}
+
+std::string_view CsiDriverStateName(CsiDriverState state) {
+  switch (state) {
+    case CsiDriverState::kGone:
+      return "gone";
+    case CsiDriverState::kUnregistered:
+      return "unregistered";
+    case CsiDriverState::kOtherNode:
+      return "other node";
+    case CsiDriverState::kStarting:
+      return "starting";
+    case CsiDriverState::kSilent:
+      return "silent";
+    case CsiDriverState::kUnhealthy:
+      return "unhealthy";
+    case CsiDriverState::kReady:
+      return "ready";
+  }
+  return "gone";
+}
+
+std::shared_ptr<CsiDriver> CsiDriver::Make(Parts parts, CsiDriverSettings settings, Hooks hooks,
+                                           CsiDriverRecord record,
+                                           std::optional<SafePath> controller) {
+  // Whoever makes a call may be the last to know it.
+  const auto destroy = [&scheduler = parts.scheduler](CsiDriver* driver) {
+    auto owned = std::make_shared<std::unique_ptr<CsiDriver>>(driver);
+    if (scheduler.OnControlThread()) return;
+    scheduler.Post([owned] { owned->reset(); });
+  };
+  return {
+      new CsiDriver(parts, settings, std::move(hooks), std::move(record), std::move(controller)),
+      destroy};
+}
+
+CsiDriver::CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDriverRecord record,
+                     std::optional<SafePath> controller)
+    : parts_(parts),
+      hooks_(std::move(hooks)),
+      name_(record.facts.name),
+      controller_place_(std::move(controller)) {
+  {
+    MutexLock lock(mu_);
+    state_.settings = settings;
+    state_.record = std::move(record);
+    state_.known = !state_.record.facts.node_id.empty();
+    state_.since = parts_.scheduler.clock().Now();
+    state_.since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    if (state_.known) state_.last_error = "it has not registered since the agent started";
+    state_.window = settings.first_calls;
+  }
+  const CsiLink::Parts link_parts{parts_.scheduler, parts_.dialer};
+  CsiLink::Settings link_settings;
+  link_settings.driver = name_;
+  link_ = std::make_unique<CsiLink>(link_parts, link_settings, NodeHooks());
+  if (controller_place_) {
+    controller_link_ = std::make_unique<CsiLink>(link_parts, link_settings, ControllerHooks());
+  }
+}
+
+CsiDriver::~CsiDriver() {
+  alive_.Renew();
+  parts_.scheduler.Cancel(probe_timer_);
+  parts_.scheduler.Cancel(grace_timer_);
+  link_.reset();
+  controller_link_.reset();
+  std::vector<std::weak_ptr<CsiCaller>> callers;
+  {
+    MutexLock lock(mu_);
+    callers.swap(state_.all_callers);
+  }
+  for (const std::weak_ptr<CsiCaller>& weak : callers) {
+    if (const std::shared_ptr<CsiCaller> caller = weak.lock()) caller->End();
+  }
+}
+
+// ---- What operations use ----
+
+Status CsiDriver::CheckAnswer(const google::protobuf::Message& request,
+                              const google::protobuf::Descriptor* response) {
+  const CsiMethod* method = CsiMethodOf(request.GetDescriptor());
+  if (method != nullptr && method->response == response) return OkStatus();
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      request.GetDescriptor()->full_name() + " is not answered by " + response->full_name());
+}
+
+Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request) {
+  const CsiMethod* method = CsiMethodOf(request.GetDescriptor());
+  if (method == nullptr) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             request.GetDescriptor()->full_name() + " is no request of an RPC");
+  }
+  const bool is_node = !controller_place_ || !IsOfController(*method);
+  MutexLock lock(mu_);
+  const std::shared_ptr<CsiCaller>& caller = is_node ? state_.node : state_.controller;
+  if (caller == nullptr) {
+    const std::string why = is_node ? WhyAway(state_)
+                                    : "CSI driver " + name_ +
+                                          ": there is no connection to its controller at " +
+                                          controller_place_->Display();
+    return Error::NotApplied(Code::kUnavailable, method->name + ": " + why).About(kCsiNeverSent);
+  }
+  ++state_.in_flight;
+  return Way{caller, is_node, parts_.scheduler.clock().Now()};
+}
+
+CsiChannel::AnyAnswer CsiDriver::Perform(const google::protobuf::Message& request,
+                                         const CsiCallOptions& options) {
+  const std::shared_ptr<CsiDriver> keep = shared_from_this();
+  ASSIGN_OR_RETURN(const Way way, Take(request));
+  CsiChannel::AnyAnswer answer = way.caller->Perform(request, options);
+  Ended(way, answer.ok() ? nullptr : &answer.error());
+  return answer;
+}
+
+void CsiDriver::Ended(const Way& way, const Error* error) {
+  {
+    MutexLock lock(mu_);
+    --state_.in_flight;
+  }
+  if (error != nullptr && error->code() == Code::kUnimplemented && !error->IsAbout(kCsiNeverSent)) {
+    // It has said that it can do this, and cannot. Source: CSI spec v1.13.0, "Error Scheme".
+    parts_.scheduler.Post([weak = weak_from_this()] {
+      if (const auto driver = weak.lock()) driver->RefreshNowAndThen();
+    });
+  }
+  if (!way.is_node) return;
+  switch (AnsweringOf(error)) {
+    case Answering::kYes:
+      return Answered();
+    case Answering::kNo:
+      return NotAnswered(way.begun);
+    case Answering::kUnknown:
+      return;
+  }
+}
+
+void CsiDriver::Answered() {
+  Update([this](State& state) {
+    state.last_answer = parts_.scheduler.clock().Now();
+    state.has_answered = true;
+    const bool was_silent = state.facets.silent_since.has_value();
+    state.facets.silent_since.reset();
+    state.window = was_silent ? state.settings.calls_after_silence
+                              : std::min(state.window + 1, std::max(1, state.settings.most_calls));
+  });
+}
+
+void CsiDriver::NotAnswered(TimePoint since) {
+  Update([since](State& state) {
+    // One call that takes long is no silence as long as others are answered.
+    if (state.facets.silent_since || state.last_answer > since) return;
+    state.facets.silent_since = since;
+    state.window = state.settings.calls_after_silence;
+    state.last_error = "a call was not answered in time";
+  });
+}
+
+CsiDriverFacts CsiDriver::facts() const {
+  MutexLock lock(mu_);
+  return state_.record.facts;
+}
+
+CsiDriverRecord CsiDriver::record() const {
+  MutexLock lock(mu_);
+  return state_.record;
+}
+
+bool CsiDriver::known() const {
+  MutexLock lock(mu_);
+  return state_.known;
+}
+
+bool CsiDriver::registered() const {
+  MutexLock lock(mu_);
+  return state_.facets.presence == Presence::kRegistered;
+}
+
+bool CsiDriver::connected() const {
+  MutexLock lock(mu_);
+  return state_.facets.connected;
+}
+
+CsiDriverHealth CsiDriver::health() const {
+  MutexLock lock(mu_);
+  return {.state = StateOf(state_.facets),
+          .since = state_.since,
+          .since_unix_ms = state_.since_unix_ms,
+          .connected = state_.facets.connected,
+          .last_error = state_.last_error,
+          .in_flight = state_.in_flight};
+}
+
+CsiLane CsiDriver::lane() const {
+  MutexLock lock(mu_);
+  CsiLane lane;
+  lane.health = {.silent_since = state_.facets.silent_since, .has_answered = state_.has_answered};
+  lane.width = state_.facets.silent_since ? 1 : state_.window;
+  lane.closed = !IsUsable(StateOf(state_.facets));
+  // What is mounted is taken away by a driver that is there, whatever it is called by; but not
+  // before it says that it is ready.
+  lane.closed_to_teardown = !state_.facets.connected || state_.facets.starting;
+  return lane;
+}
+
+std::string CsiDriver::WhyAway() const {
+  MutexLock lock(mu_);
+  return WhyAway(state_);
+}
+
+std::string CsiDriver::WhyAway(const State& state) const {
+  const CsiDriverState is = StateOf(state.facets);
+  const std::string driver = "CSI driver " + name_;
+  const std::string since = " since " + WallTimeText(std::max<int64_t>(0, state.since_unix_ms));
+  const std::string why = state.last_error.empty() ? "" : ": " + state.last_error;
+  switch (is) {
+    case CsiDriverState::kGone:
+      return driver + " is gone" + since + why;
+    case CsiDriverState::kUnregistered:
+      return driver + " is not registered any more" + since +
+             (state.facets.connected ? "; it is still there, and takes volumes away" : why);
+    case CsiDriverState::kOtherNode:
+      return driver + " calls this node \"" + state.facets.other_node +
+             "\"; volumes were attached as \"" + state.record.facts.node_id +
+             "\": detach them, or give the node its name back";
+    case CsiDriverState::kStarting:
+      return driver + " is starting" + since + ": it says that it is not ready";
+    case CsiDriverState::kSilent:
+      return driver + " does not answer" + since + why;
+    case CsiDriverState::kUnhealthy:
+      return driver + " is not well" + since + why;
+    case CsiDriverState::kReady:
+      return "";
+  }
+  return "";
+}
+
+// ---- State ----
+
+CsiDriverState CsiDriver::StateOf(const Facets& facets) {
+  if (facets.presence == Presence::kUnregistered) return CsiDriverState::kUnregistered;
+  if (!facets.connected) return CsiDriverState::kGone;
+  // It was never registered in this run; what it is used for is the same.
+  if (facets.presence == Presence::kRestored) return CsiDriverState::kUnregistered;
+  if (facets.starting) return CsiDriverState::kStarting;
+  if (!facets.other_node.empty()) return CsiDriverState::kOtherNode;
+  if (facets.silent_since) return CsiDriverState::kSilent;
+  return facets.unhealthy ? CsiDriverState::kUnhealthy : CsiDriverState::kReady;
+}
+
+bool CsiDriver::IsUsable(CsiDriverState state) {
+  return state == CsiDriverState::kReady || state == CsiDriverState::kUnhealthy ||
+         state == CsiDriverState::kSilent;
+}
+
+void CsiDriver::Update(const std::function<void(State&)>& change) {
+  std::optional<DriverEvent> event;
+  {
+    MutexLock lock(mu_);
+    const CsiDriverState before = StateOf(state_.facets);
+    const bool was_connected = state_.facets.connected;
+    change(state_);
+    const CsiDriverState after = StateOf(state_.facets);
+    if (before == after && was_connected == state_.facets.connected) return;
+    if (before != after) {
+      state_.since = parts_.scheduler.clock().Now();
+      state_.since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    }
+    if (after == CsiDriverState::kSilent) {
+      event = DriverEvent::kSilent;
+    } else if (IsUsable(after)) {
+      event = DriverEvent::kReady;
+    } else {
+      event = DriverEvent::kAway;
+    }
+  }
+  Tell(*event);
+}
+
+void CsiDriver::Tell(DriverEvent event) {
+  parts_.scheduler.Post([weak = weak_from_this(), event] {
+    if (const auto driver = weak.lock()) driver->hooks_.event(event);
+  });
+}
+
+CsiDriverSettings CsiDriver::Settings() const {
+  MutexLock lock(mu_);
+  return state_.settings;
+}
+
+void CsiDriver::SetSettings(const CsiDriverSettings& settings) {
+  {
+    MutexLock lock(mu_);
+    state_.settings = settings;
+    state_.window = std::min(state_.window, std::max(1, settings.most_calls));
+  }
+  if (connected()) ProbeLater(settings.probe_period);
+}
+
+}  // namespace volumed

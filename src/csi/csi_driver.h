@@ -1,0 +1,289 @@
+// CsiDriver: one driver, from its first registration on, whether or not it is there: what it can
+// do, the connection to it, how it is, and how much it is asked at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/clock.h"
+#include "base/lanes.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csi.pb.h"
+#include "csi/csi_caller.h"
+#include "csi/csi_driver_record.h"
+#include "csi/csi_inquiry.h"
+#include "csi/csi_link.h"
+#include "csi/rpc/csi_call.h"
+#include "csi/rpc/csi_methods.h"
+
+namespace volumed {
+
+enum class CsiDriverState {
+  kGone,          // there is no connection to it
+  kUnregistered,  // its registration was taken away; it may be connected all the same
+  kOtherNode,     // it calls this node otherwise than when volumes were attached
+  kStarting,      // it says that it is not ready
+  kSilent,        // it did not answer in time
+  kUnhealthy,     // it says that it is not well
+  kReady,
+};
+// "gone", "other node", ...
+std::string_view CsiDriverStateName(CsiDriverState state);
+
+struct CsiDriverHealth {
+  CsiDriverState state = CsiDriverState::kGone;
+  TimePoint since;
+  int64_t since_unix_ms = 0;
+  bool connected = false;
+  std::string last_error;  // why it is so, or was; empty if nothing was wrong yet
+  int in_flight = 0;       // calls of operations
+};
+
+// What operations that need the driver may do.
+struct CsiLane {
+  LaneHealth health;
+  int width = 0;        // how many at a time
+  bool closed = false;  // to those that set something up
+  bool closed_to_teardown = false;
+};
+
+enum class DriverEvent {
+  kRegistered,    // anew: what it said that it cannot do may be asked again
+  kReady,         // operations go on
+  kSilent,        // they go on one at a time
+  kAway,          // they wait
+  kFactsChanged,  // what FactsOf() answers
+};
+
+struct CsiDriverSettings {
+  int most_calls = 64;
+  // After it has come, or was silent, calls are few until it has answered as many.
+  int first_calls = 4;
+  int calls_after_silence = 1;
+  Duration call = std::chrono::minutes(2);           // of what it is asked about itself
+  Duration probe_period = std::chrono::seconds(30);  // zero: never
+  Duration probe = std::chrono::seconds(10);
+  Duration ready_every = std::chrono::seconds(1);
+  // A driver of an earlier run has so long to register, before it is dialled without that.
+  Duration restored_grace = std::chrono::seconds(10);
+};
+
+// By which a driver comes, or comes back.
+struct CsiRegister {
+  std::string driver;
+  std::string socket;    // by which it registers; for texts and the record
+  std::string endpoint;  // as it gave it
+  SafePath place;        // of the endpoint
+  std::string version;
+};
+
+// State changes happen on the control thread, but for silence and its end, which a call finds on
+// any. Those are told on the control thread too, later.
+class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
+ public:
+  struct Parts {
+    Scheduler& scheduler;
+    CsiDialer& dialer;
+  };
+  // Called on the control thread.
+  struct Hooks {
+    // The driver has said this of itself. It counts once `done` is told OK, on the control thread;
+    // else the connection is not used.
+    std::function<void(const CsiDriverRecord& record, std::function<void(Status)> done)> accept;
+    std::function<void(DriverEvent)> event;
+    // Whether a volume is attached to this node by it.
+    std::function<bool()> has_attached;
+  };
+  // The record is of an earlier run, or has but the driver's name. The controller's place is set if
+  // it has a socket of its own.
+  static std::shared_ptr<CsiDriver> Make(Parts parts, CsiDriverSettings settings, Hooks hooks,
+                                         CsiDriverRecord record,
+                                         std::optional<SafePath> controller);
+  // Its calls end. Whoever lets go of it last, it is destroyed on the control thread.
+  ~CsiDriver();
+
+  const std::string& name() const { return name_; }
+
+  // Makes a call, as CsiChannel::Call() does. Those of the controller's service go to its own
+  // socket if it has one. Threads: any but control. Blocks: until the answer, the deadline or the
+  // cancel. Errors: those of CsiChannel; Unavailable, not applied, about kCsiNeverSent, if there is
+  // no connection.
+  template <typename Response>
+  Result<Response> Call(const google::protobuf::Message& request, const CsiCallOptions& options) {
+    RETURN_IF_ERROR(CheckAnswer(request, Response::descriptor()));
+    ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> answer,
+                     Perform(request, options));
+    return std::move(static_cast<Response&>(*answer));
+  }
+  CsiChannel::AnyAnswer Perform(const google::protobuf::Message& request,
+                                const CsiCallOptions& options) EXCLUDES(mu_);
+  // The same without a thread that waits. `done` is called once, on the control thread. Threads:
+  // any. Blocks: never.
+  template <typename Response>
+  void Start(const google::protobuf::Message& request, const CsiCallOptions& options,
+             std::function<void(Result<Response>)> done);
+
+  // Threads: any. Blocks: never.
+  CsiDriverFacts facts() const EXCLUDES(mu_);
+  // Whether it has ever said what it can do.
+  bool known() const EXCLUDES(mu_);
+  CsiDriverHealth health() const EXCLUDES(mu_);
+  CsiLane lane() const EXCLUDES(mu_);
+  bool connected() const EXCLUDES(mu_);
+  bool registered() const EXCLUDES(mu_);
+  // "CSI driver x is gone since 2026-05-01T09:30:00Z: nobody listens at ..."; empty if it is ready.
+  std::string WhyAway() const EXCLUDES(mu_);
+  CsiDriverRecord record() const EXCLUDES(mu_);
+
+  // The rest is for CsiDrivers. Threads: control. Blocks: never.
+  //
+  // Dials, asks, and is used if all is well; `done` is told on the control thread. A registration
+  // before that has not ended is told nothing more.
+  void Register(const CsiRegister& registration, std::function<void(Status)> done);
+  void Unregister();
+  // For a driver of an earlier run: if nobody registers it for a while, it is dialled all the same,
+  // to take volumes away.
+  void DialWithoutRegistration(const SafePath& place) EXCLUDES(mu_);
+  void EndpointChanged(const std::string& display);
+  std::vector<SafePath> Endpoints() const;
+  // Asks anew what it can do and what it calls this node. Nothing happens if it is not connected.
+  void Refresh();
+  // Volumes were detached: another name of the node may be taken now.
+  void RecheckNode();
+  void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
+
+ private:
+  enum class Presence { kRestored, kRegistered, kUnregistered };
+  // What a driver's state is made of.
+  struct Facets {
+    Presence presence = Presence::kRestored;
+    bool connected = false;
+    bool starting = false;
+    std::string other_node;  // how it calls this node now; empty: as before
+    std::optional<TimePoint> silent_since;
+    bool unhealthy = false;
+  };
+  struct State {
+    CsiDriverSettings settings;
+    CsiDriverRecord record;
+    bool known = false;
+    Facets facets;
+    TimePoint since;  // of what StateOf() says
+    int64_t since_unix_ms = 0;
+    std::string last_error;
+    std::shared_ptr<CsiCaller> node;
+    std::shared_ptr<CsiCaller> controller;
+    std::vector<std::weak_ptr<CsiCaller>> all_callers;  // older ones may have calls under way
+    int in_flight = 0;
+    int window = 0;
+    TimePoint last_answer;
+    bool has_answered = false;
+  };
+  struct Registering {
+    CsiRegister registration;
+    std::function<void(Status)> done;
+  };
+
+  CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDriverRecord record,
+            std::optional<SafePath> controller);
+  static Status CheckAnswer(const google::protobuf::Message& request,
+                            const google::protobuf::Descriptor* response);
+  static CsiDriverState StateOf(const Facets& facets);
+  static bool IsUsable(CsiDriverState state);
+
+  CsiLink::Hooks NodeHooks();
+  CsiLink::Hooks ControllerHooks();
+  void GreetNode(const std::shared_ptr<CsiCaller>& caller, std::function<void(Status)> done);
+  void GreetController(const std::shared_ptr<CsiCaller>& caller, std::function<void(Status)> done);
+  void NodeUp() EXCLUDES(mu_);
+  void NodeLost(const Error& why) EXCLUDES(mu_);
+  void NodeFailed(const Error& why) EXCLUDES(mu_);
+  CsiInquirySettings Inquiry(bool node) const;
+  // What the driver has just said, with what it did not say itself, is put on record and used.
+  void Accept(CsiDriverFacts fresh, std::function<void(Status)> done) EXCLUDES(mu_);
+  // `wanted` is asked once the record is written.
+  void Put(const CsiDriverRecord& record, std::function<bool()> wanted,
+           std::function<void(Status)> done);
+  void Adopt(const CsiDriverRecord& accepted) EXCLUDES(mu_);
+  void EndRegistering(const Status& status);
+  // Refresh(), but only once in a while: a driver may advertise for ever what it has not.
+  void RefreshNowAndThen();
+
+  // Whether a call's end shows that the driver answers; null: it was OK. Unavailable may as well be
+  // the connection's.
+  enum class Answering { kYes, kNo, kUnknown };
+  static Answering AnsweringOf(const Error* error);
+
+  // What a call needs, or why it cannot be made.
+  struct Way {
+    std::shared_ptr<CsiCaller> caller;
+    bool is_node = true;
+    TimePoint begun;
+  };
+  Result<Way> Take(const google::protobuf::Message& request) EXCLUDES(mu_);
+  void Ended(const Way& way, const Error* error) EXCLUDES(mu_);
+  void Answered() EXCLUDES(mu_);
+  void NotAnswered(TimePoint since) EXCLUDES(mu_);
+
+  void ProbeLater(Duration delay);
+  void Probe() EXCLUDES(mu_);
+  void TakeProbe(TimePoint begun, const Result<::csi::v1::ProbeResponse>& answer) EXCLUDES(mu_);
+
+  CsiDriverSettings Settings() const EXCLUDES(mu_);
+  // The one place where the state changes: tells who listens.
+  void Update(const std::function<void(State&)>& change) EXCLUDES(mu_);
+  void Tell(DriverEvent event);
+  std::string WhyAway(const State& state) const;
+
+  const Parts parts_;
+  const Hooks hooks_;
+  const std::string name_;
+  const std::optional<SafePath> controller_place_;
+
+  mutable Mutex mu_;
+  State state_ GUARDED_BY(mu_);
+
+  // Control thread.
+  std::optional<Registering> registering_;
+  uint64_t inquiry_ = 0;  // counts them; an older one is of no interest
+  bool refreshing_ = false;
+  std::optional<TimePoint> refreshed_;
+  TimerId probe_timer_ = 0;
+  TimePoint probed_;  // when it was last known to have been asked
+  int missed_probes_ = 0;
+  TimePoint first_missed_;
+  TimerId grace_timer_ = 0;
+  std::unique_ptr<CsiLink> link_;
+  std::unique_ptr<CsiLink> controller_link_;
+  AliveGuard alive_;
+};
+
+template <typename Response>
+void CsiDriver::Start(const google::protobuf::Message& request, const CsiCallOptions& options,
+                      std::function<void(Result<Response>)> done) {
+  const Status fits = CheckAnswer(request, Response::descriptor());
+  Result<Way> way = fits.ok() ? Take(request) : Result<Way>(fits.error());
+  if (!way.ok()) {
+    parts_.scheduler.Post([done = std::move(done), error = way.error()] { done(error); });
+    return;
+  }
+  AskOnControl<Response>(
+      parts_.scheduler, way->caller, request, options,
+      [self = weak_from_this(), way = *way, done = std::move(done)](Result<Response> answer) {
+        if (const auto driver = self.lock()) {
+          driver->Ended(way, answer.ok() ? nullptr : &answer.error());
+        }
+        done(std::move(answer));
+      });
+}
+
+}  // namespace volumed

@@ -1,0 +1,140 @@
+// CsiDrivers: the table of drivers: which there are, what they can do, and how they are; and its
+// rows, so that a driver that is away is known all the same.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/alive_guard.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csi/csi_caller.h"
+#include "csi/csi_driver.h"
+#include "csi/csi_driver_record.h"
+#include "os/safe_path.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+// What the table asks of its owner. Control thread; they do not block. Any may be empty.
+struct CsiDriversHooks {
+  // Whether a volume is attached to this node by the driver: then it may not call the node
+  // otherwise. Empty: none is.
+  std::function<bool(const std::string& driver)> has_attached;
+  // Whether anything here is of the driver, so that it may not be forgotten. Empty: all may.
+  std::function<bool(const std::string& driver)> has_volumes;
+  // Adds to the node's labels what the driver says of where it is; an error if they say otherwise.
+  std::function<Status(const std::string& driver,
+                       const std::map<std::string, std::string>& topology)>
+      merge_topology;
+};
+
+struct CsiDriversSettings {
+  CsiDriverSettings driver = {};
+  // Driver -> the socket of its controller, if that is another one.
+  std::map<std::string, SafePath> controllers = {};
+  // Where endpoints may lie, as for PlaceInOneOf().
+  std::vector<std::string> endpoint_directories = {};
+  // On record; beyond it the unregistered one that was used longest ago is forgotten.
+  size_t most_drivers = 256;
+};
+
+struct DriverView {
+  CsiDriverFacts facts;
+  std::string socket;  // by which it registered last
+  int64_t last_ready_unix_ms = 0;
+  CsiDriverHealth health;
+  CsiLane lane;
+  std::string why_away;  // empty if it is ready
+};
+
+// Threads: any; control where it says so. Blocks: never.
+class CsiDrivers {
+ public:
+  // They outlive this, and the tasks that it posts.
+  struct Parts {
+    Scheduler& scheduler;
+    CsiDialer& dialer;
+    RecordStore& records;
+    Logger& log;
+  };
+  CsiDrivers(Parts parts, CsiDriversSettings settings, CsiDriversHooks hooks);
+  // Ends all calls. Threads: control.
+  ~CsiDrivers();
+  CsiDrivers(const CsiDrivers&) = delete;
+  CsiDrivers& operator=(const CsiDrivers&) = delete;
+
+  // The drivers of earlier runs, which are gone until they register. Threads: control; before
+  // anybody asks for one.
+  void Restore(const std::vector<CsiDriverRecord>& records) EXCLUDES(mu_);
+
+  // Null for a driver that was never seen here. A driver that is gone is found.
+  std::shared_ptr<CsiDriver> Find(const std::string& name) const EXCLUDES(mu_);
+  // Errors, not applied: Unavailable if it was never seen here.
+  Result<CsiDriverFacts> FactsOf(const std::string& name) const EXCLUDES(mu_);
+  // Of a driver that was never seen here: closed.
+  CsiLane LaneOf(const std::string& name) const EXCLUDES(mu_);
+  // For people; empty if it is ready.
+  std::string WhyAway(const std::string& name) const EXCLUDES(mu_);
+  // By name.
+  std::vector<DriverView> List() const EXCLUDES(mu_);
+
+  using Listener = std::function<void(const std::string& driver, DriverEvent event)>;
+  // Threads: control, which also calls it, in the order of what happens to a driver.
+  void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
+
+  // For the registration. Threads: control.
+  //
+  // `done` is called once, on the control thread, unless the driver is unregistered or registered
+  // anew before. Errors: those of the dialer and of CsiInquiry; those of merge_topology; those of
+  // the record store.
+  void Register(const CsiRegister& registration, std::function<void(Status)> done) EXCLUDES(mu_);
+  void Unregister(const std::string& name) EXCLUDES(mu_);
+  void EndpointChanged(const std::string& display) EXCLUDES(mu_);
+  std::vector<SafePath> Endpoints() const EXCLUDES(mu_);
+  // What kept it from being used last, also of one that has not registered yet.
+  std::string LastError(const std::string& name) const EXCLUDES(mu_);
+  // Whether a connection to it is there.
+  bool IsConnected(const std::string& name) const EXCLUDES(mu_);
+  Result<SafePath> PlaceOf(const std::string& endpoint) const;
+
+  // For its owner. Threads: control.
+  //
+  // All volumes of the driver were detached.
+  void VolumesDetached(const std::string& name) EXCLUDES(mu_);
+  // Asks the driver anew, as for its limit of volumes.
+  void Refresh(const std::string& name) EXCLUDES(mu_);
+  void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
+
+ private:
+  std::shared_ptr<CsiDriver> FindAny(const std::string& name) const EXCLUDES(mu_);
+  std::vector<std::shared_ptr<CsiDriver>> All() const EXCLUDES(mu_);
+  std::shared_ptr<CsiDriver> Make(const CsiDriverRecord& record) EXCLUDES(mu_);
+  void Accept(const CsiDriverRecord& record, std::function<void(Status)> done);
+  bool IsWritten(const CsiDriverRecord& record) const;
+  void Write(const CsiDriverRecord& record, std::function<void(Status)> done);
+  void Happened(const std::string& name, DriverEvent event);
+  // A driver that never came goes again.
+  void ForgetUnknown(const std::string& name) EXCLUDES(mu_);
+  void MakeRoom() EXCLUDES(mu_);
+
+  const Parts parts_;
+  const CsiDriversSettings settings_;
+  const CsiDriversHooks hooks_;
+  std::vector<Listener> listeners_;
+  std::map<std::string, CsiDriverRecord> written_;  // what is on record
+
+  mutable Mutex mu_;
+  CsiDriverSettings driver_settings_ GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<CsiDriver>> drivers_ GUARDED_BY(mu_);
+  AliveGuard alive_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,569 @@
+// CsiDrivers and CsiDriver: what is known of drivers, how they are, and how they come back.
+#include "csi/csi_drivers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "unit/csi/drivers_fixture.h"
+
+namespace volumed {
+namespace {
+
+class CsiDriversTest : public CsiDriversFixture {
+ protected:
+  void RegisterWell() {
+    process_ = Serve();
+    const std::optional<Status> status = Register();
+    ASSERT_TRUE(status.has_value());
+    ASSERT_TRUE(status->ok()) << status->error().ToString();
+  }
+  std::shared_ptr<FakeCsiProcess> process_;
+};
+
+TEST_F(CsiDriversTest, WhatADriverSaysOfItselfIsKnownOnceItIsRegistered) {
+  RegisterWell();
+  const Result<CsiDriverFacts> facts = drivers_->FactsOf(kName);
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ(facts->node_id, "node-a");
+  EXPECT_EQ(facts->endpoint, kEndpoint);
+  EXPECT_EQ(facts->vendor_version, "2.1");
+  EXPECT_EQ(facts->version, "1.0.0");
+  EXPECT_EQ(facts->max_volumes, 16);
+  EXPECT_TRUE(facts->HasNode(::csi::v1::NodeServiceCapability::RPC::STAGE_UNSTAGE_VOLUME));
+  EXPECT_TRUE(facts->controller_capabilities.empty());
+  EXPECT_EQ(facts->topology.at("example.com/zone"), "z1");
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(drivers_->WhyAway(kName), "");
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed);
+  EXPECT_EQ(Count(DriverEvent::kRegistered), 1);
+  EXPECT_EQ(Count(DriverEvent::kFactsChanged), 1);
+}
+
+TEST_F(CsiDriversTest, ADriverThatWasNeverSeenIsUnavailableByKubeletsWords) {
+  const Result<CsiDriverFacts> facts = drivers_->FactsOf("other.example.com");
+  ASSERT_FALSE(facts.ok());
+  EXPECT_EQ(facts.error().code(), Code::kUnavailable);
+  EXPECT_EQ(facts.error().message(),
+            "driver name other.example.com not found in the list of registered CSI drivers");
+  EXPECT_TRUE(drivers_->LaneOf("other.example.com").closed);
+  EXPECT_TRUE(drivers_->LaneOf("other.example.com").closed_to_teardown);
+  EXPECT_EQ(drivers_->Find("other.example.com"), nullptr);
+}
+
+TEST_F(CsiDriversTest, TheRowIsWrittenBeforeTheDriverIsUsedAndOnlyIfItSaysSomethingNew) {
+  process_ = Serve();
+  drivers_->Register({kName, "/s", kEndpoint, *drivers_->PlaceOf(kEndpoint), "1.0.0"},
+                     [](const Status&) {});
+  while (drivers_->LaneOf(kName).closed && scheduler_.RunOne()) {
+    if (!drivers_->LaneOf(kName).closed) {
+      EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+    }
+  }
+  ASSERT_FALSE(drivers_->LaneOf(kName).closed);
+  const uint64_t writes = store_.calls();
+  EXPECT_EQ(writes, 1u);
+  dialer_.Kill(process_);
+  process_ = Serve();
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  // The socket by which it registered is a row's field; it came back by itself, and nothing is new.
+  EXPECT_EQ(store_.calls(), writes);
+}
+
+TEST_F(CsiDriversTest, ADriverWhoseRowCannotBeWrittenIsNotUsed) {
+  process_ = Serve();
+  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  const std::optional<Status> status = Register();
+  ASSERT_TRUE(status.has_value());
+  ASSERT_FALSE(status->ok());
+  EXPECT_NE(status->error().message().find("disk full"), std::string::npos);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(CsiDriversTest, ARestoredDriverIsKnownAndGoneUntilItRegisters) {
+  RegisterWell();
+  Restart();
+  ASSERT_TRUE(drivers_->FactsOf(kName).ok());
+  EXPECT_EQ(drivers_->FactsOf(kName)->node_id, "node-a");
+  EXPECT_EQ(State(), CsiDriverState::kGone);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_EQ(drivers_->WhyAway(kName).find("CSI driver disk.example.com is gone since "), 0u);
+  EXPECT_NE(drivers_->WhyAway(kName).find("has not registered since the agent started"),
+            std::string::npos);
+  ASSERT_TRUE(Register().has_value());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+}
+
+TEST_F(CsiDriversTest, ARestoredDriverThatNobodyRegistersIsDialledToTakeVolumesAway) {
+  RegisterWell();
+  Restart();
+  scheduler_.RunFor(seconds(5));
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed_to_teardown);
+  scheduler_.RunFor(seconds(10));
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed_to_teardown);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_EQ(State(), CsiDriverState::kUnregistered);
+}
+
+TEST_F(CsiDriversTest, ADriverThatDiesIsGoneAtOnceAndItsLaneIsClosed) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_EQ(State(), CsiDriverState::kGone);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed_to_teardown);
+  EXPECT_EQ(Count(DriverEvent::kAway), 1);
+}
+
+TEST_F(CsiDriversTest, ACallToADriverThatIsAwayIsNotSentAndSaysWhy) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  const auto answer = CallStage();
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+  EXPECT_EQ(answer.error().outcome(), Outcome::kNotApplied);
+  EXPECT_TRUE(answer.error().IsAbout(kCsiNeverSent));
+  EXPECT_NE(answer.error().message().find("nobody listens at /kubelet/plugins/disk/csi.sock"),
+            std::string::npos)
+      << answer.error().message();
+}
+
+TEST_F(CsiDriversTest, ADriverThatComesBackAtTheSamePathIsUsedWithinAQuarterOfASecond) {
+  RegisterWell();
+  scheduler_.RunFor(minutes(1));
+  dialer_.Kill(process_);
+  scheduler_.RunFor(milliseconds(30));
+  process_ = Serve();  // nobody tells of it
+  const std::optional<Duration> time = TimeUntilOpen();
+  ASSERT_TRUE(time.has_value());
+  EXPECT_LE(*time, milliseconds(250));
+}
+
+TEST_F(CsiDriversTest, ADriverThatWasAwayForLongIsDialledAtOnceWhenItsSocketIsMade) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(minutes(10));
+  process_ = Serve();
+  drivers_->EndpointChanged(kEndpoint);
+  const std::optional<Duration> time = TimeUntilOpen();
+  ASSERT_TRUE(time.has_value());
+  EXPECT_EQ(*time, Duration::zero());
+}
+
+TEST_F(CsiDriversTest, ASocketAtWhichSomebodyListensALittleLaterIsFound) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(minutes(10));
+  dialer_.Bind(kEndpoint);
+  drivers_->EndpointChanged(kEndpoint);
+  scheduler_.RunFor(milliseconds(20));
+  process_ = Serve();
+  const std::optional<Duration> time = TimeUntilOpen();
+  ASSERT_TRUE(time.has_value());
+  EXPECT_LE(*time, milliseconds(250));
+}
+
+TEST_F(CsiDriversTest, ADriverThatStaysAwayIsDialledEveryFiveSecondsAtMost) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(minutes(1));
+  const int before = dialer_.opened(kEndpoint);
+  scheduler_.RunFor(minutes(10));
+  const int tries = dialer_.opened(kEndpoint) - before;
+  EXPECT_GE(tries, 119);
+  EXPECT_LE(tries, 121);
+}
+
+TEST_F(CsiDriversTest, ADriverThatFlapsAThousandTimesIsUsableWithinASecondEachTime) {
+  RegisterWell();
+  std::vector<Duration> times;
+  for (int i = 0; i < 1000; ++i) {
+    dialer_.Kill(process_);
+    scheduler_.RunFor(milliseconds(i % 40));
+    process_ = Serve();
+    drivers_->EndpointChanged(kEndpoint);
+    const std::optional<Duration> time = TimeUntilOpen();
+    ASSERT_TRUE(time.has_value());
+    times.push_back(*time);
+  }
+  std::sort(times.begin(), times.end());
+  EXPECT_LE(times[989], seconds(1));
+  scheduler_.RunFor(seconds(10));
+  // The one that is used, and none of those that went.
+  EXPECT_EQ(dialer_.callers(), 1);
+}
+
+TEST_F(CsiDriversTest, AListenerThatTakesConnectionsAndBreaksThemOffIsNotDialledAllTheTime) {
+  RegisterWell();
+  const int before = dialer_.dialled();
+  for (int i = 0; i < 6000; ++i) {
+    dialer_.BreakConnections(process_);
+    scheduler_.RunFor(milliseconds(10));
+  }
+  // A minute: 50, 100 .. 3200 ms, then every 5 s.
+  EXPECT_LE(dialer_.dialled() - before, 25);
+}
+
+TEST_F(CsiDriversTest, AnotherProcessAtThePathIsUsedEvenIfTheConnectionToTheOldOneIsStillGood) {
+  RegisterWell();
+  auto fresh = Serve();
+  drivers_->EndpointChanged(kEndpoint);
+  scheduler_.RunFor(seconds(1));
+  const int before = process_->calls("NodeStageVolume");
+  ASSERT_TRUE(CallStage().ok());
+  EXPECT_EQ(fresh->calls("NodeStageVolume"), 1);
+  EXPECT_EQ(process_->calls("NodeStageVolume"), before);
+  EXPECT_EQ(Count(DriverEvent::kAway), 0);
+}
+
+TEST_F(CsiDriversTest, AnEventAtTheSameSocketDialsNothing) {
+  RegisterWell();
+  const int before = dialer_.dialled();
+  drivers_->EndpointChanged(kEndpoint);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(dialer_.dialled(), before);
+}
+
+TEST_F(CsiDriversTest, WhatADriverCanDoIsAskedAnewWhenItComesBack) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  process_ = Serve();
+  process_->Answer("NodeGetCapabilities", ::csi::v1::NodeGetCapabilitiesResponse());
+  ASSERT_TRUE(TimeUntilOpen().has_value());
+  EXPECT_TRUE(drivers_->FactsOf(kName)->node_capabilities.empty());
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_EQ(Count(DriverEvent::kFactsChanged), 2);
+  const auto row = store_.Find(kCsiDriverRecordKind, kName);
+  ASSERT_TRUE(row.has_value());
+  EXPECT_TRUE(DecodeCsiDriverRecord(*row)->facts.node_capabilities.empty());
+}
+
+TEST_F(CsiDriversTest, ADriverThatCallsTheNodeOtherwiseWhileVolumesAreAttachedOnlyTakesThemAway) {
+  RegisterWell();
+  has_attached_ = true;
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  process_ = Serve(kEndpoint, kName, "node-b");
+  scheduler_.RunFor(seconds(10));
+  EXPECT_EQ(State(), CsiDriverState::kOtherNode);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed_to_teardown);
+  const std::string why = drivers_->WhyAway(kName);
+  EXPECT_NE(why.find("calls this node \"node-b\""), std::string::npos) << why;
+  EXPECT_NE(why.find("attached as \"node-a\""), std::string::npos) << why;
+  EXPECT_EQ(drivers_->FactsOf(kName)->node_id, "node-a");
+  // Also over a restart of the agent.
+  Restart();
+  ASSERT_TRUE(Register().has_value());
+  EXPECT_EQ(State(), CsiDriverState::kOtherNode);
+  has_attached_ = false;
+  drivers_->VolumesDetached(kName);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(drivers_->FactsOf(kName)->node_id, "node-b");
+}
+
+TEST_F(CsiDriversTest, ADriverThatCallsTheNodeOtherwiseIsUsedIfNothingIsAttached) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  process_ = Serve(kEndpoint, kName, "node-b");
+  ASSERT_TRUE(TimeUntilOpen().has_value());
+  EXPECT_EQ(drivers_->FactsOf(kName)->node_id, "node-b");
+}
+
+TEST_F(CsiDriversTest, ACallThatIsNotAnsweredInTimeMakesTheDriverSilentAndNarrow) {
+  RegisterWell();
+  process_->Hang("NodeStageVolume");
+  const auto answer = CallStage(seconds(10));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_TRUE(answer.error().maybe_applied());
+  EXPECT_EQ(State(), CsiDriverState::kSilent);
+  const CsiLane lane = drivers_->LaneOf(kName);
+  EXPECT_FALSE(lane.closed);
+  EXPECT_EQ(lane.width, 1);
+  EXPECT_TRUE(lane.health.silent_since.has_value());
+  EXPECT_NE(drivers_->WhyAway(kName).find("does not answer since "), std::string::npos);
+  EXPECT_EQ(Count(DriverEvent::kSilent), 1);
+}
+
+TEST_F(CsiDriversTest, TheWindowBeginsSmallGrowsByEachAnswerAndBeginsAnewAfterSilence) {
+  settings_.driver.most_calls = 8;
+  settings_.driver.probe_period = Duration::zero();
+  Restart();
+  RegisterWell();
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 4);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(CallStage().ok());
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 8);
+  process_->Hang("NodeStageVolume");
+  ASSERT_FALSE(CallStage(seconds(10)).ok());
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 1);
+  process_->Unhang("NodeStageVolume");
+  ASSERT_TRUE(CallStage().ok());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 1);
+  ASSERT_TRUE(CallStage().ok());
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 2);
+}
+
+TEST_F(CsiDriversTest, AnErrorIsAnAnswer) {
+  RegisterWell();
+  process_->Fail("NodeStageVolume", Code::kInternal, "broken");
+  ASSERT_FALSE(CallStage().ok());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(drivers_->LaneOf(kName).width, 5);
+}
+
+TEST_F(CsiDriversTest, ADriverThatNobodyCallsIsProbedAndTwoMissedProbesAreSilence) {
+  RegisterWell();
+  process_->Hang("Probe");
+  scheduler_.RunFor(seconds(45));
+  EXPECT_EQ(State(), CsiDriverState::kReady);  // one is missed
+  scheduler_.RunFor(seconds(45));
+  EXPECT_EQ(State(), CsiDriverState::kSilent);
+  process_->Unhang("Probe");
+  scheduler_.RunFor(seconds(45));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_GE(Count(DriverEvent::kReady), 2);
+}
+
+TEST_F(CsiDriversTest, ADriverThatAnswersCallsIsNotProbed) {
+  RegisterWell();
+  const int before = process_->calls("Probe");
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(CallStage().ok());
+    scheduler_.RunFor(seconds(10));
+  }
+  EXPECT_EQ(process_->calls("Probe"), before);
+  scheduler_.RunFor(minutes(2));
+  EXPECT_GT(process_->calls("Probe"), before);
+}
+
+TEST_F(CsiDriversTest, ADriverWhoseProbeFailsIsUnhealthyAndIsUsedAllTheSame) {
+  RegisterWell();
+  process_->Fail("Probe", Code::kFailedPrecondition, "a helper is missing");
+  scheduler_.RunFor(minutes(1));
+  EXPECT_EQ(State(), CsiDriverState::kUnhealthy);
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed);
+  EXPECT_NE(drivers_->WhyAway(kName).find("a helper is missing"), std::string::npos);
+}
+
+TEST_F(CsiDriversTest, ADriverThatSaysThatItIsNotReadyIsAskedEachSecondAndNotUsedUntilThen) {
+  RegisterWell();
+  ::csi::v1::ProbeResponse not_ready;
+  not_ready.mutable_ready()->set_value(false);
+  process_->Answer("Probe", not_ready);
+  scheduler_.RunFor(seconds(31));
+  EXPECT_EQ(State(), CsiDriverState::kStarting);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed_to_teardown);
+  process_->Answer("Probe", ::csi::v1::ProbeResponse());
+  scheduler_.RunFor(milliseconds(1100));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+}
+
+TEST_F(CsiDriversTest, ADriverIsRegisteredOnlyOnceItIsReady) {
+  process_ = Serve();
+  ::csi::v1::ProbeResponse not_ready;
+  not_ready.mutable_ready()->set_value(false);
+  process_->Answer("Probe", not_ready);
+  EXPECT_FALSE(Register(kName, kEndpoint, seconds(3)).has_value());
+  EXPECT_EQ(drivers_->LastError(kName), "it says that it is not ready");
+  process_->Answer("Probe", ::csi::v1::ProbeResponse());
+  scheduler_.RunFor(seconds(2));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+}
+
+TEST_F(CsiDriversTest, WhatTheSpecificationForbidsIsRefusedAndTheTextSaysWhat) {
+  struct Case {
+    std::string node_id;
+    std::string text;
+  };
+  for (const Case& c : {Case{"", "empty node_id"}, Case{std::string(257, 'n'), "257 bytes"}}) {
+    process_ = Serve(kEndpoint, kName, c.node_id);
+    const std::optional<Status> status = Register();
+    ASSERT_TRUE(status.has_value());
+    ASSERT_FALSE(status->ok());
+    EXPECT_EQ(status->error().code(), Code::kInvalidArgument);
+    EXPECT_NE(status->error().message().find(c.text), std::string::npos)
+        << status->error().message();
+  }
+  process_ = Serve(kEndpoint, kName, std::string(256, 'n'));
+  ASSERT_TRUE(Register().has_value());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+}
+
+TEST_F(CsiDriversTest, ADriverThatCallsItselfOtherwiseIsRefused) {
+  process_ = Serve(kEndpoint, "other.example.com");
+  const std::optional<Status> status = Register();
+  ASSERT_TRUE(status.has_value());
+  ASSERT_FALSE(status->ok());
+  EXPECT_NE(status->error().message().find("calls itself \"other.example.com\""), std::string::npos)
+      << status->error().message();
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+  EXPECT_EQ(dialer_.callers(), 0);
+}
+
+TEST_F(CsiDriversTest, TopologyThatOthersContradictKeepsADriverFromBeingUsed) {
+  process_ = Serve();
+  merged_ = Error::NotApplied(Code::kInvalidArgument, "detected topology value collision");
+  const std::optional<Status> status = Register();
+  ASSERT_TRUE(status.has_value());
+  ASSERT_FALSE(status->ok());
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+}
+
+TEST_F(CsiDriversTest, ADriverThatHangsInNodeGetInfoIsGivenUpAfterTwoMinutes) {
+  process_ = Serve();
+  process_->Hang("NodeGetInfo");
+  EXPECT_FALSE(Register(kName, kEndpoint, seconds(119)).has_value());
+  std::optional<Status> told;
+  drivers_->Register({kName, "/s", kEndpoint, *drivers_->PlaceOf(kEndpoint), "1.0.0"},
+                     [&](const Status& status) { told = status; });
+  scheduler_.RunFor(seconds(121));
+  ASSERT_TRUE(told.has_value());
+  ASSERT_FALSE(told->ok());
+  EXPECT_EQ(told->error().code(), Code::kDeadlineExceeded);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(dialer_.callers(), 0);
+}
+
+TEST_F(CsiDriversTest, AListenerThatNeverSpeaksIsGivenUpAfterTenSeconds) {
+  process_ = Serve();
+  process_->accepts = false;
+  const std::optional<Status> status = Register(kName, kEndpoint, seconds(11));
+  ASSERT_TRUE(status.has_value());
+  ASSERT_FALSE(status->ok());
+  EXPECT_EQ(status->error().code(), Code::kDeadlineExceeded);
+}
+
+TEST_F(CsiDriversTest, ADriverThatIsUnregisteredStillTakesVolumesAwayAndSetsUpNone) {
+  RegisterWell();
+  drivers_->Unregister(kName);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(State(), CsiDriverState::kUnregistered);
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed_to_teardown);
+  EXPECT_TRUE(CallStage().ok());  // who asks decides what for
+  ASSERT_TRUE(drivers_->FactsOf(kName).ok());
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_TRUE(drivers_->LaneOf(kName).closed_to_teardown);
+}
+
+TEST_F(CsiDriversTest, AnUnregisteredDriverThatIsGoneIsDialledForAWhileAndThenOnlyAtAnEvent) {
+  RegisterWell();
+  drivers_->Unregister(kName);
+  dialer_.Kill(process_);
+  scheduler_.RunFor(minutes(1));
+  const int before = dialer_.opened(kEndpoint);
+  scheduler_.RunFor(minutes(10));
+  EXPECT_EQ(dialer_.opened(kEndpoint), before);
+  process_ = Serve();
+  drivers_->EndpointChanged(kEndpoint);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed_to_teardown);
+}
+
+TEST_F(CsiDriversTest, ARpcThatADriverHasNotIsAReasonToAskAnewWhatItCanDo) {
+  RegisterWell();
+  const int before = process_->calls("NodeGetCapabilities");
+  process_->Fail("NodeStageVolume", Code::kUnimplemented, "no");
+  for (int i = 0; i < 10; ++i) ASSERT_FALSE(CallStage().ok());
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(process_->calls("NodeGetCapabilities"), before + 1);
+}
+
+TEST_F(CsiDriversTest, TheControllerOfADriverMayBeAtASocketOfItsOwn) {
+  const SafePath place{"/kubelet", "plugins/disk/controller.sock"};
+  settings_.controllers[kName] = place;
+  Restart();
+  auto controller = Serve(place.Display());
+  ::csi::v1::ControllerGetCapabilitiesResponse can;
+  can.add_capabilities()->mutable_rpc()->set_type(
+      ::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME);
+  controller->Answer("ControllerGetCapabilities", can);
+  RegisterWell();
+  scheduler_.RunFor(seconds(1));
+  EXPECT_TRUE(drivers_->FactsOf(kName)->HasController(
+      ::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME));
+  EXPECT_EQ(process_->calls("ControllerGetCapabilities"), 0);
+  std::optional<Result<::csi::v1::DeleteVolumeResponse>> answer;
+  drivers_->Find(kName)->Start<::csi::v1::DeleteVolumeResponse>(
+      ::csi::v1::DeleteVolumeRequest(), {}, [&](const auto& told) { answer = told; });
+  scheduler_.RunFor(seconds(1));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->ok());
+  EXPECT_EQ(controller->calls("DeleteVolume"), 1);
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  // The node's part does not depend on it.
+  dialer_.Kill(controller);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  drivers_->Find(kName)->Start<::csi::v1::DeleteVolumeResponse>(
+      ::csi::v1::DeleteVolumeRequest(), {}, [&](const auto& told) { answer = told; });
+  scheduler_.RunFor(seconds(1));
+  ASSERT_FALSE(answer->ok());
+  EXPECT_NE(answer->error().message().find("controller.sock"), std::string::npos);
+}
+
+TEST_F(CsiDriversTest, OfTooManyDriversTheUnregisteredOneThatWasUsedLongestAgoIsForgotten) {
+  settings_.most_drivers = 2;
+  Restart();
+  for (const std::string name : {"a.example.com", "b.example.com", "c.example.com"}) {
+    Serve("/kubelet/plugins/" + name, name);
+    ASSERT_TRUE(Register(name, "/kubelet/plugins/" + name).has_value());
+    if (name != "b.example.com") continue;
+    drivers_->Unregister("a.example.com");
+    dialer_.Remove("/kubelet/plugins/a.example.com");
+    scheduler_.RunFor(seconds(1));
+    // A connection that is there keeps it too.
+    EXPECT_NE(drivers_->Find("a.example.com"), nullptr);
+    drivers_.reset();
+    Restart();
+    dialer_.Bind("/kubelet/plugins/a.example.com");
+    ASSERT_TRUE(Register("b.example.com", "/kubelet/plugins/b.example.com").has_value());
+  }
+  EXPECT_EQ(drivers_->Find("a.example.com"), nullptr);
+  EXPECT_NE(drivers_->Find("b.example.com"), nullptr);
+  EXPECT_NE(drivers_->Find("c.example.com"), nullptr);
+  EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, "a.example.com").has_value());
+}
+
+TEST_F(CsiDriversTest, ADriverWithVolumesIsNotForgotten) {
+  settings_.most_drivers = 1;
+  has_volumes_ = true;
+  Restart();
+  RegisterWell();
+  Restart();
+  Serve("/kubelet/b", "b.example.com");
+  ASSERT_TRUE(Register("b.example.com", "/kubelet/b").has_value());
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(CsiDriversTest, TheEndOfTheTableEndsWhatIsUnderWay) {
+  RegisterWell();
+  process_->Hang("NodeStageVolume");
+  std::optional<Result<::csi::v1::NodeStageVolumeResponse>> answer;
+  drivers_->Find(kName)->Start<::csi::v1::NodeStageVolumeResponse>(
+      ::csi::v1::NodeStageVolumeRequest(), {Deadline::After(scheduler_.clock(), minutes(10))},
+      [&](const auto& told) { answer = told; });
+  scheduler_.RunFor(seconds(1));
+  EXPECT_FALSE(answer.has_value());
+  scheduler_.Post([&] { drivers_.reset(); });
+  scheduler_.RunFor(seconds(1));
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_FALSE(answer->ok());
+  EXPECT_EQ(answer->error().code(), Code::kCancelled);
+  EXPECT_EQ(dialer_.callers(), 0);
+}
+
+}  // namespace
+}  // namespace volumed

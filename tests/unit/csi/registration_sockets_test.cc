@@ -1,0 +1,174 @@
+// A registration with all real parts: sockets, inotify, gRPC, threads.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "csi.pb.h"
+#include "csi/csi_drivers.h"
+#include "csi/registration.h"
+#include "csi/registry_watch.h"
+#include "csi/socket_dialer.h"
+#include "fakes/memory_record_store.h"
+#include "pluginregistration.pb.h"
+#include "unit/csi/channel_fixture.h"
+#include "unit/csi/scheduler_thread.h"
+#include "unit/csi/scripted_driver.h"
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A driver that registers itself: both services at their sockets.
+class RealDriver {
+ public:
+  RealDriver(const std::string& endpoint, const std::string& name)
+      : server_(endpoint, [this](int number) { return AnswerTo(number); }) {
+    ::csi::v1::GetPluginInfoResponse info;
+    info.set_name(name);
+    Answer("/csi.v1.Identity/GetPluginInfo", info);
+    ::csi::v1::NodeGetInfoResponse node;
+    node.set_node_id("node-a");
+    Answer("/csi.v1.Node/NodeGetInfo", node);
+  }
+  template <typename Message>
+  void Answer(const std::string& path, const Message& message) {
+    const std::lock_guard lock(mu_);
+    answers_[path] = message.SerializeAsString();
+  }
+  ScriptedDriver& server() { return server_; }
+
+ private:
+  std::optional<ScriptedAnswer> AnswerTo(int number) {
+    const std::string method = server_.method(number);
+    const std::lock_guard lock(mu_);
+    const auto found = answers_.find(method);
+    return ScriptedAnswer{.bytes = found == answers_.end() ? "" : found->second};
+  }
+  std::mutex mu_;
+  std::map<std::string, std::string> answers_;
+  ScriptedDriver server_;
+};
+
+class RegistrationSocketsTest : public testing::Test {
+ protected:
+  static constexpr const char* kName = "disk.example.com";
+
+  RegistrationSocketsTest() {
+    fs::create_directories(root_ / "plugins" / "disk");
+    auto watch = InotifyRegistryWatch::Create((root_ / "plugins_registry").string(), {});
+    scheduler_.OnControl([&] {
+      drivers_ = std::make_unique<CsiDrivers>(
+          CsiDrivers::Parts{scheduler_.scheduler(), dialer_, store_, log_},
+          CsiDriversSettings{.endpoint_directories = {root_.string()}}, CsiDriversHooks{});
+      drivers_->AddListener([this](const std::string&, DriverEvent event) {
+        happening_.Happened([&] { last_event_ = event; });
+      });
+      registration_ = std::make_unique<CsiRegistration>(
+          CsiRegistration::Parts{scheduler_.scheduler(), &scheduler_.scheduler().loop(), dialer_,
+                                 *drivers_, log_},
+          *std::move(watch),
+          CsiRegistrationSettings{.directory = (root_ / "plugins_registry").string()},
+          CsiRegistration::Hooks{.directory_changed =
+                                     [this](const std::optional<Error>&) {
+                                       happening_.Happened([&] { looked_ = true; });
+                                     },
+                                 .ended =
+                                     [this](const std::string&, bool well) {
+                                       happening_.Happened([&] { registered_ += well ? 1 : 0; });
+                                     }});
+      registration_->Start();
+    });
+    happening_.WaitFor([&] { return looked_; });
+  }
+  ~RegistrationSocketsTest() override {
+    scheduler_.OnControl([&] {
+      registration_.reset();
+      drivers_.reset();
+    });
+  }
+
+  std::unique_ptr<RealDriver> Start() {
+    return std::make_unique<RealDriver>((root_ / "plugins" / "disk" / "csi.sock").string(), kName);
+  }
+  std::unique_ptr<RealDriver> StartRegistrar() {
+    // Made under a hidden name, as one that listens when it is seen.
+    const fs::path hidden = root_ / "plugins_registry" / ".disk.sock";
+    auto registrar = std::make_unique<RealDriver>(hidden.string(), kName);
+    ::pluginregistration::PluginInfo info;
+    info.set_type("CSIPlugin");
+    info.set_name(kName);
+    info.set_endpoint((root_ / "plugins" / "disk" / "csi.sock").string());
+    info.add_supported_versions("1.0.0");
+    registrar->Answer("/pluginregistration.Registration/GetInfo", info);
+    fs::rename(hidden, root_ / "plugins_registry" / "disk.sock");
+    return registrar;
+  }
+  bool WaitForOpenLane(bool open) {
+    return happening_.WaitFor([&] { return drivers_->LaneOf(kName).closed != open; });
+  }
+
+  const RealClock clock_{};
+  SocketDirectory directory_;
+  const fs::path root_ = fs::path(directory_.Socket("k"));
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  MemoryRecordStore store_;
+  Happening happening_;
+  bool looked_ = false;
+  int registered_ = 0;
+  DriverEvent last_event_ = DriverEvent::kAway;
+  CsiStateWatch watch_;
+  SchedulerThread scheduler_;
+  SocketDialer dialer_{{.scheduler = scheduler_.scheduler(), .clock = clock_, .watch = watch_},
+                       {static_cast<uint32_t>(::getuid())},
+                       CsiChannelOptions{}};
+  std::unique_ptr<CsiDrivers> drivers_;
+  std::unique_ptr<CsiRegistration> registration_;
+};
+
+TEST_F(RegistrationSocketsTest, ADriverRegistersIsCalledDiesAndComesBackAtTheSamePath) {
+  auto driver = Start();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(happening_.WaitFor([&] { return registered_ == 1; }));
+  ASSERT_TRUE(WaitForOpenLane(true));
+  const auto stage = [&] {
+    return drivers_->Find(kName)->Call<::csi::v1::NodeStageVolumeResponse>(
+        ::csi::v1::NodeStageVolumeRequest(), {Deadline::After(clock_, std::chrono::seconds(20))});
+  };
+  EXPECT_TRUE(stage().ok());
+  EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+  driver.reset();
+  ASSERT_TRUE(WaitForOpenLane(false));
+  EXPECT_FALSE(stage().ok());
+  driver = Start();
+  ASSERT_TRUE(WaitForOpenLane(true));
+  EXPECT_TRUE(stage().ok());
+  EXPECT_EQ(registered_, 1);
+}
+
+TEST_F(RegistrationSocketsTest, ARegistrarWhoseSocketIsRemovedUnregistersItsDriver) {
+  auto driver = Start();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(happening_.WaitFor([&] { return registered_ == 1; }));
+  ASSERT_TRUE(WaitForOpenLane(true));
+  fs::remove(root_ / "plugins_registry" / "disk.sock");
+  ASSERT_TRUE(WaitForOpenLane(false));
+  EXPECT_FALSE(drivers_->LaneOf(kName).closed_to_teardown);
+}
+
+TEST_F(RegistrationSocketsTest, ADriverThatComesAfterItsRegistrarIsRegisteredWhenItsSocketIsMade) {
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(registrar->server().WaitForArrived(1));
+  auto driver = Start();
+  EXPECT_TRUE(happening_.WaitFor([&] { return registered_ == 1; }));
+}
+
+}  // namespace
+}  // namespace volumed
