@@ -1,0 +1,49 @@
+#include "csi/csi_context.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace volumed {
+
+Result<std::shared_ptr<CsiDriver>> FindDriver(const CsiContext& context,
+                                              const std::string& driver) {
+  std::shared_ptr<CsiDriver> found = context.parts.drivers.Find(driver);
+  if (found != nullptr) return found;
+  // It has the words for that.
+  const Result<CsiDriverFacts> facts = context.parts.drivers.FactsOf(driver);
+  if (!facts.ok()) return facts.error();
+  return Error::NotApplied(Code::kUnavailable, "CSI driver " + driver + " has just been forgotten");
+}
+
+Result<CsiDriverFacts> FactsOf(const CsiContext& context, const std::string& driver) {
+  return context.parts.drivers.FactsOf(driver);
+}
+
+CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
+    : token_(call.cancel) {
+  const Deadline longest =
+      Deadline::After(context.host.clock, context.parts.settings.Get().deadline);
+  options_.deadline = std::min(call.deadline, longest, [](const Deadline& a, const Deadline& b) {
+    return a.when() < b.when();
+  });
+  if (token_ == nullptr) return;
+  options_.cancel = std::make_shared<CsiCancel>();
+  token_->OnCancel([cancel = options_.cancel] { cancel->Cancel(); });
+}
+
+CsiCallScope::~CsiCallScope() {
+  if (token_ != nullptr) token_->OnCancel({});
+}
+
+Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
+                 const std::string& said, const std::string& found) {
+  if (context.parts.lied) context.parts.lied(driver, method);
+  Error error = Error::MaybeApplied(Code::kInternal, driver + ": " + method + ": driver " + driver +
+                                                         " said that " + said + ", and " + found);
+  context.parts.log.LogLimited("csi lie " + driver + " " + method, LogLevel::kWarning,
+                               "a CSI driver's answer is not what the node shows",
+                               {{"driver", driver}, {"method", method}, {"error", error}});
+  return error;
+}
+
+}  // namespace volumed
