@@ -58,6 +58,8 @@ struct MountRequest {
   // sub-paths; "" for a directory. nullopt: the volume was not found, or that is not known.
   std::optional<std::string> found_as = std::nullopt;
   bool with_many = false;  // see OperationLanes::Enter
+  // No other pod may have the volume as long as this one does (ReadWriteOncePod).
+  bool one_pod_only = false;
 
   const PodVolumeKey& key() const { return target.key; }
   // The device from which it is bound; empty if there is none.
