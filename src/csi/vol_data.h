@@ -12,11 +12,12 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "csi/csi_capabilities.h"
 #include "csi/csi_names.h"
 #include "kube/object_meta.h"
 
 namespace volumed {
+
+struct CsiVolume;  // csi/csi_capabilities.h
 
 // No file that a kubelet writes is as large; what is larger is not read.
 inline constexpr size_t kVolDataLimit = size_t{64} << 10;  // bytes
