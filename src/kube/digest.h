@@ -13,5 +13,8 @@ namespace volumed {
 std::string Sha256Hex(std::string_view text);
 // The first half of that, the shape of a kubelet's static-pod uid.
 std::string HalfSha256Hex(std::string_view text);
+// Its SHA-1, 40 hex digits: only for names that Kubernetes makes of it. It keeps no two texts apart
+// whose author wants them to be one.
+std::string Sha1Hex(std::string_view text);
 
 }  // namespace volumed
