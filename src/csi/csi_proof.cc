@@ -69,16 +69,14 @@ Result<std::optional<std::string>> WhyNoDirectory(const CsiContext& context, con
 Result<CsiFinding> LookWithoutMount(const CsiContext& context, const PublishedLook& look,
                                     const CallOptions& call) {
   ASSIGN_OR_RETURN(std::optional<std::string> wrong, WhyNoDirectory(context, look.target, call));
-  const bool may_be_plain =
-      context.parts.settings.Get().plain_directories.count(look.driver) > 0;
+  const bool may_be_plain = context.parts.settings.Get().plain_directories.count(look.driver) > 0;
   if (!wrong && !may_be_plain) wrong = "nothing is mounted at " + look.target.Display();
   return CsiFinding{std::move(wrong), std::nullopt};
 }
 
 // Nullopt if the pod's mount is of the disk that is staged, or no disk is.
 Result<std::optional<std::string>> WhyNotOfStaged(const CsiContext& context,
-                                                  const MountEntry& mount,
-                                                  const SafePath& staging,
+                                                  const MountEntry& mount, const SafePath& staging,
                                                   const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<MountEntry> staged,
                    FindMountAt(context.kernel(), staging.Display(), call));
@@ -112,8 +110,8 @@ Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place
   ASSIGN_OR_RETURN(const std::string other,
                    OtherVolumesDevice(context, *finding.mount, path, call));
   if (!other.empty()) {
-    finding.wrong = "what is mounted at " + path + " is the disk of the volume that is staged at " +
-                    other;
+    finding.wrong =
+        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
   }
   return finding;
 }
@@ -127,7 +125,8 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
   CsiFinding finding{std::nullopt, std::move(layers.front())};
   const MountEntry& mount = *finding.mount;
   if (look.read_only && !TakesNoWrites(mount)) {
-    finding.wrong = "what is mounted at " + path + " can be written to, though it was to be read-only";
+    finding.wrong =
+        "what is mounted at " + path + " can be written to, though it was to be read-only";
     return finding;
   }
   ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
@@ -142,8 +141,8 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
   const std::string own = look.staging ? look.staging->Display() : std::string();
   ASSIGN_OR_RETURN(const std::string other, OtherVolumesDevice(context, mount, own, call));
   if (!other.empty()) {
-    finding.wrong = "what is mounted at " + path + " is the disk of the volume that is staged at " +
-                    other;
+    finding.wrong =
+        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
   }
   return finding;
 }
@@ -158,16 +157,15 @@ Result<CsiFinding> LookAtPublishedDevice(const CsiContext& context, const SafePa
   }
   if (there.type == FileType::kBlockDevice) return CsiFinding{};
   if (there.type == FileType::kMissing) return CsiFinding{"there is no " + path, std::nullopt};
-  return CsiFinding{path + " is a " + std::string(FileTypeName(there.type)) +
-                        ", and no block device",
-                    std::nullopt};
+  return CsiFinding{
+      path + " is a " + std::string(FileTypeName(there.type)) + ", and no block device",
+      std::nullopt};
 }
 
 Result<CsiFinding> LookAtTakenAway(const CsiContext& context, const SafePath& place,
                                    const CallOptions& call) {
   const std::string path = place.Display();
-  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
-                   MountLayers(context.kernel(), path, call));
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers, MountLayers(context.kernel(), path, call));
   if (layers.empty()) return CsiFinding{};
   const std::string count =
       layers.size() == 1 ? "" : " (" + std::to_string(layers.size()) + " layers)";

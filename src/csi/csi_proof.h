@@ -42,9 +42,9 @@ struct PublishedLook {
   std::optional<SafePath> staging = {};
 };
 
-// A pod's volume has to be one mount (of some drivers a directory does, see CsiPluginSettings), which
-// nobody can write to if that was asked for; of the disk that is staged, if one is; of no other
-// volume's disk; and not the agent's own directory or one above it.
+// A pod's volume has to be one mount (of some drivers a directory does, see CsiPluginSettings),
+// which nobody can write to if that was asked for; of the disk that is staged, if one is; of no
+// other volume's disk; and not the agent's own directory or one above it.
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
                                    const CallOptions& call);
 
