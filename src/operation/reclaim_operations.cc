@@ -11,6 +11,7 @@
 #include "operation/storage_steps.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
+#include "volume/csi_translation.h"
 
 namespace volumed {
 namespace {
@@ -157,7 +158,7 @@ OperationKey ReclaimKey(const std::string& volume_name) {
 }
 
 OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*request.volume, false));
   OperationTraits traits = TraitsOf(parts, key(), ReclaimOperationName(request.action), spec);
   traits.domain = DriverLaneOf(parts, spec);
   return traits;
@@ -165,7 +166,7 @@ OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
 
 std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
                                                    OperationProgress& progress, Unit&) const {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*request.volume, false));
   const bool deletes = request.action == ReclaimAction::kDelete;
   const char* step = deletes ? "Delete" : "Recycle";
   progress.EnterStep(step);

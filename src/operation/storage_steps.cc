@@ -7,6 +7,7 @@
 #include "operation/device_facts.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
+#include "volume/csi_translation.h"
 #include "volume/expansion_decision.h"
 
 namespace volumed {
@@ -125,7 +126,7 @@ std::vector<KnownStorage> StorageOf(
     const std::vector<std::shared_ptr<const PersistentVolume>>& volumes) {
   std::vector<KnownStorage> known;
   for (const auto& volume : volumes) {
-    const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+    const auto name = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*volume, false)));
     if (name) known.push_back({KnownHolder(*volume), *name});
   }
   return known;
