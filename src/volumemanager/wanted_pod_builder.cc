@@ -119,6 +119,7 @@ void WantedPodBuilder::FindPlugin(WantedVolume& wanted) const {
   wanted.plugin_name = (*plugin)->GetPluginName();
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
+  wanted.objects.merge((*plugin)->DependsOn(wanted.spec));
   FindDevice(**plugin, wanted);
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;
