@@ -75,7 +75,8 @@ class Reclaim {
         const StorageIdentity approved,
         parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, call_));
     CallOptions call = call_;
-    call.approved = std::make_shared<const StorageIdentity>(approved);
+    // What a driver has is no file that an effect could compare.
+    if (storage->driver.empty()) call.approved = std::make_shared<const StorageIdentity>(approved);
     Status emptied = empty(call);
     // What may be going on still keeps others out, over a restart too. That this try was not
     // applied says nothing of an earlier one, whose worker may be at it still.

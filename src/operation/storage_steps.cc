@@ -116,7 +116,7 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
   if (path.empty() && !record.volume_json.empty()) {
     const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);
     const auto name = spec.ok() ? StorageNameOf(*spec) : std::nullopt;
-    if (name) path = name->path;
+    if (name && name->IsOnNode()) path = name->path;
   }
   if (path.empty()) return std::nullopt;
   return KnownStorage{std::move(holder), {std::move(path)}};
@@ -182,6 +182,9 @@ Status PodStorage::Reserve(const CallOptions& call) {
     return OkStatus();
   }
   ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
+  // What a driver has is no file that an effect could compare, and has no owner on record.
+  recorded_ = !name_->driver.empty();
+  if (recorded_) return OkStatus();
   approved_ = std::make_shared<const StorageIdentity>(identity);
   if (identity.type == FileType::kMissing && name_->server.empty()) return OkStatus();
   return RecordIdentity(identity, call);

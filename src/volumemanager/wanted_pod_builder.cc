@@ -153,6 +153,7 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
   wanted.plugin_name = (*plugin)->GetPluginName();
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
+  wanted.objects.merge((*plugin)->DependsOn(wanted.spec));
   FindDevice(**plugin, wanted);
   if (missing && !wanted.mountable()) {
     Error& why = wanted.problems.back().error;
