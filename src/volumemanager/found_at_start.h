@@ -56,7 +56,9 @@ struct FoundAtStart {
   std::set<std::string> handing_out;
   std::vector<PodUid> pod_directories;                   // with all_directories only
   FoundAdoptedPods adopted;                              // with all_directories only
-  std::vector<KubeletPaths::DeviceMount> device_mounts;  // from the mount table, each once
+  // From the mount table, and from plugins that say which volumes their devices are
+  // (found_devices.h); each once.
+  std::vector<KubeletPaths::DeviceMount> device_mounts;
   // What plugins construct of volumes that no record knows. A volume of which nothing tells any
   // more what it was is left out.
   std::map<PodVolumeKey, FoundVolume> constructed;
