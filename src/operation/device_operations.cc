@@ -138,6 +138,7 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
        .run = [&](const CallOptions& options) {
          DeviceMounterArgs args;
          args.fs_group = request.fs_group;
+         args.selinux_label = request.selinux_label;
          args.some_pods_only_read = request.some_pods_only_read;
          args.grow_to = request.grow_to;
          args.event = [&](EventType type, const std::string& reason, const std::string& message) {

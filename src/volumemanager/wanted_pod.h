@@ -36,6 +36,8 @@ struct WantedVolume {
   bool attachable = false;     // the device is attached to the node before it is mounted
   std::string limit_key = {};  // of its plugin's attach limits; "": the plugin has none
   bool one_pod_only = false;   // ReadWriteOncePod
+  // With which its mount is made, so that nothing in it has to be labelled; "": none.
+  std::string selinux_label = {};
   // "" if no plugin was found: the volume cannot be mounted.
   std::string plugin_name = {};
   // A mount keeps the request that was made for it first; see PlanSubPaths.

@@ -227,6 +227,29 @@ TEST_F(CsiPublishTest, AGroupThatCannotBeGivenLeavesThePublishOpen) {
   EXPECT_TRUE(kernel_.IsMountPoint(Mounted()));
 }
 
+TEST_F(CsiPublishTest, ALabelIsAMountOptionOfStageAndPublishAndIsInBothFiles) {
+  ServeNode();
+  CsiDriverObject& object = Object();
+  object.se_linux_mount = true;
+  kubelet_.Put(object_);
+  const std::string label = "system_u:object_r:container_file_t:s0:c1,c2";
+  DeviceMounterArgs stage;
+  stage.selinux_label = label;
+  ASSERT_TRUE(Stage(CsiSpec(), stage).ok());
+  EXPECT_THAT(Last<::csi::v1::NodeStageVolumeRequest>("NodeStageVolume")
+                  .volume_capability()
+                  .mount()
+                  .mount_flags(),
+              testing::Contains("context=\"" + label + "\""));
+  MounterArgs publish;
+  publish.selinux_label = label;
+  ASSERT_TRUE(Publish(CsiSpec(), publish).ok());
+  EXPECT_THAT(Request().volume_capability().mount().mount_flags(),
+              testing::Contains("context=\"" + label + "\""));
+  EXPECT_EQ(VolDataAt(kDir).at("seLinuxMountContext"), label);
+  EXPECT_FALSE(mounter_->GetAttributes().selinux_relabel);
+}
+
 // ---- lies ----
 
 TEST_F(CsiPublishTest, APublishWithoutAMountIsALie) {
