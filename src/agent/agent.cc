@@ -16,6 +16,7 @@
 #include "agent/config_checks.h"
 #include "agent/far_manifest_reader.h"
 #include "base/strings.h"
+#include "csi/csi_names.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
 #include "metrics/family_table.h"
@@ -133,7 +134,9 @@ Status Agent::StartScheduler() {
 Status Agent::OwnRoot() {
   ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
   root_lock_ = std::make_unique<RootLock>(std::move(lock));
-  paths_ = std::make_unique<KubeletPaths>(config_.root, InTreeDeviceLayouts());
+  std::vector<KubeletPaths::DeviceLayout> layouts = InTreeDeviceLayouts();
+  layouts.push_back(CsiDeviceAt);
+  paths_ = std::make_unique<KubeletPaths>(config_.root, std::move(layouts));
   return OkStatus();
 }
 

@@ -33,6 +33,10 @@ struct DeviceMounterArgs {
   std::optional<Quantity> grow_to;
   // What somebody should hear of, for the pods that wait: "FilesystemFormatted". May be empty.
   std::function<void(EventType type, const std::string& reason, const std::string& message)> event;
+  // A certain record of this boot says that it is mounted: it is to be proven on the node alone,
+  // without a call to a driver. If it cannot be, that is maybe applied, and the next call is a
+  // whole one.
+  bool as_recorded = false;
   // Deadline, key and cancel token for every effect of the call.
   CallOptions call;
 };
@@ -77,6 +81,12 @@ class DeviceUnmounter {
   virtual ~DeviceUnmounter() = default;
   // To be called once all binds of pods are gone. Idempotent; a path that is no mount is success.
   virtual Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) = 0;
+  // The same for a volume of which the record says what it was: the first witness for a plugin that
+  // has to name it to somebody.
+  virtual Status UnmountRecorded(const VolumeSpec& /*recorded*/, const SafePath& device_mount_path,
+                                 const CallOptions& call) {
+    return UnmountDevice(device_mount_path, call);
+  }
 };
 
 // The inverse of Attacher. Threads: one call at a time per volume. Blocks: until the call's
@@ -86,6 +96,11 @@ class Detacher : public DeviceUnmounter {
   // `volume_name` is what the plugin's GetVolumeName() answers. Idempotent.
   virtual Status Detach(const std::string& volume_name, const NodeName& node,
                         const CallOptions& call) = 0;
+  // The same for a volume of which the record says what it was, with the Secrets that it names.
+  virtual Status DetachRecorded(const VolumeSpec& /*recorded*/, const std::string& volume_name,
+                                const NodeName& node, const CallOptions& call) {
+    return Detach(volume_name, node, call);
+  }
 };
 
 // Asks for the volumes of many nodes in one call. Threads: any. Blocks: until the deadline.

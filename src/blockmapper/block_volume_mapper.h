@@ -40,6 +40,15 @@ class CustomBlockVolumeMapper {
   virtual Result<std::string> SetUpDevice(const CallOptions& call) = 0;
   // Returns the path at which the pod's device is; "" stands for the path that attaching returned.
   virtual Result<std::string> MapPodDevice(const CallOptions& call) = 0;
+  // The same for a volume that is set up, and mapped, as a certain record of this boot says: to be
+  // proven on the node alone, without a call to a driver. If it cannot be, that is maybe applied,
+  // and the next call is a whole one.
+  virtual Result<std::string> SetUpDeviceAsRecorded(const CallOptions& call) {
+    return SetUpDevice(call);
+  }
+  virtual Result<std::string> MapPodDeviceAsRecorded(const CallOptions& call) {
+    return MapPodDevice(call);
+  }
   // False if MapPodDevice only names a path: there is nothing then to be taken back.
   virtual bool MapPodDeviceHasEffects() const { return true; }
   virtual std::string GetStagingPath() const = 0;

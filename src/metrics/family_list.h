@@ -40,6 +40,9 @@
     "Volume directories of orphaned pods that could not be cleaned so far.", kKubelet) \
   X(kEvictions, "kubelet_evictions", kCounter, "eviction_signal", \
     "Pods that had to leave, by what called for it.", kKubelet) \
+  X(kCsiNodeStorageHealth, "csi_node_storage_health_status", kGauge, "driver_name,status,reason", \
+    "1 for each thing that a CSI driver says is wrong with the storage behind its volumes.", \
+    kKubelet) \
   X(kBuildInfo, "volumed_build_info", kGauge, "version,revision,compiler", \
     "Always 1; the labels say what is running.", "") \
   X(kConfigReloads, "volumed_config_reloads_total", kCounter, "result", \

@@ -25,6 +25,11 @@ struct MounterArgs {
   bool reconstructed_volume = false;
   // The volume is set up and only its content is brought up to date: a failure leaves it as it is.
   bool is_remount = false;
+  // A certain record of this boot says that it is set up: it is to be proven on the node alone,
+  // without a call to a driver. If it cannot be, that is maybe applied, and the next call is a
+  // whole one.
+  bool as_recorded = false;
+  std::string selinux_label;  // of the mount as a whole; empty: none
   // False: for a plan that is not made, to know again what one has made. Its tokens are empty.
   bool issue_tokens = true;
   // Deadline, key and cancel token for every effect of the call.

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/wire_enum.h"
 #include "kube/objects.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
@@ -184,6 +185,21 @@ struct MappedDeviceRecord {
   friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
+// Who has attached a volume that a driver works for: a program of the cluster, as a
+// VolumeAttachment object says, or the agent, by a call to the driver's controller. The numbers of
+// both enums are stored in records; a number that this program does not know is read as kNotKnown.
+enum class AttachWay { kNotKnown, kByObjects, kByController };
+constexpr WireEnum<AttachWay> WireEnumOf(AttachWay) {
+  return {AttachWay::kByController, AttachWay::kNotKnown};
+}
+
+// Whether the driver of a volume was called, or is being called, to stage it on the node, which it
+// then has to take back; kNot: it has nothing to be staged.
+enum class StagedState { kNotKnown, kStaged, kNot };
+constexpr WireEnum<StagedState> WireEnumOf(StagedState) {
+  return {StagedState::kNot, StagedState::kNotKnown};
+}
+
 // The device of a volume, which the pods of the node share. Only the operation layer writes it.
 // Key: the unique volume name.
 struct DeviceRecord {
@@ -214,6 +230,16 @@ struct DeviceRecord {
   std::string device_path;
   // Of the plugin's attach limits: "storage-limits-..."; "" if it has none.
   std::string limit_key;
+  // Of a volume that a driver works for. What attaching it has answered, for the calls that stage
+  // and publish it; in clear, as in a VolumeAttachment.
+  StringMap publish_context;
+  AttachWay attach_way = AttachWay::kNotKnown;
+  StagedState staged = StagedState::kNotKnown;
+  // The pod that alone may have the volume (ReadWriteOncePod), from before it is set up until it is
+  // taken from the pod; else empty. It outlives a reboot, and the device.
+  PodUid only_pod;
+  // What the driver called this node when the volume was attached by its controller.
+  std::string node_id;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key);
     v.Text(2, m.plugin_name);
@@ -235,6 +261,11 @@ struct DeviceRecord {
     v(18, m.attachable);
     v.Text(19, m.device_path);
     v.Text(20, m.limit_key);
+    v(21, m.publish_context);
+    v(22, m.attach_way);
+    v(23, m.staged);
+    v.Text(24, m.only_pod);
+    v.Text(25, m.node_id);
   }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };

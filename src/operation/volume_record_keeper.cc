@@ -67,15 +67,22 @@ struct Kind<DeviceRecord> {
     if (may_be_mounted && call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
     return std::nullopt;
   }
-  static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
+  static bool HoldsMore(const DeviceRecord& record) {
+    return record.format.has_value() || !record.only_pod.empty();
+  }
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
     facts.mapped = before.mapped;
+    facts.only_pod = before.only_pod;
     if (facts.size_bytes == 0) facts.size_bytes = before.size_bytes;
     if (facts.target_bytes == 0) facts.target_bytes = before.target_bytes;
     if (IsGone(before)) return;
     facts.limit_key = before.limit_key;
     if (facts.device_path.empty()) facts.device_path = before.device_path;
+    facts.publish_context = before.publish_context;
+    facts.attach_way = before.attach_way;
+    facts.staged = before.staged;
+    facts.node_id = before.node_id;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
@@ -84,13 +91,38 @@ struct Kind<DeviceRecord> {
   static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
   static void TakeStorage(const GivenStorage&, DeviceRecord&) {}
   static void Publish(const PublishedContent&, DeviceRecord&) {}
-  // What is left for its format tells of no device.
+  // What is left, for its format or for the pod that alone may have it, tells of no device.
   static void ClearGone(DeviceRecord& record) {
-    if (IsGone(record)) record.device_path.clear();
+    if (!IsGone(record)) return;
+    record.device_path.clear();
+    record.publish_context.clear();
+    record.attach_way = AttachWay::kNotKnown;
+    record.staged = StagedState::kNotKnown;
+    record.node_id.clear();
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
 };
+
+Error NotInCall(const DeviceRecord& record) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + record.key.str() + " is " +
+                               std::string(VolumeStateName(record.state)) +
+                               ": no call is made that could find out more of it");
+}
+
+Error NotSetUp(const UniqueVolumeName& device, VolumeState state) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + device.str() + " is " + std::string(VolumeStateName(state)) +
+                               ": its device is not set up, so no pod may have it");
+}
+
+Error HadByPod(const PodUid& pod) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume uses the ReadWriteOncePod access mode and is already in use by "
+                           "another pod: " +
+                               pod.str());
+}
 
 // It is the disk that takes no writes; a store that is closed or refuses is another matter.
 bool CannotBeWritten(const Error& error) {
@@ -412,6 +444,14 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 
 // ---- devices ------------------------------------------------------------------------------------
 
+void DeviceRecordKeeper::Restore(DeviceRecord record) {
+  if (!record.only_pod.empty()) {
+    const MutexLock lock(mu_);
+    only_pods_[record.only_pod].insert(record.key);
+  }
+  RecordKeeper::Restore(std::move(record));
+}
+
 bool DeviceRecordKeeper::IsMountPath(const std::string& path) const {
   const MutexLock lock(mu_);
   return std::any_of(entries_.begin(), entries_.end(), [&path](const auto& entry) {
@@ -435,15 +475,87 @@ Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
 
 Status DeviceRecordKeeper::SetDevicePath(const UniqueVolumeName& device, const std::string& path) {
   Entry next = EntryOf(device);
-  if (!IsInCall(next.record.state)) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "volume " + device.str() + " is " +
-                                 std::string(VolumeStateName(next.record.state)) +
-                                 ": no call is made that could find its device");
-  }
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
   if (next.record.device_path == path) return OkStatus();
   next.record.device_path = path;
   return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetAttachment(const UniqueVolumeName& device, AttachWay way,
+                                         const std::string& node_id,
+                                         const StringMap& publish_context) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
+  const Entry now = next;
+  next.record.attach_way = way;
+  next.record.node_id = node_id;
+  next.record.publish_context = publish_context;
+  if (next.record == now.record) return OkStatus();
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetStaged(const UniqueVolumeName& device, bool staged) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
+  const StagedState state = staged ? StagedState::kStaged : StagedState::kNot;
+  if (next.record.staged == state) return OkStatus();
+  next.record.staged = state;
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::TakeOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
+  Entry next;
+  {
+    const MutexLock lock(mu_);
+    const auto found = entries_.find(device);
+    const bool is_known = found != entries_.end() && !found->second.gone;
+    if (!is_known || found->second.record.state != VolumeState::kDeviceMounted) {
+      return NotSetUp(device, is_known ? found->second.record.state : VolumeState::kDetached);
+    }
+    next = found->second;
+    if (next.record.only_pod == pod) return OkStatus();
+    if (!next.record.only_pod.empty()) return HadByPod(next.record.only_pod);
+    const auto [first, is_first] = only_pods_begun_.emplace(device, pod);
+    if (!is_first) return HadByPod(first->second);
+    // Whatever becomes of the write, the row may say it.
+    only_pods_[pod].insert(device);
+  }
+  next.record.only_pod = pod;
+  const Status taken = Assign(std::move(next), RowEffect::kPut);
+  const MutexLock lock(mu_);
+  only_pods_begun_.erase(device);
+  return taken;
+}
+
+Status DeviceRecordKeeper::ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
+  {
+    const MutexLock lock(mu_);
+    const auto may_have = only_pods_.find(pod);
+    if (may_have == only_pods_.end() || !may_have->second.contains(device)) return OkStatus();
+  }
+  Entry next = EntryOf(device);
+  if (next.record.only_pod == pod) next.record.only_pod = PodUid();
+  if (next.stored) {
+    const bool is_nothing = IsGone(next.record) && !Kind<DeviceRecord>::HoldsMore(next.record);
+    RETURN_IF_ERROR(Assign(std::move(next), is_nothing ? RowEffect::kRemove : RowEffect::kPut));
+  }
+  const MutexLock lock(mu_);
+  const auto had = only_pods_.find(pod);
+  if (had == only_pods_.end()) return OkStatus();
+  had->second.erase(device);
+  if (had->second.empty()) only_pods_.erase(had);
+  return OkStatus();
+}
+
+Status DeviceRecordKeeper::ReleaseOnlyPods(const PodUid& pod) {
+  std::set<UniqueVolumeName> devices;
+  {
+    const MutexLock lock(mu_);
+    const auto has = only_pods_.find(pod);
+    if (has != only_pods_.end()) devices = has->second;
+  }
+  for (const UniqueVolumeName& device : devices) RETURN_IF_ERROR(ReleaseOnlyPod(device, pod));
+  return OkStatus();
 }
 
 Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
@@ -462,12 +574,7 @@ Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
 
 Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) {
   Entry next = EntryOf(device);
-  if (next.record.state != VolumeState::kDeviceMounted) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "volume " + device.str() + " is " +
-                                 std::string(VolumeStateName(next.record.state)) +
-                                 ": its device is not set up, so no pod may have it");
-  }
+  if (next.record.state != VolumeState::kDeviceMounted) return NotSetUp(device, next.record.state);
   mapped.boot_id = next.record.boot_id;
   mapped.device.uuid.clear();
   if (next.record.mapped == mapped) return OkStatus();

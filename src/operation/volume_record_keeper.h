@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -157,10 +159,31 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
+  void Restore(DeviceRecord record) EXCLUDES(mu_);
+
   // Sets where the device is on the node, as the present call has found out; durable when it
   // returns. Errors, not applied: FailedPrecondition if no call on it is being made; those of the
   // store.
   Status SetDevicePath(const UniqueVolumeName& device, const std::string& path) EXCLUDES(mu_);
+
+  // Sets how the volume was attached, as the present call has found out; durable when it returns.
+  // `node_id` is empty unless a driver's controller was called. Errors: as of SetDevicePath().
+  Status SetAttachment(const UniqueVolumeName& device, AttachWay way, const std::string& node_id,
+                       const StringMap& publish_context) EXCLUDES(mu_);
+  // Sets whether the driver is called to stage the volume, before it is; durable when it returns.
+  // Errors: as of SetDevicePath().
+  Status SetStaged(const UniqueVolumeName& device, bool staged) EXCLUDES(mu_);
+
+  // Gives the volume to this pod alone, which may have it already; durable when it returns. Of
+  // several pods that ask at once one gets it. Errors, not applied: FailedPrecondition if another
+  // pod has it, or is just being given it, and unless the device is mounted or set up; those of the
+  // store.
+  Status TakeOnlyPod(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
+  // The pod does not have the volume any more; success if another one has it, or none. Durable when
+  // it returns. Errors, not applied: those of the store.
+  Status ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
+  // The same for all volumes of the pod, of which nothing is left on the node.
+  Status ReleaseOnlyPods(const PodUid& pod) EXCLUDES(mu_);
 
   // Whether a device, in whichever state, has its mount there.
   bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
@@ -181,6 +204,12 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // Sets the proven size of a volume that is being expanded; its target is reached. Errors, not
   // applied: FailedPrecondition if it is not being expanded; those of the store.
   Status SetSize(const UniqueVolumeName& device, int64_t size_bytes) EXCLUDES(mu_);
+
+ private:
+  // The pods that are just being given a volume alone.
+  std::map<UniqueVolumeName, PodUid> only_pods_begun_ GUARDED_BY(mu_);
+  // The volumes whose rows say that a pod alone may have them, or may say it after a failed write.
+  std::map<PodUid, std::set<UniqueVolumeName>> only_pods_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

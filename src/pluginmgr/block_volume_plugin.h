@@ -23,6 +23,11 @@ class BlockVolumePlugin {
                                                                           PodPtr pod) = 0;
   virtual Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(
       const SpecName& spec, const PodUid& pod) = 0;
+  // The same for a volume of which the record says what it was.
+  virtual Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapperOf(
+      const VolumeSpec& recorded, const PodUid& pod) {
+    return NewBlockVolumeUnmapper(recorded.name(), pod);
+  }
   // What the volume was, from the pod's link to it, which is in `map_path`. Blocks: until the
   // deadline.
   virtual Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,

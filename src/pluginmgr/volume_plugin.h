@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -65,6 +67,12 @@ class VolumePlugin {
                                                       const VolumeTarget& target) = 0;
   virtual Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
                                                           const PodUid& pod) = 0;
+  // The same for a volume of which the record says what it was: the first witness for a plugin that
+  // has to name it to somebody.
+  virtual Result<std::unique_ptr<Unmounter>> NewUnmounterOf(const VolumeSpec& recorded,
+                                                            const PodUid& pod) {
+    return NewUnmounter(recorded.name(), pod);
+  }
   virtual Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec,
                                                           const SafePath& volume_path,
                                                           const CallOptions& call) = 0;
@@ -81,6 +89,11 @@ class VolumePlugin {
   // making and deleting it. FaultDomain() then names the driver. Where it is false, such operations
   // wait for a device or a program, and have the lane of those (kUnboundLane). Pure.
   virtual bool WorksInLane(const VolumeSpec&) const { return false; }
+
+  // Objects beside those that the source names for its content (the CSIDriver, Secrets of the
+  // volume): a change of one may let succeed what has failed, and does not by itself set up again
+  // what is set up. Pure.
+  virtual std::set<ObjectKey> DependsOn(const VolumeSpec&) const { return {}; }
 
   // What its volumes hand out is there without them: nothing of one lies in its pod's directory but
   // sub-paths, and nothing has to be made again while its row says that it is set up (hostPath).

@@ -56,7 +56,9 @@ struct FoundAtStart {
   std::set<std::string> handing_out;
   std::vector<PodUid> pod_directories;                   // with all_directories only
   FoundAdoptedPods adopted;                              // with all_directories only
-  std::vector<KubeletPaths::DeviceMount> device_mounts;  // from the mount table, each once
+  // From the mount table, and from plugins that say which volumes their devices are
+  // (found_devices.h); each once.
+  std::vector<KubeletPaths::DeviceMount> device_mounts;
   // What plugins construct of volumes that no record knows. A volume of which nothing tells any
   // more what it was is left out.
   std::map<PodVolumeKey, FoundVolume> constructed;
@@ -66,6 +68,11 @@ struct FoundAtStart {
 // Errors: the store's. A row that cannot be read is no error: it is among `quarantined`, with texts
 // that can be shown.
 Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store);
+
+// Clears DeviceRecord::only_pod where no record tells of the pod any more: it cannot have the
+// volume, and nobody would give that back. The rows stay as they are until they are written next.
+// Threads: any. Blocks: never.
+void DropOnlyPodsOfNobody(FoundAtStart& found);
 
 // Fills `pod_objects` from the rows. It changes no other member, so LookAtNode may run beside it.
 // Threads: any. Blocks: never.

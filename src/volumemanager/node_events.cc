@@ -151,6 +151,11 @@ void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
   }
 }
 
+void NodeEvents::VolumeAbnormal(const PodVolumeKey& volume, const std::string& message) {
+  parts_.host.events.RecordPodEvent(volume.pod, EventType::kWarning, kVolumeConditionAbnormal,
+                                    "Volume " + volume.spec.str() + ": " + message);
+}
+
 void NodeEvents::MountsGone(const std::vector<std::string>& mount_points) {
   const std::string pods = parts_.host.paths.root() + "/pods/";
   std::set<PodUid> concerned;

@@ -78,6 +78,8 @@ class NodeEvents {
   // The device with these names has gone: the pods that have it are told. The event is
   // VolumeConditionAbnormal, once for each volume that has some of it on the node.
   void DeviceVanished(const std::vector<std::string>& paths);
+  // The volume's driver says that it is not well: the pod is told by the same event.
+  void VolumeAbnormal(const PodVolumeKey& volume, const std::string& message);
   // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
   // again at once. Before the records are loaded, the paths are kept for UncoverGoneWhileLoading().
   void MountsGone(const std::vector<std::string>& mount_points);

@@ -92,10 +92,17 @@ void VolumeManager::Composition::Listen() {
 // ---- what is measured and looked at -------------------------------------------------------------
 
 VolumeStats::Hooks VolumeManager::Composition::StatsHooks() {
-  return {[this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+  VolumeStats::Hooks stats_hooks;
+  stats_hooks.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec,
+                                const Metrics& metrics) {
     size_limits.Measured(key, spec, metrics);
     if (hooks.volume_measured) hooks.volume_measured(key, metrics);
-  }};
+  };
+  stats_hooks.may_ask = hooks.may_measure;
+  stats_hooks.abnormal = [this](const PodVolumeKey& key, const Metrics& metrics) {
+    events.VolumeAbnormal(key, metrics.message);
+  };
+  return stats_hooks;
 }
 
 ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {

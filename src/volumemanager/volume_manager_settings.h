@@ -92,6 +92,9 @@ struct VolumeManagerHooks {
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
   // Called after every measurement of a volume that succeeded.
   std::function<void(const PodVolumeKey&, const Metrics&)> volume_measured;
+  // Whether volumes of this fault domain may be measured beside each other (VolumeStats::Hooks). If
+  // this is empty, they may.
+  std::function<bool(const std::string& fault_domain)> may_measure;
 };
 
 }  // namespace volumed

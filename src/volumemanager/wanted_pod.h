@@ -36,6 +36,8 @@ struct WantedVolume {
   bool attachable = false;     // the device is attached to the node before it is mounted
   std::string limit_key = {};  // of its plugin's attach limits; "": the plugin has none
   bool one_pod_only = false;   // ReadWriteOncePod
+  // With which its mount is made, so that nothing in it has to be labelled; "": none.
+  std::string selinux_label = {};
   // "" if no plugin was found: the volume cannot be mounted.
   std::string plugin_name = {};
   // A mount keeps the request that was made for it first; see PlanSubPaths.
@@ -44,7 +46,8 @@ struct WantedVolume {
   std::vector<std::string> nested_mount_points = {};
   // The number of the inputs from which it is made; see DesiredStateOfWorld. 0: none was given yet.
   uint64_t generation = 0;
-  // Objects from which its content comes, or that its sub-paths need.
+  // Objects from which its content comes, or that its sub-paths or its plugin need
+  // (VolumePlugin::DependsOn).
   std::set<ObjectKey> objects = {};
   // VolumePlugin::DevicePaths: absolute paths whose appearance may let it be mounted.
   std::vector<std::string> device_paths = {};

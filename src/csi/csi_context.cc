@@ -1,0 +1,68 @@
+#include "csi/csi_context.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace volumed {
+
+Result<std::shared_ptr<CsiDriver>> FindDriver(const CsiContext& context,
+                                              const std::string& driver) {
+  std::shared_ptr<CsiDriver> found = context.parts.drivers.Find(driver);
+  if (found != nullptr) return found;
+  // It has the words for that.
+  const Result<CsiDriverFacts> facts = context.parts.drivers.FactsOf(driver);
+  if (!facts.ok()) return facts.error();
+  return Error::NotApplied(Code::kUnavailable, "CSI driver " + driver + " has just been forgotten");
+}
+
+Result<CsiDriverFacts> FactsOf(const CsiContext& context, const std::string& driver) {
+  return context.parts.drivers.FactsOf(driver);
+}
+
+Result<KubeletHost::CsiDriverPtr> CsiDriverObjectOf(const CsiContext& context,
+                                                    const std::string& driver) {
+  if (context.host.kubelet == nullptr) return KubeletHost::CsiDriverPtr();
+  Result<KubeletHost::CsiDriverPtr> object = context.host.kubelet->GetCsiDriver(driver);
+  if (object.ok() || object.error().code() != Code::kNotFound) return object;
+  return KubeletHost::CsiDriverPtr();
+}
+
+Result<CsiSecretValues> ReadSecret(const CsiContext& context,
+                                   const std::optional<SecretReference>& reference,
+                                   const std::string& what) {
+  if (!reference) return CsiSecretValues();
+  const auto secret = context.host.objects.GetSecret(reference->name_space, reference->name);
+  if (secret.ok()) return CsiSecretValues((*secret)->data);
+  return Error::NotApplied(Code::kUnavailable, "the " + what + " " + reference->name_space + "/" +
+                                                   reference->name +
+                                                   " cannot be had: " + secret.error().message());
+}
+
+CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
+    : token_(call.cancel) {
+  const Deadline longest =
+      Deadline::After(context.host.clock, context.parts.settings.Get().deadline);
+  options_.deadline = std::min(call.deadline, longest, [](const Deadline& a, const Deadline& b) {
+    return a.when() < b.when();
+  });
+  if (token_ == nullptr) return;
+  options_.cancel = std::make_shared<CsiCancel>();
+  token_->OnCancel([cancel = options_.cancel] { cancel->Cancel(); });
+}
+
+CsiCallScope::~CsiCallScope() {
+  if (token_ != nullptr) token_->OnCancel({});
+}
+
+Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
+                 const std::string& said, const std::string& found) {
+  if (context.parts.lied) context.parts.lied(driver, method);
+  Error error = Error::MaybeApplied(Code::kInternal, driver + ": " + method + ": driver " + driver +
+                                                         " said that " + said + ", and " + found);
+  context.parts.log.LogLimited("csi lie " + driver + " " + method, LogLevel::kWarning,
+                               "a CSI driver's answer is not what the node shows",
+                               {{"driver", driver}, {"method", method}, {"error", error}});
+  return error;
+}
+
+}  // namespace volumed

@@ -1,0 +1,100 @@
+// CsiContext: what every part of the csi plugin works with; and the one way in which they call a
+// driver for a volume.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csi/csi_capabilities.h"
+#include "csi/csi_drivers.h"
+#include "csi/csi_settings.h"
+#include "csi/rpc/csi_call.h"
+#include "operation/volume_record_keeper.h"
+#include "os/kernel.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// What the plugin is made from. All outlive it.
+struct CsiPluginParts {
+  Scheduler& scheduler;
+  CsiDrivers& drivers;
+  // The rows of devices, for what must outlive the agent about a volume: see
+  // DeviceRecordKeeper::SetAttachment() and SetStaged().
+  DeviceRecordKeeper& devices;
+  const SharedCsiPluginSettings& settings;
+  Logger& log;
+  // A driver has said of this RPC ("NodePublishVolume") that it succeeded, and the node shows that
+  // it did not. Called on any thread; must not block. Empty: nobody counts.
+  std::function<void(const std::string& driver, const std::string& method)> lied = {};
+};
+
+// The parts, and the node. References; what they refer to outlives the plugin and all that it has
+// made. Threads: any.
+struct CsiContext {
+  CsiPluginParts parts;
+  VolumeHost& host;
+
+  Kernel& kernel() const { return host.kernel; }
+};
+
+// Threads: any. Blocks: never. Errors, not applied: Unavailable, in kubelet's words, if the driver
+// was never seen here; one that is gone is found.
+Result<std::shared_ptr<CsiDriver>> FindDriver(const CsiContext& context, const std::string& driver);
+Result<CsiDriverFacts> FactsOf(const CsiContext& context, const std::string& driver);
+
+// What the driver's CSIDriver says; null if there certainly is none. Threads: any. Blocks: never.
+// Errors, not applied: Unavailable, if that is not known yet.
+Result<KubeletHost::CsiDriverPtr> CsiDriverObjectOf(const CsiContext& context,
+                                                    const std::string& driver);
+
+// The values of the Secret that a volume names for a call; none if it names none. `what` is what it
+// is for, for people: "node stage secret". Threads: any. Blocks: never. Errors: Unavailable, not
+// applied, if it is not there, for it may come.
+Result<CsiSecretValues> ReadSecret(const CsiContext& context,
+                                   const std::optional<SecretReference>& reference,
+                                   const std::string& what);
+
+// The options of an RPC that is made for an operation: its cancel token, and its deadline, but not
+// later than the settings allow from now on. The token's hook is this object's as long as it lives,
+// so no effect on the node is to be made meanwhile. Threads: one.
+class CsiCallScope {
+ public:
+  CsiCallScope(const CsiContext& context, const CallOptions& call);
+  ~CsiCallScope();
+  CsiCallScope(const CsiCallScope&) = delete;
+  CsiCallScope& operator=(const CsiCallScope&) = delete;
+
+  const CsiCallOptions& options() const { return options_; }
+
+ private:
+  CancelToken* const token_;
+  CsiCallOptions options_;
+};
+
+// Makes the RPC that has this request. Threads: any but control. Blocks: until the answer, the
+// call's deadline or its cancel. Errors: those of FindDriver() and of CsiDriver::Call(); Cancelled
+// and DeadlineExceeded, not applied, if it is too late before anything is sent. No error has a
+// secret.
+template <typename Response>
+Result<Response> CallDriver(const CsiContext& context, const std::string& driver,
+                            const google::protobuf::Message& request, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> found, FindDriver(context, driver));
+  const CsiCallScope scope(context, call);
+  return found->Call<Response>(request, scope.options());
+}
+
+// A driver has said that an RPC succeeded, and the node shows otherwise: counts it, logs it, and
+// answers the error of it, which is Internal, maybe applied:
+// "<driver>: <method>: driver <driver> said that <said>, and <found>".
+Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
+                 const std::string& said, const std::string& found);
+
+}  // namespace volumed
