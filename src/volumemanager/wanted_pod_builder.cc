@@ -119,6 +119,9 @@ void WantedPodBuilder::FindPlugin(WantedVolume& wanted) const {
   wanted.plugin_name = (*plugin)->GetPluginName();
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
+  if ((*plugin)->WorksInLane(wanted.spec)) {
+    wanted.driver_domain = (*plugin)->FaultDomain(wanted.spec);
+  }
   FindDevice(**plugin, wanted);
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;
