@@ -63,7 +63,7 @@ void Agent::StartCsi() {
     return OkStatus();
   };
   if (const Status watched = make(); !watched.ok()) {
-    return parts_->Retry(kRegistryPart, watched.error(), make, use);
+    return parts_->Retry(kRegistryPart, watched.error(), make, use, PartNeed::kOptional);
   }
   (void)use().ok();
 }

@@ -79,6 +79,7 @@ class CsiClient {
 
   // Valid as long as this object. Threads: any.
   CsiDrivers& drivers() { return drivers_; }
+  const CsiDrivers& drivers() const { return drivers_; }
   const CsiTrace& trace() const { return parts_.connections.trace; }
   CsiFigures& figures() { return parts_.connections.figures; }
   // In the directory of registrations; empty before Start().

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMostCallsUnderWay = 2 * kMostCsiCallsPerDriver + 64;
 
 // Whoever wrote the path into the configuration trusts its directory.
-SafePath PlaceOf(const std::string& path) {
+SafePath TrustedPlace(const std::string& path) {
   const size_t slash = path.rfind('/');
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
@@ -37,7 +37,7 @@ CsiClientSettings CsiClientSettingsOf(const Config& config) {
   settings.owners = config.csi_socket_owners;
   settings.drivers.driver = CsiDriverSettingsOf(config);
   for (const auto& [driver, path] : config.csi_controller_endpoints) {
-    settings.drivers.controllers[driver] = PlaceOf(path);
+    settings.drivers.controllers[driver] = TrustedPlace(path);
   }
   settings.drivers.endpoint_directories = config.csi_endpoint_dirs;
   settings.drivers.endpoint_directories.push_back(config.root);

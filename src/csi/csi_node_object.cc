@@ -21,7 +21,7 @@ std::string MigratedPluginNames() {
   return Join(names, ",");
 }
 
-CsiNodeDriver DriverOf(const CsiDriverFacts& facts) {
+CsiNodeDriver NodeDriverOf(const CsiDriverFacts& facts) {
   CsiNodeDriver driver;
   driver.name = facts.name;
   driver.node_id = facts.node_id;
@@ -40,7 +40,7 @@ CsiNodeObject MakeCsiNodeObject(const NodeName& node, const std::vector<DriverVi
   object.metadata.name = node.str();
   object.metadata.annotations[kMigratedPlugins] = MigratedPluginNames();
   for (const DriverView& driver : drivers) {
-    if (!driver.was_unregistered) object.drivers.push_back(DriverOf(driver.facts));
+    if (!driver.was_unregistered) object.drivers.push_back(NodeDriverOf(driver.facts));
   }
   return object;
 }
