@@ -62,6 +62,9 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   hooks.volume_measured = [this](const PodVolumeKey& key, const Metrics& metrics) {
     metrics_->VolumeMeasured(key, metrics);
   };
+  hooks.driver_answers = [this](const std::string& domain) {
+    return !lanes_->HealthOf(domain).silent_since.has_value();
+  };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == CsiClient::RecordKind().kind) csi_->Restore(rows);
   };

@@ -72,7 +72,6 @@ void Agent::NoteRefused() {
 
 void Agent::ExpectSources() {
   for (const auto& source : sources_) catalog_->ExpectSource(source->name());
-  catalog_->ExpectSource(kCsiNodeSource);
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
 }
 

@@ -58,7 +58,8 @@ void CsiNodeSource::Start() {
 void CsiNodeSource::DriversChanged() {
   if (!is_started_) return;
   CsiNodeObject object = MakeCsiNodeObject(parts_.node, parts_.drivers.List());
-  if (delivered_ == object) return;
+  const bool is_needless = !delivered_ && object.drivers.empty();
+  if (is_needless || delivered_ == object) return;
   delivered_ = object;
   ObjectList list;
   list.source = kCsiNodeSource;

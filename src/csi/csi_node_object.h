@@ -15,17 +15,14 @@
 
 namespace volumed {
 
-// The name of the source that has it.
-inline constexpr const char* kCsiNodeSource = "csi-node";
-
 // A driver that was unregistered is not in it; one that is gone, or has not registered since the
 // agent was started, is. Pure. Source: kubernetes
 // pkg/volume/csi/nodeinfomanager/nodeinfomanager.go@v1.36.2 (installDriverToCSINode,
 // setMigrationAnnotation).
 CsiNodeObject MakeCsiNodeObject(const NodeName& node, const std::vector<DriverView>& drivers);
 
-// The source of that one object. It delivers the object when it starts, and then whenever the
-// object is another one.
+// The source of that one object (kCsiNodeSource). It delivers the object when it starts, and then
+// whenever the object is another one; on a node without drivers there is none, and no source.
 //
 // As long as nobody has looked into the directory in which drivers register, and as long as not all
 // sources have delivered, the node is not ready, in kubelet's words. It does not wait for drivers:

@@ -14,6 +14,7 @@
 #include "volumemanager/pod_observers.h"
 #include "volumemanager/readiness.h"
 #include "volumemanager/reconciler.h"
+#include "volumemanager/watch/volume_stats.h"
 
 namespace volumed {
 namespace {
@@ -109,6 +110,7 @@ void NodeEvents::DriverChanged(const std::string& plugin_name, const std::string
   for (const PodUid& uid : PodsWanting(fault_domain)) {
     parts_.desired.SetPod(PodPtr(parts_.desired.Find(uid)->pod));
   }
+  parts_.stats.AskAgain(fault_domain);
   DriverIsBack(plugin_name, fault_domain);
 }
 

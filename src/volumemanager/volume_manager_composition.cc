@@ -58,7 +58,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                 hooks.orphan_found),
       events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
               observers, desired, actual, claims, provisioning, expander, devices, reconciler,
-              lifecycle},
+              lifecycle, stats},
              [this](const PodVolumeKey& key, const WantedVolume& wanted) {
                const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
                return gone ? std::optional(gone->message) : std::nullopt;
@@ -94,9 +94,10 @@ void VolumeManager::Composition::Listen() {
 
 VolumeStats::Hooks VolumeManager::Composition::StatsHooks() {
   return {[this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
-    size_limits.Measured(key, spec, metrics);
-    if (hooks.volume_measured) hooks.volume_measured(key, metrics);
-  }};
+            size_limits.Measured(key, spec, metrics);
+            if (hooks.volume_measured) hooks.volume_measured(key, metrics);
+          },
+          hooks.driver_answers};
 }
 
 ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {

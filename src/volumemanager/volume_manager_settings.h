@@ -96,6 +96,9 @@ struct VolumeManagerHooks {
   // Called with the volumes of a pod that the last process left here and that no source has, before
   // the pod leaves.
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
+  // Whether the driver of this fault domain (volume/driver_domain.h) answers, as far as is known:
+  // see VolumeStats::Hooks.
+  std::function<bool(const std::string& domain)> driver_answers;
   // Called after every measurement of a volume that succeeded.
   std::function<void(const PodVolumeKey&, const Metrics&)> volume_measured;
 };

@@ -5,6 +5,7 @@
 
 #include "metrics/metrics_nil.h"
 #include "pluginmgr/block_volume_plugin.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -131,6 +132,16 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
   }
 }
 
+void VolumeStats::AskAgain(const std::string& domain) {
+  for (auto& [key, volume] : volumes_) {
+    if (volume.entry.supported) continue;
+    const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(volume.spec);
+    if (!plugin.ok() || (*plugin)->FaultDomain(volume.spec) != domain) continue;
+    volume.entry.supported = true;
+    Schedule(key, volume, UntilFirst(key, volume));
+  }
+}
+
 const VolumeStatsEntry* VolumeStats::Find(const PodVolumeKey& key) const {
   const auto found = volumes_.find(key);
   return found == volumes_.end() ? nullptr : &found->second.entry;
@@ -202,10 +213,12 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
     volume.entry.last_error = measurer.error();
     return false;
   }
+  const bool is_driven = IsDriverDomain(measurer->domain);
+  if (is_driven && !MayAskDriver(measurer->domain)) return false;
   const std::string own_domain = volume.alone ? kDoubtfulDomain : kOwnDomain;
   const std::string domain = measurer->domain.empty() ? own_domain : measurer->domain;
   Begin(key, volume);
-  const RunningAs as{volume.suspect, volume.alone};
+  const RunningAs as{volume.suspect, volume.alone, is_driven ? measurer->domain : ""};
   Count(as, 1);
   parts_.scheduler.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
                                 deadline = settings_.deadline, &scheduler = parts_.scheduler,
@@ -225,7 +238,26 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   return true;
 }
 
-void VolumeStats::Count(RunningAs as, int change) {
+bool VolumeStats::MayAskDriver(const std::string& domain) const {
+  if (!running_of_driver_.contains(domain)) return true;
+  return answering_drivers_.contains(domain) &&
+         (!hooks_.driver_answers || hooks_.driver_answers(domain));
+}
+
+void VolumeStats::DriverAnswered(const std::string& domain, const Result<Metrics>& result) {
+  const bool is_silent = !result.ok() && (result.error().code() == Code::kDeadlineExceeded ||
+                                          result.error().code() == Code::kUnavailable);
+  if (is_silent) {
+    answering_drivers_.erase(domain);
+  } else {
+    answering_drivers_.insert(domain);
+  }
+}
+
+void VolumeStats::Count(const RunningAs& as, int change) {
+  if (!as.driver.empty() && (running_of_driver_[as.driver] += change) == 0) {
+    running_of_driver_.erase(as.driver);
+  }
   running_ += change;
   if (as.suspect) running_suspect_ += change;
   if (as.alone) running_alone_ += change;
@@ -310,9 +342,10 @@ void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<
   ArmTimer();
 }
 
-void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as,
+void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, const RunningAs& as,
                            Result<Metrics> result, Duration took) {
   Count(as, -1);
+  if (!as.driver.empty()) DriverAnswered(as.driver, result);
   const auto found = volumes_.find(key);
   if (found != volumes_.end() && found->second.incarnation == incarnation) {
     // One that waited for a worker in vain was not asked: that tells nothing of it.

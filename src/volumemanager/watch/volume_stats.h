@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,11 @@ class VolumeStats {
   struct Hooks {
     // Called after every measurement that succeeded. May be empty.
     std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
+    // Whether the driver of this domain (volume/driver_domain.h) answers, as far as is known. Of
+    // one that does not, or that has not answered a measurement yet, one volume is measured at a
+    // time: else a thousand volumes of a driver that hangs would take all requests for hours. May
+    // be empty: all do.
+    std::function<bool(const std::string& domain)> driver_answers = {};
   };
 
   VolumeStats(Parts parts, VolumeStatsSettings settings, Hooks hooks);
@@ -82,6 +88,10 @@ class VolumeStats {
   // The volume is not on the node any more. A measurement that runs is not shown; a volume of the
   // same name is not measured before it has ended.
   void Forget(const PodVolumeKey& key);
+
+  // The driver of this domain may be able to measure its volumes by now: those without metrics are
+  // asked once more.
+  void AskAgain(const std::string& domain);
 
   // Both hold from now on and are positive. A new period holds at once: each volume is measured
   // within it.
@@ -127,10 +137,14 @@ class VolumeStats {
   struct RunningAs {
     bool suspect = false;
     bool alone = false;
+    std::string driver = {};  // its domain
   };
-  void Count(RunningAs as, int change);
-  void Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as, Result<Metrics> result,
-                Duration took);
+  void Count(const RunningAs& as, int change);
+  bool MayAskDriver(const std::string& domain) const;
+  // Notes whether the driver answers measurements.
+  void DriverAnswered(const std::string& domain, const Result<Metrics>& result);
+  void Finished(const PodVolumeKey& key, uint64_t incarnation, const RunningAs& as,
+                Result<Metrics> result, Duration took);
   void SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
                       bool answered);
   void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
@@ -156,6 +170,9 @@ class VolumeStats {
   int running_ = 0;
   int running_suspect_ = 0;
   int running_alone_ = 0;  // no more than half of all: requests of many go on beside them
+  // By domain; a driver whose last measurement had an answer is in the second one.
+  std::map<std::string, int> running_of_driver_;
+  std::set<std::string> answering_drivers_;
   AliveGuard alive_;
 };
 

@@ -141,8 +141,9 @@ TEST_F(VerbsTest, TheTraceOfADriverShowsHowEachCallEnded) {
   const Printed printed = Run({"csi", "d.io", "--trace", "--back", "60"});
   EXPECT_EQ(printed.code, kExitOk) << printed.err;
   EXPECT_EQ(agent_.trace_asked.back_ms(), 60'000);
-  EXPECT_NE(printed.out.find("1500ms  NodeStageVolume  vol-1  Internal (MaybeApplied): disk on fire"),
-            std::string::npos)
+  EXPECT_NE(
+      printed.out.find("1500ms  NodeStageVolume  vol-1  Internal (MaybeApplied): disk on fire"),
+      std::string::npos)
       << printed.out;
 }
 

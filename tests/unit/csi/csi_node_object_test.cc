@@ -74,23 +74,27 @@ class CsiNodeSourceTest : public CsiDriversFixture {
 };
 
 TEST_F(CsiNodeSourceTest, TheObjectIsDeliveredWhenItIsAnotherOneAndNotBeforeTheStart) {
+  const auto process = Serve();
+  ASSERT_TRUE(Register()->ok());
   source_.DriversChanged();
   EXPECT_TRUE(lists_.empty());
   source_.Start();
   ASSERT_EQ(lists_.size(), 1u);
   EXPECT_TRUE(lists_[0].complete);
   EXPECT_EQ(lists_[0].source, kCsiNodeSource);
-  EXPECT_EQ(DriversIn(0), 0u);
-  const auto process = Serve();
-  ASSERT_TRUE(Register()->ok());
+  EXPECT_EQ(DriversIn(0), 1u);
   source_.DriversChanged();
-  ASSERT_EQ(lists_.size(), 2u);
-  EXPECT_EQ(DriversIn(1), 1u);
-  source_.DriversChanged();
-  EXPECT_EQ(lists_.size(), 2u) << "nothing has changed";
+  EXPECT_EQ(lists_.size(), 1u) << "nothing has changed";
   drivers_->Unregister(kName);
   source_.DriversChanged();
-  EXPECT_EQ(DriversIn(2), 0u);
+  ASSERT_EQ(lists_.size(), 2u);
+  EXPECT_EQ(DriversIn(1), 0u);
+}
+
+TEST_F(CsiNodeSourceTest, ANodeWithoutDriversHasNoSuchSource) {
+  source_.Start();
+  source_.DriversChanged();
+  EXPECT_TRUE(lists_.empty());
 }
 
 TEST_F(CsiNodeSourceTest, TheNodeIsReadyAfterTheFirstLookAndAllSourcesWhateverItsDriversDo) {

@@ -99,9 +99,11 @@ class FakePlugin final : public VolumePlugin {
   }
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  // Volumes of "nfs" are all of one server; for each of "iscsi" a driver of its own name works.
+  // Volumes of "nfs" are all of one server; for those of "iscsi" a driver works that is called as
+  // their name up to the first '-'.
   std::string FaultDomain(const VolumeSpec& spec) const override {
-    if (kind_ == "iscsi") return "csi:" + spec.name().str();
+    const std::string name = spec.name().str();
+    if (kind_ == "iscsi") return "csi:" + name.substr(0, name.find('-'));
     return kind_ == "nfs" ? "nfs:nas" : "";
   }
   bool WorksInLane(const VolumeSpec&) const override { return kind_ == "iscsi"; }
