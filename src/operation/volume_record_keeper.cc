@@ -153,14 +153,6 @@ std::optional<T> RecordKeeper<T>::Find(const Key& key) const {
 }
 
 template <typename T>
-bool RecordKeeper<T>::HasAny(const std::function<bool(const T&)>& is) const {
-  const MutexLock lock(mu_);
-  return std::any_of(entries_.begin(), entries_.end(), [&is](const auto& entry) {
-    return !entry.second.gone && is(entry.second.record);
-  });
-}
-
-template <typename T>
 typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(key);
