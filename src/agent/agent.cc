@@ -14,6 +14,7 @@
 
 #include "agent/agent_status.h"
 #include "agent/config_checks.h"
+#include "agent/csi_settings_of_config.h"
 #include "agent/far_manifest_reader.h"
 #include "base/strings.h"
 #include "csi/csi_names.h"
@@ -102,6 +103,7 @@ Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin)
       {"kernel", &Agent::StartKernel},
       {"records", &Agent::OpenRecords},
       {"host", &Agent::MakeHost},
+      {"csi", &Agent::MakeCsi},
       {"plugins", &Agent::LoadPlugins},
       {"manager", &Agent::MakeManager},
       {"sources", &Agent::MakeSources},
@@ -336,7 +338,10 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   attach_limits_.Set(config_.attach_limits);
   manager_->events().AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
+  csi_->SetSettings(config_.csi_socket_owners, CsiDriverSettingsOf(config_));
+  csi_plugin_settings_.Set(CsiPluginSettingsOf(config_));
   control_backend_->look_patience = config_.deadline_look;
+  control_backend_->driver_call_patience = config_.deadline_csi_call;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

@@ -41,8 +41,10 @@ Status Agent::LoadPlugins() {
   settings.host_path = MakeHostPathSettings();
   settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
-  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
-                               *log_);
+  // What is added here is a plugin of another folder; CSI drivers are csi_->drivers(), and what the
+  // configuration says of their volumes is csi_plugin_settings_.
+  std::vector<std::unique_ptr<VolumePlugin>> plugins = MakeInTreePlugins(std::move(settings));
+  return plugins_->InitPlugins(std::move(plugins), std::move(prober), *host_, *log_);
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
@@ -99,6 +101,9 @@ void Agent::MakeStorageGuard() {
   }
   if (!config_.volume_plugin_dir.empty()) {
     storage_->AddOwnDirectory("the driver directory", config_.volume_plugin_dir);
+  }
+  if (!config_.plugins_registry.empty()) {
+    storage_->AddOwnDirectory("the directory of registrations", config_.plugins_registry);
   }
 }
 

@@ -45,13 +45,6 @@ void VolumeManager::SetStatsTimes(Duration period, Duration deadline) {
   composition_->stats.SetTimes(period, deadline);
 }
 
-void VolumeManager::MeasureAgain(const std::string& fault_domain) {
-  composition_->stats.AskAgain([this, &fault_domain](const VolumeSpec& spec) {
-    const Result<VolumePlugin*> plugin = composition_->parts.plugins.FindPluginBySpec(spec);
-    return plugin.ok() && (*plugin)->FaultDomain(spec) == fault_domain;
-  });
-}
-
 void VolumeManager::SetServerLookPeriod(Duration period) {
   composition_->health.SetPeriod(period);
   for (const auto& [uid, pod] : composition_->actual.pods()) {

@@ -77,10 +77,6 @@ class VolumeManager {
   void SetReplaceSettle(Duration settle);
   void SetVerifyAttachedPeriod(Duration period);
 
-  // Volumes of this fault domain that were found to have no metrics are measured again: their
-  // driver has come in another version.
-  void MeasureAgain(const std::string& fault_domain);
-
   // Servers on which volumes depend, and whether they answer. By the name of their fault domain;
   // empty while looks are off.
   std::map<std::string, bool> ServersAnswering() const;

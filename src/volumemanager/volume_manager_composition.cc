@@ -58,7 +58,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                 hooks.orphan_found),
       events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
               observers, desired, actual, claims, provisioning, expander, devices, reconciler,
-              lifecycle},
+              lifecycle, stats},
              [this](const PodVolumeKey& key, const WantedVolume& wanted) {
                const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
                return gone ? std::optional(gone->message) : std::nullopt;
@@ -72,7 +72,8 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
              {.all_directories = settings.adopt_root,
               .pod_logs_directory = settings.pod_logs_directory,
               .call_timeout = settings.find_deadline},
-             {hooks.restore_operations, [this](LoadedState& loaded) { TakeOver(loaded); }}) {
+             {settings.other_kinds, hooks.restore_other, hooks.restore_operations,
+              [this](LoadedState& loaded) { TakeOver(loaded); }}) {
   devices.SetVerifyAttachedPeriod(settings.verify_attached_period);
   Listen();
 }

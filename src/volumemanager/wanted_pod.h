@@ -53,6 +53,9 @@ struct WantedVolume {
   std::vector<std::string> device_paths = {};
   std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; or ""
   std::string server_domain = {};  // its VolumePlugin::FaultDomain
+  // The domain of the driver that its plugin's calls go to (VolumePlugin::WorksInLane); else "".
+  // Also of a volume that is not mountable.
+  std::string driver_domain = {};
   // What is wrong with it, or what it waits for. A volume may have problems and be mountable all
   // the same, if only one of its mounts cannot be had.
   std::vector<WantedProblem> problems = {};

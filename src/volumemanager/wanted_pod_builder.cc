@@ -154,6 +154,9 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
   wanted.objects.merge((*plugin)->DependsOn(wanted.spec));
+  if ((*plugin)->WorksInLane(wanted.spec)) {
+    wanted.driver_domain = (*plugin)->FaultDomain(wanted.spec);
+  }
   FindDevice(**plugin, wanted);
   if (missing && !wanted.mountable()) {
     Error& why = wanted.problems.back().error;

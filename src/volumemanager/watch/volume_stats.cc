@@ -127,9 +127,9 @@ void VolumeStats::Forget(const PodVolumeKey& key) {
   volumes_.erase(found);
 }
 
-void VolumeStats::AskAgain(const std::function<bool(const VolumeSpec&)>& concerned) {
+void VolumeStats::AskAgain(const std::string& domain) {
   for (auto& [key, volume] : volumes_) {
-    if (volume.entry.supported || !concerned(volume.spec)) continue;
+    if (volume.entry.supported || volume.domain != domain) continue;
     volume.entry.supported = true;
     Schedule(key, volume, UntilFirst(key, volume));
   }

@@ -90,9 +90,9 @@ class VolumeStats {
   // same name is not measured before it has ended.
   void Forget(const PodVolumeKey& key);
 
-  // Volumes of which it is `concerned` that were found to have no metrics may have some now, as
-  // after their driver has come in another version: they are measured soon.
-  void AskAgain(const std::function<bool(const VolumeSpec&)>& concerned);
+  // Volumes of this fault domain that were found to have no metrics may have some now, as after
+  // their driver has come in another version: they are measured soon.
+  void AskAgain(const std::string& domain);
 
   // Both hold from now on and are positive. A new period holds at once: each volume is measured
   // within it.
