@@ -87,6 +87,12 @@ class Provisioning {
   // The storage of the volume is gone, or belongs to nobody any more. Its row goes, and with the
   // row the PersistentVolume leaves the catalog. Has no effect for another volume.
   void Remove(const std::string& volume_name);
+  // The storage of a volume that was made here is larger now: the PersistentVolume says so, once
+  // that is on record. Has no effect for another volume, or if it is as large already.
+  void SetCapacity(const std::string& volume_name, const Quantity& capacity);
+  // The claim for which a clone of this volume is being made, so that its storage is still needed;
+  // nullopt if there is none.
+  std::optional<ClaimKey> ClonedFor(const std::string& volume_name) const;
   // What kept volumes from being made may be gone.
   void ResetBackoff();
 
