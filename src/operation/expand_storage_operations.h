@@ -39,7 +39,7 @@ OperationKey ExpandStorageKey(const UniqueVolumeName& volume);
 // Errors, not applied: Unimplemented, if no plugin does it here; FailedPrecondition, if the volume
 // is in use and its storage grows only unused; those of the plugin. Internal, maybe applied, for an
 // answer that is smaller than what was asked for.
-// Events of the claim: Resizing, VolumeResizeSuccessful or FileSystemResizeRequired,
+// Events of the claim: VolumeResizeSuccessful, FileSystemResizeRequired if it is the node's turn,
 // VolumeResizeFailed.
 struct ExpandStorage : OperationOf<ExpandedStorage> {
   explicit ExpandStorage(ExpandStorageRequest expand) : request(std::move(expand)) {}

@@ -58,8 +58,8 @@ class StorageExpander {
   void Start() { queue_.Start(); }
   // It was decided which claim has which volume: those whose claims may ask for more are looked at.
   void ClaimsDecided();
-  // The status of the volume's claim is on record, or nothing of the volume is on the node any more.
-  // `volume` is the name of the PersistentVolume.
+  // The status of the volume's claim is on record, or nothing of the volume is on the node any
+  // more. `volume` is the name of the PersistentVolume.
   void MarkDirty(const std::string& volume) { queue_.MarkDirty(volume); }
   // What kept the volume from growing may be gone, as its driver is back: the back-off is
   // forgotten. An infeasible size still waits for a change of the claim.
@@ -76,7 +76,7 @@ class StorageExpander {
  private:
   // What is known of a volume whose claim asks for more.
   struct Known {
-    UniqueVolumeName unique_name;  // while an operation runs, or its try waits
+    UniqueVolumeName unique_name;
     bool in_flight = false;
     std::string waits_for;
     std::optional<FailureHistory> failure;
@@ -98,8 +98,7 @@ class StorageExpander {
   void Reconcile(const std::string& volume, Wake& wake);
   void Act(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
   void Expand(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
-  void Expanded(const std::string& volume, const Quantity& asked,
-                const OperationOutcome<ExpandedStorage>& outcome);
+  void Expanded(const std::string& volume, const OperationOutcome<ExpandedStorage>& outcome);
   void Failed(const std::string& volume, const OperationFailure& failure, Known& known);
   // Whether anything of the volume is, or may be, on the node.
   bool IsOnNode(const UniqueVolumeName& name) const;
