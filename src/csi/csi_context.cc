@@ -19,6 +19,25 @@ Result<CsiDriverFacts> FactsOf(const CsiContext& context, const std::string& dri
   return context.parts.drivers.FactsOf(driver);
 }
 
+Result<KubeletHost::CsiDriverPtr> CsiDriverObjectOf(const CsiContext& context,
+                                                    const std::string& driver) {
+  if (context.host.kubelet == nullptr) return KubeletHost::CsiDriverPtr();
+  Result<KubeletHost::CsiDriverPtr> object = context.host.kubelet->GetCsiDriver(driver);
+  if (object.ok() || object.error().code() != Code::kNotFound) return object;
+  return KubeletHost::CsiDriverPtr();
+}
+
+Result<CsiSecretValues> ReadSecret(const CsiContext& context,
+                                   const std::optional<SecretReference>& reference,
+                                   const std::string& what) {
+  if (!reference) return CsiSecretValues();
+  const auto secret = context.host.objects.GetSecret(reference->name_space, reference->name);
+  if (secret.ok()) return CsiSecretValues((*secret)->data);
+  return Error::NotApplied(Code::kUnavailable, "the " + what + " " + reference->name_space + "/" +
+                                                   reference->name +
+                                                   " cannot be had: " + secret.error().message());
+}
+
 CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
     : token_(call.cancel) {
   const Deadline longest =

@@ -6,10 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/scheduler.h"
+#include "csi/csi_capabilities.h"
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/rpc/csi_call.h"
@@ -21,6 +24,7 @@ namespace volumed {
 
 // What the plugin is made from. All outlive it.
 struct CsiPluginParts {
+  Scheduler& scheduler;
   CsiDrivers& drivers;
   // The rows of devices, for what must outlive the agent about a volume: see
   // DeviceRecordKeeper::SetAttachment() and SetStaged().
@@ -45,6 +49,18 @@ struct CsiContext {
 // was never seen here; one that is gone is found.
 Result<std::shared_ptr<CsiDriver>> FindDriver(const CsiContext& context, const std::string& driver);
 Result<CsiDriverFacts> FactsOf(const CsiContext& context, const std::string& driver);
+
+// What the driver's CSIDriver says; null if there certainly is none. Threads: any. Blocks: never.
+// Errors, not applied: Unavailable, if that is not known yet.
+Result<KubeletHost::CsiDriverPtr> CsiDriverObjectOf(const CsiContext& context,
+                                                    const std::string& driver);
+
+// The values of the Secret that a volume names for a call; none if it names none. `what` is what it
+// is for, for people: "node stage secret". Threads: any. Blocks: never. Errors: Unavailable, not
+// applied, if it is not there, for it may come.
+Result<CsiSecretValues> ReadSecret(const CsiContext& context,
+                                   const std::optional<SecretReference>& reference,
+                                   const std::string& what);
 
 // The options of an RPC that is made for an operation: its cancel token, and its deadline, but not
 // later than the settings allow from now on. The token's hook is this object's as long as it lives,

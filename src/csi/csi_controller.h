@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -16,25 +17,27 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/scheduler.h"
+#include "csi/csi_capabilities.h"
 #include "csi/csi_context.h"
+#include "csi/csi_names.h"
 #include "kube/object_meta.h"
 #include "os/kernel.h"
-#include "volume/volume_spec.h"
 
 namespace volumed {
 
 // Attaches the volume to the node that the driver calls so, and returns the publish context.
-// Blocks: until the answer or the deadline. Errors: those of CallDriver(); those of the Secret that
-// the volume names, not applied.
+// Blocks: until the answer or the deadline. Errors: those of CallDriver() and, not applied, of
+// ControllerPublishRequest(); Unavailable, not applied, without the Secret that the volume names;
+// Internal, maybe applied, for a context that is too large to be kept.
 Result<StringMap> ControllerPublish(const CsiContext& context, const CsiDriverFacts& facts,
-                                    const VolumeSpec& spec, const CallOptions& call);
+                                    const CsiVolume& volume, const CallOptions& call);
 
-// Takes it from that node. A volume or node that the driver does not know is success. `secrets` is
-// the volume whose Secret is sent; null: it is not known, and none is sent. REQUIRES: `node_id` is
-// not empty, which would stand for all nodes. Blocks, Errors: as above.
-Status ControllerUnpublish(const CsiContext& context, const std::string& driver,
-                           const std::string& handle, const std::string& node_id,
-                           const VolumeSpec* secrets, const CallOptions& call);
+// Takes it from that node. A volume or node that the driver does not know is success.
+// `with_secrets` is the volume, whose Secret is sent; null: that is not known, and none is sent.
+// REQUIRES: `node_id` is not empty, which would stand for all nodes. Blocks, Errors: as above.
+Status ControllerUnpublish(const CsiContext& context, const CsiVolumeId& id,
+                           const std::string& node_id, const CsiVolume* with_secrets,
+                           const CallOptions& call);
 
 // Which volumes are attached to this node, as drivers list them (LIST_VOLUMES_PUBLISHED_NODES). A
 // list costs the driver as much as it has volumes, so each is asked for one in 30 s at most; until
@@ -60,24 +63,32 @@ class CsiPublishedNodes {
 
   // The driver has said that the volume is attached to this node (or not): holds its list against
   // it. Success if nothing speaks against it. Errors: that of DriverLied(); Unavailable, maybe
-  // applied, if the driver has lied about this volume and does not list its volumes now.
-  Status Prove(const std::string& driver, const std::string& handle, const std::string& node_id,
-               bool attached, const CallOptions& call) EXCLUDES(mu_);
+  // applied, if the driver has lied about this volume before and does not list its volumes now.
+  Status Prove(const CsiVolumeId& id, const std::string& node_id, bool attached,
+               const CallOptions& call) EXCLUDES(mu_);
 
  private:
   struct Last {
     std::optional<TimePoint> asked;
     Listed listed;
-    std::set<std::string> suspects;  // volumes about which it has lied last
+    uint64_t changes = 0;            // of what may be attached; a list that one overtakes is old
+    std::set<std::string> suspects;  // volumes about which it has lied
+  };
+  // What is to be done about a question: it is asked (then no answer is known yet), or not.
+  struct Turn {
+    bool asks = false;
+    uint64_t changes = 0;
+    Listed known;
   };
 
-  bool CanBeAsked(const std::string& driver) const;
-  // True: the caller asks now; nobody else does for a while.
-  bool TakeTurn(const std::string& driver, const Question& question, Listed& known) EXCLUDES(mu_);
+  bool CanList(const std::string& driver) const;
+  Turn TakeTurn(const std::string& driver, const Question& question) EXCLUDES(mu_);
   Result<Listed> List(const std::string& driver, const Question& question,
                       const CallOptions& call) const;
-  bool IsSuspect(const std::string& driver, const std::string& handle) const EXCLUDES(mu_);
-  void SetSuspect(const std::string& driver, const std::string& handle, bool suspect) EXCLUDES(mu_);
+  void Remember(const std::string& driver, const Turn& turn, const Listed& listed) EXCLUDES(mu_);
+  // The driver was called to attach or detach it. True if it has lied about it last.
+  bool Changed(const CsiVolumeId& id) EXCLUDES(mu_);
+  void SetSuspect(const CsiVolumeId& id, bool suspect) EXCLUDES(mu_);
 
   const CsiContext& context_;
   mutable Mutex mu_;

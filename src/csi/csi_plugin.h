@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "csi/csi_attach.h"
 #include "csi/csi_context.h"
 #include "kube/objects.h"
 #include "pluginmgr/attachable_volume_plugin.h"
@@ -32,6 +33,8 @@ namespace volumed {
 //
 // Its parts are in files of their own: csi_attach, csi_devices, csi_mounts, csi_block, csi_expand,
 // csi_metrics, csi_find.
+//
+// Init() and the end of its life are on the control thread.
 class CsiPlugin final : public VolumePlugin,
                         public PersistentVolumePlugin,
                         public AttachableVolumePlugin,
@@ -108,6 +111,7 @@ class CsiPlugin final : public VolumePlugin,
   const CsiPluginParts parts_;
   // Set by Init().
   std::optional<CsiContext> context_;
+  std::unique_ptr<CsiAttaching> attaching_;
   std::unique_ptr<NodeExpandableVolumePlugin> expander_;
 };
 

@@ -1,4 +1,4 @@
-// A short, stable name for a long text. It is part of file names and uids, so the same text must
+// Stable names for texts of any length. They are part of file names and uids, so the same text must
 // have the same name in every later version of the program.
 #pragma once
 
@@ -7,8 +7,14 @@
 
 namespace volumed {
 
-// The first half of its SHA-256: 32 hex digits, the shape of a kubelet's static-pod uid.
 // Threads: any. Blocks: no.
+//
+// Its SHA-256: 64 hex digits.
+std::string Sha256Hex(std::string_view text);
+// The first half of that, the shape of a kubelet's static-pod uid.
 std::string HalfSha256Hex(std::string_view text);
+// Its SHA-1, 40 hex digits: only for names that Kubernetes makes of it. It keeps no two texts apart
+// whose author wants them to be one.
+std::string Sha1Hex(std::string_view text);
 
 }  // namespace volumed

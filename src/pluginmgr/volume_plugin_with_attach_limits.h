@@ -25,4 +25,9 @@ class VolumePluginWithAttachLimits {
   virtual std::string VolumeLimitKey(const VolumeSpec& spec) const = 0;
 };
 
+// "storage-limits-iscsi" for "kubernetes.io/iscsi", "storage-limits-acme-array" for "acme/array",
+// "storage-limits-csi-disks.example.com" for "csi-disks.example.com". A key that would be longer
+// than the name of a resource may be ends in a digest of the name. This function is pure.
+std::string AttachLimitKey(const std::string& name);
+
 }  // namespace volumed

@@ -29,11 +29,6 @@ class AttachLimitSettings {
   Limits limits_ GUARDED_BY(mu_);
 };
 
-// "storage-limits-iscsi" for "kubernetes.io/iscsi", "storage-limits-acme-array" for "acme/array". A
-// key that would be longer than the name of a resource may be ends in a digest of the plugin's
-// name. This function is pure.
-std::string AttachLimitKey(const std::string& plugin_name);
-
 // Threads: any. Blocks: never.
 class ConfiguredAttachLimits final : public VolumePluginWithAttachLimits {
  public:

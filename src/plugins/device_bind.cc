@@ -5,8 +5,8 @@
 #include "metrics/metrics_statfs.h"
 #include "mounter/mount_refs.h"
 #include "mounter/volume_ownership.h"
+#include "mounter/volume_places.h"
 #include "plugins/device_volume.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 

@@ -6,7 +6,7 @@
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/resize_fs.h"
-#include "plugins/volume_places.h"
+#include "mounter/volume_places.h"
 
 namespace volumed {
 namespace {

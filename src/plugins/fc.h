@@ -12,11 +12,11 @@
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
 #include "plugins/device_attachments.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
-#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 

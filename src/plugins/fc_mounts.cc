@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "mounter/volume_places.h"
 #include "plugins/device_attachments.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

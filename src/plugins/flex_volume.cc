@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "mounter/volume_places.h"
 #include "plugins/flex_volume_devices.h"
 #include "plugins/flex_volume_mounts.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 

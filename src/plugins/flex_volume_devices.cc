@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "mounter/volume_places.h"
 #include "plugins/flex_volume_places.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

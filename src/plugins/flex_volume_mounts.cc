@@ -6,8 +6,8 @@
 #include "metrics/metrics_nil.h"
 #include "metrics/metrics_statfs.h"
 #include "mounter/volume_ownership.h"
+#include "mounter/volume_places.h"
 #include "plugins/flex_volume_places.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "plugins/plain_volume_plugin.h"
+#include "pluginmgr/plain_volume_plugin.h"
 
 namespace volumed {
 

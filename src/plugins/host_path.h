@@ -9,10 +9,10 @@
 
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/plain_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
-#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 

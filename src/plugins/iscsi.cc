@@ -5,9 +5,9 @@
 #include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/mount_refs.h"
+#include "mounter/volume_places.h"
 #include "plugins/device_bind.h"
 #include "plugins/iscsi_block.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 namespace {

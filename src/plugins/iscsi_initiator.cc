@@ -6,9 +6,9 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
+#include "mounter/volume_places.h"
 #include "operation/call_options.h"
 #include "plugins/device_volume.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 namespace {

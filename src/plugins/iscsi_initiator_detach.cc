@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "mounter/volume_places.h"
 #include "operation/call_options.h"
 #include "plugins/iscsi_initiator.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 namespace {

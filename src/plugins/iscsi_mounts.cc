@@ -3,9 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "mounter/volume_places.h"
 #include "operation/call_options.h"
 #include "plugins/device_attachments.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "mounter/volume_places.h"
 #include "plugins/device_bind.h"
 #include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 namespace {

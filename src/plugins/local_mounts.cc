@@ -7,8 +7,8 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "mounter/volume_ownership.h"
+#include "mounter/volume_places.h"
 #include "plugins/device_volume.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

@@ -7,8 +7,8 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
+#include "mounter/volume_places.h"
 #include "operation/call_options.h"
-#include "plugins/volume_places.h"
 #include "volume/nfs_export.h"
 
 namespace volumed {

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/plain_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
-#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/payload.h"
-#include "plugins/plain_volume_plugin.h"
 
 namespace volumed {
 

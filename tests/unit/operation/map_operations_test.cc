@@ -15,8 +15,8 @@
 #include "operation/node_volume_operations.h"
 #include "operation/pin_operations.h"
 #include "pluginmgr/block_volume_plugin.h"
+#include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/local.h"
-#include "plugins/plain_volume_plugin.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 

@@ -145,6 +145,7 @@ TEST_F(IscsiAttachedTest, TheNodeTakesAsManyAsItsAdministratorHasSet) {
 TEST(AttachLimitKeyTest, NoKeyIsLongerThanANameOfAResourceAndEachIsItsPluginsOwn) {
   EXPECT_EQ(AttachLimitKey("kubernetes.io/fc"), "storage-limits-fc");
   EXPECT_EQ(AttachLimitKey("acme/array"), "storage-limits-acme-array");
+  EXPECT_EQ(AttachLimitKey("csi-disks.example.com"), "storage-limits-csi-disks.example.com");
   const std::string one = AttachLimitKey("acme/" + std::string(80, 'a') + "1");
   const std::string two = AttachLimitKey("acme/" + std::string(80, 'a') + "2");
   EXPECT_EQ(one.size(), 63u);

@@ -1,4 +1,4 @@
-#include "plugins/volume_places.h"
+#include "mounter/volume_places.h"
 
 #include <optional>
 

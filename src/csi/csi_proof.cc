@@ -1,0 +1,175 @@
+#include "csi/csi_proof.h"
+
+#include <utility>
+
+#include "mounter/host_directory.h"
+#include "mounter/mount_refs.h"
+#include "operation/call_options.h"
+
+namespace volumed {
+namespace {
+
+bool IsAtOrBelow(const std::string& path, const std::string& directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path == directory || path.starts_with(directory + "/");
+}
+
+bool IsSameFilesystem(const MountEntry& a, const MountEntry& b) {
+  return a.device_major == b.device_major && a.device_minor == b.device_minor;
+}
+
+// A filesystem on a disk. The others (network, FUSE, tmpfs) may show in several volumes by right.
+bool IsOfDisk(const MountEntry& mount) { return mount.device_major != 0; }
+
+// The path of another volume's device that is this very mount's content; "" if there is none.
+Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEntry& mount,
+                                       const std::string& own, const CallOptions& call) {
+  if (!IsOfDisk(mount)) return std::string();
+  ListMounts question;
+  question.showing = FilesystemPart{mount.device_major, mount.device_minor, mount.root};
+  ASSIGN_OR_RETURN(const MountListing shown, context.kernel().Call(question, call));
+  for (const MountEntry& there : shown.mounts) {
+    if (there.mount_point != own && context.parts.devices.IsMountPath(there.mount_point)) {
+      return there.mount_point;
+    }
+  }
+  return std::string();
+}
+
+// Whether the mount shows the agent's own directory, or one above it.
+Result<bool> ShowsAgent(const CsiContext& context, const MountEntry& mount,
+                        const CallOptions& call) {
+  const std::string& root = context.host.paths.root();
+  ASSIGN_OR_RETURN(const MountListing around,
+                   context.kernel().Call(ListMounts{.around = root}, OnOwnFilesystem(call)));
+  if (around.mounts.empty()) return false;
+  const MountEntry& own = around.mounts.back();
+  if (!IsSameFilesystem(own, mount)) return false;
+  const std::string rest =
+      own.mount_point == "/" ? root : root.substr(own.mount_point.size());  // "" or "/..."
+  const std::string inside = own.root == "/" ? rest : own.root + rest;
+  return IsAtOrBelow(inside.empty() ? "/" : inside, mount.root);
+}
+
+std::string Several(size_t layers, const std::string& path) {
+  return std::to_string(layers) + " mounts lie one upon another at " + path;
+}
+
+// What is there without a mount.
+Result<std::optional<std::string>> WhyNoDirectory(const CsiContext& context, const SafePath& place,
+                                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo there,
+                   context.kernel().Call(Stat{.path = place}, OnOwnFilesystem(call)));
+  const std::string path = place.Display();
+  if (there.type == FileType::kDirectory) return std::optional<std::string>();
+  if (there.type == FileType::kMissing) return std::make_optional("there is no " + path);
+  return std::make_optional(path + " is a " + std::string(FileTypeName(there.type)));
+}
+
+Result<CsiFinding> LookWithoutMount(const CsiContext& context, const PublishedLook& look,
+                                    const CallOptions& call) {
+  ASSIGN_OR_RETURN(std::optional<std::string> wrong, WhyNoDirectory(context, look.target, call));
+  const bool may_be_plain = context.parts.settings.Get().plain_directories.count(look.driver) > 0;
+  if (!wrong && !may_be_plain) wrong = "nothing is mounted at " + look.target.Display();
+  return CsiFinding{std::move(wrong), std::nullopt};
+}
+
+// Nullopt if the pod's mount is of the disk that is staged, or no disk is.
+Result<std::optional<std::string>> WhyNotOfStaged(const CsiContext& context,
+                                                  const MountEntry& mount, const SafePath& staging,
+                                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> staged,
+                   FindMountAt(context.kernel(), staging.Display(), call));
+  if (!staged || !IsOfDisk(*staged) || IsSameFilesystem(*staged, mount)) {
+    return std::optional<std::string>();
+  }
+  return std::make_optional("what is mounted at " + mount.mount_point + " is " + mount.source +
+                            ", and not " + staged->source + " that is staged");
+}
+
+}  // namespace
+
+Result<std::vector<MountEntry>> MountLayers(Kernel& kernel, const std::string& path,
+                                            const CallOptions& call) {
+  ASSIGN_OR_RETURN(MountListing below, kernel.Call(ListMounts{.below = path}, call));
+  std::erase_if(below.mounts,
+                [&path](const MountEntry& mount) { return mount.mount_point != path; });
+  return std::move(below.mounts);
+}
+
+Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place,
+                                const CallOptions& call) {
+  const std::string path = place.Display();
+  ASSIGN_OR_RETURN(std::vector<MountEntry> layers, MountLayers(context.kernel(), path, call));
+  if (layers.size() > 1) return CsiFinding{Several(layers.size(), path), std::nullopt};
+  if (layers.empty()) {
+    ASSIGN_OR_RETURN(std::optional<std::string> wrong, WhyNoDirectory(context, place, call));
+    return CsiFinding{std::move(wrong), std::nullopt};
+  }
+  CsiFinding finding{std::nullopt, std::move(layers.front())};
+  ASSIGN_OR_RETURN(const std::string other,
+                   OtherVolumesDevice(context, *finding.mount, path, call));
+  if (!other.empty()) {
+    finding.wrong =
+        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
+  }
+  return finding;
+}
+
+Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
+                                   const CallOptions& call) {
+  const std::string path = look.target.Display();
+  ASSIGN_OR_RETURN(std::vector<MountEntry> layers, MountLayers(context.kernel(), path, call));
+  if (layers.empty()) return LookWithoutMount(context, look, call);
+  if (layers.size() > 1) return CsiFinding{Several(layers.size(), path), std::nullopt};
+  CsiFinding finding{std::nullopt, std::move(layers.front())};
+  const MountEntry& mount = *finding.mount;
+  if (look.read_only && !TakesNoWrites(mount)) {
+    finding.wrong =
+        "what is mounted at " + path + " can be written to, though it was to be read-only";
+    return finding;
+  }
+  ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
+  if (shows_agent) {
+    finding.wrong = "what is mounted at " + path + " is a directory that the agent's own lies in";
+    return finding;
+  }
+  if (look.staging) {
+    ASSIGN_OR_RETURN(finding.wrong, WhyNotOfStaged(context, mount, *look.staging, call));
+    if (finding.wrong) return finding;
+  }
+  const std::string own = look.staging ? look.staging->Display() : std::string();
+  ASSIGN_OR_RETURN(const std::string other, OtherVolumesDevice(context, mount, own, call));
+  if (!other.empty()) {
+    finding.wrong =
+        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
+  }
+  return finding;
+}
+
+Result<CsiFinding> LookAtPublishedDevice(const CsiContext& context, const SafePath& target,
+                                         const CallOptions& call) {
+  const std::string path = target.Display();
+  Kernel& kernel = context.kernel();
+  ASSIGN_OR_RETURN(FileInfo there, kernel.Call(Stat{.path = target}, call));
+  if (there.type == FileType::kSymlink) {
+    ASSIGN_OR_RETURN(there, kernel.Call(Stat{.path = HostPath(path), .follow = true}, call));
+  }
+  if (there.type == FileType::kBlockDevice) return CsiFinding{};
+  if (there.type == FileType::kMissing) return CsiFinding{"there is no " + path, std::nullopt};
+  return CsiFinding{
+      path + " is a " + std::string(FileTypeName(there.type)) + ", and no block device",
+      std::nullopt};
+}
+
+Result<CsiFinding> LookAtTakenAway(const CsiContext& context, const SafePath& place,
+                                   const CallOptions& call) {
+  const std::string path = place.Display();
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers, MountLayers(context.kernel(), path, call));
+  if (layers.empty()) return CsiFinding{};
+  const std::string count =
+      layers.size() == 1 ? "" : " (" + std::to_string(layers.size()) + " layers)";
+  return CsiFinding{path + " is still mounted" + count, layers.back()};
+}
+
+}  // namespace volumed
