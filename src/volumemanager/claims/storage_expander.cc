@@ -50,16 +50,15 @@ bool StorageExpander::MayHaveToGrow(const std::string& volume) const {
 std::optional<StorageExpander::Case> StorageExpander::CaseOf(const std::string& volume) const {
   const std::optional<ClaimResizeState> state = parts_.claims.FindResize(volume);
   if (!state || !IsKeptByAgent(state->resize)) return std::nullopt;
-  Case now{
-      .volume = parts_.claims.FindVolumeObject(volume),
-      .claim = parts_.catalog.FindPersistentVolumeClaim(state->claim.name_space, state->claim.name),
-      .state = *state,
-      .spec = VolumeSpec(),
-      .unique_name = UniqueVolumeName()};
-  const bool same_claim = now.volume != nullptr && now.claim != nullptr &&
-                          now.claim->metadata.uid == parts_.claims.BoundUid(state->claim);
+  const PersistentVolumePtr object = parts_.claims.FindVolumeObject(volume);
+  const PersistentVolumeClaimPtr claim =
+      parts_.catalog.FindPersistentVolumeClaim(state->claim.name_space, state->claim.name);
+  const bool same_claim = object != nullptr && claim != nullptr &&
+                          claim->metadata.uid == parts_.claims.BoundUid(state->claim);
   if (!same_claim) return std::nullopt;
-  now.spec = VolumeSpec::FromPersistentVolume(*now.volume, false);
+  Case now{
+      object,  claim, *state, VolumeSpec::FromPersistentVolume(*object, false), UniqueVolumeName(),
+      nullptr, false};
   const Result<ExpandableVolumePlugin*> plugin =
       parts_.plugins.FindExpandablePluginBySpec(now.spec);
   if (!plugin.ok() || *plugin == nullptr || !(*plugin)->ExpandsStorage(now.spec)) {
