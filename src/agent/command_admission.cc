@@ -9,6 +9,7 @@
 #include "kube/storage_enums.h"
 #include "kube/validate_update.h"
 #include "volume/claim_binding.h"
+#include "volume/csi_translation.h"
 #include "volume/storage_name.h"
 #include "volumemanager/claims/provisioning.h"
 #include "volumemanager/claims/refused_objects.h"
@@ -202,7 +203,7 @@ std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
   if (volume == nullptr) return std::nullopt;
   const ReclaimPolicy policy = volume->spec.reclaim_policy;
   if (ReclaimActionOf(policy) == ReclaimAction::kNone) return std::nullopt;
-  const auto place = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+  const auto place = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*volume, false)));
   DoomedData data{name, place ? place->ToString() : "", std::string(EnumText(policy)),
                   !is_volume && !status->held_by.empty()};
   const ObjectKey key{ObjectKind::kPersistentVolume, "", name};

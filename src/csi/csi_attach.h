@@ -38,8 +38,7 @@ class CsiAttaching {
   // Both outlive this object, and what it makes.
   CsiAttaching(const CsiContext& context, Scheduler& scheduler);
 
-  // What is staged is left to `stager` and `unstager`. This
-  // object outlives what it makes.
+  // What is staged is left to `stager` and `unstager`. This object outlives what it makes.
   std::unique_ptr<Attacher> NewAttacher(std::unique_ptr<DeviceMounter> stager);
   std::unique_ptr<Detacher> NewDetacher(std::unique_ptr<DeviceUnmounter> unstager);
 

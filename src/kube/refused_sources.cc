@@ -25,15 +25,6 @@ std::string RefusalOfRemoved(const RemovedVolumeSource& source) {
   return Gone(source.kind);
 }
 
-std::string RefusalOfCsi(const std::string& driver) {
-  return "csi volumes need a CSI client, which this version of volumed does not have: it can "
-         "neither "
-         "find the driver " +
-         (driver.empty() ? std::string("(none is named)") : driver) +
-         " on this node nor call it. Use a source that it has (local, nfs, iscsi, fc, flexVolume, "
-         "hostPath), or leave the pod to a kubelet";
-}
-
 std::string RefusalOfImage(const ImageVolumeSource& image) {
   return "image volumes (" + (image.reference.empty() ? "no reference" : image.reference) +
          ") are mounted by a container runtime, which pulls and unpacks images; this agent has "
@@ -43,15 +34,20 @@ std::string RefusalOfImage(const ImageVolumeSource& image) {
 
 template <typename Source>
 std::optional<std::string> RefusalOfSource(const Source& source) {
-  if constexpr (MigratedSource<Source>) {
-    return UseDriver(Source::kKind, Source::kCsiDriver, "");
-  } else if constexpr (std::is_same_v<Source, CsiVolumeSource> ||
-                       std::is_same_v<Source, CsiPersistentVolumeSource>) {
-    return RefusalOfCsi(source.driver);
-  } else if constexpr (std::is_same_v<Source, RemovedVolumeSource>) {
+  if constexpr (std::is_same_v<Source, RemovedVolumeSource>) {
     return RefusalOfRemoved(source);
   } else if constexpr (std::is_same_v<Source, ImageVolumeSource>) {
     return RefusalOfImage(source);
+  } else {
+    return std::nullopt;
+  }
+}
+
+template <typename Source>
+std::optional<std::string> MissingDriverOfSource(const Source& /*source*/) {
+  if constexpr (MigratedSource<Source>) {
+    return Gone(Source::kKind) + "; the CSI driver " + Source::kCsiDriver +
+           ", which replaces them, has not registered on this node";
   } else {
     return std::nullopt;
   }
@@ -65,6 +61,14 @@ std::optional<std::string> RefusalOf(const VolumeSource& source) {
 
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source) {
   return std::visit([](const auto& one) { return RefusalOfSource(one); }, source);
+}
+
+std::optional<std::string> MissingDriverOf(const VolumeSource& source) {
+  return std::visit([](const auto& one) { return MissingDriverOfSource(one); }, source);
+}
+
+std::optional<std::string> MissingDriverOf(const PersistentVolumeSource& source) {
+  return std::visit([](const auto& one) { return MissingDriverOfSource(one); }, source);
 }
 
 }  // namespace volumed

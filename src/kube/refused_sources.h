@@ -1,7 +1,6 @@
 // Volume sources that a manifest may hold and this program refuses: those that were removed from
-// Kubernetes' own tree, image volumes, and those of CSI drivers. Among the removed ones are those
-// that volume/csi_translation.h translates, as long as there is no CSI client: what they would
-// become is refused as well. Each refusal says what to use instead. Threads: any. Blocks: no.
+// Kubernetes' own tree without a translation (volume/csi_translation.h has the others), and image
+// volumes. Each refusal says what to use instead. Threads: any. Blocks: no.
 #pragma once
 
 #include <array>
@@ -39,5 +38,10 @@ inline constexpr std::array<RemovedSource, 8> kRemovedSources = {{
 // plugin for the kind may still be missing, or refuse it (gitRepo).
 std::optional<std::string> RefusalOf(const VolumeSource& source);
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source);
+
+// Of a source that is translated: what to say of it while its driver has never registered here;
+// nullopt for every other source.
+std::optional<std::string> MissingDriverOf(const VolumeSource& source);
+std::optional<std::string> MissingDriverOf(const PersistentVolumeSource& source);
 
 }  // namespace volumed

@@ -29,6 +29,7 @@ enum class SourceStorage {
   kUnnamed,   // it has a storage of its own, none, or a device that is known once it is attached
   kOnNode,    // in its member `path`, on the node
   kOnServer,  // in its member `path`, on its member `server`
+  kOfDriver,  // with its member `driver`, which calls it by its member `volume_handle`
 };
 
 // A source has its facts as the constant kFacts.

@@ -148,7 +148,7 @@ inline void AddObjectsOf(const CsiVolumeSource& source, ObjectNames& names) {
 struct CsiPersistentVolumeSource {
   static constexpr char kKind[] = "csi";
   static constexpr SourceFacts kFacts{SourceRules::kOfSingleFields, SourceObjects::kNone,
-                                      SourceStorage::kUnnamed};
+                                      SourceStorage::kOfDriver};
   std::string driver;
   // The driver's own name for the volume.
   std::string volume_handle;

@@ -9,8 +9,11 @@
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
+#include "operation/driver_storage.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/recorded_volume.h"
+#include "operation/storage_steps.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "volume/unique_name.h"
 
@@ -115,6 +118,7 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
                        .steps = {}};
   call.facts.attachable = true;
   call.facts.limit_key = request.limit_key;
+  AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
   call.steps.push_back(
       {.name = "Attach",
        .timeout = parts.settings.attach,
@@ -127,7 +131,10 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
   DeviceStepRunner runner(
       parts.devices, parts.host.clock, progress,
       OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
-  if (Failure failure = runner.Run(call)) return failure;
+  if (Failure failure = runner.Run(call)) {
+    ReleaseDriverStorageIfGone(parts, request.device);
+    return failure;
+  }
   result.plugin_name = call.facts.plugin_name;
   return std::nullopt;
 }
@@ -173,13 +180,19 @@ Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progre
                           return ChangedNothing(
                               FlushIfDevice(parts.host.kernel, record->device_path, options));
                         }});
+  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(record->volume_json);
   call.steps.push_back(
       {.name = "Detach", .timeout = parts.settings.detach, .run = [&](const CallOptions& options) {
-         return (*detacher)->Detach(name->volume_name, parts.host.node.GetNodeName(), options);
+         const NodeName node = parts.host.node.GetNodeName();
+         if (!recorded) {
+           return (*detacher)->Detach(name->volume_name, node, options);
+         }
+         return (*detacher)->DetachRecorded(*recorded, name->volume_name, node, options);
        }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), record->fault_domain, "", progress));
-  return runner.Run(call);
+  if (Failure failure = runner.Run(call)) return failure;
+  return ReleaseStorage(parts.storage, DriverStorageId(request.device), kDetachOperation);
 }
 
 // ---- are they attached? -------------------------------------------------------------------------

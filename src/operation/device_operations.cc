@@ -6,13 +6,16 @@
 
 #include "base/strings.h"
 #include "mounter/mount_refs.h"
+#include "operation/as_recorded.h"
 #include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
+#include "operation/driver_storage.h"
 #include "operation/map_operations.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -77,6 +80,10 @@ OperationTraits MountDevice::Traits(const OperationParts& parts) const {
   // The device of a volume that was attached has yet to appear, which takes no worker.
   traits.domain =
       request.attachable ? DriverLaneOf(parts, request.spec) : DomainOf(parts, request.spec);
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (plugin.ok() && IsProvenAsRecorded(parts, request, **plugin)) {
+    traits.domain = {parts.devices.Find(request.device)->device_mount_path, ""};
+  }
   return traits;
 }
 
@@ -113,8 +120,14 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
   call.facts.attachable = request.attachable;
+  const bool as_recorded = IsProvenAsRecorded(parts, request, **plugin);
+  if (!request.attachable) {
+    AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
+  }
   std::string device_path;
-  if (request.attachable) {
+  if (request.attachable && as_recorded) {
+    device_path = parts.devices.Find(request.device)->device_path;
+  } else if (request.attachable) {
     Result<Step> wait = MakeWaitForAttachStep(parts, **plugin, request, device_path);
     if (!wait.ok()) return failed("NewAttacher", wait.error());
     call.steps.push_back(std::move(wait).value());
@@ -136,8 +149,10 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
              parts.host.events.RecordPodEvent(pod, type, reason, message);
            }
          };
+         args.as_recorded = as_recorded;
          args.call = options;
-         return (*mounter)->MountDevice(request.spec, device_path, *path, args);
+         Status mounted = (*mounter)->MountDevice(request.spec, device_path, *path, args);
+         return as_recorded ? AsProof(mounted) : mounted;
        }});
   if (request.spec.persistent_volume() != nullptr) {
     call.steps.push_back({.name = "RecordStorage",
@@ -157,6 +172,7 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
     // Nothing of it is mounted: nobody has to know of it.
     const bool gone = !left || IsGone(*left) || IsCertainlyUnmounted(parts, *left, *path);
     if (gone) (void)parts.storage.Release(DeviceStorageId(request.device));
+    if (!request.attachable) ReleaseDriverStorageIfGone(parts, request.device);
     return failure;
   }
   result.plugin_name = name;
@@ -209,10 +225,12 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                           return CheckNobodyHasIt(parts, *mountable, call.facts.key, *path,
                                                   options);
                         }});
+  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(call.facts.volume_json);
   call.steps.push_back({.name = "UnmountDevice",
                         .timeout = parts.settings.unmount_device,
                         .run = [&](const CallOptions& options) {
-                          return (*unmounter)->UnmountDevice(*path, options);
+                          return recorded ? (*unmounter)->UnmountRecorded(*recorded, *path, options)
+                                          : (*unmounter)->UnmountDevice(*path, options);
                         }});
   call.steps.push_back({.name = "CheckDeviceUse",
                         .timeout = parts.settings.unmount_device,
@@ -228,7 +246,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
       parts.devices, parts.host.clock, progress,
       OperationCall(call.facts.key.str(), call.facts.fault_domain, path->Display(), progress));
   if (Failure failure = runner.Run(call)) return failure;
-  return ReleaseStorage(parts.storage, DeviceStorageId(call.facts.key), kUnmountDeviceOperation);
+  return ReleaseDeviceStorage(parts, call.facts, kUnmountDeviceOperation);
 }
 
 OperationTraits ForgetDevice::Traits(const OperationParts&) const {

@@ -39,7 +39,7 @@ bool MayBeHandedOutInGroup(const MountRequest& request, const VolumePlugin& plug
   if (!plugin.HandsOutWhatIsThere() || !is_pods_own) return false;
   if (request.is_remount || !request.sub_paths.empty()) return false;
   const std::optional<StorageName> name = StorageNameOf(request.spec);
-  return name && name->server.empty();
+  return name && name->IsOnNode();
 }
 
 HandOut::HandOut(const OperationParts& parts, const MountRequest& request, VolumePlugin& plugin,

@@ -7,10 +7,13 @@
 #include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/host_directory.h"
+#include "operation/as_recorded.h"
 #include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
+#include "operation/driver_storage.h"
+#include "operation/only_pod.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/pin_operations.h"
@@ -41,6 +44,15 @@ Result<BlockVolumePlugin*> NotNull(const Result<BlockVolumePlugin*>& found,
 Result<BlockVolumePlugin*> FindMapper(const VolumePluginMgr& plugins, const VolumeSpec& spec) {
   ASSIGN_OR_RETURN(const VolumePlugin* plugin, plugins.FindPluginBySpec(spec));
   return NotNull(plugins.FindMapperPluginBySpec(spec), plugin->GetPluginName());
+}
+
+// By what the record says of the volume, or else by what is on disk.
+Result<std::unique_ptr<BlockVolumeUnmapper>> MakeUnmapper(BlockVolumePlugin& plugin,
+                                                          const SpecName& spec, const PodUid& pod,
+                                                          const std::string& volume_json) {
+  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(volume_json);
+  if (recorded && recorded->name() == spec) return plugin.NewBlockVolumeUnmapperOf(*recorded, pod);
+  return plugin.NewBlockVolumeUnmapper(spec, pod);
 }
 
 // ---- the device ---------------------------------------------------------------------------------
@@ -91,12 +103,16 @@ struct Mapping {
   std::string device_path;  // as the mapper names it
   // A pod has the device by its record, this one by an earlier mapping included.
   bool is_had = true;
+  bool as_recorded = false;  // see as_recorded.h
   IdentifiedDevice device{};
 };
 
 Status NameDevice(Mapping& mapping, const CallOptions& call) {
   if (CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom()) {
-    ASSIGN_OR_RETURN(mapping.device_path, custom->MapPodDevice(call));
+    Result<std::string> named =
+        mapping.as_recorded ? custom->MapPodDeviceAsRecorded(call) : custom->MapPodDevice(call);
+    if (mapping.as_recorded && !named.ok()) return named.error().AsMaybeApplied();
+    ASSIGN_OR_RETURN(mapping.device_path, std::move(named));
   }
   if (mapping.device_path.empty()) {
     // Then it is the one that attaching, or waiting for it, has answered.
@@ -144,6 +160,7 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
   const OperationParts& parts = mapping.parts;
   CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom();
   std::vector<Step> steps;
+  AddTakeOnlyPod(parts, mapping.request, steps);
   steps.push_back({.name = "MakePodDirectories",
                    .timeout = parts.settings.make_pod_directories,
                    .changes_volume = false,
@@ -304,8 +321,14 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
       .steps = {}};
   call.facts.is_block = true;
   call.facts.attachable = request.attachable;
+  const bool as_recorded = IsProvenAsRecorded(parts, request, (*plugin)->plugin());
+  if (!request.attachable) {
+    AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
+  }
   std::string device_path;
-  if (request.attachable) {
+  if (request.attachable && as_recorded) {
+    device_path = parts.devices.Find(request.device)->device_path;
+  } else if (request.attachable) {
     Result<Step> wait = MakeWaitForAttachStep(parts, (*plugin)->plugin(), request, device_path);
     if (!wait.ok()) return failed("NewAttacher", wait.error());
     call.steps.push_back(std::move(wait).value());
@@ -313,7 +336,11 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
   if (CustomBlockVolumeMapper* custom = (*mapper)->AsCustom()) {
     call.steps.push_back({.name = "SetUpDevice",
                           .timeout = parts.settings.mount_device,
-                          .run = [custom](const CallOptions& options) -> Status {
+                          .run = [custom, as_recorded](const CallOptions& options) -> Status {
+                            if (as_recorded) {
+                              const auto proven = custom->SetUpDeviceAsRecorded(options);
+                              return proven.ok() ? OkStatus() : AsProof(proven.error());
+                            }
                             RETURN_IF_ERROR(custom->SetUpDevice(options));
                             return OkStatus();
                           }});
@@ -331,7 +358,10 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
   DeviceStepRunner runner(
       parts.devices, parts.host.clock, progress,
       OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
-  if (Failure failure = runner.Run(call)) return failure;
+  if (Failure failure = runner.Run(call)) {
+    if (!request.attachable) ReleaseDriverStorageIfGone(parts, request.device);
+    return failure;
+  }
   result.plugin_name = call.facts.plugin_name;
   result.device_mount_path = path->Display();
   result.device_path = device_path;
@@ -343,7 +373,7 @@ OperationTraits MapVolume::Traits(const OperationParts& parts) const {
   traits.pod_display_name = request.target.display_name;
   traits.device = request.device();
   traits.use = DeviceUse::kExclusive;
-  traits.domain = DomainOf(parts, request.spec);
+  traits.domain = DomainOf(parts, request);
   return traits;
 }
 
@@ -377,6 +407,7 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
     return failed("CheckDevice", set_up.error());
   }
   Mapping mapping{parts, request, **mapper, *path, ""};
+  mapping.as_recorded = IsProvenAsRecorded(parts, request, (*plugin)->plugin());
   mapping.is_had = !CheckNoPodHas(*parts.volumes, request.unique_name).ok();
   const StateCall call{.operation = kMapVolumeOperation,
                        .event = VolumeEvent::kMapVolume,
@@ -385,7 +416,10 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
   StepRunner runner(
       *parts.volumes, parts.host.clock, progress,
       OperationCall(call.facts.key.ToString(), call.facts.fault_domain, "", progress));
-  if (Failure failure = runner.Run(call)) return failure;
+  if (Failure failure = runner.Run(call)) {
+    GiveBackOnlyPod(parts, request);
+    return failure;
+  }
   const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
   result.plugin_name = call.facts.plugin_name;
   result.host_path = link.directory.Below(link.link_name).Display();
@@ -413,11 +447,12 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
       NotNull(parts.plugins.FindMapperPluginByName(name), name);
   if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
   const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
-      (*plugin)->NewBlockVolumeUnmapper(request.spec, request.pod);
+      MakeUnmapper(**plugin, request.spec, request.pod, call.facts.volume_json);
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
   const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
   call.steps = UnmappingSteps(parts, request.pod, *path, **unmapper);
+  AddReleaseOnlyPod(parts, call.facts, call.steps);
   StepRunner runner(
       *parts.volumes, parts.host.clock, progress,
       OperationCall(call.facts.key.ToString(), call.facts.fault_domain, "", progress));
@@ -435,7 +470,7 @@ Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
   if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
   // Of no pod: it is the device's end. Source: GenerateUnmapDeviceFunc.
   const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
-      (*plugin)->NewBlockVolumeUnmapper(facts.spec, PodUid());
+      MakeUnmapper(**plugin, facts.spec, PodUid(), facts.volume_json);
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
   const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
@@ -449,7 +484,7 @@ Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(facts.key.str(), facts.fault_domain, "", progress));
   if (Failure failure = runner.Run(call)) return failure;
-  return ReleaseStorage(parts.storage, DeviceStorageId(facts.key), kUnmapDeviceOperation);
+  return ReleaseDeviceStorage(parts, facts, kUnmapDeviceOperation);
 }
 
 }  // namespace volumed

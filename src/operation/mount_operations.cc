@@ -3,14 +3,17 @@
 #include <memory>
 
 #include "mounter/subpath.h"
+#include "operation/as_recorded.h"
 #include "operation/call_options.h"
 #include "operation/group_operations.h"
 #include "operation/hand_out.h"
 #include "operation/mount_request.h"
+#include "operation/only_pod.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/published_content.h"
+#include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
 
@@ -36,6 +39,17 @@ Status PrepareSubPaths(const OperationParts& parts, const MountRequest& request,
   return OkStatus();
 }
 
+// By what the record says of the volume, or else by what is on disk.
+Result<std::unique_ptr<Unmounter>> MakeUnmounter(VolumePlugin& plugin,
+                                                 const UnmountRequest& request,
+                                                 const std::string& volume_json) {
+  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(volume_json);
+  if (recorded && recorded->name() == request.spec) {
+    return plugin.NewUnmounterOf(*recorded, request.pod);
+  }
+  return plugin.NewUnmounter(request.spec, request.pod);
+}
+
 VolumePlace PlaceOf(const VolumeTarget& target, const Mounter& mounter) {
   return {target.key, mounter.GetSafePath(), target.directory};
 }
@@ -47,7 +61,7 @@ OperationTraits MountVolume::Traits(const OperationParts& parts) const {
   traits.pod_display_name = request.target.display_name;
   traits.device = request.device();
   traits.use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone;
-  traits.domain = DomainOf(parts, request.spec);
+  traits.domain = DomainOf(parts, request);
   traits.on_own_filesystem = true;
   traits.with_many = request.with_many;
   return traits;
@@ -79,6 +93,8 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
                  .event = MountEvent(request, *parts.volumes),
                  .facts = FactsOf(request, **plugin),
                  .steps = {}};
+  const bool as_recorded = IsProvenAsRecorded(parts, request, **plugin);
+  AddTakeOnlyPod(parts, request, call.steps);
   call.steps.push_back({.name = "CheckNotCovered",
                         .timeout = parts.settings.make_pod_directories,
                         .changes_volume = false,
@@ -105,7 +121,9 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
                           RETURN_IF_ERROR(mounter.CanMount(options));
                           MounterArgs args = ArgsFor(request, options);
                           args.call.approved = storage.approved();
-                          return mounter.SetUp(args);
+                          args.as_recorded = as_recorded;
+                          Status set_up = mounter.SetUp(args);
+                          return as_recorded ? AsProof(set_up) : set_up;
                         }});
   call.steps.push_back(
       {.name = "RecordStorage",
@@ -127,6 +145,7 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
   if (Failure failure = runner.Run(call)) {
     // Nothing of it is there: nobody has to know of it.
     if (!parts.volumes->Find(call.facts.key)) storage.Release();
+    GiveBackOnlyPod(parts, request);
     return failure;
   }
   DescribeMounted(call.facts.plugin_name, mounter, result);
@@ -172,7 +191,7 @@ Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progr
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
   if (!plugin.ok()) return OperationFailure{kVolumeUnmount, "FindPluginByName", plugin.error()};
   const Result<std::unique_ptr<Unmounter>> made =
-      (*plugin)->NewUnmounter(request.spec, request.pod);
+      MakeUnmounter(**plugin, request, call.facts.volume_json);
   if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
 
   const SafePath place =
@@ -209,6 +228,7 @@ Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progr
                           return CleanSubPaths(parts.host.kernel, parts.host.paths, request.pod,
                                                request.spec, options);
                         }});
+  AddReleaseOnlyPod(parts, call.facts, call.steps);
   StepRunner runner(*parts.volumes, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain,
                                   (*made)->GetPath(), progress));
@@ -251,6 +271,8 @@ Failure RemovePod::Run(const OperationParts& parts, OperationProgress& progress,
            }},
       {.name = "RemovePodRecord",
        .run = [&](const CallOptions&) -> Status {
+         // As long as the pod is on record, its volumes may be its own alone.
+         RETURN_IF_ERROR(parts.devices.ReleaseOnlyPods(pod));
          RETURN_IF_ERROR(parts.volumes->ForgetPod(pod));
          if (record == PodRecordEnd::kKeep) return OkStatus();
          return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);

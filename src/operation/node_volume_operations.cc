@@ -3,6 +3,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "operation/driver_storage.h"
 #include "operation/group_operations.h"
 #include "operation/storage_steps.h"
 
@@ -37,6 +38,9 @@ void NodeVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
   for (const DeviceRecord& record : devices) {
     parts_->devices.Restore(record);
     if (auto had = StorageOf(record)) parts_->storage.Expect(record.boot_id, *std::move(had));
+    const std::optional<DeviceRecord> now = parts_->devices.Find(record.key);
+    auto held = now ? DriverStorageOf(*now) : std::nullopt;
+    if (held) parts_->storage.Expect(now->boot_id, *std::move(held));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operation/as_recorded.h"
 #include "operation/pod_volume_facts.h"
 #include "volume/driver_domain.h"
 
@@ -36,6 +37,14 @@ FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec) {
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
   if (!plugin.ok()) return {};
   return {(*plugin)->FaultDomain(spec), (*plugin)->FaultDomainName(spec)};
+}
+
+FaultDomain DomainOf(const OperationParts& parts, const MountRequest& request) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (plugin.ok() && IsProvenAsRecorded(parts, request, **plugin)) {
+    return {request.target.place.Display(), ""};
+  }
+  return DomainOf(parts, request.spec);
 }
 
 FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec) {

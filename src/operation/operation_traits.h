@@ -18,6 +18,9 @@ OperationTraits TraitsOf(const OperationParts& parts, OperationKey key, const ch
                          const VolumeSpec& spec);
 // What the volume may hang with; empty if there is no plugin.
 FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec);
+// The same for a volume of a pod; where its set-up is proven by the record (as_recorded.h), its
+// place, since no driver is called.
+FaultDomain DomainOf(const OperationParts& parts, const MountRequest& request);
 // The same for an operation that need not touch anything of the volume on the node, as an attach:
 // empty unless the plugin works in the lane of a driver (VolumePlugin::WorksInLane).
 FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec);

@@ -19,14 +19,16 @@ constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
 
 using Volumes = std::vector<std::shared_ptr<const PersistentVolume>>;
 
-// Storage of drivers is known by its name alone; where other storage is, the StorageGuard knows.
+std::optional<StorageName> NameOf(const PersistentVolume& volume) {
+  return StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
+}
+
+// What drivers have is known by its name alone; where other storage is, the StorageGuard knows.
 Status CheckNoneHas(const Volumes& others, const PersistentVolume& made) {
-  const auto* source = std::get_if<CsiPersistentVolumeSource>(&made.spec.source);
-  if (source == nullptr) return OkStatus();
+  const std::optional<StorageName> storage = NameOf(made);
+  if (!storage || storage->driver.empty()) return OkStatus();
   for (const std::shared_ptr<const PersistentVolume>& other : others) {
-    const auto* its = std::get_if<CsiPersistentVolumeSource>(&other->spec.source);
-    if (its == nullptr || its->driver != source->driver) continue;
-    if (its->volume_handle != source->volume_handle) continue;
+    if (NameOf(*other) != storage) continue;
     return Error::NotApplied(Code::kFailedPrecondition,
                              "it is the storage of PersistentVolume " + other->metadata.name);
   }
@@ -62,8 +64,7 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
                              "volume " + request.planned.metadata.name +
                                  " was planned at another place than the configuration names now");
   }
-  const VolumeSpec made = VolumeSpec::FromPersistentVolume(plan, false);
-  if (const std::optional<StorageName> storage = StorageNameOf(made)) {
+  if (const std::optional<StorageName> storage = NameOf(plan)) {
     RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
   }
   // Nobody selects a node here: the claim is this node's.

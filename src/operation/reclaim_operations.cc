@@ -11,6 +11,7 @@
 #include "operation/storage_steps.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
+#include "volume/csi_translation.h"
 
 namespace volumed {
 namespace {
@@ -144,7 +145,8 @@ Status WithReclaimedStorage(const OperationParts& parts, const ReclaimRequest& r
   ASSIGN_OR_RETURN(const StorageIdentity approved,
                    parts.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, base));
   CallOptions call = base;
-  call.approved = std::make_shared<const StorageIdentity>(approved);
+  // What a driver has is no file that an effect could compare.
+  if (storage->driver.empty()) call.approved = std::make_shared<const StorageIdentity>(approved);
   Status emptied = empty(call);
   // What may be going on still keeps others out, over a restart too. That this try was not applied
   // says nothing of an earlier one, whose worker may be at it still.
@@ -159,7 +161,7 @@ Status WithReclaimedStorage(const OperationParts& parts, const ReclaimRequest& r
 }
 
 OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*request.volume, false));
   OperationTraits traits = TraitsOf(parts, key(), ReclaimOperationName(request.action), spec);
   traits.domain = DriverLaneOf(parts, spec);
   return traits;
@@ -167,7 +169,7 @@ OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
 
 std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
                                                    OperationProgress& progress, Unit&) const {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*request.volume, false));
   const bool deletes = request.action == ReclaimAction::kDelete;
   const char* step = deletes ? "Delete" : "Recycle";
   progress.EnterStep(step);

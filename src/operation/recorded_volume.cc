@@ -81,6 +81,12 @@ Result<VolumeSpec> DecodeRecordedVolume(const std::string& volume_json) {
   return NoVolume("it is something else than one volume");
 }
 
+std::optional<VolumeSpec> ReadRecordedVolume(const std::string& volume_json) {
+  if (volume_json.empty()) return std::nullopt;
+  Result<VolumeSpec> spec = DecodeRecordedVolume(volume_json);
+  return spec.ok() ? std::optional<VolumeSpec>(*std::move(spec)) : std::nullopt;
+}
+
 std::shared_ptr<const PersistentVolume> DecodePersistentVolume(const std::string& volume_json) {
   const Result<VolumeSpec> spec = DecodeRecordedVolume(volume_json);
   if (!spec.ok() || spec->persistent_volume() == nullptr) return nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -20,6 +21,9 @@ std::string EncodeRecordedVolume(const VolumeSpec& spec);
 
 // Errors, not applied: DataLoss, with the reason, if the text is not a volume.
 Result<VolumeSpec> DecodeRecordedVolume(const std::string& volume_json);
+
+// The same; nullopt if the text is empty, or not a volume.
+std::optional<VolumeSpec> ReadRecordedVolume(const std::string& volume_json);
 
 // The PersistentVolume in the text; null if the text is not a readable one.
 std::shared_ptr<const PersistentVolume> DecodePersistentVolume(const std::string& volume_json);

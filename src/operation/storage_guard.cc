@@ -9,6 +9,7 @@
 #include "operation/load_rows.h"
 #include "operation/storage_record_identity.h"
 #include "os/storage_identity.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -48,6 +49,13 @@ StorageIdentity OfExport(const StorageName& name) {
   return identity;
 }
 
+// So is that of a driver: what the node shows of it has an identity of its own.
+StorageIdentity OfDriver(const StorageName& name) {
+  StorageIdentity identity;
+  identity.own = {DriverDomain(name.driver) + ":" + name.path};
+  return identity;
+}
+
 }  // namespace
 
 StorageGuard::StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log,
@@ -70,7 +78,7 @@ void StorageGuard::AddOwnDirectory(const std::string& what, const std::string& p
 
 void StorageGuard::Expect(const BootId& boot_id, KnownStorage known) {
   if (boot_id != boot_id_) return;
-  table_.Expect(known);
+  ExpectInTable(known);
   const MutexLock lock(mu_);
   taken_[known.holder.id] = std::move(known);
 }
@@ -79,6 +87,12 @@ void StorageGuard::ExpectUnread(const BootId& boot_id, const std::string& id, Re
   if (boot_id != boot_id_) return;
   const MutexLock lock(mu_);
   unread_[id] = std::move(read);
+}
+
+// There is nothing to look at of a driver's storage.
+void StorageGuard::ExpectInTable(const KnownStorage& known) {
+  table_.Expect(known);
+  if (!known.name.driver.empty()) table_.Identified(known.holder.id, OfDriver(known.name));
 }
 
 // One at a time: whoever takes or releases storage meanwhile does not wait for all of them.
@@ -92,7 +106,7 @@ void StorageGuard::ReadAll() {
 
 // Under the lock, so that whoever asks meanwhile finds it in one of the two.
 void StorageGuard::Read(std::map<std::string, ReadStorage>::iterator unread) {
-  if (std::optional<KnownStorage> known = unread->second()) table_.Expect(*std::move(known));
+  if (const std::optional<KnownStorage> known = unread->second()) ExpectInTable(*known);
   unread_.erase(unread);
 }
 
@@ -115,6 +129,7 @@ CallOptions StorageGuard::LookAt(const StorageName& name, Duration timeout) cons
 Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, FindUsers users,
                                                const CallOptions& call) {
   if (!name.server.empty()) return OfExport(name);
+  if (!name.driver.empty()) return OfDriver(name);
   CallOptions own = call;
   own.progress = nullptr;
   if (own.domain.empty()) own.domain = name.path;
@@ -170,6 +185,11 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
 Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const StorageName& name,
                                            const CallOptions& call) {
   RETURN_IF_ERROR(Load());
+  if (!name.driver.empty()) {
+    const StorageIdentity identity = OfDriver(name);
+    RETURN_IF_ERROR(Reserve(holder, name, identity));
+    return identity;
+  }
   const bool alone = holder.use == StorageUse::kRaw || holder.use == StorageUse::kFormat;
   const bool mounts = holder.use == StorageUse::kMounted;
   RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
@@ -302,7 +322,7 @@ Status StorageGuard::Load() {
                               .text = "persistent volume " + volume};
     // A volume that names no path of this node has its devices alone; and what is retained is in
     // nobody's way but a reclaim's.
-    if (!record.name.path.empty() && record.retained == 0) table_.Expect({known, record.name});
+    if (!record.name.path.empty() && record.retained == 0) ExpectInTable({known, record.name});
     const std::string key = RowKey(record);
     owners_[key] = std::move(record);
   }
@@ -318,7 +338,7 @@ Status StorageGuard::Load() {
     reserved_[record.holder.id] = record;
     // No work of another boot goes on; its row goes with the volume's next reclaim.
     if (record.boot_id != boot_id_) continue;
-    table_.Expect({record.holder, record.name});
+    ExpectInTable({record.holder, record.name});
     ended_.erase(record.holder.id);
   }
   loaded_ = true;
@@ -337,7 +357,7 @@ void StorageGuard::ExpectReclaims(const QuarantinedRecord& damaged) {
                                 .persistent = true,
                                 .text = "persistent volume " + owner.volume};
     if (damaged.key_is_right && damaged.key != reclaim.id) continue;
-    table_.Expect({reclaim, owner.name});
+    ExpectInTable({reclaim, owner.name});
     ended_.insert(reclaim.id);
   }
 }
@@ -405,6 +425,8 @@ Result<bool> StorageGuard::Mark(const StorageName& name, const StorageIdentity& 
 Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                                  const CallOptions& call) {
   RETURN_IF_ERROR(Load());
+  // It has no directory that could be another's.
+  if (!owner.name.driver.empty()) return OkStatus();
   RETURN_IF_ERROR(CheckReadable(owner.volume));
   const bool is_directory = identity.type == FileType::kDirectory;
   const bool has_object = is_directory || identity.type == FileType::kRegular;
@@ -450,6 +472,7 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
 }
 
 Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& call) {
+  if (!name.driver.empty()) return OkStatus();
   RETURN_IF_ERROR(Load());
   const StorageHolder looked{.id = "look/" + name.path,
                              .volume = "look",

@@ -56,6 +56,9 @@ struct StorageGuardSettings {
   Duration short_look = std::chrono::seconds(1);
 };
 
+// What a driver has (StorageName::driver) is known by its handle alone: nothing is looked at, and
+// no directory of it is on record.
+//
 // Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
 // store.
 class StorageGuard {
@@ -168,12 +171,15 @@ class StorageGuard {
       REQUIRES(mu_);
   // Reclaims that a worker may be at although their row cannot be read.
   void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
+  // Adds what may be there to the table.
+  void ExpectInTable(const KnownStorage& known);
   void ReadAll() EXCLUDES(mu_);
   void Read(std::map<std::string, ReadStorage>::iterator unread) REQUIRES(mu_);
   // Identifies the expected holders of which this use has to know.
   Status IdentifyExpected(StorageUse use, const CallOptions& call, const std::string& prefix = "");
-  Status IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
-                     const CallOptions& call) EXCLUDES(mu_);
+  Status IdentifyAll(const StorageHolder& holder, const StorageName& name,
+                     const std::vector<KnownStorage>& others, const CallOptions& call)
+      EXCLUDES(mu_);
   Status CheckNothingShows(const StorageName& name, const StorageIdentity& identity,
                            const CallOptions& call);
   Status CheckRecorded(const std::string& volume, const StorageName& name,
@@ -210,6 +216,7 @@ class StorageGuard {
   // storage_guard_directory.cc: the directory or device that a claim has.
   Status CheckMayAccept(const StorageOwnerRecord& record, const StorageIdentity& now,
                         const CallOptions& call);
+  Result<AcceptedDirectory> AcceptNextDevice(StorageOwnerRecord record) EXCLUDES(mu_);
   Status CheckKeepsDevice(const StorageHolder& holder, const StorageIdentity& now) const
       EXCLUDES(mu_);
   Status CheckKeepsDirectory(const StorageOwner& owner, const StorageOwnerRecord& before,

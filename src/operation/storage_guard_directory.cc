@@ -133,6 +133,7 @@ Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volum
                                                   volume +
                                                   " is on record: there is nothing to accept");
   }
+  if (!record->name.driver.empty()) return AcceptNextDevice(*std::move(record));
   ASSIGN_OR_RETURN(const StorageIdentity now, Identify(record->name, FindUsers::kNo, call));
   const bool is_device = now.type == FileType::kBlockDevice;
   const std::string path = record->name.ToString();
@@ -165,6 +166,16 @@ Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volum
   if (is_device) record->mode = is_raw ? StorageMode::kRaw : StorageMode::kFilesystem;
   AddIdentity(now, *record);
   RETURN_IF_ERROR(PutOwner(*std::move(record)));
+  accepted.was_other = true;
+  return accepted;
+}
+
+// What a driver shows is at no path of its own: nobody can look before it is published again.
+Result<AcceptedDirectory> StorageGuard::AcceptNextDevice(StorageOwnerRecord record) {
+  AcceptedDirectory accepted{PrintableText(record.name.ToString()), RecordedText(record),
+                             "what its driver shows next"};
+  ForgetIdentity(record);
+  RETURN_IF_ERROR(PutOwner(std::move(record)));
   accepted.was_other = true;
   return accepted;
 }

@@ -81,7 +81,7 @@ Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name
 // now, or nowhere, the disk has only come up at the path of this one.
 bool StorageGuard::IsNamedByBoth(const StorageOwnerRecord& other, const StorageIdentity& identity,
                                  const CallOptions& call) {
-  if (other.name.path.empty() || !other.name.server.empty()) return true;
+  if (other.name.path.empty() || !other.name.IsOnNode()) return true;
   CallOptions look = LookAt(other.name, settings_.short_look);
   look.cancel = call.cancel;
   const Result<StorageIdentity> its = Identify(other.name, {}, look);
@@ -98,7 +98,7 @@ Status StorageGuard::CheckNotOnRecord(const StorageHolder& holder, const Storage
     const bool ruins = Ruins(holder.use, other.mode);
     bool meets = MeetsDevice(other, identity);
     if (ruins && !meets && !TellsIdentity(other)) {
-      const bool has_path = other.name.server.empty() && !other.name.path.empty();
+      const bool has_path = other.name.IsOnNode() && !other.name.path.empty();
       meets = has_path && IsNamedByBoth(other, identity, call);
     }
     if (meets && !ruins) meets = !IsNamedByBoth(other, identity, call);

@@ -8,6 +8,7 @@
 #include "operation/storage_record_identity.h"
 #include "os/mount_index.h"
 #include "os/storage_identity.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -29,9 +30,10 @@ std::optional<FilesystemPart> PartOf(const std::string& key) {
 
 }  // namespace
 
-Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
-                                 const CallOptions& call) {
-  std::set<std::string> known = {volume};
+// What a driver has meets only what the same driver has, and the other way round.
+Status StorageGuard::IdentifyAll(const StorageHolder& holder, const StorageName& name,
+                                 const std::vector<KnownStorage>& others, const CallOptions& call) {
+  std::set<std::string> known = {holder.volume};
   for (const KnownStorage& other : others) known.insert(other.holder.volume);
   {
     const MutexLock lock(mu_);
@@ -40,6 +42,7 @@ Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<Kn
   table_.ReleaseKnown(
       [&known](const StorageHolder& holder) { return !known.contains(holder.volume); });
   for (const KnownStorage& other : others) {
+    if (other.name.driver != name.driver) continue;
     CallOptions look = LookAt(other.name, settings_.look);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(other.name, FindUsers::kNo, look);
@@ -111,8 +114,12 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
                                                      const std::vector<KnownStorage>& others,
                                                      const CallOptions& call) {
   RETURN_IF_ERROR(Load());
-  RETURN_IF_ERROR(IdentifyAll(holder.volume, others, call));
-  RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
+  RETURN_IF_ERROR(IdentifyAll(holder, name, others, call));
+  if (name.driver.empty()) {
+    RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
+  } else {
+    ReadAll();
+  }
   ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   const Status free = [&]() -> Status {
@@ -243,6 +250,8 @@ Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const Stor
   // Of a volume that names no path of this node, the record of its devices is compared anyway.
   if (record && record->name.path.empty()) return OkStatus();
   const StorageName name = record ? record->name : *unknown.name;
+  const bool of_driver = !identity->own.empty() && IsDriverDomain(identity->own.front());
+  if (of_driver == name.driver.empty()) return OkStatus();
   CallOptions look = LookAt(name, settings_.look);
   look.cancel = call.cancel;
   const Result<StorageIdentity> its = Identify(name, FindUsers::kNo, look);

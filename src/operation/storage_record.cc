@@ -6,6 +6,13 @@
 #include "operation/record_rows.h"
 
 namespace volumed {
+namespace {
+
+uint32_t VersionOf(const StorageName& name) {
+  return name.driver.empty() ? kStorageRecordVersion : kDriverStorageRecordVersion;
+}
+
+}  // namespace
 
 std::string RowKey(const StorageOwnerRecord& record) {
   if (record.retained == 0) return record.volume;
@@ -15,12 +22,12 @@ std::string RowKey(const StorageOwnerRecord& record) {
 Record EncodeRecord(const StorageOwnerRecord& record) {
   StorageOwnerRow row{record, {}};
   for (const StorageFile& file : record.files) row.files.push_back({file});
-  return EncodeRow(kStorageOwnerRecordKind, RowKey(record), row, kStorageRecordVersion);
+  return EncodeRow(kStorageOwnerRecordKind, RowKey(record), row, VersionOf(record.name));
 }
 
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
-  ASSIGN_OR_RETURN(StorageOwnerRow read,
-                   ParseRow<StorageOwnerRow>(row, kStorageOwnerRecordKind, kStorageRecordVersion));
+  ASSIGN_OR_RETURN(StorageOwnerRow read, ParseRow<StorageOwnerRow>(row, kStorageOwnerRecordKind,
+                                                                   kDriverStorageRecordVersion));
   StorageOwnerRecord& record = read.record;
   for (StorageFileRow& file : read.files) record.files.push_back(std::move(file.file));
   RETURN_IF_ERROR(BelongsUnder(RowKey(record), row, !record.volume.empty()));
@@ -28,13 +35,13 @@ Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
 }
 
 Record EncodeRecord(const StorageReservationRecord& record) {
-  return EncodeRow(kStorageReservationRecordKind, record.holder.id, record, kStorageRecordVersion);
+  return EncodeRow(kStorageReservationRecordKind, record.holder.id, record, VersionOf(record.name));
 }
 
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row) {
   ASSIGN_OR_RETURN(StorageReservationRecord record,
                    ParseRow<StorageReservationRecord>(row, kStorageReservationRecordKind,
-                                                      kStorageRecordVersion));
+                                                      kDriverStorageRecordVersion));
   record.holder.use = StorageUse::kReclaim;
   record.holder.persistent = true;
   RETURN_IF_ERROR(BelongsUnder(record.holder.id, row, !record.holder.id.empty()));

@@ -17,7 +17,10 @@ namespace volumed {
 
 inline constexpr const char* kStorageOwnerRecordKind = "storage-owner";
 inline constexpr const char* kStorageReservationRecordKind = "storage-reservation";
+// Of a row without a driver, and of one that names storage of a driver: a program that does not
+// know drivers would take the handle for a path.
 inline constexpr uint32_t kStorageRecordVersion = 1;
+inline constexpr uint32_t kDriverStorageRecordVersion = 2;
 // Both decide whether storage is deleted.
 inline constexpr Durability kStorageRecordDurability = Durability::kPowerLoss;
 
@@ -33,6 +36,7 @@ struct WireFieldsOf<StorageName> {
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v(2, m.server);
+    v(3, m.driver);
   }
 };
 

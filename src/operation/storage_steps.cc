@@ -7,6 +7,7 @@
 #include "operation/device_facts.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
+#include "volume/csi_translation.h"
 #include "volume/expansion_decision.h"
 
 namespace volumed {
@@ -115,7 +116,7 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
   if (path.empty() && !record.volume_json.empty()) {
     const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);
     const auto name = spec.ok() ? StorageNameOf(*spec) : std::nullopt;
-    if (name) path = name->path;
+    if (name && name->IsOnNode()) path = name->path;
   }
   if (path.empty()) return std::nullopt;
   return KnownStorage{std::move(holder), {std::move(path)}};
@@ -125,7 +126,7 @@ std::vector<KnownStorage> StorageOf(
     const std::vector<std::shared_ptr<const PersistentVolume>>& volumes) {
   std::vector<KnownStorage> known;
   for (const auto& volume : volumes) {
-    const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+    const auto name = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*volume, false)));
     if (name) known.push_back({KnownHolder(*volume), *name});
   }
   return known;
@@ -181,6 +182,9 @@ Status PodStorage::Reserve(const CallOptions& call) {
     return OkStatus();
   }
   ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
+  // What a driver has is no file that an effect could compare, and has no owner on record.
+  recorded_ = !name_->driver.empty();
+  if (recorded_) return OkStatus();
   approved_ = std::make_shared<const StorageIdentity>(identity);
   if (identity.type == FileType::kMissing && name_->server.empty()) return OkStatus();
   return RecordIdentity(identity, call);

@@ -126,6 +126,7 @@ struct MountDeviceRequest {
   std::optional<Quantity> grow_to = std::nullopt;
   // It was attached: the mount waits for its device.
   bool attachable = false;
+  bool reconstructed = false;  // it was found at the start, and was not verified since
 };
 
 // A device that is mounted; `device_mount_path` is absolute, and the global map directory of a

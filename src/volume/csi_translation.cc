@@ -389,6 +389,12 @@ std::optional<Result<VolumeSpec>> TranslateToCsi(const VolumeSpec& spec,
   return std::visit(of_volume, spec.persistent_volume()->spec.source);
 }
 
+VolumeSpec AsUsed(const VolumeSpec& spec) {
+  std::optional<Result<VolumeSpec>> translated = TranslateToCsi(spec, "");
+  if (!translated || !translated->ok()) return spec;
+  return std::move(*translated).value();
+}
+
 const std::vector<MigratedPlugin>& MigratedPlugins() {
   static const std::vector<MigratedPlugin> plugins =
       MigratedOf(std::type_identity<PersistentVolumeSource>());

@@ -33,6 +33,10 @@ namespace volumed {
 std::optional<Result<VolumeSpec>> TranslateToCsi(const VolumeSpec& spec,
                                                  const std::string& pod_namespace);
 
+// The spec by which a persistent volume is used on the node: its translation, or itself if its
+// source is of another kind, or cannot be translated, in which case no plugin has it.
+VolumeSpec AsUsed(const VolumeSpec& spec);
+
 // A plugin of Kubernetes' own tree, and the driver that replaces it.
 struct MigratedPlugin {
   std::string_view in_tree_plugin;  // "kubernetes.io/aws-ebs"

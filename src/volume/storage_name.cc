@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "volume/csi_translation.h"
 
 namespace volumed {
 namespace {
@@ -28,6 +29,8 @@ std::optional<StorageName> NameOf(const Source& source) {
     if (path) return StorageName{*std::move(path)};
   } else if constexpr (Source::kFacts.storage == SourceStorage::kOnServer) {
     return StorageName{source.path, source.server};
+  } else if constexpr (Source::kFacts.storage == SourceStorage::kOfDriver) {
+    return StorageName{.path = source.volume_handle, .driver = source.driver};
   }
   return std::nullopt;
 }
@@ -56,6 +59,10 @@ std::vector<std::string> ListNamedKinds() {
 
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec) {
   const auto name = [](const auto& source) { return NameOf(source); };
+  if (const std::optional<Result<VolumeSpec>> translated = TranslateToCsi(spec, "")) {
+    if (!translated->ok()) return std::nullopt;
+    return std::visit(name, (*translated)->persistent_volume()->spec.source);
+  }
   if (spec.volume() != nullptr) return std::visit(name, spec.volume()->source);
   if (spec.persistent_volume() == nullptr) return std::nullopt;
   return std::visit(name, spec.persistent_volume()->spec.source);

@@ -1,5 +1,5 @@
 // StorageName: where a volume says that its storage is. Two names may lead to one storage; only
-// IdentifyStorage (os/storage_requests.h) tells.
+// IdentifyStorage (os/storage_requests.h) tells. What a driver has, has one name: the driver's own.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,26 @@ namespace volumed {
 struct StorageName {
   std::string path;         // on this node: a directory, a file or a device
   std::string server = {};  // of an NFS export; then `path` is the server's
+  std::string driver = {};  // of a CSI driver's volume; then `path` is its handle, and no path
   friend bool operator==(const StorageName&, const StorageName&) = default;
 
-  std::string ToString() const { return server.empty() ? path : server + ":" + path; }
+  // Whether it is a place on this node, at which one can look.
+  bool IsOnNode() const { return server.empty() && driver.empty(); }
+  // "/srv/a", "nas:/srv/a", "disks.example.com^vol-1".
+  std::string ToString() const {
+    if (!driver.empty()) return driver + "^" + path;
+    return server.empty() ? path : server + ":" + path;
+  }
 };
 
-// Of hostPath, local and nfs volumes, whose sources say so (kube/source_facts.h). Others have
-// storage of their own (emptyDir), none that can hold data (secret), or a device that is known once
-// it is attached. Nullopt for these, and for a path on this node that is relative or has "..":
-// plugins refuse it. Threads: any. Blocks: never.
+// Of hostPath, local and nfs volumes and of persistent csi volumes, whose sources say so
+// (kube/source_facts.h); also of those that are translated for a CSI driver
+// (volume/csi_translation.h). Others have storage of their own (emptyDir), none that can hold data
+// (secret), or a device that is known once it is attached. Nullopt for these, and for a path on
+// this node that is relative or has "..": plugins refuse it. Threads: any. Blocks: never.
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
-// The kinds of source ("hostPath") of which StorageNameOf() knows a name; sorted. The reference is
+// The kinds of source ("hostPath") of which StorageNameOf() knows a name, but for those that it
+// translates; sorted. The reference is
 // valid for ever.
 const std::vector<std::string>& KindsWithStorageName();
 

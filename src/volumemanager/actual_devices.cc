@@ -9,6 +9,7 @@ namespace volumed {
 void ActualDevices::TakeOver(ActualDevices& found) {
   devices_.swap(found.devices_);
   by_limit_.swap(found.by_limit_);
+  by_only_pod_.swap(found.by_only_pod_);
 }
 
 void ActualDevices::Start(ActualDevice& device, VolumeEvent call) {
@@ -31,6 +32,7 @@ void ActualDevices::AddReconstructed(const UniqueVolumeName& name, ActualDevice 
   device.uncertain = device.uncertain || device.state != VolumeState::kAttached;
   device.reconstructed = true;
   SetLimitKey(name, devices_[name], device.limit_key);
+  if (!device.only_pod.empty()) by_only_pod_[device.only_pod].insert(name);
   devices_.insert_or_assign(name, std::move(device));
 }
 
@@ -38,7 +40,22 @@ void ActualDevices::Erase(const UniqueVolumeName& name) {
   const auto device = devices_.find(name);
   if (device == devices_.end()) return;
   SetLimitKey(name, device->second, "");
+  ReleaseOnlyPod(name, device->second.only_pod);
   devices_.erase(device);
+}
+
+void ActualDevices::ReleaseOnlyPod(const UniqueVolumeName& name, const PodUid& pod) {
+  const auto has = by_only_pod_.find(pod);
+  if (has == by_only_pod_.end() || has->second.erase(name) == 0) return;
+  if (has->second.empty()) by_only_pod_.erase(has);
+  devices_.at(name).only_pod = PodUid();
+}
+
+std::set<UniqueVolumeName> ActualDevices::ReleaseOnlyPods(const PodUid& pod) {
+  const auto has = by_only_pod_.extract(pod);
+  if (has.empty()) return {};
+  for (const UniqueVolumeName& name : has.mapped()) devices_.at(name).only_pod = PodUid();
+  return has.mapped();
 }
 
 void ActualDevices::Pinned(const UniqueVolumeName& name, const std::string& device_path) {

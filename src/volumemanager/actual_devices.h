@@ -65,6 +65,11 @@ struct ActualDevice {
   // opened for the pods that have it.
   std::string quarantine_reason;
 
+  // The pod that alone may have the volume, by the record that was found at the start; empty as
+  // soon as it does not have it any more. What this process has given to a pod, the pod's volume
+  // tells.
+  PodUid only_pod;
+
   // ---- only of the device of a block volume
   // Pods have it from an earlier agent of this boot, and this one has not opened it since.
   bool lacks_pin = false;
@@ -109,6 +114,11 @@ class ActualDevices {
   void Erase(const UniqueVolumeName& name);
   // This agent has the device open. Has no effect if the volume has no device.
   void Pinned(const UniqueVolumeName& name, const std::string& device_path);
+  // The pod does not have the volume of this device any more; no effect if it was not found to have
+  // it alone, or if there is no device.
+  void ReleaseOnlyPod(const UniqueVolumeName& name, const PodUid& pod);
+  // The same for all devices, which are returned.
+  std::set<UniqueVolumeName> ReleaseOnlyPods(const PodUid& pod);
   // The devices that count against this attach limit, since some of them may be present. Empty if
   // there are none, and if the key is empty. The reference is valid until the next change.
   const std::set<UniqueVolumeName>& OfLimit(const std::string& limit_key) const;
@@ -142,6 +152,7 @@ class ActualDevices {
   const Clock& clock_;
   std::map<UniqueVolumeName, ActualDevice> devices_;
   std::map<std::string, std::set<UniqueVolumeName>> by_limit_;  // devices_ by limit_key
+  std::map<PodUid, std::set<UniqueVolumeName>> by_only_pod_{};  // devices_ by only_pod
 };
 
 // Whether it is mounted and this process has verified that: pods may get binds of it.

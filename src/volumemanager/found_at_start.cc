@@ -72,6 +72,21 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
   return found;
 }
 
+void DropOnlyPodsOfNobody(FoundAtStart& found) {
+  std::set<PodUid> known;
+  for (const PodRecord& pod : found.pods) known.insert(pod.uid);
+  for (const PodVolumeRecord& volume : found.volumes) known.insert(volume.key.pod);
+  for (const QuarantinedRecord& row : found.quarantined) {
+    const bool is_of_pod = row.kind == kPodRecordKind || row.kind == kPodVolumeRecordKind;
+    // A bit of the row's key may have turned: it may be any pod's.
+    if (is_of_pod && !row.key_is_right) return;
+    if (is_of_pod) known.insert(PodUid(row.key.substr(0, row.key.find('/'))));
+  }
+  for (DeviceRecord& device : found.devices) {
+    if (!known.contains(device.only_pod)) device.only_pod = PodUid();
+  }
+}
+
 void DecodePodObjects(FoundAtStart& found) {
   for (const PodRecord& pod : found.pods) {
     found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));

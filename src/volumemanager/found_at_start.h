@@ -67,6 +67,11 @@ struct FoundAtStart {
 // that can be shown.
 Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store);
 
+// Clears DeviceRecord::only_pod where no record tells of the pod any more: it cannot have the
+// volume, and nobody would give that back. The rows stay as they are until they are written next.
+// Threads: any. Blocks: never.
+void DropOnlyPodsOfNobody(FoundAtStart& found);
+
 // Fills `pod_objects` from the rows. It changes no other member, so LookAtNode may run beside it.
 // Threads: any. Blocks: never.
 void DecodePodObjects(FoundAtStart& found);

@@ -196,7 +196,11 @@ std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolu
   for (const PodVolumeKey& user : parts_.actual.UsersOf(wanted.unique_name)) {
     if (user.pod != pod) return user.pod;
   }
-  return std::nullopt;
+  // After a power loss the record of the device alone may say who has the volume.
+  const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
+  if (device == nullptr || device->only_pod.empty() || device->only_pod == pod) return std::nullopt;
+  if (parts_.actual.FindPod(device->only_pod) == nullptr) return std::nullopt;
+  return device->only_pod;
 }
 
 bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
@@ -229,16 +233,18 @@ bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actu
 MountRequest Reconciler::RequestFor(const PodVolumeKey& key, const WantedPod& pod,
                                     const WantedVolume& wanted) const {
   const ActualVolume* found = parts_.actual.FindVolume(key);
-  return {PodVolumeTarget(parts_.paths, pod.pod, wanted.plugin_name, key.spec),
-          wanted.spec,
-          wanted.sub_paths,
-          wanted.nested_mount_points,
-          found != nullptr && found->state == VolumeState::kSetUp,
-          found != nullptr && found->reconstructed,
-          wanted.unique_name,
-          wanted.has_device,
-          wanted.claim_uid,
-          found != nullptr && found->reconstructed ? found->found_as : std::nullopt};
+  MountRequest request{PodVolumeTarget(parts_.paths, pod.pod, wanted.plugin_name, key.spec),
+                       wanted.spec,
+                       wanted.sub_paths,
+                       wanted.nested_mount_points,
+                       found != nullptr && found->state == VolumeState::kSetUp,
+                       found != nullptr && found->reconstructed,
+                       wanted.unique_name,
+                       wanted.has_device,
+                       wanted.claim_uid,
+                       found != nullptr && found->reconstructed ? found->found_as : std::nullopt};
+  request.one_pod_only = wanted.one_pod_only;
+  return request;
 }
 
 void Reconciler::MountStarted(const PodVolumeKey& key, const WantedVolume& wanted,
@@ -339,7 +345,10 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
 
 void Reconciler::UnmountDone(const Unmounting& volume, const OperationOutcome<Unit>& outcome) {
   parts_.actual.UnmountDone(volume.key, outcome);
-  if (outcome.value) hooks_.gone(volume.key);
+  if (outcome.value) {
+    parts_.actual.devices().ReleaseOnlyPod(volume.shared, volume.key.pod);
+    hooks_.gone(volume.key);
+  }
   OperationEnded(volume.key, !outcome.value);
   MarkDirty(volume.key.pod);
   SharedVolumeChanged(volume.shared, volume.has_device);
@@ -436,6 +445,9 @@ void Reconciler::PodRemoved(const PodUid& uid) {
   const ActualPod last = parts_.actual.TakePod(uid);
   with_many_.erase(uid);
   record_backoff_.Reset(uid.str());
+  for (const UniqueVolumeName& volume : parts_.actual.devices().ReleaseOnlyPods(uid)) {
+    parts_.devices.TellUsers(volume);
+  }
   hooks_.removed(uid, last);
 }
 

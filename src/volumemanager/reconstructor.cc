@@ -328,6 +328,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.attachable = now.attachable;
     device.device_path = now.device_path;
     device.limit_key = now.limit_key;
+    device.only_pod = now.only_pod;
     actual.devices().AddReconstructed(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {

@@ -33,6 +33,7 @@ void RecordsLoader::Load() {
                             parts = parts_](const std::shared_ptr<Loading>& loading) {
     LoadedState& loaded = loading->loaded;
     if (!loading->error) {
+      DropOnlyPodsOfNobody(loaded.found);
       loaded.result =
           Reconstruct(loaded.found, boot_id, options.all_directories, parts.paths, loaded.actual);
     }

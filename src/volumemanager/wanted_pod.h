@@ -44,7 +44,8 @@ struct WantedVolume {
   std::vector<std::string> nested_mount_points = {};
   // The number of the inputs from which it is made; see DesiredStateOfWorld. 0: none was given yet.
   uint64_t generation = 0;
-  // Objects from which its content comes, or that its sub-paths need.
+  // Objects from which its content comes, or that its sub-paths or its plugin need
+  // (VolumePlugin::DependsOn).
   std::set<ObjectKey> objects = {};
   // VolumePlugin::DevicePaths: absolute paths whose appearance may let it be mounted.
   std::vector<std::string> device_paths = {};

@@ -5,11 +5,13 @@
 #include <utility>
 #include <variant>
 
+#include "base/strings.h"
 #include "kube/pod_facts.h"
 #include "kube/refused_sources.h"
 #include "kube/selectors.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_with_attach_limits.h"
+#include "volume/csi_translation.h"
 #include "volume/unique_name.h"
 #include "volumemanager/sub_path_requests.h"
 #include "volumemanager/volume_inputs.h"
@@ -35,6 +37,29 @@ bool NamesClaim(const VolumeSource& source) {
 std::optional<std::string> RefusalOfSpec(const VolumeSpec& spec) {
   if (spec.volume() != nullptr) return RefusalOf(spec.volume()->source);
   return RefusalOf(spec.persistent_volume()->spec.source);
+}
+
+// Of a volume that is translated; nullopt for any other.
+std::optional<std::string> MissingDriverOfSpec(const VolumeSpec& spec) {
+  if (spec.volume() != nullptr) return MissingDriverOf(spec.volume()->source);
+  return MissingDriverOf(spec.persistent_volume()->spec.source);
+}
+
+// The name of what stands in for an inline volume may have slashes, and is to be one directory.
+VolumeSpec WithPlainName(const VolumeSpec& spec) {
+  const std::string plain = EscapeQualifiedName(spec.name().str());
+  if (!spec.inline_for_csi_migration() || plain == spec.name().str()) return spec;
+  PersistentVolume volume = *spec.persistent_volume();
+  volume.metadata.name = plain;
+  return VolumeSpec::FromPersistentVolume(std::move(volume), spec.read_only())
+      .WithInlineForCsiMigration();
+}
+
+// A source that a CSI driver has replaced is one of that driver's. Nullopt: of another kind.
+std::optional<Result<VolumeSpec>> Translated(const Pod& pod, const VolumeSpec& spec) {
+  std::optional<Result<VolumeSpec>> translated = TranslateToCsi(spec, pod.metadata.name_space);
+  if (!translated || !translated->ok()) return translated;
+  return WithPlainName(**translated);
 }
 
 bool IsReadOnlyUse(const VolumeSource& source) {
@@ -104,22 +129,37 @@ WantedVolume WantedPodBuilder::ResolveClaim(const Pod& pod, const PodVolume& vol
   return wanted;
 }
 
-void WantedPodBuilder::FindPlugin(WantedVolume& wanted) const {
+void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
   if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
     wanted.problems.push_back(
         {"FindPlugin",
          Error::NotApplied(Code::kUnimplemented, "no volume plugin matched: " + *refusal)});
     return;
   }
+  const std::optional<std::string> missing = MissingDriverOfSpec(wanted.spec);
+  if (auto translated = Translated(pod, wanted.spec)) {
+    if (!translated->ok()) {
+      wanted.problems.push_back({"FindPlugin", translated->error()});
+      return;
+    }
+    wanted.spec = std::move(*translated).value();
+  }
   const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
   if (!plugin.ok()) {
-    wanted.problems.push_back({"FindPlugin", plugin.error()});
+    wanted.problems.push_back(
+        {"FindPlugin", missing ? plugin.error().With(*missing) : plugin.error()});
     return;
   }
   wanted.plugin_name = (*plugin)->GetPluginName();
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
+  wanted.objects.merge((*plugin)->DependsOn(wanted.spec));
   FindDevice(**plugin, wanted);
+  if (missing && !wanted.mountable()) {
+    Error& why = wanted.problems.back().error;
+    if (why.code() == Code::kUnavailable) why = why.With(*missing);
+    return;
+  }
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;
   wanted.one_pod_only =
@@ -210,7 +250,7 @@ WantedVolume WantedPodBuilder::BuildVolume(const Pod& pod, const PodVolume& volu
   wanted.is_open_claim =
       wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source);
   if (wanted.is_open_claim) return wanted;
-  FindPlugin(wanted);
+  FindPlugin(pod, wanted);
   CheckNodeAffinity(wanted);
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
     wanted.plugin_name.clear();

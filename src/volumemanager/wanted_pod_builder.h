@@ -30,7 +30,8 @@ class WantedPodBuilder {
                            const WantedPod* before) const;
   // The volume behind a claim; if there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
-  void FindPlugin(WantedVolume& wanted) const;
+  // A source that a CSI driver has replaced is translated first: the spec is its driver's then.
+  void FindPlugin(const Pod& pod, WantedVolume& wanted) const;
   void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
   void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
   void CheckNodeAffinity(WantedVolume& wanted) const;

@@ -2,12 +2,13 @@
 
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
+#include "volume/csi_translation.h"
 
 namespace volumed {
 
 std::string WhyNotReclaimed(const VolumePluginMgr& plugins, const PersistentVolume& volume,
                             ReclaimAction action) {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(volume, false));
   const auto why_not = [](const auto& found) {
     return found.ok() ? std::string() : found.error().message();
   };

@@ -6,6 +6,7 @@
 #include "operation/device_operations.h"
 #include "operation/reclaim_operations.h"
 #include "operation/storage_operations.h"
+#include "volume/csi_translation.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -17,7 +18,7 @@ void RestingStorage::Restore(const std::vector<DeviceRecord>& devices) {
 }
 
 UniqueVolumeName RestingStorage::UniqueNameOf(const PersistentVolume& volume) const {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(volume, false));
   const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
   if (!plugin.ok()) return UniqueVolumeName();
   const Result<std::string> name = (*plugin)->GetVolumeName(spec);
@@ -82,7 +83,7 @@ void RestingStorage::NoteUnknownVolumes() {
         UnknownVolume{object.key.name, std::move(object.file), std::move(object.reason)});
     const PersistentVolumePtr bound = parts_.claims.FindVolumeObject(volume.volume);
     if (bound == nullptr) continue;
-    volume.name = StorageNameOf(VolumeSpec::FromPersistentVolume(*bound, false));
+    volume.name = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*bound, false)));
     // The record of this volume says what it has, and no path of this node could lead there.
     if (!volume.name) unknown.pop_back();
   }

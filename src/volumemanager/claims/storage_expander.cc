@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "pluginmgr/expandable_volume_plugin.h"
+#include "volume/csi_translation.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -56,9 +57,13 @@ std::optional<StorageExpander::Case> StorageExpander::CaseOf(const std::string& 
   const bool same_claim = object != nullptr && claim != nullptr &&
                           claim->metadata.uid == parts_.claims.BoundUid(state->claim);
   if (!same_claim) return std::nullopt;
-  Case now{
-      object,  claim, *state, VolumeSpec::FromPersistentVolume(*object, false), UniqueVolumeName(),
-      nullptr, false};
+  Case now{object,
+           claim,
+           *state,
+           AsUsed(VolumeSpec::FromPersistentVolume(*object, false)),
+           UniqueVolumeName(),
+           nullptr,
+           false};
   const Result<ExpandableVolumePlugin*> plugin =
       parts_.plugins.FindExpandablePluginBySpec(now.spec);
   if (!plugin.ok() || *plugin == nullptr || !(*plugin)->ExpandsStorage(now.spec)) {
@@ -84,7 +89,7 @@ void StorageExpander::RetryDomain(const std::string& fault_domain) {
   for (const auto& [name, decision] : parts_.claims.volumes()) {
     const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(name);
     if (volume == nullptr || !MayHaveToGrow(name)) continue;
-    const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*volume, false);
+    const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
     const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
     if (plugin.ok() && (*plugin)->FaultDomain(spec) == fault_domain) Retry(name);
   }

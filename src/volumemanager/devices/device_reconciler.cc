@@ -110,6 +110,7 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
   if (const ActualDevice* device = parts_.actual.devices().Find(name)) {
     request.attachable = device->attachable && MayBePresent(*device);
+    request.reconstructed = device->reconstructed;
   }
   const StartResult result = parts_.operations.Start(
       MountDevice(std::move(request)),

@@ -124,8 +124,8 @@ TEST_F(FirstDayTest, ACsiVolumeSaysInASentenceWhatIsMissing) {
   EXPECT_TRUE(Eventually(kPatience, [&] {
     return Ctl({"explain", "p"})
                .output.find(
-                   "csi volumes need a CSI client, which this version of volumed does not "
-                   "have: it can neither find the driver ebs.csi.aws.com") != std::string::npos;
+                   "driver name ebs.csi.aws.com not found in the list of registered CSI drivers") !=
+           std::string::npos;
   })) << Ctl({"explain", "p"}).output;
 }
 

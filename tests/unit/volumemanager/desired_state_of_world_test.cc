@@ -61,19 +61,20 @@ TEST_F(DesiredStateTest, RefusedSourcesSayWhatToUseInTheirPlace) {
   desired_->SetPod(
       PodOf("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a}\nspec:\n"
             "  volumes:\n"
-            "  - {name: old, awsElasticBlockStore: {volumeID: x}}\n"
+            "  - {name: old, awsElasticBlockStore: {volumeID: vol-x}}\n"
             "  - {name: image, image: {reference: example.org/data}}\n"
             "  containers:\n  - name: c\n    image: x\n    volumeMounts:\n"
             "    - {name: old, mountPath: /o}\n    - {name: image, mountPath: /i}\n"));
-  for (const char* name : {"old", "image"}) {
+  // A volume that is translated has its driver's name on the node.
+  for (const char* name : {"ebs.csi.aws.com-vol-x", "image"}) {
     ASSERT_EQ(Volume(name).problems.size(), 1u);
     EXPECT_EQ(Volume(name).problems[0].step, "FindPlugin");
-    EXPECT_EQ(Volume(name).problems[0].error.code(), Code::kUnimplemented);
     EXPECT_FALSE(Volume(name).mountable());
   }
-  EXPECT_EQ(Volume("old").problems[0].error.message(),
-            "no volume plugin matched: awsElasticBlockStore volumes are no longer part of "
-            "Kubernetes; use the CSI driver ebs.csi.aws.com in a source of kind csi");
+  EXPECT_EQ(Volume("ebs.csi.aws.com-vol-x").problems[0].error.message(),
+            "awsElasticBlockStore volumes are no longer part of Kubernetes; the CSI driver "
+            "ebs.csi.aws.com, which replaces them, has not registered on this node: no volume "
+            "plugin matched");
   EXPECT_NE(Volume("image").problems[0].error.message().find("container runtime"),
             std::string::npos);
 }
