@@ -46,6 +46,7 @@ OperationSettings DeadlinesOf(const Config& config) {
   settings.node_expand = config.deadline_expand;
   settings.verify_attached = config.deadline_verify_attached;
   settings.provision = config.deadline_provision;
+  settings.expand_storage = config.deadline_expand_storage;
   settings.reclaim = config.deadline_reclaim;
   settings.make_pod_directories = config.deadline_pod_directories;
   settings.remove_pod_directories = config.deadline_pod_directories;

@@ -67,6 +67,7 @@ struct Config {
   Duration deadline_expand = OperationSettings().node_expand;
   Duration deadline_verify_attached = OperationSettings().verify_attached;
   Duration deadline_provision = OperationSettings().provision;
+  Duration deadline_expand_storage = OperationSettings().expand_storage;
   Duration deadline_reclaim = OperationSettings().reclaim;
   Duration deadline_pod_directories = OperationSettings().make_pod_directories;
   Duration deadline_look = std::chrono::seconds(5);

@@ -187,6 +187,9 @@ void AddOtherDeadlineRows(Rows& table) {
                                          &Config::deadline_verify_attached, kShortest, hours(1))));
   table.push_back(Reloadable(DurationRow("deadline-provision", "for making a volume for a claim",
                                          &Config::deadline_provision, kShortest, hours(24))));
+  table.push_back(Reloadable(DurationRow("deadline-expand-storage",
+                                         "for making the storage of a volume larger, by its driver",
+                                         &Config::deadline_expand_storage, kShortest, hours(24))));
   table.push_back(
       Reloadable(DurationRow("deadline-reclaim", "for deleting or recycling a released volume",
                              &Config::deadline_reclaim, kShortest, hours(7 * 24))));

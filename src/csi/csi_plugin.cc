@@ -9,6 +9,7 @@
 #include "csi/csi_find.h"
 #include "csi/csi_mounts.h"
 #include "csi/csi_names.h"
+#include "csi/csi_storage.h"
 #include "mounter/volume_places.h"
 #include "volume/driver_domain.h"
 
@@ -36,6 +37,7 @@ Status CsiPlugin::Init(PluginContext context) {
   context_.emplace(CsiContext{parts_, context.host});
   attaching_ = std::make_unique<CsiAttaching>(*context_, parts_.scheduler);
   expander_ = MakeCsiExpander(*context_, *this);
+  storage_ = std::make_unique<CsiStorage>(*context_, *this);
   return OkStatus();
 }
 
@@ -122,6 +124,16 @@ std::vector<AccessMode> CsiPlugin::GetAccessModes() const {
   return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany, AccessMode::kReadWriteMany,
           AccessMode::kReadWriteOncePod};
 }
+
+// ---- The storage behind volumes ----
+
+ProvisionableVolumePlugin* CsiPlugin::AsProvisionerOf(const std::string& provisioner) {
+  return storage_->ProvisionerOf(provisioner);
+}
+
+DeletableVolumePlugin* CsiPlugin::AsDeletable() { return storage_.get(); }
+
+ExpandableVolumePlugin* CsiPlugin::AsExpandable() { return storage_.get(); }
 
 // ---- Attaching ----
 

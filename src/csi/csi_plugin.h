@@ -22,6 +22,8 @@
 
 namespace volumed {
 
+class CsiStorage;
+
 // One plugin for all drivers, as kubelet's. What a driver can do is asked per volume, of what the
 // driver once said: so a driver that is away changes no answer. Stage is MountDevice(), publish is
 // SetUp() or MapPodDevice(), ControllerPublish is Attach().
@@ -32,7 +34,7 @@ namespace volumed {
 // record of the volume says; the file vol_data.json is the second witness.
 //
 // Its parts are in files of their own: csi_attach, csi_devices, csi_mounts, csi_block, csi_expand,
-// csi_metrics, csi_find.
+// csi_metrics, csi_find, csi_storage.
 //
 // Init() and the end of its life are on the control thread.
 class CsiPlugin final : public VolumePlugin,
@@ -76,6 +78,9 @@ class CsiPlugin final : public VolumePlugin,
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override { return expander_.get(); }
   BlockVolumePlugin* AsBlock() override { return this; }
+  ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override;
+  DeletableVolumePlugin* AsDeletable() override;
+  ExpandableVolumePlugin* AsExpandable() override;
   VolumePluginWithAttachLimits* AsWithAttachLimits() override { return this; }
 
   std::vector<AccessMode> GetAccessModes() const override;
@@ -115,6 +120,7 @@ class CsiPlugin final : public VolumePlugin,
   std::optional<CsiContext> context_;
   std::unique_ptr<CsiAttaching> attaching_;
   std::unique_ptr<NodeExpandableVolumePlugin> expander_;
+  std::unique_ptr<CsiStorage> storage_;
 };
 
 }  // namespace volumed

@@ -97,4 +97,16 @@ bool Matches(const NodeSelector& selector, const StringMap& node_labels,
       [&](const NodeSelectorTerm& term) { return Holds(term, node_labels, node_name); });
 }
 
+bool Matches(const std::vector<TopologyTerm>& allowed, const StringMap& node_labels) {
+  const auto holds = [&node_labels](const TopologyRequirement& requirement) {
+    const std::string* value = ValueOf(node_labels, requirement.key);
+    return value != nullptr && IsAmong(requirement.values, *value);
+  };
+  return allowed.empty() ||
+         std::any_of(allowed.begin(), allowed.end(), [&holds](const TopologyTerm& term) {
+           const auto& all = term.match_label_expressions;
+           return !all.empty() && std::all_of(all.begin(), all.end(), holds);
+         });
+}
+
 }  // namespace volumed

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "kube/claim_spec.h"
 #include "kube/object_meta.h"
+#include "kube/storage_objects.h"
 
 namespace volumed {
 
@@ -18,5 +20,11 @@ bool Matches(const LabelSelector& selector, const StringMap& labels);
 // Source: kubernetes component-helpers scheduling/corev1/nodeaffinity@v1.36.2 (NodeSelector.Match).
 bool Matches(const NodeSelector& selector, const StringMap& node_labels,
              const std::string& node_name);
+
+// Whether a class lets its volumes be made for a node with these labels. No terms: everywhere; a
+// term without requirements matches no node.
+// Source: kubernetes component-helpers scheduling/corev1/helpers.go@v1.36.2
+// (MatchTopologySelectorTerms).
+bool Matches(const std::vector<TopologyTerm>& allowed_topologies, const StringMap& node_labels);
 
 }  // namespace volumed

@@ -34,6 +34,7 @@ struct OperationSettings {
   // The recycler pod's own timeout is shorter, but grows with the volume.
   Duration reclaim = std::chrono::hours(24);
   Duration provision = std::chrono::seconds(123);
+  Duration expand_storage = std::chrono::seconds(123);
   // Directories on the agent's own filesystem.
   Duration make_pod_directories = std::chrono::seconds(30);
   Duration remove_pod_directories = std::chrono::seconds(30);
@@ -74,6 +75,8 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
        &OperationSettings::verify_attached},
       {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
       {"provision", "making a volume for a claim", &OperationSettings::provision},
+      {"expandStorage", "making the storage of a volume larger",
+       &OperationSettings::expand_storage},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},
       {"removePodDirectories", "removing the directories of a pod",
        &OperationSettings::remove_pod_directories},

@@ -8,6 +8,7 @@
 #include "operation/operation_executor.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/reclaim_operations.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 
 namespace volumed {
@@ -16,11 +17,34 @@ namespace {
 constexpr const char* kProvisionOperation = "volume_provision";
 constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
 
+using Volumes = std::vector<std::shared_ptr<const PersistentVolume>>;
+
+std::optional<StorageName> NameOf(const PersistentVolume& volume) {
+  return StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
+}
+
+// What drivers have is known by its name alone; where other storage is, the StorageGuard knows.
+Status CheckNoneHas(const Volumes& others, const PersistentVolume& made) {
+  const std::optional<StorageName> storage = NameOf(made);
+  if (!storage || storage->driver.empty()) return OkStatus();
+  for (const std::shared_ptr<const PersistentVolume>& other : others) {
+    if (NameOf(*other) != storage) continue;
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "it is the storage of PersistentVolume " + other->metadata.name);
+  }
+  return OkStatus();
+}
+
 Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
                                                    const ProvisionRequest& request) {
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
-  return plugin->NewProvisioner(request.options);
+  VolumeOptions options = request.options;
+  if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
+  options.may_be_new = [others = request.others](const PersistentVolume& made) {
+    return CheckNoneHas(others, made);
+  };
+  return plugin->NewProvisioner(options);
 }
 
 CallOptions CallOf(const OperationParts& parts, const ProvisionRequest& request,
@@ -40,12 +64,11 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
                              "volume " + request.planned.metadata.name +
                                  " was planned at another place than the configuration names now");
   }
-  const VolumeSpec made = VolumeSpec::FromPersistentVolume(plan, false);
-  if (const std::optional<StorageName> storage = StorageNameOf(made)) {
+  if (const std::optional<StorageName> storage = NameOf(plan)) {
     RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
   }
   // Nobody selects a node here: the claim is this node's.
-  return provisioner->Provision(nullptr, request.allowed_topologies,
+  return provisioner->Provision(nullptr, request.options.allowed_topologies,
                                 CallOf(parts, request, progress));
 }
 
@@ -55,7 +78,18 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
   // Records that lost their tail may call a volume planned that was made and used.
   RETURN_IF_ERROR(
       parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
-  return provisioner->Undo(request.planned, CallOf(parts, request, progress));
+  const CallOptions call = CallOf(parts, request, progress);
+  ASSIGN_OR_RETURN(const std::optional<PersistentVolume> made,
+                   provisioner->FindMade(request.planned, call));
+  if (!made) return OkStatus();
+  if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
+  // Only now it is known which storage that is.
+  RETURN_IF_ERROR(CheckNoneHas(request.others, *made));
+  const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made),
+                               ReclaimAction::kDelete, request.claim_uid, request.others};
+  return WithReclaimedStorage(parts, reclaim, call, [&](const CallOptions& approved) {
+    return provisioner->Undo(*made, approved);
+  });
 }
 
 OperationTraits TraitsOfRequest(const OperationParts& parts, const char* name,

@@ -28,19 +28,28 @@ struct ProvisionVolume : OperationOf<PersistentVolume> {
 
   OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
   OperationTraits Traits(const OperationParts& parts) const;
+  // Whoever came meanwhile may have storage, too.
+  void Waited() {
+    if (request.look_again) request.look_again(request);
+  }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       PersistentVolume& result) const;
 
   ProvisionRequest request;
 };
 
-// Takes back what ProvisionVolume may have left, before anybody has used it. Errors: those of
-// IrreversibleSteps, not applied, if the records are in doubt; those of the plugin.
+// Takes back what ProvisionVolume may have left, before anybody has used it. Storage that is known
+// only once it is made is taken as for a reclaim (reclaim_operations.h), so nothing goes that
+// anybody has. Errors: those of IrreversibleSteps, not applied, if the records are in doubt; those
+// of the StorageGuard; those of the plugin.
 struct UndoProvision : OperationOf<Unit> {
   explicit UndoProvision(ProvisionRequest provision) : request(std::move(provision)) {}
 
   OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
   OperationTraits Traits(const OperationParts& parts) const;
+  void Waited() {
+    if (request.look_again) request.look_again(request);
+  }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       Unit& result) const;
 

@@ -35,8 +35,9 @@ class Reclaim {
   Status Run(const ReclaimRequest& request) const {
     const bool deletes = request.action == ReclaimAction::kDelete;
     const auto reclaimed = [&] {
-      return WithStorage(
-          request, [&](const CallOptions& call) { return deletes ? Delete(call) : Recycle(call); });
+      return WithReclaimedStorage(parts_, request, call_, [&](const CallOptions& call) {
+        return deletes ? Delete(call) : Recycle(call);
+      });
     };
     if (deletes) {
       Status deleted = reclaimed();
@@ -53,42 +54,6 @@ class Reclaim {
   }
 
  private:
-  // Nobody else has the storage, or gets it meanwhile; from then on it is nobody's.
-  Status WithStorage(const ReclaimRequest& request,
-                     const std::function<Status(const CallOptions&)>& empty) const {
-    const std::optional<StorageName> storage = StorageNameOf(spec_);
-    StorageHolder holder = ReclaimStorageHolder(*request.volume);
-    if (!storage) {
-      RETURN_IF_ERROR(parts_.storage.CheckUnknown(holder, nullptr, call_));
-      return empty(call_);
-    }
-    std::vector<KnownStorage> others = StorageOf(request.others);
-    // Pods that came since an interrupted try are kept out by it: they wait for its end.
-    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id, *storage));
-    holder.was_begun = goes_on;
-    if (!goes_on) {
-      for (KnownStorage& of_pod : StorageOf(parts_.storage, request.pods)) {
-        others.push_back(std::move(of_pod));
-      }
-    }
-    ASSIGN_OR_RETURN(
-        const StorageIdentity approved,
-        parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, call_));
-    CallOptions call = call_;
-    // What a driver has is no file that an effect could compare.
-    if (storage->driver.empty()) call.approved = std::make_shared<const StorageIdentity>(approved);
-    Status emptied = empty(call);
-    // What may be going on still keeps others out, over a restart too. That this try was not
-    // applied says nothing of an earlier one, whose worker may be at it still.
-    if (!emptied.ok() && (goes_on || emptied.error().maybe_applied())) return emptied;
-    if (emptied.ok()) {
-      const bool deleted = request.action == ReclaimAction::kDelete;
-      RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, approved, deleted, call_));
-    }
-    const Status released = parts_.storage.Release(holder.id);
-    return emptied.ok() ? released : emptied;
-  }
-
   Status Recycle(const CallOptions& call) const {
     const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec_);
     if (!plugin.ok()) {
@@ -156,6 +121,43 @@ const char* ReclaimOperationName(ReclaimAction action) {
 
 OperationKey ReclaimKey(const std::string& volume_name) {
   return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
+}
+
+Status WithReclaimedStorage(const OperationParts& parts, const ReclaimRequest& request,
+                            const CallOptions& base,
+                            const std::function<Status(const CallOptions&)>& empty) {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const std::optional<StorageName> storage = StorageNameOf(spec);
+  StorageHolder holder = ReclaimStorageHolder(*request.volume);
+  if (!storage) {
+    RETURN_IF_ERROR(parts.storage.CheckUnknown(holder, nullptr, base));
+    return empty(base);
+  }
+  std::vector<KnownStorage> others = StorageOf(request.others);
+  // Pods that came since an interrupted try are kept out by it: they wait for its end.
+  ASSIGN_OR_RETURN(const bool goes_on, parts.storage.IsBeingReclaimed(holder.id, *storage));
+  holder.was_begun = goes_on;
+  if (!goes_on) {
+    for (KnownStorage& of_pod : StorageOf(parts.storage, request.pods)) {
+      others.push_back(std::move(of_pod));
+    }
+  }
+  ASSIGN_OR_RETURN(const StorageIdentity approved,
+                   parts.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, base));
+  CallOptions call = base;
+  // What a driver has is no file that an effect could compare.
+  if (storage->driver.empty()) call.approved = std::make_shared<const StorageIdentity>(approved);
+  Status emptied = empty(call);
+  // What may be going on still keeps others out, over a restart too. That this try was not applied
+  // says nothing of an earlier one, whose worker may be at it still.
+  if (!emptied.ok() && (goes_on || emptied.error().maybe_applied())) return emptied;
+  if (emptied.ok()) {
+    const bool deleted = request.action == ReclaimAction::kDelete;
+    const std::string& name = request.volume->metadata.name;
+    RETURN_IF_ERROR(parts.storage.Reclaimed(name, *storage, approved, deleted, call));
+  }
+  const Status released = parts.storage.Release(holder.id);
+  return emptied.ok() ? released : emptied;
 }
 
 OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {

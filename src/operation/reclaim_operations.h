@@ -5,6 +5,7 @@
 // deleteVolumeOperation).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,13 @@ namespace volumed {
 
 // The key "reclaim/<volume>".
 OperationKey ReclaimKey(const std::string& volume_name);
+
+// Calls `empty` while nobody else has the storage of the volume, or gets it meanwhile; if it
+// succeeds the storage is nobody's from then on. For the operations that delete. Blocks: as
+// `empty`, and until the call's deadline. Errors: those of the StorageGuard; those of `empty`.
+Status WithReclaimedStorage(const OperationParts& parts, const ReclaimRequest& request,
+                            const CallOptions& call,
+                            const std::function<Status(const CallOptions&)>& empty);
 
 // Deletes or recycles a volume that nobody uses. REQUIRES: the request has an action.
 // Run: Threads: one at a time per volume. Blocks: until the volume is reclaimed.

@@ -71,15 +71,18 @@ struct WireFieldsOf<ClaimCondition> {
 struct ClaimResizeRow {
   ClaimResize resize{};
   std::string capacity{};
-  std::string allocated{};  // "" if there is none
+  std::string allocated{};        // "" if there is none
+  std::string volume_capacity{};  // likewise
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.capacity);
     v.Text(2, m.allocated);
     v.Text(3, m.resize.status);
     v(4, m.resize.conditions);
     v.Text(5, m.resize.seen);
+    v.Text(6, m.volume_capacity);
     v.NotSent(m.resize.capacity);
     v.NotSent(m.resize.allocated);
+    v.NotSent(m.resize.volume_capacity);
   }
 };
 

@@ -64,13 +64,19 @@ Error NoSuchState(const Record& row, State state, const std::string& of) {
 }
 
 ClaimResizeRow ResizeRowOf(const ClaimResize& resize) {
-  return {resize, resize.capacity.String(), resize.allocated ? resize.allocated->String() : ""};
+  const auto text = [](const std::optional<Quantity>& amount) {
+    return amount ? amount->String() : "";
+  };
+  return {resize, resize.capacity.String(), text(resize.allocated), text(resize.volume_capacity)};
 }
 
 Result<ClaimResize> ResizeOfRow(ClaimResizeRow row) {
   ASSIGN_OR_RETURN(row.resize.capacity, Quantity::Parse(row.capacity));
   if (!row.allocated.empty()) {
     ASSIGN_OR_RETURN(row.resize.allocated, Quantity::Parse(row.allocated));
+  }
+  if (!row.volume_capacity.empty()) {
+    ASSIGN_OR_RETURN(row.resize.volume_capacity, Quantity::Parse(row.volume_capacity));
   }
   return std::move(row.resize);
 }

@@ -345,6 +345,10 @@ struct ProvisionRecord {
   ProvisionState state = ProvisionState::kProvisioning;
   // The PersistentVolume: as planned, and then as it was made.
   std::string volume_json{};
+  // Provisioner::PlanText(), so that the same volume is asked for again.
+  std::string plan{};
+  // The PersistentVolume that it is made a clone of; "": none.
+  std::string cloned_volume{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.volume_name);
     v.Text(2, m.claim.name_space);
@@ -353,6 +357,8 @@ struct ProvisionRecord {
     v.Text(5, m.plugin_name);
     v(6, m.state);
     v.Text(7, m.volume_json);
+    v.Text(8, m.plan);
+    v.Text(9, m.cloned_volume);
   }
   friend bool operator==(const ProvisionRecord&, const ProvisionRecord&) = default;
 };

@@ -195,10 +195,15 @@ struct UnknownVolume {
 // A volume that is made for a claim, as in its record. `planned` has the name and the place of what
 // is to be made; nothing else is made or taken away.
 struct ProvisionRequest {
-  std::string plugin_name;
+  std::string plugin_name;  // or the driver that makes it
   VolumeOptions options;
-  std::vector<TopologyTerm> allowed_topologies;
   PersistentVolume planned;
+  std::string plan = {};       // Provisioner::PlanText()
+  std::string claim_uid = {};  // of the claim that it is made for
+  // All other volumes that are known: none of them may have the storage that is made.
+  std::vector<std::shared_ptr<const PersistentVolume>> others = {};
+  // Brings `others` up to date, on the control thread; may be empty.
+  std::function<void(ProvisionRequest& request)> look_again = {};
 };
 
 // What becomes of a pod's record when its directories are gone. kKeep: the record says that a

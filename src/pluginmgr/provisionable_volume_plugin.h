@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -26,15 +28,26 @@ class Provisioner {
     return Error::NotApplied(Code::kUnimplemented,
                              "the plugin does not say beforehand which volume it makes");
   }
+  // What a repeated Provision needs besides the planned volume, to ask for exactly the same again:
+  // it is on record with the plan, and comes back as VolumeOptions::plan. It has no secrets. "": the
+  // volume says all. REQUIRES: Plan() has succeeded. Blocks: never.
+  virtual std::string PlanText() { return ""; }
   // Makes the storage (again: what is there already is taken), and answers the PersistentVolume
   // that stands for it. `selected_node` is null unless the claim waits for its first consumer.
   // Blocks: until the deadline.
   virtual Result<PersistentVolume> Provision(const NodeObject* selected_node,
                                              const std::vector<TopologyTerm>& topologies,
                                              const CallOptions& call) = 0;
-  // Takes back what a Provision of this plan may have left, which nobody has used. What is not its
-  // own stays, and is no error. Blocks: until the deadline.
-  virtual Status Undo(const PersistentVolume& /*planned*/, const CallOptions& /*call*/) {
+  // The volume that a Provision of this plan may have left, so that it can be taken back; nullopt:
+  // certainly there is none. Storage whose name only its maker knows may have to be made once more
+  // to learn it. Blocks: until the deadline. Errors: it is not known what is there.
+  virtual Result<std::optional<PersistentVolume>> FindMade(const PersistentVolume& planned,
+                                                           const CallOptions& /*call*/) {
+    return std::optional(planned);
+  }
+  // Takes back what FindMade() has answered, which nobody has used. What is not its own stays, and
+  // is no error. Blocks: until the deadline.
+  virtual Status Undo(const PersistentVolume& /*made*/, const CallOptions& /*call*/) {
     return Error::NotApplied(Code::kUnimplemented,
                              "the plugin does not take back what it has made");
   }
@@ -46,6 +59,9 @@ class ProvisionableVolumePlugin {
   virtual VolumePlugin& plugin() = 0;
   // Blocks: never.
   virtual Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) = 0;
+  // Whether its volumes may have something in them from the beginning (VolumeOptions::content). The
+  // others refuse a claim that asks for that.
+  virtual bool TakesContents() const { return false; }
 };
 
 }  // namespace volumed

@@ -2,12 +2,15 @@
 // Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumeConfig, VolumeOptions).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "kube/objects.h"
+#include "pluginmgr/volume_content.h"
 
 namespace volumed {
 
@@ -28,6 +31,12 @@ struct VolumeConfig {
   bool provisioning_enabled = false;
 };
 
+// What an earlier Provisioner of the same volume has planned, as it is on record.
+struct VolumePlan {
+  PersistentVolume volume;  // Provisioner::Plan()
+  std::string text;         // Provisioner::PlanText()
+};
+
 // A value.
 struct VolumeOptions {
   ReclaimPolicy reclaim_policy = ReclaimPolicy::kDelete;
@@ -41,6 +50,16 @@ struct VolumeOptions {
   std::optional<std::map<std::string, std::string>> cloud_tags;
   // Of the StorageClass.
   std::map<std::string, std::string> parameters;
+  std::vector<TopologyTerm> allowed_topologies;
+  // What the claim names as the source of its data; set only for plugins that take it
+  // (ProvisionableVolumePlugin::TakesContents).
+  std::optional<VolumeContent> content;
+  // Set if the volume was planned before and the plan has a text. Then nothing else here counts but
+  // the name, and `may_be_new`: the very same volume is made, whatever claim and class say by now.
+  std::optional<VolumePlan> plan;
+  // Whether storage that was made may be this volume's. An error, not applied, names who has it
+  // already. Empty: nobody knows. Threads: any. Blocks: never.
+  std::function<Status(const PersistentVolume& made)> may_be_new;
 };
 
 }  // namespace volumed

@@ -283,7 +283,17 @@ Result<RecyclableVolumePlugin*> VolumePluginMgr::FindRecyclablePluginBySpec(
 
 Result<ProvisionableVolumePlugin*> VolumePluginMgr::FindProvisionablePluginByName(
     const std::string& name) const {
-  return Require(FindPluginByName(name), &VolumePlugin::AsProvisionable, kNoProvisionable);
+  const Result<VolumePlugin*> found = FindPluginByName(name);
+  if (found.ok() || found.error().code() != Code::kNotFound) {
+    return Require(found, &VolumePlugin::AsProvisionable, kNoProvisionable);
+  }
+  MutexLock lock(mu_);
+  for (const Plugins* plugins : {&plugins_, static_cast<const Plugins*>(&probed_)}) {
+    for (const auto& [its_name, plugin] : *plugins) {
+      if (ProvisionableVolumePlugin* makes = plugin->AsProvisionerOf(name)) return makes;
+    }
+  }
+  return found.error();
 }
 
 Result<ProvisionableVolumePlugin*> VolumePluginMgr::FindCreatablePluginBySpec(

@@ -63,7 +63,10 @@ class VolumePluginMgr {
   Result<PersistentVolumePlugin*> FindPersistentPluginBySpec(const VolumeSpec& spec) const;
   Result<PersistentVolumePlugin*> FindPersistentPluginByName(const std::string& name) const;
   Result<RecyclableVolumePlugin*> FindRecyclablePluginBySpec(const VolumeSpec& spec) const;
-  Result<ProvisionableVolumePlugin*> FindProvisionablePluginByName(const std::string& name) const;
+  // The plugin of that name, or the one that makes the volumes of a provisioner of that name
+  // (VolumePlugin::AsProvisionerOf).
+  Result<ProvisionableVolumePlugin*> FindProvisionablePluginByName(const std::string& name) const
+      EXCLUDES(mu_);
   Result<ProvisionableVolumePlugin*> FindCreatablePluginBySpec(const VolumeSpec& spec) const;
   Result<DeletableVolumePlugin*> FindDeletablePluginBySpec(const VolumeSpec& spec) const;
   Result<DeletableVolumePlugin*> FindDeletablePluginByName(const std::string& name) const;

@@ -52,7 +52,24 @@ void SetCondition(std::string_view type, const std::string& message, int64_t now
   resize.conditions.push_back(std::move(added));
 }
 
+// The storage has the size, and it is the node's turn.
+void AwaitNode(const Quantity& size, int64_t now, ClaimResize& resize) {
+  resize.allocated = size;
+  resize.status = kNodeResizePending;
+  DropConditions(resize);
+  SetCondition(kFileSystemResizePending, "waiting for the node to grow the volume", now, resize);
+}
+
 }  // namespace
+
+Quantity EffectiveCapacity(const Quantity& volume_capacity, const ClaimResize& resize) {
+  return std::max(volume_capacity, resize.volume_capacity.value_or(volume_capacity));
+}
+
+bool IsOfStorage(const std::string& resize_status) {
+  return resize_status == kControllerResizeInProgress ||
+         resize_status == kControllerResizeInfeasible;
+}
 
 bool IsKeptByAgent(const ClaimResize& resize) { return resize.seen.starts_with("/"); }
 
@@ -66,7 +83,10 @@ ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
   ClaimResize resize;
   resize.capacity = StorageIn(status.capacity).value_or(volume_capacity);
   // What the agent has proven stays true, whatever an old manifest says.
-  if (recorded) resize.capacity = std::max(resize.capacity, recorded->capacity);
+  if (recorded) {
+    resize.capacity = std::max(resize.capacity, recorded->capacity);
+    resize.volume_capacity = recorded->volume_capacity;
+  }
   resize.allocated = StorageIn(status.allocated_resources);
   resize.status = StatusIn(status);
   resize.conditions = status.conditions;
@@ -74,8 +94,13 @@ ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
   return resize;
 }
 
-void FollowVolume(const Quantity& volume_capacity, int64_t now, ClaimResize& resize) {
+void FollowVolume(const Quantity& capacity_of_object, int64_t now, ClaimResize& resize) {
   if (!IsKeptByAgent(resize)) return;
+  const Quantity volume_capacity = EffectiveCapacity(capacity_of_object, resize);
+  const bool is_of_storage = IsOfStorage(resize.status);
+  // While the storage grows, or was found unable to, that stands, unless it was given the size by
+  // somebody else.
+  if (is_of_storage && volume_capacity < resize.allocated.value_or(volume_capacity)) return;
   if (volume_capacity <= resize.capacity) {
     if (resize.status.empty()) return;
     resize.status.clear();
@@ -83,11 +108,38 @@ void FollowVolume(const Quantity& volume_capacity, int64_t now, ClaimResize& res
     DropConditions(resize);
     return;
   }
-  if (!resize.status.empty() && resize.allocated == volume_capacity) return;
-  resize.allocated = volume_capacity;
-  resize.status = kNodeResizePending;
+  const bool is_nodes_turn = !resize.status.empty() && !is_of_storage;
+  if (is_nodes_turn && resize.allocated == volume_capacity) return;
+  AwaitNode(volume_capacity, now, resize);
+}
+
+void MarkStorageGrows(const Quantity& size, int64_t now, ClaimResize& resize) {
+  resize.allocated = size;
+  resize.status = kControllerResizeInProgress;
   DropConditions(resize);
-  SetCondition(kFileSystemResizePending, "waiting for the node to grow the volume", now, resize);
+  SetCondition(kResizing, "", now, resize);
+}
+
+void MarkStorageGrowthFailed(bool infeasible, const std::string& message, int64_t now,
+                             ClaimResize& resize) {
+  if (infeasible) {
+    resize.status = kControllerResizeInfeasible;
+    std::erase_if(resize.conditions, [](const ClaimCondition& c) { return c.type == kResizing; });
+  }
+  SetCondition(kControllerResizeError, message, now, resize);
+}
+
+void MarkStorageGrown(const Quantity& size, bool needs_node, int64_t now, ClaimResize& resize) {
+  resize.volume_capacity = std::max(resize.volume_capacity.value_or(size), size);
+  if (needs_node) return AwaitNode(*resize.volume_capacity, now, resize);
+  resize.allocated = resize.volume_capacity;
+  MarkNodeResizeFinished(*resize.volume_capacity, resize);
+}
+
+void MarkStorageGrowthTakenBack(ClaimResize& resize) {
+  resize.status.clear();
+  resize.allocated = resize.capacity;
+  DropConditions(resize);
 }
 
 void MarkNodeResizeInProgress(int64_t now, ClaimResize& resize) {

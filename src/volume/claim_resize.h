@@ -40,8 +40,17 @@ struct ClaimResize {
   // "capacity/allocated/status", each of which may be empty: once it says something else, somebody
   // else has moved on, and this follows.
   std::string seen;
+  // The capacity that the volume has since its storage was made larger here; nullopt: that of its
+  // object. The object may be a manifest, which nobody changes.
+  std::optional<Quantity> volume_capacity;
   friend bool operator==(const ClaimResize&, const ClaimResize&) = default;
 };
+
+// The larger one of the volume's own capacity and the one that its storage was proven to have since.
+Quantity EffectiveCapacity(const Quantity& volume_capacity, const ClaimResize& resize);
+
+// Whether a growth of the storage is under way, or was found impossible: ControllerResize...
+bool IsOfStorage(const std::string& resize_status);
 
 // Whether the object's own status had no capacity: then nobody but the agent keeps it.
 bool IsKeptByAgent(const ClaimResize& resize);
@@ -57,6 +66,20 @@ ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
 // other claims. Source: external-resizer pkg/controller/resize_status.go
 // (markForPendingNodeExpansion).
 void FollowVolume(const Quantity& volume_capacity, int64_t now_unix_ms, ClaimResize& resize);
+
+// The next four write down how a growth of the storage goes; a call is made between the first and
+// the others. This one sets the status ControllerResizeInProgress and the condition Resizing.
+void MarkStorageGrows(const Quantity& size, int64_t now_unix_ms, ClaimResize& resize);
+// Sets the condition ControllerResizeError with `message`; and, if it cannot succeed, the status
+// ControllerResizeInfeasible in place of the condition Resizing.
+void MarkStorageGrowthFailed(bool infeasible, const std::string& message, int64_t now_unix_ms,
+                             ClaimResize& resize);
+// The storage has this size: the volume's capacity is that. Then it is the node's turn, or with
+// `needs_node` false nobody's.
+void MarkStorageGrown(const Quantity& size, bool needs_node, int64_t now_unix_ms,
+                      ClaimResize& resize);
+// The claim asks for no more than it has: what stands of a growth of the storage goes.
+void MarkStorageGrowthTakenBack(ClaimResize& resize);
 
 // The next three write down how a node's call goes. A condition keeps the time at which it first
 // became true.

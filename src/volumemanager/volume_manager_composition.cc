@@ -25,13 +25,15 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
       consumers({parts.scheduler, records, parts.consumer_watch, parts.log}, boot_id,
                 [this](const PodUid& uid) { reconciler.MarkDirty(uid); }),
       replacements({parts.scheduler, parts.catalog, readiness, parts.log}, settings.replace_settle),
-      provisioning(
-          {{parts.scheduler, records, parts.log},
-           parts.catalog,
-           parts.plugins,
-           parts.operations,
-           parts.host.events},
-          {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); }}),
+      provisioning({{parts.scheduler, records, parts.log},
+                    parts.catalog,
+                    parts.plugins,
+                    parts.operations,
+                    parts.host.events,
+                    parts.host.node,
+                    claim_contents},
+                   {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); },
+                    [this](const std::string& volume) { return claims.OtherVolumes(volume); }}),
       claims({parts.scheduler, parts.catalog, readiness, parts.host.node, parts.host.events,
               records, parts.operations, known, deleted, provisioning, parts.log,
               settings.decide_claims_period},
@@ -171,6 +173,7 @@ Reconciler::Hooks VolumeManager::Composition::ReconcilerHooks() {
     health.Forget(key);
     size_limits.Forget(key);
     lifecycle.MarkClaimsDirty(key.pod);
+    storage_expander.MarkDirty(key.spec.str());
   };
   its.removed = [this](const PodUid& uid, const ActualPod& last) {
     lifecycle.PodRemoved(uid, last);
@@ -187,6 +190,7 @@ DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
   its.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
     expander.Forget(device);
     resting.DeviceRests(device, volume);
+    storage_expander.MarkDirty(volume.str());
     claims.MarkDirty();
   };
   its.set_sizes = [this](const WantedVolume& wanted, MountDeviceRequest& request) {
@@ -214,13 +218,17 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
   its.resize_recorded = [this](const PersistentVolume& volume) {
     const UniqueVolumeName name = resting.UniqueNameOf(volume);
     if (!name.empty()) expander.MarkDirty(name);
+    storage_expander.MarkDirty(volume.metadata.name);
   };
   its.volume_gone = [this](const PersistentVolume& volume) { resting.ForgetVolume(volume); };
   its.has_pod = [this](const PodUid& uid) { return actual.FindPod(uid) != nullptr; };
   its.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
     return WhyNotReclaimed(parts.plugins, volume, action);
   };
-  its.decided = [this] { object_commands.ForgetUnlisted(); };
+  its.decided = [this] {
+    object_commands.ForgetUnlisted();
+    storage_expander.ClaimsDecided();
+  };
   its.may_go = [this](const DeletedObjects::Id& object) { object_commands.LetGo(object); };
   its.storage_gone = [this](const DeletedObjects::Id& volume) {
     object_commands.EndWithStorage(volume);

@@ -12,12 +12,14 @@
 #include "base/work_in_steps.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
+#include "volumemanager/claims/claim_contents.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/known_objects.h"
 #include "volumemanager/claims/object_commands.h"
 #include "volumemanager/claims/pods_with_claims.h"
 #include "volumemanager/claims/provisioning.h"
 #include "volumemanager/claims/resting_storage.h"
+#include "volumemanager/claims/storage_expander.h"
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
@@ -113,6 +115,7 @@ struct VolumeManager::Composition {
       {parts.scheduler, records, parts.log},
       [this](const DeletedObjects::Id& object) { object_commands.DeletionChanged(object); }};
   PodReplacements replacements;
+  ClaimContents claim_contents{parts.catalog, claims, parts.contents};
   Provisioning provisioning;
   Claims claims;
   ObjectCommands object_commands;
@@ -125,6 +128,8 @@ struct VolumeManager::Composition {
   VolumeStats stats;
   ServerHealth health;
   VolumeExpander expander;
+  StorageExpander storage_expander{{parts.scheduler, parts.catalog, readiness, parts.plugins,
+                                    actual, claims, provisioning, parts.operations}};
   DeviceReconciler devices{
       {parts.scheduler, readiness, desired, actual, parts.operations, parts.plugins},
       DeviceHooks()};

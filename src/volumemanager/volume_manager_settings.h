@@ -15,6 +15,7 @@
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "os/kernel.h"
+#include "pluginmgr/volume_content.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/record_store.h"
 #include "volumehost/volume_host.h"
@@ -39,6 +40,8 @@ struct VolumeManagerParts {
   VolumeHost& host;
   ConsumerWatch& consumer_watch;
   Logger& log;
+  // Knows sources of a claim's data that are no claims; null: there are none.
+  const VolumeContents* contents = nullptr;
 };
 
 struct VolumeManagerSettings {

@@ -58,6 +58,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   devices.MarkUnpinnedDirty();
   devices.Start();
   expander.Start();
+  storage_expander.Start();
   reconciler.Start();
 }
 

@@ -328,6 +328,8 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   }
   // Storage that is not on record as released may belong to somebody after a crash.
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
+  // The end of the clone brings a decision.
+  if (parts_.provisioning.ClonedFor(decision.volume_name)) return;
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;
   const StartResult started = parts_.operations.Start(

@@ -164,6 +164,8 @@ class Claims final : public ClaimResolver {
   bool ClaimGoes(const std::string& volume_name) const;
   // Volumes that some claim has on record, and volumes whose record cannot be read.
   std::set<std::string> BoundVolumes() const;
+  // All known volumes (in a source, or bound) except this one.
+  std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
   // For a volume that is bound. A claim's status is that of the object, except for what this says.
   std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
   // Replaces the state of the resize; the hook is called when it is on record. Has no effect if the
@@ -214,8 +216,6 @@ class Claims final : public ClaimResolver {
   std::optional<ClaimResize> ResizeFor(const ClaimBinding& binding, const Bound& bound,
                                        const PersistentVolumePtr& volume) const;
   void Reclaim(const VolumeDecision& decision);
-  // All known volumes (in a source, or bound) except this one.
-  std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
   void Reclaimed(const std::string& volume_name, ReclaimAction action,
                  const OperationOutcome<Unit>& outcome);
   // Ends volumes whose storage was deleted, and objects that were deleted by command.

@@ -1,6 +1,7 @@
 #include "volumemanager/claims/provisioning.h"
 
 #include "base/strings.h"
+#include "kube/selectors.h"
 #include "operation/provision_operations.h"
 #include "operation/recorded_volume.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -58,6 +59,7 @@ void Provisioning::Restore(const std::vector<ProvisionRecord>& records) {
     entry.record = record;
     entry.volume = DecodePersistentVolume(record.volume_json);
     if (entry.volume == nullptr) continue;  // such a row is unreadable, and was set aside
+    entry.maybe_made = record.state == ProvisionState::kProvisioning;
     entries_[record.volume_name] = std::move(entry);
   }
   PublishAll();
@@ -98,7 +100,10 @@ bool Provisioning::IsOver(const ProvisionRecord& record,
   const auto found = decisions.find(record.claim);
   if (found == decisions.end() || found->second.uid != record.claim_uid) return false;
   const ClaimDecision& decision = found->second;
-  return !decision.missing && decision.wait != ClaimWait::kClassMissing;
+  // The claim still waits for it; only its maker is not known at the moment.
+  const bool waits =
+      decision.wait == ClaimWait::kProvisioning && decision.provisioner == record.plugin_name;
+  return !waits && !decision.missing && decision.wait != ClaimWait::kClassMissing;
 }
 
 void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision) {
@@ -112,13 +117,23 @@ void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDec
     Result<ProvisionRequest> request = RequestFor(claim, decision);
     if (!request.ok()) return Refuse(decision, request.error());
     refused_.erase(decision.claim);
-    request->planned = *entry.volume;
+    AddRecorded(entry, *request);
     return Make(entry, std::move(request).value());
   }
   const Result<ProvisionRequest> request = PlanFor(claim, decision);
   if (!request.ok()) return Refuse(decision, request.error());
   refused_.erase(decision.claim);
   Intend(claim, *request);
+}
+
+void Provisioning::AddRecorded(const Entry& entry, ProvisionRequest& request) const {
+  const std::string& name = entry.record.volume_name;
+  request.planned = *entry.volume;
+  request.plan = entry.record.plan;
+  request.claim_uid = entry.record.claim_uid;
+  request.others = hooks_.others(name);
+  request.look_again = alive_.Guarded(
+      [this, name](ProvisionRequest& waited) { waited.others = hooks_.others(name); });
 }
 
 Result<ProvisionRequest> Provisioning::RequestFor(const PersistentVolumeClaim& claim,
@@ -145,7 +160,7 @@ Result<ProvisionRequest> Provisioning::RequestFor(const PersistentVolumeClaim& c
   request.options.pv_name = ProvisionedVolumeName(claim.metadata.uid);
   request.options.claim = claim;
   request.options.parameters = storage_class->parameters;
-  request.allowed_topologies = storage_class->allowed_topologies;
+  request.options.allowed_topologies = storage_class->allowed_topologies;
   return request;
 }
 
@@ -154,6 +169,11 @@ Result<ProvisionRequest> Provisioning::PlanFor(const PersistentVolumeClaim& clai
   ASSIGN_OR_RETURN(ProvisionRequest request, RequestFor(claim, decision));
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts_.plugins.FindProvisionablePluginByName(request.plugin_name));
+  if (!Matches(request.options.allowed_topologies, parts_.node.GetNodeLabels())) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "this node is in none of the topologies that the class allows");
+  }
+  RETURN_IF_ERROR(AddContent(claim, *plugin, request.options));
   Result<std::unique_ptr<Provisioner>> provisioner = plugin->NewProvisioner(request.options);
   if (!provisioner.ok()) {
     return provisioner.error().With("Failed to create provisioner").About(kAboutProvisioner);
@@ -167,7 +187,18 @@ Result<ProvisionRequest> Provisioning::PlanFor(const PersistentVolumeClaim& clai
   planned.spec.storage_class_name = decision.storage_class;
   planned.spec.mount_options = request.options.mount_options;
   request.planned = *Complete(planned, request.options.pv_name, planned);
+  request.plan = (*provisioner)->PlanText();
   return request;
+}
+
+Status Provisioning::AddContent(const PersistentVolumeClaim& claim,
+                                const ProvisionableVolumePlugin& plugin,
+                                VolumeOptions& options) const {
+  const bool has_source =
+      !claim.spec.data_source_json.empty() || !claim.spec.data_source_ref_json.empty();
+  if (!has_source || !plugin.TakesContents()) return OkStatus();
+  ASSIGN_OR_RETURN(options.content, parts_.contents.Find(claim));
+  return OkStatus();
 }
 
 void Provisioning::Refuse(const ClaimDecision& decision, const Error& error) {
@@ -191,6 +222,8 @@ void Provisioning::Intend(const PersistentVolumeClaim& claim, const ProvisionReq
   entry.record.claim = KeyOfClaim(claim);
   entry.record.claim_uid = claim.metadata.uid;
   entry.record.plugin_name = request.plugin_name;
+  entry.record.plan = request.plan;
+  if (request.options.content) entry.record.cloned_volume = request.options.content->volume_name;
   entry.volume = std::make_shared<const PersistentVolume>(request.planned);
   changed_.insert(entry.record.claim);
   Write(entries_[name] = std::move(entry));
@@ -227,8 +260,10 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
   Entry& entry = entries_.at(volume_name);
   entry.running = false;
   changed_.insert(entry.record.claim);
+  if (outcome.failure && NeverReachedItsDriver(*outcome.failure)) return hooks_.changed();
   if (outcome.failure) {
     entry.failure = outcome.failure->error;
+    entry.maybe_made = entry.maybe_made || entry.failure->maybe_applied();
     parts_.events.RecordObjectEvent(ObjectKeyOf(entry.record.claim), EventType::kWarning,
                                     kProvisioningFailed, FailedText(storage_class, *entry.failure));
     return hooks_.changed();
@@ -244,21 +279,25 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
 
 void Provisioning::Undo(Entry& entry) {
   const std::string name = entry.record.volume_name;
+  // What waits for its driver might make the volume days later.
+  if (entry.running && !entry.undoing) parts_.operations.GiveUpWaiting(ProvisionKey(name));
   if (entry.running || entry.removing || !rows_.IsDurable(name)) return;
+  if (!entry.maybe_made) return Remove(name);
   ProvisionRequest request;
   request.plugin_name = entry.record.plugin_name;
   request.options.pv_name = name;
-  request.planned = *entry.volume;
+  AddRecorded(entry, request);
   Started(entry, parts_.operations.Start(
                      UndoProvision(std::move(request)),
                      alive_.Guarded([this, name](const OperationOutcome<Unit>& outcome) {
                        Undone(name, outcome);
                      })));
+  entry.undoing = entry.running;
 }
 
 void Provisioning::Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome) {
   Entry& entry = entries_.at(volume_name);
-  entry.running = false;
+  entry.running = entry.undoing = false;
   if (outcome.failure) {
     entry.failure = outcome.failure->error;
     return hooks_.changed();
@@ -279,6 +318,27 @@ std::set<std::string> Provisioning::ClaimUids(const ClaimKey& claim) const {
     if (entry.record.claim == claim && !entry.removing) uids.insert(entry.record.claim_uid);
   }
   return uids;
+}
+
+void Provisioning::SetCapacity(const std::string& volume_name, const Quantity& capacity) {
+  const auto found = entries_.find(volume_name);
+  if (found == entries_.end() || found->second.removing) return;
+  Entry& entry = found->second;
+  const bool is_made = entry.record.state == ProvisionState::kProvisioned;
+  if (!is_made || entry.volume->spec.capacity >= capacity) return;
+  PersistentVolume larger = *entry.volume;
+  larger.spec.capacity = capacity;
+  entry.volume = std::make_shared<const PersistentVolume>(std::move(larger));
+  Write(entry);
+}
+
+std::optional<ClaimKey> Provisioning::ClonedFor(const std::string& volume_name) const {
+  for (const auto& [name, entry] : entries_) {
+    const bool clones = entry.record.state == ProvisionState::kProvisioning && !entry.removing &&
+                        entry.record.cloned_volume == volume_name;
+    if (clones) return entry.record.claim;
+  }
+  return std::nullopt;
 }
 
 void Provisioning::ResetBackoff() {
@@ -351,6 +411,14 @@ std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decisi
                              found->second.failure->code() == Code::kFailedPrecondition;
     return WantedProblem{"Provision", found->second.failure->With(claim + "PVC is not bound"),
                          not_retried ? kAdministrator : kNobody};
+  }
+  const auto running =
+      parts_.operations.FindRunning(ProvisionKey(ProvisionedVolumeName(decision.uid)));
+  if (running && running->waits_for) {
+    return WantedProblem{running->waits_for->step,
+                         Error::NotApplied(Code::kUnavailable,
+                                           claim + "PVC is not bound: " + running->waits_for->text),
+                         running->waits_for->does_not_answer ? kAdministrator : kNobody};
   }
   return WantedProblem{"Provision",
                        Error::NotApplied(Code::kUnavailable,

@@ -3,8 +3,10 @@
 // From then on it is a PersistentVolume of the catalog, whose source is this class;
 // volumemanager/claims/claims.h binds, releases and reclaims it like any other. An intent whose
 // claim does not wait any more is undone. A claim gets one volume, whose name is made from the
-// claim's uid. Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
-// (provisionClaim, provisionClaimOperation).
+// claim's uid. For a class whose provisioner is a CSI driver, the driver makes it: the very same
+// call is made again until its outcome is known, also by the next agent. Source: kubernetes
+// pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2 (provisionClaim,
+// provisionClaimOperation).
 #pragma once
 
 #include <functional>
@@ -21,6 +23,7 @@
 #include "kube/object_catalog.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
+#include "pluginmgr/volume_content.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volume/claim_binding.h"
 #include "volumehost/volume_host.h"
@@ -47,13 +50,17 @@ class Provisioning {
     const VolumePluginMgr& plugins;
     VolumeOperations& operations;
     HostEvents& events;
+    const HostNode& node;
+    const VolumeContents& contents;
   };
-  // Both have to be set.
+  // All have to be set.
   struct Hooks {
     // What this object answers or does may have changed: the owner shall decide again.
     std::function<void()> changed;
     // The owner shall decide again at that time.
     std::function<void(TimePoint)> wake_at;
+    // All known volumes (in a source, or bound) except this one.
+    std::function<std::vector<PersistentVolumePtr>(const std::string& volume_name)> others;
   };
 
   Provisioning(Parts parts, Hooks hooks);
@@ -87,6 +94,12 @@ class Provisioning {
   // The storage of the volume is gone, or belongs to nobody any more. Its row goes, and with the
   // row the PersistentVolume leaves the catalog. Has no effect for another volume.
   void Remove(const std::string& volume_name);
+  // The storage of a volume that was made here is larger now: the PersistentVolume says so, once
+  // that is on record. Has no effect for another volume, or if it is as large already.
+  void SetCapacity(const std::string& volume_name, const Quantity& capacity);
+  // The claim for which a clone of this volume is being made, so that its storage is still needed;
+  // nullopt if there is none.
+  std::optional<ClaimKey> ClonedFor(const std::string& volume_name) const;
   // What kept volumes from being made may be gone.
   void ResetBackoff();
 
@@ -96,7 +109,10 @@ class Provisioning {
     ProvisionRecord record;
     PersistentVolumePtr volume;  // as planned, or as made
     bool running = false;
+    bool undoing = false;  // what runs is to undo it
     bool removing = false;
+    // Something of it may be there: an earlier agent began it, or a try did not certainly fail.
+    bool maybe_made = false;
     std::optional<Error> failure;
   };
 
@@ -106,7 +122,12 @@ class Provisioning {
   Result<ProvisionRequest> PlanFor(const PersistentVolumeClaim& claim,
                                    const ClaimDecision& decision) const;
   void ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision);
+  // What the claim's data source is, for a plugin that takes it. Errors: it is not there.
+  Status AddContent(const PersistentVolumeClaim& claim, const ProvisionableVolumePlugin& plugin,
+                    VolumeOptions& options) const;
   void Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request);
+  // What is on record of the intent, and who else has storage.
+  void AddRecorded(const Entry& entry, ProvisionRequest& request) const;
   void Refuse(const ClaimDecision& decision, const Error& error);
   void Make(Entry& entry, ProvisionRequest request);
   void Made(const std::string& volume_name, const std::string& storage_class,

@@ -81,7 +81,7 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   const PersistentVolumeClaimPtr object =
       parts_.catalog.FindPersistentVolumeClaim(claim.claim.name_space, claim.claim.name);
   ExpansionQuestion question;
-  question.volume_capacity = volume.capacity;
+  question.volume_capacity = EffectiveCapacity(volume.capacity, claim.resize);
   question.claim_capacity = claim.resize.capacity;
   question.recorded_size = claim.resize.capacity;
   question.allocated = claim.resize.allocated;
@@ -90,7 +90,7 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   const bool asks_by_claim = object != nullptr && !IsKeptByAgent(claim.resize);
   // The analyzer does not see that a pointer that is not null points to something.
   // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker)
-  question.claim_request = asks_by_claim ? object->spec.storage.request : volume.capacity;
+  question.claim_request = asks_by_claim ? object->spec.storage.request : question.volume_capacity;
   question.read_write_many =
       IsReadWriteMany(object == nullptr ? volume.access_modes : object->spec.access_modes);
   question.node_expansion_not_required =
@@ -123,7 +123,9 @@ void VolumeExpander::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   if (!IsExpandable(*now.wanted)) {
     // For such a volume, for example a hostPath, a node has nothing to do.
     if (!IsKeptByAgent(claim->resize) || claim->resize.status != kNodeResizePending) return;
-    MarkNodeResizeFinished(now.wanted->spec.persistent_volume()->spec.capacity, claim->resize);
+    MarkNodeResizeFinished(
+        EffectiveCapacity(now.wanted->spec.persistent_volume()->spec.capacity, claim->resize),
+        claim->resize);
     parts_.claims.SetResize(now.wanted->spec.name().str(), claim->resize);
     return;
   }

@@ -106,5 +106,64 @@ TEST(ClaimResize, IsShownInPlaceOfTheObjectsOwn) {
   EXPECT_TRUE(status.allocated_resource_statuses.empty());
 }
 
+TEST(ClaimResize, AGrowthOfTheStorageStandsUntilItsEndWhateverTheVolumesObjectSays) {
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  MarkStorageGrows(Gibibytes(2), 10, resize);
+  EXPECT_EQ(resize.status, kControllerResizeInProgress);
+  EXPECT_EQ(resize.allocated, Gibibytes(2));
+  EXPECT_EQ(Conditions(resize), "Resizing ");
+  const ClaimResize begun = resize;
+  FollowVolume(Gibibytes(1), 20, resize);
+  EXPECT_EQ(resize, begun);
+  MarkStorageGrowthFailed(false, "busy", 30, resize);
+  EXPECT_EQ(resize.status, kControllerResizeInProgress);
+  EXPECT_EQ(Conditions(resize), "Resizing ControllerResizeError ");
+  MarkStorageGrown(Gibibytes(3), true, 40, resize);
+  EXPECT_EQ(resize.volume_capacity, Gibibytes(3));
+  EXPECT_EQ(resize.status, kNodeResizePending);
+  EXPECT_EQ(resize.allocated, Gibibytes(3));
+  EXPECT_EQ(Conditions(resize), "FileSystemResizePending ");
+  EXPECT_EQ(EffectiveCapacity(Gibibytes(1), resize), Gibibytes(3));
+  const ClaimResize grown = resize;
+  FollowVolume(Gibibytes(1), 50, resize);
+  EXPECT_EQ(resize, grown) << "the manifest's capacity is of the past";
+  MarkNodeResizeFinished(Gibibytes(3), resize);
+  FollowVolume(Gibibytes(1), 60, resize);
+  EXPECT_EQ(resize.capacity, Gibibytes(3));
+  EXPECT_EQ(resize.status, "");
+}
+
+TEST(ClaimResize, StorageThatNeedsNoNodeIsFinishedInOneStep) {
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  MarkStorageGrows(Gibibytes(2), 10, resize);
+  MarkStorageGrown(Gibibytes(2), false, 20, resize);
+  EXPECT_EQ(resize.capacity, Gibibytes(2));
+  EXPECT_EQ(resize.status, "");
+  EXPECT_EQ(Conditions(resize), "");
+}
+
+TEST(ClaimResize, AVolumeThatSomebodyElseHasMadeSoLargeIsTheNodesTurn) {
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  MarkStorageGrows(Gibibytes(2), 10, resize);
+  FollowVolume(Gibibytes(2), 20, resize);
+  EXPECT_EQ(resize.status, kNodeResizePending);
+  EXPECT_EQ(resize.allocated, Gibibytes(2));
+}
+
+TEST(ClaimResize, AnInfeasibleGrowthOfTheStorageThatIsTakenBackLeavesNothing) {
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  MarkStorageGrows(Gibibytes(2), 10, resize);
+  MarkStorageGrowthFailed(true, "never", 20, resize);
+  EXPECT_EQ(resize.status, kControllerResizeInfeasible);
+  EXPECT_EQ(Conditions(resize), "ControllerResizeError ");
+  const ClaimResize failed = resize;
+  FollowVolume(Gibibytes(1), 30, resize);
+  EXPECT_EQ(resize, failed);
+  MarkStorageGrowthTakenBack(resize);
+  EXPECT_EQ(resize.status, "");
+  EXPECT_EQ(resize.allocated, Gibibytes(1));
+  EXPECT_EQ(Conditions(resize), "");
+}
+
 }  // namespace
 }  // namespace volumed

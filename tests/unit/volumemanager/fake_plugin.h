@@ -13,6 +13,7 @@
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
@@ -35,12 +36,20 @@ class FakePlugin final : public VolumePlugin {
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
     std::optional<Error> no_driver;  // of "iscsi": what is said of each volume
   };
+  // Of "csi": the driver "disk.example.com", and what its controller does.
+  struct DriverScript {
+    bool makes = true;
+    bool grows = true;
+    bool only_unused = false;
+  };
   FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
-             std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
+             std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>(),
+             std::shared_ptr<DriverScript> driver = std::make_shared<DriverScript>())
       : name_(std::move(name)),
         kind_(std::move(kind)),
         metrics_(std::move(metrics)),
-        attach_(std::move(attach)) {}
+        attach_(std::move(attach)),
+        driver_(std::move(driver)) {}
 
   Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return name_; }
@@ -67,10 +76,15 @@ class FakePlugin final : public VolumePlugin {
   ProvisionableVolumePlugin* AsProvisionable() override {
     return kind_ == "hostPath" ? &planner_ : nullptr;
   }
+  ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override {
+    const bool makes = kind_ == "csi" && driver_->makes && provisioner == "disk.example.com";
+    return makes ? &driver_planner_ : nullptr;
+  }
   // And deleted.
   DeletableVolumePlugin* AsDeletable() override {
-    return kind_ == "hostPath" ? &deletable_ : nullptr;
+    return kind_ == "hostPath" || kind_ == "csi" ? &deletable_ : nullptr;
   }
+  ExpandableVolumePlugin* AsExpandable() override { return kind_ == "csi" ? &grows_ : nullptr; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {
     return kind_ == "local" || (kind_ == "flexVolume" && !attach_->attaches) ? &expands_ : nullptr;
   }
@@ -104,6 +118,7 @@ class FakePlugin final : public VolumePlugin {
   std::string FaultDomain(const VolumeSpec& spec) const override {
     const std::string name = spec.name().str();
     if (kind_ == "iscsi") return "csi:" + name.substr(0, name.find('-'));
+    if (kind_ == "csi") return "csi:disk.example.com";
     return kind_ == "nfs" ? "nfs:nas" : "";
   }
   bool WorksInLane(const VolumeSpec&) const override { return kind_ == "iscsi"; }
@@ -295,10 +310,74 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
+  // Volumes of a driver: their plan has a text, and no handle.
+  class DriverPlanner final : public ProvisionableVolumePlugin {
+   public:
+    explicit DriverPlanner(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    bool TakesContents() const override { return true; }
+    Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override {
+      return std::unique_ptr<Provisioner>(std::make_unique<Planned>(options));
+    }
+
+   private:
+    class Planned final : public Provisioner {
+     public:
+      explicit Planned(VolumeOptions options) : options_(std::move(options)) {}
+      Result<PersistentVolume> Plan() override {
+        PersistentVolume volume;
+        volume.metadata.name = options_.pv_name;
+        volume.spec.capacity = options_.claim.spec.storage.request;
+        volume.spec.access_modes = options_.claim.spec.access_modes;
+        volume.spec.reclaim_policy = options_.reclaim_policy;
+        CsiPersistentVolumeSource source;
+        source.driver = "disk.example.com";
+        source.volume_handle = "unknown:" + options_.pv_name;
+        volume.spec.source = source;
+        return volume;
+      }
+      std::string PlanText() override {
+        std::string text = "a disk of " + options_.claim.spec.storage.request.String();
+        if (options_.content) text += " from " + options_.content->handle;
+        return text;
+      }
+      Result<PersistentVolume> Provision(const NodeObject*, const std::vector<TopologyTerm>&,
+                                         const CallOptions&) override {
+        return Error::NotApplied(Code::kUnimplemented, "operations do it");
+      }
+
+     private:
+      const VolumeOptions options_;
+    };
+
+    VolumePlugin& plugin_;
+  };
+
+  class StorageGrowing final : public ExpandableVolumePlugin {
+   public:
+    explicit StorageGrowing(FakePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<Quantity> ExpandVolumeDevice(const VolumeSpec&, const Quantity&, const Quantity&,
+                                        const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "operations do it");
+    }
+    bool RequiresFsResize() const override { return true; }
+    bool ExpandsStorage(const VolumeSpec&) const override { return plugin_.driver_->grows; }
+    bool ExpandsOnlyUnused(const VolumeSpec&) const override {
+      return plugin_.driver_->only_unused;
+    }
+
+   private:
+    FakePlugin& plugin_;
+  };
+
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
   const std::shared_ptr<AttachScript> attach_;
+  const std::shared_ptr<DriverScript> driver_;
+  DriverPlanner driver_planner_{*this};
+  StorageGrowing grows_{*this};
   NoDevice device_{*this};
   Driven driven_{*this};
   Planner planner_{*this};

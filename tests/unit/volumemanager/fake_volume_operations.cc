@@ -113,13 +113,21 @@ FakeVolumeOperations::Call FakeVolumeOperations::Describe(const Op& operation) {
     return {.operation = "verify", .key = key, .verify = operation.request};
   } else if constexpr (std::is_same_v<Op, ExpandVolume>) {
     return {.operation = "expand", .key = key, .expand = operation.request};
+  } else if constexpr (std::is_same_v<Op, ExpandStorage>) {
+    return {.operation = "expand_storage", .key = key, .expand_storage = operation.request};
   } else if constexpr (std::is_same_v<Op, ReclaimVolume>) {
     return {.operation = "reclaim", .key = key, .reclaim = operation.request};
   } else if constexpr (std::is_same_v<Op, ProvisionVolume>) {
-    return {"provision", key, std::nullopt, operation.request.plugin_name};
+    return {.operation = "provision",
+            .key = key,
+            .plugin_name = operation.request.plugin_name,
+            .provision = operation.request};
   } else {
     static_assert(std::is_same_v<Op, UndoProvision>);
-    return {"undo_provision", key, std::nullopt, operation.request.plugin_name};
+    return {.operation = "undo_provision",
+            .key = key,
+            .plugin_name = operation.request.plugin_name,
+            .provision = operation.request};
   }
 }
 
@@ -156,7 +164,14 @@ typename Op::Value FakeVolumeOperations::Perform(const Op& operation) {
     node_.attached.erase(operation.request.device);
   } else if constexpr (std::is_same_v<Op, ProvisionVolume>) {
     node_.made_volumes.insert(operation.request.planned.metadata.name);
-    return operation.request.planned;
+    PersistentVolume made = operation.request.planned;
+    // A driver says only now how it calls the volume.
+    if (auto* source = std::get_if<CsiPersistentVolumeSource>(&made.spec.source)) {
+      source->volume_handle = "vol-" + made.metadata.name;
+    }
+    return made;
+  } else if constexpr (std::is_same_v<Op, ExpandStorage>) {
+    return grows_to.value_or(ExpandedStorage{operation.request.new_size, true});
   } else if constexpr (std::is_same_v<Op, UndoProvision>) {
     node_.made_volumes.erase(operation.request.planned.metadata.name);
   }
@@ -219,8 +234,8 @@ StartResult FakeVolumeOperations::StartOne(const OperationPtr& operation) {
   };
   try_each.operator()<MountVolume, UnmountVolume, MapVolume, UnmapVolume, RemovePod, MountDevice,
                       UnmountDevice, PinDevice, ForgetDevice, AttachVolume, DetachVolume,
-                      VerifyVolumesAreAttached, ExpandVolume, ReclaimVolume, ProvisionVolume,
-                      UndoProvision>();
+                      VerifyVolumesAreAttached, ExpandVolume, ExpandStorage, ReclaimVolume,
+                      ProvisionVolume, UndoProvision>();
   if (!result) throw std::logic_error("the fake knows no operation of this kind");
   return *result;
 }
@@ -240,7 +255,7 @@ std::optional<TimePoint> FakeVolumeOperations::NextTry(const OperationKey& key) 
   std::optional<TimePoint> next;
   for (const char* operation : {"mount", "unmount", "map", "unmap", "remove", "mount_device",
                                 "unmount_device", "pin_device", "expand", "reclaim", "provision",
-                                "undo_provision", "attach", "detach", "verify"}) {
+                                "undo_provision", "attach", "detach", "verify", "expand_storage"}) {
     const auto until = backoff_.BlockedUntil(key.ToString(), operation);
     if (until && (!next || *next < *until)) next = until;
   }

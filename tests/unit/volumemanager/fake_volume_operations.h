@@ -17,6 +17,7 @@
 #include "operation/attach_operations.h"
 #include "operation/device_operations.h"
 #include "operation/expand_operations.h"
+#include "operation/expand_storage_operations.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
 #include "operation/pin_operations.h"
@@ -48,6 +49,8 @@ class FakeVolumeOperations final : public VolumeOperations {
     std::optional<ExpandRequest> expand = std::nullopt;
     std::optional<AttachRequest> attach = std::nullopt;
     std::optional<VerifyAttachedRequest> verify = std::nullopt;
+    std::optional<ExpandStorageRequest> expand_storage = std::nullopt;
+    std::optional<ProvisionRequest> provision = std::nullopt;
   };
 
   FakeVolumeOperations(Scheduler& scheduler, FakeNode& node)
@@ -97,6 +100,10 @@ class FakeVolumeOperations final : public VolumeOperations {
     return found == fault_domains.end() ? "" : found->second;
   }
   std::map<OperationKey, std::string> fault_domains;  // as on record
+
+  // What storage has once it is made larger; nullopt: what was asked for, and the node has to
+  // follow.
+  std::optional<ExpandedStorage> grows_to;
 
   // Called when an unmount starts.
   std::function<void(const PodVolumeKey&)> on_unmount;

@@ -183,7 +183,8 @@ class ManagerTest : public ::testing::Test {
           operations(scheduler, test.node) {
       std::vector<std::unique_ptr<VolumePlugin>> made;
       for (const auto& [name, kind] : test.plugin_kinds) {
-        made.push_back(std::make_unique<FakePlugin>(name, kind, test.metrics, test.attach));
+        made.push_back(
+            std::make_unique<FakePlugin>(name, kind, test.metrics, test.attach, test.driver));
       }
       EXPECT_TRUE(plugins.InitPlugins(std::move(made), test.host).ok());
       operations.on_remove = [&test](const PodUid& pod) {
@@ -384,7 +385,8 @@ class ManagerTest : public ::testing::Test {
       {"kubernetes.io/local-volume", "local"},
       {"kubernetes.io/host-path", "hostPath"},
       {"test.io/array", "flexVolume"},
-      {"kubernetes.io/nfs", "nfs"}};
+      {"kubernetes.io/nfs", "nfs"},
+      {"kubernetes.io/csi", "csi"}};
   std::vector<OtherRecordKind> other_kinds;
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
@@ -396,6 +398,7 @@ class ManagerTest : public ::testing::Test {
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;
   std::shared_ptr<FakePlugin::AttachScript> attach = std::make_shared<FakePlugin::AttachScript>();
+  std::shared_ptr<FakePlugin::DriverScript> driver = std::make_shared<FakePlugin::DriverScript>();
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   std::unique_ptr<Agent> agent_;
 };

@@ -347,5 +347,158 @@ TEST_F(ProvisioningTest, ARecordThatCannotBeReadKeepsEveryClaimAsItIs) {
       << Problem();
 }
 
+// ---- volumes that drivers make ------------------------------------------------------------------
+
+class DriverProvisioningTest : public ProvisioningTest {
+ protected:
+  static std::string DriverClass(const std::string& more = "") {
+    return Class(more, "disk.example.com");
+  }
+  const ProvisionRequest& LastRequest(const std::string& operation = "provision",
+                                      const std::string& volume = kVolume) {
+    return *operations().Last(operation, ProvisionKey(volume))->provision;
+  }
+  const CsiPersistentVolumeSource* SourceOf(const std::string& volume = kVolume) {
+    const auto object = agent_->catalog.FindPersistentVolume(volume);
+    return object == nullptr ? nullptr
+                             : std::get_if<CsiPersistentVolumeSource>(&object->spec.source);
+  }
+};
+
+TEST_F(DriverProvisioningTest, AClassThatNamesADriverHasTheDriverMakeTheVolume) {
+  Deliver(DriverClass() + Claim() + Pod());
+  ASSERT_EQ(Made(), 1u);
+  EXPECT_EQ(LastRequest().plan, "a disk of 1Gi");
+  EXPECT_EQ(LastRequest().claim_uid, "c1");
+  ASSERT_TRUE(Row());
+  EXPECT_EQ(Row()->plugin_name, "disk.example.com");
+  EXPECT_EQ(Row()->plan, "a disk of 1Gi");
+  ASSERT_NE(SourceOf(), nullptr);
+  EXPECT_EQ(SourceOf()->volume_handle, "vol-pvc-c1");
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
+TEST_F(DriverProvisioningTest, TheNextAgentAsksByThePlanThatIsOnRecord) {
+  operations().Hang(ProvisionKey(kVolume));
+  Deliver(DriverClass() + Claim());
+  ASSERT_EQ(Made(), 1u);
+  const PersistentVolume planned = LastRequest().planned;
+  StartAgent();
+  Deliver(DriverClass() + Claim());
+  ASSERT_EQ(Made(), 1u);
+  EXPECT_EQ(LastRequest().plan, "a disk of 1Gi");
+  EXPECT_EQ(LastRequest().planned.spec, planned.spec);
+}
+
+TEST_F(DriverProvisioningTest, AnIntentStaysWhileItsDriverIsNotKnown) {
+  operations().Hang(ProvisionKey(kVolume));
+  Deliver(DriverClass() + Claim());
+  driver->makes = false;
+  StartAgent();
+  Deliver(DriverClass() + Claim());
+  EXPECT_TRUE(Row()) << "the claim still waits for the volume";
+  EXPECT_EQ(operations().Count("undo_provision"), 0u);
+  driver->makes = true;
+  manager().ObjectsChanged();
+  Deliver(DriverClass() + Claim());
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
+TEST_F(DriverProvisioningTest, WhatCertainlyWasNotMadeIsForgottenWithoutACall) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::NotApplied(Code::kInvalidArgument, "no such tier"), 1000);
+  Deliver(DriverClass() + Claim());
+  ASSERT_TRUE(Row());
+  ASSERT_TRUE(DeleteClaim("data"));
+  EXPECT_FALSE(Row());
+  EXPECT_EQ(operations().Count("undo_provision"), 0u) << "it would make it first, to learn its id";
+}
+
+TEST_F(DriverProvisioningTest, WhatMayHaveBeenMadeIsUndoneByThePlan) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"), 1000);
+  Deliver(DriverClass() + Claim());
+  ASSERT_TRUE(DeleteClaim("data"));
+  EXPECT_EQ(operations().Count("undo_provision"), 1u);
+  EXPECT_EQ(LastRequest("undo_provision").plan, "a disk of 1Gi");
+  EXPECT_FALSE(Row());
+}
+
+TEST_F(DriverProvisioningTest, AClaimThatGoesWhileItsDriverIsAwayDoesNotWaitForIt) {
+  operations().Hang(ProvisionKey(kVolume));
+  Deliver(DriverClass() + Claim() + Pod());
+  LaneWait wait;
+  wait.text = "CSI driver disk.example.com is gone since 09:30";
+  wait.does_not_answer = true;
+  wait.step = kWaitForDriver;
+  operations().waits_for[ProvisionKey(kVolume)] = wait;
+  manager().ObjectsChanged();
+  Settle();
+  Deliver(DriverClass() + Claim() + Pod() + ConfigMap("x", "y"));
+  EXPECT_FALSE(HasEvent("ProvisioningFailed"));
+  Deliver(DriverClass() + Claim());
+  ASSERT_TRUE(DeleteClaim("data"));
+  EXPECT_TRUE(operations().given_up.contains(ProvisionKey(kVolume)));
+  operations().Release(ProvisionKey(kVolume));
+  Settle();
+  EXPECT_FALSE(Row());
+  EXPECT_FALSE(HasEvent("ProvisioningFailed")) << "nothing was tried";
+  EXPECT_EQ(operations().Count("undo_provision"), 0u);
+}
+
+TEST_F(DriverProvisioningTest, AClassForOtherTopologiesHasNothingMadeHere) {
+  const std::string zone =
+      "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [z1, z2]}]}]\n";
+  Deliver(DriverClass(zone) + Claim() + Pod());
+  EXPECT_EQ(Made(), 0u);
+  EXPECT_NE(Problem().find("in none of the topologies that the class allows"), std::string::npos)
+      << Problem();
+  host_parts.labels["zone"] = "z2";
+  Deliver(DriverClass(zone) + Claim() + Pod() + ConfigMap("x", "y"));
+  EXPECT_EQ(Made(), 1u);
+}
+
+TEST_F(DriverProvisioningTest, OthersThatHaveStorageAreNamedToWhoeverMakesIt) {
+  const std::string other =
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: other}\nspec:\n"
+      "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  csi: {driver: disk.example.com, volumeHandle: vol-x}\n";
+  Deliver(DriverClass() + other + Claim());
+  ASSERT_EQ(LastRequest().others.size(), 1u);
+  EXPECT_EQ(LastRequest().others[0]->metadata.name, "other");
+}
+
+TEST_F(DriverProvisioningTest, AClaimsVolumeIsClonedAndNotReclaimedMeanwhile) {
+  const std::string clone =
+      "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: copy, namespace: "
+      "default, uid: c2}\nspec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: made\n"
+      "  dataSource: {kind: PersistentVolumeClaim, name: data}\n"
+      "  resources: {requests: {storage: 1Gi}}\n";
+  operations().Hang(ProvisionKey("pvc-c2"));
+  Deliver(DriverClass() + Claim() + clone);
+  ASSERT_EQ(Made("pvc-c2"), 1u);
+  EXPECT_EQ(LastRequest("provision", "pvc-c2").plan, "a disk of 1Gi from vol-pvc-c1");
+  EXPECT_EQ(Row("pvc-c2")->cloned_volume, kVolume);
+  Deliver(DriverClass() + clone);
+  EXPECT_EQ(VolumeStatus(), "Released");
+  EXPECT_EQ(operations().Count("reclaim"), 0u) << "the clone is made from it";
+  operations().Release(ProvisionKey("pvc-c2"));
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+}
+
+TEST_F(DriverProvisioningTest, ACloneWaitsForItsSource) {
+  const std::string clone =
+      "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: copy, namespace: "
+      "default, uid: c2}\nspec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: made\n"
+      "  dataSourceRef: {kind: PersistentVolumeClaim, name: data}\n"
+      "  resources: {requests: {storage: 1Gi}}\n";
+  Deliver(DriverClass() + clone);
+  EXPECT_EQ(Made("pvc-c2"), 0u);
+  EXPECT_FALSE(Row("pvc-c2"));
+  Deliver(DriverClass() + Claim() + clone);
+  EXPECT_EQ(Made("pvc-c2"), 1u);
+}
+
 }  // namespace
 }  // namespace volumed

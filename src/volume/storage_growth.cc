@@ -1,0 +1,50 @@
+#include "volume/storage_growth.h"
+
+#include <utility>
+
+namespace volumed {
+namespace {
+
+StorageGrowth WaitFor(std::string what) {
+  return {StorageGrowthAction::kWait, Quantity(), std::move(what)};
+}
+
+StorageGrowth GoOn(const StorageGrowthQuestion& question, StorageGrowthAction action,
+                   const Quantity& size) {
+  if (question.only_unused && question.is_on_node) {
+    return WaitFor("its storage is made larger only while nothing of the volume is on the node");
+  }
+  return {action, size, ""};
+}
+
+}  // namespace
+
+StorageGrowth DecideStorageGrowth(const StorageGrowthQuestion& question) {
+  const Quantity& request = question.claim_request;
+  if (question.resize_status == kControllerResizeInProgress && question.allocated) {
+    // The call may have been made, so no other one may follow it.
+    return GoOn(question, StorageGrowthAction::kExpand, *question.allocated);
+  }
+  const bool infeasible = question.resize_status == kControllerResizeInfeasible;
+  if (infeasible && question.allocated == request) return {};
+  if (request <= question.volume_capacity) {
+    return {infeasible ? StorageGrowthAction::kTakeBack : StorageGrowthAction::kNothing, Quantity(),
+            ""};
+  }
+  if (!question.class_allows) {
+    return WaitFor("its class does not allow that the volume is made larger");
+  }
+  const bool pending = question.resize_status == kNodeResizePending && !question.is_on_node;
+  if (!question.resize_status.empty() && !infeasible && !pending) {
+    return WaitFor("the node makes the volume as large as its storage is already");
+  }
+  return GoOn(question, StorageGrowthAction::kIntend, request);
+}
+
+bool IsInfeasibleGrowth(const Error& error) {
+  if (error.maybe_applied()) return false;
+  return error.code() == Code::kInvalidArgument || error.code() == Code::kNotFound ||
+         error.code() == Code::kOutOfRange;
+}
+
+}  // namespace volumed

@@ -1,0 +1,227 @@
+// A driver with a controller that makes, deletes and grows volumes in memory, in simulated time,
+// and the records of devices.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "csi/csi_context.h"
+#include "csi/csi_names.h"
+#include "csi/csi_settings.h"
+#include "csi/csi_storage.h"
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
+#include "metrics/exported_families.h"
+#include "operation/volume_record_keeper.h"
+#include "unit/csi/drivers_fixture.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+
+using ControllerCapability = ::csi::v1::ControllerServiceCapability::RPC;
+
+class ListedAttachments final : public AttachDetachHost {
+ public:
+  Result<CsiNodePtr> GetCsiNode(const NodeName&) const override { return NotHere(); }
+  std::vector<CsiNodePtr> ListCsiNodes() const override { return {}; }
+  Result<KubeletHost::CsiDriverPtr> GetCsiDriver(const std::string&) const override {
+    return NotHere();
+  }
+  std::vector<KubeletHost::CsiDriverPtr> ListCsiDrivers() const override { return {}; }
+  Result<VolumeAttachmentPtr> GetVolumeAttachment(const std::string&) const override {
+    return NotHere();
+  }
+  std::vector<VolumeAttachmentPtr> ListVolumeAttachments() const override {
+    std::vector<VolumeAttachmentPtr> list;
+    for (const auto& [name, attachment] : all) {
+      list.push_back(std::make_shared<const VolumeAttachment>(attachment));
+    }
+    return list;
+  }
+
+  std::map<std::string, VolumeAttachment> all;
+
+ private:
+  static Error NotHere() { return Error::NotApplied(Code::kNotFound, "not here"); }
+};
+
+// A plugin of which only the name counts.
+class NamedPlugin final : public VolumePlugin {
+ public:
+  Status Init(PluginContext) override { return OkStatus(); }
+  std::string GetPluginName() const override { return kCsiPluginName; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    return spec.name().str();
+  }
+  bool CanSupport(const VolumeSpec&) const override { return false; }
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
+    return NotUsed();
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return NotUsed();
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return NotUsed();
+  }
+  bool SupportsMountOption() const override { return true; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+
+ private:
+  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+};
+
+class CsiStorageFixture : public CsiDriversFixture {
+ protected:
+  CsiStorageFixture() {
+    context_.emplace(
+        CsiContext{.parts = {.scheduler = scheduler_,
+                             .drivers = *drivers_,
+                             .devices = devices_,
+                             .settings = plugin_settings_,
+                             .log = log_,
+                             .lied =
+                                 [this](const std::string& driver, const std::string& method) {
+                                   lies_.push_back(driver + " " + method);
+                                 }},
+                   .host = host_});
+    storage_ = std::make_unique<CsiStorage>(*context_, plugin_);
+    Serve({ControllerCapability::CREATE_DELETE_VOLUME});
+  }
+
+  // The driver comes (again), with a controller that can do this.
+  void Serve(
+      const std::vector<ControllerCapability::Type>& capabilities, bool topology = false,
+      const std::vector<::csi::v1::PluginCapability::VolumeExpansion::Type>& expansion = {}) {
+    if (process_ != nullptr) dialer_.Kill(process_);
+    process_ = CsiDriversFixture::Serve();
+    ::csi::v1::ControllerGetCapabilitiesResponse controller;
+    for (const auto type : capabilities) {
+      controller.add_capabilities()->mutable_rpc()->set_type(type);
+    }
+    process_->Answer("ControllerGetCapabilities", controller);
+    ::csi::v1::GetPluginCapabilitiesResponse plugin;
+    if (topology) {
+      plugin.add_capabilities()->mutable_service()->set_type(
+          ::csi::v1::PluginCapability::Service::VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    }
+    for (const auto type : expansion) {
+      plugin.add_capabilities()->mutable_volume_expansion()->set_type(type);
+    }
+    process_->Answer("GetPluginCapabilities", plugin);
+    HandleVolumes();
+    const std::optional<Status> status = Register();
+    EXPECT_TRUE(status.has_value() && status->ok());
+    asked_.clear();
+  }
+  // As the channel makes an error of a driver's status.
+  void Fails(const std::string& rpc, Code code) {
+    process_->Handle(rpc, [=](const google::protobuf::Message&) -> CsiChannel::AnyAnswer {
+      return CsiError(kName, *FindCsiMethod(rpc), {.code = code, .message = "the array says no"},
+                      CsiSecrets());
+    });
+  }
+
+  // A claim "data" of 1Gi in "default".
+  static VolumeOptions Options() {
+    VolumeOptions options;
+    options.pv_name = "pvc-c1";
+    options.claim.metadata.name = "data";
+    options.claim.metadata.name_space = "default";
+    options.claim.metadata.uid = "c1";
+    options.claim.spec.access_modes = {AccessMode::kReadWriteOnce};
+    options.claim.spec.storage.request = Quantity::FromBytes(1 << 30);
+    return options;
+  }
+  // A volume "pv-made" that the driver has made as "vol-1".
+  static PersistentVolume MadeVolume() {
+    PersistentVolume volume;
+    volume.metadata.name = "pv-made";
+    volume.metadata.annotations["pv.kubernetes.io/provisioned-by"] = kName;
+    CsiPersistentVolumeSource source;
+    source.driver = kName;
+    source.volume_handle = "vol-1";
+    volume.spec.source = source;
+    volume.spec.access_modes = {AccessMode::kReadWriteOnce};
+    volume.spec.capacity = Quantity::FromBytes(1 << 30);
+    return volume;
+  }
+  void PutSecret(const std::string& name, const std::string& value) {
+    auto secret = std::make_shared<SecretObject>();
+    secret->data.emplace("password", Secret<std::string>(value));
+    parts_.secrets[name] = std::move(secret);
+  }
+  // The node has the volume, as "other".
+  void PutDevice(const std::string& handle) {
+    DeviceRecord facts;
+    facts.key = CsiUniqueName(kName, handle);
+    facts.plugin_name = kCsiPluginName;
+    facts.spec = SpecName("other");
+    facts.attachable = true;
+    const Result<uint64_t> attempt = devices_.BeginCall(facts, VolumeEvent::kAttach);
+    ASSERT_TRUE(attempt.ok());
+    ASSERT_TRUE(devices_.EndCall(facts.key, *attempt, CallAnswer::kDone).ok());
+  }
+  void RemoveDevice(const std::string& handle) {
+    DeviceRecord facts = *devices_.Find(CsiUniqueName(kName, handle));
+    const Result<uint64_t> attempt = devices_.BeginCall(facts, VolumeEvent::kDetach);
+    ASSERT_TRUE(attempt.ok());
+    ASSERT_TRUE(devices_.EndCall(facts.key, *attempt, CallAnswer::kDone).ok());
+  }
+  CallOptions Call() const {
+    return {.deadline = Deadline::After(clock_, seconds(60)), .key = {}, .domain = {}};
+  }
+
+  FakeKernel kernel_;
+  RecordingObserver observer_;
+  StubHostParts parts_;
+  KubeletPaths paths_{"/kubelet"};
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  ListedAttachments attachments_;
+  VolumeHost host_{paths_, kernel_,   clock_,        parts_,  parts_,       parts_,
+                   parts_, families_, irreversible_, nullptr, &attachments_};
+  SharedCsiPluginSettings plugin_settings_;
+  DeviceRecordKeeper devices_{store_, clock_, log_, observer_, BootId("boot-a")};
+  NamedPlugin plugin_;
+  std::optional<CsiContext> context_;
+  std::unique_ptr<CsiStorage> storage_;
+  std::shared_ptr<FakeCsiProcess> process_;
+  std::vector<std::string> lies_;
+  // What the driver has: handle by name; and what it was asked.
+  std::map<std::string, std::string> volumes_;
+  std::vector<::csi::v1::CreateVolumeRequest> asked_;
+  std::vector<::csi::v1::DeleteVolumeRequest> deleted_;
+
+ private:
+  void HandleVolumes() {
+    process_->Handle("CreateVolume", [this](const google::protobuf::Message& request) {
+      asked_.push_back(static_cast<const ::csi::v1::CreateVolumeRequest&>(request));
+      const ::csi::v1::CreateVolumeRequest& asked = asked_.back();
+      volumes_[asked.name()] = "vol-" + asked.name();
+      auto answer = std::make_unique<::csi::v1::CreateVolumeResponse>();
+      answer->mutable_volume()->set_volume_id(volumes_[asked.name()]);
+      answer->mutable_volume()->set_capacity_bytes(asked.capacity_range().required_bytes());
+      (*answer->mutable_volume()->mutable_volume_context())["storage"] = "pool";
+      return CsiChannel::AnyAnswer(std::move(answer));
+    });
+    process_->Handle("DeleteVolume", [this](const google::protobuf::Message& request) {
+      deleted_.push_back(static_cast<const ::csi::v1::DeleteVolumeRequest&>(request));
+      std::erase_if(volumes_, [this](const auto& volume) {
+        return volume.second == deleted_.back().volume_id();
+      });
+      return CsiChannel::AnyAnswer(std::make_unique<::csi::v1::DeleteVolumeResponse>());
+    });
+  }
+};
+
+}  // namespace volumed
