@@ -528,6 +528,16 @@ Status DeviceRecordKeeper::TakeOnlyPod(const UniqueVolumeName& device, const Pod
 }
 
 Status DeviceRecordKeeper::ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
+  const Status released = WriteReleased(device, pod);
+  if (released.ok() || !CannotBeWritten(released.error())) return released;
+  // A disk that takes no writes stops no teardown; the pod's removal writes it.
+  LogTolerated(EntryOf(device).record, released.error());
+  Entry next = EntryOf(device);
+  next.record.only_pod = PodUid();
+  return Assign(std::move(next), RowEffect::kNone);
+}
+
+Status DeviceRecordKeeper::WriteReleased(const UniqueVolumeName& device, const PodUid& pod) {
   {
     const MutexLock lock(mu_);
     const auto may_have = only_pods_.find(pod);
@@ -537,6 +547,7 @@ Status DeviceRecordKeeper::ReleaseOnlyPod(const UniqueVolumeName& device, const 
   if (next.record.only_pod == pod) next.record.only_pod = PodUid();
   if (next.stored) {
     const bool is_nothing = IsGone(next.record) && !Kind<DeviceRecord>::HoldsMore(next.record);
+    if (is_nothing) next.gone = false;
     RETURN_IF_ERROR(Assign(std::move(next), is_nothing ? RowEffect::kRemove : RowEffect::kPut));
   }
   const MutexLock lock(mu_);
@@ -554,7 +565,7 @@ Status DeviceRecordKeeper::ReleaseOnlyPods(const PodUid& pod) {
     const auto has = only_pods_.find(pod);
     if (has != only_pods_.end()) devices = has->second;
   }
-  for (const UniqueVolumeName& device : devices) RETURN_IF_ERROR(ReleaseOnlyPod(device, pod));
+  for (const UniqueVolumeName& device : devices) RETURN_IF_ERROR(WriteReleased(device, pod));
   return OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ class FakePlugin final : public VolumePlugin {
     int limits_asked = 0;
     bool verifies = true;
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
+    std::set<ObjectKey> depends_on;
   };
   FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
              std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
@@ -56,6 +58,7 @@ class FakePlugin final : public VolumePlugin {
     const auto* source = spec.SourceAs<LocalVolumeSource>();
     return source == nullptr ? std::vector<std::string>() : std::vector{source->path};
   }
+  std::set<ObjectKey> DependsOn(const VolumeSpec&) const override { return attach_->depends_on; }
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     if (AttachableVolumePlugin* attachable = AsAttachable()) return attachable;
