@@ -35,6 +35,10 @@ struct RecordTraits<DeviceRecord> {
   using Key = UniqueVolumeName;
 };
 
+// Whether it is the disk that takes no writes; a store that is closed or refuses is another matter.
+// Threads: any. Blocks: never.
+bool CannotBeWritten(const Error& error);
+
 // Threads: any; calls for one key come one at a time (the executor's keys ensure that), except that
 // an answer may come late. Blocks: BeginCall, EndCall and Forget, until the store has answered.
 template <typename T>
@@ -154,9 +158,9 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
   Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 };
 
-// The devices of the node. A row that says something of a filesystem stays when the device is
-// unmounted: half a filesystem must be recognised as the agent's own, and a whole one must never be
-// made again. Threads, Blocks: as RecordKeeper.
+// The devices of the node; in device_record_keeper.cc. A row that says something of a filesystem
+// stays when the device is unmounted: half a filesystem must be recognised as the agent's own, and
+// a whole one must never be made again. Threads, Blocks: as RecordKeeper.
 class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
