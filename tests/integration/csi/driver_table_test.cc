@@ -53,7 +53,6 @@ class DriverTableTest : public CsiAgentTest {
     ExpectNothingLeft();
   }
 
- private:
   static std::string Driver(const CsiBehaviour& row) {
     return "b" + std::string(row.number) + ".example.com";
   }
@@ -71,7 +70,8 @@ class DriverTableTest : public CsiAgentTest {
     const std::string name = Volume(row).name;
     return "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: " + name +
            "}\nprovisioner: " + Driver(row) +
-           "\nreclaimPolicy: Delete\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: "
+           "\nreclaimPolicy: Delete\nallowVolumeExpansion: true\n---\napiVersion: v1\nkind: "
+           "PersistentVolumeClaim\nmetadata: "
            "{name: " +
            name +
            ", namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n"
@@ -79,6 +79,14 @@ class DriverTableTest : public CsiAgentTest {
            name + "\n  resources: {requests: {storage: 16Mi}}\n";
   }
 
+  // All that a person would look at.
+  std::string Shown(const CsiBehaviour& row) const {
+    return "\n" + Explain(Pod(row)) +
+           Ctl({"describe", "persistentvolumeclaim", Volume(row).name}).output +
+           Ctl({"describe", "persistentvolume", Volume(row).name}).output;
+  }
+
+ private:
   void Begin(const CsiBehaviour& row) {
     Json options = Json::parse(CsiFakeOptionsText(OptionsOf(Driver(row))));
     options.merge_patch(Json::parse(row.options));
@@ -104,7 +112,8 @@ class DriverTableTest : public CsiAgentTest {
       CsiTestVolume larger = Volume(row);
       larger.size = "32Mi";
       larger.claim_size = "16Mi";
-      ApplyOk(Storage(larger));
+      ApplyOk(row.provisioned ? Replaced(ProvisionedStorage(row), "16Mi", "32Mi")
+                              : Storage(larger));
     }
   }
 
@@ -145,13 +154,6 @@ class DriverTableTest : public CsiAgentTest {
     EXPECT_TRUE(Delete("Pod", Pod(row)).ok());
   }
 
-  // All that a person would look at.
-  std::string Shown(const CsiBehaviour& row) const {
-    return "\n" + Explain(Pod(row)) +
-           Ctl({"describe", "persistentvolumeclaim", Volume(row).name}).output +
-           Ctl({"describe", "persistentvolume", Volume(row).name}).output;
-  }
-
   void ExpectNothingLeft() {
     EXPECT_EQ(LeftOvers(), "");
     EXPECT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
@@ -189,6 +191,28 @@ TEST_F(DriverTableTest, WhatWasNotTakenAwayIsNotCalledGone) {
 
 TEST_F(DriverTableTest, SizesAndFiguresAreNotBelievedUnseen) {
   ASSERT_NO_FATAL_FAILURE(Run(FigureBehaviours()));
+}
+
+// Behaviour 8: what may have been deleted is deleted again, and what is refused stays.
+TEST_F(DriverTableTest, AVolumeIsDeletedWhenItsDriverHasSaidSo) {
+  const CsiBehaviour row{.number = "8", .what = "delete: Internal", .provisioned = true};
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  CsiFakeOptions options = OptionsOf(Driver(row));
+  options.controller_capabilities = {"CREATE_DELETE_VOLUME"};
+  CsiFakeDriver driver(options);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(DriverObject(Driver(row), false) + ProvisionedStorage(row) +
+                                  PodOn(Pod(row), {Volume(row)})));
+  ASSERT_TRUE(WaitPhase(Pod(row), "Ready")) << Shown(row);
+  driver.Script(R"([{"rpc": "DeleteVolume", "times": 1, "code": 9, "message": "in use"},
+                    {"rpc": "DeleteVolume", "times": 1, "code": 13, "effect": "made"}])");
+  ASSERT_TRUE(Delete("Pod", Pod(row)).ok());
+  EXPECT_TRUE(WaitGone(Pod(row))) << Shown(row);
+  EXPECT_EQ(CountOf(Driver(row), "DeleteVolume"), 0) << "its claim is there";
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", Volume(row).name).ok());
+  EXPECT_TRUE(Eventually(kPatience, [&] { return CountOf(Driver(row), "DeleteVolume") >= 3; }))
+      << CountOf(Driver(row), "DeleteVolume");
+  EXPECT_EQ(driver.Tell(R"({"volumes": true})"), R"({"ok":true,"volumes":{}})");
+  EXPECT_EQ(CountOf(Driver(row), "CreateVolume"), 1);
 }
 
 // Behaviour 19.
