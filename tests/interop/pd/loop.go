@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,8 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// run ends the program with the cloud: one that outlived it would act beside the next cloud. The signal comes when the
+// thread ends that started it, so this one waits.
 func run(name string, arguments ...string) (string, error) {
-	output, err := exec.Command(name, arguments...).CombinedOutput()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	command := exec.Command(name, arguments...)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	output, err := command.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(arguments, " "), err, output)
 	}
