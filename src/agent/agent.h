@@ -35,6 +35,8 @@
 #include "base/clock_set_watch.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
+#include "csi/csi_context.h"
+#include "csi/csi_health.h"
 #include "csi/csi_node_object.h"
 #include "csi/csi_settings.h"
 #include "kube/catalog_updates.h"
@@ -113,6 +115,7 @@ class Agent {
   Status MakeCsi();
   CsiClientHooks MakeCsiHooks();
   Status LoadPlugins();
+  CsiPluginParts MakeCsiPluginParts();
   void MakeStorageGuard();
   void MakeRecycler();
   HostPathSettings MakeHostPathSettings();
@@ -230,6 +233,7 @@ class Agent {
   SharedCsiPluginSettings csi_plugin_settings_;
   std::unique_ptr<CsiClient> csi_;
   std::unique_ptr<CsiNodeSource> csi_node_;
+  std::unique_ptr<CsiStorageHealth> csi_storage_health_;
   std::unique_ptr<DriverLanes> lanes_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;

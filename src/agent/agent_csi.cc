@@ -23,6 +23,9 @@ Status Agent::MakeCsi() {
   csi_node_ = std::make_unique<CsiNodeSource>(
       CsiNodeSource::Parts{csi_->drivers(), *kubelet_host_, NodeName(config_.node_name)},
       [this](ObjectList list) { updates_->Add(std::move(list)); });
+  csi_storage_health_ = std::make_unique<CsiStorageHealth>(
+      CsiStorageHealth::Parts{*scheduler_, csi_->drivers(), csi_plugin_settings_, families_, *log_},
+      config_.volume_stats_period);
   lanes_ = std::make_unique<DriverLanes>(*kernel_, csi_->drivers());
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "csi/csi_plugin.h"
 #include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
@@ -41,10 +42,20 @@ Status Agent::LoadPlugins() {
   settings.host_path = MakeHostPathSettings();
   settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
-  // What is added here is a plugin of another folder; CSI drivers are csi_->drivers(), and what the
-  // configuration says of their volumes is csi_plugin_settings_.
   std::vector<std::unique_ptr<VolumePlugin>> plugins = MakeInTreePlugins(std::move(settings));
+  plugins.push_back(std::make_unique<CsiPlugin>(MakeCsiPluginParts()));
   return plugins_->InitPlugins(std::move(plugins), std::move(prober), *host_, *log_);
+}
+
+CsiPluginParts Agent::MakeCsiPluginParts() {
+  return {.scheduler = *scheduler_,
+          .drivers = csi_->drivers(),
+          .devices = *device_records_,
+          .settings = csi_plugin_settings_,
+          .log = *log_,
+          .lied = [this](const std::string& driver, const std::string& method) {
+            csi_->figures().Lied(driver, method);
+          }};
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
