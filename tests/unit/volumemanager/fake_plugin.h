@@ -26,6 +26,7 @@ class FakePlugin final : public VolumePlugin {
   struct MetricsScript {
     std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
     bool shares_requests = false;  // measured by StatFs, which others may share
+    std::string domain = {};       // of all volumes; empty: as the kind has it
   };
   struct AttachScript {
     std::map<std::string, int64_t> limits;
@@ -33,6 +34,11 @@ class FakePlugin final : public VolumePlugin {
     int limits_asked = 0;
     bool verifies = true;
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
+    bool growth_needs_pod = false;
+    // What "local" finds of devices that are on no record.
+    std::vector<UnrecordedDevice> found = {};
+    std::optional<Error> found_error = {};
+    int asked_for_found = 0;
   };
   FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
              std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
@@ -99,6 +105,7 @@ class FakePlugin final : public VolumePlugin {
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   // Volumes of "nfs" are all of one server.
   std::string FaultDomain(const VolumeSpec&) const override {
+    if (metrics_ && !metrics_->domain.empty()) return metrics_->domain;
     return kind_ == "nfs" ? "nfs:nas" : "";
   }
   std::string FaultDomainName(const VolumeSpec&) const override {
@@ -186,8 +193,14 @@ class FakePlugin final : public VolumePlugin {
 
   class NoDevice final : public DeviceMountableVolumePlugin {
    public:
-    explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
+    NoDevice(VolumePlugin& plugin, std::shared_ptr<AttachScript> script)
+        : plugin_(plugin), script_(std::move(script)) {}
     VolumePlugin& plugin() override { return plugin_; }
+    Result<std::vector<UnrecordedDevice>> FindDevices(const CallOptions&) override {
+      ++script_->asked_for_found;
+      if (script_->found_error) return *script_->found_error;
+      return script_->found;
+    }
     Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
     Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
     Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
@@ -199,6 +212,7 @@ class FakePlugin final : public VolumePlugin {
    private:
     static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
     VolumePlugin& plugin_;
+    const std::shared_ptr<AttachScript> script_;
   };
 
   // Operations delete, and ask the fake for nothing but whether it could: not below /outside.
@@ -266,25 +280,28 @@ class FakePlugin final : public VolumePlugin {
 
   class NoGrowth final : public NodeExpandableVolumePlugin {
    public:
-    explicit NoGrowth(VolumePlugin& plugin) : plugin_(plugin) {}
+    NoGrowth(VolumePlugin& plugin, std::shared_ptr<AttachScript> script)
+        : plugin_(plugin), script_(std::move(script)) {}
     VolumePlugin& plugin() override { return plugin_; }
     bool RequiresFsResize() const override { return true; }
+    bool NeedsPod(const VolumeSpec&) const override { return script_->growth_needs_pod; }
     Result<bool> NodeExpand(const NodeResizeOptions&, const CallOptions&) override {
       return Error::NotApplied(Code::kUnimplemented, "not used");
     }
 
    private:
     VolumePlugin& plugin_;
+    const std::shared_ptr<AttachScript> script_;
   };
 
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
   const std::shared_ptr<AttachScript> attach_;
-  NoDevice device_{*this};
+  NoDevice device_{*this, attach_};
   Planner planner_{*this};
   NoDeletion deletable_{*this};
-  NoGrowth expands_{*this};
+  NoGrowth expands_{*this, attach_};
   NoAttachment attachable_{*this};
   NoBlocks blocks_{*this};
 };

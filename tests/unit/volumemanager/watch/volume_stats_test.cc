@@ -154,6 +154,101 @@ TEST_F(VolumeStatsTest, HungVolumesShareTheirOwnPlaces) {
   EXPECT_EQ(stats->Find(Key("h0"))->last_error->code(), Code::kDeadlineExceeded);
 }
 
+TEST_F(VolumeStatsTest, AVolumeWithoutMetricsIsAskedAgainIfItsDriverHasComeAnew) {
+  auto stats = Make();
+  Track(*stats, "none");
+  Track(*stats, "v");
+  scheduler_.RunFor(seconds(1000));
+  ASSERT_EQ(measured_["none"], 1);
+  stats->AskAgain([](const VolumeSpec& spec) { return spec.name().str() == "other"; });
+  scheduler_.RunFor(seconds(1000));
+  ASSERT_EQ(measured_["none"], 1);
+  stats->AskAgain([](const VolumeSpec& spec) { return spec.name().str() == "none"; });
+  EXPECT_TRUE(stats->Find(Key("none"))->supported);
+  scheduler_.RunFor(seconds(61));
+  EXPECT_EQ(measured_["none"], 2);
+  EXPECT_FALSE(stats->Find(Key("none"))->supported);
+}
+
+// What of a driver's volumes is measured at a time, at most.
+class DriverStatsTest : public VolumeStatsTest {
+ protected:
+  void SetUp() override {
+    VolumeStatsTest::SetUp();
+    script_->domain = "csi:disk.example.com";
+    takes_ = seconds(1);  // so that all are due before a few are done
+    settings_.max_running = 3;
+    settings_.max_running_suspect = 3;
+  }
+  int Highest(const VolumeStats& stats, Duration time) {
+    int highest = 0;
+    scheduler_.RunUntil(
+        [&] {
+          highest = std::max(highest, stats.running());
+          return false;
+        },
+        time);
+    return highest;
+  }
+  void TrackMany(VolumeStats& stats) {
+    for (int i = 0; i < 30; ++i) Track(stats, "v" + std::to_string(i));
+  }
+  VolumeStatsSettings settings_;
+};
+
+TEST_F(DriverStatsTest, VolumesOfADriverThatDoesNotAnswerAreAskedOneAtATime) {
+  for (int i = 0; i < 30; ++i) hung_.insert("v" + std::to_string(i));
+  auto stats = Make(settings_);
+  TrackMany(*stats);
+  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
+  hung_.clear();
+  takes_ = std::chrono::milliseconds(500);
+  EXPECT_GT(Highest(*stats, seconds(300)), 1);
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(stats->Find(Key("v" + std::to_string(i)))->measured);
+  hung_.insert("v0");
+  scheduler_.RunUntil([&] { return stats->Find(Key("v0"))->last_error.has_value(); }, seconds(300));
+  EXPECT_TRUE(stats->Find(Key("v0"))->last_error.has_value());
+}
+
+TEST_F(DriverStatsTest, TheOwnerMaySayThatADriverIsSilent) {
+  bool silent = true;
+  hooks_.may_ask = [&](const std::string& domain) {
+    EXPECT_EQ(domain, "csi:disk.example.com");
+    return !silent;
+  };
+  auto stats = Make(settings_);
+  TrackMany(*stats);
+  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
+  silent = false;
+  takes_ = std::chrono::milliseconds(500);
+  EXPECT_GT(Highest(*stats, seconds(300)), 1);
+}
+
+TEST_F(VolumeStatsTest, ThatAVolumeIsAbnormalIsToldWhenItChanges) {
+  Metrics now;
+  script_->answer = [&](const SpecName&, const CallOptions&) -> Result<Metrics> { return now; };
+  std::vector<std::string> told;
+  hooks_.abnormal = [&](const PodVolumeKey& key, const Metrics& metrics) {
+    told.push_back(key.spec.str() + ": " + metrics.message);
+  };
+  auto stats = Make();
+  Track(*stats, "v");
+  const auto measure = [&](std::optional<bool> abnormal, const std::string& message) {
+    now.abnormal = abnormal;
+    now.message = message;
+    scheduler_.RunFor(seconds(240));
+    return std::exchange(told, {});
+  };
+  using Told = std::vector<std::string>;
+  EXPECT_EQ(measure(std::nullopt, ""), Told());
+  EXPECT_EQ(measure(false, "all is well"), Told());
+  EXPECT_EQ(measure(true, "it creaks"), Told{"v: it creaks"});
+  EXPECT_EQ(measure(true, "it creaks"), Told());
+  EXPECT_EQ(measure(true, "it breaks"), Told{"v: it breaks"});
+  EXPECT_EQ(measure(false, ""), Told());
+  EXPECT_EQ(measure(true, "it breaks"), Told{"v: it breaks"});
+}
+
 TEST_F(VolumeStatsTest, AForgottenVolumesLateAnswerIsDropped) {
   auto stats = Make();
   Track(*stats, "v");
