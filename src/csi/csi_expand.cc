@@ -76,7 +76,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
     return Error::NotApplied(Code::kUnimplemented,
                              "NodeExpand is not supported by the CSI driver " + volume.driver);
   }
-  if (options.pod.empty()) {
+  if (options.csi_volume_phase != CsiVolumePhase::kPublished || options.pod.empty()) {
     return Error::NotApplied(Code::kUnavailable, "no pod has " + options.spec.Display() + " yet");
   }
   const SafePath place = PlaceOf(volume, options);

@@ -142,6 +142,16 @@ TEST_F(CsiExpandTest, ADriverThatCannotIsNotAsked) {
   EXPECT_EQ(process_->calls("NodeExpandVolume"), 0);
 }
 
+TEST_F(CsiExpandTest, AVolumeThatNoPodHasYetWaits) {
+  ServeGrowing();
+  NodeResizeOptions options = Options(CsiSpec());
+  options.csi_volume_phase = CsiVolumePhase::kStaged;
+  const auto done = plugin_->AsNodeExpandable()->NodeExpand(options, Call());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::kUnavailable);
+  EXPECT_EQ(process_->calls("NodeExpandVolume"), 0);
+}
+
 TEST_F(CsiExpandTest, WithoutItsSecretItWaits) {
   ServeGrowing();
   parts_.secrets.erase("grow-node");
