@@ -21,6 +21,7 @@ TEST(CsiGrowthTest, AGrowthIsProvenByWhatTheNodeShows) {
        "said in the same answer that it has 1 bytes"},
       {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 0, .device_bytes = 2}, nullptr},
       {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 0, .device_bytes = 3}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 1, .device_bytes = 2}, nullptr},
       {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 2, .device_bytes = 1},
        "its disk has 1 bytes"},
       // An encrypted disk is smaller than the volume.
