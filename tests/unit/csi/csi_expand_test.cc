@@ -1,7 +1,7 @@
 #include "csi/csi_expand.h"
 
-#include "operation/expand_operations.h"
 #include "unit/csi/plugin_fixture.h"
+#include "volume/expansion_decision.h"
 
 namespace volumed {
 namespace {
@@ -191,7 +191,6 @@ TEST_F(CsiExpandTest, WhatAFailureMeansIsTheCodes) {
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code(), c.code);
     EXPECT_EQ(ClassifyExpansionFailure(done.error(), decision), c.end) << done.error().ToString();
-    EXPECT_THAT(done.error().message(), testing::Not(testing::HasSubstr("hunter2")));
   }
   Says("NodeExpandVolume", Code::kUnimplemented);
   EXPECT_EQ(ClassifyExpansionFailure(Expand(CsiSpec()).error(), ExpansionDecision{}),

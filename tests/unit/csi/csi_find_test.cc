@@ -86,7 +86,7 @@ TEST_F(CsiFindTest, AFileThatDoesNotFitItsPlaceIsLeftOut) {
   Staged("a.example.com", "vol-1", Of("a.example.com", "vol-2"));
   Staged("b.example.com", "vol-1", Of("a.example.com", "vol-1"));
   Staged("c.example.com", "vol-1", {{"driverName", "c.example.com"}});
-  const std::string torn = Staged("d.example.com", "vol-1", {});
+  Staged("d.example.com", "vol-1", {});
   kernel_.AddFile(CsiStageDir(paths_, "d.example.com", "vol-1").Display() + "/vol_data.json", "{");
   // Of a driver that stages nothing, a kubelet leaves the directory alone.
   kernel_.AddDirectory(CsiStagingPath(paths_, "e.example.com", "vol-1").Display());
