@@ -18,13 +18,13 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kPublish = "NodePublishVolume";
-constexpr const char* kUnpublish = "NodeUnpublishVolume";
-constexpr uint32_t kDirectoryMode = 0750;
+constexpr const char* kBlockPublish = "NodePublishVolume";
+constexpr const char* kBlockUnpublish = "NodeUnpublishVolume";
+constexpr uint32_t kBlockDirectoryMode = 0750;
 
-Status MakePlace(const CsiContext& context, const SafePath& place, const CallOptions& call) {
+Status MakeBlockPlace(const CsiContext& context, const SafePath& place, const CallOptions& call) {
   RETURN_IF_ERROR(context.kernel().Call(
-      MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
+      MakeDirectory{.path = place, .mode = kBlockDirectoryMode, .parent_mode = kBlockDirectoryMode},
       OnOwnFilesystem(call)));
   return OkStatus();
 }
@@ -92,7 +92,7 @@ Result<std::string> CsiBlockMapper::SetUpDevice(const CallOptions& call) {
   }
   ASSIGN_OR_RETURN(const CsiSecretValues secrets,
                    ReadSecret(context_, volume_.node_stage_secret, "node stage secret"));
-  RETURN_IF_ERROR(MakePlace(context_, staging_path, call));
+  RETURN_IF_ERROR(MakeBlockPlace(context_, staging_path, call));
   const Status staged =
       StageVolume(context_, driver, volume_,
                   {staging.publish_context, staging_path.Display(), secrets}, staging_path, call);
@@ -117,7 +117,7 @@ Result<std::string> CsiBlockMapper::MapPodDevice(const CallOptions& call) {
   const Result<CsiFinding> found = LookAtPublishedDevice(context_, target, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong) return target.Display();
-  return DriverLied(context_, volume_.driver, kPublish,
+  return DriverLied(context_, volume_.driver, kBlockPublish,
                     "volume " + volume_.handle + " is published at " + target.Display(),
                     *found->wrong);
 }
@@ -137,7 +137,7 @@ Status CsiBlockMapper::Publish(const CallOptions& call) {
   wish.object = object.get();
   wish.pod = pod_.get();
   const SafePath directory = CsiBlockPublishDir(context_.host.paths, spec_);
-  RETURN_IF_ERROR(MakePlace(context_, directory, call));
+  RETURN_IF_ERROR(MakeBlockPlace(context_, directory, call));
   const auto answer = CallDriver<::csi::v1::NodePublishVolumeResponse>(
       context_, volume_.driver, NodePublishRequest(driver, volume_, wish), call);
   if (answer.ok()) return OkStatus();
@@ -208,8 +208,8 @@ Status CsiBlockUnmapper::RemoveTarget(const std::string& driver, const SafePath&
     ASSIGN_OR_RETURN(const std::optional<std::string> left,
                      RemoveLeftPlace(context_, target, call));
     if (left) {
-      return DriverLied(context_, driver, kUnpublish, "nothing is published at " + target.Display(),
-                        *left);
+      return DriverLied(context_, driver, kBlockUnpublish,
+                        "nothing is published at " + target.Display(), *left);
     }
   }
   RemoveIfEmpty(context_, CsiBlockPublishDir(context_.host.paths, spec_), call);

@@ -14,7 +14,7 @@ namespace {
 
 using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
 
-std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
+std::string BytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // The source of a mount of a disk; "" of any other mount. A filesystem of several disks (btrfs) has
 // a number of its own, and counts as none: what its size is, no single disk tells.
@@ -76,7 +76,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
     return Error::NotApplied(Code::kUnimplemented,
                              "NodeExpand is not supported by the CSI driver " + volume.driver);
   }
-  if (options.pod.empty()) {
+  if (options.csi_volume_phase != CsiVolumePhase::kPublished || options.pod.empty()) {
     return Error::NotApplied(Code::kUnavailable, "no pod has " + options.spec.Display() + " yet");
   }
   const SafePath place = PlaceOf(volume, options);
@@ -95,7 +95,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   if (!looked.ok()) return looked.error().AsMaybeApplied();
   if (const auto why = WhyNotGrown(growth)) {
     return DriverLied(context_, volume.driver, "NodeExpandVolume",
-                      volume.handle + " has " + Bytes(growth.wanted_bytes) + " now", *why);
+                      volume.handle + " has " + BytesText(growth.wanted_bytes) + " now", *why);
   }
   return true;
 }
@@ -143,18 +143,17 @@ Status CsiExpander::LookAtDevice(const SafePath& place, const CallOptions& call,
 }  // namespace
 
 std::optional<std::string> WhyNotGrown(const CsiGrowth& growth) {
-  if (growth.said_bytes != 0 && growth.said_bytes < growth.wanted_bytes) {
-    return "said in the same answer that it has " + Bytes(growth.said_bytes);
+  if (!growth.device_bytes) {
+    const bool says_less = growth.said_bytes != 0 && growth.said_bytes < growth.wanted_bytes;
+    if (!says_less) return std::nullopt;
+    return "said in the same answer that it has " + BytesText(growth.said_bytes);
   }
-  if (!growth.device_bytes) return std::nullopt;
   const bool is_less = *growth.device_bytes < growth.wanted_bytes;
   const bool is_vouched_for =
       growth.said_bytes >= growth.wanted_bytes && *growth.device_bytes > growth.old_bytes;
-  if (is_less && !is_vouched_for) return "its disk has " + Bytes(*growth.device_bytes);
-  if (growth.filesystem_is_smaller) {
-    return "the filesystem does not fill its disk of " + Bytes(*growth.device_bytes);
-  }
-  return std::nullopt;
+  if (is_less && !is_vouched_for) return "its disk has " + BytesText(*growth.device_bytes);
+  if (!growth.filesystem_is_smaller) return std::nullopt;
+  return "the filesystem does not fill its disk of " + BytesText(*growth.device_bytes);
 }
 
 std::unique_ptr<NodeExpandableVolumePlugin> MakeCsiExpander(const CsiContext& context,

@@ -20,9 +20,9 @@ struct CsiGrowth {
   std::optional<int64_t> device_bytes = {};  // of the disk that is mounted or mapped; nullopt: none
   bool filesystem_is_smaller = false;        // than that disk, by more than it cannot use
 };
-// Why the growth is not proven, in words that follow "and"; nullopt: it is. A disk may be smaller
-// than the volume, by what an encryption keeps for itself: it counts if it is larger than the
-// volume was, and the driver says the size. Threads: any. Blocks: never.
+// Why the growth is not proven, in words that follow "and"; nullopt: it is. Where there is a disk,
+// it decides. It may be smaller than the volume, by what an encryption keeps for itself: it counts
+// if it is larger than the volume was, and the driver says the size. Threads: any. Blocks: never.
 std::optional<std::string> WhyNotGrown(const CsiGrowth& growth);
 
 // NodeExpand asks the driver, with the pod's path of the volume, and proves by the node that it has

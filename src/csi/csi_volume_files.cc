@@ -11,7 +11,7 @@
 namespace volumed {
 namespace {
 
-constexpr uint32_t kDirectoryMode = 0750;
+constexpr uint32_t kVolumeDirectoryMode = 0750;
 // Kubelet's, by its usual umask.
 constexpr uint32_t kVolDataMode = 0644;
 
@@ -33,7 +33,8 @@ Status WriteVolData(const CsiContext& context, const SafePath& directory, const 
   Kernel& kernel = context.kernel();
   const CallOptions own = OnOwnFilesystem(call);
   RETURN_IF_ERROR(kernel.Call(
-      MakeDirectory{.path = directory, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
+      MakeDirectory{
+          .path = directory, .mode = kVolumeDirectoryMode, .parent_mode = kVolumeDirectoryMode},
       own));
   WriteFile write;
   write.path = directory.Below(kCsiVolDataFile);

@@ -62,6 +62,8 @@ Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin,
                                "no pod is known that has volume " + request.volume.str());
     }
     options.pod = request.target.key.pod;
+  } else {
+    options.csi_volume_phase = CsiVolumePhase::kStaged;
   }
   if (is_block) {
     if (needs_pod) {

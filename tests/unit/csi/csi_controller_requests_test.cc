@@ -13,12 +13,6 @@ using Can = ::csi::v1::ControllerServiceCapability_RPC;
 using Mode = ::csi::v1::VolumeCapability_AccessMode;
 using Plugin = ::csi::v1::PluginCapability_Service;
 
-StringMap MapOf(const google::protobuf::Map<std::string, std::string>& map) {
-  return {map.begin(), map.end()};
-}
-
-CsiSecretValues Secrets() { return {{"key", Secret<std::string>("hunter2")}}; }
-
 CsiVolume Volume(bool source_read_only = false) {
   PersistentVolume pv = CsiPersistentVolume();
   std::get<CsiPersistentVolumeSource>(pv.spec.source).read_only = source_read_only;
@@ -27,12 +21,12 @@ CsiVolume Volume(bool source_read_only = false) {
 
 TEST(CsiControllerRequestsTest, APublishNamesVolumeNodeAndCapability) {
   const auto request =
-      Must(ControllerPublishRequest(DriverThatCan({}), Volume(), "node-id-1", Secrets()));
+      Must(ControllerPublishRequest(DriverThatCan({}), Volume(), "node-id-1", TestSecrets()));
   EXPECT_EQ(request.volume_id(), "vol-1");
   EXPECT_EQ(request.node_id(), "node-id-1");
   EXPECT_FALSE(request.readonly());
-  EXPECT_EQ(MapOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
-  EXPECT_EQ(MapOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
   EXPECT_EQ(request.volume_capability().access_mode().mode(), Mode::SINGLE_NODE_WRITER);
   EXPECT_EQ(request.volume_capability().mount().fs_type(), "xfs");
   EXPECT_EQ(request.volume_capability().mount().mount_flags_size(), 2);
@@ -59,25 +53,25 @@ TEST(CsiControllerRequestsTest, ModesWithoutAWordAreRefused) {
 
 TEST(CsiControllerRequestsTest, TheOthersNameTheirVolume) {
   const CsiDriverFacts driver = DriverThatCan({});
-  const auto unpublish = ControllerUnpublishRequest("vol-1", "node-id-1", Secrets());
+  const auto unpublish = ControllerUnpublishRequest("vol-1", "node-id-1", TestSecrets());
   EXPECT_EQ(unpublish.volume_id(), "vol-1");
   EXPECT_EQ(unpublish.node_id(), "node-id-1");
-  EXPECT_EQ(MapOf(unpublish.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(unpublish.secrets()), (StringMap{{"key", "hunter2"}}));
 
-  const auto expand = Must(ControllerExpandRequest(driver, Volume(), 7, Secrets()));
+  const auto expand = Must(ControllerExpandRequest(driver, Volume(), 7, TestSecrets()));
   EXPECT_EQ(expand.volume_id(), "vol-1");
   EXPECT_EQ(expand.capacity_range().required_bytes(), 7);
   EXPECT_TRUE(expand.volume_capability().has_mount());
-  EXPECT_EQ(MapOf(expand.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(expand.secrets()), (StringMap{{"key", "hunter2"}}));
 
-  const auto validate = Must(ValidateCapabilitiesRequest(driver, Volume(), Secrets()));
+  const auto validate = Must(ValidateCapabilitiesRequest(driver, Volume(), TestSecrets()));
   EXPECT_EQ(validate.volume_id(), "vol-1");
   EXPECT_EQ(validate.volume_capabilities_size(), 1);
-  EXPECT_EQ(MapOf(validate.volume_context()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(validate.volume_context()), (StringMap{{"tier", "gold"}}));
 
-  const auto deletion = ControllerDeleteRequest("vol-1", Secrets());
+  const auto deletion = ControllerDeleteRequest("vol-1", TestSecrets());
   EXPECT_EQ(deletion.volume_id(), "vol-1");
-  EXPECT_EQ(MapOf(deletion.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(deletion.secrets()), (StringMap{{"key", "hunter2"}}));
 }
 
 class CsiCreateRequestTest : public testing::Test {
@@ -121,7 +115,7 @@ TEST_F(CsiCreateRequestTest, AClaimBecomesARequest) {
   EXPECT_EQ(request.name(), "pvc-uid-9");
   EXPECT_EQ(request.capacity_range().required_bytes(), int64_t{1} << 30);
   EXPECT_EQ(request.capacity_range().limit_bytes(), int64_t{2} << 30);
-  EXPECT_EQ(MapOf(request.parameters()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(request.parameters()), (StringMap{{"tier", "gold"}}));
   ASSERT_EQ(request.volume_capabilities_size(), 2);
   EXPECT_EQ(request.volume_capabilities(0).access_mode().mode(), Mode::SINGLE_NODE_WRITER);
   EXPECT_EQ(request.volume_capabilities(1).access_mode().mode(), Mode::MULTI_NODE_READER_ONLY);
@@ -148,8 +142,8 @@ TEST_F(CsiCreateRequestTest, TopologyIsToldToDriversThatKnowItAlone) {
   const auto request = Must(PlanCreateVolume(driver_, wish)).request;
   ASSERT_EQ(request.accessibility_requirements().requisite_size(), 1);
   ASSERT_EQ(request.accessibility_requirements().preferred_size(), 1);
-  EXPECT_EQ(MapOf(request.accessibility_requirements().requisite(0).segments()), wish.topology);
-  EXPECT_EQ(MapOf(request.accessibility_requirements().preferred(0).segments()), wish.topology);
+  EXPECT_EQ(TextsOf(request.accessibility_requirements().requisite(0).segments()), wish.topology);
+  EXPECT_EQ(TextsOf(request.accessibility_requirements().preferred(0).segments()), wish.topology);
 }
 
 TEST_F(CsiCreateRequestTest, WhatIsInTheVolumeFromTheBeginningIsNamed) {
@@ -173,7 +167,7 @@ TEST_F(CsiCreateRequestTest, TheFilesystemIsTheClassesOrTheDefault) {
   // The key of before is read, and stays for the driver.
   const CsiCreatePlan old = Must(Plan({{"fsType", "btrfs"}}));
   EXPECT_EQ(old.fs_type, "btrfs");
-  EXPECT_EQ(MapOf(old.request.parameters()), (StringMap{{"fsType", "btrfs"}}));
+  EXPECT_EQ(TextsOf(old.request.parameters()), (StringMap{{"fsType", "btrfs"}}));
   EXPECT_NE(Refused({{"fstype", "ext4"}, {"csi.storage.k8s.io/fstype", "xfs"}}), "");
   EXPECT_EQ(Must(Plan({})).fs_type, "");
 }
@@ -181,7 +175,7 @@ TEST_F(CsiCreateRequestTest, TheFilesystemIsTheClassesOrTheDefault) {
 TEST_F(CsiCreateRequestTest, MetadataIsToldIfItIsAskedFor) {
   CsiCreateWish wish = Wish({{"tier", "gold"}});
   wish.extra_create_metadata = true;
-  EXPECT_EQ(MapOf(Must(PlanCreateVolume(driver_, wish)).request.parameters()),
+  EXPECT_EQ(TextsOf(Must(PlanCreateVolume(driver_, wish)).request.parameters()),
             (StringMap{{"tier", "gold"},
                        {"csi.storage.k8s.io/pvc/name", "data"},
                        {"csi.storage.k8s.io/pvc/namespace", "shop"},
@@ -228,7 +222,7 @@ TEST_F(CsiCreateRequestTest, TheKeysOfBeforeAreReadAndStayForTheDriver) {
   const StringMap old = {{"csiNodeStageSecretName", "s"}, {"csiNodeStageSecretNamespace", "vault"}};
   const CsiCreatePlan plan = Must(Plan(old));
   EXPECT_EQ(plan.node_stage_secret, (SecretReference{"s", "vault"}));
-  EXPECT_EQ(MapOf(plan.request.parameters()), old);
+  EXPECT_EQ(TextsOf(plan.request.parameters()), old);
   StringMap both = old;
   both.merge(Secret2("node-stage-secret", "s", "vault"));
   EXPECT_NE(Refused(both), "");
@@ -286,7 +280,8 @@ TEST_F(CsiCreateRequestTest, AnAnnotationChoosesNoProvisionersSecret) {
 
 TEST_F(CsiCreateRequestTest, SecretsAreInTheSentRequestAlone) {
   const CsiCreatePlan plan = Must(Plan({}));
-  EXPECT_EQ(MapOf(WithSecrets(plan.request, Secrets()).secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(WithSecrets(plan.request, TestSecrets()).secrets()),
+            (StringMap{{"key", "hunter2"}}));
   EXPECT_EQ(plan.request.secrets_size(), 0);
 }
 

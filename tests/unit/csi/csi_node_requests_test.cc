@@ -10,12 +10,6 @@ namespace {
 
 using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
 
-StringMap MapOf(const google::protobuf::Map<std::string, std::string>& map) {
-  return {map.begin(), map.end()};
-}
-
-CsiSecretValues Secrets() { return {{"key", Secret<std::string>("hunter2")}}; }
-
 CsiToken Token(const std::string& audience, const std::string& text) {
   CsiToken token;
   token.audience = audience;
@@ -31,7 +25,7 @@ class CsiNodeRequestsTest : public testing::Test {
     wish.publish_context = {{"device", "/dev/sdx"}};
     wish.staging_path = "/stage";
     wish.target_path = "/target";
-    wish.secrets = Secrets();
+    wish.secrets = TestSecrets();
     wish.object = &object_;
     wish.pod = &pod_;
     return wish;
@@ -49,15 +43,15 @@ TEST_F(CsiNodeRequestsTest, AStageSaysAllThatIsKnownOfTheVolume) {
   CsiStageWish wish;
   wish.publish_context = {{"device", "/dev/sdx"}};
   wish.staging_path = "/stage";
-  wish.secrets = Secrets();
+  wish.secrets = TestSecrets();
   wish.mount.fs_group = 2000;
   const auto request =
       NodeStageRequest(DriverThatCan({NodeCan::VOLUME_MOUNT_GROUP}), volume_, wish);
   EXPECT_EQ(request.volume_id(), "vol-1");
   EXPECT_EQ(request.staging_target_path(), "/stage");
-  EXPECT_EQ(MapOf(request.publish_context()), wish.publish_context);
-  EXPECT_EQ(MapOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
-  EXPECT_EQ(MapOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(request.publish_context()), wish.publish_context);
+  EXPECT_EQ(TextsOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
   EXPECT_EQ(request.volume_capability().mount().volume_mount_group(), "2000");
   EXPECT_EQ(request.volume_capability().mount().fs_type(), "xfs");
 }
@@ -71,9 +65,9 @@ TEST_F(CsiNodeRequestsTest, APublishWithoutACsiDriverTellsNothingOfThePod) {
   EXPECT_EQ(request.staging_target_path(), "/stage");
   EXPECT_EQ(request.target_path(), "/target");
   EXPECT_FALSE(request.readonly());
-  EXPECT_EQ(MapOf(request.publish_context()), (StringMap{{"device", "/dev/sdx"}}));
-  EXPECT_EQ(MapOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
-  EXPECT_EQ(MapOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(request.publish_context()), (StringMap{{"device", "/dev/sdx"}}));
+  EXPECT_EQ(TextsOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
 }
 
 TEST_F(CsiNodeRequestsTest, APodInfoDriverIsToldOfThePodAndOurWordsCount) {
@@ -86,10 +80,10 @@ TEST_F(CsiNodeRequestsTest, APodInfoDriverIsToldOfThePodAndOurWordsCount) {
                               {"csi.storage.k8s.io/pod.uid", "uid-1"},
                               {"csi.storage.k8s.io/serviceAccount.name", "robot"},
                               {"csi.storage.k8s.io/ephemeral", "false"}};
-  EXPECT_EQ(MapOf(NodePublishRequest(driver_, volume, Wish()).volume_context()), expected);
+  EXPECT_EQ(TextsOf(NodePublishRequest(driver_, volume, Wish()).volume_context()), expected);
   EXPECT_EQ(volume.attributes.at("csi.storage.k8s.io/pod.name"), "another");
   StringMap block = expected;
-  EXPECT_EQ(MapOf(NodePublishRequest(driver_, block_, Wish()).volume_context()), block);
+  EXPECT_EQ(TextsOf(NodePublishRequest(driver_, block_, Wish()).volume_context()), block);
 }
 
 TEST_F(CsiNodeRequestsTest, TokensAreInTheContextOrAmongTheSecretsAsTheCsiDriverSays) {
@@ -117,7 +111,7 @@ TEST_F(CsiNodeRequestsTest, ABlockVolumeHasNoTokensAndNoMountFlags) {
   wish.tokens = {Token("", "t")};
   const auto request = NodePublishRequest(driver_, block_, wish);
   EXPECT_FALSE(WantsTokens(block_, &object_));
-  EXPECT_EQ(MapOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
+  EXPECT_EQ(TextsOf(request.volume_context()), (StringMap{{"tier", "gold"}}));
   EXPECT_TRUE(request.volume_capability().has_block());
   EXPECT_EQ(request.staging_target_path(), "/stage");
 }
@@ -158,7 +152,7 @@ TEST_F(CsiNodeRequestsTest, AnExpansionNamesPathsSizeAndCapability) {
   wish.volume_path = "/target";
   wish.staging_path = "/stage";
   wish.required_bytes = int64_t{5} << 30;
-  wish.secrets = Secrets();
+  wish.secrets = TestSecrets();
   const auto request = NodeExpandRequest(driver_, volume_, wish);
   EXPECT_EQ(request.volume_id(), "vol-1");
   EXPECT_EQ(request.volume_path(), "/target");
@@ -166,7 +160,7 @@ TEST_F(CsiNodeRequestsTest, AnExpansionNamesPathsSizeAndCapability) {
   EXPECT_EQ(request.capacity_range().required_bytes(), int64_t{5} << 30);
   EXPECT_EQ(request.capacity_range().limit_bytes(), 0);
   EXPECT_EQ(request.volume_capability().mount().mount_flags_size(), 2);
-  EXPECT_EQ(MapOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
+  EXPECT_EQ(TextsOf(request.secrets()), (StringMap{{"key", "hunter2"}}));
   EXPECT_TRUE(NodeExpandRequest(driver_, block_, wish).volume_capability().has_block());
 }
 

@@ -58,7 +58,7 @@ TEST_F(CsiBlockTest, WhatIsNoBlockDeviceIsALie) {
   ASSERT_TRUE(SetUpDevice(spec_).ok());
   const std::string target = Base("/publish/pv-1/uid-1");
   PublishDoes([&](const Message&) { kernel_.AddFile(target, ""); });
-  ExpectLie(MapPodDevice(spec_).error(), "NodePublishVolume", target + " is a regular file");
+  ExpectLie(MapPodDevice(spec_).error(), "NodePublishVolume", target + " is a file");
   kernel_.Remove(target);
   lies_.clear();
   PublishDoes([&](const Message&) { kernel_.AddDirectory(target); });

@@ -70,7 +70,6 @@ TEST_F(CsiProofTest, AFilesystemOnTheNetworkMayShowInTwoVolumes) {
 }
 
 TEST_F(CsiProofTest, ADiskThatIsStagedForAnotherVolumeIsNotThisOne) {
-  kernel_.AddDevice("/dev/sda", {.fs_type = "ext4", .usage = "filesystem"});
   const std::string other = StageOther();
   Mounts(other, "/dev/sda");
   kernel_.AddDirectory(kTarget);

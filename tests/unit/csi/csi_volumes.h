@@ -1,10 +1,13 @@
 // Specs of CSI volumes, and what their driver can do, for tests.
 #pragma once
 
+#include <google/protobuf/map.h>
+
 #include <string>
 #include <utility>
 
 #include "csi.pb.h"
+#include "csi/csi_capabilities.h"
 #include "csi/csi_driver_record.h"
 #include "kube/objects.h"
 #include "kube/storage_objects.h"
@@ -62,6 +65,13 @@ inline VolumeSpec CsiInlineSpec() {
   source.volume_attributes = {{"size", "1Gi"}};
   source.node_publish_secret_ref = LocalObjectReference{"publish"};
   return VolumeSpec::FromVolume({"scratch", source});
+}
+
+inline CsiSecretValues TestSecrets() { return {{"key", Secret<std::string>("hunter2")}}; }
+
+// A map of a message.
+inline StringMap TextsOf(const google::protobuf::Map<std::string, std::string>& map) {
+  return {map.begin(), map.end()};
 }
 
 inline Pod CsiPod() {

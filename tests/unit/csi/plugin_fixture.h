@@ -32,6 +32,8 @@ class CsiPluginFixture : public CsiAttachFixture {
 
   CsiPluginFixture() {
     kernel_.AddDirectory("/kubelet");
+    kernel_.AddDevice("/dev/sda", {.fs_type = "ext4", .usage = "filesystem"});
+    kernel_.AddDevice("/dev/sdb", {.fs_type = "ext4", .usage = "filesystem"});
     plugin_ = std::make_unique<CsiPlugin>(context_->parts);
     EXPECT_TRUE(plugin_->Init({host_, wrappers_}).ok());
     pod_ = std::make_shared<const Pod>(CsiPod());
@@ -65,8 +67,6 @@ class CsiPluginFixture : public CsiAttachFixture {
     Does<::csi::v1::NodeUnstageVolumeResponse>("NodeUnstageVolume", [this](const Message& request) {
       kernel_.UnmountBelow(Field(request, "staging_target_path"));
     });
-    kernel_.AddDevice("/dev/sda", {.fs_type = "ext4", .usage = "filesystem"});
-    kernel_.AddDevice("/dev/sdb", {.fs_type = "ext4", .usage = "filesystem"});
     const std::optional<Status> status = Register();
     EXPECT_TRUE(status.has_value() && status->ok());
     return process_;

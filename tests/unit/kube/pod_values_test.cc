@@ -237,5 +237,29 @@ TEST(Base64, DecodesStrictlyAndEncodes) {
   }
 }
 
+TEST(MountLabels, AreThoseOfTheContainersThatMountTheVolume) {
+  Pod pod;
+  const auto add = [&pod](const std::string& volume, std::optional<SeLinuxOptions> own) {
+    Container container;
+    container.volume_mounts.push_back({});
+    container.volume_mounts.back().name = volume;
+    container.security_context.se_linux_options = std::move(own);
+    pod.spec.containers.push_back(container);
+  };
+  SeLinuxOptions level;
+  level.level = "s0:c1,c2";
+  level.type = "container_t";  // of processes
+  add("data", level);
+  add("data", std::nullopt);
+  add("other", SeLinuxOptions{"", "", "", "s0:c9"});
+  EXPECT_EQ(MountLabels(pod, "data"),
+            std::set<std::string>{"system_u:object_r:container_file_t:s0:c1,c2"});
+  EXPECT_TRUE(MountLabels(pod, "unused").empty());
+  // The pod's is for those that set none.
+  pod.spec.security_context.se_linux_options = SeLinuxOptions{"user_u", "", "", ""};
+  EXPECT_EQ(MountLabels(pod, "data").size(), 2u);
+  EXPECT_TRUE(MountLabels(pod, "data").contains("user_u:object_r:container_file_t:s0"));
+}
+
 }  // namespace
 }  // namespace volumed

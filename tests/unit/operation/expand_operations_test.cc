@@ -30,9 +30,10 @@ class ExpandOperationsTest : public ::testing::Test {
     plugins.push_back(std::make_unique<StatefulPlugin>("x/v", storage_, std::move(switches)));
     ASSERT_TRUE(mgr_.InitPlugins(std::move(plugins), world_.host).ok());
   }
-  static ExpandRequest Request(PodPtr pod) {
+  ExpandRequest Request(PodPtr pod) const {
     PersistentVolume volume;
     volume.metadata.name = "pv-1";
+    volume.spec.volume_mode = mode_;
     ExpandRequest request{.volume = kVolume,
                           .spec = VolumeSpec::FromPersistentVolume(volume, false),
                           .target = {},
@@ -62,6 +63,20 @@ class ExpandOperationsTest : public ::testing::Test {
     return pod;
   }
 
+  // The device is mounted, by its record.
+  void RecordDevice(const std::string& place) {
+    DeviceRecord facts;
+    facts.key = kVolume;
+    facts.plugin_name = "x/v";
+    facts.spec = SpecName("pv-1");
+    facts.is_block = mode_ == VolumeMode::kBlock;
+    facts.device_mount_path = place;
+    const Result<uint64_t> attempt = devices_.BeginCall(facts, VolumeEvent::kMountDevice);
+    ASSERT_TRUE(attempt.ok()) << attempt.error().ToString();
+    ASSERT_TRUE(devices_.EndCall(kVolume, *attempt, CallAnswer::kDone).ok());
+  }
+
+  VolumeMode mode_ = VolumeMode::kFilesystem;
   ManualClock clock_;
   FakeKernel kernel_;
   PluginWorld world_{kernel_, "/r"};
@@ -94,6 +109,32 @@ TEST_F(ExpandOperationsTest, AVolumeWhosePluginMountsDevicesNeedsTheRecordOfItsD
   Init({});
   EXPECT_NE(Expand(ThePod()).find("FindRecord: "), std::string::npos);
   EXPECT_EQ(storage_.node_size, 0);
+}
+
+// A driver finds the volume by the path at which a pod has it, and is told where it is staged.
+TEST_F(ExpandOperationsTest, AVolumeWhosePluginNeedsAPodGrowsWhereAPodHasIt) {
+  Init({.growth_needs_pod = true});
+  RecordDevice("/r/staged");
+  Expand(ThePod());
+  ASSERT_EQ(storage_.grown_at.size(), 4u);
+  EXPECT_EQ(storage_.grown_at[0], "/r/pods/a/volumes/x~v/pv-1");
+  EXPECT_EQ(storage_.grown_at[1], "/r/plugins/mounts/pv-1");
+  EXPECT_EQ(storage_.grown_at[2], "");
+  EXPECT_EQ(storage_.grown_at[3], "a");
+  storage_.grown_at.clear();
+  EXPECT_NE(Expand(nullptr).find("no pod is known that has volume"), std::string::npos);
+  EXPECT_TRUE(storage_.grown_at.empty());
+}
+
+TEST_F(ExpandOperationsTest, ABlockVolumeWhosePluginNeedsAPodGrowsByThePodsDevice) {
+  mode_ = VolumeMode::kBlock;
+  Init({.growth_needs_pod = true});
+  RecordDevice("/r/map");
+  Expand(ThePod());
+  ASSERT_EQ(storage_.grown_at.size(), 4u);
+  EXPECT_EQ(storage_.grown_at[0], "");
+  EXPECT_TRUE(storage_.grown_at[2].ends_with("/a")) << storage_.grown_at[2];
+  EXPECT_EQ(storage_.grown_at[3], "a");
 }
 
 }  // namespace

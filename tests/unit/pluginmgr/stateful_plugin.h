@@ -32,6 +32,8 @@ struct StatefulStorage {
   std::set<std::string> in_use;
   std::set<std::string> set_up;  // paths of pods' volumes
   int64_t node_size = 0;         // of the filesystem on the node
+  // Where the last growth was: the volume, its staging, its device, the pod.
+  std::vector<std::string> grown_at;
 };
 
 class StatefulPlugin final : public VolumePlugin,
@@ -56,6 +58,7 @@ class StatefulPlugin final : public VolumePlugin,
     Status init = OkStatus();
     std::string fault_domain = "";
     bool works_in_lane = false;
+    bool growth_needs_pod = false;
   };
 
   StatefulPlugin(std::string name, StatefulStorage& storage) : StatefulPlugin(name, storage, {}) {}
@@ -172,7 +175,10 @@ class StatefulPlugin final : public VolumePlugin,
     return volume->second = std::max(volume->second, new_size);
   }
   bool RequiresFsResize() const override { return true; }
+  bool NeedsPod(const VolumeSpec&) const override { return switches_.growth_needs_pod; }
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions&) override {
+    storage_.grown_at = {options.device_mount_path.Display(), options.device_stage_path.Display(),
+                         options.device_path, options.pod.str()};
     if (options.device_mount_path.root.empty()) return false;  // not mounted yet
     storage_.node_size = options.new_size.Value();
     return true;

@@ -28,6 +28,7 @@ class FakePlugin final : public VolumePlugin {
   struct MetricsScript {
     std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
     bool shares_requests = false;  // measured by StatFs, which others may share
+    std::string domain = {};       // of all volumes; empty: as the kind has it
   };
   struct AttachScript {
     std::map<std::string, int64_t> limits;
@@ -37,6 +38,11 @@ class FakePlugin final : public VolumePlugin {
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
     std::optional<Error> no_driver;  // of "iscsi": what is said of each volume
     std::set<ObjectKey> depends_on;
+    bool growth_needs_pod = false;
+    // What "local" finds of devices that are on no record.
+    std::vector<UnrecordedDevice> found = {};
+    std::optional<Error> found_error = {};
+    int asked_for_found = 0;
   };
   // Of "csi": the driver "disk.example.com", and what its controller does.
   struct DriverScript {
@@ -119,6 +125,7 @@ class FakePlugin final : public VolumePlugin {
   // Volumes of "nfs" are all of one server; for those of "iscsi" a driver works that is called as
   // their name up to the first '-'.
   std::string FaultDomain(const VolumeSpec& spec) const override {
+    if (metrics_ && !metrics_->domain.empty()) return metrics_->domain;
     const std::string name = spec.name().str();
     if (kind_ == "iscsi") return "csi:" + name.substr(0, name.find('-'));
     if (kind_ == "csi") return "csi:disk.example.com";
@@ -210,8 +217,14 @@ class FakePlugin final : public VolumePlugin {
 
   class NoDevice : public DeviceMountableVolumePlugin {
    public:
-    explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
+    NoDevice(VolumePlugin& plugin, std::shared_ptr<AttachScript> script)
+        : plugin_(plugin), script_(std::move(script)) {}
     VolumePlugin& plugin() override { return plugin_; }
+    Result<std::vector<UnrecordedDevice>> FindDevices(const CallOptions&) override {
+      ++script_->asked_for_found;
+      if (script_->found_error) return *script_->found_error;
+      return script_->found;
+    }
     Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
     Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
     Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
@@ -223,11 +236,12 @@ class FakePlugin final : public VolumePlugin {
    private:
     static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
     VolumePlugin& plugin_;
+    const std::shared_ptr<AttachScript> script_;
   };
 
   class Driven final : public NoDevice {
    public:
-    explicit Driven(FakePlugin& plugin) : NoDevice(plugin), plugin_(plugin) {}
+    explicit Driven(FakePlugin& plugin) : NoDevice(plugin, plugin.attach_), plugin_(plugin) {}
     Result<bool> CanDeviceMount(const VolumeSpec&) const override {
       if (plugin_.attach_->no_driver) return *plugin_.attach_->no_driver;
       return false;
@@ -302,15 +316,18 @@ class FakePlugin final : public VolumePlugin {
 
   class NoGrowth final : public NodeExpandableVolumePlugin {
    public:
-    explicit NoGrowth(VolumePlugin& plugin) : plugin_(plugin) {}
+    NoGrowth(VolumePlugin& plugin, std::shared_ptr<AttachScript> script)
+        : plugin_(plugin), script_(std::move(script)) {}
     VolumePlugin& plugin() override { return plugin_; }
     bool RequiresFsResize() const override { return true; }
+    bool NeedsPod(const VolumeSpec&) const override { return script_->growth_needs_pod; }
     Result<bool> NodeExpand(const NodeResizeOptions&, const CallOptions&) override {
       return Error::NotApplied(Code::kUnimplemented, "not used");
     }
 
    private:
     VolumePlugin& plugin_;
+    const std::shared_ptr<AttachScript> script_;
   };
 
   // Volumes of a driver: their plan has a text, and no handle.
@@ -381,11 +398,11 @@ class FakePlugin final : public VolumePlugin {
   const std::shared_ptr<DriverScript> driver_;
   DriverPlanner driver_planner_{*this};
   StorageGrowing grows_{*this};
-  NoDevice device_{*this};
+  NoDevice device_{*this, attach_};
   Driven driven_{*this};
   Planner planner_{*this};
   NoDeletion deletable_{*this};
-  NoGrowth expands_{*this};
+  NoGrowth expands_{*this, attach_};
   NoAttachment attachable_{*this};
   NoBlocks blocks_{*this};
 };

@@ -102,6 +102,21 @@ TEST_F(VolumeExpanderTest, AVolumeWithoutADeviceIsExpandedWhereAPodHasIt) {
   EXPECT_EQ(expand->expand->target.key, Key("b", "share"));
 }
 
+// A driver is told a pod's path, so the device's one mount does not do.
+TEST_F(VolumeExpanderTest, AVolumeWhosePluginNeedsAPodIsExpandedOnceAPodHasIt) {
+  attach->growth_needs_pod = true;
+  StartAgent();
+  operations().FailNext("mount", Key("a", "disk"), Error::NotApplied(Code::kInternal, "x"), 1000);
+  Deliver(Storage("1Gi") + PodA());
+  ASSERT_EQ(View("a").volumes.at(0).device_state, "DeviceMounted");
+  Deliver(Storage("2Gi") + PodA());
+  EXPECT_EQ(Expands(), 0u);
+  Deliver(Storage("2Gi") + PodA() + PodManifest("b", {kUse}));
+  ASSERT_EQ(Phase("b"), "Ready");
+  ASSERT_EQ(Expands(), 1u);
+  EXPECT_EQ(LastExpand().target.key, Key("b", "disk"));
+}
+
 TEST_F(VolumeExpanderTest, NothingIsCalledBeforeTheClaimIsToldOnRecord) {
   Deliver(Storage("1Gi") + PodA());
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1000);

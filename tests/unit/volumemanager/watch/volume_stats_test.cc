@@ -155,14 +155,38 @@ TEST_F(VolumeStatsTest, HungVolumesShareTheirOwnPlaces) {
   EXPECT_EQ(stats->Find(Key("h0"))->last_error->code(), Code::kDeadlineExceeded);
 }
 
-class DrivenStatsTest : public VolumeStatsTest {
- protected:
-  DrivenStatsTest() { takes_ = seconds(1); }  // so that all are due before a few are done
-  void TrackDriven(VolumeStats& stats, const std::string& spec) {
-    stats.Track(Key(spec), VolumeSpec::FromVolume({spec, IscsiVolumeSource{}}), pod_);
+TEST_F(VolumeStatsTest, ADriverThatMayHaveLearntToMeasureIsAskedOnceMoreForItsVolumesAlone) {
+  bool can = false;
+  script_->answer = [&](const SpecName& spec, const CallOptions&) -> Result<Metrics> {
+    ++measured_[spec.str()];
+    if (!can) return NewNotSupportedError();
+    return Metrics();
+  };
+  auto stats = Make();
+  for (const char* name : {"d-1", "e-1"}) {
+    stats->Track(Key(name), VolumeSpec::FromVolume({name, IscsiVolumeSource{}}), pod_);
   }
-  // The most measurements that run at a time.
-  int Highest(VolumeStats& stats, Duration time) {
+  scheduler_.RunFor(seconds(600));
+  ASSERT_EQ(measured_["d-1"], 1);
+  can = true;
+  stats->AskAgain("csi:d");
+  scheduler_.RunFor(seconds(600));
+  EXPECT_GT(measured_["d-1"], 2);
+  EXPECT_TRUE(stats->Find(Key("d-1"))->measured);
+  EXPECT_EQ(measured_["e-1"], 1);
+}
+
+// What of a driver's volumes is measured at a time, at most.
+class DriverStatsTest : public VolumeStatsTest {
+ protected:
+  void SetUp() override {
+    VolumeStatsTest::SetUp();
+    script_->domain = "csi:disk.example.com";
+    takes_ = seconds(1);  // so that all are due before a few are done
+    settings_.max_running = 3;
+    settings_.max_running_suspect = 3;
+  }
+  int Highest(const VolumeStats& stats, Duration time) {
     int highest = 0;
     scheduler_.RunUntil(
         [&] {
@@ -172,54 +196,63 @@ class DrivenStatsTest : public VolumeStatsTest {
         time);
     return highest;
   }
+  void TrackMany(VolumeStats& stats) {
+    for (int i = 0; i < 30; ++i) Track(stats, "v" + std::to_string(i));
+  }
+  VolumeStatsSettings settings_;
 };
 
-// A thousand volumes of a driver that hangs took all requests for hours.
-TEST_F(DrivenStatsTest, OfADriverThatHasNeverAnsweredOneVolumeIsMeasuredAtATime) {
-  VolumeStatsSettings settings;
-  settings.max_running_suspect = 4;
-  auto stats = Make(settings);
-  for (int i = 0; i < 30; ++i) {
-    const std::string name = "d-" + std::to_string(i);
-    hung_.insert(name);
-    TrackDriven(*stats, name);
-  }
+TEST_F(DriverStatsTest, VolumesOfADriverThatDoesNotAnswerAreAskedOneAtATime) {
+  for (int i = 0; i < 30; ++i) hung_.insert("v" + std::to_string(i));
+  auto stats = Make(settings_);
+  TrackMany(*stats);
   EXPECT_EQ(Highest(*stats, seconds(300)), 1);
   hung_.clear();
-  EXPECT_GT(Highest(*stats, seconds(300)), 1) << "it answers now";
-}
-
-TEST_F(DrivenStatsTest, OfADriverThatIsSilentOneVolumeIsMeasuredAtATimeAndOthersAsEver) {
-  bool answers = true;
-  hooks_.may_ask = [&](const std::string& domain) { return answers || domain != "csi:d"; };
-  auto stats = Make();
-  for (int i = 0; i < 30; ++i) TrackDriven(*stats, "d-" + std::to_string(i));
+  takes_ = std::chrono::milliseconds(500);
   EXPECT_GT(Highest(*stats, seconds(300)), 1);
-  answers = false;
-  scheduler_.RunFor(seconds(10));
-  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
-  for (int i = 0; i < 30; ++i) TrackDriven(*stats, "e-" + std::to_string(i));
-  EXPECT_GT(Highest(*stats, seconds(300)), 1) << "another driver's volumes do not wait for it";
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(stats->Find(Key("v" + std::to_string(i)))->measured);
+  hung_.insert("v0");
+  scheduler_.RunUntil([&] { return stats->Find(Key("v0"))->last_error.has_value(); }, seconds(300));
+  EXPECT_TRUE(stats->Find(Key("v0"))->last_error.has_value());
 }
 
-TEST_F(DrivenStatsTest, ADriverThatMayHaveLearntToMeasureIsAskedOnceMoreForItsVolumesAlone) {
-  bool can = false;
-  script_->answer = [&](const SpecName& spec, const CallOptions&) -> Result<Metrics> {
-    ++measured_[spec.str()];
-    if (!can) return NewNotSupportedError();
-    return Metrics();
+TEST_F(DriverStatsTest, TheOwnerMaySayThatADriverIsSilent) {
+  bool silent = true;
+  hooks_.may_ask = [&](const std::string& domain) {
+    EXPECT_EQ(domain, "csi:disk.example.com");
+    return !silent;
+  };
+  auto stats = Make(settings_);
+  TrackMany(*stats);
+  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
+  silent = false;
+  takes_ = std::chrono::milliseconds(500);
+  EXPECT_GT(Highest(*stats, seconds(300)), 1);
+}
+
+TEST_F(VolumeStatsTest, ThatAVolumeIsAbnormalIsToldWhenItChanges) {
+  Metrics now;
+  script_->answer = [&](const SpecName&, const CallOptions&) -> Result<Metrics> { return now; };
+  std::vector<std::string> told;
+  hooks_.abnormal = [&](const PodVolumeKey& key, const Metrics& metrics) {
+    told.push_back(key.spec.str() + ": " + metrics.message);
   };
   auto stats = Make();
-  TrackDriven(*stats, "d-1");
-  TrackDriven(*stats, "e-1");
-  scheduler_.RunFor(seconds(600));
-  ASSERT_EQ(measured_["d-1"], 1);
-  can = true;
-  stats->AskAgain("csi:d");
-  scheduler_.RunFor(seconds(600));
-  EXPECT_GT(measured_["d-1"], 2);
-  EXPECT_TRUE(stats->Find(Key("d-1"))->measured);
-  EXPECT_EQ(measured_["e-1"], 1);
+  Track(*stats, "v");
+  const auto measure = [&](std::optional<bool> abnormal, const std::string& message) {
+    now.abnormal = abnormal;
+    now.message = message;
+    scheduler_.RunFor(seconds(240));
+    return std::exchange(told, {});
+  };
+  using Told = std::vector<std::string>;
+  EXPECT_EQ(measure(std::nullopt, ""), Told());
+  EXPECT_EQ(measure(false, "all is well"), Told());
+  EXPECT_EQ(measure(true, "it creaks"), Told{"v: it creaks"});
+  EXPECT_EQ(measure(true, "it creaks"), Told());
+  EXPECT_EQ(measure(true, "it breaks"), Told{"v: it breaks"});
+  EXPECT_EQ(measure(false, ""), Told());
+  EXPECT_EQ(measure(true, "it breaks"), Told{"v: it breaks"});
 }
 
 TEST_F(VolumeStatsTest, AForgottenVolumesLateAnswerIsDropped) {

@@ -1,0 +1,226 @@
+#include "csi/csi_expand.h"
+
+#include "unit/csi/plugin_fixture.h"
+#include "volume/expansion_decision.h"
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kGi = int64_t{1} << 30;
+using Request = ::csi::v1::NodeExpandVolumeRequest;
+
+TEST(CsiGrowthTest, AGrowthIsProvenByWhatTheNodeShows) {
+  const struct {
+    CsiGrowth growth;
+    const char* why;  // nullptr: it is proven
+  } cases[] = {
+      // Nothing but the driver knows the size.
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 0}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 2}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 1},
+       "said in the same answer that it has 1 bytes"},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 0, .device_bytes = 2}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 0, .device_bytes = 3}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 1, .device_bytes = 2}, nullptr},
+      {{.old_bytes = 1, .wanted_bytes = 2, .said_bytes = 2, .device_bytes = 1},
+       "its disk has 1 bytes"},
+      // An encrypted disk is smaller than the volume.
+      {{.old_bytes = 10, .wanted_bytes = 20, .said_bytes = 20, .device_bytes = 19}, nullptr},
+      {{.old_bytes = 10, .wanted_bytes = 20, .said_bytes = 0, .device_bytes = 19},
+       "its disk has 19 bytes"},
+      {{.old_bytes = 1,
+        .wanted_bytes = 2,
+        .said_bytes = 2,
+        .device_bytes = 2,
+        .filesystem_is_smaller = true},
+       "the filesystem does not fill its disk of 2 bytes"},
+  };
+  for (const auto& c : cases) {
+    const std::optional<std::string> why = WhyNotGrown(c.growth);
+    EXPECT_EQ(why.value_or("proven"), c.why == nullptr ? "proven" : c.why);
+  }
+}
+
+class CsiExpandTest : public CsiPluginFixture {
+ protected:
+  void ServeGrowing() {
+    ServeNode({NodeCapability::STAGE_UNSTAGE_VOLUME, NodeCapability::EXPAND_VOLUME});
+    kernel_.ChangeDevice("/dev/sda", [](FakeDevice& disk) { disk.identity.size_bytes = kGi; });
+    PutSecretOf("grow-node", "hunter2-grow");
+    Grows(2 * kGi, 2 * kGi);
+  }
+  // To this size, and its filesystem to that one.
+  void Grows(int64_t disk, int64_t filesystem) {
+    Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [=, this](const Message&) {
+      kernel_.ChangeDevice("/dev/sda", [=](FakeDevice& device) {
+        device.identity.size_bytes = disk;
+        device.fs_bytes = filesystem;
+      });
+    });
+  }
+  void StageAndSetUp() {
+    ASSERT_TRUE(Stage(CsiSpec()).ok());
+    ASSERT_TRUE(Publish(CsiSpec()).ok());
+  }
+  NodeResizeOptions Options(const VolumeSpec& spec) {
+    NodeResizeOptions options{.spec = spec,
+                              .device_path = "",
+                              .device_mount_path = {},
+                              .device_stage_path = {},
+                              .new_size = Quantity::FromBytes(2 * kGi),
+                              .old_size = Quantity::FromBytes(kGi)};
+    options.pod = PodUid(kPodUid);
+    if (!IsBlockVolume(spec)) {
+      options.device_mount_path = CsiTargetPath(paths_, PodUid(kPodUid), spec.name());
+      options.device_stage_path = StagingPlace();
+    }
+    return options;
+  }
+  Result<bool> Expand(const VolumeSpec& spec) {
+    Result<bool> done = plugin_->AsNodeExpandable()->NodeExpand(Options(spec), Call());
+    scheduler_.RunFor(milliseconds(1));
+    return done;
+  }
+};
+
+TEST_F(CsiExpandTest, TheDriverIsAskedForThePodsVolume) {
+  ServeGrowing();
+  StageAndSetUp();
+  const auto done = Expand(CsiSpec());
+  ASSERT_TRUE(done.ok()) << done.error().ToString();
+  EXPECT_TRUE(*done);
+  const auto& request = Last<Request>("NodeExpandVolume");
+  EXPECT_EQ(request.volume_id(), kHandle);
+  EXPECT_EQ(request.volume_path(), Target(CsiSpec()));
+  EXPECT_EQ(request.staging_target_path(), Staging());
+  EXPECT_EQ(request.capacity_range().required_bytes(), 2 * kGi);
+  EXPECT_EQ(request.secrets().at("password"), "hunter2-grow");
+  EXPECT_EQ(request.volume_capability().mount().fs_type(), "xfs");
+  EXPECT_TRUE(plugin_->AsNodeExpandable()->NeedsPod(CsiSpec()));
+}
+
+TEST_F(CsiExpandTest, AVolumeWhoseDiskStaysAsItWasIsALie) {
+  ServeGrowing();
+  StageAndSetUp();
+  Grows(kGi, kGi);
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "its disk has 1073741824 bytes");
+}
+
+TEST_F(CsiExpandTest, AFilesystemThatWasNotGrownIsALie) {
+  ServeGrowing();
+  StageAndSetUp();
+  Grows(2 * kGi, kGi);
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "the filesystem does not fill its disk");
+}
+
+TEST_F(CsiExpandTest, OfAVolumeWithoutADiskTheDriversWordCounts) {
+  ServeNode({NodeCapability::EXPAND_VOLUME});
+  PutSecretOf("grow-node", "hunter2-grow");
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  ASSERT_TRUE(Publish(CsiSpec()).ok());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  EXPECT_TRUE(Expand(CsiSpec()).ok());
+  EXPECT_EQ(Last<Request>("NodeExpandVolume").staging_target_path(), "");
+  ::csi::v1::NodeExpandVolumeResponse less;
+  less.set_capacity_bytes(kGi);
+  process_->Answer("NodeExpandVolume", less);
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "said in the same answer that it has 1073741824");
+}
+
+TEST_F(CsiExpandTest, ADriverThatCannotIsNotAsked) {
+  ServeNode();
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::kUnimplemented);
+  EXPECT_EQ(done.error().outcome(), Outcome::kNotApplied);
+  EXPECT_THAT(done.error().message(), testing::HasSubstr("not supported by the CSI driver"));
+  EXPECT_EQ(process_->calls("NodeExpandVolume"), 0);
+}
+
+TEST_F(CsiExpandTest, AVolumeThatNoPodHasYetWaits) {
+  ServeGrowing();
+  NodeResizeOptions options = Options(CsiSpec());
+  options.csi_volume_phase = CsiVolumePhase::kStaged;
+  const auto done = plugin_->AsNodeExpandable()->NodeExpand(options, Call());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::kUnavailable);
+  EXPECT_EQ(process_->calls("NodeExpandVolume"), 0);
+}
+
+TEST_F(CsiExpandTest, WithoutItsSecretItWaits) {
+  ServeGrowing();
+  parts_.secrets.erase("grow-node");
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::kUnavailable);
+  EXPECT_EQ(done.error().outcome(), Outcome::kNotApplied);
+  EXPECT_EQ(process_->calls("NodeExpandVolume"), 0);
+}
+
+// Kubelet takes each failure for a final one.
+TEST_F(CsiExpandTest, WhatAFailureMeansIsTheCodes) {
+  ServeGrowing();
+  StageAndSetUp();
+  ExpansionDecision decision;
+  decision.recovers = true;
+  const struct {
+    Code code;
+    ExpansionEnd end;
+  } cases[] = {
+      {Code::kFailedPrecondition, ExpansionEnd::kInUse},
+      {Code::kInvalidArgument, ExpansionEnd::kInfeasible},
+      {Code::kOutOfRange, ExpansionEnd::kInfeasible},
+      {Code::kNotFound, ExpansionEnd::kInfeasible},
+      {Code::kPermissionDenied, ExpansionEnd::kFailed},
+      {Code::kDeadlineExceeded, ExpansionEnd::kUnknown},
+      {Code::kUnavailable, ExpansionEnd::kUnknown},
+      {Code::kAborted, ExpansionEnd::kUnknown},
+      {Code::kResourceExhausted, ExpansionEnd::kUnknown},
+      {Code::kInternal, ExpansionEnd::kUnknown},
+      {Code::kUnknown, ExpansionEnd::kUnknown},
+  };
+  for (const auto& c : cases) {
+    Says("NodeExpandVolume", c.code);
+    const auto done = Expand(CsiSpec());
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), c.code);
+    EXPECT_EQ(ClassifyExpansionFailure(done.error(), decision), c.end) << done.error().ToString();
+  }
+  Says("NodeExpandVolume", Code::kUnimplemented);
+  EXPECT_EQ(ClassifyExpansionFailure(Expand(CsiSpec()).error(), ExpansionDecision{}),
+            ExpansionEnd::kDone);
+}
+
+TEST_F(CsiExpandTest, ALookAtTheNodeThatFailsLeavesTheOutcomeOpen) {
+  ServeGrowing();
+  StageAndSetUp();
+  kernel_.FailNext("ProbeDevice", Error::NotApplied(Code::kUnavailable, "no worker"));
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  EXPECT_TRUE(done.error().maybe_applied());
+  EXPECT_TRUE(Expand(CsiSpec()).ok());
+}
+
+TEST_F(CsiExpandTest, ABlockVolumeGrowsWhereItIsPublished) {
+  ServeGrowing();
+  const VolumeSpec spec = CsiBlockSpec();
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [](const Message&) {});
+  ASSERT_TRUE(SetUpDevice(spec).ok());
+  ASSERT_TRUE(MapPodDevice(spec).ok());
+  const auto done = Expand(spec);
+  ASSERT_TRUE(done.ok()) << done.error().ToString();
+  const auto& request = Last<Request>("NodeExpandVolume");
+  EXPECT_EQ(request.volume_path(),
+            CsiBlockPublishPath(paths_, spec.name(), PodUid(kPodUid)).Display());
+  EXPECT_EQ(request.staging_target_path(), CsiBlockStagingPath(paths_, spec.name()).Display());
+  EXPECT_TRUE(request.volume_capability().has_block());
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,88 @@
+// What plugins say of devices that are on no record.
+#include "volumemanager/found_devices.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+class FoundDevicesTest : public ::testing::Test {
+ protected:
+  static constexpr char kPlugin[] = "kubernetes.io/local-volume";
+  static constexpr char kPlace[] = "/r/plugins/x/1234/globalmount";
+
+  void SetUp() override {
+    std::vector<std::unique_ptr<VolumePlugin>> made;
+    made.push_back(std::make_unique<FakePlugin>(kPlugin, "local", nullptr, script_));
+    made.push_back(std::make_unique<FakePlugin>("kubernetes.io/empty-dir", "emptyDir"));
+    ASSERT_TRUE(plugins_.InitPlugins(std::move(made), host_).ok());
+  }
+  static KubeletPaths::DeviceMount Mounted(const std::string& volume, const std::string& place) {
+    return {kPlugin, SpecName(volume), false, place};
+  }
+  static UnrecordedDevice Device(const std::string& volume, const std::string& relative) {
+    PersistentVolume spec;
+    spec.metadata.name = "pv-1";
+    return {.place = SafePath{"/r", relative},
+            .spec = VolumeSpec::FromPersistentVolume(std::move(spec), false),
+            .volume_name = volume};
+  }
+  std::vector<KubeletPaths::DeviceMount> Ask(bool adopt) {
+    AskPluginsForDevices({kernel_, plugins_, clock_, paths_, log_}, {.all_directories = adopt},
+                         found_);
+    return found_.device_mounts;
+  }
+
+  ManualClock clock_;
+  Logger log_{LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
+                         [](LogLevel, std::string_view) {}},
+              clock_};
+  StubKernel kernel_;
+  FakeHostParts parts_;
+  KubeletPaths paths_{"/r"};
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
+  VolumePluginMgr plugins_;
+  std::shared_ptr<FakePlugin::AttachScript> script_ = std::make_shared<FakePlugin::AttachScript>();
+  FoundAtStart found_;
+};
+
+TEST_F(FoundDevicesTest, AMountThatIsOnNoRecordGetsTheNameThatItsPluginKnows) {
+  found_.device_mounts = {Mounted("a stand-in", kPlace)};
+  script_->found = {Device("d^vol-1", "plugins/x/1234/globalmount"),
+                    Device("d^vol-2", "plugins/x/5678/globalmount")};
+  EXPECT_EQ(Ask(/*adopt=*/false),
+            (std::vector<KubeletPaths::DeviceMount>{Mounted("d^vol-1", kPlace)}));
+  EXPECT_EQ(script_->asked_for_found, 1);
+}
+
+TEST_F(FoundDevicesTest, InAnAdoptedRootDevicesWithoutAMountAreFoundToo) {
+  found_.device_mounts = {Mounted("a stand-in", kPlace)};
+  script_->found = {Device("d^vol-1", "plugins/x/1234/globalmount"),
+                    Device("d^vol-2", "plugins/x/5678/globalmount")};
+  EXPECT_EQ(Ask(/*adopt=*/true),
+            (std::vector<KubeletPaths::DeviceMount>{
+                Mounted("d^vol-1", kPlace), Mounted("d^vol-2", "/r/plugins/x/5678/globalmount")}));
+}
+
+TEST_F(FoundDevicesTest, WhereEverythingIsOnRecordNobodyIsAsked) {
+  found_.device_mounts = {Mounted("a stand-in", kPlace)};
+  DeviceRecord record;
+  record.device_mount_path = kPlace;
+  found_.devices = {record};
+  Ask(/*adopt=*/false);
+  EXPECT_EQ(script_->asked_for_found, 0);
+  Ask(/*adopt=*/true);
+  EXPECT_EQ(script_->asked_for_found, 1);
+}
+
+TEST_F(FoundDevicesTest, APluginThatCannotSayItLeavesWhatThePlaceTells) {
+  found_.device_mounts = {Mounted("a stand-in", kPlace)};
+  script_->found_error = Error::NotApplied(Code::kUnavailable, "no worker");
+  EXPECT_EQ(Ask(/*adopt=*/true), (std::vector{Mounted("a stand-in", kPlace)}));
+}
+
+}  // namespace
+}  // namespace volumed
