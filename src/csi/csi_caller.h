@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -70,6 +71,11 @@ class CsiCaller {
 // Error::About() of what stays refused until somebody changes the socket: a link, another owner, no
 // socket at all, another filesystem.
 inline constexpr const char* kCsiSocketRefused = "csi: socket refused";
+
+// Marks an error as one of a socket, or of a listener, that belongs to this uid.
+Error OfSocketOwner(const Error& error, uint32_t uid);
+// That uid; nullopt if the error does not say. Pure.
+std::optional<uint32_t> SocketOwnerOf(const Error& error);
 
 // Threads: any.
 class CsiDialer {

@@ -86,8 +86,8 @@ Result<CsiLink::Opened> CsiLink::Open(Parts parts, const Settings& settings, con
 
 void CsiLink::TakeOpened(uint64_t attempt, const Result<Opened>& opened) {
   if (!busy_ || attempt != attempt_) return;
+  owner_ = opened.ok() ? opened->owner : SocketOwnerOf(opened.error());
   if (!opened.ok()) return Fail(opened.error());
-  owner_ = opened->owner;
   if (opened->is_same) return EndAttempt();
   candidate_ = *opened;
   dial_timer_ = parts_.scheduler.PostAfter(settings_.dial, [this, watch = alive_.watch(), attempt] {

@@ -72,7 +72,8 @@ class CsiLink {
   const std::shared_ptr<CsiCaller>& caller() const { return caller_; }
   const SafePath& place() const { return place_; }
   bool busy() const { return busy_; }
-  // The uid of the socket that was opened last; nullopt if none could be.
+  // The uid of the socket that was opened last, or refused because of it; nullopt if it could not
+  // be looked at.
   std::optional<uint32_t> owner() const { return owner_; }
   // When it dials by itself; nullopt: not before something happens.
   std::optional<TimePoint> next_try() const;

@@ -35,9 +35,10 @@ std::string OwnersText(const SocketOwners& owners) {
 // `what` is of this uid.
 Status CheckOwner(const std::string& what, uint32_t uid, const SocketOwners& owners) {
   if (owners.count(uid) > 0) return OkStatus();
-  return Refused(Code::kPermissionDenied, what + " is of uid " + std::to_string(uid) +
-                                              "; used are those of " + OwnersText(owners) +
-                                              " (csi-socket-owners)");
+  return OfSocketOwner(Refused(Code::kPermissionDenied,
+                               what + " is of uid " + std::to_string(uid) + "; used are those of " +
+                                   OwnersText(owners) + " (csi-socket-owners)"),
+                       uid);
 }
 
 Error OpenError(const SafePath& place, const Error& error) {
