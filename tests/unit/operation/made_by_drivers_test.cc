@@ -136,9 +136,9 @@ class MakingPlugin final : public VolumePlugin,
   Maker& maker_;
 };
 
-class DriverVolumesTest : public ::testing::Test {
+class MadeByDriversTest : public ::testing::Test {
  protected:
-  DriverVolumesTest() {
+  MadeByDriversTest() {
     std::vector<std::unique_ptr<VolumePlugin>> plugins;
     plugins.push_back(std::make_unique<MakingPlugin>(maker_));
     EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
@@ -213,7 +213,7 @@ class DriverVolumesTest : public ::testing::Test {
   std::optional<Outcome> outcome_;
 };
 
-TEST_F(DriverVolumesTest, ADriverIsFoundAsTheProvisionerOfItsNameAndGetsThePlan) {
+TEST_F(MadeByDriversTest, ADriverIsFoundAsTheProvisionerOfItsNameAndGetsThePlan) {
   EXPECT_EQ(Provision(), "");
   ASSERT_TRUE(maker_.plan);
   EXPECT_EQ(maker_.plan->text, "the plan");
@@ -222,32 +222,32 @@ TEST_F(DriverVolumesTest, ADriverIsFoundAsTheProvisionerOfItsNameAndGetsThePlan)
   EXPECT_EQ(Provision(), "no volume plugin matched name: other.example.com");
 }
 
-TEST_F(DriverVolumesTest, StorageThatAnotherVolumeHasIsNoNewOne) {
+TEST_F(MadeByDriversTest, StorageThatAnotherVolumeHasIsNoNewOne) {
   AddOther("vol-2");
   EXPECT_EQ(Provision(), "");
   AddOther("vol-1");
   EXPECT_EQ(Provision(), "it is the storage of PersistentVolume other");
 }
 
-TEST_F(DriverVolumesTest, WhatWasMadeIsTakenBackByTheHandleThatTheDriverSays) {
+TEST_F(MadeByDriversTest, WhatWasMadeIsTakenBackByTheHandleThatTheDriverSays) {
   EXPECT_EQ(Undo(), "");
   EXPECT_EQ(maker_.undone, std::vector<std::string>{"vol-1"});
   EXPECT_EQ(Undo(), "") << "nothing of the first is in the way";
 }
 
-TEST_F(DriverVolumesTest, NothingIsTakenBackIfCertainlyNothingIsThere) {
+TEST_F(MadeByDriversTest, NothingIsTakenBackIfCertainlyNothingIsThere) {
   maker_.there.reset();
   EXPECT_EQ(Undo(), "");
   EXPECT_TRUE(maker_.undone.empty());
 }
 
-TEST_F(DriverVolumesTest, NothingIsTakenBackThatAnotherVolumeHas) {
+TEST_F(MadeByDriversTest, NothingIsTakenBackThatAnotherVolumeHas) {
   AddOther("vol-1");
   EXPECT_NE(Undo(), "");
   EXPECT_TRUE(maker_.undone.empty());
 }
 
-TEST_F(DriverVolumesTest, NothingIsTakenBackThatADeviceOfTheNodeHas) {
+TEST_F(MadeByDriversTest, NothingIsTakenBackThatADeviceOfTheNodeHas) {
   const StorageHolder device{.id = DriverStorageId(kUnique),
                              .volume = "other",
                              .use = StorageUse::kShared,
@@ -261,13 +261,13 @@ TEST_F(DriverVolumesTest, NothingIsTakenBackThatADeviceOfTheNodeHas) {
   EXPECT_EQ(maker_.undone.size(), 1u);
 }
 
-TEST_F(DriverVolumesTest, NothingIsAskedOfTheDriverWhileTheRecordsAreInDoubt) {
+TEST_F(MadeByDriversTest, NothingIsAskedOfTheDriverWhileTheRecordsAreInDoubt) {
   irreversible_.hold = true;
   EXPECT_NE(Undo(), "");
   EXPECT_EQ(maker_.found, 0);
 }
 
-TEST_F(DriverVolumesTest, StorageIsMadeLargerByItsPlugin) {
+TEST_F(MadeByDriversTest, StorageIsMadeLargerByItsPlugin) {
   EXPECT_EQ(Grow(), "");
   EXPECT_EQ(maker_.grows, 1);
   maker_.expands = false;
@@ -275,7 +275,7 @@ TEST_F(DriverVolumesTest, StorageIsMadeLargerByItsPlugin) {
   EXPECT_EQ(maker_.grows, 1);
 }
 
-TEST_F(DriverVolumesTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasIt) {
+TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasIt) {
   PutDevice();
   EXPECT_EQ(Grow(), "") << "it may be in use";
   maker_.only_unused = true;
@@ -284,13 +284,13 @@ TEST_F(DriverVolumesTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasI
   EXPECT_EQ(maker_.grows, 1);
 }
 
-TEST_F(DriverVolumesTest, AnAnswerSmallerThanWhatWasAskedForIsAnErrorWhoseOutcomeIsOpen) {
+TEST_F(MadeByDriversTest, AnAnswerSmallerThanWhatWasAskedForIsAnErrorWhoseOutcomeIsOpen) {
   maker_.grown = ExpandedStorage{Quantity::FromBytes(150), false};
   EXPECT_NE(Grow(), "");
   EXPECT_EQ(outcome_, Outcome::kMaybeApplied);
 }
 
-TEST_F(DriverVolumesTest, AGrowthHasTheDriversLaneAndTheDeviceForItself) {
+TEST_F(MadeByDriversTest, AGrowthHasTheDriversLaneAndTheDeviceForItself) {
   const ExpandStorage growth(
       {.volume = kUnique,
        .spec = VolumeSpec::FromPersistentVolume(VolumeOf("pv", "vol-1"), false),
