@@ -271,22 +271,27 @@ Failure VerifyVolumesAreAttached::Run(const OperationParts& parts, OperationProg
 
 // ---- parts of other operations ------------------------------------------------------------------
 
-Result<Step> MakeWaitForAttachStep(const OperationParts& parts, VolumePlugin& plugin,
-                                   const MountDeviceRequest& request, std::string& device_path) {
+Status AddWaitForAttach(const OperationParts& parts, VolumePlugin& plugin,
+                        const MountDeviceRequest& request, bool as_recorded,
+                        std::string& device_path, std::vector<Step>& steps) {
+  if (!request.attachable) return OkStatus();
   ASSIGN_OR_RETURN(AttachableVolumePlugin * attachable, RequireAttachable(plugin));
   ASSIGN_OR_RETURN(std::unique_ptr<Attacher> made, attachable->NewAttacher());
   if (const auto record = parts.devices.Find(request.device)) device_path = record->device_path;
+  if (as_recorded) return OkStatus();
   // Waiting may log in to a target: from here on only UnmountDevice takes it back.
-  return Step{.name = "WaitForAttach",
-              .timeout = parts.settings.wait_for_attach,
-              .changes_volume = true,
-              .run = [&parts, &request, &device_path,
-                      attacher = std::shared_ptr<Attacher>(std::move(made))](
-                         const CallOptions& options) -> Status {
-                ASSIGN_OR_RETURN(device_path, attacher->WaitForAttach(request.spec, device_path,
-                                                                      *request.first_pod, options));
-                return RecordPath(parts.devices, request.device, device_path);
-              }};
+  steps.push_back({.name = "WaitForAttach",
+                   .timeout = parts.settings.wait_for_attach,
+                   .changes_volume = true,
+                   .run = [&parts, &request, &device_path,
+                           attacher = std::shared_ptr<Attacher>(std::move(made))](
+                              const CallOptions& options) -> Status {
+                     ASSIGN_OR_RETURN(device_path,
+                                      attacher->WaitForAttach(request.spec, device_path,
+                                                              *request.first_pod, options));
+                     return RecordPath(parts.devices, request.device, device_path);
+                   }});
+  return OkStatus();
 }
 
 Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device,

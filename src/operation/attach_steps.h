@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "operation/operation_parts.h"
 #include "operation/step_runner.h"
@@ -10,12 +11,14 @@
 
 namespace volumed {
 
-// Makes the step of "mount_device" that waits for the device of an attached volume. `device_path`
-// starts with the recorded path; the step puts the plugin's answer there and on record.
+// Adds the step of "mount_device" that waits for the device of an attached volume; none for any
+// other volume, nor for one that is mounted as_recorded (as_recorded.h). `device_path` starts with
+// the recorded path of an attached volume; the step puts the plugin's answer there and on record.
 // Errors: Unimplemented, not applied, if the plugin attaches nothing; those of NewAttacher.
 // `parts`, `request` and `device_path` outlive the step.
-Result<Step> MakeWaitForAttachStep(const OperationParts& parts, VolumePlugin& plugin,
-                                   const MountDeviceRequest& request, std::string& device_path);
+Status AddWaitForAttach(const OperationParts& parts, VolumePlugin& plugin,
+                        const MountDeviceRequest& request, bool as_recorded,
+                        std::string& device_path, std::vector<Step>& steps);
 
 // Checks that nothing on this node uses the device of an attached volume any more: no pod by its
 // record, no mount at its place, and nobody who has the device exclusively (CheckDeviceLetGo).

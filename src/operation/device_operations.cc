@@ -69,6 +69,24 @@ bool IsCertainlyUnmounted(const OperationParts& parts, const DeviceRecord& left,
   return mount.ok() && !*mount;
 }
 
+// `parts` and `request` outlive the answer.
+DeviceMounterArgs ArgsFor(const OperationParts& parts, const MountDeviceRequest& request) {
+  DeviceMounterArgs args;
+  args.fs_group = request.fs_group;
+  args.some_pods_only_read = request.some_pods_only_read;
+  args.grow_to = request.grow_to;
+  args.event = [&parts, &request](EventType type, const std::string& reason,
+                                  const std::string& message) {
+    // Events end with their pods; that a disk was formatted does not.
+    parts.logger.Info("a volume's disk",
+                      {{"volume", request.device}, {"reason", reason}, {"message", message}});
+    for (const PodUid& pod : request.pods) {
+      parts.host.events.RecordPodEvent(pod, type, reason, message);
+    }
+  };
+  return args;
+}
+
 }  // namespace
 
 OperationTraits MountDevice::Traits(const OperationParts& parts) const {
@@ -125,35 +143,19 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
     AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
   }
   std::string device_path;
-  if (request.attachable && as_recorded) {
-    device_path = parts.devices.Find(request.device)->device_path;
-  } else if (request.attachable) {
-    Result<Step> wait = MakeWaitForAttachStep(parts, **plugin, request, device_path);
-    if (!wait.ok()) return failed("NewAttacher", wait.error());
-    call.steps.push_back(std::move(wait).value());
-  }
-  call.steps.push_back(
-      {.name = "MountDevice",
-       .timeout = parts.settings.mount_device,
-       .run = [&](const CallOptions& options) {
-         DeviceMounterArgs args;
-         args.fs_group = request.fs_group;
-         args.some_pods_only_read = request.some_pods_only_read;
-         args.grow_to = request.grow_to;
-         args.event = [&](EventType type, const std::string& reason, const std::string& message) {
-           // Events end with their pods; that a disk was formatted does not.
-           parts.logger.Info(
-               "a volume's disk",
-               {{"volume", request.device}, {"reason", reason}, {"message", message}});
-           for (const PodUid& pod : request.pods) {
-             parts.host.events.RecordPodEvent(pod, type, reason, message);
-           }
-         };
-         args.as_recorded = as_recorded;
-         args.call = options;
-         Status mounted = (*mounter)->MountDevice(request.spec, device_path, *path, args);
-         return as_recorded ? AsProof(mounted) : mounted;
-       }});
+  const Status waits =
+      AddWaitForAttach(parts, **plugin, request, as_recorded, device_path, call.steps);
+  if (!waits.ok()) return failed("NewAttacher", waits.error());
+  call.steps.push_back({.name = "MountDevice",
+                        .timeout = parts.settings.mount_device,
+                        .run = [&](const CallOptions& options) {
+                          DeviceMounterArgs args = ArgsFor(parts, request);
+                          args.as_recorded = as_recorded;
+                          args.call = options;
+                          Status mounted =
+                              (*mounter)->MountDevice(request.spec, device_path, *path, args);
+                          return as_recorded ? AsProof(mounted) : mounted;
+                        }});
   if (request.spec.persistent_volume() != nullptr) {
     call.steps.push_back({.name = "RecordStorage",
                           .timeout = parts.settings.mount_device,

@@ -326,13 +326,9 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
     AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
   }
   std::string device_path;
-  if (request.attachable && as_recorded) {
-    device_path = parts.devices.Find(request.device)->device_path;
-  } else if (request.attachable) {
-    Result<Step> wait = MakeWaitForAttachStep(parts, (*plugin)->plugin(), request, device_path);
-    if (!wait.ok()) return failed("NewAttacher", wait.error());
-    call.steps.push_back(std::move(wait).value());
-  }
+  const Status waits =
+      AddWaitForAttach(parts, (*plugin)->plugin(), request, as_recorded, device_path, call.steps);
+  if (!waits.ok()) return failed("NewAttacher", waits.error());
   if (CustomBlockVolumeMapper* custom = (*mapper)->AsCustom()) {
     call.steps.push_back({.name = "SetUpDevice",
                           .timeout = parts.settings.mount_device,

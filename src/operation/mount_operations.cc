@@ -54,6 +54,24 @@ VolumePlace PlaceOf(const VolumeTarget& target, const Mounter& mounter) {
   return {target.key, mounter.GetSafePath(), target.directory};
 }
 
+// `parts`, `request` and `mounter` outlive the steps.
+void AddDirectorySteps(const OperationParts& parts, const MountRequest& request,
+                       const Mounter& mounter, std::vector<Step>& steps) {
+  steps.push_back({.name = "CheckNotCovered",
+                   .timeout = parts.settings.make_pod_directories,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& options) {
+                     return CheckNotCovered(parts.host, PlaceOf(request.target, mounter), options);
+                   }});
+  steps.push_back({.name = "MakePodDirectories",
+                   .timeout = parts.settings.make_pod_directories,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& options) {
+                     return MakeTargetDirectories(parts.host, request.target,
+                                                  OnOwnFilesystem(options));
+                   }});
+}
+
 }  // namespace
 
 OperationTraits MountVolume::Traits(const OperationParts& parts) const {
@@ -95,20 +113,7 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
                  .steps = {}};
   const bool as_recorded = IsProvenAsRecorded(parts, request, **plugin);
   AddTakeOnlyPod(parts, request, call.steps);
-  call.steps.push_back({.name = "CheckNotCovered",
-                        .timeout = parts.settings.make_pod_directories,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return CheckNotCovered(parts.host, PlaceOf(request.target, mounter),
-                                                 options);
-                        }});
-  call.steps.push_back({.name = "MakePodDirectories",
-                        .timeout = parts.settings.make_pod_directories,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return MakeTargetDirectories(parts.host, request.target,
-                                                       OnOwnFilesystem(options));
-                        }});
+  AddDirectorySteps(parts, request, mounter, call.steps);
   PodStorage storage(parts.storage, parts.host.kernel, request, **plugin, mounter.GetSafePath());
   call.steps.push_back(
       {.name = "ReserveStorage",

@@ -208,6 +208,10 @@ bool IsGone(const DeviceRecord& record) {
   return record.state == RestingState(record.attachable) && !record.uncertain;
 }
 
+bool OutlivesDevice(const DeviceRecord& record) {
+  return record.format.has_value() || !record.only_pod.empty();
+}
+
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
   // Numbers and paths of devices are a boot's own.
   if (record.boot_id != current_boot) {

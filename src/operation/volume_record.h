@@ -270,9 +270,11 @@ struct DeviceRecord {
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 
-// Whether the volume has nothing on the node. If it still has a row, the row stays only for what it
-// says of a filesystem.
+// Whether the volume has nothing on the node.
 bool IsGone(const DeviceRecord& record);
+// Whether the row stays then, for what it says of a filesystem, or of the pod that alone may have
+// the volume.
+bool OutlivesDevice(const DeviceRecord& record);
 
 // A pod that the node has, or one that a command has deleted and that a source may still have. The
 // volume manager writes it, RemovePod removes it. Key: the pod's uid.

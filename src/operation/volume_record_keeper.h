@@ -35,6 +35,10 @@ struct RecordTraits<DeviceRecord> {
   using Key = UniqueVolumeName;
 };
 
+// Whether it is the disk that takes no writes; a store that is closed or refuses is another matter.
+// Threads: any. Blocks: never.
+bool CannotBeWritten(const Error& error);
+
 // Threads: any; calls for one key come one at a time (the executor's keys ensure that), except that
 // an answer may come late. Blocks: BeginCall, EndCall and Forget, until the store has answered.
 template <typename T>
@@ -112,6 +116,9 @@ class RecordKeeper {
     return AssignAll({{std::move(next), row}}).front();
   }
 
+  // A call goes on, or a teardown ends, although the disk takes no writes.
+  void LogTolerated(const T& record, const Error& error);
+
   RecordStore& store_;
   const Clock& clock_;
   mutable Mutex mu_;
@@ -125,7 +132,6 @@ class RecordKeeper {
   Status EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
                       const Error& error) EXCLUDES(mu_);
   void Show(Assignment assignment) EXCLUDES(mu_);
-  void LogTolerated(const T& record, const Error& error);
 
   Logger& logger_;
   OperationObserver& observer_;
@@ -152,9 +158,9 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
   Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 };
 
-// The devices of the node. A row that says something of a filesystem stays when the device is
-// unmounted: half a filesystem must be recognised as the agent's own, and a whole one must never be
-// made again. Threads, Blocks: as RecordKeeper.
+// The devices of the node; in device_record_keeper.cc. A row that says something of a filesystem
+// stays when the device is unmounted: half a filesystem must be recognised as the agent's own, and
+// a whole one must never be made again. Threads, Blocks: as RecordKeeper.
 class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
@@ -180,9 +186,11 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // store.
   Status TakeOnlyPod(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
   // The pod does not have the volume any more; success if another one has it, or none. Durable when
-  // it returns. Errors, not applied: those of the store.
+  // it returns, unless the disk takes no writes: then the row stays until the pod's removal, or the
+  // device's next call, writes it. Errors, not applied: those of the store else.
   Status ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
-  // The same for all volumes of the pod, of which nothing is left on the node.
+  // The same for all volumes of the pod, of which nothing is left on the node: always durable.
+  // Errors, not applied: those of the store.
   Status ReleaseOnlyPods(const PodUid& pod) EXCLUDES(mu_);
 
   // Whether a device, in whichever state, has its mount there.
@@ -206,6 +214,8 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   Status SetSize(const UniqueVolumeName& device, int64_t size_bytes) EXCLUDES(mu_);
 
  private:
+  Status WriteReleased(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
+
   // The pods that are just being given a volume alone.
   std::map<UniqueVolumeName, PodUid> only_pods_begun_ GUARDED_BY(mu_);
   // The volumes whose rows say that a pod alone may have them, or may say it after a failed write.

@@ -34,8 +34,7 @@ struct StorageName {
 // this node that is relative or has "..": plugins refuse it. Threads: any. Blocks: never.
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
 // The kinds of source ("hostPath") of which StorageNameOf() knows a name, but for those that it
-// translates; sorted. The reference is
-// valid for ever.
+// translates; sorted. The reference is valid for ever.
 const std::vector<std::string>& KindsWithStorageName();
 
 }  // namespace volumed

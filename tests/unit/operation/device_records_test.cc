@@ -177,5 +177,142 @@ TEST_F(DeviceRecordsTest, RowsOfOtherKindsAndStatesAreNotDevices) {
   EXPECT_EQ(*DecodeClaimBindingRecord(EncodeRecord(binding)), binding);
 }
 
+// ---- a volume of a driver -----------------------------------------------------------------------
+
+TEST_F(DeviceRecordsTest, WhatAnAttachAnsweredIsOnRecordAtOnceAndUntilTheDetach) {
+  const StringMap context = {{"device", "xvdb"}};
+  const Status idle = keeper_.SetAttachment(kRecordedDisk, AttachWay::kByObjects, "", context);
+  ASSERT_FALSE(idle.ok());
+  EXPECT_EQ(idle.error().code(), Code::kFailedPrecondition);
+  DeviceRecord facts = Facts();
+  facts.attachable = true;
+  const auto attach = keeper_.BeginCall(facts, VolumeEvent::kAttach);
+  ASSERT_TRUE(attach.ok());
+  ASSERT_TRUE(
+      keeper_.SetAttachment(kRecordedDisk, AttachWay::kByController, "node-7", context).ok());
+  store_.PowerLoss();
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->publish_context, context);
+  EXPECT_EQ(Stored()->attach_way, AttachWay::kByController);
+  EXPECT_EQ(Stored()->node_id, "node-7");
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attach, CallAnswer::kDone).ok());
+  // The facts of a later call do not forget it, nor does a reboot.
+  const auto mount = keeper_.BeginCall(facts, VolumeEvent::kMountDevice);
+  ASSERT_TRUE(mount.ok());
+  ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, true).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *mount, CallAnswer::kDone).ok());
+  EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-b")).publish_context, context);
+  EXPECT_EQ(Stored()->node_id, "node-7");
+  EXPECT_EQ(Stored()->staged, StagedState::kStaged);
+  for (const VolumeEvent down : {VolumeEvent::kUnmountDevice, VolumeEvent::kDetach}) {
+    const auto call = keeper_.BeginCall(facts, down);
+    ASSERT_TRUE(call.ok());
+    EXPECT_EQ(Stored()->node_id, "node-7") << "for the call itself";
+    ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *call, CallAnswer::kDone).ok());
+  }
+  EXPECT_FALSE(Stored());
+}
+
+TEST_F(DeviceRecordsTest, ARowThatIsKeptForItsFormatTellsOfNoAttachmentAndNoStage) {
+  const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, false).ok());
+  ASSERT_TRUE(keeper_.SetAttachment(kRecordedDisk, AttachWay::kByObjects, "n", {{"a", "b"}}).ok());
+  EXPECT_EQ(Stored()->staged, StagedState::kNot);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
+  Do(VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->staged, StagedState::kNotKnown);
+  EXPECT_EQ(Stored()->attach_way, AttachWay::kNotKnown);
+  EXPECT_TRUE(Stored()->publish_context.empty());
+  EXPECT_EQ(Stored()->node_id, "");
+}
+
+TEST_F(DeviceRecordsTest, WhatIsSaidTwiceIsWrittenOnce) {
+  Begin(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, true).ok());
+  ASSERT_TRUE(keeper_.SetAttachment(kRecordedDisk, AttachWay::kByObjects, "", {}).ok());
+  const uint64_t writes = store_.calls();
+  ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, true).ok());
+  ASSERT_TRUE(keeper_.SetAttachment(kRecordedDisk, AttachWay::kByObjects, "", {}).ok());
+  EXPECT_EQ(store_.calls(), writes);
+}
+
+// ---- one pod only -------------------------------------------------------------------------------
+
+const PodUid kFirst("first");
+const PodUid kSecond("second");
+
+TEST_F(DeviceRecordsTest, OnePodHasAVolumeThatIsSetUpAndTheFirstGetsIt) {
+  EXPECT_FALSE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok()) << "there is no device";
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  store_.PowerLoss();
+  EXPECT_EQ(Stored()->only_pod, kFirst);
+  const uint64_t writes = store_.calls();
+  EXPECT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  const Status refused = keeper_.TakeOnlyPod(kRecordedDisk, kSecond);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(keeper_.ReleaseOnlyPod(kRecordedDisk, kSecond).ok()) << "it has nothing";
+  EXPECT_EQ(store_.calls(), writes) << "nothing of it is written";
+  ASSERT_TRUE(keeper_.ReleaseOnlyPod(kRecordedDisk, kFirst).ok());
+  store_.PowerLoss();
+  EXPECT_TRUE(Stored()->only_pod.empty());
+  EXPECT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kSecond).ok());
+}
+
+TEST_F(DeviceRecordsTest, WhoHasAVolumeAloneOutlivesItsDeviceAndIsRemovedWithIt) {
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  Do(VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->only_pod, kFirst);
+  Do(VolumeEvent::kMountDevice);
+  EXPECT_FALSE(keeper_.TakeOnlyPod(kRecordedDisk, kSecond).ok());
+  Do(VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_FALSE(Stored());
+}
+
+TEST_F(DeviceRecordsTest, TheRestoredRowsTellWhichVolumesAPodHasAlone) {
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  DeviceRecordKeeper next(store_, clock_, logger_, observer_, BootId("boot-a"));
+  next.Restore(*Stored());
+  ASSERT_TRUE(next.ReleaseOnlyPods(kSecond).ok());
+  EXPECT_EQ(Stored()->only_pod, kFirst);
+  ASSERT_TRUE(next.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_TRUE(Stored()->only_pod.empty());
+}
+
+// The write may have reached the disk, and only the pod's removal is sure that it has not.
+TEST_F(DeviceRecordsTest, AfterAFailedWriteNobodyHasItAndThePodsRemovalWritesThat) {
+  Do(VolumeEvent::kMountDevice);
+  store_.FailNext(Error::NotApplied(Code::kUnavailable, "store is down"));
+  EXPECT_FALSE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  EXPECT_TRUE(keeper_.Find(kRecordedDisk)->only_pod.empty());
+  const uint64_t writes = store_.calls();
+  ASSERT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_EQ(store_.calls(), writes + 1);
+  ASSERT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_EQ(store_.calls(), writes + 1) << "once";
+  EXPECT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kSecond).ok());
+}
+
+TEST_F(DeviceRecordsTest, AFullDiskStopsNoTeardownAndThePodsRemovalWritesWhatIsOwed) {
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  const Error full = Error::NotApplied(Code::kResourceExhausted, "disk is full");
+  store_.FailNext(full);
+  EXPECT_TRUE(keeper_.ReleaseOnlyPod(kRecordedDisk, kFirst).ok());
+  EXPECT_TRUE(keeper_.Find(kRecordedDisk)->only_pod.empty());
+  EXPECT_EQ(Stored()->only_pod, kFirst);
+  store_.FailNext(full);
+  EXPECT_FALSE(keeper_.ReleaseOnlyPods(kFirst).ok()) << "the pod's record would go";
+  ASSERT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_TRUE(Stored()->only_pod.empty());
+}
+
 }  // namespace
 }  // namespace volumed

@@ -94,6 +94,17 @@ DeviceRecord FullDevice() {
   return record;
 }
 
+// With what only a volume of a driver has.
+DeviceRecord FullDeviceOfDriver() {
+  DeviceRecord record = SmallestDevice();
+  record.publish_context = {{"device", "/dev/sdb"}, {"", kText}};
+  record.attach_way = AttachWay::kByController;
+  record.staged = StagedState::kNot;
+  record.only_pod = PodUid("uid-1");
+  record.node_id = "node-\xc3\xa4";
+  return record;
+}
+
 PodRecord FullPod() {
   return {.uid = PodUid("uid-1"),
           .ns = "default",
@@ -223,6 +234,11 @@ void AddPodVolumes(Samples& samples) {
 void AddDevices(Samples& samples) {
   samples.Add("full", FullDevice(), DecodeDeviceRecord);
   samples.Add("smallest", SmallestDevice(), DecodeDeviceRecord);
+  samples.Add("of a driver", FullDeviceOfDriver(), DecodeDeviceRecord);
+  DeviceRecord staged = SmallestDevice();
+  staged.attach_way = AttachWay::kByObjects;
+  staged.staged = StagedState::kStaged;
+  samples.Add("staged", staged, DecodeDeviceRecord);
   DeviceRecord empty = SmallestDevice();
   empty.format = FormatRecord{};
   empty.source = MountedSource{};
@@ -306,6 +322,10 @@ void AddStorage(Samples& samples) {
   retained.retained = 4;
   retained.mode = StorageMode::kRaw;
   samples.Add("retained and raw", retained, DecodeStorageOwnerRecord);
+  StorageOwnerRecord of_driver{.volume = "pv", .name = {.path = "vol-1", .driver = "disks.io"}};
+  of_driver.mode = StorageMode::kRaw;
+  of_driver.own_keys = {"wwid:a"};
+  samples.Add("of a driver", of_driver, DecodeStorageOwnerRecord);
   samples.Add("full", FullReservation(), DecodeStorageReservationRecord);
   StorageReservationRecord smallest = FullReservation();
   smallest.holder.volume.clear();
@@ -313,6 +333,8 @@ void AddStorage(Samples& samples) {
   smallest.name = {};
   smallest.boot_id = BootId();
   samples.Add("smallest", smallest, DecodeStorageReservationRecord);
+  smallest.name = {.path = "vol-1", .driver = "disks.io"};
+  samples.Add("of a driver", smallest, DecodeStorageReservationRecord);
 }
 
 }  // namespace

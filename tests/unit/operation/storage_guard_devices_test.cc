@@ -367,5 +367,91 @@ TEST_F(StorageGuardTest, WhatIsOnRecordOfAStorageKeepsEveryField) {
   EXPECT_EQ(*read, record);
 }
 
+// ---- what a driver has --------------------------------------------------------------------------
+
+PersistentVolume DriverVolume(const std::string& name, const std::string& handle,
+                              const std::string& driver = "disks.test.io") {
+  PersistentVolume volume;
+  volume.metadata.name = name;
+  CsiPersistentVolumeSource source;
+  source.driver = driver;
+  source.volume_handle = handle;
+  volume.spec.source = source;
+  return volume;
+}
+
+TEST_F(StorageGuardTest, AHandleIsOneStorageAndNoPath) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = DriverVolume("disk", "/x");
+  StorageHolder holder = Pod("disk", /*persistent=*/true);
+  EXPECT_EQ(Text(guard_->Take(holder, NameOf(volume), {})), "");
+  EXPECT_TRUE(Has(Reclaim(volume, "c"), "has its storage at disks.test.io^/x"));
+  EXPECT_EQ(Reclaim(DriverVolume("other driver", "/x", "other.test.io"), "c"), "");
+  EXPECT_EQ(Reclaim(DriverVolume("other volume", "/x/sub"), "c"), "") << "handles have no parts";
+  EXPECT_EQ(Reclaim(HostPathVolume("path", "/x"), "c"), "");
+  ASSERT_TRUE(guard_->Release(holder.id).ok());
+  EXPECT_EQ(Reclaim(volume, "c"), "");
+}
+
+// A server that is dead has nothing of any driver's.
+TEST_F(StorageGuardTest, ADriversVolumeIsDeletedWithoutALookAtTheNode) {
+  kernel_.AddDirectory("/hung");
+  Expect(Pod("looker"), "/hung");
+  kernel_.Hang("/hung");
+  EXPECT_EQ(Reclaim(DriverVolume("disk", "vol-1"), "c", {HostPathVolume("path", "/hung")}), "");
+  kernel_.AddDirectory("/y");
+  EXPECT_NE(Reclaim(HostPathVolume("other", "/y"), "c"), "") << "which has to look";
+}
+
+TEST_F(StorageGuardTest, ADeleteThatMayGoOnKeepsTheHandleOverARestart) {
+  const PersistentVolume volume = DriverVolume("disk", "vol-1");
+  ASSERT_EQ(Reclaim(volume, "c"), "");
+  Restart();
+  EXPECT_TRUE(Has(Text(guard_->Take(Pod("disk", true), NameOf(volume), {})),
+                  "whose content is being deleted"));
+  const Result<bool> goes_on = guard_->IsBeingReclaimed("reclaim/disk", NameOf(volume));
+  ASSERT_TRUE(goes_on.ok());
+  EXPECT_TRUE(*goes_on);
+  Restart("boot-b");
+  EXPECT_EQ(Text(guard_->Take(Pod("disk", true), NameOf(volume), {})), "");
+}
+
+TEST_F(StorageGuardTest, AnUnknownVolumeIsInTheWayOfADriversVolumeOnlyIfItMayBeIt) {
+  const PersistentVolume volume = DriverVolume("disk", "vol-1");
+  guard_->SetUnknown({{"unknown", "u.yaml", "it is no yaml", StorageName{"/x"}}});
+  EXPECT_EQ(Reclaim(volume, "c"), "");
+  guard_->SetUnknown({{"unknown", "u.yaml", "it is no yaml", NameOf(DriverVolume("u", "vol-2"))}});
+  EXPECT_EQ(Reclaim(volume, "c"), "");
+  guard_->SetUnknown({{"unknown", "u.yaml", "it is no yaml", NameOf(DriverVolume("u", "vol-1"))}});
+  EXPECT_NE(Reclaim(volume, "c"), "");
+  guard_->SetUnknown({{"unknown", "u.yaml", "it is no yaml", std::nullopt}});
+  EXPECT_NE(Reclaim(volume, "c"), "") << "it may be any";
+}
+
+// A driver that shows another volume's disk would give a pod that one's data.
+TEST_F(StorageGuardTest, ADriversBlockVolumeKeepsItsDiskUntilAnotherIsAccepted) {
+  AddDisk({"/dev/vdb"}, "wwid:a");
+  AddDisk({"/dev/vdc"}, "wwid:b");
+  const PersistentVolume volume = DriverVolume("disk", "vol-1");
+  const auto show = [&](const std::string& device) {
+    const std::string refused = Take(Device("disk", StorageUse::kRaw), device);
+    if (!refused.empty()) return refused;
+    EXPECT_TRUE(guard_->RecordDevice("device/p/disk", NameOf(volume), {}).ok());
+    EXPECT_TRUE(guard_->Release("device/p/disk").ok());
+    return refused;
+  };
+  ASSERT_EQ(show("/dev/vdb"), "");
+  Restart("boot-b");
+  EXPECT_TRUE(Has(show("/dev/vdc"),
+                  "is another block device than the one that persistent volume "
+                  "disk has its data on"));
+  EXPECT_EQ(show("/dev/vdb"), "");
+  const auto accepted = guard_->AcceptDirectory("disk", {});
+  ASSERT_TRUE(accepted.ok()) << accepted.error().ToString();
+  EXPECT_TRUE(accepted->was_other);
+  EXPECT_EQ(show("/dev/vdc"), "");
+  EXPECT_NE(show("/dev/vdb"), "");
+}
+
 }  // namespace
 }  // namespace volumed

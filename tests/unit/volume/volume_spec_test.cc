@@ -101,7 +101,7 @@ TEST(VolumeSpecTest, WhatWasMovedFromIsEmpty) {
 
 // A source says by its facts where its data lies.
 TEST(StorageNameTest, IsWhatASourceSaysOfIt) {
-  EXPECT_EQ(KindsWithStorageName(), (std::vector<std::string>{"hostPath", "local", "nfs"}));
+  EXPECT_EQ(KindsWithStorageName(), (std::vector<std::string>{"csi", "hostPath", "local", "nfs"}));
   const auto name = [](VolumeSource source) {
     return StorageNameOf(VolumeSpec::FromVolume(PodVolume{"v", std::move(source)}));
   };
@@ -113,6 +113,20 @@ TEST(StorageNameTest, IsWhatASourceSaysOfIt) {
   volume.spec.source = LocalVolumeSource{"/mnt/disk/", ""};
   EXPECT_EQ(StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false)),
             StorageName{"/mnt/disk"});
+  CsiPersistentVolumeSource csi;
+  csi.driver = "disks.io";
+  csi.volume_handle = "vol/../1";
+  volume.spec.source = csi;
+  const auto of_driver = StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
+  EXPECT_EQ(of_driver, (StorageName{.path = "vol/../1", .driver = "disks.io"}));
+  EXPECT_EQ(of_driver->ToString(), "disks.io^vol/../1");
+  EXPECT_FALSE(of_driver->IsOnNode());
+  CinderPersistentVolumeSource cinder;
+  cinder.volume_id = "c-1";
+  volume.spec.source = cinder;
+  EXPECT_EQ(StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false)),
+            (StorageName{.path = "c-1", .driver = "cinder.csi.openstack.org"}))
+      << "as the driver that replaces it has it";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ class FakePlugin final : public VolumePlugin {
     int limits_asked = 0;
     bool verifies = true;
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
+    std::set<ObjectKey> depends_on;
   };
   // Of "csi": the driver "disk.example.com", and what its controller does.
   struct DriverScript {
@@ -65,6 +67,7 @@ class FakePlugin final : public VolumePlugin {
     const auto* source = spec.SourceAs<LocalVolumeSource>();
     return source == nullptr ? std::vector<std::string>() : std::vector{source->path};
   }
+  std::set<ObjectKey> DependsOn(const VolumeSpec&) const override { return attach_->depends_on; }
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     if (AttachableVolumePlugin* attachable = AsAttachable()) return attachable;

@@ -31,9 +31,10 @@ class PersistentVolumesTest : public ManagerTest {
   static std::string Storage() { return Volume("disk") + Claim("data"); }
 
   // The rows that the operation layer writes.
-  void LeaveDevice(VolumeState state) {
+  void LeaveDevice(VolumeState state, const std::string& only_pod = "") {
     DeviceRecord device;
     device.key = kDevice;
+    device.only_pod = PodUid(only_pod);
     device.plugin_name = "kubernetes.io/local-volume";
     device.spec = SpecName("disk");
     device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
@@ -302,6 +303,47 @@ TEST_F(PersistentVolumesTest, ASecondPodIsRefusedAReadWriteOncePodVolumeUntilThe
   Deliver(storage + PodManifest("b", {kUse}));
   EXPECT_EQ(Phase("b"), "Ready");
   EXPECT_EQ(DeviceCalls("mount_device"), 1u);
+}
+
+// The rows of pods' volumes go with the power; without them the first pod to come had the volume.
+TEST_F(PersistentVolumesTest, APowerLossDoesNotChangeWhichPodHasAReadWriteOncePodVolume) {
+  const std::string storage =
+      Volume("disk", "", "ReadWriteOncePod") + Claim("data", "", "ReadWriteOncePod");
+  const std::string first = PodManifest("z", {kUse});
+  const std::string second = PodManifest("a", {kUse});
+  Deliver(storage + first);
+  LeaveDevice(VolumeState::kDeviceMounted, "z");
+  StartAgent("boot-2");
+  Deliver(storage + second + first);
+  Pass(seconds(5));
+  EXPECT_EQ(Phase("z"), "Ready");
+  EXPECT_TRUE(ProblemHas("a", "already in use by another pod (default/z)")) << Problem("a");
+  Deliver(storage + second);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, APodThatNeverGotItAgainGivesAReadWriteOncePodVolumeFreeWhenItGoes) {
+  const std::string storage =
+      Volume("disk", "", "ReadWriteOncePod") + Claim("data", "", "ReadWriteOncePod");
+  Deliver(storage + PodManifest("z", {kUse}));
+  LeaveDevice(VolumeState::kDeviceMounted, "z");
+  StartAgent("boot-2");
+  operations().FailNext("mount", Key("z", "disk"),
+                        Error::NotApplied(Code::kNotFound, "no such volume"), 100);
+  Deliver(storage + PodManifest("a", {kUse}) + PodManifest("z", {kUse}));
+  EXPECT_TRUE(ProblemHas("a", "already in use by another pod (default/z)")) << Problem("a");
+  Deliver(storage + PodManifest("a", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, AVolumeThatAPodHasWhichNoRecordKnowsIsNobodys) {
+  LeaveDevice(VolumeState::kDeviceMounted, "gone");
+  StartAgent();
+  Deliver(Volume("disk", "", "ReadWriteOncePod") + Claim("data", "", "ReadWriteOncePod") +
+          PodManifest("a", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  ASSERT_EQ(agent_->restored_devices.size(), 1u);
+  EXPECT_TRUE(agent_->restored_devices.front().only_pod.empty());
 }
 
 TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTakenFromTheSources) {

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "operation/volume_record_keeper.h"
+
+namespace volumed {
+namespace {
+
+Error NotInCall(const DeviceRecord& record) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + record.key.str() + " is " +
+                               std::string(VolumeStateName(record.state)) +
+                               ": no call is made that could find out more of it");
+}
+
+Error NotSetUp(const UniqueVolumeName& device, VolumeState state) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + device.str() + " is " + std::string(VolumeStateName(state)) +
+                               ": its device is not set up, so no pod may have it");
+}
+
+Error HadByPod(const PodUid& pod) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume uses the ReadWriteOncePod access mode and is already in use by "
+                           "another pod: " +
+                               pod.str());
+}
+
+}  // namespace
+
+void DeviceRecordKeeper::Restore(DeviceRecord record) {
+  if (!record.only_pod.empty()) {
+    const MutexLock lock(mu_);
+    only_pods_[record.only_pod].insert(record.key);
+  }
+  RecordKeeper::Restore(std::move(record));
+}
+
+bool DeviceRecordKeeper::IsMountPath(const std::string& path) const {
+  const MutexLock lock(mu_);
+  return std::any_of(entries_.begin(), entries_.end(), [&path](const auto& entry) {
+    return !entry.second.gone && entry.second.record.device_mount_path == path;
+  });
+}
+
+Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
+  const Entry now = EntryOf(device);
+  if (!IsGone(now.record)) {
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "volume " + device.str() + " is still " + std::string(VolumeStateName(now.record.state)));
+  }
+  if (!now.stored) return OkStatus();
+  RETURN_IF_ERROR(store_.Remove(kDeviceRecordKind, RecordKey(device), kDeviceRecordDurability));
+  const MutexLock lock(mu_);
+  entries_.erase(device);
+  return OkStatus();
+}
+
+Status DeviceRecordKeeper::SetDevicePath(const UniqueVolumeName& device, const std::string& path) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
+  if (next.record.device_path == path) return OkStatus();
+  next.record.device_path = path;
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetAttachment(const UniqueVolumeName& device, AttachWay way,
+                                         const std::string& node_id,
+                                         const StringMap& publish_context) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
+  const Entry now = next;
+  next.record.attach_way = way;
+  next.record.node_id = node_id;
+  next.record.publish_context = publish_context;
+  if (next.record == now.record) return OkStatus();
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetStaged(const UniqueVolumeName& device, bool staged) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) return NotInCall(next.record);
+  const StagedState state = staged ? StagedState::kStaged : StagedState::kNot;
+  if (next.record.staged == state) return OkStatus();
+  next.record.staged = state;
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::TakeOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
+  Entry next;
+  {
+    const MutexLock lock(mu_);
+    const auto found = entries_.find(device);
+    const bool is_known = found != entries_.end() && !found->second.gone;
+    if (!is_known || found->second.record.state != VolumeState::kDeviceMounted) {
+      return NotSetUp(device, is_known ? found->second.record.state : VolumeState::kDetached);
+    }
+    next = found->second;
+    if (next.record.only_pod == pod) return OkStatus();
+    if (!next.record.only_pod.empty()) return HadByPod(next.record.only_pod);
+    const auto [first, is_first] = only_pods_begun_.emplace(device, pod);
+    if (!is_first) return HadByPod(first->second);
+    // Whatever becomes of the write, the row may say it.
+    only_pods_[pod].insert(device);
+  }
+  next.record.only_pod = pod;
+  const Status taken = Assign(std::move(next), RowEffect::kPut);
+  const MutexLock lock(mu_);
+  only_pods_begun_.erase(device);
+  return taken;
+}
+
+Status DeviceRecordKeeper::ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
+  const Status released = WriteReleased(device, pod);
+  if (released.ok() || !CannotBeWritten(released.error())) return released;
+  // A disk that takes no writes stops no teardown; the pod's removal writes it.
+  LogTolerated(EntryOf(device).record, released.error());
+  Entry next = EntryOf(device);
+  next.record.only_pod = PodUid();
+  return Assign(std::move(next), RowEffect::kNone);
+}
+
+Status DeviceRecordKeeper::WriteReleased(const UniqueVolumeName& device, const PodUid& pod) {
+  {
+    const MutexLock lock(mu_);
+    const auto may_have = only_pods_.find(pod);
+    if (may_have == only_pods_.end() || !may_have->second.contains(device)) return OkStatus();
+  }
+  Entry next = EntryOf(device);
+  if (next.record.only_pod == pod) next.record.only_pod = PodUid();
+  if (next.stored) {
+    const bool is_nothing = IsGone(next.record) && !OutlivesDevice(next.record);
+    if (is_nothing) next.gone = false;
+    RETURN_IF_ERROR(Assign(std::move(next), is_nothing ? RowEffect::kRemove : RowEffect::kPut));
+  }
+  const MutexLock lock(mu_);
+  const auto had = only_pods_.find(pod);
+  if (had == only_pods_.end()) return OkStatus();
+  had->second.erase(device);
+  if (had->second.empty()) only_pods_.erase(had);
+  return OkStatus();
+}
+
+Status DeviceRecordKeeper::ReleaseOnlyPods(const PodUid& pod) {
+  std::set<UniqueVolumeName> devices;
+  {
+    const MutexLock lock(mu_);
+    const auto has = only_pods_.find(pod);
+    if (has != only_pods_.end()) devices = has->second;
+  }
+  for (const UniqueVolumeName& device : devices) RETURN_IF_ERROR(WriteReleased(device, pod));
+  return OkStatus();
+}
+
+Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
+                                     std::optional<FormatRecord> format) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kMountingDevice) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": it is not being mounted, so nothing of it may be formatted");
+  }
+  if (next.record.format == format) return OkStatus();
+  next.record.format = std::move(format);
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kDeviceMounted) return NotSetUp(device, next.record.state);
+  mapped.boot_id = next.record.boot_id;
+  mapped.device.uuid.clear();
+  if (next.record.mapped == mapped) return OkStatus();
+  next.record.mapped = std::move(mapped);
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_bytes) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kExpanding) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": it is not being expanded");
+  }
+  next.record.size_bytes = size_bytes;
+  next.record.target_bytes = 0;
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+}  // namespace volumed

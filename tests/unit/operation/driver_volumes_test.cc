@@ -1,0 +1,406 @@
+// Operations on the volumes of a driver: who has a volume is known by its handle, the way down is
+// told what the record says, and a restart asks no driver. The driver is a script.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/attach_operations.h"
+#include "operation/device_operations.h"
+#include "operation/driver_storage.h"
+#include "operation/map_operations.h"
+#include "operation/mount_operations.h"
+#include "operation/node_volume_operations.h"
+#include "operation/reclaim_operations.h"
+#include "unit/operation/driver_plugin.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+#include "unit/operation/test_domains.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr char kLane[] = "csi:disks.test.io";
+const UniqueVolumeName kDriversVolume("kubernetes.io/csi/disks.test.io^vol-1");
+const SpecName kSpec("disk");
+
+class DriverVolumesTest : public ::testing::Test {
+ protected:
+  DriverVolumesTest() {
+    node_.AddDirectory("/var/lib/volumed/pods", 0750);
+    node_.AddDevice("/dev/vdb");
+    script_.device = "/dev/vdb";
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<DriverPlugin>(script_));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Be({.has_answered = true, .width = 4});
+    Restart();
+  }
+
+  // A new agent on the same node and store.
+  void Restart(const std::string& boot = "boot-a") {
+    operations_.reset();
+    devices_ =
+        std::make_unique<DeviceRecordKeeper>(store_, clock_, logger_, observer_, BootId(boot));
+    storage_ = std::make_unique<StorageGuard>(node_, store_, clock_, logger_, BootId(boot));
+    operations_ = std::make_unique<NodeVolumeOperations>(
+        scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
+        observer_, BootId(boot), &domains_);
+    std::vector<PodVolumeRecord> volumes;
+    std::vector<DeviceRecord> devices;
+    for (const Record& row : store_.All()) {
+      if (row.kind == kPodVolumeRecordKind) volumes.push_back(DecodePodVolumeRecord(row).value());
+      if (row.kind == kDeviceRecordKind) devices.push_back(DecodeDeviceRecord(row).value());
+    }
+    operations_->Restore(volumes, devices);
+    script_.calls.clear();
+  }
+  void Be(LaneHealth health) {
+    domains_.health[kLane] = health;
+    if (operations_) operations_->LanesChanged();
+  }
+  void DriverIsAway() {
+    Be({.has_answered = true, .width = 4, .closed = true, .closed_to_teardown = true});
+  }
+
+  static PersistentVolume Volume(const std::string& name, const std::string& handle) {
+    PersistentVolume volume;
+    volume.metadata.name = name;
+    CsiPersistentVolumeSource source;
+    source.driver = kTestDriver;
+    source.volume_handle = handle;
+    volume.spec.source = source;
+    return volume;
+  }
+  VolumeSpec Spec() const {
+    PersistentVolume volume = Volume("disk", "vol-1");
+    if (is_block_) volume.spec.volume_mode = VolumeMode::kBlock;
+    return VolumeSpec::FromPersistentVolume(volume, false);
+  }
+  static PodPtr PodNamed(const std::string& uid) {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.uid = uid;
+    pod->metadata.name = uid;
+    pod->metadata.name_space = "default";
+    return pod;
+  }
+  // The first failure of several; they are made in this order.
+  static std::string All(std::initializer_list<std::string> outcomes) {
+    for (const std::string& outcome : outcomes) {
+      if (!outcome.empty()) return outcome;
+    }
+    return "";
+  }
+  // "" on success, "waits", or the step and the error.
+  template <typename Op>
+  std::string Start(Op operation) {
+    const auto outcome = std::make_shared<std::string>("waits");
+    operations_->ResetBackoff(operation.key());
+    const StartResult started = operations_->Start(
+        std::move(operation), [outcome](const OperationOutcome<typename Op::Value>& got) {
+          *outcome = got.failure ? got.failure->step + ": " + got.failure->error.message() : "";
+        });
+    EXPECT_EQ(started, StartResult::kStarted);
+    scheduler_.RunFor(std::chrono::milliseconds(1));
+    return *outcome;
+  }
+  std::string Attach() { return Start(AttachVolume({kDriversVolume, Spec(), {PodUid("a")}, ""})); }
+  std::string Stage(bool attached, bool reconstructed = false) {
+    MountDeviceRequest request{kDriversVolume, Spec(), {PodUid("a")}};
+    request.attachable = attached;
+    request.first_pod = PodNamed("a");
+    request.reconstructed = reconstructed;
+    return Start(MountDevice(std::move(request)));
+  }
+  MountRequest MountOf(const std::string& pod, bool reconstructed = false) {
+    MountRequest request{.target = PodVolumeTarget(paths_, PodNamed(pod), kDriverPlugin, kSpec),
+                         .spec = Spec(),
+                         .sub_paths = {},
+                         .nested_mount_points = {}};
+    request.unique_name = kDriversVolume;
+    request.has_device = true;
+    request.is_remount = reconstructed && !is_block_;
+    request.reconstructed = reconstructed;
+    request.one_pod_only = one_pod_only_;
+    return request;
+  }
+  std::string Publish(const std::string& pod, bool reconstructed = false) {
+    MountRequest request = MountOf(pod, reconstructed);
+    if (is_block_) return Start(MapVolume(std::move(request)));
+    return Start(MountVolume(std::move(request)));
+  }
+  std::string Unpublish(const std::string& pod) {
+    UnmountRequest request{PodUid(pod), kSpec, kDriverPlugin, "default/" + pod, kDriversVolume};
+    if (is_block_) return Start(UnmapVolume(std::move(request)));
+    return Start(UnmountVolume(std::move(request)));
+  }
+  std::string Unstage() {
+    return Start(UnmountDevice(
+        {kDriversVolume, kDriverPlugin, kSpec, Device().device_mount_path, is_block_}));
+  }
+  std::string Detach() { return Start(DetachVolume({kDriversVolume, kDriverPlugin, kSpec})); }
+  std::string Remove(const std::string& pod) {
+    return Start(RemovePod(PodUid(pod), "default/" + pod, PodRecordEnd::kRemove));
+  }
+  // A delete of the volume of that name and handle, while "disk" is known.
+  std::string Delete(const std::string& name, const std::string& handle) {
+    ReclaimRequest request{std::make_shared<const PersistentVolume>(Volume(name, handle)),
+                           ReclaimAction::kDelete};
+    if (name != "disk" && disk_is_known_) {
+      request.others = {std::make_shared<const PersistentVolume>(Volume("disk", "vol-1"))};
+    }
+    return Start(ReclaimVolume(std::move(request)));
+  }
+  DeviceRecord Device() const { return devices_->Find(kDriversVolume).value_or(DeviceRecord{}); }
+
+  ManualClock clock_;
+  SimulatedScheduler scheduler_{1, clock_};
+  FakeKernel node_;
+  MemoryRecordStore store_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  RecordingObserver observer_;
+  StubHostParts parts_;
+  KubeletPaths paths_{"/var/lib/volumed"};
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, node_, clock_, parts_, parts_, parts_, parts_, families_, irreversible_};
+  VolumePluginMgr plugins_;
+  DriverScript script_;
+  TestDomains domains_;
+  std::unique_ptr<DeviceRecordKeeper> devices_;
+  std::unique_ptr<StorageGuard> storage_;
+  std::unique_ptr<NodeVolumeOperations> operations_;
+  bool is_block_ = false;
+  bool one_pod_only_ = false;
+  bool disk_is_known_ = false;
+};
+
+// ---- the way down, by the record ----------------------------------------------------------------
+
+TEST_F(DriverVolumesTest, TheWayDownIsToldWhatTheRecordSaysThoughNothingElseTellsIt) {
+  ASSERT_EQ(All({Attach(), Stage(true), Publish("a")}), "");
+  Restart();
+  EXPECT_EQ(Unpublish("a"), "");
+  EXPECT_EQ(Unstage(), "");
+  EXPECT_EQ(Detach(), "");
+  EXPECT_THAT(script_.calls, ElementsAre("unpublish vol-1", "unstage vol-1", "detach vol-1"));
+  EXPECT_THAT(store_.All(), IsEmpty());
+}
+
+TEST_F(DriverVolumesTest, ABlockVolumesWayDownIsToldToo) {
+  is_block_ = true;
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  Restart();
+  EXPECT_EQ(Unpublish("a"), "");
+  EXPECT_EQ(Unstage(), "");
+  EXPECT_THAT(script_.calls, ElementsAre("unpublish vol-1", "unstage vol-1"));
+}
+
+TEST_F(DriverVolumesTest, WithoutARecordThePluginLooksWhatIsOnDisk) {
+  EXPECT_EQ(Unpublish("a"), "");
+  EXPECT_THAT(script_.calls, ElementsAre("unpublish ?"));
+}
+
+// ---- who has a volume ---------------------------------------------------------------------------
+
+TEST_F(DriverVolumesTest, AVolumeIsNotDeletedAsLongAsAnythingOfItIsOnTheNode) {
+  ASSERT_EQ(Attach(), "");
+  EXPECT_THAT(Delete("disk", "vol-1"), StartsWith("Delete: persistent volume disk has its storage "
+                                                  "at disks.test.io^vol-1"));
+  ASSERT_EQ(All({Stage(true), Publish("a")}), "");
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  ASSERT_EQ(All({Unpublish("a"), Unstage()}), "");
+  EXPECT_NE(Delete("disk", "vol-1"), "") << "it is attached";
+  ASSERT_EQ(Detach(), "");
+  EXPECT_EQ(Delete("disk", "vol-1"), "");
+  EXPECT_EQ(script_.calls.back(), "delete vol-1");
+}
+
+TEST_F(DriverVolumesTest, AVolumeThatIsNotAttachedIsFreeOnceItIsUnstaged) {
+  ASSERT_EQ(Stage(false), "");
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  ASSERT_EQ(Unstage(), "");
+  EXPECT_EQ(Delete("disk", "vol-1"), "");
+}
+
+TEST_F(DriverVolumesTest, ABlockVolumeKeepsItsHandleWhileAPodHasItsDevice) {
+  is_block_ = true;
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  Restart();
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  ASSERT_EQ(All({Unpublish("a"), Unstage()}), "");
+  EXPECT_EQ(Delete("disk", "vol-1"), "");
+}
+
+TEST_F(DriverVolumesTest, AnotherPersistentVolumeWithTheHandleKeepsIt) {
+  disk_is_known_ = true;
+  EXPECT_THAT(Delete("other", "vol-1"), HasSubstr("persistent volume disk"));
+  EXPECT_EQ(Delete("other", "vol-2"), "");
+  disk_is_known_ = false;
+  EXPECT_EQ(Delete("other", "vol-1"), "");
+}
+
+TEST_F(DriverVolumesTest, NothingIsAttachedWhileItsVolumeMayBeBeingDeleted) {
+  script_.failures.emplace("delete", Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
+  ASSERT_NE(Delete("disk", "vol-1"), "");
+  EXPECT_THAT(Attach(), HasSubstr("whose content is being deleted"));
+  EXPECT_FALSE(devices_->Find(kDriversVolume));
+  Restart();
+  EXPECT_THAT(Stage(false), HasSubstr("whose content is being deleted"));
+  EXPECT_EQ(Delete("disk", "vol-1"), "");
+  EXPECT_EQ(Attach(), "");
+}
+
+// A volume stays attached, and a driver may keep what it has staged.
+TEST_F(DriverVolumesTest, ARestartAndARebootGiveNoVolumeFree) {
+  ASSERT_EQ(Attach(), "");
+  Restart();
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  Restart("boot-b");
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+  ASSERT_EQ(All({Attach(), Detach()}), "");
+  EXPECT_EQ(Delete("disk", "vol-1"), "");
+}
+
+TEST_F(DriverVolumesTest, AnAttachThatWasRefusedGivesTheVolumeFreeAndAnUncertainOneDoesNot) {
+  script_.failures.emplace("attach", Error::NotApplied(Code::kNotFound, "no such node"));
+  ASSERT_NE(Attach(), "");
+  ASSERT_EQ(Delete("disk", "vol-1"), "");
+  script_.failures.emplace("attach", Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
+  ASSERT_NE(Attach(), "");
+  EXPECT_NE(Delete("disk", "vol-1"), "");
+}
+
+// ---- a restart ----------------------------------------------------------------------------------
+
+TEST_F(DriverVolumesTest, ARestartIsNoCallAndWaitsForNoDriver) {
+  ASSERT_EQ(All({Attach(), Stage(true), Publish("a")}), "");
+  Restart();
+  DriverIsAway();
+  EXPECT_EQ(Stage(true, /*reconstructed=*/true), "");
+  EXPECT_EQ(Publish("a", /*reconstructed=*/true), "");
+  EXPECT_THAT(script_.calls, ElementsAre("prove stage vol-1", "prove publish vol-1"));
+  EXPECT_EQ(Publish("b"), "waits") << "what is new is the driver's";
+}
+
+TEST_F(DriverVolumesTest, ARestartIsNoCallForABlockVolumeEither) {
+  is_block_ = true;
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  Restart();
+  DriverIsAway();
+  EXPECT_EQ(Stage(false, /*reconstructed=*/true), "");
+  EXPECT_EQ(Publish("a", /*reconstructed=*/true), "");
+  EXPECT_THAT(script_.calls, ElementsAre("prove stage vol-1", "prove publish vol-1"));
+}
+
+TEST_F(DriverVolumesTest, AfterAFailedProofTheNextTryIsTheWholeCall) {
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  Restart();
+  script_.failures.emplace("stage", Error::NotApplied(Code::kInternal, "nothing is mounted"));
+  EXPECT_NE(Stage(false, /*reconstructed=*/true), "");
+  EXPECT_TRUE(Device().uncertain);
+  EXPECT_EQ(Stage(false, /*reconstructed=*/true), "");
+  script_.failures.emplace("publish", Error::NotApplied(Code::kInternal, "nothing is mounted"));
+  EXPECT_NE(Publish("a", /*reconstructed=*/true), "");
+  EXPECT_TRUE(operations_->FindRecord(Key("a", "disk"))->uncertain);
+  EXPECT_EQ(Publish("a", /*reconstructed=*/true), "");
+  EXPECT_THAT(script_.calls, ElementsAre("prove stage vol-1", "stage vol-1", "prove publish vol-1",
+                                         "publish vol-1"));
+}
+
+TEST_F(DriverVolumesTest, WhatIsPublishedAnewNowAndThenGetsItsCall) {
+  script_.republishes = true;
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  Restart();
+  EXPECT_EQ(All({Stage(false, /*reconstructed=*/true), Publish("a", /*reconstructed=*/true)}), "");
+  EXPECT_THAT(script_.calls, ElementsAre("stage vol-1", "publish vol-1"));
+}
+
+TEST_F(DriverVolumesTest, AfterARebootNothingIsProvenByTheRecord) {
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  Restart("boot-b");
+  EXPECT_EQ(All({Stage(false, /*reconstructed=*/true), Publish("a", /*reconstructed=*/true)}), "");
+  EXPECT_THAT(script_.calls, ElementsAre("stage vol-1", "publish vol-1"));
+}
+
+// ---- one pod only -------------------------------------------------------------------------------
+
+class OnlyPodTest : public DriverVolumesTest {
+ protected:
+  OnlyPodTest() { one_pod_only_ = true; }
+  std::string Holder() const { return Device().only_pod.str(); }
+  static constexpr char kRefused[] =
+      "TakeOnlyPod: volume uses the ReadWriteOncePod access mode and is already in use by another "
+      "pod: ";
+};
+
+TEST_F(OnlyPodTest, OnePodHasTheVolumeUntilItIsTakenFromIt) {
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  EXPECT_EQ(Holder(), "a");
+  EXPECT_EQ(Publish("b"), std::string(kRefused) + "default/a");
+  EXPECT_FALSE(operations_->FindRecord(Key("b", "disk")));
+  ASSERT_EQ(Unpublish("a"), "");
+  EXPECT_EQ(Holder(), "");
+  EXPECT_EQ(Publish("b"), "");
+}
+
+TEST_F(OnlyPodTest, SoItIsForABlockVolume) {
+  is_block_ = true;
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  EXPECT_EQ(Publish("b"), std::string(kRefused) + "default/a");
+  ASSERT_EQ(Unpublish("a"), "");
+  EXPECT_EQ(Publish("b"), "");
+}
+
+// The row of the pod's volume is lost with the power, and the other pod is the first to come.
+TEST_F(OnlyPodTest, APowerLossDoesNotChangeWhoHasIt) {
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  store_.PowerLoss();
+  Restart("boot-b");
+  ASSERT_FALSE(operations_->FindRecord(Key("a", "disk")));
+  ASSERT_EQ(Stage(false), "");
+  EXPECT_EQ(Publish("b"), std::string(kRefused) + "a");
+  EXPECT_EQ(Publish("a"), "");
+}
+
+TEST_F(OnlyPodTest, AfterAPowerLossThePodsRemovalGivesItFreeAlsoOnceItIsUnstaged) {
+  ASSERT_EQ(All({Stage(false), Publish("a")}), "");
+  store_.PowerLoss();
+  Restart("boot-b");
+  ASSERT_EQ(All({Stage(false), Unstage()}), "");
+  EXPECT_EQ(Holder(), "a");
+  ASSERT_EQ(Stage(false), "");
+  EXPECT_NE(Publish("b"), "");
+  ASSERT_EQ(Remove("a"), "");
+  EXPECT_EQ(Publish("b"), "");
+}
+
+TEST_F(OnlyPodTest, ASetUpThatCertainlyFailedGivesItBack) {
+  ASSERT_EQ(Stage(false), "");
+  script_.failures.emplace("publish", Error::NotApplied(Code::kNotFound, "no such volume"));
+  ASSERT_NE(Publish("a"), "");
+  EXPECT_EQ(Holder(), "");
+  script_.failures.emplace("publish", Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
+  ASSERT_NE(Publish("a"), "");
+  EXPECT_EQ(Holder(), "a");
+}
+
+}  // namespace
+}  // namespace volumed
