@@ -77,20 +77,21 @@ print_failed() {
   done
 }
 
-# One line for each reason that something was skipped for.
+# print_skips LOG...: one line for each reason that something was skipped for.
 print_skips() {
-  grep -oE 'skipped: needs .*' "$1" | sort | uniq -c | sed 's/^ */  /' || true
+  grep -ohE 'skipped: needs .*' "$@" | sort | uniq -c | sed 's/^ */  /' || true
 }
 
-# The sum over all GoogleTest programs of a log, as the last line.
+# print_totals LOG...: the sum over all GoogleTest programs, and over what scripts/peers did not build, as the last line.
 print_totals() {
   awk '
     match($0, /\[  PASSED  \] [0-9]+ test/) { split(substr($0, RSTART), f, " "); passed += f[4] }
     match($0, /\[  SKIPPED \] [0-9]+ test/) { split(substr($0, RSTART), f, " "); skipped += f[4] }
     match($0, /\[  FAILED  \] [0-9]+ test.*listed below/) { split(substr($0, RSTART), f, " "); failed += f[4] }
     /\*\*\*(Failed|Timeout|Exception)/ { broken += 1 }
+    /^skipped: needs peer / { skipped += 1 }
     END {
       if (broken > 0 && failed == 0) failed = broken
       printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
-    }' "$1"
+    }' "$@"
 }

@@ -17,6 +17,7 @@ std::string VolumedPath();
 std::string VolumedWorkerPath();
 std::string VolumectlPath();
 std::string HangfsPath();
+std::string CsiFakeDriverPath();
 std::string CutWritesPath();  // a library, to be preloaded
 
 }  // namespace volumed

@@ -14,8 +14,10 @@
 
 #include "agent/agent_status.h"
 #include "agent/config_checks.h"
+#include "agent/csi_settings_of_config.h"
 #include "agent/far_manifest_reader.h"
 #include "base/strings.h"
+#include "csi/csi_names.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
 #include "metrics/family_table.h"
@@ -101,6 +103,7 @@ Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin)
       {"kernel", &Agent::StartKernel},
       {"records", &Agent::OpenRecords},
       {"host", &Agent::MakeHost},
+      {"csi", &Agent::MakeCsi},
       {"plugins", &Agent::LoadPlugins},
       {"manager", &Agent::MakeManager},
       {"sources", &Agent::MakeSources},
@@ -133,7 +136,9 @@ Status Agent::StartScheduler() {
 Status Agent::OwnRoot() {
   ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
   root_lock_ = std::make_unique<RootLock>(std::move(lock));
-  paths_ = std::make_unique<KubeletPaths>(config_.root, InTreeDeviceLayouts());
+  std::vector<KubeletPaths::DeviceLayout> layouts = InTreeDeviceLayouts();
+  layouts.push_back(CsiDeviceAt);
+  paths_ = std::make_unique<KubeletPaths>(config_.root, std::move(layouts));
   return OkStatus();
 }
 
@@ -333,7 +338,11 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   attach_limits_.Set(config_.attach_limits);
   manager_->events().AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
+  csi_->SetSettings(config_.csi_socket_owners, CsiDriverSettingsOf(config_));
+  csi_plugin_settings_.Set(CsiPluginSettingsOf(config_));
+  csi_storage_health_->SetPeriod(config_.volume_stats_period);
   control_backend_->look_patience = config_.deadline_look;
+  control_backend_->driver_call_patience = config_.deadline_csi_call;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

@@ -18,6 +18,9 @@
 #include "agent/control_server.h"
 #include "agent/control_service.h"
 #include "agent/control_socket.h"
+#include "agent/csi_client.h"
+#include "agent/detach_observer.h"
+#include "agent/driver_lanes.h"
 #include "agent/healing_tokens.h"
 #include "agent/heap_trimmer.h"
 #include "agent/http_server.h"
@@ -32,6 +35,10 @@
 #include "base/clock_set_watch.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
+#include "csi/csi_context.h"
+#include "csi/csi_health.h"
+#include "csi/csi_node_object.h"
+#include "csi/csi_settings.h"
 #include "kube/catalog_updates.h"
 #include "kube/manifest_directory.h"
 #include "kube/object_catalog.h"
@@ -105,7 +112,10 @@ class Agent {
   Status OpenRecords();
   Status MakeHost();
   void OpenTokens();
+  Status MakeCsi();
+  CsiClientHooks MakeCsiHooks();
   Status LoadPlugins();
+  CsiPluginParts MakeCsiPluginParts();
   void MakeStorageGuard();
   void MakeRecycler();
   HostPathSettings MakeHostPathSettings();
@@ -148,6 +158,10 @@ class Agent {
   void NoteRefused();
   void ExpectSources();
   void StartSources(std::map<std::string, SourceMemory> memories);
+  // Drivers may register from now on; a watch of their directory that cannot be had is tried again.
+  void StartCsi();
+  // Tells operations and pods what happened to a driver.
+  void DriverHappened(const std::string& driver, DriverEvent event);
   // Prepares what the plugins and the recycler need, and logs what they lack.
   void RunPlugins();
   // UpdateBegins is called before an update of a source is taken over, PartTaken after each part of
@@ -191,6 +205,9 @@ class Agent {
   Reading reading_mounts_ = Reading::kNone;
   RealClock wall_clock_;
   std::unique_ptr<Logger> log_;
+  ExportedFamilies families_;
+  // Before the scheduler, whose tasks may have the last connection to a driver.
+  std::unique_ptr<CsiConnectionParts> csi_connections_;
   std::unique_ptr<RealScheduler> scheduler_;
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<AgentParts> parts_;
@@ -202,7 +219,6 @@ class Agent {
   std::unique_ptr<UdevDeviceCatalog> device_catalog_;
   std::unique_ptr<DeviceWaiter> device_waiter_;
   std::unique_ptr<DeviceFinder> device_finder_;
-  ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<RecoveryGate> recovery_gate_;
   std::unique_ptr<HeapTrimmer> heap_trimmer_;
@@ -214,6 +230,11 @@ class Agent {
   std::unique_ptr<NodeKubeletHost> kubelet_host_;
   std::unique_ptr<NodeAttachDetachHost> attach_detach_host_;
   std::unique_ptr<VolumeHost> host_;
+  SharedCsiPluginSettings csi_plugin_settings_;
+  std::unique_ptr<CsiClient> csi_;
+  std::unique_ptr<CsiNodeSource> csi_node_;
+  std::unique_ptr<CsiStorageHealth> csi_storage_health_;
+  std::unique_ptr<DriverLanes> lanes_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;
   std::unique_ptr<LeftOverMounts> left_over_mounts_;
@@ -226,6 +247,7 @@ class Agent {
   // Objects whose files are to be removed, each with the number of the command that deleted it.
   std::vector<std::pair<ObjectKey, uint64_t>> ended_objects_;
   std::unique_ptr<VolumePluginMgr> plugins_;
+  std::unique_ptr<DetachObserver> detach_observer_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<VolumeManager> manager_;

@@ -22,6 +22,8 @@ std::string SourceOfDirectory(std::string directory) {
 
 void Agent::MakeOperations() {
   const bool is_kubelets = root_lock_->adopted();
+  detach_observer_ =
+      std::make_unique<DetachObserver>(*metrics_, [this] { csi_->VolumeDetached(); });
   operations_ = std::make_unique<NodeVolumeOperations>(
       *scheduler_,
       OperationParts{.plugins = *plugins_,
@@ -33,7 +35,7 @@ void Agent::MakeOperations() {
                      .settings = DeadlinesOf(config_),
                      .pod_directory_owner =
                          is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
-      *metrics_, boot_id_, kernel_.get());
+      *detach_observer_, boot_id_, lanes_.get());
 }
 
 VolumeManagerSettings Agent::MakeManagerSettings() const {
@@ -51,6 +53,7 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
+  settings.other_kinds = {CsiClient::RecordKind()};
   return settings;
 }
 
@@ -58,6 +61,12 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   VolumeManagerHooks hooks;
   hooks.volume_measured = [this](const PodVolumeKey& key, const Metrics& metrics) {
     metrics_->VolumeMeasured(key, metrics);
+  };
+  hooks.may_measure = [this](const std::string& domain) {
+    return !lanes_->HealthOf(domain).silent_since.has_value();
+  };
+  hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
+    if (kind == CsiClient::RecordKind().kind) csi_->Restore(rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
@@ -103,6 +112,7 @@ Status Agent::MakeManager() {
   node_->SetLabelsChanged(
       [this] { scheduler_->Post([this] { manager_->events().NodeLabelsChanged(); }); });
   metrics_->Watch(*manager_);
+  metrics_->AlsoCollect([this] { csi_->Collect(operations_->WaitingForDrivers()); });
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   updates_ = std::make_unique<CatalogUpdates>(

@@ -203,6 +203,7 @@ bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::stri
   collecting_ = false;
   families_.SetVolumes(std::exchange(counting_, {}).Figures());
   RefreshTotals();
+  also_collect_();
   families_.SetHttpServer(http);
   families_.SetParts(parts);
   families_.SetCollected(clock_.WallUnixMillis());

@@ -2,9 +2,11 @@
 // class knows their families; reloads and starts are counted by the agent itself.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "agent/slow_tasks.h"
 #include "agent/start_tally.h"
@@ -33,6 +35,10 @@ class AgentMetrics final : public OperationObserver {
 
   // Follows the manager's views from now on. REQUIRES: it is called once.
   void Watch(VolumeManager& manager);
+
+  // Called on the control thread for each scrape, to bring families of others up to date. REQUIRES:
+  // it is called once.
+  void AlsoCollect(std::function<void()> collect) { also_collect_ = std::move(collect); }
 
   // What the start found, and what it has to clean up.
   void TakenOver(const TakeOver& found) { start_tally_.TakenOver(found); }
@@ -82,6 +88,7 @@ class AgentMetrics final : public OperationObserver {
   Scheduler& scheduler_;
   const Clock& clock_;
   VolumeManager* manager_ = nullptr;
+  std::function<void()> also_collect_ = [] {};
   ExportedFamilies& families_;
   StartTally start_tally_{families_};
   SlowTasks slow_tasks_{clock_};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "csi/csi_plugin.h"
 #include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
@@ -41,8 +42,20 @@ Status Agent::LoadPlugins() {
   settings.host_path = MakeHostPathSettings();
   settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
-  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
-                               *log_);
+  std::vector<std::unique_ptr<VolumePlugin>> plugins = MakeInTreePlugins(std::move(settings));
+  plugins.push_back(std::make_unique<CsiPlugin>(MakeCsiPluginParts()));
+  return plugins_->InitPlugins(std::move(plugins), std::move(prober), *host_, *log_);
+}
+
+CsiPluginParts Agent::MakeCsiPluginParts() {
+  return {.scheduler = *scheduler_,
+          .drivers = csi_->drivers(),
+          .devices = *device_records_,
+          .settings = csi_plugin_settings_,
+          .log = *log_,
+          .lied = [this](const std::string& driver, const std::string& method) {
+            csi_->figures().Lied(driver, method);
+          }};
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
@@ -99,6 +112,9 @@ void Agent::MakeStorageGuard() {
   }
   if (!config_.volume_plugin_dir.empty()) {
     storage_->AddOwnDirectory("the driver directory", config_.volume_plugin_dir);
+  }
+  if (!config_.plugins_registry.empty()) {
+    storage_->AddOwnDirectory("the directory of registrations", config_.plugins_registry);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "agent/command_admission.h"
 #include "base/regular_file.h"
 #include "base/strings.h"
+#include "csi/csi_driver_record.h"
 #include "kube/directory_identity.h"
 #include "operation/object_record.h"
 #include "operation/storage_operations.h"
@@ -88,7 +89,7 @@ Status Agent::OpenRecords() {
       kPodRecordKind,           kPodVolumeRecordKind,    kHoldRecordKind,
       kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
       kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind,
-      kLostRowsRecordKind};
+      kLostRowsRecordKind,      kCsiDriverRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();

@@ -109,8 +109,11 @@ Status Agent::MakeControlServices() {
                                    scheduler_->clock(), *parts_, manager_->unrecorded_mounts()},
                                   NotReadyReason());
           },
-      .stuck = [this] { return kernel_->stuck_operations(); }});
+      .stuck = [this] { return kernel_->stuck_operations(); },
+      .csi = csi_.get(),
+      .waiting_for_drivers = [this] { return operations_->WaitingForDrivers(); }});
   control_backend_->look_patience = config_.deadline_look;
+  control_backend_->driver_call_patience = config_.deadline_csi_call;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
     control_services_[role] = std::make_unique<ControlService>(*control_backend_, role);
     RETURN_IF_ERROR(control_services_[role]->Check());

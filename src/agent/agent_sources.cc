@@ -55,6 +55,7 @@ void Agent::PartTaken(bool is_last) {
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   const bool are_complete = catalog_->AllSourcesComplete();
   kubelet_host_->SetSynced(are_complete);
+  csi_node_->SyncChanged();
   if (were_complete_ != are_complete) {
     manager_->ObjectsChanged();
     watchdog_->Status(NotReadyReason().value_or("ready"));
@@ -81,6 +82,8 @@ void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
     source->Remember(std::move(memories[source->name()]));
     source->Start([this](ObjectUpdate update) { updates_->Add(std::move(update)); });
   }
+  csi_node_->Start();
+  StartCsi();
 }
 
 ObjectSource* Agent::FindSource(const std::string& name) const {
@@ -160,6 +163,11 @@ Status Agent::ForgetSource(const std::string& name, bool dry_run) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the volumes that were made here are known by their records; delete "
                              "the PersistentVolume instead");
+  }
+  if (name == kCsiNodeSource) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the CSINode of this node is made here, of the CSI drivers that have "
+                             "registered");
   }
   if (!source_losses_->Knows(name)) return NoSource(name);
   if (dry_run) return OkStatus();

@@ -3,7 +3,9 @@
 // change it. A file is used as a whole or refused as a whole.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "csi/csi_drivers.h"
+#include "csi/csi_settings.h"
+#include "csi/socket_dialer.h"
 #include "kube/far_manifests.h"
 #include "kube/object_source.h"
 #include "operation/operation_settings.h"
@@ -118,9 +123,27 @@ struct Config {
   std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
   // How long a start waits for drivers that are installed; zero: it does not.
   Duration flex_volume_first_wait = FlexVolumeProberSettings().first_wait;
+  // Where CSI drivers register. Empty: in plugins_registry below the root.
+  std::string plugins_registry;
+  SocketOwners csi_socket_owners = {0};  // uids
+  // Where a driver's socket may lie besides the root.
+  std::vector<std::string> csi_endpoint_dirs;
+  // By driver, the socket of its controller, if that is another one than its own.
+  std::map<std::string, std::string> csi_controller_endpoints;
+  int csi_calls_per_driver = CsiDriverSettings().most_calls;
+  Duration deadline_csi_call = CsiPluginSettings().deadline;
+  Duration csi_probe_period = CsiDriverSettings().probe_period;  // zero: never
+  int64_t csi_max_message = 16 * 1024 * 1024;                    // bytes
+  CsiAttach csi_attach = CsiPluginSettings().attach;
+  CsiLevel csi_level = CsiPluginSettings().level;
+  std::set<std::string> csi_plain_directories;  // names of drivers
+  Duration csi_republish_period = CsiPluginSettings().republish_period;
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };
+
+// As many calls of operations a driver may have at most (csi-calls-per-driver).
+inline constexpr int kMostCsiCallsPerDriver = 256;
 
 // One row of the table, for help and documentation. The texts live as long as the program.
 struct ConfigKey {

@@ -63,6 +63,12 @@ std::vector<Place> PlacesOf(const Config& config) {
   if (!config.volume_plugin_dir.empty()) {
     places.push_back({"volume-plugin-dir", config.volume_plugin_dir});
   }
+  if (!config.plugins_registry.empty()) {
+    places.push_back({"plugins-registry", config.plugins_registry});
+  }
+  for (const std::string& path : config.csi_endpoint_dirs) {
+    places.push_back({"csi-endpoint-dirs", path});
+  }
   return places;
 }
 

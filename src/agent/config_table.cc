@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/quantity.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -17,6 +18,10 @@ using Rows = std::vector<ConfigRow>;
 
 // A shorter deadline would fail on a healthy node that is busy.
 constexpr Duration kShortest = milliseconds(100);
+// gRPC servers send up to 4 MiB unless they were told otherwise; beyond the second one a driver
+// could use up the agent's memory.
+constexpr int64_t kLeastCsiMessage = int64_t{4} * 1024 * 1024;
+constexpr int64_t kMostCsiMessage = int64_t{256} * 1024 * 1024;
 
 // Agent::ApplyReload gives the new value to its users.
 ConfigRow Reloadable(ConfigRow row) {
@@ -339,6 +344,77 @@ void AddFlexVolumeRows(Rows& table) {
                   &Config::flex_volume_first_wait, Duration::zero(), hours(1)));
 }
 
+// Where drivers and their sockets are.
+void AddCsiSocketRows(Rows& table) {
+  table.push_back(PathRow("plugins-registry",
+                          "directory in which CSI drivers register; default: plugins_registry in "
+                          "the root",
+                          &Config::plugins_registry, true));
+  table.push_back({{"csi-socket-owners", "list of uids", "whose sockets are used", true},
+                   Setter(&Config::csi_socket_owners, ParseSocketOwners),
+                   [](const Config& config) {
+                     std::vector<std::string> owners;
+                     for (const uint32_t uid : config.csi_socket_owners) {
+                       owners.push_back(std::to_string(uid));
+                     }
+                     return Join(owners, ",");
+                   }});
+  table.push_back(PathsRow("csi-endpoint-dirs",
+                           "directories in which sockets of CSI drivers may lie, besides the root",
+                           &Config::csi_endpoint_dirs));
+  table.push_back({{"csi-controller-endpoints", "list of driver=socket",
+                    "the sockets of controllers, of drivers whose own socket has none", false},
+                   Setter(&Config::csi_controller_endpoints, ParseDriverSockets),
+                   [](const Config& config) {
+                     std::vector<std::string> sockets;
+                     for (const auto& [driver, path] : config.csi_controller_endpoints) {
+                       sockets.push_back(driver + "=" + path);
+                     }
+                     return Join(sockets, ",");
+                   }});
+}
+
+// How drivers are called.
+void AddCsiCallRows(Rows& table) {
+  table.push_back(
+      Reloadable(IntRow("csi-calls-per-driver", "most operations that a CSI driver has at a time",
+                        &Config::csi_calls_per_driver, 1, kMostCsiCallsPerDriver)));
+  table.push_back(Reloadable(DurationRow("deadline-csi-call", "for one call to a CSI driver",
+                                         &Config::deadline_csi_call, kShortest, hours(24))));
+  table.push_back(Reloadable(PeriodOrNeverRow(
+      "csi-probe-period",
+      "how often a CSI driver that nobody calls is asked whether it is well; 0s: never",
+      &Config::csi_probe_period, kShortest, hours(24))));
+  table.push_back(
+      {{"csi-max-message", "bytes", "the largest answer of a CSI driver that is taken", false},
+       Setter(
+           &Config::csi_max_message,
+           [](const ConfigValue& v) { return ParseBytes(v, kLeastCsiMessage, kMostCsiMessage); }),
+       [](const Config& config) { return Quantity::FromBytes(config.csi_max_message).String(); }});
+}
+
+// What is done with the volumes of drivers.
+void AddCsiVolumeRows(Rows& table) {
+  table.push_back({{"csi-attach", "auto|objects|controller",
+                    "who attaches CSI volumes: whoever fills VolumeAttachments, or this agent by "
+                    "the driver's controller",
+                    false},
+                   Setter(&Config::csi_attach, ParseCsiAttach),
+                   [](const Config& config) { return CsiAttachText(config.csi_attach); }});
+  table.push_back({{"csi-level", "1.12|1.13",
+                    "of the CSI specification, whose RPCs drivers are asked for", false},
+                   Setter(&Config::csi_level, ParseCsiLevel),
+                   [](const Config& config) { return CsiLevelText(config.csi_level); }});
+  table.push_back({{"csi-plain-directories", "list of drivers",
+                    "CSI drivers whose published volumes may be directories and no mounts", true},
+                   Setter(&Config::csi_plain_directories, ParseDriverNames),
+                   [](const Config& config) { return Join(config.csi_plain_directories, ","); }});
+  table.push_back(Reloadable(
+      DurationRow("csi-republish-period",
+                  "how often a volume is published anew whose CSIDriver has requiresRepublish",
+                  &Config::csi_republish_period, kShortest, hours(24))));
+}
+
 void AddRecyclerRows(Rows& table) {
   table.push_back(PathRow("runc", "the program that runs recycler pods", &Config::runc, false));
   table.push_back(PathRow("busybox", "a static busybox: what recycler pods consist of",
@@ -366,6 +442,9 @@ Rows MakeTable() {
   AddLimitRows(table);
   AddHostPathRows(table);
   AddFlexVolumeRows(table);
+  AddCsiSocketRows(table);
+  AddCsiCallRows(table);
+  AddCsiVolumeRows(table);
   AddNfsRows(table);
   AddIscsiRows(table);
   AddRecyclerRows(table);

@@ -8,7 +8,9 @@
 
 #include "agent/config.h"
 #include "agent/config_checks.h"
+#include "base/quantity.h"
 #include "base/strings.h"
+#include "csi/plugin_info.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
 #include "plugins/fc_names.h"
@@ -28,6 +30,15 @@ Status CheckAttaches(const std::string& plugin) {
   if (attaches) return OkStatus();
   return InvalidValue("\"" + plugin + "\" attaches no volumes: " + kIscsiPluginName + ", " +
                       kFcPluginName + ", or <vendor>/<driver> of a flexVolume driver");
+}
+
+// The items of a list, also of one that PrintConfig has printed.
+ConfigValue ItemsOf(const ConfigValue& values) {
+  ConfigValue items;
+  for (const std::string& value : values) {
+    for (std::string& item : SplitNonEmpty(value, ',')) items.push_back(std::move(item));
+  }
+  return items;
 }
 
 struct Unit64 {
@@ -134,10 +145,7 @@ Result<std::string> ParseNodeName(const ConfigValue& values) {
 }
 
 Result<std::map<std::string, int64_t>> ParseAttachLimits(const ConfigValue& values) {
-  ConfigValue entries;  // also accepts one text, as PrintConfig prints it
-  for (const std::string& value : values) {
-    for (std::string& entry : SplitNonEmpty(value, ',')) entries.push_back(std::move(entry));
-  }
+  const ConfigValue entries = ItemsOf(values);
   using Named = std::map<std::string, std::string>;
   ASSIGN_OR_RETURN(const Named named, ParseLabels(entries));
   std::map<std::string, int64_t> limits;
@@ -146,6 +154,81 @@ Result<std::map<std::string, int64_t>> ParseAttachLimits(const ConfigValue& valu
     ASSIGN_OR_RETURN(limits[plugin], ParseInt({text}, 0, kMostAttached).With(plugin));
   }
   return limits;
+}
+
+Result<SocketOwners> ParseSocketOwners(const ConfigValue& values) {
+  SocketOwners owners;
+  for (const std::string& item : ItemsOf(values)) {
+    uint32_t uid = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), uid);
+    if (error != std::errc() || end != item.data() + item.size()) {
+      return InvalidValue("must be numbers of users, not '" + item + "'");
+    }
+    owners.insert(uid);
+  }
+  if (owners.empty()) return InvalidValue("must name a user, such as 0");
+  return owners;
+}
+
+Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values) {
+  std::set<std::string> names;
+  for (std::string& item : ItemsOf(values)) {
+    if (const Status is_name = CheckCsiDriverName(item); !is_name.ok()) {
+      return InvalidValue("'" + item + "': " + is_name.error().message());
+    }
+    names.insert(std::move(item));
+  }
+  return names;
+}
+
+Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(auto sockets, ParseLabels(ItemsOf(values)));
+  for (const auto& [driver, path] : sockets) {
+    RETURN_IF_ERROR(ParseDriverNames({driver}));
+    RETURN_IF_ERROR(ParsePath({path}, false).With(driver));
+  }
+  return sockets;
+}
+
+Result<int64_t> ParseBytes(const ConfigValue& values, int64_t low, int64_t high) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  const Result<Quantity> quantity = Quantity::Parse(text);
+  if (!quantity.ok() || quantity->Value() < low || quantity->Value() > high) {
+    return InvalidValue("must be a number of bytes from " + Quantity::FromBytes(low).String() +
+                        " to " + Quantity::FromBytes(high).String() + ", such as 16Mi, not '" +
+                        text + "'");
+  }
+  return quantity->Value();
+}
+
+std::string CsiAttachText(CsiAttach attach) {
+  switch (attach) {
+    case CsiAttach::kAuto:
+      return "auto";
+    case CsiAttach::kObjects:
+      return "objects";
+    case CsiAttach::kController:
+      return "controller";
+  }
+  return "";
+}
+
+Result<CsiAttach> ParseCsiAttach(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  for (const CsiAttach attach : {CsiAttach::kAuto, CsiAttach::kObjects, CsiAttach::kController}) {
+    if (text == CsiAttachText(attach)) return attach;
+  }
+  return InvalidValue("must be auto, objects or controller, not '" + text + "'");
+}
+
+std::string CsiLevelText(CsiLevel level) { return level == CsiLevel::k1_12 ? "1.12" : "1.13"; }
+
+Result<CsiLevel> ParseCsiLevel(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(const std::string text, One(values));
+  for (const CsiLevel level : {CsiLevel::k1_12, CsiLevel::k1_13}) {
+    if (text == CsiLevelText(level)) return level;
+  }
+  return InvalidValue("must be 1.12 or 1.13, not '" + text + "'");
 }
 
 Result<Duration> ParseDuration(std::string_view text) {

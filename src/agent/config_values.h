@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "csi/csi_settings.h"
+#include "csi/socket_dialer.h"
 
 namespace volumed {
 
@@ -42,6 +45,21 @@ Result<std::map<std::string, std::string>> ParseLabels(const ConfigValue& values
 // Takes a DNS subdomain in any case and returns it in lower case, or an empty text. Source:
 // kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
 Result<std::string> ParseNodeName(const ConfigValue& values);
+// Takes uids, decimal numbers, as items or as one text with commas; at least one.
+Result<SocketOwners> ParseSocketOwners(const ConfigValue& values);
+// Takes names of CSI drivers, as items or as one text with commas; there may be none.
+Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values);
+// Takes the path of a socket by the name of its driver: driver=/path, as items or as one text with
+// commas.
+Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values);
+// Takes a whole number of bytes, as a quantity of Kubernetes ("16Mi"), between the two bounds, both
+// included.
+Result<int64_t> ParseBytes(const ConfigValue& values, int64_t low, int64_t high);
+// Takes "auto", "objects" or "controller"; and "1.12" or "1.13".
+Result<CsiAttach> ParseCsiAttach(const ConfigValue& values);
+std::string CsiAttachText(CsiAttach attach);
+Result<CsiLevel> ParseCsiLevel(const ConfigValue& values);
+std::string CsiLevelText(CsiLevel level);
 // Takes the most volumes that the node attaches, by the name of the plugin: plugin=number, as items
 // or as one text with commas. Plugins that attach no volumes are refused.
 Result<std::map<std::string, int64_t>> ParseAttachLimits(const ConfigValue& values);

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "agent.pb.h"
+#include "agent/csi_client.h"
 #include "agent/look_limit.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
@@ -72,6 +74,14 @@ struct ControlBackend {
   std::function<v1::GetStatusResponse()> status;
   // The calls whose workers could not be ended.
   std::function<std::vector<StuckOperation>()> stuck;
+  // The CSI drivers. Null: there are none, as in tests of other things.
+  CsiClient* csi = nullptr;
+  // How many operations wait for drivers, by lane. Threads: the control thread.
+  std::function<std::map<std::string, int>()> waiting_for_drivers = {};
+  // How many calls of peers drivers have now. Threads: the control thread.
+  int open_driver_calls = 0;
+  // The longest that such a call may take: setting deadline-csi-call.
+  std::atomic<Duration> driver_call_patience{std::chrono::minutes(2)};
   // How many streams are open, of all peers together. Threads: the control thread.
   int open_streams = 0;
   std::atomic<Duration> look_patience{std::chrono::seconds(5)};  // setting deadline-look

@@ -23,7 +23,7 @@ grpc::Status ToGrpcStatus(const Status& status) {
 }
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role)
-    : ControlService(backend, role, {AddObjectCalls, AddPodCalls, AddAgentCalls}) {}
+    : ControlService(backend, role, {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls}) {}
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role,
                                const std::vector<AddRows>& groups)

@@ -1,8 +1,8 @@
 // ControlService: the control API for peers of one role, as a table. Each call is one row: its name
 // in agent.proto, the role that it needs, and its handler. The rows stand beside their handlers, in
-// object_calls.cc, pod_calls.cc and agent_calls.cc, so that a new call costs a handler and a row in
-// one of these files. A call has no handler without a role, and an agent whose API has a call
-// without a row does not start.
+// object_calls.cc, pod_calls.cc, agent_calls.cc and driver_calls.cc, so that a new call costs a
+// handler and a row in one of these files. A call has no handler without a role, and an agent whose
+// API has a call without a row does not start.
 #pragma once
 
 #include <functional>
@@ -108,6 +108,7 @@ class ControlService final : public v1::VolumeAgent::Service {
 void AddObjectCalls(ControlService& service);  // objects of any kind
 void AddPodCalls(ControlService& service);     // one pod, or what happens to pods
 void AddAgentCalls(ControlService& service);   // the agent, its sources and its records
+void AddDriverCalls(ControlService& service);  // CSI drivers
 
 // ---- details ------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ void AddCommands(CLI::App& app, CommonWords& words, Verb& chosen) {
   AddObjectVerbs(verbs);
   AddPodVerbs(verbs);
   AddAgentVerbs(verbs);
+  AddDriverVerbs(verbs);
   AddShellVerbs(verbs);
 }
 

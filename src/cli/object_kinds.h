@@ -10,8 +10,10 @@
 namespace volumed {
 
 struct CliKind {
-  std::string_view name;   // as completion offers it
-  bool is_object = false;  // false for a volume, which is a part of a pod and cannot be deleted
+  std::string_view name;  // as completion offers it
+  // False for a volume, which is a part of a pod, and for a CSI driver, which is a program: neither
+  // can be deleted.
+  bool is_object = false;
 };
 
 inline constexpr CliKind kCliKinds[] = {
@@ -26,9 +28,11 @@ inline constexpr CliKind kCliKinds[] = {
     {"csidriver", true},
     {"csinode", true},
     {"volumeattachment", true},
+    {"driver", false},
 };
 
-// "pod, volume, ...", in the order of kCliKinds, for help; with `objects_alone` without the volume.
+// "pod, volume, ...", in the order of kCliKinds, for help; with `objects_alone` only those that can
+// be deleted.
 std::string KindNames(bool objects_alone);
 
 // A word that `get` accepts, as kubectl names it. All three forms mean the same; one that kubectl
@@ -60,6 +64,8 @@ inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver
 inline constexpr CliNoun kCsiNodeNoun = {"csinodes", "csinode", "csinode", "csinode"};
 inline constexpr CliNoun kVolumeAttachmentNoun = {"volumeattachments", "volumeattachment",
                                                   "volumeattachment", "volumeattachment"};
+// CSI drivers that have registered; CSIDriver is what their manifests say.
+inline constexpr CliNoun kDriverNoun = {"drivers", "driver", "driver", "driver"};
 // Kinds of which the agent keeps the object and no state.
 inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,    kConfigMapNoun, kNodeNoun,
                                          kCsiDriverNoun, kCsiNodeNoun,   kVolumeAttachmentNoun};
@@ -67,7 +73,7 @@ inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,    kConfigMapNoun, kNodeNo
 inline constexpr CliNoun kGetNouns[] = {
     kPodNoun,          kVolumeNoun,  kPersistentVolumeNoun, kClaimNoun,
     kStorageClassNoun, kSecretNoun,  kConfigMapNoun,        kNodeNoun,
-    kCsiDriverNoun,    kCsiNodeNoun, kVolumeAttachmentNoun};
+    kCsiDriverNoun,    kCsiNodeNoun, kVolumeAttachmentNoun, kDriverNoun};
 
 // "pods (po), volumes (vol), ...", in the order of kGetNouns, for help.
 std::string NounNames();

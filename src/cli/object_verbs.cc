@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/calls.h"
 #include "cli/describe.h"
+#include "cli/driver_tables.h"
 #include "cli/object_kinds.h"
 #include "cli/object_tables.h"
 #include "cli/storage_tables.h"
@@ -124,8 +125,24 @@ ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::stri
   return kExitOk;
 }
 
+// The CSI driver of that name, or all; and the sockets of drivers that are not registered.
+ExitCode FetchDrivers(const CliContext& context, const std::string& name,
+                      v1::GetDriversResponse* response) {
+  v1::GetDriversRequest request;
+  request.set_name(name);
+  return CallAndSay(context, &Stub::GetDrivers, request, response, "");
+}
+
+ExitCode GetDrivers(const CliContext& context, const std::string& name) {
+  v1::GetDriversResponse response;
+  const ExitCode code = FetchDrivers(context, name, &response);
+  if (code == kExitOk) PrintDrivers(response, context.format, NowUnixMs(), std::cout);
+  return code;
+}
+
 ExitCode RunGet(const CliContext& context, const GetWords& words) {
   const auto& [what, name] = words;
+  if (kDriverNoun.Means(what)) return GetDrivers(context, name);
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
     if (noun.Means(what)) return GetStorage(context, noun, name);
   }
@@ -174,8 +191,21 @@ void SplitVolumeName(const std::string& name, v1::DescribeRequest* request) {
 
 bool IsVolume(const std::string& kind) { return kind == "volume" || kind == "volumes"; }
 
+ExitCode DescribeDriver(const CliContext& context, const std::string& name) {
+  v1::GetDriversResponse response;
+  const ExitCode code = FetchDrivers(context, name, &response);
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+  } else {
+    PrintDriverDescription(response, NowUnixMs(), std::cout);
+  }
+  return kExitOk;
+}
+
 ExitCode RunDescribe(const CliContext& context, const DescribeWords& words) {
   const auto& [kind, name] = words;
+  if (kDriverNoun.Means(kind)) return DescribeDriver(context, name);
   v1::DescribeRequest request;
   request.mutable_object()->set_kind(kind);
   request.mutable_object()->set_namespace_(context.name_space);

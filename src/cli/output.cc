@@ -47,7 +47,6 @@ std::string ReadyCount(const v1::Pod& pod) {
   return std::to_string(ready) + "/" + std::to_string(pod.volumes_size());
 }
 
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
 // Of a pod that is refused only the time of that is known.
 int64_t CreationOf(const v1::Pod& pod) {
@@ -103,6 +102,8 @@ std::string NameOf(const v1::ObjectRef& object) {
 }
 
 }  // namespace
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string DataThatGoes(const v1::AbsentObject& object) {
   if (object.disk_data().empty()) return "";

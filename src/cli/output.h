@@ -68,6 +68,9 @@ void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t
 void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string& volume,
                    OutputFormat format, int64_t now_unix_ms, std::ostream& out);
 
+// What a cell of a table shows of a text that may be empty.
+std::string OrDash(const std::string& text);
+
 int64_t NowUnixMs();
 // "3m12s", "5d"; "-" for an unknown moment (0), "0s" for one that is still to come.
 std::string FormatAge(int64_t since_unix_ms, int64_t now_unix_ms);

@@ -37,6 +37,12 @@ std::vector<std::string> NamesOf(const CliContext& context, const std::string& k
     for (const v1::Source& source : sources.sources()) names.push_back(source.name());
     return names;
   }
+  if (kind == "driver") {
+    v1::GetDriversResponse drivers;
+    (void)client.Call(&Stub::GetDrivers, v1::GetDriversRequest(), &drivers);
+    for (const v1::Driver& driver : drivers.drivers()) names.push_back(driver.name());
+    return names;
+  }
   v1::ListObjectsRequest request;
   request.set_kind(kind);
   // A pod is looked for in the default namespace; others are not offered.

@@ -8,23 +8,24 @@
 namespace volumed {
 namespace {
 
-using Mode = ::csi::v1::VolumeCapability_AccessMode;
+using AccessModes = ::csi::v1::VolumeCapability_AccessMode;
 using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
-using ControllerCan = ::csi::v1::ControllerServiceCapability_RPC;
 
 // A word of one mode. Drivers that know more exact ones say so.
-Mode::Mode ModeOf(AccessMode mode, bool single_node_multi_writer) {
+AccessModes::Mode ModeOf(AccessMode mode, bool single_node_multi_writer) {
   switch (mode) {
     case AccessMode::kReadWriteOnce:
-      return single_node_multi_writer ? Mode::SINGLE_NODE_MULTI_WRITER : Mode::SINGLE_NODE_WRITER;
+      return single_node_multi_writer ? AccessModes::SINGLE_NODE_MULTI_WRITER
+                                      : AccessModes::SINGLE_NODE_WRITER;
     case AccessMode::kReadOnlyMany:
-      return Mode::MULTI_NODE_READER_ONLY;
+      return AccessModes::MULTI_NODE_READER_ONLY;
     case AccessMode::kReadWriteMany:
-      return Mode::MULTI_NODE_MULTI_WRITER;
+      return AccessModes::MULTI_NODE_MULTI_WRITER;
     case AccessMode::kReadWriteOncePod:
-      return single_node_multi_writer ? Mode::SINGLE_NODE_SINGLE_WRITER : Mode::SINGLE_NODE_WRITER;
+      return single_node_multi_writer ? AccessModes::SINGLE_NODE_SINGLE_WRITER
+                                      : AccessModes::SINGLE_NODE_WRITER;
   }
-  return Mode::UNKNOWN;
+  return AccessModes::UNKNOWN;
 }
 
 bool Has(const std::vector<AccessMode>& modes, AccessMode mode) {
@@ -73,7 +74,7 @@ CsiVolume PersistentCsiVolume(const CsiPersistentVolumeSource& source, const Vol
   return volume;
 }
 
-::csi::v1::VolumeCapability CapabilityOf(const CsiVolume& volume, Mode::Mode mode) {
+::csi::v1::VolumeCapability CapabilityOf(const CsiVolume& volume, AccessModes::Mode mode) {
   ::csi::v1::VolumeCapability capability;
   capability.mutable_access_mode()->set_mode(mode);
   if (volume.is_block) {
@@ -110,13 +111,14 @@ Result<CsiVolume> CsiVolumeOf(const VolumeSpec& spec, const PodUid& pod,
   return InlineVolume(*source, spec, pod, pod_namespace);
 }
 
-Mode::Mode CsiNodeAccessMode(const CsiDriverFacts& driver, const CsiVolume& volume) {
+AccessModes::Mode CsiNodeAccessMode(const CsiDriverFacts& driver, const CsiVolume& volume) {
   return ModeOf(volume.access_modes.front(), driver.HasNode(NodeCan::SINGLE_NODE_MULTI_WRITER));
 }
 
-Result<Mode::Mode> CsiControllerAccessMode(const CsiDriverFacts& driver,
-                                           const std::vector<AccessMode>& modes) {
-  const bool exact = driver.HasController(ControllerCan::SINGLE_NODE_MULTI_WRITER);
+Result<AccessModes::Mode> CsiControllerAccessMode(const CsiDriverFacts& driver,
+                                                  const std::vector<AccessMode>& modes) {
+  const bool exact =
+      driver.HasController(::csi::v1::ControllerServiceCapability_RPC::SINGLE_NODE_MULTI_WRITER);
   const auto refused = [](const std::string& why) {
     return Error::NotApplied(Code::kInvalidArgument, why);
   };
@@ -152,7 +154,8 @@ Result<Mode::Mode> CsiControllerAccessMode(const CsiDriverFacts& driver,
 
 Result<::csi::v1::VolumeCapability> CsiControllerCapability(const CsiDriverFacts& driver,
                                                             const CsiVolume& volume) {
-  ASSIGN_OR_RETURN(const Mode::Mode mode, CsiControllerAccessMode(driver, volume.access_modes));
+  ASSIGN_OR_RETURN(const AccessModes::Mode mode,
+                   CsiControllerAccessMode(driver, volume.access_modes));
   return CapabilityOf(volume, mode);
 }
 

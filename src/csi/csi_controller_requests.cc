@@ -1,22 +1,8 @@
 #include "csi/csi_controller_requests.h"
 
-#include <google/protobuf/map.h>
+#include "csi/request_maps.h"
 
 namespace volumed {
-namespace {
-
-using ProtoMap = google::protobuf::Map<std::string, std::string>;
-using Can = ::csi::v1::ControllerServiceCapability_RPC;
-
-void PutSecrets(const CsiSecretValues& from, ProtoMap& to) {
-  for (const auto& [key, secret] : from) to[key] = secret.Reveal();
-}
-
-void Put(const StringMap& from, ProtoMap& to) {
-  for (const auto& [key, text] : from) to[key] = text;
-}
-
-}  // namespace
 
 Result<::csi::v1::ControllerPublishVolumeRequest> ControllerPublishRequest(
     const CsiDriverFacts& driver, const CsiVolume& volume, const std::string& node_id,
@@ -25,9 +11,11 @@ Result<::csi::v1::ControllerPublishVolumeRequest> ControllerPublishRequest(
   ASSIGN_OR_RETURN(*request.mutable_volume_capability(), CsiControllerCapability(driver, volume));
   request.set_volume_id(volume.handle);
   request.set_node_id(node_id);
-  request.set_readonly(volume.source_read_only && driver.HasController(Can::PUBLISH_READONLY));
+  request.set_readonly(
+      volume.source_read_only &&
+      driver.HasController(::csi::v1::ControllerServiceCapability_RPC::PUBLISH_READONLY));
   PutSecrets(secrets, *request.mutable_secrets());
-  Put(volume.attributes, *request.mutable_volume_context());
+  PutTexts(volume.attributes, *request.mutable_volume_context());
   return request;
 }
 
@@ -56,7 +44,7 @@ Result<::csi::v1::ValidateVolumeCapabilitiesRequest> ValidateCapabilitiesRequest
   ::csi::v1::ValidateVolumeCapabilitiesRequest request;
   ASSIGN_OR_RETURN(*request.add_volume_capabilities(), CsiControllerCapability(driver, volume));
   request.set_volume_id(volume.handle);
-  Put(volume.attributes, *request.mutable_volume_context());
+  PutTexts(volume.attributes, *request.mutable_volume_context());
   PutSecrets(secrets, *request.mutable_secrets());
   return request;
 }

@@ -1,7 +1,5 @@
 #include "csi/csi_create_request.h"
 
-#include <google/protobuf/map.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -12,47 +10,50 @@
 
 #include "base/printable_text.h"
 #include "base/strings.h"
+#include "csi/request_maps.h"
 #include "kube/value_rules.h"
 
 namespace volumed {
 namespace {
 
-using Plugin = ::csi::v1::PluginCapability_Service;
-using ProtoMap = google::protobuf::Map<std::string, std::string>;
-
-constexpr std::string_view kReserved = "csi.storage.k8s.io/";
-constexpr char kFsType[] = "csi.storage.k8s.io/fstype";
+constexpr std::string_view kReservedPrefix = "csi.storage.k8s.io/";
+constexpr char kFsTypeKey[] = "csi.storage.k8s.io/fstype";
 constexpr std::string_view kOldFsType = "fstype";
-constexpr size_t kQuoted = 80;
+constexpr size_t kMostQuoted = 80;
 
 // The parameters that name a secret by two templates, with what they were called before.
 struct SecretKeys {
   std::string_view name;        // for messages
-  std::string_view prefix;      // of "-name" and "-namespace", behind kReserved
+  std::string_view prefix;      // of "-name" and "-namespace", behind kReservedPrefix
   std::string_view old_prefix;  // of "Name" and "Namespace"; empty: there was none
 };
 constexpr SecretKeys kDefaultSecret{"Default", "secret", ""};
-constexpr SecretKeys kProvisioner{"Provisioner", "provisioner-secret", "csiProvisionerSecret"};
-constexpr SecretKeys kControllerPublish{"ControllerPublish", "controller-publish-secret",
-                                        "csiControllerPublishSecret"};
-constexpr SecretKeys kNodeStage{"NodeStage", "node-stage-secret", "csiNodeStageSecret"};
-constexpr SecretKeys kNodePublish{"NodePublish", "node-publish-secret", "csiNodePublishSecret"};
-constexpr SecretKeys kControllerExpand{"ControllerExpand", "controller-expand-secret", ""};
-constexpr SecretKeys kNodeExpand{"NodeExpand", "node-expand-secret", ""};
-constexpr std::array kAllSecrets = {kDefaultSecret, kProvisioner, kControllerPublish,
-                                    kNodeStage,     kNodePublish, kControllerExpand,
-                                    kNodeExpand};
+constexpr SecretKeys kProvisionerSecret{"Provisioner", "provisioner-secret",
+                                        "csiProvisionerSecret"};
+constexpr SecretKeys kControllerPublishSecret{"ControllerPublish", "controller-publish-secret",
+                                              "csiControllerPublishSecret"};
+constexpr SecretKeys kNodeStageSecret{"NodeStage", "node-stage-secret", "csiNodeStageSecret"};
+constexpr SecretKeys kNodePublishSecret{"NodePublish", "node-publish-secret",
+                                        "csiNodePublishSecret"};
+constexpr SecretKeys kControllerExpandSecret{"ControllerExpand", "controller-expand-secret", ""};
+constexpr SecretKeys kNodeExpandSecret{"NodeExpand", "node-expand-secret", ""};
+constexpr std::array kAllSecrets = {kDefaultSecret,   kProvisionerSecret, kControllerPublishSecret,
+                                    kNodeStageSecret, kNodePublishSecret, kControllerExpandSecret,
+                                    kNodeExpandSecret};
 
-Error Refused(const std::string& why) { return Error::NotApplied(Code::kInvalidArgument, why); }
-
-std::string Key(const SecretKeys& secret, std::string_view end) {
-  return std::string(kReserved) + std::string(secret.prefix) + std::string(end);
+Error RefusedClass(const std::string& why) {
+  return Error::NotApplied(Code::kInvalidArgument, why);
 }
 
-bool IsKnown(const std::string& reserved_key) {
-  if (reserved_key == kFsType) return true;
+std::string SecretKey(const SecretKeys& secret, std::string_view end) {
+  return std::string(kReservedPrefix) + std::string(secret.prefix) + std::string(end);
+}
+
+bool IsKnownParameter(const std::string& reserved_key) {
+  if (reserved_key == kFsTypeKey) return true;
   return std::any_of(kAllSecrets.begin(), kAllSecrets.end(), [&](const SecretKeys& secret) {
-    return reserved_key == Key(secret, "-name") || reserved_key == Key(secret, "-namespace");
+    return reserved_key == SecretKey(secret, "-name") ||
+           reserved_key == SecretKey(secret, "-namespace");
   });
 }
 
@@ -60,11 +61,11 @@ bool IsKnown(const std::string& reserved_key) {
 Result<StringMap> DriverParameters(const CsiCreateWish& wish) {
   StringMap kept;
   for (const auto& [key, text] : wish.parameters) {
-    if (!StripPrefix(key, kReserved)) {
+    if (!StripPrefix(key, kReservedPrefix)) {
       kept[key] = text;
-    } else if (!IsKnown(key)) {
-      return Refused("found unknown parameter key " + Quoted(key, kQuoted) +
-                     " with reserved namespace " + std::string(kReserved));
+    } else if (!IsKnownParameter(key)) {
+      return RefusedClass("found unknown parameter key " + Quoted(key, kMostQuoted) +
+                          " with reserved namespace " + std::string(kReservedPrefix));
     }
   }
   if (wish.extra_create_metadata) {
@@ -85,11 +86,11 @@ bool IsOldFsType(const std::string& key) {
 Result<std::string> FsTypeOf(const CsiCreateWish& wish) {
   std::vector<std::string> found;
   for (const auto& [key, text] : wish.parameters) {
-    if (key == kFsType || IsOldFsType(key)) found.push_back(text);
+    if (key == kFsTypeKey || IsOldFsType(key)) found.push_back(text);
   }
   if (found.size() > 1) {
-    return Refused(std::string("fstype specified in parameters with both \"fstype\" and \"") +
-                   kFsType + "\" keys");
+    return RefusedClass(std::string("fstype specified in parameters with both \"fstype\" and \"") +
+                        kFsTypeKey + "\" keys");
   }
   const std::string fs_type = found.empty() ? "" : found.front();
   return fs_type.empty() ? wish.default_fs_type : fs_type;
@@ -104,7 +105,7 @@ struct Templates {
 Result<std::optional<Templates>> TemplatesOf(const SecretKeys& secret,
                                              const StringMap& parameters) {
   const auto find = [&](std::string_view end, std::string_view old_end) {
-    std::vector<std::string> keys = {Key(secret, end)};
+    std::vector<std::string> keys = {SecretKey(secret, end)};
     if (!secret.old_prefix.empty()) {
       keys.push_back(std::string(secret.old_prefix) + std::string(old_end));
     }
@@ -118,15 +119,17 @@ Result<std::optional<Templates>> TemplatesOf(const SecretKeys& secret,
   const std::vector<std::string> name_spaces = find("-namespace", "Namespace");
   const std::string who = std::string(secret.name) + " secrets";
   if (names.size() > 1 || name_spaces.size() > 1) {
-    return Refused(who + " specified in parameters with both \"csi\" and \"" +
-                   std::string(kReserved) + "\" keys");
+    return RefusedClass(who + " specified in parameters with both \"csi\" and \"" +
+                        std::string(kReservedPrefix) + "\" keys");
   }
   if (names.size() != name_spaces.size()) {
-    return Refused("either name and namespace for " + who + " specified, Both must be specified");
+    return RefusedClass("either name and namespace for " + who +
+                        " specified, Both must be specified");
   }
   if (names.empty()) return std::optional<Templates>();
   if (names[0].empty() || name_spaces[0].empty()) {
-    return Refused(who + " specified in parameters but value of either namespace or name is empty");
+    return RefusedClass(who +
+                        " specified in parameters but value of either namespace or name is empty");
   }
   return std::optional<Templates>(Templates{names[0], name_spaces[0]});
 }
@@ -165,7 +168,7 @@ Variable VariableAt(std::string_view text) {
 
 // Puts the values in the place of "${name}" and "$name". Errors: InvalidArgument, naming the
 // variables that there are not. Source: go os/env.go@go1.25 (Expand).
-Result<std::string> Resolve(const std::string& text, const StringMap& values) {
+Result<std::string> ResolveText(const std::string& text, const StringMap& values) {
   std::string resolved;
   std::set<std::string> missing;
   std::string_view rest = text;
@@ -179,7 +182,7 @@ Result<std::string> Resolve(const std::string& text, const StringMap& values) {
     if (!variable.name.empty()) {
       const auto value = values.find(std::string(variable.name));
       if (value == values.end()) {
-        missing.insert(Quoted(variable.name, kQuoted));
+        missing.insert(Quoted(variable.name, kMostQuoted));
       } else {
         resolved += value->second;
       }
@@ -188,8 +191,8 @@ Result<std::string> Resolve(const std::string& text, const StringMap& values) {
   }
   resolved += rest;
   if (!missing.empty()) {
-    return Refused("error resolving value " + Quoted(text, kQuoted) + ": invalid tokens: [" +
-                   Join(missing, " ") + "]");
+    return RefusedClass("error resolving value " + Quoted(text, kMostQuoted) +
+                        ": invalid tokens: [" + Join(missing, " ") + "]");
   }
   return resolved;
 }
@@ -197,11 +200,12 @@ Result<std::string> Resolve(const std::string& text, const StringMap& values) {
 // `what` is "namespace" or "secret".
 Result<std::string> ResolveName(const std::string& text, const StringMap& values,
                                 const TextRule& rule, const std::string& what) {
-  ASSIGN_OR_RETURN(const std::string resolved, Resolve(text, values));
+  ASSIGN_OR_RETURN(const std::string resolved, ResolveText(text, values));
   if (!rule.broken(resolved)) return resolved;
-  const std::string how =
-      text == resolved ? " is not" : " resolved to " + Quoted(resolved, kQuoted) + " which is not";
-  return Refused(Quoted(text, kQuoted) + how + " a valid " + what + " name");
+  const std::string how = text == resolved
+                              ? " is not"
+                              : " resolved to " + Quoted(resolved, kMostQuoted) + " which is not";
+  return RefusedClass(Quoted(text, kMostQuoted) + how + " a valid " + what + " name");
 }
 
 // By `with_annotations`, the claim's owner may choose the secret. He may not that of provisioning:
@@ -248,7 +252,7 @@ Status AddCapabilities(const CsiDriverFacts& driver, const CsiCreateWish& wish,
 void AddTopology(const StringMap& segments, ::csi::v1::CreateVolumeRequest& request) {
   auto& requirements = *request.mutable_accessibility_requirements();
   for (::csi::v1::Topology* place : {requirements.add_requisite(), requirements.add_preferred()}) {
-    for (const auto& [key, value] : segments) (*place->mutable_segments())[key] = value;
+    PutTexts(segments, *place->mutable_segments());
   }
 }
 
@@ -263,16 +267,16 @@ void AddContent(const CsiContentSource& content, ::csi::v1::CreateVolumeRequest&
 
 Status AddSecretReferences(const CsiCreateWish& wish, CsiCreatePlan& plan) {
   ASSIGN_OR_RETURN(plan.provisioner_secret,
-                   SecretOf(kProvisioner, wish, /*with_annotations=*/false));
-  ASSIGN_OR_RETURN(plan.controller_publish_secret, SecretOf(kControllerPublish, wish));
-  ASSIGN_OR_RETURN(plan.node_stage_secret, SecretOf(kNodeStage, wish));
-  ASSIGN_OR_RETURN(plan.node_publish_secret, SecretOf(kNodePublish, wish));
-  ASSIGN_OR_RETURN(plan.controller_expand_secret, SecretOf(kControllerExpand, wish));
-  ASSIGN_OR_RETURN(plan.node_expand_secret, SecretOf(kNodeExpand, wish));
+                   SecretOf(kProvisionerSecret, wish, /*with_annotations=*/false));
+  ASSIGN_OR_RETURN(plan.controller_publish_secret, SecretOf(kControllerPublishSecret, wish));
+  ASSIGN_OR_RETURN(plan.node_stage_secret, SecretOf(kNodeStageSecret, wish));
+  ASSIGN_OR_RETURN(plan.node_publish_secret, SecretOf(kNodePublishSecret, wish));
+  ASSIGN_OR_RETURN(plan.controller_expand_secret, SecretOf(kControllerExpandSecret, wish));
+  ASSIGN_OR_RETURN(plan.node_expand_secret, SecretOf(kNodeExpandSecret, wish));
   return OkStatus();
 }
 
-bool Matches(const TopologyTerm& term, const StringMap& node) {
+bool MatchesTerm(const TopologyTerm& term, const StringMap& node) {
   const auto holds = [&](const volumed::TopologyRequirement& requirement) {
     const auto value = node.find(requirement.key);
     return value != node.end() && std::find(requirement.values.begin(), requirement.values.end(),
@@ -296,8 +300,9 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
   auto& range = *request.mutable_capacity_range();
   range.set_required_bytes(storage.request.Value());
   if (storage.limit) range.set_limit_bytes(storage.limit->Value());
-  for (const auto& [key, text] : parameters) (*request.mutable_parameters())[key] = text;
-  if (!wish.topology.empty() && driver.HasPlugin(Plugin::VOLUME_ACCESSIBILITY_CONSTRAINTS)) {
+  PutTexts(parameters, *request.mutable_parameters());
+  if (!wish.topology.empty() &&
+      driver.HasPlugin(::csi::v1::PluginCapability_Service::VOLUME_ACCESSIBILITY_CONSTRAINTS)) {
     AddTopology(wish.topology, request);
   }
   if (wish.content) AddContent(*wish.content, request);
@@ -309,7 +314,7 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
 ::csi::v1::CreateVolumeRequest WithSecrets(const ::csi::v1::CreateVolumeRequest& request,
                                            const CsiSecretValues& secrets) {
   ::csi::v1::CreateVolumeRequest complete = request;
-  for (const auto& [key, secret] : secrets) (*complete.mutable_secrets())[key] = secret.Reveal();
+  PutSecrets(secrets, *complete.mutable_secrets());
   return complete;
 }
 
@@ -327,7 +332,7 @@ std::optional<SecretReference> DeletionSecretOf(const PersistentVolume& volume) 
 bool AllowsTopology(const std::vector<TopologyTerm>& allowed, const StringMap& node_topology) {
   return allowed.empty() ||
          std::any_of(allowed.begin(), allowed.end(),
-                     [&](const TopologyTerm& term) { return Matches(term, node_topology); });
+                     [&](const TopologyTerm& term) { return MatchesTerm(term, node_topology); });
 }
 
 }  // namespace volumed

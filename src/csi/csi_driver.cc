@@ -202,6 +202,11 @@ bool CsiDriver::registered() const {
   return state_.facets.presence == Presence::kRegistered;
 }
 
+bool CsiDriver::was_unregistered() const {
+  MutexLock lock(mu_);
+  return state_.facets.presence == Presence::kUnregistered;
+}
+
 bool CsiDriver::connected() const {
   MutexLock lock(mu_);
   return state_.facets.connected;

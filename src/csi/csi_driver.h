@@ -140,6 +140,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   CsiLane lane() const EXCLUDES(mu_);
   bool connected() const EXCLUDES(mu_);
   bool registered() const EXCLUDES(mu_);
+  // In this run, and it has not registered since.
+  bool was_unregistered() const EXCLUDES(mu_);
   // "CSI driver x is gone since 2026-05-01T09:30:00Z: nobody listens at ..."; empty if it is ready.
   std::string WhyAway() const EXCLUDES(mu_);
   CsiDriverRecord record() const EXCLUDES(mu_);

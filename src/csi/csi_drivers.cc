@@ -111,8 +111,13 @@ std::vector<DriverView> CsiDrivers::List() const {
   for (const std::shared_ptr<CsiDriver>& driver : All()) {
     if (!driver->known()) continue;
     const CsiDriverRecord record = driver->record();
-    views.push_back({record.facts, record.socket, record.last_ready_unix_ms, driver->health(),
-                     driver->lane(), driver->WhyAway()});
+    views.push_back({.facts = record.facts,
+                     .socket = record.socket,
+                     .last_ready_unix_ms = record.last_ready_unix_ms,
+                     .was_unregistered = driver->was_unregistered(),
+                     .health = driver->health(),
+                     .lane = driver->lane(),
+                     .why_away = driver->WhyAway()});
   }
   return views;
 }

@@ -50,6 +50,7 @@ struct DriverView {
   CsiDriverFacts facts;
   std::string socket;  // by which it registered last
   int64_t last_ready_unix_ms = 0;
+  bool was_unregistered = false;  // in this run, and it has not registered since
   CsiDriverHealth health;
   CsiLane lane;
   std::string why_away;  // empty if it is ready

@@ -104,6 +104,7 @@ Result<CsiMounter::SettingUp> CsiMounter::Prepare(const SafePath& dir,
   made.wish.pod = target_.pod.get();
   ASSIGN_OR_RETURN(made.wish.tokens, TokensFor(context_, volume_, object, target_));
   made.wish.mount.fs_group = args.fs_group;
+  made.wish.mount.selinux_label = args.selinux_label;
   return made;
 }
 

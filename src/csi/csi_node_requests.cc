@@ -1,39 +1,28 @@
 #include "csi/csi_node_requests.h"
 
-#include <google/protobuf/map.h>
-
 #include <map>
 #include <utility>
 
 #include "csi/go_json.h"
+#include "csi/request_maps.h"
 #include "kube/field_rules.h"
 
 namespace volumed {
 namespace {
 
-using ProtoMap = google::protobuf::Map<std::string, std::string>;
+constexpr char kInfoPodName[] = "csi.storage.k8s.io/pod.name";
+constexpr char kInfoPodNamespace[] = "csi.storage.k8s.io/pod.namespace";
+constexpr char kInfoPodUid[] = "csi.storage.k8s.io/pod.uid";
+constexpr char kInfoServiceAccount[] = "csi.storage.k8s.io/serviceAccount.name";
+constexpr char kInfoEphemeral[] = "csi.storage.k8s.io/ephemeral";
+constexpr char kInfoTokens[] = "csi.storage.k8s.io/serviceAccount.tokens";
 
-constexpr char kPodName[] = "csi.storage.k8s.io/pod.name";
-constexpr char kPodNamespace[] = "csi.storage.k8s.io/pod.namespace";
-constexpr char kPodUid[] = "csi.storage.k8s.io/pod.uid";
-constexpr char kServiceAccountName[] = "csi.storage.k8s.io/serviceAccount.name";
-constexpr char kEphemeral[] = "csi.storage.k8s.io/ephemeral";
-constexpr char kTokens[] = "csi.storage.k8s.io/serviceAccount.tokens";
-
-void Put(const StringMap& from, ProtoMap& to) {
-  for (const auto& [key, text] : from) to[key] = text;
-}
-
-void PutSecrets(const CsiSecretValues& from, ProtoMap& to) {
-  for (const auto& [key, secret] : from) to[key] = secret.Reveal();
-}
-
-void PutPod(const Pod& pod, const CsiVolume& volume, ProtoMap& context) {
-  context[kPodName] = pod.metadata.name;
-  context[kPodNamespace] = pod.metadata.name_space;
-  context[kPodUid] = pod.metadata.uid;
-  context[kServiceAccountName] = pod.spec.service_account_name;
-  context[kEphemeral] = volume.is_ephemeral() ? "true" : "false";
+void PutPod(const Pod& pod, const CsiVolume& volume, RequestMap& context) {
+  context[kInfoPodName] = pod.metadata.name;
+  context[kInfoPodNamespace] = pod.metadata.name_space;
+  context[kInfoPodUid] = pod.metadata.uid;
+  context[kInfoServiceAccount] = pod.spec.service_account_name;
+  context[kInfoEphemeral] = volume.is_ephemeral() ? "true" : "false";
 }
 
 // {"<audience>":{"token":"..","expirationTimestamp":".."}}. The last token of an audience counts.
@@ -71,11 +60,11 @@ bool WantsTokens(const CsiVolume& volume, const CsiDriverObject* object) {
                                                    const CsiStageWish& wish) {
   ::csi::v1::NodeStageVolumeRequest request;
   request.set_volume_id(volume.handle);
-  Put(wish.publish_context, *request.mutable_publish_context());
+  PutTexts(wish.publish_context, *request.mutable_publish_context());
   request.set_staging_target_path(wish.staging_path);
   *request.mutable_volume_capability() = CsiNodeCapability(driver, volume, wish.mount);
   PutSecrets(wish.secrets, *request.mutable_secrets());
-  Put(volume.attributes, *request.mutable_volume_context());
+  PutTexts(volume.attributes, *request.mutable_volume_context());
   return request;
 }
 
@@ -87,18 +76,18 @@ bool WantsTokens(const CsiVolume& volume, const CsiDriverObject* object) {
   request.set_target_path(wish.target_path);
   request.set_readonly(volume.read_only);
   if (!volume.is_ephemeral()) {
-    Put(wish.publish_context, *request.mutable_publish_context());
+    PutTexts(wish.publish_context, *request.mutable_publish_context());
     request.set_staging_target_path(wish.staging_path);
   }
   *request.mutable_volume_capability() = CsiNodeCapability(driver, volume, wish.mount);
   PutSecrets(wish.secrets, *request.mutable_secrets());
-  ProtoMap& context = *request.mutable_volume_context();
-  Put(volume.attributes, context);
+  RequestMap& context = *request.mutable_volume_context();
+  PutTexts(volume.attributes, context);
   if (WantsPodInfo(wish.object) && wish.pod != nullptr) PutPod(*wish.pod, volume, context);
   if (WantsTokens(volume, wish.object) && !wish.tokens.empty()) {
     const bool in_secrets = wish.object->service_account_token_in_secrets.value_or(false);
-    ProtoMap& place = in_secrets ? *request.mutable_secrets() : context;
-    place[kTokens] = TokensJson(wish.tokens).Reveal();
+    RequestMap& place = in_secrets ? *request.mutable_secrets() : context;
+    place[kInfoTokens] = TokensJson(wish.tokens).Reveal();
   }
   return request;
 }

@@ -90,6 +90,13 @@ Result<std::unique_ptr<Unmounter>> CsiPlugin::NewUnmounterOf(const VolumeSpec& r
       CsiVolumeId{volume.driver, volume.handle}));
 }
 
+Result<ReconstructedVolume> CsiPlugin::ConstructVolumeSpec(const SpecName& spec,
+                                                           const SafePath& volume_path,
+                                                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(VolumeSpec found, ConstructCsiVolume(*context_, spec, volume_path, call));
+  return ReconstructedVolume{std::move(found)};
+}
+
 std::string CsiPlugin::FaultDomain(const VolumeSpec& spec) const {
   const std::string driver = DriverOf(spec);
   return driver.empty() ? "" : DriverDomain(driver);
@@ -174,6 +181,10 @@ Result<bool> CsiPlugin::CanDeviceMount(const VolumeSpec& spec) const {
   return spec.persistent_volume() != nullptr;
 }
 
+Result<std::vector<UnrecordedDevice>> CsiPlugin::FindDevices(const CallOptions& call) {
+  return FindCsiDevices(*context_, call);
+}
+
 // ---- Raw block devices ----
 
 Result<std::unique_ptr<BlockVolumeMapper>> CsiPlugin::NewBlockVolumeMapper(const VolumeSpec& spec,
@@ -198,6 +209,12 @@ Result<std::unique_ptr<BlockVolumeUnmapper>> CsiPlugin::NewBlockVolumeUnmapperOf
   ASSIGN_OR_RETURN(const CsiVolume volume, CsiVolumeOf(recorded, pod));
   return std::unique_ptr<BlockVolumeUnmapper>(std::make_unique<CsiBlockUnmapper>(
       *context_, recorded.name(), pod, CsiVolumeId{volume.driver, volume.handle}));
+}
+
+Result<VolumeSpec> CsiPlugin::ConstructBlockVolumeSpec(const PodUid& /*pod*/, const SpecName& spec,
+                                                       const SafePath& /*map_path*/,
+                                                       const CallOptions& call) {
+  return ConstructCsiBlockVolume(*context_, spec, call);
 }
 
 }  // namespace volumed

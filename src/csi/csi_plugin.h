@@ -101,6 +101,8 @@ class CsiPlugin final : public VolumePlugin,
   // Of persistent volumes, also if the driver stages nothing, as kubelet's.
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;
 
+  Result<std::vector<UnrecordedDevice>> FindDevices(const CallOptions& call) override;
+
   // ---- Raw block devices: csi_block ----
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;

@@ -10,15 +10,13 @@
 namespace volumed {
 namespace {
 
-using Json = nlohmann::json;
-
-Error Broken(const std::string& why) {
+Error BrokenVolData(const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, std::string(kCsiVolDataFile) + ": " + why);
 }
 
 // Takes one object of texts. Whatever else comes ends the reading, so nothing is kept of a text
 // that is deep or large in another way.
-class Reader final : public nlohmann::json_sax<Json> {
+class VolDataReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   StringMap Take() { return std::move(data_); }
   const std::string& why() const { return why_; }
@@ -43,7 +41,8 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return NoText(); }
   bool start_array(std::size_t) override { return NoText(); }
   bool end_array() override { return NoText(); }
-  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception&) override {
     return Fail("it is no JSON from byte " + std::to_string(position) + " on");
   }
 
@@ -69,13 +68,14 @@ class Reader final : public nlohmann::json_sax<Json> {
 
 Result<StringMap> ParseVolData(std::string_view text) {
   if (text.size() > kVolDataLimit) {
-    return Broken("it has more than " + std::to_string(kVolDataLimit) + " bytes");
+    return BrokenVolData("it has more than " + std::to_string(kVolDataLimit) + " bytes");
   }
-  Reader reader;
+  VolDataReader reader;
   // Not strict: as kubelet's, it reads the first value and no further.
-  const bool read = Json::sax_parse(text.begin(), text.end(), &reader, Json::input_format_t::json,
-                                    /*strict=*/false);
-  if (!read) return Broken(reader.why());
+  const bool read = nlohmann::json::sax_parse(text.begin(), text.end(), &reader,
+                                              nlohmann::json::input_format_t::json,
+                                              /*strict=*/false);
+  if (!read) return BrokenVolData(reader.why());
   return reader.Take();
 }
 

@@ -29,6 +29,10 @@ namespace volumed {
 // How long an object's absence must last before the object goes (the setting removal-settle).
 inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
+// The source of this node's CSINode, which the agent makes of the CSI drivers that have registered.
+// They are on record themselves, so that nothing is remembered of the source.
+inline constexpr const char* kCsiNodeSource = "csi-node";
+
 // How an object came to be in a list.
 enum class ObjectPresence {
   kPresent,  // its file has it now

@@ -98,4 +98,21 @@ bool HaveSameVolumes(const Pod& a, const Pod& b) {
   return std::ranges::equal(by_name(a), by_name(b), same);
 }
 
+std::set<std::string> MountLabels(const Pod& pod, const std::string& volume) {
+  std::set<std::string> labels;
+  ForEachContainer(pod, [&](const Container& container) {
+    const auto has_it = [&volume](const VolumeMount& mount) { return mount.name == volume; };
+    const std::vector<VolumeMount>& mounts = container.volume_mounts;
+    if (std::none_of(mounts.begin(), mounts.end(), has_it)) return true;
+    const std::optional<SeLinuxOptions>& own = container.security_context.se_linux_options;
+    const std::optional<SeLinuxOptions>& set =
+        own ? own : pod.spec.security_context.se_linux_options;
+    if (!set || *set == SeLinuxOptions()) return true;
+    labels.insert((set->user.empty() ? "system_u" : set->user) +
+                  ":object_r:container_file_t:" + (set->level.empty() ? "s0" : set->level));
+    return true;
+  });
+  return labels;
+}
+
 }  // namespace volumed

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,13 @@ struct VolumeUse {
 // does not mount it.
 // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (GetPodVolumeNames).
 std::map<std::string, VolumeUse> VolumesInUse(const Pod& pod);
+
+// The labels that a mount of the volume as a whole would need for each of the containers that use
+// it: "system_u:object_r:container_file_t:s0:c1,c2". A container for which nothing of a label is
+// set, neither by itself nor by the pod, can use any; its runtime labels it. Of what is set, user
+// and level are those of files too; their role and type never are what a process has.
+// Source: kubernetes pkg/volume/util/selinux.go@v1.36.2 (GetMountSELinuxLabel,
+// SELinuxOptionsToFileLabel).
+std::set<std::string> MountLabels(const Pod& pod, const std::string& volume);
 
 }  // namespace volumed

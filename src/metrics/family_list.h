@@ -40,6 +40,15 @@
     "Volume directories of orphaned pods that could not be cleaned so far.", kKubelet) \
   X(kEvictions, "kubelet_evictions", kCounter, "eviction_signal", \
     "Pods that had to leave, by what called for it.", kKubelet) \
+  X(kCsiNodeStorageHealth, "csi_node_storage_health_status", kGauge, "driver_name,status,reason", \
+    "1 for each thing that a CSI driver says is wrong with the storage behind its volumes.", \
+    kKubelet) \
+  X(kCsiOperations, "csi_operations_seconds", kHistogram, \
+    "driver_name,method_name,grpc_status_code,migrated", \
+    "How long a call to a CSI driver took, from when it was sent until it ended.", kUtil) \
+  X(kPlugins, "plugin_manager_total_plugins", kGauge, "socket_path,state", \
+    "Sockets of plugins in plugins_registry: those that are there (desired), and those that are " \
+    "registered (actual).", kPluginManager) \
   X(kBuildInfo, "volumed_build_info", kGauge, "version,revision,compiler", \
     "Always 1; the labels say what is running.", "") \
   X(kConfigReloads, "volumed_config_reloads_total", kCounter, "result", \
@@ -92,6 +101,18 @@
     "Records that could not be read and were set aside.", "") \
   X(kRecordsOnBallast, "volumed_records_on_ballast", kGauge, "", \
     "1 when the disk of the records is full and only teardown is still recorded.", "") \
+  X(kCsiDriverState, "volumed_csi_driver_state", kGauge, "driver,state", \
+    "1 for the state in which a CSI driver is: ready, silent, gone, ...", "") \
+  X(kCsiCallsInFlight, "volumed_csi_calls_in_flight", kGauge, "driver", \
+    "Calls of volumes that a CSI driver has not answered yet.", "") \
+  X(kCsiOperationsWaiting, "volumed_csi_operations_waiting", kGauge, "driver", \
+    "Operations that wait for a CSI driver and have not begun.", "") \
+  X(kCsiRegistrations, "volumed_csi_registrations_total", kCounter, "driver,result", \
+    "Registrations of CSI drivers that ended, by whether the driver was registered or refused.", \
+    "") \
+  X(kCsiLies, "volumed_csi_lies_total", kCounter, "driver,method", \
+    "Calls of which a CSI driver said that they succeeded, and the node showed that they did not.", \
+    "") \
   X(kHttpConnections, "volumed_http_connections", kGauge, "", \
     "Connections that the HTTP server has open.", "") \
   X(kHttpConnectionsClosed, "volumed_http_connections_closed_total", kCounter, "reason", \

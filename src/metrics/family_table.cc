@@ -17,6 +17,8 @@ constexpr std::string_view kKubelet = "kubernetes pkg/kubelet/metrics/metrics.go
 constexpr std::string_view kManager =
     "kubernetes pkg/kubelet/volumemanager/metrics/metrics.go@v1.36.2";
 constexpr std::string_view kServer = "kubernetes pkg/kubelet/server/metrics/metrics.go@v1.36.2";
+constexpr std::string_view kPluginManager =
+    "kubernetes pkg/kubelet/pluginmanager/metrics/metrics.go@v1.36.2";
 constexpr std::string_view kStats =
     "kubernetes pkg/kubelet/metrics/collectors/volume_stats.go@v1.36.2";
 

@@ -29,6 +29,7 @@ struct MounterArgs {
   // without a call to a driver. If it cannot be, that is maybe applied, and the next call is a
   // whole one.
   bool as_recorded = false;
+  std::string selinux_label;  // of the mount as a whole; empty: none
   // False: for a plan that is not made, to know again what one has made. Its tokens are empty.
   bool issue_tokens = true;
   // Deadline, key and cancel token for every effect of the call.

@@ -73,6 +73,7 @@ bool IsCertainlyUnmounted(const OperationParts& parts, const DeviceRecord& left,
 DeviceMounterArgs ArgsFor(const OperationParts& parts, const MountDeviceRequest& request) {
   DeviceMounterArgs args;
   args.fs_group = request.fs_group;
+  args.selinux_label = request.selinux_label;
   args.some_pods_only_read = request.some_pods_only_read;
   args.grow_to = request.grow_to;
   args.event = [&parts, &request](EventType type, const std::string& reason,

@@ -9,6 +9,7 @@
 #include "operation/operation_traits.h"
 #include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
+#include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 
@@ -17,23 +18,32 @@ namespace {
 
 using Failure = std::optional<OperationFailure>;
 
-// Where the volume is on the node: the device's one mount, or else the pod's.
-Result<SafePath> PlaceOf(VolumePlugin& plugin, const ExpandRequest& request) {
-  if (DeviceMountableVolumePlugin* mountable = plugin.AsDeviceMountable()) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMounter> mounter, mountable->NewDeviceMounter());
-    return mounter->GetDeviceMountPath(request.spec);
-  }
-  if (request.target.pod == nullptr) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "no pod is known that has volume " + request.volume.str());
-  }
+// Where the device is mounted once for the node.
+Result<SafePath> DevicePlaceOf(DeviceMountableVolumePlugin& mountable, const VolumeSpec& spec) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMounter> mounter, mountable.NewDeviceMounter());
+  return mounter->GetDeviceMountPath(spec);
+}
+
+// Where a pod has the volume.
+Result<SafePath> PodPlaceOf(VolumePlugin& plugin, const ExpandRequest& request) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Mounter> mounter,
                    plugin.NewMounter(request.spec, request.target));
   return mounter->GetSafePath();
 }
 
-Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin, const ExpandRequest& request,
-                                    ExpandedVolume& result) {
+// The pod's bind of a block volume's device.
+Result<std::string> MappedPathOf(VolumePlugin& plugin, const ExpandRequest& request) {
+  BlockVolumePlugin* block = plugin.AsBlock();
+  if (block == nullptr) return std::string();
+  ASSIGN_OR_RETURN(const std::unique_ptr<BlockVolumeMapper> mapper,
+                   block->NewBlockVolumeMapper(request.spec, request.target.pod));
+  ASSIGN_OR_RETURN(const SafePath map, mapper->GetGlobalMapPath(request.spec));
+  return map.Below(request.target.key.pod.str()).Display();
+}
+
+Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin,
+                                    const NodeExpandableVolumePlugin& expandable,
+                                    const ExpandRequest& request, ExpandedVolume& result) {
   NodeResizeOptions options{.spec = request.spec,
                             .device_path = "",
                             .device_mount_path = {},
@@ -42,9 +52,31 @@ Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin, const ExpandRequest& r
                             .old_size = request.old_size};
   options.note = [&result](const std::string& note) { result.note = note; };
   const PersistentVolume* volume = request.spec.persistent_volume();
-  if (volume == nullptr || volume->spec.volume_mode == VolumeMode::kBlock) return options;
-  ASSIGN_OR_RETURN(options.device_mount_path, PlaceOf(plugin, request));
-  options.device_stage_path = options.device_mount_path;
+  if (volume == nullptr) return options;
+  const bool is_block = volume->spec.volume_mode == VolumeMode::kBlock;
+  DeviceMountableVolumePlugin* mountable = plugin.AsDeviceMountable();
+  const bool needs_pod = expandable.NeedsPod(request.spec);
+  if (needs_pod || (!is_block && mountable == nullptr)) {
+    if (request.target.pod == nullptr) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               "no pod is known that has volume " + request.volume.str());
+    }
+    options.pod = request.target.key.pod;
+  }
+  if (is_block) {
+    if (needs_pod) {
+      ASSIGN_OR_RETURN(options.device_path, MappedPathOf(plugin, request));
+    }
+    return options;
+  }
+  if (mountable != nullptr) {
+    ASSIGN_OR_RETURN(options.device_stage_path, DevicePlaceOf(*mountable, request.spec));
+  }
+  options.device_mount_path = options.device_stage_path;
+  if (!options.pod.empty()) {
+    ASSIGN_OR_RETURN(options.device_mount_path, PodPlaceOf(plugin, request));
+  }
+  if (mountable == nullptr) options.device_stage_path = options.device_mount_path;
   return options;
 }
 
@@ -117,7 +149,7 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
         Error::NotApplied(Code::kUnimplemented, "volume plugin " + (*plugin)->GetPluginName() +
                                                     " makes no volumes larger on the node"));
   }
-  const Result<NodeResizeOptions> options = OptionsOf(**plugin, request, result);
+  const Result<NodeResizeOptions> options = OptionsOf(**plugin, *expandable, request, result);
   if (!options.ok()) return failed("GetDeviceMountPath", options.error());
 
   const int64_t target_bytes = request.new_size.Value();

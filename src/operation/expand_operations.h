@@ -34,8 +34,8 @@ OperationKey ExpandKey(const UniqueVolumeName& volume);
 // Blocks: until the steps' deadlines and the store, and as long as a filesystem takes to grow.
 // Errors: Unimplemented, not applied, if the plugin expands nothing; FailedPrecondition, not
 // applied, if the volume is no block volume, and its device has no record, or, if its plugin mounts
-// no devices, the request has no pod; Unavailable, maybe applied, if the plugin says that the
-// volume is not of its new size yet; those of the plugin.
+// no devices or needs a pod, the request has no pod; Unavailable, maybe applied, if the plugin says
+// that the volume is not of its new size yet; those of the plugin.
 struct ExpandVolume : OperationOf<ExpandedVolume> {
   explicit ExpandVolume(ExpandRequest expand) : request(std::move(expand)) {}
 

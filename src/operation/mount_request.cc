@@ -15,6 +15,7 @@ MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
   args.nested_mount_points = request.nested_mount_points;
   args.reconstructed_volume = request.reconstructed;
   args.is_remount = request.is_remount;
+  args.selinux_label = request.selinux_label;
   args.call = call;
   return args;
 }

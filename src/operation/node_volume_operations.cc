@@ -139,4 +139,22 @@ std::optional<PodVolumeRecord> NodeVolumeOperations::FindRecord(const PodVolumeK
   return parts_->volumes->Find(key);
 }
 
+std::string NodeVolumeOperations::FaultDomainOf(const OperationKey& key) const {
+  if (key.is_device()) {
+    const std::optional<DeviceRecord> device = parts_->devices.Find(key.device);
+    return device ? device->fault_domain : "";
+  }
+  const std::optional<PodVolumeRecord> volume = parts_->volumes->Find(key.pod_volume());
+  return volume ? volume->fault_domain : "";
+}
+
+bool NodeVolumeOperations::HasAnyOf(const std::string& fault_domain, bool attached) const {
+  const bool has_device = parts_->devices.HasAny([&](const DeviceRecord& device) {
+    return device.fault_domain == fault_domain && (!attached || device.attachable);
+  });
+  return has_device || (!attached && parts_->volumes->HasAny([&](const PodVolumeRecord& volume) {
+           return volume.fault_domain == fault_domain;
+         }));
+}
+
 }  // namespace volumed

@@ -3,6 +3,7 @@
 // together.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -60,6 +61,7 @@ class NodeVolumeOperations final : public VolumeOperations {
     return executor_.NextTry(key);
   }
   void ResetBackoff(const OperationKey& key) override { executor_.ResetBackoff(key); }
+  std::string FaultDomainOf(const OperationKey& key) const override;
   std::vector<RunningOperation> Running() const override { return executor_.Running(); }
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override {
     return executor_.FindRunning(key);
@@ -70,6 +72,12 @@ class NodeVolumeOperations final : public VolumeOperations {
 
   // The record of a volume as it was last assigned; nullopt if there is none.
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;
+
+  // Whether a volume, or a device, of this fault domain is on record; `attached`: only devices that
+  // the agent attaches count. Looks at all records.
+  bool HasAnyOf(const std::string& fault_domain, bool attached) const;
+  // How many operations wait for each lane of a driver.
+  std::map<std::string, int> WaitingForDrivers() const { return executor_.WaitingForDrivers(); }
 
   // How many devices of block volumes are held open.
   size_t pinned_devices() const { return parts_->pins->size(); }

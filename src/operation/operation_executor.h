@@ -122,6 +122,9 @@ class OperationExecutor {
   std::vector<RunningOperation> Running() const;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
+  // See OperationLanes.
+  std::map<std::string, int> WaitingForDrivers() const { return lanes_.WaitingForDrivers(); }
+
   // The one that uses the device exclusively, runs, or waits for its lane; nullopt if none does.
   std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const;
 

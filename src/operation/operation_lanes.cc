@@ -158,6 +158,15 @@ bool OperationLanes::WaitsForClosedLane(PlaceId id) const {
   return !IsOwnLane(lane) && lane != kUnboundLane && HealthOf(known_.at(lane)).closed;
 }
 
+std::map<std::string, int> OperationLanes::WaitingForDrivers() const {
+  std::map<std::string, int> waiting;
+  for (const auto& [ticket, id] : waiting_) {
+    const std::string& lane = known_.at(places_.at(id).lane).lane;
+    if (IsDriverDomain(lane)) ++waiting[lane];
+  }
+  return waiting;
+}
+
 std::optional<LaneWait> OperationLanes::WaitOf(PlaceId id) const {
   const auto found = places_.find(id);
   if (found == places_.end() || (found->second.located && found->second.ticket == 0)) {

@@ -58,6 +58,8 @@ class OperationLanes {
   // What the place waits for, in words for people; nullopt if its operation has begun, or the place
   // is gone.
   std::optional<LaneWait> WaitOf(PlaceId place) const;
+  // How many places wait for each lane of a driver, teardown among them. Looks at all who wait.
+  std::map<std::string, int> WaitingForDrivers() const;
   // Whether the place waits for a lane that is closed.
   bool WaitsForClosedLane(PlaceId place) const;
 

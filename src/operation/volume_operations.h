@@ -104,6 +104,8 @@ class VolumeOperations {
   // Forgets the back-off, since something happened that may have removed the cause. The key of a
   // whole pod stands for its volumes too.
   virtual void ResetBackoff(const OperationKey& key) = 0;
+  // The fault domain that is on record of a pod's volume, or of a device; "" if there is no record.
+  virtual std::string FaultDomainOf(const OperationKey& /*key*/) const { return ""; }
   // All operations that run, or wait for their lanes.
   virtual std::vector<RunningOperation> Running() const = 0;
   // The operation of this key, at the cost of one look-up; nullopt if none runs.

@@ -58,6 +58,15 @@ class RecordKeeper {
   // row could not be removed.
   std::optional<T> Find(const Key& key) const EXCLUDES(mu_);
 
+  // Whether there is a record of which this is true. Looks at all; `is` may not use the keeper.
+  bool HasAny(const std::function<bool(const T&)>& is) const EXCLUDES(mu_) {
+    const MutexLock lock(mu_);
+    for (const auto& [key, entry] : entries_) {
+      if (!entry.gone && is(entry.record)) return true;
+    }
+    return false;
+  }
+
   // Records the intent: assigns the in-call state to which `call` leads, and returns the attempt's
   // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
   // attempt, and what CarryOver in the source file takes from the row before, as the format.

@@ -60,6 +60,7 @@ struct MountRequest {
   bool with_many = false;  // see OperationLanes::Enter
   // No other pod may have the volume as long as this one does (ReadWriteOncePod).
   bool one_pod_only = false;
+  std::string selinux_label = {};  // of the mount as a whole; empty: none
 
   const PodVolumeKey& key() const { return target.key; }
   // The device from which it is bound; empty if there is none.
@@ -126,7 +127,8 @@ struct MountDeviceRequest {
   std::optional<Quantity> grow_to = std::nullopt;
   // It was attached: the mount waits for its device.
   bool attachable = false;
-  bool reconstructed = false;  // it was found at the start, and was not verified since
+  bool reconstructed = false;      // it was found at the start, and was not verified since
+  std::string selinux_label = {};  // as in MountRequest
 };
 
 // A device that is mounted; `device_mount_path` is absolute, and the global map directory of a

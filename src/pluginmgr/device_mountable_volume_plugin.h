@@ -12,8 +12,19 @@
 #include "base/result.h"
 #include "os/kernel.h"
 #include "pluginmgr/volume_plugin.h"
+#include "volume/volume_spec.h"
 
 namespace volumed {
+
+// A device that is on the node and, as far as the plugin can know, on no record.
+struct UnrecordedDevice {
+  SafePath place;  // the device's one mount, or a block volume's global map directory
+  // With a source, and with the name that its places have, as far as anything tells.
+  VolumeSpec spec;
+  std::string volume_name;  // as GetVolumeName() answers
+  bool is_block = false;
+  bool is_mounted = false;  // or bound; false: it was begun
+};
 
 class DeviceMountableVolumePlugin {
  public:
@@ -28,6 +39,11 @@ class DeviceMountableVolumePlugin {
                                                               const CallOptions& call) = 0;
   // Whether this volume has a device to mount. Blocks: never.
   virtual Result<bool> CanDeviceMount(const VolumeSpec& spec) const = 0;
+  // The devices that the plugin finds by what is on disk beside them, for plugins whose places do
+  // not name their volumes, or that have devices without a mount. Blocks: until the deadline.
+  virtual Result<std::vector<UnrecordedDevice>> FindDevices(const CallOptions& /*call*/) {
+    return std::vector<UnrecordedDevice>();
+  }
 };
 
 }  // namespace volumed

@@ -328,6 +328,15 @@ std::vector<VolumePluginWithAttachLimits*> VolumePluginMgr::ListVolumePluginWith
   return limited;
 }
 
+std::vector<DeviceMountableVolumePlugin*> VolumePluginMgr::ListDeviceMountablePlugins() const {
+  MutexLock lock(mu_);
+  std::vector<DeviceMountableVolumePlugin*> mountable;
+  for (const auto& [name, plugin] : plugins_) {
+    if (auto* capability = plugin->AsDeviceMountable()) mountable.push_back(capability);
+  }
+  return mountable;
+}
+
 Result<AttachableVolumePlugin*> VolumePluginMgr::FindAttachablePluginBySpec(
     const VolumeSpec& spec) const {
   ASSIGN_OR_RETURN(AttachableVolumePlugin * attachable,

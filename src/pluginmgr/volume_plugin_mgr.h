@@ -74,6 +74,7 @@ class VolumePluginMgr {
       const VolumeSpec& spec) const;
   // Of the plugins that InitPlugins was given; probed ones are not asked.
   std::vector<VolumePluginWithAttachLimits*> ListVolumePluginWithLimits() const EXCLUDES(mu_);
+  std::vector<DeviceMountableVolumePlugin*> ListDeviceMountablePlugins() const EXCLUDES(mu_);
 
   // Null, and no error, if the plugin lacks the capability. The BySpec forms of the first two also
   // return null if CanAttach or CanDeviceMount says no.

@@ -20,6 +20,8 @@ namespace volumed {
 namespace {
 
 constexpr char kMemInfo[] = "/proc/meminfo";
+// There as long as the kernel enforces or permits by labels. Source: selinux(8).
+constexpr char kSelinux[] = "/sys/fs/selinux/enforce";
 
 struct FreeAddresses {
   void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
@@ -103,6 +105,7 @@ Result<std::unique_ptr<NodeFacts>> NodeFacts::Read(NodeFactsOptions options) {
     options.labels.emplace(label, value);
   }
   if (options.host_ip.empty()) options.host_ip = ChooseHostIp(AddressesOfThisMachine());
+  options.has_selinux = options.has_selinux || access(kSelinux, F_OK) == 0;
   return std::make_unique<NodeFacts>(std::move(options));
 }
 

@@ -23,7 +23,8 @@ struct NodeFactsOptions {
   std::map<std::string, std::string> labels;  // they win over the default ones
   // Amounts from the configuration; they replace those that were found.
   std::map<std::string, Quantity> allocatable;
-  KernelFeatures features;          // as ProbeFeatures answered
+  KernelFeatures features;  // as ProbeFeatures answered
+  bool has_selinux = false;
   std::string host_name = {};       // empty: the machine's own name
   std::string host_ip = {};         // empty: the first that others can reach
   std::string cloud_provider = {};  // empty: there is none
@@ -45,9 +46,9 @@ Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 // Only labels change. Threads: any. Blocks: only Read().
 class NodeFacts final : public HostNode {
  public:
-  // Reads /proc/meminfo, counts the processors that are online, and asks for the machine's name,
-  // kind and addresses; the options win. Blocks: for a read of procfs. Errors: those of reading,
-  // not applied.
+  // Reads /proc/meminfo, counts the processors that are online, asks for the machine's name, kind
+  // and addresses, and looks whether there is an SELinux; the options win. Blocks: for a read of
+  // procfs. Errors: those of reading, not applied.
   static Result<std::unique_ptr<NodeFacts>> Read(NodeFactsOptions options);
 
   // Takes the options as they are, and looks at nothing.
@@ -71,6 +72,7 @@ class NodeFacts final : public HostNode {
     return options_.allocatable;
   }
   KernelFeatures GetKernelFeatures() const override { return options_.features; }
+  bool HasSelinux() const override { return options_.has_selinux; }
   std::string GetHostName() const override {
     return options_.host_name.empty() ? options_.name.str() : options_.host_name;
   }

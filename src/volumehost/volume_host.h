@@ -108,6 +108,8 @@ class HostNode {
   // "memory", "cpu", "ephemeral-storage" ...
   virtual std::map<std::string, Quantity> GetNodeAllocatable() const = 0;
   virtual KernelFeatures GetKernelFeatures() const = 0;
+  // Whether the kernel labels files and processes.
+  virtual bool HasSelinux() const { return false; }
   // The machine's own name; if it is not known, the node's.
   virtual std::string GetHostName() const { return GetNodeName().str(); }
   // Errors: NotFound, not applied, "host IP unknown; ...", if the node has no address that others

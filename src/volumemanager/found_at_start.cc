@@ -30,6 +30,23 @@ Status CheckStorageRows(RecordStore& store, std::vector<QuarantinedRecord>& quar
                   reservations, quarantined);
 }
 
+Status LoadOthers(RecordStore& store, const OtherRecordKind& kind, FoundAtStart& found) {
+  ASSIGN_OR_RETURN(LoadedRecords loaded, store.Load(kind.kind));
+  LoadedRecords& kept = found.others[kind.kind];
+  for (Record& row : loaded.records) {
+    if (const Status fits = kind.check(row); fits.ok()) {
+      kept.records.push_back(std::move(row));
+    } else {
+      kept.quarantined.push_back(QuarantineOf(row, fits.error()));
+    }
+  }
+  if (!kept.quarantined.empty()) RETURN_IF_ERROR(store.QuarantineInPlace(kept.quarantined));
+  for (QuarantinedRecord& row : loaded.quarantined) kept.quarantined.push_back(std::move(row));
+  found.quarantined.insert(found.quarantined.end(), kept.quarantined.begin(),
+                           kept.quarantined.end());
+  return OkStatus();
+}
+
 }  // namespace
 
 ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
@@ -39,7 +56,8 @@ ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
   return holds_pod ? object->second : nullptr;
 }
 
-Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
+Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store,
+                                        const std::vector<OtherRecordKind>& other_kinds) {
   FoundAtStart found;
   RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
@@ -65,6 +83,7 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
   ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
   for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
   RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
+  for (const OtherRecordKind& kind : other_kinds) RETURN_IF_ERROR(LoadOthers(store, kind, found));
   // What is damaged may be no text, and is shown to people.
   for (QuarantinedRecord& row : found.quarantined) {
     row = {PrintableText(row.kind), PrintableText(row.key), PrintableText(row.reason)};

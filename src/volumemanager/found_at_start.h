@@ -2,6 +2,7 @@
 // reading of the records, its first witness. The reconstructor adds what the node shows.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -26,6 +27,14 @@ struct CoveredPod {
   std::string fs_type;
 };
 
+// Rows that are not the manager's own. They are read with its own, so that their owner has them
+// before the first pod is looked at.
+struct OtherRecordKind {
+  std::string kind;
+  // Whether the owner can decode the row; one that it cannot decode is quarantined. Threads: any.
+  std::function<Status(const Record&)> check;
+};
+
 // Everything that is known of the last agent before anything is decided. LoadRecordsAtStart makes
 // it; DecodePodObjects and the reconstructor's LookAtNode add to it.
 struct FoundAtStart {
@@ -44,6 +53,7 @@ struct FoundAtStart {
   std::vector<ObjectUidRecord> uids;  // rows of the former release
   std::vector<DeletedObjectRecord> deleted;
   std::vector<CommandNumberRecord> command_numbers;  // at most one
+  std::map<std::string, LoadedRecords> others;       // by kind, as others have asked for
   std::vector<QuarantinedRecord> quarantined;        // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // from the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;  // below pods/, of pods with a record or of all
@@ -56,16 +66,19 @@ struct FoundAtStart {
   std::set<std::string> handing_out;
   std::vector<PodUid> pod_directories;                   // with all_directories only
   FoundAdoptedPods adopted;                              // with all_directories only
-  std::vector<KubeletPaths::DeviceMount> device_mounts;  // from the mount table, each once
+  // From the mount table, and from plugins that say which volumes their devices are
+  // (found_devices.h); each once.
+  std::vector<KubeletPaths::DeviceMount> device_mounts;
   // What plugins construct of volumes that no record knows. A volume of which nothing tells any
   // more what it was is left out.
   std::map<PodVolumeKey, FoundVolume> constructed;
 };
 
-// Loads all rows, but does not decode the objects of pods. Threads: any. Blocks: on the store.
-// Errors: the store's. A row that cannot be read is no error: it is among `quarantined`, with texts
-// that can be shown.
-Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store);
+// Loads all rows, those of the other kinds too, but does not decode the objects of pods. Threads:
+// any. Blocks: on the store. Errors: the store's. A row that cannot be read is no error: it is
+// among `quarantined`, with texts that can be shown.
+Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store,
+                                        const std::vector<OtherRecordKind>& other_kinds = {});
 
 // Clears DeviceRecord::only_pod where no record tells of the pod any more: it cannot have the
 // volume, and nobody would give that back. The rows stay as they are until they are written next.

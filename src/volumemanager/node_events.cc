@@ -14,6 +14,7 @@
 #include "volumemanager/pod_observers.h"
 #include "volumemanager/readiness.h"
 #include "volumemanager/reconciler.h"
+#include "volumemanager/watch/volume_stats.h"
 
 namespace volumed {
 namespace {
@@ -93,6 +94,61 @@ void NodeEvents::PluginChanged(const std::string& plugin_name) {
   }
 }
 
+std::set<PodUid> NodeEvents::PodsWanting(const std::string& fault_domain) const {
+  std::set<PodUid> pods;
+  for (const auto& [uid, pod] : parts_.desired.pods()) {
+    const bool wants = std::any_of(pod.volumes.begin(), pod.volumes.end(), [&](const auto& volume) {
+      return volume.second.driver_domain == fault_domain;
+    });
+    if (wants) pods.insert(uid);
+  }
+  return pods;
+}
+
+void NodeEvents::DriverChanged(const std::string& plugin_name, const std::string& fault_domain) {
+  if (!parts_.readiness.loaded()) return;  // nothing has been looked up yet
+  for (const PodUid& uid : PodsWanting(fault_domain)) {
+    parts_.desired.SetPod(PodPtr(parts_.desired.Find(uid)->pod));
+  }
+  parts_.stats.AskAgain(fault_domain);
+  DriverIsBack(plugin_name, fault_domain);
+}
+
+void NodeEvents::DriverIsBack(const std::string& plugin_name, const std::string& fault_domain) {
+  if (!parts_.readiness.loaded()) return;  // nothing has been tried yet
+  for (const PodUid& uid : PodsWanting(fault_domain)) {
+    RetryVolumes(uid, [&](const WantedVolume& its) { return its.driver_domain == fault_domain; });
+  }
+  RetryActualOf(plugin_name, fault_domain);
+  parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
+  parts_.provisioning.ResetBackoff();
+  parts_.claims.MarkDirty();
+}
+
+void NodeEvents::RetryActualOf(const std::string& plugin_name, const std::string& fault_domain) {
+  for (const auto& [uid, pod] : parts_.actual.pods()) {
+    bool is_concerned = false;
+    for (const auto& [spec, volume] : pod.volumes) {
+      const PodVolumeKey key{uid, spec};
+      if (volume.plugin_name != plugin_name ||
+          parts_.operations.FaultDomainOf(OperationKey(key)) != fault_domain) {
+        continue;
+      }
+      parts_.reconciler.ResetBackoff(key);
+      is_concerned = true;
+    }
+    if (is_concerned) parts_.reconciler.MarkDirty(uid);
+  }
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    const OperationKey key(name);
+    if (device.plugin_name != plugin_name || parts_.operations.FaultDomainOf(key) != fault_domain) {
+      continue;
+    }
+    parts_.operations.ResetBackoff(key);
+    parts_.devices.MarkDirty(name);
+  }
+}
+
 void NodeEvents::DeviceAppeared(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     vanished_devices_.erase(path);
@@ -149,6 +205,11 @@ void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
     }
     parts_.observers.Tell(uid);
   }
+}
+
+void NodeEvents::VolumeAbnormal(const PodVolumeKey& volume, const std::string& message) {
+  parts_.host.events.RecordPodEvent(volume.pod, EventType::kWarning, kVolumeConditionAbnormal,
+                                    "Volume " + volume.spec.str() + ": " + message);
 }
 
 void NodeEvents::MountsGone(const std::vector<std::string>& mount_points) {

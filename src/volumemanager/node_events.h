@@ -30,6 +30,7 @@ class Provisioning;
 class Readiness;
 class Reconciler;
 class VolumeExpander;
+class VolumeStats;
 struct WantedVolume;
 
 // What failed for lack of something is marked for a later pass, and its back-off is forgotten;
@@ -56,6 +57,7 @@ class NodeEvents {
     DeviceReconciler& devices;
     Reconciler& reconciler;
     PodLifecycle& lifecycle;
+    VolumeStats& stats;
   };
   // What is said of a volume that is on the node while its device is not; nullopt for other
   // volumes.
@@ -72,12 +74,21 @@ class NodeEvents {
   void ObjectChanged(const ObjectKey& object);
   // A plugin came, changed or went: pods that wait for it are tried again at once.
   void PluginChanged(const std::string& plugin_name);
+  // What a plugin answers about the volumes of one driver has changed (`fault_domain` is the
+  // driver's, volume/driver_domain.h): their pods are built again and tried at once, what of them
+  // is to leave is tried too, and those that it could not measure are measured. Volumes of the
+  // plugin's other drivers are left alone.
+  void DriverChanged(const std::string& plugin_name, const std::string& fault_domain);
+  // The driver is there again, and answers as before: the same, but no pod is built again.
+  void DriverIsBack(const std::string& plugin_name, const std::string& fault_domain);
   // A device with these names has appeared, or has another size: what failed for lack of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
   // The device with these names has gone: the pods that have it are told. The event is
   // VolumeConditionAbnormal, once for each volume that has some of it on the node.
   void DeviceVanished(const std::vector<std::string>& paths);
+  // The volume's driver says that it is not well: the pod is told by the same event.
+  void VolumeAbnormal(const PodVolumeKey& volume, const std::string& message);
   // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
   // again at once. Before the records are loaded, the paths are kept for UncoverGoneWhileLoading().
   void MountsGone(const std::vector<std::string>& mount_points);
@@ -107,6 +118,10 @@ class NodeEvents {
  private:
   // The pods that want a volume of the plugin, or have one.
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
+  // The pods that want a volume of the driver.
+  std::set<PodUid> PodsWanting(const std::string& fault_domain) const;
+  // Tries again what has failed of volumes that are on the node, wanted or not, and of devices.
+  void RetryActualOf(const std::string& plugin_name, const std::string& fault_domain);
   // The devices whose path is one of these. It is known once the device was attached or mounted.
   std::vector<UniqueVolumeName> DevicesAt(const std::vector<std::string>& paths) const;
   // Forgets the back-offs of those of the pod's volumes that this concerns, and tells of the pod.

@@ -244,6 +244,7 @@ MountRequest Reconciler::RequestFor(const PodVolumeKey& key, const WantedPod& po
                        wanted.claim_uid,
                        found != nullptr && found->reconstructed ? found->found_as : std::nullopt};
   request.one_pod_only = wanted.one_pod_only;
+  request.selinux_label = wanted.selinux_label;
   return request;
 }
 

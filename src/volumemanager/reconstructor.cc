@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "volume/unique_name.h"
+#include "volumemanager/found_devices.h"
 
 namespace volumed {
 namespace {
@@ -203,6 +204,7 @@ Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtSta
                    parts.kernel.Call(ListMounts{parts.paths.root()}, call));
   found.mounted = MountedVolumes(mounts, parts.paths);
   found.device_mounts = MountedDevices(mounts, parts.paths);
+  AskPluginsForDevices(parts, options, found);
   for (const MountEntry& mount : mounts.mounts) {
     const auto [at, is_first] = found.mounts_at.emplace(mount.mount_point, mount.fs_type);
     if (!is_first) at->second = FoundAtStart::kSeveralMounts;
@@ -291,14 +293,6 @@ std::optional<std::string> FoundAs(const FoundAtStart& found,
   return mount == found.mounts_at.end() ? "" : mount->second;
 }
 
-// Where the device is mounted, or where its device nodes are bound.
-std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
-  if (!device.place.empty()) return device.place;
-  return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
-                          : paths.GetDeviceMountDir(device.plugin, device.volume))
-      .Display();
-}
-
 void AddUnrecordedDevice(const UniqueVolumeName& name, ActualDevice device,
                          ActualStateOfWorld& actual) {
   if (actual.devices().Find(name) != nullptr) return;
@@ -332,7 +326,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     actual.devices().AddReconstructed(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {
-    const std::string place = PlaceOf(mount, paths);
+    const std::string place = DevicePlaceOf(mount, paths);
     if (known.contains(place)) continue;
     if (adopt_root) {
       ActualDevice device;

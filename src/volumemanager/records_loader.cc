@@ -41,9 +41,10 @@ void RecordsLoader::Load() {
       if (owner.alive()) Loaded(loading);
     });
   };
-  parts_.scheduler.RunBlocking([options = options_, reconstruct, parts = parts_] {
+  parts_.scheduler.RunBlocking([options = options_, reconstruct, parts = parts_,
+                                other_kinds = hooks_.other_kinds] {
     auto loading = std::make_shared<Loading>(parts.scheduler.clock());
-    Result<FoundAtStart> found = LoadRecordsAtStart(parts.store);
+    Result<FoundAtStart> found = LoadRecordsAtStart(parts.store, other_kinds);
     if (!found.ok()) {
       loading->error = found.error();
       return reconstruct(loading);
@@ -67,6 +68,9 @@ void RecordsLoader::Load() {
 void RecordsLoader::Loaded(const std::shared_ptr<Loading>& loading) {
   if (loading->error) return LoadAgain(*loading->error);
   parts_.readiness.SetLoadError(std::nullopt);
+  if (hooks_.restore_other) {
+    for (const auto& [kind, rows] : loading->loaded.found.others) hooks_.restore_other(kind, rows);
+  }
   const auto restore = [this, loading](TaskLimit& limit) { return RestoreSome(*loading, limit); };
   work_.Start({restore, [this, loading](TaskLimit&) {
                  LoadedState& loaded = loading->loaded;

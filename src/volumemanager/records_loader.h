@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/alive_guard.h"
@@ -46,6 +47,10 @@ class RecordsLoader {
     Readiness& readiness;  // it is told why the records cannot be loaded
   };
   struct Hooks {
+    // VolumeManagerSettings::other_kinds, and VolumeManagerHooks::restore_other, which is called
+    // once for each of them, before all others.
+    std::vector<OtherRecordKind> other_kinds;
+    std::function<void(const std::string& kind, const LoadedRecords&)> restore_other;
     // VolumeManagerHooks::restore_operations; may be empty. It is called before take_over: first
     // with all devices, then with some of the volumes at a time. The devices are as they were
     // recorded, the volumes as AfterRestart leaves them.

@@ -60,7 +60,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                 hooks.orphan_found),
       events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
               observers, desired, actual, claims, provisioning, expander, devices, reconciler,
-              lifecycle},
+              lifecycle, stats},
              [this](const PodVolumeKey& key, const WantedVolume& wanted) {
                const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
                return gone ? std::optional(gone->message) : std::nullopt;
@@ -74,7 +74,8 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
              {.all_directories = settings.adopt_root,
               .pod_logs_directory = settings.pod_logs_directory,
               .call_timeout = settings.find_deadline},
-             {hooks.restore_operations, [this](LoadedState& loaded) { TakeOver(loaded); }}) {
+             {settings.other_kinds, hooks.restore_other, hooks.restore_operations,
+              [this](LoadedState& loaded) { TakeOver(loaded); }}) {
   devices.SetVerifyAttachedPeriod(settings.verify_attached_period);
   Listen();
 }
@@ -94,10 +95,17 @@ void VolumeManager::Composition::Listen() {
 // ---- what is measured and looked at -------------------------------------------------------------
 
 VolumeStats::Hooks VolumeManager::Composition::StatsHooks() {
-  return {[this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+  VolumeStats::Hooks stats_hooks;
+  stats_hooks.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec,
+                                const Metrics& metrics) {
     size_limits.Measured(key, spec, metrics);
     if (hooks.volume_measured) hooks.volume_measured(key, metrics);
-  }};
+  };
+  stats_hooks.may_ask = hooks.may_measure;
+  stats_hooks.abnormal = [this](const PodVolumeKey& key, const Metrics& metrics) {
+    events.VolumeAbnormal(key, metrics.message);
+  };
+  return stats_hooks;
 }
 
 ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {

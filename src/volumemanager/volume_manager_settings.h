@@ -66,11 +66,17 @@ struct VolumeManagerSettings {
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Sources in which the removal of an object that outlives pods deletes it.
   std::set<std::string> removal_deletes;
+  // Rows of other parts of the agent that are to be loaded with the manager's.
+  std::vector<OtherRecordKind> other_kinds;
 };
 
 // What the manager asks its owner, and tells him. Each may be empty, and is called on the control
 // thread.
 struct VolumeManagerHooks {
+  // Called once for each of VolumeManagerSettings::other_kinds with the rows that the store has,
+  // before restore_operations: what the plugins know by them has to be there when the first pod is
+  // looked at. Those that cannot be read are among the quarantined ones.
+  std::function<void(const std::string& kind, const LoadedRecords&)> restore_other;
   // Called in parts, before the first operation, with the volumes that the last agent left in the
   // store: the operation layer keeps the states of their records (NodeVolumeOperations::Restore).
   std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
@@ -95,6 +101,9 @@ struct VolumeManagerHooks {
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
   // Called after every measurement of a volume that succeeded.
   std::function<void(const PodVolumeKey&, const Metrics&)> volume_measured;
+  // Whether volumes of this fault domain may be measured beside each other (VolumeStats::Hooks). If
+  // this is empty, they may.
+  std::function<bool(const std::string& fault_domain)> may_measure;
 };
 
 }  // namespace volumed

@@ -36,6 +36,8 @@ struct WantedVolume {
   bool attachable = false;     // the device is attached to the node before it is mounted
   std::string limit_key = {};  // of its plugin's attach limits; "": the plugin has none
   bool one_pod_only = false;   // ReadWriteOncePod
+  // With which its mount is made, so that nothing in it has to be labelled; "": none.
+  std::string selinux_label = {};
   // "" if no plugin was found: the volume cannot be mounted.
   std::string plugin_name = {};
   // A mount keeps the request that was made for it first; see PlanSubPaths.
@@ -51,6 +53,9 @@ struct WantedVolume {
   std::vector<std::string> device_paths = {};
   std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; or ""
   std::string server_domain = {};  // its VolumePlugin::FaultDomain
+  // The domain of the driver that its plugin's calls go to (VolumePlugin::WorksInLane); else "".
+  // Also of a volume that is not mountable.
+  std::string driver_domain = {};
   // What is wrong with it, or what it waits for. A volume may have problems and be mountable all
   // the same, if only one of its mounts cannot be had.
   std::vector<WantedProblem> problems = {};

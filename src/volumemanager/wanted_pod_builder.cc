@@ -154,6 +154,9 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
   wanted.server = (*plugin)->FaultDomainName(wanted.spec);
   if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
   wanted.objects.merge((*plugin)->DependsOn(wanted.spec));
+  if ((*plugin)->WorksInLane(wanted.spec)) {
+    wanted.driver_domain = (*plugin)->FaultDomain(wanted.spec);
+  }
   FindDevice(**plugin, wanted);
   if (missing && !wanted.mountable()) {
     Error& why = wanted.problems.back().error;
@@ -171,6 +174,32 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
                                                 "type")});
     wanted.plugin_name.clear();
   }
+  FindLabel(pod, **plugin, wanted);
+}
+
+// Only of a volume that one pod has at a time: a mount has one label. Source: kubernetes
+// pkg/kubelet/volumemanager/cache/desired_state_of_world.go@v1.36.2 (getSELinuxLabel; the gate
+// SELinuxMount, for other volumes, is off).
+void WantedPodBuilder::FindLabel(const Pod& pod, const VolumePlugin& plugin,
+                                 WantedVolume& wanted) const {
+  if (!node_.HasSelinux() || !wanted.one_pod_only || wanted.is_block ||
+      !plugin.SupportsSELinuxContextMount(wanted.spec)) {
+    return;
+  }
+  std::set<std::string> labels;
+  for (const std::string& volume : wanted.pod_volumes) labels.merge(MountLabels(pod, volume));
+  if (labels.empty()) return;
+  if (labels.size() == 1) {
+    wanted.selinux_label = *labels.begin();
+    return;
+  }
+  wanted.problems.push_back(
+      {"CheckSELinuxLabel",
+       Error::NotApplied(Code::kFailedPrecondition,
+                         "conflicting SELinux labels of volume " + wanted.spec.name().str() +
+                             ": its containers need " + *labels.begin() + " and " +
+                             *labels.rbegin() + ", and one mount has one label")});
+  wanted.plugin_name.clear();
 }
 
 // Source: kubernetes pkg/kubelet/volumemanager/cache/desired_state_of_world.go@v1.36.2

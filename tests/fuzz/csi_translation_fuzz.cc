@@ -9,7 +9,7 @@
 #include "volume/csi_topology.h"
 #include "volume/csi_translation.h"
 
-namespace volumed {
+namespace volumed::csi_translation_fuzz {
 namespace {
 
 // Of what is translated nothing is in-tree any more; of what is not, something is said.
@@ -43,10 +43,8 @@ std::optional<CsiPersistentVolumeSource> CheckVolume(PersistentVolumeSource sour
 void CheckZones(const std::string& label) { FUZZ_CHECK(Join(ZonesOf(label), "__") == label); }
 
 }  // namespace
-}  // namespace volumed
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace volumed;
+FUZZ_TARGET(csi_translation)(const uint8_t* data, size_t size) {
   std::string_view rest = fuzz::TextOf(data, size);
   const auto next = [&rest] { return std::string(fuzz::TakeLine(rest).value_or("")); };
   const std::string id = next();
@@ -69,3 +67,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace volumed::csi_translation_fuzz

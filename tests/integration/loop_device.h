@@ -54,7 +54,17 @@ class LoopDevice {
       : path_(std::exchange(other.path_, "")), number_(other.number_) {}
   LoopDevice& operator=(LoopDevice&&) = delete;
 
+  // One that was released.
+  static LoopDevice Adopted(const std::string& path) {
+    LoopDevice device;
+    device.path_ = path;
+    device.number_ = std::atoi(path.c_str() + sizeof("/dev/loop") - 1);
+    return device;
+  }
+
   bool valid() const { return !path_.empty(); }
+  // It stays attached, and is the caller's.
+  std::string Release() { return std::exchange(path_, ""); }
   const std::string& path() const { return path_; }
 
   void Detach() {
@@ -72,6 +82,8 @@ class LoopDevice {
   }
 
  private:
+  LoopDevice() = default;
+
   std::string path_;
   int number_ = -1;
 };

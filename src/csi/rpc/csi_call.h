@@ -19,6 +19,8 @@ struct CsiCallOptions {
   Deadline deadline = Deadline::Infinite();
   // Null: the call cannot be cancelled.
   std::shared_ptr<CsiCancel> cancel = nullptr;
+  // The volume is of a source that the driver has replaced; for observers.
+  bool migrated = false;
 };
 
 // A call that has ended, without its secrets.
@@ -30,6 +32,7 @@ struct CsiCallReport {
   Duration waited = Duration::zero();    // for its turn, and for the connection
   Duration duration = Duration::zero();  // after that
   bool sent = false;
+  bool migrated = false;            // CsiCallOptions::migrated
   std::optional<Error> error = {};  // nullopt: OK
   std::string request = {};         // CsiStrippedText(), without CsiSecrets
   std::string answer = {};          // likewise; empty if there is none

@@ -93,6 +93,7 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
   call.deadline = options.deadline.infinite() ? Deadline::After(clock_, options_.longest_call)
                                               : options.deadline;
   call.cancel = options.cancel;
+  call.report.migrated = options.migrated;
   call.secrets = CsiSecrets(request);
   call.report = {
       .driver = options_.driver,

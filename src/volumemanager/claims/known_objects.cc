@@ -20,7 +20,8 @@ bool UidMustBeDurable(ObjectKind kind) {
 }
 
 bool IsOnRecordElsewhere(const std::string& source) {
-  return source == ObjectDirectory::kSourceName || source == Provisioning::kSourceName;
+  return source == ObjectDirectory::kSourceName || source == Provisioning::kSourceName ||
+         source == kCsiNodeSource;
 }
 
 std::string ContentFor(const Object& object, const std::string& source) {
@@ -140,6 +141,7 @@ std::map<std::string, SourceMemory> KnownObjects::TakeMemories() {
     memories[source].unproven = record.unproven;
   }
   memories.erase(Provisioning::kSourceName);
+  memories.erase(kCsiNodeSource);
   return memories;
 }
 

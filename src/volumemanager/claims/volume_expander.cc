@@ -46,9 +46,17 @@ bool VolumeExpander::IsExpandable(const WantedVolume& wanted) const {
   return plugin.ok() && *plugin != nullptr && (*plugin)->RequiresFsResize();
 }
 
-// Whether the volume's device is mounted, or a pod has the volume.
+bool VolumeExpander::NeedsPod(const WantedVolume& wanted) const {
+  if (!wanted.has_device) return true;
+  const Result<NodeExpandableVolumePlugin*> plugin =
+      parts_.plugins.FindNodeExpandablePluginBySpec(wanted.spec);
+  return plugin.ok() && *plugin != nullptr && (*plugin)->NeedsPod(wanted.spec);
+}
+
+// Whether the volume's device is mounted, or a pod has the volume, as its plugin needs.
 bool VolumeExpander::IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const {
-  if (!wanted.has_device) return PodThatHas(name) != nullptr;
+  if (NeedsPod(wanted) && PodThatHas(name) == nullptr) return false;
+  if (!wanted.has_device) return true;
   const ActualDevice* device = parts_.actual.devices().Find(name);
   return device != nullptr && IsMounted(*device) && !device->in_flight;
 }
@@ -185,7 +193,7 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
                         .new_size = decision.new_size,
                         .old_size = known.size,
                         .decision = decision};
-  if (PodPtr pod = now.wanted->has_device ? nullptr : PodThatHas(name)) {
+  if (PodPtr pod = NeedsPod(*now.wanted) ? PodThatHas(name) : nullptr) {
     request.target =
         PodVolumeTarget(parts_.paths, std::move(pod), now.wanted->plugin_name, request.spec.name());
   }

@@ -93,6 +93,8 @@ class VolumeExpander {
 
   void Reconcile(const UniqueVolumeName& name, Wake& wake);
   bool IsExpandable(const WantedVolume& wanted) const;
+  // Whether it is made larger where a pod has it.
+  bool NeedsPod(const WantedVolume& wanted) const;
   bool IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const;
   // A pod that has the volume set up, one that may write if there is one; null if none has it.
   PodPtr PodThatHas(const UniqueVolumeName& name) const;

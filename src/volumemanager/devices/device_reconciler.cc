@@ -107,6 +107,7 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
                              .fs_group = first.pod->spec.security_context.fs_group,
                              .some_pods_only_read = some_only_read,
                              .first_pod = first.pod};
+  request.selinux_label = wanted.selinux_label;
   if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
   if (const ActualDevice* device = parts_.actual.devices().Find(name)) {
     request.attachable = device->attachable && MayBePresent(*device);

@@ -5,6 +5,7 @@
 
 #include "metrics/metrics_nil.h"
 #include "pluginmgr/block_volume_plugin.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -23,6 +24,12 @@ constexpr int kTicksInAPeriod = 64;
 constexpr int kTurnsOfContent = 8;
 // A volume whose measurement took longer is measured alone from then on.
 constexpr Duration kShortMeasurement = std::chrono::seconds(1);
+
+// Kubelet tells it with each measurement.
+bool TurnedAbnormal(const Metrics& before, const Metrics& now) {
+  if (!now.abnormal.value_or(false)) return false;
+  return !before.abnormal.value_or(false) || before.message != now.message;
+}
 
 size_t HashOf(const PodVolumeKey& key) { return std::hash<std::string>()(key.pod.str()); }
 
@@ -70,10 +77,10 @@ void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr 
   Volume& volume =
       volumes_.emplace(key, Volume{spec, std::move(pod), next_incarnation_++}).first->second;
   volume.writer = writer;
-  if (parts_.kernel != nullptr) {
-    const Result<Measurer> measurer = MeasurerOf(volume);
-    volume.may_share =
-        measurer.ok() && measurer->domain.empty() && measurer->provider->PlanMetrics().has_value();
+  volume.domain = DomainOf(spec);
+  if (parts_.kernel != nullptr && volume.domain.empty()) {
+    const Result<std::shared_ptr<MetricsProvider>> measurer = MeasurerOf(volume);
+    volume.may_share = measurer.ok() && (*measurer)->PlanMetrics().has_value();
   }
   // The first measurement comes soon, so that a new pod has figures, but those of many pods come
   // not all at once after a start.
@@ -118,6 +125,14 @@ void VolumeStats::Forget(const PodVolumeKey& key) {
   if (found == volumes_.end()) return;
   queue_.erase({found->second.due, key});
   volumes_.erase(found);
+}
+
+void VolumeStats::AskAgain(const std::string& domain) {
+  for (auto& [key, volume] : volumes_) {
+    if (volume.entry.supported || volume.domain != domain) continue;
+    volume.entry.supported = true;
+    Schedule(key, volume, UntilFirst(key, volume));
+  }
 }
 
 void VolumeStats::SetTimes(Duration period, Duration deadline) {
@@ -172,7 +187,7 @@ void VolumeStats::StartDue() {
         volume.alone && running_alone_ >= std::max(1, settings_.max_running / 2);
     // If a measurement of this volume, or of an earlier one of the same name, still runs, the
     // volume is left alone.
-    if (suspects_full || alone_full || in_flight_.contains(key)) {
+    if (suspects_full || alone_full || IsFull(volume.domain) || in_flight_.contains(key)) {
       Schedule(key, volume, Jittered(0.5, 1));
     } else if (volume.Shares()) {
       StartShared();
@@ -183,11 +198,21 @@ void VolumeStats::StartDue() {
   ArmTimer();
 }
 
-Result<VolumeStats::Measurer> VolumeStats::MeasurerOf(const Volume& volume) const {
+Result<std::shared_ptr<MetricsProvider>> VolumeStats::MeasurerOf(const Volume& volume) const {
   ASSIGN_OR_RETURN(VolumePlugin* const plugin, parts_.plugins.FindPluginBySpec(volume.spec));
-  ASSIGN_OR_RETURN(std::shared_ptr<MetricsProvider> provider,
-                   ProviderOf(*plugin, parts_.paths, volume.spec, volume.pod));
-  return Measurer{std::move(provider), plugin->FaultDomain(volume.spec)};
+  return ProviderOf(*plugin, parts_.paths, volume.spec, volume.pod);
+}
+
+std::string VolumeStats::DomainOf(const VolumeSpec& spec) const {
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
+  return plugin.ok() ? (*plugin)->FaultDomain(spec) : "";
+}
+
+// A driver that hangs would take all measurements for a while, and those of others would wait.
+bool VolumeStats::IsFull(const std::string& domain) const {
+  if (domain.empty() || !running_of_.contains(domain)) return false;
+  if (IsDriverDomain(domain) && !answering_.contains(domain)) return true;
+  return hooks_.may_ask && !hooks_.may_ask(domain);
 }
 
 void VolumeStats::Begin(const PodVolumeKey& key, Volume& volume) {
@@ -197,19 +222,19 @@ void VolumeStats::Begin(const PodVolumeKey& key, Volume& volume) {
 }
 
 bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
-  Result<Measurer> measurer = MeasurerOf(volume);
+  Result<std::shared_ptr<MetricsProvider>> measurer = MeasurerOf(volume);
   if (!measurer.ok()) {
     volume.entry.last_error = measurer.error();
     return false;
   }
   const std::string own_domain = volume.alone ? kDoubtfulDomain : kOwnDomain;
-  const std::string domain = measurer->domain.empty() ? own_domain : measurer->domain;
+  const std::string domain = volume.domain.empty() ? own_domain : volume.domain;
   Begin(key, volume);
-  const RunningAs as{volume.suspect, volume.alone};
+  const RunningAs as{volume.suspect, volume.alone, volume.domain};
   Count(as, 1);
   parts_.scheduler.RunBlocking([this, key, incarnation = volume.incarnation, as, domain,
                                 deadline = settings_.deadline, &scheduler = parts_.scheduler,
-                                owner = alive_.watch(), measured = measurer->provider] {
+                                owner = alive_.watch(), measured = *measurer] {
     const TimePoint began = scheduler.clock().Now();
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
@@ -225,10 +250,14 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   return true;
 }
 
-void VolumeStats::Count(RunningAs as, int change) {
+void VolumeStats::Count(const RunningAs& as, int change) {
   running_ += change;
   if (as.suspect) running_suspect_ += change;
   if (as.alone) running_alone_ += change;
+  if (as.domain.empty()) return;
+  int& running = running_of_[as.domain];
+  running += change;
+  if (running == 0) running_of_.erase(as.domain);
 }
 
 struct VolumeStats::Shared {
@@ -273,15 +302,14 @@ void VolumeStats::StartShared() {
     const PodVolumeKey key = (at++)->second;
     Volume& volume = volumes_.at(key);
     if (!volume.Shares() || in_flight_.contains(key)) continue;
-    const Result<Measurer> measurer = MeasurerOf(volume);
-    std::optional<MetricsPlan> plan =
-        measurer.ok() ? measurer->provider->PlanMetrics() : std::nullopt;
+    const Result<std::shared_ptr<MetricsProvider>> measurer = MeasurerOf(volume);
+    std::optional<MetricsPlan> plan = measurer.ok() ? (*measurer)->PlanMetrics() : std::nullopt;
     if (!plan) {
       volume.alone = true;  // its own request will say why
       continue;
     }
     Begin(key, volume);
-    shared->members.push_back({key, volume.incarnation, measurer->provider, *std::move(plan)});
+    shared->members.push_back({key, volume.incarnation, *measurer, *std::move(plan)});
     if (shared->members.size() == kMostInARequest) break;
   }
   if (shared->members.empty()) return;
@@ -310,14 +338,20 @@ void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<
   ArmTimer();
 }
 
-void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as,
+void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, const RunningAs& as,
                            Result<Metrics> result, Duration took) {
   Count(as, -1);
+  // One that waited for a worker in vain was not asked: that tells nothing of it.
+  const bool silent = !result.ok() && result.error().code() == Code::kDeadlineExceeded &&
+                      result.error().outcome() == Outcome::kMaybeApplied;
+  if (silent) {
+    answering_.erase(as.domain);
+  } else if (IsDriverDomain(as.domain) && result.ok()) {
+    answering_.insert(as.domain);
+  }
   const auto found = volumes_.find(key);
   if (found != volumes_.end() && found->second.incarnation == incarnation) {
-    // One that waited for a worker in vain was not asked: that tells nothing of it.
-    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded &&
-                            result.error().outcome() == Outcome::kMaybeApplied;
+    found->second.suspect = silent;
   }
   const bool alone = !result.ok() || took > kShortMeasurement;
   Ended(key, incarnation, std::move(result), alone);
@@ -335,13 +369,10 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   const bool is_first = !volume.entry.measured;
   const bool written_again = std::exchange(volume.written_again, false);
   const bool succeeded = result.ok();
+  bool is_news = false;
   if (succeeded) {
-    volume.entry.metrics = std::move(result).value();
-    if (volume.entry.metrics.time_unix_ms == 0) {
-      volume.entry.metrics.time_unix_ms = parts_.scheduler.clock().WallUnixMillis();
-    }
-    volume.entry.measured = true;
-    volume.entry.last_error.reset();
+    is_news = TurnedAbnormal(volume.entry.metrics, *result);
+    Took(volume, std::move(result).value());
   } else if (IsNotSupported(result.error())) {
     volume.entry.supported = false;  // for good: it is not asked again
     return;
@@ -354,12 +385,21 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   const bool rests = succeeded && volume.writer == Writer::kAgent;
   Schedule(key, volume,
            written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
-  if (succeeded && hooks_.measured) {
-    // These are copies: the callback may forget the volume.
-    const VolumeSpec spec = volume.spec;
-    const Metrics metrics = volume.entry.metrics;
-    hooks_.measured(key, spec, metrics);
+  if (!succeeded) return;
+  // These are copies: a callback may forget the volume.
+  const VolumeSpec spec = volume.spec;
+  const Metrics metrics = volume.entry.metrics;
+  if (is_news && hooks_.abnormal) hooks_.abnormal(key, metrics);
+  if (hooks_.measured) hooks_.measured(key, spec, metrics);
+}
+
+void VolumeStats::Took(Volume& volume, Metrics metrics) {
+  volume.entry.metrics = std::move(metrics);
+  if (volume.entry.metrics.time_unix_ms == 0) {
+    volume.entry.metrics.time_unix_ms = parts_.scheduler.clock().WallUnixMillis();
   }
+  volume.entry.measured = true;
+  volume.entry.last_error.reset();
 }
 
 }  // namespace volumed

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,12 @@ class VolumeStats {
   struct Hooks {
     // Called after every measurement that succeeded. May be empty.
     std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
+    // Whether volumes of this fault domain (VolumePlugin::FaultDomain()) may be measured beside
+    // each other. Else they are one at a time, as those of a driver are that has not answered yet,
+    // or not the last time. Empty: they may.
+    std::function<bool(const std::string& domain)> may_ask = {};
+    // A volume has been found abnormal, and was not before, or for another reason. May be empty.
+    std::function<void(const PodVolumeKey&, const Metrics&)> abnormal = {};
   };
 
   VolumeStats(Parts parts, VolumeStatsSettings settings, Hooks hooks);
@@ -83,6 +90,10 @@ class VolumeStats {
   // same name is not measured before it has ended.
   void Forget(const PodVolumeKey& key);
 
+  // Volumes of this fault domain that were found to have no metrics may have some now, as after
+  // their driver has come in another version: they are measured soon.
+  void AskAgain(const std::string& domain);
+
   // Both hold from now on and are positive. A new period holds at once: each volume is measured
   // within it.
   void SetTimes(Duration period, Duration deadline);
@@ -97,6 +108,7 @@ class VolumeStats {
     VolumeSpec spec;
     PodPtr pod;
     uint64_t incarnation = 0;  // tells late answers for an earlier volume apart
+    std::string domain = {};   // "" for the agent's own filesystem
     bool suspect = false;
     bool may_share = false;  // may be measured together with others
     Writer writer = Writer::kPod;
@@ -114,11 +126,10 @@ class VolumeStats {
   void ArmTimer();
   void StartDue();
   struct Shared;  // what one request measures
-  struct Measurer {
-    std::shared_ptr<MetricsProvider> provider;
-    std::string domain;  // "" for the agent's own filesystem
-  };
-  Result<Measurer> MeasurerOf(const Volume& volume) const;
+  Result<std::shared_ptr<MetricsProvider>> MeasurerOf(const Volume& volume) const;
+  std::string DomainOf(const VolumeSpec& spec) const;
+  // Whether a volume of this domain has to wait for another one's measurement.
+  bool IsFull(const std::string& domain) const;
   bool StartOne(const PodVolumeKey& key, Volume& volume);
   // Measures the volumes that are due and share requests, by one request.
   void StartShared();
@@ -127,13 +138,15 @@ class VolumeStats {
   struct RunningAs {
     bool suspect = false;
     bool alone = false;
+    std::string domain = {};
   };
-  void Count(RunningAs as, int change);
-  void Finished(const PodVolumeKey& key, uint64_t incarnation, RunningAs as, Result<Metrics> result,
-                Duration took);
+  void Count(const RunningAs& as, int change);
+  void Finished(const PodVolumeKey& key, uint64_t incarnation, const RunningAs& as,
+                Result<Metrics> result, Duration took);
   void SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
                       bool answered);
   void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
+  void Took(Volume& volume, Metrics metrics);
   void WrittenAgain(const PodVolumeKey& key, Volume& volume);
   // What happens again and again must not put off what is due.
   void ScheduleNoLater(const PodVolumeKey& key, Volume& volume, Duration delay);
@@ -156,6 +169,8 @@ class VolumeStats {
   int running_ = 0;
   int running_suspect_ = 0;
   int running_alone_ = 0;  // no more than half of all: requests of many go on beside them
+  std::map<std::string, int> running_of_;  // by domain, those that run
+  std::set<std::string> answering_;        // domains of drivers whose last measurement came back
   AliveGuard alive_;
 };
 

@@ -190,6 +190,27 @@ TEST_F(ConfigTest, AReloadTakesReloadableKeysAndNamesTheOthers) {
                             }));
 }
 
+TEST_F(ConfigTest, WhatIsSaidOfCsiDriversIsChecked) {
+  const auto loaded = LoadText(
+      "csi-socket-owners: [0, 1000]\n"
+      "csi-controller-endpoints: {disk.example.com: /run/disk/controller.sock}\n"
+      "csi-max-message: 32Mi\ncsi-level: \"1.13\"\ncsi-plain-directories: [dir.example.com]\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->csi_socket_owners, (SocketOwners{0, 1000}));
+  EXPECT_EQ(loaded->csi_controller_endpoints.at("disk.example.com"), "/run/disk/controller.sock");
+  EXPECT_EQ(loaded->csi_max_message, int64_t{32} * 1024 * 1024);
+  EXPECT_EQ(loaded->csi_level, CsiLevel::k1_13);
+  EXPECT_EQ(loaded->csi_plain_directories, std::set<std::string>{"dir.example.com"});
+  for (const char* wrong :
+       {"csi-socket-owners: []", "csi-socket-owners: [root]", "csi-socket-owners: [-1]",
+        "csi-controller-endpoints: {disk: relative}", "csi-controller-endpoints: {-bad-: /s}",
+        "csi-max-message: 1Ki", "csi-max-message: 1Ti", "csi-max-message: much",
+        "csi-attach: never", "csi-level: 1.11", "csi-plain-directories: [a/b]",
+        "csi-calls-per-driver: 0", "csi-calls-per-driver: 257", "plugins-registry: here"}) {
+    EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
+  }
+}
+
 TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   // One value per key that is not its default; a new key must be added here.
   const FlagValues other = {{"root", {"/r"}},
@@ -258,6 +279,18 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"runc", {"/bin/runc"}},
                             {"busybox", {"/bin/bb"}},
                             {"volume-plugin-dir", {"/p"}},
+                            {"plugins-registry", {"/q"}},
+                            {"csi-socket-owners", {"0", "7"}},
+                            {"csi-endpoint-dirs", {"/e"}},
+                            {"csi-controller-endpoints", {"a.io=/c.sock", "b.io=/d.sock"}},
+                            {"csi-calls-per-driver", {"7"}},
+                            {"deadline-csi-call", {"7s"}},
+                            {"csi-probe-period", {"7s"}},
+                            {"csi-max-message", {"8Mi"}},
+                            {"csi-attach", {"objects"}},
+                            {"csi-level", {"1.13"}},
+                            {"csi-plain-directories", {"a.io", "b.io"}},
+                            {"csi-republish-period", {"7s"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
@@ -286,7 +319,13 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "attach-limits",
                                               "server-look-period",
                                               "removal-settle",
-                                              "nfs-unmount-timeout"};
+                                              "nfs-unmount-timeout",
+                                              "csi-socket-owners",
+                                              "csi-calls-per-driver",
+                                              "deadline-csi-call",
+                                              "csi-probe-period",
+                                              "csi-plain-directories",
+                                              "csi-republish-period"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);

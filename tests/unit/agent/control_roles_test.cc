@@ -68,6 +68,11 @@ TEST_F(ControlRolesTest, WhatOnlyLooksIsForReaders) {
   EXPECT_EQ(NeededBy(&Stub::Describe), "read");
   EXPECT_EQ(NeededBy(&Stub::GetStorage), "read");
   EXPECT_EQ(NeededBy(&Stub::ListObjects), "read");
+  EXPECT_EQ(NeededBy(&Stub::GetDrivers), "read");
+  EXPECT_EQ(NeededBy(&Stub::GetDriverTrace), "read");
+  v1::CallDriverRequest question;
+  question.set_method("NodeGetInfo");
+  EXPECT_EQ(NeededBy(&Stub::CallDriver, question), "read");
   EXPECT_EQ(NeededByStream(&Stub::Wait), "read");
   EXPECT_EQ(NeededByStream(&Stub::WatchOperations), "read");
   EXPECT_EQ(NeededByStream(&Stub::WatchEvents), "read");
@@ -88,6 +93,9 @@ TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {
   EXPECT_EQ(NeededBy(&Stub::AcceptSource), "admin");
   EXPECT_EQ(NeededBy(&Stub::AcceptRecords), "admin");
   EXPECT_EQ(NeededBy(&Stub::AcceptVolume), "admin");
+  v1::CallDriverRequest change;
+  change.set_method("NodeUnstageVolume");
+  EXPECT_EQ(NeededBy(&Stub::CallDriver, change), "admin");
   v1::DeleteRequest forced;
   forced.set_force(true);
   EXPECT_EQ(NeededBy(&Stub::Delete, forced), "admin");

@@ -82,7 +82,7 @@ TEST_F(CompletionTest, ValuesOfOptionsAreTheirChoices) {
 TEST_F(CompletionTest, OnlyWhatIsAnObjectCanBeDeleted) {
   const Words deletable = Offers({"delete", ""});
   EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "volume"), 0);
-  EXPECT_EQ(Offers({"describe", "vol"}), Words{"volume"});
+  EXPECT_EQ(Offers({"describe", "vol"}), (Words{"volume", "volumeattachment"}));
 }
 
 TEST_F(CompletionTest, NounsOfGetAreFollowedByTheirNames) {

@@ -84,6 +84,31 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetDrivers(grpc::ServerContext*, const v1::GetDriversRequest* request,
+                          v1::GetDriversResponse* response) override {
+    driver_asked = request->name();
+    *response = drivers;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetDriverTrace(grpc::ServerContext*, const v1::GetDriverTraceRequest* request,
+                              v1::GetDriverTraceResponse* response) override {
+    trace_asked = *request;
+    *response = trace;
+    return grpc::Status::OK;
+  }
+  grpc::Status CallDriver(grpc::ServerContext*, const v1::CallDriverRequest* request,
+                          v1::CallDriverResponse* response) override {
+    driver_call = *request;
+    response->set_response_json(driver_answer);
+    return grpc::Status::OK;
+  }
+
+  v1::GetDriversResponse drivers;
+  std::string driver_asked = "nobody asked";
+  v1::GetDriverTraceResponse trace;
+  v1::GetDriverTraceRequest trace_asked;
+  v1::CallDriverRequest driver_call;
+  std::string driver_answer;
   grpc::Status refusal;        // of GetPods
   size_t refusals = SIZE_MAX;  // how many calls of GetPods are refused before one is answered
   v1::GetStatusResponse status;

@@ -1,4 +1,6 @@
 // Verbs that only ask: what they print in which format, and how they end.
+#include <fstream>
+
 #include "unit/cli/scripted_agent.h"
 
 namespace volumed {
@@ -94,6 +96,69 @@ TEST_F(VerbsTest, EventsAreOfAPodUnlessAKindIsNamed) {
   Run({"events"});
   EXPECT_EQ(agent_.events_asked.kind(), "") << "those of all kinds";
   EXPECT_EQ(agent_.events_asked.name(), "");
+}
+
+TEST_F(VerbsTest, DriversAreListedWithTheSocketsThatAreNotRegistered) {
+  v1::Driver* driver = agent_.drivers.add_drivers();
+  driver->set_name("disk.example.com");
+  driver->set_state("ready");
+  v1::RegistrySocket* socket = agent_.drivers.add_sockets();
+  socket->set_path("/r/evil.sock");
+  socket->set_state("refused");
+  socket->set_owner(1000);
+  socket->set_reason("/r/evil.sock is of uid 1000");
+  const Printed printed = Run({"get", "drivers"});
+  EXPECT_EQ(printed.code, kExitOk) << printed.err;
+  EXPECT_EQ(agent_.driver_asked, "");
+  EXPECT_NE(printed.out.find("disk.example.com  ready"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("/r/evil.sock  refused  1000"), std::string::npos) << printed.out;
+  EXPECT_EQ(Run({"describe", "driver", "disk.example.com"}).code, kExitOk);
+  EXPECT_EQ(agent_.driver_asked, "disk.example.com");
+}
+
+TEST_F(VerbsTest, ADriverIsAskedByHandWithTheJsonOfAFileAndAnswersJson) {
+  const std::string file = directory_ + "/request.json";
+  std::ofstream(file) << "{\"volume_id\":\"v\"}";
+  agent_.driver_answer = "{\"usage\":[]}";
+  const Printed printed = Run({"csi", "d.io", "NodeGetVolumeStats", "--json", file});
+  EXPECT_EQ(printed.code, kExitOk) << printed.err;
+  EXPECT_EQ(printed.out, "{\"usage\":[]}\n");
+  EXPECT_EQ(agent_.driver_call.driver(), "d.io");
+  EXPECT_EQ(agent_.driver_call.method(), "NodeGetVolumeStats");
+  EXPECT_EQ(agent_.driver_call.request_json(), "{\"volume_id\":\"v\"}");
+  EXPECT_EQ(agent_.driver_call.timeout_ms(), 9000) << "the agent answers before it is given up";
+}
+
+TEST_F(VerbsTest, TheTraceOfADriverShowsHowEachCallEnded) {
+  v1::TracedCall* call = agent_.trace.add_calls();
+  call->set_method("/csi.v1.Node/NodeStageVolume");
+  call->set_key("vol-1");
+  call->set_took_us(1'500'000);
+  call->set_sent(true);
+  call->set_code("Internal");
+  call->set_outcome("MaybeApplied");
+  call->set_message("disk on fire");
+  const Printed printed = Run({"csi", "d.io", "--trace", "--back", "60"});
+  EXPECT_EQ(printed.code, kExitOk) << printed.err;
+  EXPECT_EQ(agent_.trace_asked.back_ms(), 60'000);
+  EXPECT_NE(
+      printed.out.find("1500ms  NodeStageVolume  vol-1  Internal (MaybeApplied): disk on fire"),
+      std::string::npos)
+      << printed.out;
+}
+
+TEST_F(VerbsTest, ACallOfADriverNeedsAnRpcOrTheTraceAndNotBoth) {
+  EXPECT_EQ(Run({"csi", "d.io"}).code, kExitUsage);
+  EXPECT_EQ(Run({"csi", "d.io", "Probe", "--trace"}).code, kExitUsage);
+  EXPECT_EQ(Run({"csi", "d.io", "--trace", "--json", "f"}).code, kExitUsage);
+  EXPECT_EQ(Run({"csi", "d.io", "Probe", "--back", "5"}).code, kExitUsage);
+}
+
+TEST_F(VerbsTest, NamesOfDriversAreCompleted) {
+  agent_.drivers.add_drivers()->set_name("disk.example.com");
+  EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "csi", "di"}).out, "disk.example.com\n");
+  EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "get", "drivers", "di"}).out,
+            "disk.example.com\n");
 }
 
 }  // namespace

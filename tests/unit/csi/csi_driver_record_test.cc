@@ -66,7 +66,7 @@ TEST(CsiDriverRecordTest, TheBytesAreThoseOfTheFirstProgramThatWroteThem) {
             "4a160a106578616d706c652e636f6d2f7261636b12027231"
             "4a160a106578616d706c652e636f6d2f7a6f6e6512027a31"
             "5010"
-            "58aeb8e1dfb733"
+            "58ae9ea6e5b733"
             "62182f6b2f706c7567696e732f6469736b2f63746c2e736f636b"
             "720101"
             "7a05312e302e30");

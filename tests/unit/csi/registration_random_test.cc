@@ -112,11 +112,15 @@ class RandomEvents : public RegistrationFixture {
       const bool has = socket.state == RegistrationState::kRegistered ||
                        socket.state == RegistrationState::kConnecting ||
                        socket.state == RegistrationState::kNotifying;
-      if (has) EXPECT_LE(++owners[socket.driver], 1) << "seed " << seed << ": " << socket.driver;
+      if (has) {
+        EXPECT_LE(++owners[socket.driver], 1) << "seed " << seed << ": " << socket.driver;
+      }
     }
     // Nobody may use a driver that is not registered, nor wait for one that is well.
     for (const DriverView& view : drivers_->List()) {
-      if (!view.lane.closed) EXPECT_TRUE(view.health.connected) << "seed " << seed;
+      if (!view.lane.closed) {
+        EXPECT_TRUE(view.health.connected) << "seed " << seed;
+      }
     }
   }
   void Heal() {

@@ -16,8 +16,8 @@
 #include "csi/registry_watch.h"
 #include "csi/socket_dialer.h"
 #include "fakes/memory_record_store.h"
-#include "pluginregistration.pb.h"
 #include "unit/csi/channel_fixture.h"
+#include "unit/csi/real_driver.h"
 #include "unit/csi/scheduler_thread.h"
 #include "unit/csi/scripted_driver.h"
 
@@ -25,37 +25,6 @@ namespace volumed {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A driver that registers itself: both services at their sockets.
-class RealDriver {
- public:
-  RealDriver(const std::string& endpoint, const std::string& name)
-      : server_(endpoint, [this](int number) { return AnswerTo(number); }) {
-    ::csi::v1::GetPluginInfoResponse info;
-    info.set_name(name);
-    Answer("/csi.v1.Identity/GetPluginInfo", info);
-    ::csi::v1::NodeGetInfoResponse node;
-    node.set_node_id("node-a");
-    Answer("/csi.v1.Node/NodeGetInfo", node);
-  }
-  template <typename Message>
-  void Answer(const std::string& path, const Message& message) {
-    const std::lock_guard lock(mu_);
-    answers_[path] = message.SerializeAsString();
-  }
-  ScriptedDriver& server() { return server_; }
-
- private:
-  std::optional<ScriptedAnswer> AnswerTo(int number) {
-    const std::string method = server_.method(number);
-    const std::lock_guard lock(mu_);
-    const auto found = answers_.find(method);
-    return ScriptedAnswer{.bytes = found == answers_.end() ? "" : found->second};
-  }
-  std::mutex mu_;
-  std::map<std::string, std::string> answers_;
-  ScriptedDriver server_;
-};
 
 class RegistrationSocketsTest : public testing::Test {
  protected:
@@ -99,17 +68,8 @@ class RegistrationSocketsTest : public testing::Test {
     return std::make_unique<RealDriver>((root_ / "plugins" / "disk" / "csi.sock").string(), kName);
   }
   std::unique_ptr<RealDriver> StartRegistrar() {
-    // Made under a hidden name, as one that listens when it is seen.
-    const fs::path hidden = root_ / "plugins_registry" / ".disk.sock";
-    auto registrar = std::make_unique<RealDriver>(hidden.string(), kName);
-    ::pluginregistration::PluginInfo info;
-    info.set_type("CSIPlugin");
-    info.set_name(kName);
-    info.set_endpoint((root_ / "plugins" / "disk" / "csi.sock").string());
-    info.add_supported_versions("1.0.0");
-    registrar->Answer("/pluginregistration.Registration/GetInfo", info);
-    fs::rename(hidden, root_ / "plugins_registry" / "disk.sock");
-    return registrar;
+    return StartRealRegistrar(root_ / "plugins_registry", "disk.sock", kName,
+                              (root_ / "plugins" / "disk" / "csi.sock").string());
   }
   bool WaitForOpenLane(bool open) {
     return happening_.WaitFor([&] { return drivers_->LaneOf(kName).closed != open; });
@@ -118,7 +78,7 @@ class RegistrationSocketsTest : public testing::Test {
   const RealClock clock_{};
   SocketDirectory directory_;
   const fs::path root_ = fs::path(directory_.Socket("k"));
-  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback, .callback = {}}, clock_};
   MemoryRecordStore store_;
   Happening happening_;
   bool looked_ = false;

@@ -161,7 +161,7 @@ TEST_F(RegistrationTest, ANodeGetInfoThatHangsOrFailsIsTriedAgainWhichKubeletDoe
   auto registrar = Registrar();
   scheduler_.RunFor(seconds(10));
   EXPECT_EQ(StateOf(), RegistrationState::kConnecting);
-  scheduler_.RunFor(seconds(111));
+  scheduler_.RunFor(milliseconds(110'200));
   EXPECT_EQ(StateOf(), RegistrationState::kWaiting);
   EXPECT_NE(Told(registrar).find("NodeGetInfo"), std::string::npos);
   driver->Unhang("NodeGetInfo");

@@ -51,34 +51,48 @@ class ScriptedDriver::Reactor final : public grpc::ServerGenericBidiReactor {
 
   void OnReadDone(bool ok) override {
     if (!ok) return Answer({grpc::Status::CANCELLED});
-    int number = 0;
+    ScriptedCall call{.method = method_, .request = BytesOfBuffer(request_)};
     {
       const std::lock_guard lock(driver_.mu_);
-      number = static_cast<int>(driver_.requests_.size());
-      driver_.requests_.push_back(BytesOfBuffer(request_));
+      call.number = number_ = static_cast<int>(driver_.requests_.size());
+      driver_.requests_.push_back(call.request);
       driver_.methods_.push_back(method_);
+      driver_.undecided_.insert(number_);
     }
-    const std::optional<ScriptedAnswer> answer = driver_.script_(number);
+    std::optional<ScriptedAnswer> answer = driver_.handler_(call);
     {
       const std::lock_guard lock(driver_.mu_);
-      if (!answer && !cancelled_) driver_.held_.push_back(this);
+      driver_.undecided_.erase(number_);
+      const auto decided = driver_.decided_.find(number_);
+      if (decided != driver_.decided_.end()) {
+        answer = std::move(decided->second);
+        driver_.decided_.erase(decided);
+      }
+      if (!answer && cancelled_) answer = ScriptedAnswer{grpc::Status::CANCELLED};
+      if (!answer) driver_.held_.push_back(this);
       driver_.most_held_ = std::max(driver_.most_held_, static_cast<int>(driver_.held_.size()));
-      if (!answer && cancelled_) must_end_ = true;
       driver_.changed_.notify_all();
     }
     if (answer) Answer(*answer);
-    if (must_end_) Answer({grpc::Status::CANCELLED});
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::CANCELLED);
+    StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
   }
 
   void OnCancel() override {
     bool was_held = false;
+    int number = -1;
     {
       const std::lock_guard lock(driver_.mu_);
       cancelled_ = true;
+      number = number_;
       was_held = std::erase(driver_.held_, this) > 0;
       ++driver_.cancelled_;
       driver_.changed_.notify_all();
     }
+    if (number >= 0 && driver_.cancelled_handler_) driver_.cancelled_handler_(number);
     if (was_held) Answer({grpc::Status::CANCELLED});
   }
 
@@ -87,16 +101,19 @@ class ScriptedDriver::Reactor final : public grpc::ServerGenericBidiReactor {
   void Answer(const ScriptedAnswer& answer) {
     if (!answer.status.ok() || answer.no_message) return Finish(answer.status);
     answer_ = BufferOf(answer.bytes);
+    if (answer.twice) return StartWrite(&answer_);
     StartWriteAndFinish(&answer_, {}, answer.status);
   }
+
+  int number() const { return number_; }
 
  private:
   ScriptedDriver& driver_;
   const std::string method_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
+  int number_ = -1;
   bool cancelled_ = false;
-  bool must_end_ = false;
 };
 
 class ScriptedDriver::Service final : public grpc::CallbackGenericService {
@@ -112,7 +129,15 @@ class ScriptedDriver::Service final : public grpc::CallbackGenericService {
 };
 
 ScriptedDriver::ScriptedDriver(const std::string& socket, Script script)
-    : script_(std::move(script)), service_(std::make_unique<Service>(*this)) {
+    : ScriptedDriver(socket, [script = std::move(script)](const ScriptedCall& call) {
+        return script(call.number);
+      }) {}
+
+ScriptedDriver::ScriptedDriver(const std::string& socket, Handler handler,
+                               std::function<void(int)> cancelled)
+    : handler_(std::move(handler)),
+      cancelled_handler_(std::move(cancelled)),
+      service_(std::make_unique<Service>(*this)) {
   std::filesystem::remove(socket);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
@@ -160,16 +185,37 @@ std::string ScriptedDriver::method(int number) {
   return methods_.at(static_cast<size_t>(number));
 }
 
+ScriptedDriver::Reactor* ScriptedDriver::TakeHeld(int number) {
+  const auto held = std::find_if(held_.begin(), held_.end(), [number](const Reactor* reactor) {
+    return number < 0 || reactor->number() == number;
+  });
+  if (held == held_.end()) return nullptr;
+  Reactor* reactor = *held;
+  held_.erase(held);
+  return reactor;
+}
+
 bool ScriptedDriver::Release(const ScriptedAnswer& answer) {
   Reactor* reactor = nullptr;
   {
     const std::lock_guard lock(mu_);
-    if (held_.empty()) return false;
-    reactor = held_.front();
-    held_.erase(held_.begin());
+    reactor = TakeHeld(-1);
   }
-  reactor->Answer(answer);
-  return true;
+  if (reactor != nullptr) reactor->Answer(answer);
+  return reactor != nullptr;
+}
+
+bool ScriptedDriver::ReleaseCall(int number, const ScriptedAnswer& answer) {
+  Reactor* reactor = nullptr;
+  {
+    const std::lock_guard lock(mu_);
+    reactor = TakeHeld(number);
+    if (reactor == nullptr && undecided_.count(number) > 0) {
+      return decided_.emplace(number, answer).second;
+    }
+  }
+  if (reactor != nullptr) reactor->Answer(answer);
+  return reactor != nullptr;
 }
 
 RawServer::RawServer(const std::string& socket, std::function<void(int)> serve) {

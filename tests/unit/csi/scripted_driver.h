@@ -8,9 +8,11 @@
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +34,14 @@ struct ScriptedAnswer {
   grpc::Status status = grpc::Status::OK;
   std::string bytes = {};  // of the message; of an OK alone
   bool no_message = false;
+  bool twice = false;  // the message is sent two times
+};
+
+// A call as it came.
+struct ScriptedCall {
+  int number = 0;           // from 0
+  std::string method = {};  // "/csi.v1.Node/NodeStageVolume"
+  std::string request = {};
 };
 
 // Threads: any. Waits last 20 seconds at most, and then say that it did not happen.
@@ -39,9 +49,14 @@ class ScriptedDriver {
  public:
   // What to answer to the call of this number (from 0); nullopt: it is held until it is released.
   using Script = std::function<std::optional<ScriptedAnswer>(int number)>;
+  // The same by what the call is. It runs on a thread of gRPC's, several at a time.
+  using Handler = std::function<std::optional<ScriptedAnswer>(const ScriptedCall&)>;
 
   // Listens on return; an old socket file is replaced.
   ScriptedDriver(const std::string& socket, Script script);
+  // `cancelled` is told which call's caller has gone, on such a thread.
+  ScriptedDriver(const std::string& socket, Handler handler,
+                 std::function<void(int number)> cancelled = {});
   // Ends what it holds, and its connections.
   ~ScriptedDriver();
 
@@ -53,6 +68,9 @@ class ScriptedDriver {
   std::string method(int number);
   // Answers the call that is held longest; false if none is.
   bool Release(const ScriptedAnswer& answer = {});
+  // Answers the call of this number, which is held or will be. False: it has ended, the caller may
+  // have gone.
+  bool ReleaseCall(int number, const ScriptedAnswer& answer);
 
   static Script Always(const ScriptedAnswer& answer) {
     return [answer](int) { return answer; };
@@ -66,10 +84,15 @@ class ScriptedDriver {
   class Reactor;
   bool WaitFor(const std::function<bool()>& condition);
 
-  const Script script_;
+  Reactor* TakeHeld(int number);  // -1: the first; null: none. REQUIRES: mu_ is held.
+
+  const Handler handler_;
+  const std::function<void(int number)> cancelled_handler_;
   std::mutex mu_;
   std::condition_variable changed_;
   std::vector<Reactor*> held_;
+  std::set<int> undecided_;                // the handler has not returned
+  std::map<int, ScriptedAnswer> decided_;  // released before it has
   std::vector<std::string> requests_;
   std::vector<std::string> methods_;
   int most_held_ = 0;

@@ -38,7 +38,9 @@ Descriptor BoundSocket(const std::string& path, int backlog = -1) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  if (backlog >= 0) EXPECT_EQ(::listen(socket.get(), backlog), 0);
+  if (backlog >= 0) {
+    EXPECT_EQ(::listen(socket.get(), backlog), 0);
+  }
   return socket;
 }
 

@@ -68,6 +68,14 @@ void FillFamilies(ExportedFamilies& families) {
   families.SetParts({{"metrics", true}, {"tokens", false}});
   families.SetCollected(kNow);
   families.Add(Family::kConfigReloads, {"taken"}, 1);
+  families.Observe(Family::kCsiOperations, {"d.io", "/csi.v1.Node/NodeStageVolume", "OK", "false"},
+                   milliseconds(3));
+  families.Replace(Family::kPlugins, {{{"/r/d.sock", "actual_state_of_world"}, 1}});
+  families.Replace(Family::kCsiDriverState, {{{"d.io", "ready"}, 1}});
+  families.Replace(Family::kCsiCallsInFlight, {{{"d.io"}, 2}});
+  families.Replace(Family::kCsiOperationsWaiting, {{{"d.io"}, 3}});
+  families.Add(Family::kCsiRegistrations, {"d.io", "registered"}, 1);
+  families.Add(Family::kCsiLies, {"d.io", "NodePublishVolume"}, 1);
 }
 
 void FillVolumes(VolumeStatsText& volumes) {

@@ -456,6 +456,16 @@ TEST_F(DriverArrayTest, WhatIsNoPathIsNeitherFlushedNorAskedWhoHasIt) {
   EXPECT_FALSE(devices_.Find(kDriverDisk));
 }
 
+TEST_F(DriverArrayTest, WhetherADriverHasAnythingHereIsOnRecord) {
+  EXPECT_FALSE(operations_.HasAnyOf(kDriverLane, /*attached=*/false));
+  SetUpFor("a");
+  EXPECT_TRUE(operations_.HasAnyOf(kDriverLane, /*attached=*/false));
+  EXPECT_TRUE(operations_.HasAnyOf(kDriverLane, /*attached=*/true));
+  EXPECT_FALSE(operations_.HasAnyOf("csi:other.io", /*attached=*/false));
+  EXPECT_EQ(operations_.FaultDomainOf(OperationKey(kDriverDisk)), kDriverLane);
+  EXPECT_EQ(operations_.FaultDomainOf(OperationKey(UniqueVolumeName("no/such"))), "");
+}
+
 TEST_F(DriverArrayTest, ANameIsNoStorageThatAnybodyCouldTake) {
   DeviceRecord record;
   record.key = kDriverDisk;

@@ -218,7 +218,7 @@ TEST_F(GroupOperationsTest, OneWhoseSecretIsMissingLeavesTheOthersAlone) {
 }
 
 TEST_F(GroupOperationsTest, OneWhoseEffectFailsLeavesTheOthersAlone) {
-  real_kernel_.FailNextBelow("Mount", kVolumes + "/b", kRefused);
+  real_kernel_.FailNextBelow("Mount", kVolumes + "/b", kRefusal);
   const auto outcomes = Mount({Memory("a"), Memory("b"), Memory("c")});
   EXPECT_EQ(outcomes.at("a"), "done");
   EXPECT_EQ(outcomes.at("c"), "done");
@@ -229,7 +229,7 @@ TEST_F(GroupOperationsTest, OneWhoseEffectFailsLeavesTheOthersAlone) {
 }
 
 TEST_F(GroupOperationsTest, NothingIsTriedWithoutThePodsDirectories) {
-  real_kernel_.FailNext("MakeDirectory", kRefused);
+  real_kernel_.FailNext("MakeDirectory", kRefusal);
   const auto outcomes = Mount({Memory("a"), Disk("b")});
   for (const auto& [name, outcome] : outcomes) {
     EXPECT_THAT(outcome, HasSubstr("MakePodDirectories")) << name;
@@ -262,7 +262,7 @@ TEST_F(GroupOperationsTest, NobodyLooksBehindTheLastVolume) {
 TEST_F(GroupOperationsTest, ASubPathThatFailsIsItsVolumesFailureAlone) {
   MountRequest with_sub_path = Memory("a");
   with_sub_path.sub_paths.push_back({.container = "main", .index = 0, .sub_path = "x"});
-  real_kernel_.FailNext("BindMount", kRefused);
+  real_kernel_.FailNext("BindMount", kRefusal);
   const auto outcomes = Mount({with_sub_path, Disk("b")});
   EXPECT_THAT(outcomes.at("a"), HasSubstr("PrepareSubPaths"));
   EXPECT_THAT(outcomes.at("a"), HasSubstr("container main"));
@@ -280,7 +280,7 @@ TEST_F(GroupOperationsTest, OneWhoseIntentIsNotOnRecordIsNotTried) {
 
 TEST_F(GroupOperationsTest, AVolumeThatCannotBeTakenAwayStaysAlone) {
   (void)Mount({Memory("a"), Memory("b")});
-  real_kernel_.FailNextBelow("Unmount", kVolumes + "/a", kRefused);
+  real_kernel_.FailNextBelow("Unmount", kVolumes + "/a", kRefusal);
   const auto outcomes = Unmount({"a", "b"});
   EXPECT_THAT(outcomes.at("a"), HasSubstr("TearDown"));
   EXPECT_EQ(State("a"), "TearingDown*");

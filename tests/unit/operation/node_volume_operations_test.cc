@@ -217,12 +217,12 @@ TEST_F(NodeVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
 }
 
 TEST_F(NodeVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
-  script_.set_up_error = kRefused;
+  script_.set_up_error = kRefusal;
   const auto outcome = Mount();
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->operation, "volume_mount");
   EXPECT_EQ(outcome.failure->step, "SetUp");
-  EXPECT_EQ(outcome.failure->error, kRefused);
+  EXPECT_EQ(outcome.failure->error, kRefusal);
   EXPECT_EQ(StoredState(), "none");
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{
@@ -253,7 +253,7 @@ TEST_F(NodeVolumeOperationsTest, WhatNoPluginWantsFailsBeforeAnyRecord) {
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{"uid-1 FailedMount MountVolume.FindPluginBySpec failed for "
                                       "volume \"data\" : no volume plugin matched"}));
-  script_.new_mounter_error = kRefused;
+  script_.new_mounter_error = kRefusal;
   EXPECT_EQ(Mount().failure->step, "NewMounter");
   EXPECT_NE(parts_.events[1].find("MountVolume.NewMounter initialization failed for volume"),
             std::string::npos);
@@ -264,7 +264,7 @@ TEST_F(NodeVolumeOperationsTest, AFailedRemountKeepsTheVolume) {
   ASSERT_TRUE(Mount().value);
   MountRequest remount = Request();
   remount.is_remount = true;
-  for (const Error& error : {kRefused, kTimedOut}) {
+  for (const Error& error : {kRefusal, kTimedOut}) {
     script_.set_up_error = error;
     ASSERT_TRUE(Mount(remount).failure);
     EXPECT_TRUE(script_.set_ups.back().is_remount);
@@ -334,7 +334,7 @@ TEST_F(NodeVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
   ASSERT_TRUE(Mount(request).value);
-  kernel_.FailNext("Unmount", kRefused);
+  kernel_.FailNext("Unmount", kRefusal);
   const auto failure = Unmount();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->step, "UnmountSubPaths");
@@ -454,7 +454,7 @@ TEST_F(NodeVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
 }
 
 TEST_F(NodeVolumeOperationsTest, FailuresBackOffUntilAnEventRemovesTheCause) {
-  script_.set_up_error = kRefused;
+  script_.set_up_error = kRefusal;
   ASSERT_TRUE(Mount().failure);
   EXPECT_EQ(operations_->Start(MountVolume(Request()), [](auto) {}), StartResult::kBackoff);
   operations_->ResetBackoff(key_);

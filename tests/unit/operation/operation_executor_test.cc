@@ -151,7 +151,7 @@ TEST_F(OperationExecutorTest, BacksOffFromHalfASecondDoublingToTwoMinutesTwo) {
                                           seconds(8),        seconds(16), seconds(32), seconds(64),
                                           seconds(122),      seconds(122)};
   for (const Duration delay : expected) {
-    ASSERT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+    ASSERT_EQ(Run(data_, "volume_mount", kRefusal), StartResult::kStarted);
     ASSERT_EQ(Wait(data_), delay);
     EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kBackoff);
     scheduler_.RunFor(delay - milliseconds(1));
@@ -162,14 +162,14 @@ TEST_F(OperationExecutorTest, BacksOffFromHalfASecondDoublingToTwoMinutesTwo) {
   // Nobody else waited, and success forgets.
   EXPECT_EQ(Run(logs_, "volume_mount"), StartResult::kStarted);
   EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kStarted);
-  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefusal), StartResult::kStarted);
   EXPECT_EQ(Wait(data_), milliseconds(500));
 }
 
 TEST_F(OperationExecutorTest, EachErrorClassGrowsItsOwnDelay) {
-  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefusal), StartResult::kStarted);
   scheduler_.RunFor(milliseconds(500));
-  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefusal), StartResult::kStarted);
   EXPECT_EQ(Wait(data_), seconds(1));
   scheduler_.RunFor(seconds(1));
   EXPECT_EQ(Run(data_, "volume_mount", kTimedOut), StartResult::kStarted);
@@ -177,18 +177,18 @@ TEST_F(OperationExecutorTest, EachErrorClassGrowsItsOwnDelay) {
 }
 
 TEST_F(OperationExecutorTest, AnEventOrAnotherOperationForgetsTheBackoff) {
-  Run(data_, "volume_mount", kRefused);
+  Run(data_, "volume_mount", kRefusal);
   executor_->ResetBackoff(data_);
   EXPECT_EQ(Wait(data_), std::nullopt);
-  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefusal), StartResult::kStarted);
   EXPECT_EQ(Run(data_, "volume_unmount"), StartResult::kStarted);
   EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kStarted);
 }
 
 TEST_F(OperationExecutorTest, ARemovedPodLeavesNoBackoffBehind) {
-  Run(data_, "volume_unmount", kRefused);
-  Run(logs_, "volume_unmount", kRefused);
-  Run(other_, "volume_unmount", kRefused);
+  Run(data_, "volume_unmount", kRefusal);
+  Run(logs_, "volume_unmount", kRefusal);
+  Run(other_, "volume_unmount", kRefusal);
   Run(pod_, "pod_remove");
   EXPECT_EQ(Wait(data_), std::nullopt);
   EXPECT_EQ(Wait(logs_), std::nullopt);

@@ -296,6 +296,17 @@ TEST_F(DriverLaneTest, WhileItIsClosedNobodyHasAThreadAndThenAllGoOn) {
   EXPECT_EQ(ended_.size(), 301u);
 }
 
+TEST_F(DriverLaneTest, WhoWaitsIsCountedByDriverWhetherItSetsUpOrTakesAway) {
+  Be(Away());
+  Start(1, kLane);
+  Start(2, kLane, /*takes_away=*/true);
+  Start(3, "other");
+  EXPECT_EQ(executor_->WaitingForDrivers(), (std::map<std::string, int>{{kLane, 2}}));
+  Be(Open(4));
+  RunAll();
+  EXPECT_TRUE(executor_->WaitingForDrivers().empty());
+}
+
 TEST_F(DriverLaneTest, OneThatHasWaitedIsToldBeforeItBeginsAndNoOtherIs) {
   std::vector<std::string> trace;
   const auto start = [&](int pod) {

@@ -59,10 +59,10 @@ TEST_F(StepRunnerTest, TheIntentIsWrittenBeforeTheFirstStepAndTheOutcomeAfterThe
 }
 
 TEST_F(StepRunnerTest, StopsAtTheFirstFailureAndNamesTheStep) {
-  const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A", kRefused), MakeStep("B")});
+  const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A", kRefusal), MakeStep("B")});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->step, "A");
-  EXPECT_EQ(failure->error, kRefused);
+  EXPECT_EQ(failure->error, kRefusal);
   EXPECT_EQ(trace_.size(), 1u);
   EXPECT_EQ(State(), "none");
 }
@@ -75,7 +75,7 @@ TEST_F(StepRunnerTest, MaybeAppliedStaysInCallUncertain) {
 }
 
 TEST_F(StepRunnerTest, ARefusalAfterAStepThatChangedTheVolumeIsMaybeApplied) {
-  const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A"), MakeStep("B", kRefused)});
+  const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A"), MakeStep("B", kRefusal)});
   ASSERT_TRUE(failure);
   EXPECT_TRUE(failure->error.maybe_applied());
   EXPECT_EQ(failure->step_outcome, Outcome::kNotApplied);
@@ -84,7 +84,7 @@ TEST_F(StepRunnerTest, ARefusalAfterAStepThatChangedTheVolumeIsMaybeApplied) {
 
 TEST_F(StepRunnerTest, ARefusalAfterAStepBesideTheVolumeIsNotApplied) {
   const auto failure =
-      Run(VolumeEvent::kSetUp, {MakeStep("A", OkStatus(), false), MakeStep("B", kRefused)});
+      Run(VolumeEvent::kSetUp, {MakeStep("A", OkStatus(), false), MakeStep("B", kRefusal)});
   ASSERT_TRUE(failure);
   EXPECT_FALSE(failure->error.maybe_applied());
   EXPECT_EQ(State(), "none");
@@ -116,7 +116,7 @@ TEST_F(StepRunnerTest, AStepsFailureIsToldEvenIfItCannotBeRecorded) {
   Step step = MakeStep("A");
   step.run = [this](const CallOptions&) -> Status {
     store_.FailNext(Error::NotApplied(Code::kUnavailable, "store is down"));
-    return kRefused.About("Secret default/db");
+    return kRefusal.About("Secret default/db");
   };
   const auto failure = Run(VolumeEvent::kSetUp, {step});
   ASSERT_TRUE(failure);

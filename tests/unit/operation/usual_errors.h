@@ -5,7 +5,7 @@
 
 namespace volumed {
 
-inline const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
+inline const Error kRefusal = Error::NotApplied(Code::kInvalidArgument, "refused");
 inline const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
 inline const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
 

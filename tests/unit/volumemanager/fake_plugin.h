@@ -35,6 +35,7 @@ class FakePlugin final : public VolumePlugin {
     int limits_asked = 0;
     bool verifies = true;
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
+    std::optional<Error> no_driver;  // of "iscsi": what is said of each volume
     std::set<ObjectKey> depends_on;
   };
   // Of "csi": the driver "disk.example.com", and what its controller does.
@@ -71,6 +72,7 @@ class FakePlugin final : public VolumePlugin {
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     if (AttachableVolumePlugin* attachable = AsAttachable()) return attachable;
+    if (kind_ == "iscsi") return &driven_;
     return kind_ == "local" ? &device_ : nullptr;
   }
   // Volumes of "hostPath" are made, which operations do; here they are planned.
@@ -114,11 +116,15 @@ class FakePlugin final : public VolumePlugin {
   }
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  // Volumes of "nfs" are all of one server.
-  std::string FaultDomain(const VolumeSpec&) const override {
+  // Volumes of "nfs" are all of one server; for those of "iscsi" a driver works that is called as
+  // their name up to the first '-'.
+  std::string FaultDomain(const VolumeSpec& spec) const override {
+    const std::string name = spec.name().str();
+    if (kind_ == "iscsi") return "csi:" + name.substr(0, name.find('-'));
     if (kind_ == "csi") return "csi:disk.example.com";
     return kind_ == "nfs" ? "nfs:nas" : "";
   }
+  bool WorksInLane(const VolumeSpec&) const override { return kind_ == "iscsi"; }
   std::string FaultDomainName(const VolumeSpec&) const override {
     return kind_ == "nfs" ? "NFS server nas" : "";
   }
@@ -202,7 +208,7 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
-  class NoDevice final : public DeviceMountableVolumePlugin {
+  class NoDevice : public DeviceMountableVolumePlugin {
    public:
     explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
     VolumePlugin& plugin() override { return plugin_; }
@@ -217,6 +223,18 @@ class FakePlugin final : public VolumePlugin {
    private:
     static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
     VolumePlugin& plugin_;
+  };
+
+  class Driven final : public NoDevice {
+   public:
+    explicit Driven(FakePlugin& plugin) : NoDevice(plugin), plugin_(plugin) {}
+    Result<bool> CanDeviceMount(const VolumeSpec&) const override {
+      if (plugin_.attach_->no_driver) return *plugin_.attach_->no_driver;
+      return false;
+    }
+
+   private:
+    FakePlugin& plugin_;
   };
 
   // Operations delete, and ask the fake for nothing but whether it could: not below /outside.
@@ -364,6 +382,7 @@ class FakePlugin final : public VolumePlugin {
   DriverPlanner driver_planner_{*this};
   StorageGrowing grows_{*this};
   NoDevice device_{*this};
+  Driven driven_{*this};
   Planner planner_{*this};
   NoDeletion deletable_{*this};
   NoGrowth expands_{*this};

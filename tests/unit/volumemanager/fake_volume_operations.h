@@ -95,6 +95,11 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const override;
   std::optional<RunningOperation> FindOwner(const UniqueVolumeName& device) const override;
   mutable size_t times_all_were_copied = 0;  // by Running()
+  std::string FaultDomainOf(const OperationKey& key) const override {
+    const auto found = fault_domains.find(key);
+    return found == fault_domains.end() ? "" : found->second;
+  }
+  std::map<OperationKey, std::string> fault_domains;  // as on record
 
   // What storage has once it is made larger; nullopt: what was asked for, and the node has to
   // follow.

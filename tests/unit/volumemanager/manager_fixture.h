@@ -196,6 +196,11 @@ class ManagerTest : public ::testing::Test {
       settings.decide_claims_period = test.decide_claims_period;
       settings.stats.period = test.stats_period;
       settings.size_limit_action = test.size_limit_action;
+      settings.other_kinds = test.other_kinds;
+      hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
+        EXPECT_TRUE(restored_devices.empty() && !sources_started);
+        others[kind] = rows;
+      };
       hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                         const std::vector<DeviceRecord>& devices) {
         restored.insert(restored.end(), volumes.begin(), volumes.end());
@@ -227,6 +232,7 @@ class ManagerTest : public ::testing::Test {
     FakeVolumeOperations operations;
     std::vector<PodVolumeRecord> restored;
     std::vector<DeviceRecord> restored_devices;
+    std::map<std::string, LoadedRecords> others;  // rows of other parts
     bool sources_started = false;
     std::map<std::string, SourceMemory> memories;  // what the sources are told then
     std::unique_ptr<VolumeManager> manager;
@@ -381,6 +387,7 @@ class ManagerTest : public ::testing::Test {
       {"test.io/array", "flexVolume"},
       {"kubernetes.io/nfs", "nfs"},
       {"kubernetes.io/csi", "csi"}};
+  std::vector<OtherRecordKind> other_kinds;
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   std::vector<std::string> removed_objects;  // deleted, and protected no more

@@ -72,6 +72,84 @@ TEST_F(RetryTest, APluginThatChangedEndsTheBackOffOfItsVolumesAlone) {
   EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
 }
 
+class DriverEventsTest : public ManagerTest {
+ protected:
+  static constexpr const char* kDriven = "test.io/driven";
+  static constexpr const char* kDisk =
+      "iscsi: {targetPortal: 10.0.0.1, iqn: \"iqn.2001-04.com.example:a\", lun: 0}";
+
+  DriverEventsTest() { plugin_kinds.emplace_back(kDriven, "iscsi"); }
+  static std::string TwoDisks() {
+    return PodManifest("a", {std::string("one: ") + kDisk, std::string("two: ") + kDisk});
+  }
+};
+
+TEST_F(DriverEventsTest, ADriverThatIsBackEndsTheBackOffOfItsVolumesAlone) {
+  StartAgent();
+  operations().FailNext("mount", Key("a", "one"), kBroken, 1);
+  operations().FailNext("mount", Key("a", "two"), kBroken, 1);
+  Deliver(TwoDisks());
+  ASSERT_EQ(operations().Count("mount", Key("a", "one")), 1u);
+  manager().events().DriverIsBack("test.io/other", "csi:none");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 1u);
+  manager().events().DriverIsBack(kDriven, "csi:one");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
+  EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
+}
+
+TEST_F(DriverEventsTest, ADriverThatIsBackHasWhatIsToLeaveTriedByWhatIsOnRecord) {
+  StartAgent();
+  Deliver(TwoDisks());
+  operations().FailNext("unmount", Key("a", "one"), kBroken, 1);
+  operations().FailNext("unmount", Key("a", "two"), kBroken, 1);
+  operations().fault_domains = {{OperationKey(Key("a", "one")), "csi:one"},
+                                {OperationKey(Key("a", "two")), "csi:two"}};
+  Deliver("");
+  ASSERT_EQ(operations().Count("unmount", Key("a", "one")), 1u);
+  ASSERT_EQ(operations().Count("unmount", Key("a", "two")), 1u);
+  manager().events().DriverIsBack(kDriven, "csi:one");
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("a", "one")), 2u);
+  EXPECT_EQ(operations().Count("unmount", Key("a", "two")), 1u);
+}
+
+TEST_F(DriverEventsTest, APodThatWaitsForADriverThatWasNeverHereIsBuiltAgainWhenItRegisters) {
+  attach->no_driver = Error::NotApplied(Code::kUnavailable, "no such driver yet");
+  StartAgent();
+  Deliver(PodManifest("a", {std::string("one: ") + kDisk}));
+  ASSERT_EQ(operations().Count("mount", Key("a", "one")), 0u);
+  attach->no_driver.reset();
+  manager().events().DriverIsBack(kDriven, "csi:one");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 0u) << "it answers as before";
+  manager().events().DriverChanged(kDriven, "csi:two");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 0u) << "another driver's";
+  manager().events().DriverChanged(kDriven, "csi:one");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 1u);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(RetryTest, RowsOfOtherPartsAreThereBeforeTheFirstPodIsBuiltAndUnreadableOnesStay) {
+  other_kinds = {{"of-others", [](const Record& row) -> Status {
+                    if (row.bytes == "good") return OkStatus();
+                    return Error::NotApplied(Code::kDataLoss, "no such version");
+                  }}};
+  ASSERT_TRUE(store.Put({"of-others", "a", 1, "good"}, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(store.Put({"of-others", "b", 1, "bad"}, Durability::kPowerLoss).ok());
+  StartAgent();
+  Deliver("");
+  const LoadedRecords& rows = agent_->others.at("of-others");
+  ASSERT_EQ(rows.records.size(), 1u);
+  EXPECT_EQ(rows.records[0].key, "a");
+  ASSERT_EQ(rows.quarantined.size(), 1u);
+  EXPECT_EQ(rows.quarantined[0].key, "b");
+  EXPECT_TRUE(store.Find("of-others", "b").has_value());
+}
+
 TEST_F(RetryTest, OfWhatIsNotThereIsRefused) {
   StartAgent();
   Deliver(PodManifest("a", {"one: emptyDir: {}"}));

@@ -12,6 +12,7 @@ class VolumeStatsTest : public ::testing::Test {
   void SetUp() override {
     std::vector<std::unique_ptr<VolumePlugin>> made;
     made.push_back(std::make_unique<FakePlugin>("kubernetes.io/empty-dir", "emptyDir", script_));
+    made.push_back(std::make_unique<FakePlugin>("test.io/driven", "iscsi", script_));
     ASSERT_TRUE(plugins_.InitPlugins(std::move(made), host_).ok());
     script_->answer = [this](const SpecName& spec, const CallOptions& call) -> Result<Metrics> {
       ++measured_[spec.str()];
@@ -152,6 +153,73 @@ TEST_F(VolumeStatsTest, HungVolumesShareTheirOwnPlaces) {
   EXPECT_GE(measured_["good"], 5);
   EXPECT_TRUE(stats->Find(Key("good"))->measured);
   EXPECT_EQ(stats->Find(Key("h0"))->last_error->code(), Code::kDeadlineExceeded);
+}
+
+class DrivenStatsTest : public VolumeStatsTest {
+ protected:
+  DrivenStatsTest() { takes_ = seconds(1); }  // so that all are due before a few are done
+  void TrackDriven(VolumeStats& stats, const std::string& spec) {
+    stats.Track(Key(spec), VolumeSpec::FromVolume({spec, IscsiVolumeSource{}}), pod_);
+  }
+  // The most measurements that run at a time.
+  int Highest(VolumeStats& stats, Duration time) {
+    int highest = 0;
+    scheduler_.RunUntil(
+        [&] {
+          highest = std::max(highest, stats.running());
+          return false;
+        },
+        time);
+    return highest;
+  }
+};
+
+// A thousand volumes of a driver that hangs took all requests for hours.
+TEST_F(DrivenStatsTest, OfADriverThatHasNeverAnsweredOneVolumeIsMeasuredAtATime) {
+  VolumeStatsSettings settings;
+  settings.max_running_suspect = 4;
+  auto stats = Make(settings);
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = "d-" + std::to_string(i);
+    hung_.insert(name);
+    TrackDriven(*stats, name);
+  }
+  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
+  hung_.clear();
+  EXPECT_GT(Highest(*stats, seconds(300)), 1) << "it answers now";
+}
+
+TEST_F(DrivenStatsTest, OfADriverThatIsSilentOneVolumeIsMeasuredAtATimeAndOthersAsEver) {
+  bool answers = true;
+  hooks_.may_ask = [&](const std::string& domain) { return answers || domain != "csi:d"; };
+  auto stats = Make();
+  for (int i = 0; i < 30; ++i) TrackDriven(*stats, "d-" + std::to_string(i));
+  EXPECT_GT(Highest(*stats, seconds(300)), 1);
+  answers = false;
+  scheduler_.RunFor(seconds(10));
+  EXPECT_EQ(Highest(*stats, seconds(300)), 1);
+  for (int i = 0; i < 30; ++i) TrackDriven(*stats, "e-" + std::to_string(i));
+  EXPECT_GT(Highest(*stats, seconds(300)), 1) << "another driver's volumes do not wait for it";
+}
+
+TEST_F(DrivenStatsTest, ADriverThatMayHaveLearntToMeasureIsAskedOnceMoreForItsVolumesAlone) {
+  bool can = false;
+  script_->answer = [&](const SpecName& spec, const CallOptions&) -> Result<Metrics> {
+    ++measured_[spec.str()];
+    if (!can) return NewNotSupportedError();
+    return Metrics();
+  };
+  auto stats = Make();
+  TrackDriven(*stats, "d-1");
+  TrackDriven(*stats, "e-1");
+  scheduler_.RunFor(seconds(600));
+  ASSERT_EQ(measured_["d-1"], 1);
+  can = true;
+  stats->AskAgain("csi:d");
+  scheduler_.RunFor(seconds(600));
+  EXPECT_GT(measured_["d-1"], 2);
+  EXPECT_TRUE(stats->Find(Key("d-1"))->measured);
+  EXPECT_EQ(measured_["e-1"], 1);
 }
 
 TEST_F(VolumeStatsTest, AForgottenVolumesLateAnswerIsDropped) {

@@ -1,0 +1,94 @@
+// Agent: its CSI drivers, and who hears what happens to them.
+#include <utility>
+
+#include "agent/agent.h"
+#include "agent/csi_settings_of_config.h"
+#include "volume/driver_domain.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kRegistryPart[] = "plugins-registry";
+// Of kubernetes pkg/volume/csi/csi_plugin.go@v1.36.2 (CSIPluginName).
+constexpr char kCsiPlugin[] = "kubernetes.io/csi";
+
+}  // namespace
+
+Status Agent::MakeCsi() {
+  csi_connections_ = std::make_unique<CsiConnectionParts>(wall_clock_, families_);
+  csi_plugin_settings_.Set(CsiPluginSettingsOf(config_));
+  csi_ = std::make_unique<CsiClient>(
+      CsiClient::Parts{*scheduler_, &scheduler_->loop(), *csi_connections_, *records_, *log_},
+      CsiClientSettingsOf(config_), MakeCsiHooks());
+  csi_node_ = std::make_unique<CsiNodeSource>(
+      CsiNodeSource::Parts{csi_->drivers(), *kubelet_host_, NodeName(config_.node_name)},
+      [this](ObjectList list) { updates_->Add(std::move(list)); });
+  csi_storage_health_ = std::make_unique<CsiStorageHealth>(
+      CsiStorageHealth::Parts{*scheduler_, csi_->drivers(), csi_plugin_settings_, families_, *log_},
+      config_.volume_stats_period);
+  lanes_ = std::make_unique<DriverLanes>(*kernel_, csi_->drivers());
+  return OkStatus();
+}
+
+CsiClientHooks Agent::MakeCsiHooks() {
+  CsiClientHooks hooks;
+  hooks.drivers.has_attached = [this](const std::string& driver) {
+    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/true);
+  };
+  hooks.drivers.has_volumes = [this](const std::string& driver) {
+    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false);
+  };
+  hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
+    return node_->MergeTopology(driver, topology);
+  };
+  hooks.happened = [this](const std::string& driver, DriverEvent event) {
+    DriverHappened(driver, event);
+  };
+  hooks.looked = [this](const std::optional<Error>& error) {
+    // Drivers that are registered go on being used.
+    parts_->Set(kRegistryPart, error ? Status(*error) : OkStatus(), PartNeed::kOptional);
+    csi_node_->Looked(error);
+    watchdog_->Status(NotReadyReason().value_or("ready"));
+  };
+  return hooks;
+}
+
+void Agent::StartCsi() {
+  const auto made = std::make_shared<std::shared_ptr<RegistryWatch>>();
+  const auto make = [made, directory = RegistryOf(config_)]() -> Status {
+    ASSIGN_OR_RETURN(std::unique_ptr<RegistryWatch> watch,
+                     InotifyRegistryWatch::Create(directory, {}));
+    *made = std::move(watch);
+    return OkStatus();
+  };
+  const auto use = [this, made]() -> Status {
+    csi_->Start(std::move(*made));
+    return OkStatus();
+  };
+  if (const Status watched = make(); !watched.ok()) {
+    return parts_->Retry(kRegistryPart, watched.error(), make, use, PartNeed::kOptional);
+  }
+  (void)use().ok();
+}
+
+// Lanes and pods hear of it in a task of their own: whoever told of it is not done yet.
+void Agent::DriverHappened(const std::string& driver, DriverEvent event) {
+  scheduler_->Post([this, driver, event] {
+    csi_node_->DriversChanged();
+    LanesChanged();
+    NodeEvents& events = manager_->events();
+    switch (event) {
+      case DriverEvent::kRegistered:
+      case DriverEvent::kFactsChanged:
+        return events.DriverChanged(kCsiPlugin, DriverDomain(driver));
+      case DriverEvent::kReady:
+        return events.DriverIsBack(kCsiPlugin, DriverDomain(driver));
+      case DriverEvent::kSilent:
+      case DriverEvent::kAway:
+        // What fails now waits in its back-off, and then for the driver.
+        return;
+    }
+  });
+}
+
+}  // namespace volumed

@@ -1,0 +1,72 @@
+#include "agent/csi_client.h"
+
+#include <utility>
+
+#include "csi/csi_driver_record.h"
+
+namespace volumed {
+
+CsiClient::CsiClient(Parts parts, CsiClientSettings settings, CsiClientHooks hooks)
+    : parts_(parts),
+      registry_(std::move(settings.registry)),
+      looked_(std::move(hooks.looked)),
+      dialer_({.scheduler = parts.scheduler,
+               .clock = parts.connections.clock,
+               .watch = parts.connections.watch,
+               .observers = {&parts.connections.trace, &parts.connections.figures}},
+              std::move(settings.owners), std::move(settings.channel)),
+      drivers_({parts.scheduler, dialer_, parts.records, parts.log}, std::move(settings.drivers),
+               std::move(hooks.drivers)) {
+  if (hooks.happened) drivers_.AddListener(std::move(hooks.happened));
+}
+
+CsiClient::~CsiClient() = default;
+
+OtherRecordKind CsiClient::RecordKind() {
+  return {kCsiDriverRecordKind, [](const Record& row) -> Status {
+            RETURN_IF_ERROR(DecodeCsiDriverRecord(row));
+            return OkStatus();
+          }};
+}
+
+// A row that cannot be read is that of a driver which was never seen: it registers anew. Until
+// somebody accepts the records its row stays as it is, and the driver is not used.
+void CsiClient::Restore(const LoadedRecords& rows) {
+  std::vector<CsiDriverRecord> records;
+  for (const Record& row : rows.records) {
+    Result<CsiDriverRecord> record = DecodeCsiDriverRecord(row);
+    if (record.ok()) records.push_back(*std::move(record));
+  }
+  drivers_.Restore(records);
+}
+
+void CsiClient::Start(std::shared_ptr<RegistryWatch> watch) {
+  CsiRegistration::Hooks hooks;
+  hooks.directory_changed = looked_;
+  hooks.ended = [this](const std::string& driver, bool registered) {
+    figures().RegistrationEnded(driver, registered);
+  };
+  registration_ = std::make_unique<CsiRegistration>(
+      CsiRegistration::Parts{parts_.scheduler, parts_.loop, dialer_, drivers_, parts_.log},
+      std::move(watch), CsiRegistrationSettings{.directory = registry_}, std::move(hooks));
+  registration_->Start();
+}
+
+std::vector<RegisteredSocket> CsiClient::Sockets() const {
+  return registration_ ? registration_->Sockets() : std::vector<RegisteredSocket>();
+}
+
+void CsiClient::SetSettings(SocketOwners owners, const CsiDriverSettings& drivers) {
+  dialer_.SetOwners(std::move(owners));
+  drivers_.SetSettings(drivers);
+}
+
+void CsiClient::VolumeDetached() {
+  for (const DriverView& driver : drivers_.List()) {
+    if (driver.health.state == CsiDriverState::kOtherNode) {
+      drivers_.VolumesDetached(driver.facts.name);
+    }
+  }
+}
+
+}  // namespace volumed

@@ -1,0 +1,139 @@
+#include "agent/driver_questions.h"
+
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/driver_view.h"
+#include "csi/rpc/csi_json.h"
+#include "csi/rpc/csi_methods.h"
+#include "volume/driver_domain.h"
+
+namespace volumed {
+namespace {
+
+// Whoever may only read could keep a driver busy otherwise.
+constexpr int kMostOpenCalls = 8;
+constexpr size_t kLongestDriverRequest = size_t{1} << 20;
+
+Error NoSuchDriver(const std::string& name) {
+  return Error::NotApplied(Code::kNotFound, "there is no CSI driver " + name);
+}
+
+// Those of the registration are none of csi.v1.
+const CsiMethod* FindRpc(const std::string& name) {
+  const CsiMethod* const method = FindCsiMethod(name);
+  return method != nullptr && method->service.starts_with("csi.v1.") ? method : nullptr;
+}
+
+// Errors, not applied: NotFound, Unimplemented, InvalidArgument.
+Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
+  const CsiMethod* const method = FindRpc(request.method());
+  if (method == nullptr) {
+    return Error::NotApplied(Code::kNotFound, "csi.v1 has no RPC " + request.method());
+  }
+  if (method->kind == CsiRpcKind::kMutating) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             method->name +
+                                 " changes something, and an RPC by hand that does needs a record "
+                                 "of it (csi-command), which this agent does not write: nothing "
+                                 "would keep the agent's own operations from the same volume");
+  }
+  if (method->streaming) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             method->name + " answers by a stream, which is not read here");
+  }
+  if (request.request_json().size() > kLongestDriverRequest) {
+    return Error::NotApplied(Code::kInvalidArgument, "the request is longer than a megabyte");
+  }
+  return method;
+}
+
+// Threads: an executor's.
+Result<std::string> Ask(CsiDriver& driver, const google::protobuf::Message& request,
+                        Deadline deadline) {
+  ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, {.deadline = deadline}));
+  return CsiJsonOf(*answer);
+}
+
+}  // namespace
+
+Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& waiting,
+                       const Clock& clock, const v1::GetDriversRequest& request,
+                       v1::GetDriversResponse* response) {
+  const auto is_asked_for = [&](const std::string& name) {
+    return request.name().empty() || request.name() == name;
+  };
+  for (const DriverView& driver : csi.drivers().List()) {
+    if (!is_asked_for(driver.facts.name)) continue;
+    const auto found = waiting.find(DriverDomain(driver.facts.name));
+    EncodeDriver(driver, found == waiting.end() ? 0 : found->second, response->add_drivers());
+  }
+  for (const RegisteredSocket& socket : csi.Sockets()) {
+    if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());
+  }
+  const bool is_empty = response->drivers().empty() && response->sockets().empty();
+  if (!request.name().empty() && is_empty) return NoSuchDriver(request.name());
+  return OkStatus();
+}
+
+Status DescribeTrace(const CsiClient& csi, const Clock& clock,
+                     const v1::GetDriverTraceRequest& request,
+                     v1::GetDriverTraceResponse* response) {
+  if (request.back_ms() < 0) {
+    return Error::NotApplied(Code::kInvalidArgument, "back_ms must not be negative");
+  }
+  const std::vector<CsiCallReport> calls = csi.trace().Of(request.driver());
+  if (calls.empty() && csi.drivers().Find(request.driver()) == nullptr) {
+    return NoSuchDriver(request.driver());
+  }
+  const int64_t now = clock.WallUnixMillis();
+  for (const CsiCallReport& call : calls) {
+    const bool is_too_old = request.back_ms() > 0 && call.asked_unix_ms < now - request.back_ms();
+    if (!is_too_old) EncodeTracedCall(call, response->add_calls());
+  }
+  return OkStatus();
+}
+
+PeerRole RoleToAskDriver(const v1::CallDriverRequest& request) {
+  const CsiMethod* const method = FindRpc(request.method());
+  const bool changes = method != nullptr && method->kind == CsiRpcKind::kMutating;
+  return changes ? PeerRole::kAdmin : PeerRole::kRead;
+}
+
+void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
+               std::function<void(const Result<std::string>&)> done) {
+  const Result<const CsiMethod*> method = AdmitQuestion(request);
+  if (!method.ok()) return done(method.error());
+  Result<std::unique_ptr<google::protobuf::Message>> made =
+      CsiRequestFromJson(**method, request.request_json());
+  if (!made.ok()) return done(made.error());
+  const std::shared_ptr<CsiDriver> driver = question.csi.drivers().Find(request.driver());
+  if (driver == nullptr) return done(NoSuchDriver(request.driver()));
+  if (question.open >= kMostOpenCalls) {
+    return done(Error::NotApplied(Code::kResourceExhausted,
+                                  "CSI drivers have " + std::to_string(kMostOpenCalls) +
+                                      " calls by hand already; try it again later"));
+  }
+  ++question.open;
+  Duration patience = question.patience;
+  if (request.timeout_ms() > 0) {
+    patience = std::min<Duration>(patience, std::chrono::milliseconds(request.timeout_ms()));
+  }
+  const Deadline deadline = Deadline::After(question.scheduler.clock(), patience);
+  // A task is copied, and a request cannot be.
+  const std::shared_ptr<const google::protobuf::Message> message = *std::move(made);
+  question.scheduler.RunBlocking([question, driver, message, deadline, done = std::move(done)] {
+    const Result<std::string> answer = Ask(*driver, *message, deadline);
+    question.scheduler.Post([question, answer, done] {
+      --question.open;
+      done(answer);
+    });
+  });
+}
+
+}  // namespace volumed

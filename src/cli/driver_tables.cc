@@ -1,0 +1,152 @@
+#include "cli/driver_tables.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+using TableRows = std::vector<std::vector<std::string>>;
+
+constexpr const char* kIsRegistered = "registered";
+
+std::string OwnerOf(const v1::RegistrySocket& socket) {
+  return socket.has_owner() ? std::to_string(socket.owner()) : "-";
+}
+
+std::string NextTry(const v1::RegistrySocket& socket, int64_t now) {
+  if (socket.next_try_unix_ms() <= now) return "-";
+  return "in " + FormatAge(now, socket.next_try_unix_ms());
+}
+
+void PrintSockets(const v1::GetDriversResponse& drivers, int64_t now, std::ostream& out) {
+  TableRows rows = {{"SOCKET", "STATE", "OWNER", "DRIVER", "NEXT TRY", "REASON"}};
+  for (const v1::RegistrySocket& socket : drivers.sockets()) {
+    if (socket.state() == kIsRegistered) continue;
+    rows.push_back({socket.path(), socket.state(), OwnerOf(socket), OrDash(socket.driver()),
+                    NextTry(socket, now), OrDash(socket.reason())});
+  }
+  if (rows.size() == 1) return;
+  out << "\nnot registered:\n";
+  PrintTable(rows, out);
+}
+
+void AddFact(TableRows& rows, const std::string& name, const std::string& value) {
+  if (!value.empty()) rows.push_back({name + ":", value});
+}
+
+std::string Ago(int64_t moment, int64_t now) {
+  return moment == 0 ? "" : FormatAge(moment, now) + " ago";
+}
+
+std::string Topology(const v1::Driver& driver) {
+  std::vector<std::string> labels;
+  for (const auto& [key, value] : driver.topology()) labels.push_back(key + "=" + value);
+  std::sort(labels.begin(), labels.end());
+  return Join(labels, ",");
+}
+
+std::string OperationsOf(const v1::Driver& driver) {
+  const std::string may = driver.sets_up()      ? "may begin"
+                          : driver.takes_away() ? "wait, but for those that take away"
+                                                : "wait";
+  return may + "; " + std::to_string(driver.operations_waiting()) + " waiting, " +
+         std::to_string(driver.calls_in_flight()) + " calls under way of " +
+         std::to_string(driver.calls_at_a_time()) + " at a time";
+}
+
+void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
+  TableRows rows;
+  AddFact(rows, "Name", driver.name());
+  AddFact(rows, "State", driver.state() + " since " + FormatAge(driver.since_unix_ms(), now));
+  AddFact(rows, "Reason", driver.reason());
+  if (driver.reason().empty()) AddFact(rows, "Last error", driver.last_error());
+  AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
+  AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
+  AddFact(rows, "Operations", OperationsOf(driver));
+  AddFact(rows, "Node ID", driver.node_id());
+  AddFact(rows, "Volumes",
+          driver.max_volumes() > 0 ? std::to_string(driver.max_volumes()) + " at most"
+                                   : std::string("no limit"));
+  AddFact(rows, "Topology", Topology(driver));
+  AddFact(rows, "Version", driver.version());
+  AddFact(rows, "Vendor version", driver.vendor_version());
+  AddFact(rows, "Registered by", driver.socket());
+  AddFact(rows, "Endpoint", driver.endpoint());
+  AddFact(rows, "Controller at", driver.controller_endpoint());
+  AddFact(rows, "Plugin can", Join(driver.plugin_capabilities(), ", "));
+  AddFact(rows, "Node can", Join(driver.node_capabilities(), ", "));
+  AddFact(rows, "Controller can", Join(driver.controller_capabilities(), ", "));
+  PrintTable(rows, out);
+}
+
+std::string Took(int64_t micros) {
+  if (micros < 1000) return std::to_string(micros) + "us";
+  return std::to_string(micros / 1000) + "ms";
+}
+
+// "NodeStageVolume" of the path.
+std::string RpcOf(const v1::TracedCall& call) {
+  return call.method().substr(call.method().rfind('/') + 1);
+}
+
+std::string EndOf(const v1::TracedCall& call) {
+  if (call.message().empty()) return call.code();
+  const std::string unsent = call.sent() ? "" : ", not sent";
+  return call.code() + " (" + call.outcome() + unsent + "): " + call.message();
+}
+
+}  // namespace
+
+void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, int64_t now,
+                  std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(drivers, format, out);
+  const bool wide = format == OutputFormat::kWide;
+  TableRows rows = {{"NAME", "STATE", "SINCE", "VERSION", "CALLS", "WAITING"}};
+  if (wide) rows[0].insert(rows[0].end(), {"NODE ID", "ENDPOINT"});
+  rows[0].emplace_back("REASON");
+  for (const v1::Driver& driver : drivers.drivers()) {
+    rows.push_back(
+        {driver.name(), driver.state(), FormatAge(driver.since_unix_ms(), now),
+         OrDash(driver.vendor_version()),
+         std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
+         std::to_string(driver.operations_waiting())});
+    if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});
+    rows.back().push_back(OrDash(driver.reason()));
+  }
+  if (rows.size() == 1) {
+    out << "no CSI driver has registered\n";
+  } else {
+    PrintTable(rows, out);
+  }
+  PrintSockets(drivers, now, out);
+}
+
+void PrintDriverDescription(const v1::GetDriversResponse& drivers, int64_t now, std::ostream& out) {
+  for (const v1::Driver& driver : drivers.drivers()) PrintDriver(driver, now, out);
+  PrintSockets(drivers, now, out);
+}
+
+void PrintTrace(const v1::GetDriverTraceResponse& trace, OutputFormat format, int64_t now,
+                std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(trace, format, out);
+  if (trace.calls().empty()) {
+    out << "no call is kept\n";
+    return;
+  }
+  TableRows rows = {{"AGE", "WAITED", "TOOK", "RPC", "ABOUT", "END"}};
+  if (format == OutputFormat::kWide) rows[0].insert(rows[0].end(), {"REQUEST", "ANSWER"});
+  for (const v1::TracedCall& call : trace.calls()) {
+    rows.push_back({FormatAge(call.asked_unix_ms(), now), Took(call.waited_us()),
+                    Took(call.took_us()), RpcOf(call), OrDash(call.key()), EndOf(call)});
+    if (format != OutputFormat::kWide) continue;
+    rows.back().insert(rows.back().end(), {OrDash(call.request()), OrDash(call.answer())});
+  }
+  PrintTable(rows, out);
+}
+
+}  // namespace volumed

@@ -1,0 +1,165 @@
+#include "csi/csi_expand.h"
+
+#include <utility>
+
+#include "csi/csi_capabilities.h"
+#include "csi/csi_devices.h"
+#include "csi/csi_names.h"
+#include "csi/csi_node_requests.h"
+#include "csi/csi_proof.h"
+#include "mounter/resize_fs.h"
+
+namespace volumed {
+namespace {
+
+using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
+
+std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+// The source of a mount of a disk; "" of any other mount. A filesystem of several disks (btrfs) has
+// a number of its own, and counts as none: what its size is, no single disk tells.
+std::string DiskOf(const MountEntry& mount) {
+  const bool is_disk = mount.device_major != 0 && mount.source.starts_with('/');
+  return is_disk ? mount.source : "";
+}
+
+class CsiExpander final : public NodeExpandableVolumePlugin {
+ public:
+  CsiExpander(const CsiContext& context, VolumePlugin& plugin)
+      : context_(context), plugin_(plugin) {}
+
+  VolumePlugin& plugin() override { return plugin_; }
+  bool RequiresFsResize() const override { return true; }
+  // As kubelet, which names the pod's path: not every driver finds a volume by where it is staged,
+  // and some stage none.
+  bool NeedsPod(const VolumeSpec& /*spec*/) const override { return true; }
+  Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
+
+ private:
+  Result<::csi::v1::NodeExpandVolumeRequest> RequestOf(const CsiDriverFacts& driver,
+                                                       const CsiVolume& volume,
+                                                       const NodeResizeOptions& options,
+                                                       const SafePath& place) const;
+  SafePath PlaceOf(const CsiVolume& volume, const NodeResizeOptions& options) const;
+  Status LookAtDisk(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
+  Status LookAtDevice(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
+  Status LookAtFilesystem(const std::string& disk, const SafePath& place, const CallOptions& call,
+                          CsiGrowth& growth) const;
+
+  const CsiContext& context_;
+  VolumePlugin& plugin_;
+};
+
+SafePath CsiExpander::PlaceOf(const CsiVolume& volume, const NodeResizeOptions& options) const {
+  if (!volume.is_block) return options.device_mount_path;
+  return CsiBlockPublishPath(context_.host.paths, options.spec.name(), options.pod);
+}
+
+Result<::csi::v1::NodeExpandVolumeRequest> CsiExpander::RequestOf(const CsiDriverFacts& driver,
+                                                                  const CsiVolume& volume,
+                                                                  const NodeResizeOptions& options,
+                                                                  const SafePath& place) const {
+  CsiNodeExpandWish wish;
+  ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
+  wish.staging_path = StagingPathFor(driver, staging);
+  wish.volume_path = place.Display();
+  wish.required_bytes = options.new_size.Value();
+  ASSIGN_OR_RETURN(wish.secrets,
+                   ReadSecret(context_, volume.node_expand_secret, "node expand secret"));
+  return NodeExpandRequest(driver, volume, wish);
+}
+
+Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const CsiVolume volume, CsiVolumeOf(options.spec));
+  ASSIGN_OR_RETURN(const CsiDriverFacts driver, FactsOf(context_, volume.driver));
+  if (!driver.HasNode(NodeCan::EXPAND_VOLUME)) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "NodeExpand is not supported by the CSI driver " + volume.driver);
+  }
+  if (options.pod.empty()) {
+    return Error::NotApplied(Code::kUnavailable, "no pod has " + options.spec.Display() + " yet");
+  }
+  const SafePath place = PlaceOf(volume, options);
+  ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
+                   RequestOf(driver, volume, options, place));
+  ASSIGN_OR_RETURN(
+      const ::csi::v1::NodeExpandVolumeResponse answer,
+      CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request, call));
+
+  CsiGrowth growth{.old_bytes = options.old_size.Value(),
+                   .wanted_bytes = options.new_size.Value(),
+                   .said_bytes = answer.capacity_bytes()};
+  const Status looked =
+      volume.is_block ? LookAtDevice(place, call, growth) : LookAtDisk(place, call, growth);
+  // The driver may have grown it, whatever the node can be asked.
+  if (!looked.ok()) return looked.error().AsMaybeApplied();
+  if (const auto why = WhyNotGrown(growth)) {
+    return DriverLied(context_, volume.driver, "NodeExpandVolume",
+                      volume.handle + " has " + Bytes(growth.wanted_bytes) + " now", *why);
+  }
+  return true;
+}
+
+// The size of what is mounted at the place, if that is a disk.
+Status CsiExpander::LookAtDisk(const SafePath& place, const CallOptions& call,
+                               CsiGrowth& growth) const {
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
+                   MountLayers(context_.kernel(), place.Display(), call));
+  if (layers.empty()) return OkStatus();  // a plain directory: its driver alone knows its size
+  const std::string disk = DiskOf(layers.back());
+  if (disk.empty()) return OkStatus();
+  return LookAtFilesystem(disk, place, call, growth);
+}
+
+Status CsiExpander::LookAtFilesystem(const std::string& disk, const SafePath& place,
+                                     const CallOptions& call, CsiGrowth& growth) const {
+  Kernel& kernel = context_.kernel();
+  const Result<DeviceProbe> probe = kernel.Call(ProbeDevice{.device = disk}, call);
+  // The mount table's source is a text of whoever mounted: what is no device is no disk.
+  if (!probe.ok() && (probe.error().code() == Code::kNotFound ||
+                      probe.error().code() == Code::kFailedPrecondition)) {
+    return OkStatus();
+  }
+  if (!probe.ok()) return probe.error();
+  growth.device_bytes = probe->identity.size_bytes;
+  const Result<bool> smaller =
+      ResizeFs(kernel).NeedResize({.device = disk, .mounted_at = place}, call);
+  // A filesystem that cannot be measured is taken by its disk alone.
+  if (!smaller.ok() && smaller.error().code() == Code::kInvalidArgument) return OkStatus();
+  ASSIGN_OR_RETURN(growth.filesystem_is_smaller, smaller);
+  return OkStatus();
+}
+
+Status CsiExpander::LookAtDevice(const SafePath& place, const CallOptions& call,
+                                 CsiGrowth& growth) const {
+  ASSIGN_OR_RETURN(const FileInfo device,
+                   context_.kernel().Call(Stat{.path = place, .follow = true}, call));
+  if (device.type == FileType::kBlockDevice && device.size_bytes > 0) {
+    growth.device_bytes = device.size_bytes;
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::optional<std::string> WhyNotGrown(const CsiGrowth& growth) {
+  if (growth.said_bytes != 0 && growth.said_bytes < growth.wanted_bytes) {
+    return "said in the same answer that it has " + Bytes(growth.said_bytes);
+  }
+  if (!growth.device_bytes) return std::nullopt;
+  const bool is_less = *growth.device_bytes < growth.wanted_bytes;
+  const bool is_vouched_for =
+      growth.said_bytes >= growth.wanted_bytes && *growth.device_bytes > growth.old_bytes;
+  if (is_less && !is_vouched_for) return "its disk has " + Bytes(*growth.device_bytes);
+  if (growth.filesystem_is_smaller) {
+    return "the filesystem does not fill its disk of " + Bytes(*growth.device_bytes);
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<NodeExpandableVolumePlugin> MakeCsiExpander(const CsiContext& context,
+                                                            VolumePlugin& plugin) {
+  return std::make_unique<CsiExpander>(context, plugin);
+}
+
+}  // namespace volumed

@@ -1,0 +1,276 @@
+// The agent's CSI drivers with all real parts: what the control API shows of drivers that register,
+// die and are asked by hand, and of sockets that nobody trusts.
+#include "agent/csi_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/driver_questions.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "unit/csi/channel_fixture.h"
+#include "unit/csi/real_driver.h"
+#include "unit/csi/scheduler_thread.h"
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class CsiClientTest : public testing::Test {
+ protected:
+  static constexpr const char* kName = "disk.example.com";
+
+  CsiClientTest() {
+    fs::create_directories(root_ / "plugins" / "disk");
+    StartClient();
+  }
+  ~CsiClientTest() override { StopClient(); }
+
+  void StopClient() {
+    scheduler_.OnControl([&] { client_.reset(); });
+    scheduler_.WaitUntilIdle();
+  }
+  // The agent starts; the records stay.
+  void StartClient() {
+    looked_ = false;
+    auto watch = InotifyRegistryWatch::Create(registry_.string(), {});
+    ASSERT_TRUE(watch.ok()) << watch.error().ToString();
+    scheduler_.OnControl([&] {
+      CsiClientSettings settings;
+      settings.registry = registry_.string();
+      settings.owners = {static_cast<uint32_t>(::getuid())};
+      settings.drivers.endpoint_directories = {root_.string()};
+      CsiClientHooks hooks;
+      hooks.happened = [this](const std::string&, DriverEvent) { happening_.Happened(); };
+      hooks.looked = [this](const std::optional<Error>&) {
+        happening_.Happened([&] { looked_ = true; });
+      };
+      client_ = std::make_unique<CsiClient>(
+          CsiClient::Parts{scheduler_.scheduler(), &scheduler_.scheduler().loop(), *connections_,
+                           store_, log_},
+          settings, hooks);
+      const auto rows = store_.Load(CsiClient::RecordKind().kind);
+      client_->Restore(*rows);
+      restored_ = Drivers();
+      client_->Start(*std::move(watch));
+    });
+    ASSERT_TRUE(happening_.WaitFor([&] { return looked_; }));
+  }
+  std::unique_ptr<RealDriver> StartDriver() {
+    return std::make_unique<RealDriver>(Endpoint(), kName);
+  }
+  std::unique_ptr<RealDriver> StartRegistrar() {
+    return StartRealRegistrar(registry_, "disk.sock", kName, Endpoint());
+  }
+  std::string Endpoint() const { return (root_ / "plugins" / "disk" / "csi.sock").string(); }
+
+  // On the control thread.
+  v1::GetDriversResponse Drivers(const std::string& name = "") {
+    v1::GetDriversRequest request;
+    request.set_name(name);
+    v1::GetDriversResponse response;
+    asked_ = DescribeDrivers(*client_, {{"csi:disk.example.com", 3}}, clock_, request, &response);
+    return response;
+  }
+  v1::GetDriversResponse DriversNow(const std::string& name = "") {
+    v1::GetDriversResponse drivers;
+    scheduler_.OnControl([&] { drivers = Drivers(name); });
+    return drivers;
+  }
+  // Looks again after each event, and now and then: sockets have none.
+  bool WaitUntil(const std::function<bool(const v1::GetDriversResponse&)>& is) {
+    const Deadline deadline = Deadline::After(clock_, std::chrono::seconds(20));
+    while (!deadline.Passed(clock_)) {
+      if (is(DriversNow())) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+  bool WaitForState(const std::string& state) {
+    return WaitUntil([&](const v1::GetDriversResponse& drivers) {
+      return drivers.drivers_size() == 1 && drivers.drivers(0).state() == state;
+    });
+  }
+  Result<std::string> Ask(const std::string& method, const std::string& json = "") {
+    v1::CallDriverRequest request;
+    request.set_driver(kName);
+    request.set_method(method);
+    request.set_request_json(json);
+    std::optional<Result<std::string>> answer;
+    scheduler_.OnControl([&] {
+      AskDriver(
+          {scheduler_.scheduler(), *client_, std::chrono::seconds(20), open_}, request,
+          [&](const Result<std::string>& told) { happening_.Happened([&] { answer = told; }); });
+    });
+    happening_.WaitFor([&] { return answer.has_value(); });
+    return *answer;
+  }
+
+  const RealClock clock_{};
+  SocketDirectory directory_;
+  const fs::path root_ = fs::path(directory_.Socket("k"));
+  const fs::path registry_ = root_ / "plugins_registry";
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  MemoryRecordStore store_;
+  ExportedFamilies families_;
+  Happening happening_;
+  bool looked_ = false;
+  int open_ = 0;
+  Status asked_ = OkStatus();
+  v1::GetDriversResponse restored_;
+  std::unique_ptr<CsiConnectionParts> connections_ =
+      std::make_unique<CsiConnectionParts>(clock_, families_);
+  SchedulerThread scheduler_;
+  std::unique_ptr<CsiClient> client_;
+};
+
+TEST_F(CsiClientTest, ASocketInTheRegistryMakesItsDriverReadyAndItIsShownWithAllThatItSays) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitUntil([](const v1::GetDriversResponse& all) {
+    return all.sockets_size() == 1 && all.sockets(0).state() == "registered";
+  }));
+  const v1::GetDriversResponse all = DriversNow();
+  ASSERT_EQ(all.drivers_size(), 1);
+  const v1::Driver& shown = all.drivers(0);
+  EXPECT_EQ(shown.name(), kName);
+  EXPECT_EQ(shown.state(), "ready");
+  EXPECT_EQ(shown.node_id(), "node-a");
+  EXPECT_EQ(shown.endpoint(), Endpoint());
+  EXPECT_EQ(shown.reason(), "");
+  EXPECT_TRUE(shown.sets_up() && shown.takes_away());
+  EXPECT_EQ(shown.operations_waiting(), 3);
+  EXPECT_EQ(all.sockets(0).owner(), ::getuid());
+  EXPECT_EQ(all.sockets(0).driver(), kName);
+  DriversNow("other.example.com");
+  EXPECT_EQ(asked_.error().code(), Code::kNotFound);
+}
+
+TEST_F(CsiClientTest, ADriverThatDiesIsGoneAndItsLaneIsClosedUntilItIsBack) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  driver.reset();
+  ASSERT_TRUE(WaitForState("gone"));
+  const v1::Driver gone = DriversNow().drivers(0);
+  EXPECT_THAT(gone.reason(), HasSubstr("CSI driver disk.example.com is gone since "));
+  EXPECT_FALSE(gone.sets_up());
+  EXPECT_TRUE(client_->drivers().LaneOf(kName).closed);
+  driver = StartDriver();
+  EXPECT_TRUE(WaitForState("ready"));
+  EXPECT_FALSE(client_->drivers().LaneOf(kName).closed);
+}
+
+TEST_F(CsiClientTest, ADriverOfAnEarlierRunIsKnownBeforeItRegistersAgain) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  StopClient();
+  registrar.reset();
+  driver.reset();
+  StartClient();
+  ASSERT_EQ(restored_.drivers_size(), 1);
+  EXPECT_EQ(restored_.drivers(0).state(), "gone");
+  EXPECT_EQ(restored_.drivers(0).node_id(), "node-a");
+  EXPECT_FALSE(restored_.drivers(0).takes_away());
+  driver = StartDriver();
+  registrar = StartRegistrar();
+  EXPECT_TRUE(WaitForState("ready"));
+}
+
+TEST_F(CsiClientTest, ASocketThatNobodyTrustsIsShownWithItsOwnerAndTheReason) {
+  scheduler_.OnControl([&] { client_->SetSettings({::getuid() + 1}, CsiDriverSettings()); });
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  fs::create_symlink(registry_ / "disk.sock", registry_ / "link.sock");
+  ASSERT_TRUE(WaitUntil([](const v1::GetDriversResponse& all) {
+    return all.sockets_size() == 2 && all.sockets(0).state() == "refused" &&
+           all.sockets(1).state() == "refused";
+  }));
+  const v1::GetDriversResponse all = DriversNow();
+  EXPECT_EQ(all.drivers_size(), 0);
+  EXPECT_THAT(all.sockets(0).reason(), HasSubstr("(csi-socket-owners)"));
+  EXPECT_EQ(all.sockets(0).owner(), ::getuid());
+  EXPECT_THAT(all.sockets(1).reason(), HasSubstr("is a symbolic link"));
+  EXPECT_EQ(registrar->server().requests().size(), 0u) << "it was dialled";
+}
+
+TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  const Result<std::string> answer = Ask("NodeGetInfo");
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_THAT(*answer, HasSubstr("\"node_id\":\"node-a\""));
+  EXPECT_EQ(open_, 0);
+  EXPECT_EQ(Ask("NodeGetInfo", "{\"no_such_field\":\"geheim\"}").error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(Ask("NoSuchRpc").error().code(), Code::kNotFound);
+  EXPECT_EQ(Ask("GetInfo").error().code(), Code::kNotFound) << "it is the registration's";
+}
+
+TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsRefusedAndTheDriverNeverHearsOfIt) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  const size_t before = driver->server().requests().size();
+  const Result<std::string> refused = Ask("NodeUnpublishVolume", "{\"volume_id\":\"v\"}");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnimplemented);
+  EXPECT_EQ(refused.error().outcome(), Outcome::kNotApplied);
+  EXPECT_THAT(refused.error().message(), HasSubstr("csi-command"));
+  EXPECT_EQ(driver->server().requests().size(), before);
+}
+
+TEST_F(CsiClientTest, TheTraceHasTheCallsOfADriverAndTheMetricsCountThem) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  v1::GetDriverTraceRequest request;
+  request.set_driver(kName);
+  v1::GetDriverTraceResponse trace;
+  Status unknown = OkStatus();
+  scheduler_.OnControl([&] {
+    EXPECT_TRUE(DescribeTrace(*client_, clock_, request, &trace).ok());
+    request.set_driver("other.example.com");
+    v1::GetDriverTraceResponse none;
+    unknown = DescribeTrace(*client_, clock_, request, &none);
+    client_->Collect({});
+  });
+  const auto is_node_info = [](const v1::TracedCall& call) {
+    return call.method() == "/csi.v1.Node/NodeGetInfo" && call.code() == "OK";
+  };
+  EXPECT_TRUE(std::any_of(trace.calls().begin(), trace.calls().end(), is_node_info));
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code(), Code::kNotFound);
+  std::string text;
+  families_.AppendTo(text);
+  EXPECT_THAT(text,
+              HasSubstr("volumed_csi_driver_state{driver=\"disk.example.com\",state=\"ready\"} 1"));
+  EXPECT_THAT(text, HasSubstr("method_name=\"/csi.v1.Node/NodeGetInfo\""));
+  EXPECT_EQ(text.find("pluginregistration"), std::string::npos);
+}
+
+TEST_F(CsiClientTest, WhoeverMayReadMayAskAndOnlyAnAdministratorMayChange) {
+  v1::CallDriverRequest request;
+  for (const char* method : {"NodeGetInfo", "ListVolumes", "NoSuchRpc", ""}) {
+    request.set_method(method);
+    EXPECT_EQ(RoleToAskDriver(request), PeerRole::kRead) << method;
+  }
+  for (const char* method : {"DeleteVolume", "Node/NodeStageVolume"}) {
+    request.set_method(method);
+    EXPECT_EQ(RoleToAskDriver(request), PeerRole::kAdmin) << method;
+  }
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,120 @@
+#include "cli/driver_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kMoment = 1'000'000'000'000;
+
+v1::GetDriversResponse TwoDrivers() {
+  v1::GetDriversResponse all;
+  v1::Driver* ready = all.add_drivers();
+  ready->set_name("a.io");
+  ready->set_state("ready");
+  ready->set_since_unix_ms(kMoment - 65'000);
+  ready->set_vendor_version("2.1");
+  ready->set_node_id("node-a");
+  ready->set_endpoint("/k/a.sock");
+  ready->set_calls_in_flight(2);
+  ready->set_calls_at_a_time(64);
+  ready->set_sets_up(true);
+  ready->set_takes_away(true);
+  ready->set_connected(true);
+  ready->set_max_volumes(16);
+  (*ready->mutable_topology())["a.io/zone"] = "z1";
+  ready->add_node_capabilities("STAGE_UNSTAGE_VOLUME");
+  ready->add_node_capabilities("EXPAND_VOLUME");
+  v1::Driver* gone = all.add_drivers();
+  gone->set_name("b.io");
+  gone->set_state("gone");
+  gone->set_since_unix_ms(kMoment - 3'000);
+  gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z");
+  gone->set_calls_at_a_time(4);
+  gone->set_operations_waiting(7);
+  return all;
+}
+
+std::string TableOf(const v1::GetDriversResponse& drivers, OutputFormat format) {
+  std::ostringstream out;
+  PrintDrivers(drivers, format, kMoment, out);
+  return out.str();
+}
+
+std::string DescriptionOf(const v1::GetDriversResponse& drivers) {
+  std::ostringstream out;
+  PrintDriverDescription(drivers, kMoment, out);
+  return out.str();
+}
+
+TEST(DriverTablesTest, ADriverIsALineAndWhyItIsAwayIsItsLast) {
+  EXPECT_EQ(TableOf(TwoDrivers(), OutputFormat::kTable),
+            "NAME  STATE  SINCE  VERSION  CALLS  WAITING  REASON\n"
+            "a.io  ready  1m5s   2.1      2/64   0        -\n"
+            "b.io  gone   3s     -        0/4    7        CSI driver b.io is gone since "
+            "2001-09-09T01:46:37Z\n");
+  const std::string wide = TableOf(TwoDrivers(), OutputFormat::kWide);
+  EXPECT_NE(wide.find("NODE ID  ENDPOINT   REASON\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("node-a   /k/a.sock  -\n"), std::string::npos) << wide;
+}
+
+TEST(DriverTablesTest, SocketsThatAreNotRegisteredStandBelowWithOwnerAndNextTry) {
+  v1::GetDriversResponse all;
+  EXPECT_EQ(TableOf(all, OutputFormat::kTable), "no CSI driver has registered\n");
+  all.add_sockets()->set_state("registered");
+  EXPECT_EQ(TableOf(all, OutputFormat::kTable), "no CSI driver has registered\n");
+  v1::RegistrySocket* waiting = all.add_sockets();
+  waiting->set_path("/r/c.sock");
+  waiting->set_state("waiting");
+  waiting->set_owner(0);
+  waiting->set_driver("c.io");
+  waiting->set_next_try_unix_ms(kMoment + 2'000);
+  waiting->set_reason("no node id");
+  EXPECT_EQ(TableOf(all, OutputFormat::kTable),
+            "no CSI driver has registered\n"
+            "\n"
+            "not registered:\n"
+            "SOCKET     STATE    OWNER  DRIVER  NEXT TRY  REASON\n"
+            "/r/c.sock  waiting  0      c.io    in 2s     no node id\n");
+}
+
+TEST(DriverTablesTest, ADescriptionHasWhatTheDriverCanDoAndWhatOperationsMay) {
+  const std::string text = DescriptionOf(TwoDrivers());
+  for (const char* part :
+       {"State:           ready since 1m5s", "Volumes:         16 at most",
+        "Topology:        a.io/zone=z1", "Node can:        STAGE_UNSTAGE_VOLUME, EXPAND_VOLUME",
+        "may begin; 0 waiting, 2 calls under way of 64 at a time", "Connected:   no",
+        "wait; 7 waiting, 0 calls under way of 4 at a time"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST(DriverTablesTest, ACallThatWasNeverSentSaysSoAndTheWideTraceHasTheMessages) {
+  v1::GetDriverTraceResponse trace;
+  std::ostringstream none;
+  PrintTrace(trace, OutputFormat::kTable, kMoment, none);
+  EXPECT_EQ(none.str(), "no call is kept\n");
+  v1::TracedCall* call = trace.add_calls();
+  call->set_method("/csi.v1.Node/NodePublishVolume");
+  call->set_key("v");
+  call->set_asked_unix_ms(kMoment - 1'000);
+  call->set_took_us(900);
+  call->set_code("Unavailable");
+  call->set_outcome("NotApplied");
+  call->set_message("nobody listens");
+  call->set_request("volume_id: \"v\"");
+  std::ostringstream out;
+  PrintTrace(trace, OutputFormat::kTable, kMoment, out);
+  EXPECT_EQ(out.str(),
+            "AGE  WAITED  TOOK   RPC                ABOUT  END\n"
+            "1s   0us     900us  NodePublishVolume  v      Unavailable (NotApplied, not sent): "
+            "nobody listens\n");
+  std::ostringstream wide;
+  PrintTrace(trace, OutputFormat::kWide, kMoment, wide);
+  EXPECT_NE(wide.str().find("volume_id: \"v\"  -\n"), std::string::npos) << wide.str();
+}
+
+}  // namespace
+}  // namespace volumed

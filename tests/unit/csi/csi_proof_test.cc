@@ -1,0 +1,116 @@
+// What the node shows of a volume: what counts as proof of a publish or a stage, and what does not.
+#include "csi/csi_proof.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "unit/csi/plugin_fixture.h"
+
+namespace volumed {
+namespace {
+
+using testing::HasSubstr;
+
+class CsiProofTest : public CsiPluginFixture {
+ protected:
+  static constexpr const char* kTarget = "/kubelet/pods/uid-1/volumes/kubernetes.io~csi/pv-1/mount";
+
+  CsiFinding Published(bool read_only = false) {
+    return Must(LookAtPublished(*context_, {kName, HostPathOf(kTarget), read_only}, Call()));
+  }
+  void Bind(const SafePath& source) {
+    kernel_.AddDirectory(kTarget);
+    Must(kernel_.Call(BindMount{.source = source, .target = HostPathOf(kTarget)}, {}));
+  }
+  // Another volume of the node is staged there.
+  std::string StageOther() {
+    const std::string place = "/kubelet/plugins/kubernetes.io/csi/disk.example.com/x/globalmount";
+    DeviceRecord facts;
+    facts.key = CsiUniqueName(kName, "vol-2");
+    facts.plugin_name = kCsiPluginName;
+    facts.spec = SpecName("pv-2");
+    facts.device_mount_path = place;
+    const uint64_t attempt = Must(devices_->BeginCall(facts, VolumeEvent::kMountDevice));
+    EXPECT_TRUE(devices_->EndCall(facts.key, attempt, CallAnswer::kDone).ok());
+    return place;
+  }
+};
+
+TEST_F(CsiProofTest, ADirectoryOfTheNodesOwnFilesystemMayBeAVolume) {
+  kernel_.AddDirectory("/data/vol-1");
+  Bind({"/data", "vol-1"});
+  EXPECT_EQ(Published().wrong, std::nullopt);
+  EXPECT_EQ(Published().mount->root, "/data/vol-1");
+}
+
+TEST_F(CsiProofTest, ADirectoryBelowTheAgentsOwnMayBeAVolume) {
+  kernel_.AddDirectory("/kubelet/plugins/disk/data/vol-1");
+  Bind({"/kubelet/plugins/disk/data", "vol-1"});
+  EXPECT_EQ(Published().wrong, std::nullopt);
+}
+
+TEST_F(CsiProofTest, ADirectoryWhoseNameBeginsAsTheAgentsOwnMayBeAVolume) {
+  kernel_.AddDirectory("/kube");
+  Bind({"/", "kube"});
+  EXPECT_EQ(Published().wrong, std::nullopt);
+}
+
+TEST_F(CsiProofTest, TheAgentsOwnDirectoryIsNoVolume) {
+  Bind({"/", "kubelet"});
+  EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own lies in"));
+}
+
+TEST_F(CsiProofTest, AFilesystemOnTheNetworkMayShowInTwoVolumes) {
+  const std::string other = StageOther();
+  kernel_.AddMount("cifs", "//server/share", other);
+  kernel_.AddDirectory(kTarget);
+  Must(kernel_.Call(BindMount{.source = HostPathOf(other), .target = HostPathOf(kTarget)}, {}));
+  EXPECT_EQ(Published().wrong, std::nullopt);
+}
+
+TEST_F(CsiProofTest, ADiskThatIsStagedForAnotherVolumeIsNotThisOne) {
+  kernel_.AddDevice("/dev/sda", {.fs_type = "ext4", .usage = "filesystem"});
+  const std::string other = StageOther();
+  Mounts(other, "/dev/sda");
+  kernel_.AddDirectory(kTarget);
+  Must(kernel_.Call(BindMount{.source = HostPathOf(other), .target = HostPathOf(kTarget)}, {}));
+  EXPECT_THAT(Published().wrong.value_or(""),
+              HasSubstr("the disk of the volume that is staged at " + other));
+}
+
+TEST_F(CsiProofTest, AReadOnlyMountIsWhatAReaderAskedFor) {
+  kernel_.AddMount("tmpfs", "tmpfs", kTarget, {"ro"});
+  EXPECT_EQ(Published(/*read_only=*/true).wrong, std::nullopt);
+  kernel_.UnmountBelow(kTarget);
+  kernel_.AddMount("tmpfs", "tmpfs", kTarget);
+  EXPECT_THAT(Published(/*read_only=*/true).wrong.value_or(""), HasSubstr("can be written to"));
+}
+
+TEST_F(CsiProofTest, ALinkToABlockDeviceIsOne) {
+  kernel_.AddSpecial("/dev/sdq", FileType::kBlockDevice);
+  kernel_.AddSymlink("/kubelet/link", "/dev/sdq");
+  kernel_.AddSymlink("/kubelet/other", "/dev");
+  EXPECT_EQ(Must(LookAtPublishedDevice(*context_, {"/kubelet", "link"}, Call())).wrong,
+            std::nullopt);
+  EXPECT_EQ(Must(LookAtPublishedDevice(*context_, {"/kubelet", "other"}, Call())).wrong,
+            "/kubelet/other is a directory, and no block device");
+}
+
+TEST_F(CsiProofTest, AStagedVolumeNeedsNoMount) {
+  kernel_.AddDirectory("/kubelet/staged");
+  EXPECT_EQ(Must(LookAtStaged(*context_, {"/kubelet", "staged"}, Call())).wrong, std::nullopt);
+  EXPECT_EQ(Must(LookAtStaged(*context_, {"/kubelet", "missing"}, Call())).wrong,
+            "there is no /kubelet/missing");
+}
+
+TEST_F(CsiProofTest, AMountThatHangsIsLookedAtInTheTableAlone) {
+  kernel_.AddMount("nfs4", "server:/x", kTarget);
+  kernel_.Hang(kTarget);
+  EXPECT_EQ(Published().wrong, std::nullopt);
+  EXPECT_EQ(Must(LookAtTakenAway(*context_, HostPathOf(kTarget), Call())).wrong,
+            std::string(kTarget) + " is still mounted");
+}
+
+}  // namespace
+}  // namespace volumed
