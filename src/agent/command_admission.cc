@@ -73,8 +73,12 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
   RETURN_IF_ERROR(Identify(key, MetaOf(*known).uid, metadata));
   // It is still the same object, even if it is Missing.
   metadata.creation_unix_millis = MetaOf(*known).creation_unix_millis;
-  const std::vector<UpdateProblem> problems =
-      ValidateUpdate(*known, object, manager.storage().IsBound(key));
+  const bool bound = manager.storage().IsBound(key);
+  Object before = *known;
+  if (auto* claim = std::get_if<PersistentVolumeClaim>(&before); claim != nullptr && bound) {
+    claim->status = manager.storage().ClaimStatus(*claim);
+  }
+  const std::vector<UpdateProblem> problems = ValidateUpdate(before, object, bound);
   return problems.empty() ? OkStatus() : Status(RefuseUpdate(*known, problems, replace));
 }
 

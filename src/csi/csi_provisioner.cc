@@ -20,38 +20,39 @@ using ::csi::v1::CreateVolumeRequest;
 constexpr const char* kCreateVolume = "CreateVolume";
 // The specification says 128; there are drivers in use whose handles are paths of their clouds.
 constexpr size_t kMostHandleBytes = 1024;
-constexpr size_t kQuoted = 80;
+constexpr size_t kQuotedId = 80;
 
-Error Refused(const std::string& why) { return Error::NotApplied(Code::kInvalidArgument, why); }
+Error CannotMake(const std::string& why) { return Error::NotApplied(Code::kInvalidArgument, why); }
 
 // What no driver can be asked for.
 Status CheckClaim(const std::string& driver, const CsiDriverFacts& facts,
                   const VolumeOptions& options) {
   const PersistentVolumeClaimSpec& claim = options.claim.spec;
-  if (claim.selector) return Refused("claim Selector is not supported");
+  if (claim.selector) return CannotMake("claim Selector is not supported");
   if (claim.volume_attributes_class_name && !claim.volume_attributes_class_name->empty()) {
-    return Refused("VolumeAttributesClass " + *claim.volume_attributes_class_name +
-                   " is not known here");
+    return CannotMake("VolumeAttributesClass " + *claim.volume_attributes_class_name +
+                      " is not known here");
   }
   if (!options.content) return OkStatus();
   const VolumeContent& content = *options.content;
   if (content.driver != driver) {
-    return Refused("its data source is of CSI driver " + content.driver + ", and it is to be of " +
-                   driver);
+    return CannotMake("its data source is of CSI driver " + content.driver +
+                      ", and it is to be of " + driver);
   }
   const auto capability =
       content.is_snapshot ? ControllerRpc::CREATE_DELETE_SNAPSHOT : ControllerRpc::CLONE_VOLUME;
   if (!facts.HasController(capability)) {
-    return Refused("CSI driver " + driver + " makes no volumes from " +
-                   (content.is_snapshot ? "snapshots" : "other volumes"));
+    return CannotMake("CSI driver " + driver + " makes no volumes from " +
+                      (content.is_snapshot ? "snapshots" : "other volumes"));
   }
   if (claim.storage.request < content.size) {
-    return Refused("it asks for " + claim.storage.request.String() + ", and its data source has " +
-                   content.size.String());
+    return CannotMake("it asks for " + claim.storage.request.String() +
+                      ", and its data source has " + content.size.String());
   }
   const bool same_mode = content.is_snapshot || content.volume_mode == claim.volume_mode;
-  return same_mode ? OkStatus()
-                   : Refused("its volume mode is not that of the volume that is its data source");
+  return same_mode
+             ? OkStatus()
+             : CannotMake("its volume mode is not that of the volume that is its data source");
 }
 
 std::optional<CsiContentSource> ContentOf(const VolumeOptions& options) {
@@ -116,8 +117,8 @@ std::string WhatIsOddAboutId(const std::string& id) {
   if (id.size() > kMostHandleBytes) {
     return "its id has " + std::to_string(id.size()) + " bytes";
   }
-  if (PrintableText(id) != id) return "its id " + Quoted(id, kQuoted) + " is no text";
-  if (id.starts_with(kCsiUnknownHandle)) return "its id is " + Quoted(id, kQuoted);
+  if (PrintableText(id) != id) return "its id " + Quoted(id, kQuotedId) + " is no text";
+  if (id.starts_with(kCsiUnknownHandle)) return "its id is " + Quoted(id, kQuotedId);
   return "";
 }
 
@@ -244,7 +245,7 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   if (!odd.empty()) {
     return DriverLied(
         context_, driver_, kCreateVolume,
-        "it has made volume " + asked.name() + " as " + Quoted(made.volume_id(), kQuoted), odd);
+        "it has made volume " + asked.name() + " as " + Quoted(made.volume_id(), kQuotedId), odd);
   }
   if (made.capacity_bytes() > 0) volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes());
   volume.spec.node_affinity = AffinityOf(made);

@@ -17,13 +17,13 @@ namespace {
 using ControllerRpc = ::csi::v1::ControllerServiceCapability_RPC;
 using Expansion = ::csi::v1::PluginCapability_VolumeExpansion;
 
-Error Refused(Code code, const std::string& why) { return Error::NotApplied(code, why); }
+Error CannotDo(Code code, const std::string& why) { return Error::NotApplied(code, why); }
 
 const CsiPersistentVolumeSource* SourceOf(const PersistentVolume& volume) {
   return std::get_if<CsiPersistentVolumeSource>(&volume.spec.source);
 }
 
-bool Has(const std::vector<int32_t>& capabilities, int32_t capability) {
+bool SaysItCan(const std::vector<int32_t>& capabilities, int32_t capability) {
   return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
 }
 
@@ -68,10 +68,10 @@ Status CheckMadeBy(const VolumeSpec& spec, const std::string& driver) {
   const auto maker = annotations.find(kProvisionedBy);
   const bool made = maker != annotations.end() && (maker->second == driver || spec.migrated());
   if (made) return OkStatus();
-  return Refused(Code::kFailedPrecondition,
-                 "its annotation " + std::string(kProvisionedBy) +
-                     " does not say that CSI driver " + driver +
-                     " has made it, so its storage is not the driver's to delete");
+  return CannotDo(Code::kFailedPrecondition,
+                  "its annotation " + std::string(kProvisionedBy) +
+                      " does not say that CSI driver " + driver +
+                      " has made it, so its storage is not the driver's to delete");
 }
 
 }  // namespace
@@ -117,15 +117,15 @@ ProvisionableVolumePlugin* CsiStorage::ProvisionerOf(const std::string& driver) 
 Result<std::unique_ptr<Deleter>> CsiStorage::NewDeleter(const VolumeSpec& spec) {
   const auto* source = spec.SourceAs<CsiPersistentVolumeSource>();
   if (source == nullptr) {
-    return Refused(Code::kInvalidArgument, spec.Display() + " is no persistent CSI volume");
+    return CannotDo(Code::kInvalidArgument, spec.Display() + " is no persistent CSI volume");
   }
   if (source->volume_handle.starts_with(kCsiUnknownHandle)) {
-    return Refused(Code::kInvalidArgument, spec.Display() + " has not been made yet");
+    return CannotDo(Code::kInvalidArgument, spec.Display() + " has not been made yet");
   }
   RETURN_IF_ERROR(CheckMadeBy(spec, source->driver));
   ASSIGN_OR_RETURN(const CsiDriverFacts facts, FactsOf(context_, source->driver));
   if (!facts.HasController(ControllerRpc::CREATE_DELETE_VOLUME)) {
-    return Refused(
+    return CannotDo(
         Code::kFailedPrecondition,
         "CSI driver " + source->driver + " serves no controller here that deletes volumes");
   }
@@ -173,8 +173,8 @@ bool CsiStorage::ExpandsOnlyUnused(const VolumeSpec& spec) const {
   const auto* source = spec.SourceAs<CsiPersistentVolumeSource>();
   if (source == nullptr) return false;
   const Result<CsiDriverFacts> facts = FactsOf(context_, source->driver);
-  return facts.ok() && Has(facts->expansion, Expansion::OFFLINE) &&
-         !Has(facts->expansion, Expansion::ONLINE);
+  return facts.ok() && SaysItCan(facts->expansion, Expansion::OFFLINE) &&
+         !SaysItCan(facts->expansion, Expansion::ONLINE);
 }
 
 Result<Quantity> CsiStorage::ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,

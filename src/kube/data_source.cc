@@ -11,7 +11,7 @@ Error NoReference(const std::string& why) {
 }
 
 // A field that is absent or null is empty.
-Result<std::string> TextOf(const nlohmann::json& object, const char* field) {
+Result<std::string> FieldText(const nlohmann::json& object, const char* field) {
   const auto found = object.find(field);
   if (found == object.end() || found->is_null()) return std::string();
   if (!found->is_string()) return NoReference(std::string("has a ") + field + " that is no text");
@@ -27,10 +27,10 @@ Result<std::optional<DataSource>> DataSourceOf(const PersistentVolumeClaimSpec& 
   const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return NoReference("is no object");
   DataSource source;
-  ASSIGN_OR_RETURN(source.api_group, TextOf(object, "apiGroup"));
-  ASSIGN_OR_RETURN(source.kind, TextOf(object, "kind"));
-  ASSIGN_OR_RETURN(source.name, TextOf(object, "name"));
-  ASSIGN_OR_RETURN(source.name_space, TextOf(object, "namespace"));
+  ASSIGN_OR_RETURN(source.api_group, FieldText(object, "apiGroup"));
+  ASSIGN_OR_RETURN(source.kind, FieldText(object, "kind"));
+  ASSIGN_OR_RETURN(source.name, FieldText(object, "name"));
+  ASSIGN_OR_RETURN(source.name_space, FieldText(object, "namespace"));
   if (source.kind.empty() || source.name.empty()) return NoReference("lacks a kind or a name");
   return std::optional(std::move(source));
 }

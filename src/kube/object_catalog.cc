@@ -101,6 +101,11 @@ void ObjectCatalog::SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound
   dirty_.all = true;
 }
 
+void ObjectCatalog::SetClaimStatus(
+    std::function<PersistentVolumeClaimStatus(const PersistentVolumeClaim&)> status_of) {
+  claim_status_ = std::move(status_of);
+}
+
 void ObjectCatalog::IdentifyBy(ObjectIdentities* identities) {
   identities_ = identities;
   dirty_.all = true;

@@ -246,6 +246,10 @@ class ObjectCatalog final : public ObjectFinder {
   // Sets who knows whether a claim or a PersistentVolume is bound; fewer fields of a bound one may
   // change. Without this function none counts as bound. It takes effect with the next event.
   void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound);
+  // Sets who keeps the status of claims whose objects have none: a request may be taken back, but
+  // not what the claim has got by that. Without this function the object's own status counts.
+  void SetClaimStatus(
+      std::function<PersistentVolumeClaimStatus(const PersistentVolumeClaim&)> status_of);
 
   // The listener is called after the catalog has changed; it may read the catalog, but must not
   // change it.
@@ -423,6 +427,7 @@ class ObjectCatalog final : public ObjectFinder {
   const Clock& clock_;
   ObjectIdentities* identities_ = nullptr;
   std::function<bool(const ObjectKey&)> is_bound_;
+  std::function<PersistentVolumeClaimStatus(const PersistentVolumeClaim&)> claim_status_;
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
   std::set<std::string> absence_ends_;

@@ -70,7 +70,14 @@ ObjectPtr ObjectCatalog::Merge::WithImmutable(const Candidate& candidate, const 
   const ObjectPtr known = KnownOf(candidate);
   if (known == nullptr || known == object) return object;
   const bool bound = catalog_.is_bound_ && catalog_.is_bound_(candidate.key);
-  const std::vector<UpdateProblem> problems = ValidateUpdate(*known, *object, bound);
+  ObjectPtr before = known;
+  const auto* claim = std::get_if<PersistentVolumeClaim>(known.get());
+  if (bound && claim != nullptr && catalog_.claim_status_) {
+    PersistentVolumeClaim shown = *claim;
+    shown.status = catalog_.claim_status_(*claim);
+    before = std::make_shared<const Object>(std::move(shown));
+  }
+  const std::vector<UpdateProblem> problems = ValidateUpdate(*before, *object, bound);
   for (const UpdateProblem& problem : problems) {
     AddProblem(candidate, problem.field_path, problem.reason + "; the object stays as it was");
   }

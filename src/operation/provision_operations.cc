@@ -19,16 +19,16 @@ constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
 
 using Volumes = std::vector<std::shared_ptr<const PersistentVolume>>;
 
-std::optional<StorageName> NameOf(const PersistentVolume& volume) {
+std::optional<StorageName> MadeStorageOf(const PersistentVolume& volume) {
   return StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
 }
 
 // What drivers have is known by its name alone; where other storage is, the StorageGuard knows.
 Status CheckNoneHas(const Volumes& others, const PersistentVolume& made) {
-  const std::optional<StorageName> storage = NameOf(made);
+  const std::optional<StorageName> storage = MadeStorageOf(made);
   if (!storage || storage->driver.empty()) return OkStatus();
   for (const std::shared_ptr<const PersistentVolume>& other : others) {
-    if (NameOf(*other) != storage) continue;
+    if (MadeStorageOf(*other) != storage) continue;
     return Error::NotApplied(Code::kFailedPrecondition,
                              "it is the storage of PersistentVolume " + other->metadata.name);
   }
@@ -64,7 +64,7 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
                              "volume " + request.planned.metadata.name +
                                  " was planned at another place than the configuration names now");
   }
-  if (const std::optional<StorageName> storage = NameOf(plan)) {
+  if (const std::optional<StorageName> storage = MadeStorageOf(plan)) {
     RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
   }
   // Nobody selects a node here: the claim is this node's.

@@ -7,6 +7,7 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/provisioning.h"
+#include "volumemanager/claims/storage_expander.h"
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
@@ -122,6 +123,7 @@ void NodeEvents::DriverIsBack(const std::string& plugin_name, const std::string&
   RetryActualOf(plugin_name, fault_domain);
   parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
   parts_.provisioning.ResetBackoff();
+  parts_.storage_expander.RetryDomain(fault_domain);
   parts_.claims.MarkDirty();
 }
 

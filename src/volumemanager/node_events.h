@@ -29,6 +29,7 @@ class PodObservers;
 class Provisioning;
 class Readiness;
 class Reconciler;
+class StorageExpander;
 class VolumeExpander;
 class VolumeStats;
 struct WantedVolume;
@@ -54,6 +55,7 @@ class NodeEvents {
     Claims& claims;
     Provisioning& provisioning;
     VolumeExpander& expander;
+    StorageExpander& storage_expander;
     DeviceReconciler& devices;
     Reconciler& reconciler;
     PodLifecycle& lifecycle;

@@ -59,15 +59,15 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                  replacements, pods_with_claims, claims, devices, reconciler},
                 hooks.orphan_found),
       events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
-              observers, desired, actual, claims, provisioning, expander, devices, reconciler,
-              lifecycle, stats},
+              observers, desired, actual, claims, provisioning, expander, storage_expander, devices,
+              reconciler, lifecycle, stats},
              [this](const PodVolumeKey& key, const WantedVolume& wanted) {
                const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
                return gone ? std::optional(gone->message) : std::nullopt;
              }),
       views({parts.scheduler.clock(), parts.catalog, desired, actual, consumers, reconciler,
-             devices, parts.operations, stats, health, size_limits, expander, object_commands,
-             hooks.is_stuck, events.vanished_devices()}),
+             devices, parts.operations, stats, health, size_limits, expander, storage_expander,
+             object_commands, hooks.is_stuck, events.vanished_devices()}),
       loader({parts.scheduler, parts.store, parts.kernel, parts.plugins, parts.host.paths,
               parts.log, readiness},
              boot_id,

@@ -30,6 +30,9 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   parts.catalog.SetBoundCheck([this, owner = alive.watch()](const ObjectKey& key) {
     return owner.alive() && claims.IsBound(key);
   });
+  parts.catalog.SetClaimStatus([this, owner = alive.watch()](const PersistentVolumeClaim& claim) {
+    return owner.alive() ? claims.ShownStatus(claim) : claim.status;
+  });
   std::map<std::string, SourceMemory> memories = known.TakeMemories();
   SeedCatalog(memories);
   provisioning.Restore(found.provisioned);

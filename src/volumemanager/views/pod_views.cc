@@ -306,6 +306,14 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (const FailureHistory* failure = parts_.expander.Failure(wanted->unique_name)) {
     return FromFailure(*failure, ExpandKey(wanted->unique_name), pod, nullptr);
   }
+  if (const FailureHistory* failure = parts_.storage_expander.Failure(key.spec.str())) {
+    return FromFailure(*failure, ExpandStorageKey(wanted->unique_name), pod, nullptr);
+  }
+  const std::string growth_waits_for = parts_.storage_expander.WaitsFor(key.spec.str());
+  if (!growth_waits_for.empty()) {
+    return Waiting("ExpandVolumeDevice", "the claim asks for more: " + growth_waits_for,
+                   OwnerOf(pod.identity), 0);
+  }
   return std::nullopt;
 }
 

@@ -15,6 +15,7 @@
 #include "operation/volume_operations.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claims/object_commands.h"
+#include "volumemanager/claims/storage_expander.h"
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
@@ -45,6 +46,7 @@ class PodViews {
     const ServerHealth& health;
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
+    const StorageExpander& storage_expander;
     const ObjectCommands& commands;
     // VolumeManagerHooks::is_stuck; may be empty.
     std::function<bool(const std::string& key)> is_stuck;

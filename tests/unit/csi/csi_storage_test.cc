@@ -32,9 +32,7 @@ class CsiStorageTest : public CsiStorageFixture {
  protected:
   // By which the claim's volume is planned.
   std::unique_ptr<Provisioner> NewProvisioner(const VolumeOptions& options) {
-    ProvisionableVolumePlugin* const makes = storage_->ProvisionerOf(kName);
-    EXPECT_NE(makes, nullptr);
-    return makes->NewProvisioner(options).value();
+    return storage_->ProvisionerOf(kName)->NewProvisioner(options).value();
   }
   std::unique_ptr<Provisioner> NewProvisioner() { return NewProvisioner(Options()); }
   Result<PersistentVolume> Make(const VolumeOptions& options) {

@@ -458,5 +458,16 @@ TEST(EphemeralClaim, ItsUidIsShownAsKubernetesWritesOneAndKeptAsItIs) {
   EXPECT_EQ(claim.metadata.uid.size(), 32u) << "records and marks on disks have it so";
 }
 
+TEST(TopologyTerms, ANodeIsWhereOneTermHoldsAndAClassWithoutAnyIsEverywhere) {
+  const StringMap labels = {{"zone", "z1"}, {"rack", "r7"}};
+  EXPECT_TRUE(Matches(std::vector<TopologyTerm>{}, labels));
+  const TopologyTerm here{{{"zone", {"z2", "z1"}}, {"rack", {"r7"}}}};
+  const TopologyTerm there{{{"zone", {"z1"}}, {"rack", {"r8"}}}};
+  const TopologyTerm unknown{{{"row", {"1"}}}};
+  EXPECT_TRUE(Matches(std::vector<TopologyTerm>{there, here}, labels));
+  EXPECT_FALSE(Matches(std::vector<TopologyTerm>{there, unknown}, labels));
+  EXPECT_FALSE(Matches(std::vector<TopologyTerm>{TopologyTerm{}}, labels));
+}
+
 }  // namespace
 }  // namespace volumed

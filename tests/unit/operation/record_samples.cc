@@ -277,10 +277,19 @@ void AddClaims(Samples& samples) {
   }
   binding.resize = ClaimResize{};
   samples.Add("resize of nothing", binding, DecodeClaimBindingRecord);
+  ClaimBindingRecord grown;
+  grown.binding.volume_name = "pv";
+  grown.resize = ClaimResize{};
+  grown.resize->capacity = Quantity::Parse("1Gi").value();
+  grown.resize->volume_capacity = Quantity::Parse("3Gi").value();
+  samples.Add("storage grown here", grown, DecodeClaimBindingRecord);
   samples.Add("full", FullProvision(), DecodeProvisionRecord);
   ProvisionRecord planned{.volume_name = "pv"};
   planned.volume_json = FullProvision().volume_json;
   samples.Add("smallest", planned, DecodeProvisionRecord);
+  planned.plan = "{}";
+  planned.cloned_volume = "src";
+  samples.Add("planned by a driver", planned, DecodeProvisionRecord);
 }
 
 void AddObjects(Samples& samples) {

@@ -5,55 +5,55 @@
 namespace volumed {
 namespace {
 
-Quantity Gibibytes(int64_t count) { return Quantity::FromBytes(count << 30); }
+Quantity Gi(int64_t count) { return Quantity::FromBytes(count << 30); }
 
 // A volume of 1Gi whose claim asks for 2Gi, which its class allows.
 StorageGrowthQuestion Asks() {
   StorageGrowthQuestion question;
-  question.volume_capacity = Gibibytes(1);
-  question.claim_request = Gibibytes(2);
+  question.volume_capacity = Gi(1);
+  question.claim_request = Gi(2);
   question.class_allows = true;
   return question;
 }
 
-StorageGrowthAction Action(const StorageGrowthQuestion& question) {
+StorageGrowthAction GrowthAction(const StorageGrowthQuestion& question) {
   return DecideStorageGrowth(question).action;
 }
 
 TEST(StorageGrowth, AClaimThatAsksForMoreIsIntendedFirst) {
   const StorageGrowth growth = DecideStorageGrowth(Asks());
   EXPECT_EQ(growth.action, StorageGrowthAction::kIntend);
-  EXPECT_EQ(growth.size, Gibibytes(2));
+  EXPECT_EQ(growth.size, Gi(2));
 }
 
 TEST(StorageGrowth, AClaimThatAsksForNoMoreHasNothing) {
   StorageGrowthQuestion question = Asks();
-  question.claim_request = Gibibytes(1);
-  EXPECT_EQ(Action(question), StorageGrowthAction::kNothing);
+  question.claim_request = Gi(1);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kNothing);
 }
 
 TEST(StorageGrowth, WhatIsOnRecordGoesOnWhateverTheClaimSaysByNow) {
   for (const int64_t request : {1, 2, 3}) {
     StorageGrowthQuestion question = Asks();
     question.resize_status = kControllerResizeInProgress;
-    question.allocated = Gibibytes(2);
-    question.claim_request = Gibibytes(request);
+    question.allocated = Gi(2);
+    question.claim_request = Gi(request);
     question.class_allows = false;
     const StorageGrowth growth = DecideStorageGrowth(question);
     EXPECT_EQ(growth.action, StorageGrowthAction::kExpand);
-    EXPECT_EQ(growth.size, Gibibytes(2));
+    EXPECT_EQ(growth.size, Gi(2));
   }
 }
 
 TEST(StorageGrowth, AnInfeasibleSizeWaitsForAnotherWish) {
   StorageGrowthQuestion question = Asks();
   question.resize_status = kControllerResizeInfeasible;
-  question.allocated = Gibibytes(2);
-  EXPECT_EQ(Action(question), StorageGrowthAction::kNothing);
-  question.claim_request = Gibibytes(3);
-  EXPECT_EQ(Action(question), StorageGrowthAction::kIntend);
-  question.claim_request = Gibibytes(1);
-  EXPECT_EQ(Action(question), StorageGrowthAction::kTakeBack);
+  question.allocated = Gi(2);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kNothing);
+  question.claim_request = Gi(3);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kIntend);
+  question.claim_request = Gi(1);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kTakeBack);
 }
 
 TEST(StorageGrowth, TheNodeMakesTheVolumeAsLargeAsItsStorageFirst) {
@@ -62,30 +62,30 @@ TEST(StorageGrowth, TheNodeMakesTheVolumeAsLargeAsItsStorageFirst) {
        {kNodeResizePending, kNodeResizeInProgress, kNodeResizeInfeasible}) {
     question.resize_status = status;
     question.is_on_node = true;
-    EXPECT_EQ(Action(question), StorageGrowthAction::kWait);
+    EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   }
   question.resize_status = kNodeResizePending;
   question.is_on_node = false;
-  EXPECT_EQ(Action(question), StorageGrowthAction::kIntend) << "no node is at it";
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kIntend) << "no node is at it";
 }
 
 TEST(StorageGrowth, WhatGrowsOnlyUnusedWaitsBeforeAndAfterTheIntent) {
   StorageGrowthQuestion question = Asks();
   question.only_unused = true;
   question.is_on_node = true;
-  EXPECT_EQ(Action(question), StorageGrowthAction::kWait);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   EXPECT_NE(DecideStorageGrowth(question).waits_for, "");
   question.resize_status = kControllerResizeInProgress;
-  question.allocated = Gibibytes(2);
-  EXPECT_EQ(Action(question), StorageGrowthAction::kWait);
+  question.allocated = Gi(2);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   question.is_on_node = false;
-  EXPECT_EQ(Action(question), StorageGrowthAction::kExpand);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kExpand);
 }
 
 TEST(StorageGrowth, AClassThatDoesNotAllowItIsNamed) {
   StorageGrowthQuestion question = Asks();
   question.class_allows = false;
-  EXPECT_EQ(Action(question), StorageGrowthAction::kWait);
+  EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   EXPECT_NE(DecideStorageGrowth(question).waits_for.find("class"), std::string::npos);
 }
 

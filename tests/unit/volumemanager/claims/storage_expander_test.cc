@@ -136,14 +136,15 @@ TEST_F(StorageExpanderTest, AnInfeasibleSizeIsNotTriedAgainBeforeTheClaimAsksFor
   EXPECT_EQ(Recorded().volume_capacity, Gi(2));
 }
 
-TEST_F(StorageExpanderTest, AWishThatIsTakenBackLeavesNothing) {
-  FailNext(Error::NotApplied(Code::kInvalidArgument, "no"), 1000);
-  Deliver(Class() + Storage("9Gi"));
-  ASSERT_EQ(Recorded().status, kControllerResizeInfeasible);
-  Deliver(Class() + Storage("1Gi"));
-  EXPECT_EQ(Recorded().status, "");
-  EXPECT_TRUE(Recorded().conditions.empty());
-  EXPECT_EQ(Recorded().allocated, Gi(1));
+// As an API server has it: the agent keeps the status that such a claim's object does not have.
+TEST_F(StorageExpanderTest, WhatTheClaimHasGotCannotBeTakenBack) {
+  operations().grows_to = ExpandedStorage{Gi(3), false};
+  Deliver(Class() + Storage("3Gi"));
+  ASSERT_EQ(Recorded().capacity, Gi(3));
+  Deliver(Class() + Storage("2Gi"));
+  const auto claim = agent_->catalog.FindPersistentVolumeClaim("default", "data");
+  ASSERT_NE(claim, nullptr);
+  EXPECT_EQ(claim->spec.storage.request, Gi(3));
 }
 
 TEST_F(StorageExpanderTest, AFailureWhoseOutcomeIsOpenIsTriedAgainWithTheSameSize) {

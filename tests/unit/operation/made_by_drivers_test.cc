@@ -1,0 +1,307 @@
+// Volumes that a driver makes, takes back and makes larger: what the operations ask of it, and what
+// they look at before.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/driver_storage.h"
+#include "operation/expand_storage_operations.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_parts.h"
+#include "operation/provision_operations.h"
+#include "operation/storage_steps.h"
+#include "pluginmgr/expandable_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kDriver = "disk.example.com";
+const UniqueVolumeName kUnique("kubernetes.io/csi/disk.example.com^vol-1");
+
+PersistentVolume VolumeOf(const std::string& name, const std::string& handle) {
+  PersistentVolume volume;
+  volume.metadata.name = name;
+  CsiPersistentVolumeSource source;
+  source.driver = kDriver;
+  source.volume_handle = handle;
+  volume.spec.source = source;
+  return volume;
+}
+
+// What the driver answers, and what it was asked.
+struct Maker {
+  std::optional<PersistentVolume> there = VolumeOf("pvc-1", "vol-1");  // nullopt: certainly nothing
+  std::optional<VolumePlan> plan;
+  int found = 0;
+  std::vector<std::string> undone;  // handles
+  Result<ExpandedStorage> grown = ExpandedStorage{Quantity::FromBytes(200), true};
+  int grows = 0;
+  bool only_unused = false;
+  bool expands = true;
+};
+
+class MakingPlugin final : public VolumePlugin,
+                           public ProvisionableVolumePlugin,
+                           public ExpandableVolumePlugin {
+ public:
+  explicit MakingPlugin(Maker& maker) : maker_(maker) {}
+  Status Init(PluginContext) override { return OkStatus(); }
+  std::string GetPluginName() const override { return "kubernetes.io/csi"; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    return std::string(kDriver) + "^" + spec.SourceAs<CsiPersistentVolumeSource>()->volume_handle;
+  }
+  bool CanSupport(const VolumeSpec& spec) const override {
+    return spec.SourceAs<CsiPersistentVolumeSource>() != nullptr;
+  }
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
+    return NotUsed();
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return NotUsed();
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return NotUsed();
+  }
+  bool SupportsMountOption() const override { return true; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return "csi:disk.example.com"; }
+  bool WorksInLane(const VolumeSpec&) const override { return true; }
+  ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override {
+    return provisioner == kDriver ? this : nullptr;
+  }
+  ExpandableVolumePlugin* AsExpandable() override { return this; }
+  VolumePlugin& plugin() override { return *this; }
+
+  Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override {
+    maker_.plan = options.plan;
+    return std::unique_ptr<Provisioner>(std::make_unique<Making>(maker_, options));
+  }
+
+  Result<Quantity> ExpandVolumeDevice(const VolumeSpec&, const Quantity&, const Quantity&,
+                                      const CallOptions&) override {
+    return NotUsed();
+  }
+  bool RequiresFsResize() const override { return true; }
+  bool ExpandsStorage(const VolumeSpec&) const override { return maker_.expands; }
+  bool ExpandsOnlyUnused(const VolumeSpec&) const override { return maker_.only_unused; }
+  Result<ExpandedStorage> ExpandStorage(const VolumeSpec&, const Quantity&, const Quantity&,
+                                        const CallOptions&) override {
+    ++maker_.grows;
+    return maker_.grown;
+  }
+
+ private:
+  class Making final : public Provisioner {
+   public:
+    Making(Maker& maker, VolumeOptions options) : maker_(maker), options_(std::move(options)) {}
+    Result<PersistentVolume> Plan() override {
+      return options_.plan ? options_.plan->volume : VolumeOf("pvc-1", "unknown:pvc-1");
+    }
+    std::string PlanText() override { return "the plan"; }
+    Result<PersistentVolume> Provision(const NodeObject*, const std::vector<TopologyTerm>&,
+                                       const CallOptions&) override {
+      RETURN_IF_ERROR(options_.may_be_new(*maker_.there));
+      return *maker_.there;
+    }
+    Result<std::optional<PersistentVolume>> FindMade(const PersistentVolume&,
+                                                     const CallOptions&) override {
+      ++maker_.found;
+      return maker_.there;
+    }
+    Status Undo(const PersistentVolume& made, const CallOptions&) override {
+      maker_.undone.push_back(std::get<CsiPersistentVolumeSource>(made.spec.source).volume_handle);
+      return OkStatus();
+    }
+
+   private:
+    Maker& maker_;
+    const VolumeOptions options_;
+  };
+  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+
+  Maker& maker_;
+};
+
+class MadeByDriversTest : public ::testing::Test {
+ protected:
+  MadeByDriversTest() {
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<MakingPlugin>(maker_));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    request_.plugin_name = kDriver;
+    request_.options.pv_name = "pvc-1";
+    request_.planned = VolumeOf("pvc-1", "unknown:pvc-1");
+    request_.plan = "the plan";
+    request_.claim_uid = "c-1";
+  }
+  OperationParts Parts() {
+    return {.plugins = plugins_,
+            .host = host_,
+            .logger = logger_,
+            .store = store_,
+            .devices = devices_,
+            .storage = storage_,
+            .volumes = volumes_};
+  }
+  // The error; "" for success.
+  template <typename Op>
+  std::string Run(const Op& operation) {
+    OperationProgress progress(clock_);
+    typename Op::Value value{};
+    const auto failure = operation.Run(Parts(), progress, value);
+    if (!failure) return "";
+    outcome_ = failure->error.outcome();
+    return failure->error.message();
+  }
+  std::string Provision() { return Run(ProvisionVolume(request_)); }
+  std::string Undo() { return Run(UndoProvision(request_)); }
+  std::string Grow() {
+    return Run(
+        ExpandStorage({.volume = kUnique,
+                       .spec = VolumeSpec::FromPersistentVolume(VolumeOf("pv", "vol-1"), false),
+                       .claim = "default/data",
+                       .new_size = Quantity::FromBytes(200),
+                       .old_size = Quantity::FromBytes(100)}));
+  }
+  void AddOther(const std::string& handle) {
+    request_.others.push_back(std::make_shared<const PersistentVolume>(VolumeOf("other", handle)));
+  }
+  // The node has the volume as a device.
+  void PutDevice() {
+    DeviceRecord record;
+    record.key = kUnique;
+    record.plugin_name = "kubernetes.io/csi";
+    record.state = VolumeState::kAttached;
+    record.attachable = true;
+    record.boot_id = BootId("boot-a");
+    devices_.Restore(record);
+  }
+
+  ManualClock clock_;
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  RecordingObserver observer_;
+  StubHostParts parts_;
+  KubeletPaths paths_{"/var/lib/volumed"};
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
+  VolumePluginMgr plugins_;
+  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
+  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
+      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
+  Maker maker_;
+  ProvisionRequest request_;
+  std::optional<Outcome> outcome_;
+};
+
+TEST_F(MadeByDriversTest, ADriverIsFoundAsTheProvisionerOfItsNameAndGetsThePlan) {
+  EXPECT_EQ(Provision(), "");
+  ASSERT_TRUE(maker_.plan);
+  EXPECT_EQ(maker_.plan->text, "the plan");
+  EXPECT_EQ(maker_.plan->volume, request_.planned);
+  request_.plugin_name = "other.example.com";
+  EXPECT_EQ(Provision(), "no volume plugin matched name: other.example.com");
+}
+
+TEST_F(MadeByDriversTest, StorageThatAnotherVolumeHasIsNoNewOne) {
+  AddOther("vol-2");
+  EXPECT_EQ(Provision(), "");
+  AddOther("vol-1");
+  EXPECT_EQ(Provision(), "it is the storage of PersistentVolume other");
+}
+
+TEST_F(MadeByDriversTest, WhatWasMadeIsTakenBackByTheHandleThatTheDriverSays) {
+  EXPECT_EQ(Undo(), "");
+  EXPECT_EQ(maker_.undone, std::vector<std::string>{"vol-1"});
+  EXPECT_EQ(Undo(), "") << "nothing of the first is in the way";
+}
+
+TEST_F(MadeByDriversTest, NothingIsTakenBackIfCertainlyNothingIsThere) {
+  maker_.there.reset();
+  EXPECT_EQ(Undo(), "");
+  EXPECT_TRUE(maker_.undone.empty());
+}
+
+TEST_F(MadeByDriversTest, NothingIsTakenBackThatAnotherVolumeHas) {
+  AddOther("vol-1");
+  EXPECT_NE(Undo(), "");
+  EXPECT_TRUE(maker_.undone.empty());
+}
+
+TEST_F(MadeByDriversTest, NothingIsTakenBackThatADeviceOfTheNodeHas) {
+  const StorageHolder device{.id = DriverStorageId(kUnique),
+                             .volume = "other",
+                             .use = StorageUse::kShared,
+                             .persistent = true,
+                             .text = "volume other"};
+  ASSERT_TRUE(storage_.Take(device, StorageName{.path = "vol-1", .driver = kDriver}, {}).ok());
+  EXPECT_NE(Undo(), "");
+  EXPECT_TRUE(maker_.undone.empty());
+  ASSERT_TRUE(storage_.Release(device.id).ok());
+  EXPECT_EQ(Undo(), "");
+  EXPECT_EQ(maker_.undone.size(), 1u);
+}
+
+TEST_F(MadeByDriversTest, NothingIsAskedOfTheDriverWhileTheRecordsAreInDoubt) {
+  irreversible_.hold = true;
+  EXPECT_NE(Undo(), "");
+  EXPECT_EQ(maker_.found, 0);
+}
+
+TEST_F(MadeByDriversTest, StorageIsMadeLargerByItsPlugin) {
+  EXPECT_EQ(Grow(), "");
+  EXPECT_EQ(maker_.grows, 1);
+  maker_.expands = false;
+  EXPECT_NE(Grow().find("nothing on this node makes the storage"), std::string::npos);
+  EXPECT_EQ(maker_.grows, 1);
+}
+
+TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasIt) {
+  PutDevice();
+  EXPECT_EQ(Grow(), "") << "it may be in use";
+  maker_.only_unused = true;
+  EXPECT_NE(Grow().find("is on the node"), std::string::npos);
+  EXPECT_EQ(outcome_, Outcome::kNotApplied);
+  EXPECT_EQ(maker_.grows, 1);
+}
+
+TEST_F(MadeByDriversTest, AnAnswerSmallerThanWhatWasAskedForIsAnErrorWhoseOutcomeIsOpen) {
+  maker_.grown = ExpandedStorage{Quantity::FromBytes(150), false};
+  EXPECT_NE(Grow(), "");
+  EXPECT_EQ(outcome_, Outcome::kMaybeApplied);
+}
+
+TEST_F(MadeByDriversTest, AGrowthHasTheDriversLaneAndTheDeviceForItself) {
+  const ExpandStorage growth(
+      {.volume = kUnique,
+       .spec = VolumeSpec::FromPersistentVolume(VolumeOf("pv", "vol-1"), false),
+       .claim = "",
+       .new_size = {},
+       .old_size = {}});
+  const OperationTraits traits = growth.Traits(Parts());
+  EXPECT_EQ(traits.domain.lane, "csi:disk.example.com");
+  EXPECT_EQ(traits.device, kUnique);
+  EXPECT_EQ(traits.use, DeviceUse::kExclusive);
+}
+
+}  // namespace
+}  // namespace volumed
