@@ -30,6 +30,10 @@ func openCloud(dir, zone string, instances []string) (*cloud, error) {
 			return nil, err
 		}
 	}
+	// As the kernel names the images of loop devices.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
 	base, err := gce.CreateFakeCloudProvider(project, zone, nil)
 	if err != nil {
 		return nil, err
