@@ -168,6 +168,8 @@ class Claims final : public ClaimResolver {
   std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
   // For a volume that is bound. A claim's status is that of the object, except for what this says.
   std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
+  // The same without a copy; null if there is none. The pointer is valid until the next change.
+  const ClaimResize* ResizeOf(const std::string& volume_name) const;
   // Replaces the state of the resize; the hook is called when it is on record. Has no effect if the
   // volume is not bound.
   void SetResize(const std::string& volume_name, const ClaimResize& resize);
