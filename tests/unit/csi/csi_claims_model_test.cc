@@ -101,7 +101,7 @@ struct World {
 
 CsiChannel::AnyAnswer World::Create(const CreateVolumeRequest& request) {
   How how = Draw();
-  std::string& handle = handle_of[request.SerializeAsString()];
+  std::string& handle = handle_of[WholeOf(request)];
   // A driver that has the volume says so, and refuses nothing.
   if (how == How::kRefuses && volumes.contains(handle)) how = How::kWell;
   if (HasEffect(how)) {
