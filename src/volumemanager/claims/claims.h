@@ -162,7 +162,8 @@ class Claims final : public ClaimResolver {
   const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
   // Whether the claim that has its data in the volume is gone or being deleted.
   bool ClaimGoes(const std::string& volume_name) const;
-  // Volumes that some claim has on record, and volumes whose record cannot be read.
+  // Volumes that some claim has on record, that are being made for one or taken back, and volumes
+  // whose record cannot be read.
   std::set<std::string> BoundVolumes() const;
   // All known volumes (in a source, or bound) except this one.
   std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;

@@ -309,6 +309,12 @@ void Provisioning::Undone(const std::string& volume_name, const OperationOutcome
   Remove(volume_name);
 }
 
+std::set<std::string> Provisioning::Volumes() const {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : entries_) names.insert(name);
+  return names;
+}
+
 void Provisioning::Remove(const std::string& volume_name) {
   const auto found = entries_.find(volume_name);
   if (found == entries_.end() || found->second.removing) return;

@@ -92,6 +92,8 @@ class Provisioning {
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // Whether the volume was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
+  // The volumes that were begun or made, and those whose row is being removed.
+  std::set<std::string> Volumes() const;
   // The storage of the volume is gone, or belongs to nobody any more. Its row goes, and with the
   // row the PersistentVolume leaves the catalog. Has no effect for another volume.
   void Remove(const std::string& volume_name);

@@ -225,12 +225,25 @@ class StoragePlugin final : public VolumePlugin {
   CsiStorage storage_;
 };
 
+// What a manager asks a kernel at its start; and no worker is at anything.
+class IdleKernel final : public Kernel {
+ public:
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<Stat>(request)) return AnyAnswer(FileInfo{});
+    return start_.Do(request, options);
+  }
+
+ private:
+  StubKernel start_;
+};
+
 // What a process has, and loses with its end.
 class ModelAgent {
  public:
   ModelAgent(World& world, uint64_t seed) : world_(world), scheduler_(seed, world.clock) {
     std::vector<CsiDriverRecord> known;
-    for (const Record& row : store_.Load(kCsiDriverRecordKind)->records) {
+    const auto rows = store_.Load(kCsiDriverRecordKind);
+    for (const Record& row : rows->records) {
       known.push_back(*DecodeCsiDriverRecord(row));
     }
     drivers_.Restore(known);
@@ -312,7 +325,7 @@ class ModelAgent {
   MemoryRecordStore& store_ = world_.store;
   SimulatedScheduler scheduler_;
   Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, world_.clock};
-  StubKernel kernel_;
+  IdleKernel kernel_;
   FakeConsumerWatch watch_;
   StubHostParts parts_;
   KubeletPaths paths_{"/kubelet"};
