@@ -24,11 +24,11 @@ std::optional<StorageName> MadeStorageOf(const PersistentVolume& volume) {
 }
 
 // What drivers have is known by its name alone; where other storage is, the StorageGuard knows.
-Status CheckNoneHas(const Volumes& others, const PersistentVolume& made) {
+Status CheckNoneHas(const std::shared_ptr<const Volumes>& volumes, const PersistentVolume& made) {
   const std::optional<StorageName> storage = MadeStorageOf(made);
-  if (!storage || storage->driver.empty()) return OkStatus();
-  for (const std::shared_ptr<const PersistentVolume>& other : others) {
-    if (MadeStorageOf(*other) != storage) continue;
+  if (volumes == nullptr || !storage || storage->driver.empty()) return OkStatus();
+  for (const std::shared_ptr<const PersistentVolume>& other : *volumes) {
+    if (other->metadata.name == made.metadata.name || MadeStorageOf(*other) != storage) continue;
     return Error::NotApplied(Code::kFailedPrecondition,
                              "it is the storage of PersistentVolume " + other->metadata.name);
   }
@@ -41,8 +41,8 @@ Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
   VolumeOptions options = request.options;
   if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
-  options.may_be_new = [others = request.others](const PersistentVolume& made) {
-    return CheckNoneHas(others, made);
+  options.may_be_new = [volumes = request.volumes](const PersistentVolume& made) {
+    return CheckNoneHas(volumes, made);
   };
   return plugin->NewProvisioner(options);
 }
@@ -84,9 +84,12 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
   if (!made) return OkStatus();
   if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
   // Only now it is known which storage that is.
-  RETURN_IF_ERROR(CheckNoneHas(request.others, *made));
-  const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made),
-                               ReclaimAction::kDelete, request.claim_uid, request.others};
+  RETURN_IF_ERROR(CheckNoneHas(request.volumes, *made));
+  ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made), ReclaimAction::kDelete,
+                         request.claim_uid};
+  for (const auto& volume : request.volumes == nullptr ? Volumes() : *request.volumes) {
+    if (volume->metadata.name != made->metadata.name) reclaim.others.push_back(volume);
+  }
   return WithReclaimedStorage(parts, reclaim, call, [&](const CallOptions& approved) {
     return provisioner->Undo(*made, approved);
   });

@@ -200,9 +200,10 @@ struct ProvisionRequest {
   PersistentVolume planned;
   std::string plan = {};       // Provisioner::PlanText()
   std::string claim_uid = {};  // of the claim that it is made for
-  // All other volumes that are known: none of them may have the storage that is made.
-  std::vector<std::shared_ptr<const PersistentVolume>> others = {};
-  // Brings `others` up to date, on the control thread; may be empty.
+  // All volumes that are known; none but this very one may have the storage that is made. Requests
+  // share the list. May be null.
+  std::shared_ptr<const std::vector<std::shared_ptr<const PersistentVolume>>> volumes = nullptr;
+  // Brings `volumes` up to date, on the control thread; may be empty.
   std::function<void(ProvisionRequest& request)> look_again = {};
 };
 

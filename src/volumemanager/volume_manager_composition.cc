@@ -33,7 +33,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                     parts.host.node,
                     claim_contents},
                    {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); },
-                    [this](const std::string& volume) { return claims.OtherVolumes(volume); }}),
+                    [this] { return claims.OtherVolumes(""); }}),
       claims({parts.scheduler, parts.catalog, readiness, parts.host.node, parts.host.events,
               records, parts.operations, known, deleted, provisioning, parts.log,
               settings.decide_claims_period},

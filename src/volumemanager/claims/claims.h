@@ -162,12 +162,15 @@ class Claims final : public ClaimResolver {
   const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
   // Whether the claim that has its data in the volume is gone or being deleted.
   bool ClaimGoes(const std::string& volume_name) const;
-  // Volumes that some claim has on record, and volumes whose record cannot be read.
+  // Volumes that some claim has on record, that are being made for one or taken back, and volumes
+  // whose record cannot be read.
   std::set<std::string> BoundVolumes() const;
   // All known volumes (in a source, or bound) except this one.
   std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
   // For a volume that is bound. A claim's status is that of the object, except for what this says.
   std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
+  // The same without a copy; null if there is none. The pointer is valid until the next change.
+  const ClaimResize* ResizeOf(const std::string& volume_name) const;
   // Replaces the state of the resize; the hook is called when it is on record. Has no effect if the
   // volume is not bound.
   void SetResize(const std::string& volume_name, const ClaimResize& resize);

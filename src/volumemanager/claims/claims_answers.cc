@@ -178,7 +178,7 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
 }
 
 std::set<std::string> Claims::BoundVolumes() const {
-  std::set<std::string> names;
+  std::set<std::string> names = parts_.provisioning.Volumes();
   for (const auto& [name, bound] : bound_) names.insert(name);
   for (const auto& [name, reason] : quarantined_) names.insert(name);
   return names;

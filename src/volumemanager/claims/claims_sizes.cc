@@ -25,17 +25,23 @@ std::optional<ClaimResize> Claims::ResizeFor(const ClaimBinding& binding, const 
 }
 
 std::optional<ClaimResizeState> Claims::FindResize(const std::string& volume_name) const {
-  const auto found = bound_.find(volume_name);
-  if (found == bound_.end() || !found->second.record.resize || found->second.removing) {
-    return std::nullopt;
-  }
-  const Bound& bound = found->second;
-  return ClaimResizeState{bound.record.binding.claim, *bound.record.resize,
+  const ClaimResize* resize = ResizeOf(volume_name);
+  if (resize == nullptr) return std::nullopt;
+  const Bound& bound = bound_.at(volume_name);
+  return ClaimResizeState{bound.record.binding.claim, *resize,
                           bound.durable && bound.resize_durable};
 }
 
+const ClaimResize* Claims::ResizeOf(const std::string& volume_name) const {
+  const auto found = bound_.find(volume_name);
+  if (found == bound_.end() || !found->second.record.resize || found->second.removing) {
+    return nullptr;
+  }
+  return &*found->second.record.resize;
+}
+
 void Claims::SetResize(const std::string& volume_name, const ClaimResize& resize) {
-  if (!FindResize(volume_name)) return;
+  if (ResizeOf(volume_name) == nullptr) return;
   Bound& bound = bound_.at(volume_name);
   if (bound.record.resize == resize) return;
   bound.record.resize = resize;

@@ -77,6 +77,7 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
                          const std::set<EndedClaim>& ended) {
   std::set<std::string> wanted;
   std::set<ClaimKey> waiting;
+  volumes_.reset();
   for (const PersistentVolumeClaimPtr& claim : claims) {
     const auto decision = decisions.find(KeyOfClaim(*claim));
     if (decision == decisions.end() || !IsOurs(decision->second)) continue;
@@ -89,6 +90,7 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
     const bool intent = entry.record.state == ProvisionState::kProvisioning;
     if (intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended)) Undo(entry);
   }
+  volumes_.reset();
 }
 
 // Whether nobody waits any more for the volume that was begun. The absence of the claim does not
@@ -126,14 +128,16 @@ void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDec
   Intend(claim, *request);
 }
 
-void Provisioning::AddRecorded(const Entry& entry, ProvisionRequest& request) const {
-  const std::string& name = entry.record.volume_name;
+void Provisioning::AddRecorded(const Entry& entry, ProvisionRequest& request) {
+  using Volumes = std::vector<PersistentVolumePtr>;
+  if (volumes_ == nullptr) volumes_ = std::make_shared<const Volumes>(hooks_.volumes());
   request.planned = *entry.volume;
   request.plan = entry.record.plan;
   request.claim_uid = entry.record.claim_uid;
-  request.others = hooks_.others(name);
-  request.look_again = alive_.Guarded(
-      [this, name](ProvisionRequest& waited) { waited.others = hooks_.others(name); });
+  request.volumes = volumes_;
+  request.look_again = alive_.Guarded([this](ProvisionRequest& waited) {
+    waited.volumes = std::make_shared<const Volumes>(hooks_.volumes());
+  });
 }
 
 Result<ProvisionRequest> Provisioning::RequestFor(const PersistentVolumeClaim& claim,
@@ -303,6 +307,12 @@ void Provisioning::Undone(const std::string& volume_name, const OperationOutcome
     return hooks_.changed();
   }
   Remove(volume_name);
+}
+
+std::set<std::string> Provisioning::Volumes() const {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : entries_) names.insert(name);
+  return names;
 }
 
 void Provisioning::Remove(const std::string& volume_name) {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -59,8 +60,8 @@ class Provisioning {
     std::function<void()> changed;
     // The owner shall decide again at that time.
     std::function<void(TimePoint)> wake_at;
-    // All known volumes (in a source, or bound) except this one.
-    std::function<std::vector<PersistentVolumePtr>(const std::string& volume_name)> others;
+    // All known volumes, in a source, or bound.
+    std::function<std::vector<PersistentVolumePtr>()> volumes;
   };
 
   Provisioning(Parts parts, Hooks hooks);
@@ -91,6 +92,8 @@ class Provisioning {
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // Whether the volume was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
+  // The volumes that were begun or made, and those whose row is being removed.
+  std::set<std::string> Volumes() const;
   // The storage of the volume is gone, or belongs to nobody any more. Its row goes, and with the
   // row the PersistentVolume leaves the catalog. Has no effect for another volume.
   void Remove(const std::string& volume_name);
@@ -126,8 +129,8 @@ class Provisioning {
   Status AddContent(const PersistentVolumeClaim& claim, const ProvisionableVolumePlugin& plugin,
                     VolumeOptions& options) const;
   void Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request);
-  // What is on record of the intent, and who else has storage.
-  void AddRecorded(const Entry& entry, ProvisionRequest& request) const;
+  // What is on record of the intent, and who has storage.
+  void AddRecorded(const Entry& entry, ProvisionRequest& request);
   void Refuse(const ClaimDecision& decision, const Error& error);
   void Make(Entry& entry, ProvisionRequest request);
   void Made(const std::string& volume_name, const std::string& storage_class,
@@ -151,6 +154,8 @@ class Provisioning {
   std::map<std::string, Entry> entries_;  // by the volume's name
   std::map<ClaimKey, Error> refused_;     // claims for which no volume can be planned
   std::map<std::string, PersistentVolumePtr> published_;
+  // Hooks::volumes, as of the running Serve(); null: nobody has asked yet.
+  std::shared_ptr<const std::vector<PersistentVolumePtr>> volumes_;
   bool has_list_ = false;  // the catalog has the volumes as a list
   std::set<ClaimKey> changed_;
   AliveGuard alive_;

@@ -28,24 +28,24 @@ std::string StorageExpander::WaitsFor(const std::string& volume) const {
 
 void StorageExpander::ClaimsDecided() {
   for (const auto& [name, decision] : parts_.claims.volumes()) {
-    if (known_.contains(name) || MayHaveToGrow(name)) MarkDirty(name);
+    if (known_.contains(name) || MayHaveToGrow(decision)) MarkDirty(name);
   }
   std::erase_if(known_, [this](const auto& one) {
     return !one.second.in_flight && !parts_.claims.volumes().contains(one.first);
   });
 }
 
-bool StorageExpander::MayHaveToGrow(const std::string& volume) const {
-  const std::optional<ClaimResizeState> state = parts_.claims.FindResize(volume);
-  if (!state || !IsKeptByAgent(state->resize)) return false;
-  const PersistentVolumePtr object = parts_.claims.FindVolumeObject(volume);
+bool StorageExpander::MayHaveToGrow(const VolumeDecision& volume) const {
+  const ClaimResize* resize = parts_.claims.ResizeOf(volume.volume_name);
+  if (resize == nullptr || !volume.claim || !IsKeptByAgent(*resize)) return false;
+  const PersistentVolumePtr object = parts_.claims.FindVolumeObject(volume.volume_name);
   const PersistentVolumeClaimPtr claim =
-      parts_.catalog.FindPersistentVolumeClaim(state->claim.name_space, state->claim.name);
+      parts_.catalog.FindPersistentVolumeClaim(volume.claim->name_space, volume.claim->name);
   if (object == nullptr || claim == nullptr) return false;
-  const Quantity has = EffectiveCapacity(object->spec.capacity, state->resize);
+  const Quantity has = EffectiveCapacity(object->spec.capacity, *resize);
   // The row of a volume that was made here may be behind that of its claim, after a crash.
-  return claim->spec.storage.request > has || IsOfStorage(state->resize.status) ||
-         (has > object->spec.capacity && parts_.provisioning.Has(volume));
+  return claim->spec.storage.request > has || IsOfStorage(resize->status) ||
+         (has > object->spec.capacity && parts_.provisioning.Has(volume.volume_name));
 }
 
 std::optional<StorageExpander::Case> StorageExpander::CaseOf(const std::string& volume) const {
@@ -88,7 +88,7 @@ void StorageExpander::Retry(const std::string& volume) {
 void StorageExpander::RetryDomain(const std::string& fault_domain) {
   for (const auto& [name, decision] : parts_.claims.volumes()) {
     const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(name);
-    if (volume == nullptr || !MayHaveToGrow(name)) continue;
+    if (volume == nullptr || !MayHaveToGrow(decision)) continue;
     const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
     const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
     if (plugin.ok() && (*plugin)->FaultDomain(spec) == fault_domain) Retry(name);

@@ -93,7 +93,7 @@ class StorageExpander {
   };
 
   // Whether there is anything to decide about it; cheap.
-  bool MayHaveToGrow(const std::string& volume) const;
+  bool MayHaveToGrow(const VolumeDecision& volume) const;
   std::optional<Case> CaseOf(const std::string& volume) const;
   void Reconcile(const std::string& volume, Wake& wake);
   void Act(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);

@@ -90,10 +90,11 @@ struct World {
   bool calm = false;  // nothing goes wrong any more
   ManualClock clock;
   MemoryRecordStore store;
-  std::map<std::string, int> claims;  // uid -> Gi; those that a source has
-  std::string tier = "gold";
+  std::map<std::string, int> claims;             // uid -> Gi; those that a source has
+  std::string tier = "gold";                     // "": there is no class
   std::map<std::string, Volume> volumes;         // by handle
   std::map<std::string, std::string> handle_of;  // by the whole request
+  std::set<std::string> bound;                   // uids of claims that were seen bound
   int made = 0;
   int deleted = 0;
   int grown = 0;
@@ -101,7 +102,7 @@ struct World {
 
 CsiChannel::AnyAnswer World::Create(const CreateVolumeRequest& request) {
   How how = Draw();
-  std::string& handle = handle_of[request.SerializeAsString()];
+  std::string& handle = handle_of[WholeOf(request)];
   // A driver that has the volume says so, and refuses nothing.
   if (how == How::kRefuses && volumes.contains(handle)) how = How::kWell;
   if (HasEffect(how)) {
@@ -124,8 +125,10 @@ CsiChannel::AnyAnswer World::Delete(const ::csi::v1::DeleteVolumeRequest& reques
   const How how = Draw();
   const auto volume = volumes.find(request.volume_id());
   if (volume != volumes.end()) {
+    // One that nobody has yet goes if its claim's class is deleted.
     const std::string uid = volume->second.name.substr(std::string("pvc-").size());
-    EXPECT_FALSE(claims.contains(uid)) << "the volume of claim " << uid << " is deleted";
+    EXPECT_FALSE(claims.contains(uid) && bound.contains(uid))
+        << "the volume of claim " << uid << ", which has it, is deleted";
   }
   if (HasEffect(how) && volume != volumes.end()) {
     volumes.erase(volume);
@@ -174,6 +177,11 @@ std::shared_ptr<FakeCsiProcess> World::Driver() {
   for (const auto type :
        {ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::EXPAND_VOLUME}) {
     controller.add_capabilities()->mutable_rpc()->set_type(type);
+  }
+  // It is another version each time, by which a volume would be asked for in other words.
+  if (OneOf(2)) {
+    controller.add_capabilities()->mutable_rpc()->set_type(
+        ControllerCapability::SINGLE_NODE_MULTI_WRITER);
   }
   process->Answer("ControllerGetCapabilities", controller);
   process->Handle("CreateVolume",
@@ -225,12 +233,25 @@ class StoragePlugin final : public VolumePlugin {
   CsiStorage storage_;
 };
 
+// What a manager asks a kernel at its start; and no worker is at anything.
+class IdleKernel final : public Kernel {
+ public:
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<Stat>(request)) return AnyAnswer(FileInfo{});
+    return start_.Do(request, options);
+  }
+
+ private:
+  StubKernel start_;
+};
+
 // What a process has, and loses with its end.
 class ModelAgent {
  public:
   ModelAgent(World& world, uint64_t seed) : world_(world), scheduler_(seed, world.clock) {
     std::vector<CsiDriverRecord> known;
-    for (const Record& row : store_.Load(kCsiDriverRecordKind)->records) {
+    const auto rows = store_.Load(kCsiDriverRecordKind);
+    for (const Record& row : rows->records) {
       known.push_back(*DecodeCsiDriverRecord(row));
     }
     drivers_.Restore(known);
@@ -266,7 +287,7 @@ class ModelAgent {
   }
   void Deliver() {
     if (!started_) return;
-    std::string text = ClassText(world_.tier);
+    std::string text = world_.tier.empty() ? "" : ClassText(world_.tier);
     for (const auto& [uid, size] : world_.claims) text += ClaimText(uid, size);
     scheduler_.Post([this, text] {
       catalog_.Update(ObjectList{"manifests", true, Objects(text), {}});
@@ -312,7 +333,7 @@ class ModelAgent {
   MemoryRecordStore& store_ = world_.store;
   SimulatedScheduler scheduler_;
   Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, world_.clock};
-  StubKernel kernel_;
+  IdleKernel kernel_;
   FakeConsumerWatch watch_;
   StubHostParts parts_;
   KubeletPaths paths_{"/kubelet"};
@@ -359,6 +380,9 @@ class Life {
       Happen();
       const int steps = std::uniform_int_distribution<int>(0, 60)(world_.random);
       for (int i = 0; i < steps; ++i) agent_->RunOne();
+      for (const auto& [uid, size] : world_.claims) {
+        if (agent_->VolumeOf(uid).starts_with("Bound")) world_.bound.insert(uid);
+      }
       if (world_.OneOf(3)) Kill();
     } catch (const SimulatedCrash&) {
       Kill();
@@ -369,6 +393,7 @@ class Life {
   // Nothing goes wrong any more: every claim gets its volume, and there are no others.
   void End() {
     world_.calm = true;
+    if (world_.tier.empty()) world_.tier = "gold";
     StartAgent();
     agent_->RunFor(std::chrono::hours(2));
     std::set<std::string> wanted;
@@ -414,7 +439,8 @@ class Life {
         if (!world_.claims.empty()) ++world_.claims.rbegin()->second;
         break;
       case 4:
-        world_.tier = world_.OneOf(2) ? "gold" : "bronze";  // the class is made anew
+        if (!world_.OneOf(3)) break;
+        world_.tier = "";
         break;
       case 5:
         agent_->DriverDies();
@@ -426,6 +452,11 @@ class Life {
         agent_->RunFor(std::chrono::minutes(3));  // what waits for its next try
         break;
     }
+    agent_->Deliver();
+    // The class is made anew, with other parameters.
+    if (!world_.tier.empty()) return;
+    agent_->RunFor(std::chrono::milliseconds(100));
+    world_.tier = world_.OneOf(2) ? "gold" : "bronze";
     agent_->Deliver();
   }
 

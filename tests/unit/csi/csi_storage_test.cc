@@ -150,7 +150,7 @@ TEST_F(CsiStorageTest, ByItsPlanTheVerySameRequestIsMadeWhateverClaimAndClassSay
   const Result<PersistentVolume> made = second->Provision(nullptr, {}, Call());
   ASSERT_TRUE(made.ok()) << made.error().ToString();
   ASSERT_EQ(asked_.size(), 2u);
-  EXPECT_EQ(asked_[0].SerializeAsString(), asked_[1].SerializeAsString());
+  EXPECT_EQ(WholeOf(asked_[0]), WholeOf(asked_[1]));
   EXPECT_EQ(volumes_.size(), 1u);
 }
 
@@ -276,7 +276,7 @@ TEST_F(CsiStorageTest, WhatATryMayHaveLeftIsFoundByTheSameRequestAndTakenBack) {
   const auto made = provisioner->FindMade(plan, Call());
   ASSERT_TRUE(made.ok() && made->has_value());
   EXPECT_EQ(Source(**made).volume_handle, "vol-pvc-c1");
-  EXPECT_EQ(asked_.at(0).SerializeAsString(), asked_.at(1).SerializeAsString());
+  EXPECT_EQ(WholeOf(asked_.at(0)), WholeOf(asked_.at(1)));
   ASSERT_TRUE(provisioner->Undo(**made, Call()).ok());
   EXPECT_TRUE(volumes_.empty());
 }

@@ -2,6 +2,9 @@
 // and the records of devices.
 #pragma once
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,6 +29,17 @@
 namespace volumed {
 
 using ControllerCapability = ::csi::v1::ControllerServiceCapability::RPC;
+
+// The whole message; the same for equal ones, whose maps may be in another order on the wire.
+inline std::string WholeOf(const google::protobuf::Message& message) {
+  std::string whole;
+  google::protobuf::io::StringOutputStream stream(&whole);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  EXPECT_TRUE(message.SerializeToCodedStream(&coded));
+  coded.Trim();
+  return whole;
+}
 
 class ListedAttachments final : public AttachDetachHost {
  public:

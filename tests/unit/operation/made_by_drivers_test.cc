@@ -178,7 +178,9 @@ class MadeByDriversTest : public ::testing::Test {
                        .old_size = Quantity::FromBytes(100)}));
   }
   void AddOther(const std::string& handle) {
-    request_.others.push_back(std::make_shared<const PersistentVolume>(VolumeOf("other", handle)));
+    volumes_known_.push_back(std::make_shared<const PersistentVolume>(VolumeOf("other", handle)));
+    request_.volumes = std::make_shared<const std::vector<std::shared_ptr<const PersistentVolume>>>(
+        volumes_known_);
   }
   // The node has the volume as a device.
   void PutDevice() {
@@ -210,6 +212,8 @@ class MadeByDriversTest : public ::testing::Test {
       std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
   Maker maker_;
   ProvisionRequest request_;
+  std::vector<std::shared_ptr<const PersistentVolume>> volumes_known_ = {
+      std::make_shared<const PersistentVolume>(VolumeOf("pvc-1", "vol-1"))};  // it is its own
   std::optional<Outcome> outcome_;
 };
 

@@ -467,8 +467,8 @@ TEST_F(DriverProvisioningTest, OthersThatHaveStorageAreNamedToWhoeverMakesIt) {
       "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
       "  csi: {driver: disk.example.com, volumeHandle: vol-x}\n";
   Deliver(DriverClass() + other + Claim());
-  ASSERT_EQ(LastRequest().others.size(), 1u);
-  EXPECT_EQ(LastRequest().others[0]->metadata.name, "other");
+  ASSERT_EQ(LastRequest().volumes->size(), 1u);
+  EXPECT_EQ(LastRequest().volumes->front()->metadata.name, "other");
 }
 
 TEST_F(DriverProvisioningTest, AClaimsVolumeIsClonedAndNotReclaimedMeanwhile) {
