@@ -158,8 +158,8 @@ class DriverTableTest : public CsiAgentTest {
     EXPECT_EQ(LeftOvers(), "");
     EXPECT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
     for (const CsiBehaviour* row : rows_) {
-      const std::string text = drivers_.at(Driver(*row))->Tell(R"({"volumes": true})");
-      for (const auto& [volume, known] : Json::parse(text)["volumes"].items()) {
+      const Json state = Json::parse(drivers_.at(Driver(*row))->Tell(R"({"volumes": true})"));
+      for (const auto& [volume, known] : state["volumes"].items()) {
         EXPECT_TRUE(known["staged"].empty() && known["published"].empty())
             << row->number << ": " << volume << known.dump();
       }
