@@ -150,7 +150,9 @@ class DriverTableTest : public CsiAgentTest {
       fs::remove(TargetOf(Pod(row), Volume(row).name) + "/" + row.remove, none);
     }
     if (row.moment == BehaviourMoment::kGoes) return;
-    if (!row.stays_wrong) EXPECT_TRUE(RetryUntilPhase(Pod(row), "Ready")) << Shown(row);
+    if (!row.stays_wrong) {
+      EXPECT_TRUE(RetryUntilPhase(Pod(row), "Ready")) << Shown(row);
+    }
     EXPECT_TRUE(Delete("Pod", Pod(row)).ok());
   }
 
