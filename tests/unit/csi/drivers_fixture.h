@@ -120,7 +120,7 @@ class CsiDriversFixture : public testing::Test {
   SimulatedScheduler scheduler_{7, clock_};
   FakeCsiDialer dialer_{scheduler_};
   MemoryRecordStore store_;
-  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback, .callback = {}}, clock_};
   CsiDriversSettings settings_;
   bool has_attached_ = false;
   bool has_volumes_ = false;

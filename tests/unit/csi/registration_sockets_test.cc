@@ -78,7 +78,7 @@ class RegistrationSocketsTest : public testing::Test {
   const RealClock clock_{};
   SocketDirectory directory_;
   const fs::path root_ = fs::path(directory_.Socket("k"));
-  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback, .callback = {}}, clock_};
   MemoryRecordStore store_;
   Happening happening_;
   bool looked_ = false;
