@@ -56,9 +56,9 @@ std::string_view RegistrationStateName(RegistrationState state);
 struct RegisteredSocket {
   std::string path;
   RegistrationState state = RegistrationState::kAsking;
-  std::string driver;                  // empty: it has not said
+  std::string driver = {};             // empty: it has not said
   std::optional<uint32_t> owner = {};  // uid; nullopt: it could not be looked at
-  std::string reason;                  // why it is not registered, by the last try
+  std::string reason = {};             // why it is not registered, by the last try
   std::optional<TimePoint> next_try = {};
 };
 

@@ -165,7 +165,8 @@ class CsiFakeDriver::Servers {
   std::string Tell(std::string_view text) {
     Json answer = {{"ok", true}};
     try {
-      for (const auto& [command, value] : Json::parse(text).items()) Obey(command, value, &answer);
+      const Json commands = Json::parse(text);
+      for (const auto& [command, value] : commands.items()) Obey(command, value, &answer);
     } catch (const Json::exception& error) {
       answer = {{"problem", error.what()}};
     }

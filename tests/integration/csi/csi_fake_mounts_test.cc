@@ -54,6 +54,7 @@ class CsiFakeMountsTest : public MountNamespaceTest {
   }
 
   void Begin() {
+    driver_.reset();  // its end takes the socket along
     driver_ = std::make_unique<CsiFakeDriver>(options_);
     Connect();
   }
@@ -182,8 +183,10 @@ TEST_F(CsiFakeMountsTest, ABlockVolumeIsABindOfItsDevice) {
   EXPECT_TRUE(S_ISBLK(info.st_mode));
   EXPECT_EQ(Stats()->usage(0).total(), 16 * kMi);
   EXPECT_EQ(Expand(32 * kMi)->capacity_bytes(), 32 * kMi);
-  const Descriptor device(::open(Target("a").c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(::lseek(device.get(), 0, SEEK_END), 32 * kMi);
+  {
+    const Descriptor device(::open(Target("a").c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(::lseek(device.get(), 0, SEEK_END), 32 * kMi);
+  }
   ASSERT_EQ(Unpublish("a"), "");
   EXPECT_FALSE(fs::exists(Target("a")));
   EXPECT_NE(LoopDeviceOf(options_.directory + "/volumes/v1/image"), "");

@@ -150,7 +150,9 @@ class DriverTableTest : public CsiAgentTest {
       fs::remove(TargetOf(Pod(row), Volume(row).name) + "/" + row.remove, none);
     }
     if (row.moment == BehaviourMoment::kGoes) return;
-    if (!row.stays_wrong) EXPECT_TRUE(RetryUntilPhase(Pod(row), "Ready")) << Shown(row);
+    if (!row.stays_wrong) {
+      EXPECT_TRUE(RetryUntilPhase(Pod(row), "Ready")) << Shown(row);
+    }
     EXPECT_TRUE(Delete("Pod", Pod(row)).ok());
   }
 
@@ -158,8 +160,8 @@ class DriverTableTest : public CsiAgentTest {
     EXPECT_EQ(LeftOvers(), "");
     EXPECT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
     for (const CsiBehaviour* row : rows_) {
-      const std::string text = drivers_.at(Driver(*row))->Tell(R"({"volumes": true})");
-      for (const auto& [volume, known] : Json::parse(text)["volumes"].items()) {
+      const Json state = Json::parse(drivers_.at(Driver(*row))->Tell(R"({"volumes": true})"));
+      for (const auto& [volume, known] : state["volumes"].items()) {
         EXPECT_TRUE(known["staged"].empty() && known["published"].empty())
             << row->number << ": " << volume << known.dump();
       }

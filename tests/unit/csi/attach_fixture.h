@@ -308,7 +308,9 @@ class CsiAttachFixture : public CsiDriversFixture {
     return CsiVolumeName(source->driver, source->volume_handle);
   }
   CallOptions Call() const {
-    return {.deadline = Deadline::After(clock_, seconds(60)), .key = {}, .domain = {}};
+    CallOptions options;
+    options.deadline = Deadline::After(clock_, seconds(60));
+    return options;
   }
 
   template <typename T>

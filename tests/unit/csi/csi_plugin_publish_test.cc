@@ -89,7 +89,9 @@ TEST_F(CsiPublishTest, EachCodeOfNodePublishHasItsOutcomeAndNoSecret) {
     EXPECT_EQ(published.error().maybe_applied(), is_open);
     EXPECT_THAT(published.error().message(), Not(HasSubstr("hunter2")));
     EXPECT_EQ(kernel_.Exists(kDir), is_open);
-    if (is_open) ASSERT_TRUE(Unpublish(CsiSpec()).ok());
+    if (is_open) {
+      ASSERT_TRUE(Unpublish(CsiSpec()).ok());
+    }
   }
 }
 

@@ -61,7 +61,9 @@ TEST_F(CsiStageTest, EachCodeOfNodeStageHasItsOutcomeAndNoSecret) {
     EXPECT_THAT(staged.error().message(), Not(HasSubstr("hunter2")));
     // What was refused for good leaves nothing; of the rest the second witness stays.
     EXPECT_EQ(kernel_.Exists(StageDir()), is_open);
-    if (is_open) ASSERT_TRUE(Unstage(CsiSpec()).ok());
+    if (is_open) {
+      ASSERT_TRUE(Unstage(CsiSpec()).ok());
+    }
   }
   EXPECT_TRUE(lies_.empty());
 }

@@ -32,8 +32,10 @@ class CsiPluginFixture : public CsiAttachFixture {
 
   CsiPluginFixture() {
     kernel_.AddDirectory("/kubelet");
-    kernel_.AddDevice("/dev/sda", {.fs_type = "ext4", .usage = "filesystem"});
-    kernel_.AddDevice("/dev/sdb", {.fs_type = "ext4", .usage = "filesystem"});
+    FakeDevice disk;
+    disk.fs_type = "ext4";
+    disk.usage = "filesystem";
+    for (const char* path : {"/dev/sda", "/dev/sdb"}) kernel_.AddDevice(path, disk);
     plugin_ = std::make_unique<CsiPlugin>(context_->parts);
     EXPECT_TRUE(plugin_->Init({host_, wrappers_}).ok());
     pod_ = std::make_shared<const Pod>(CsiPod());
@@ -111,7 +113,7 @@ class CsiPluginFixture : public CsiAttachFixture {
   void Mounts(const std::string& path, const std::string& disk) {
     kernel_.AddDirectory(path);
     if (kernel_.IsMountPoint(path)) return;
-    Must(kernel_.Call(Mount{.fs_type = "ext4", .source = disk, .target = HostPathOf(path)}, {}));
+    Must(kernel_.Call(Mount{"ext4", disk, HostPathOf(path), {}}, {}));
   }
   void Publishes(const ::csi::v1::NodePublishVolumeRequest& request) {
     const std::string& target = request.target_path();
