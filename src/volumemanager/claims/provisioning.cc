@@ -422,14 +422,6 @@ std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decisi
     return WantedProblem{"Provision", found->second.failure->With(claim + "PVC is not bound"),
                          not_retried ? kAdministrator : kNobody};
   }
-  const auto running =
-      parts_.operations.FindRunning(ProvisionKey(ProvisionedVolumeName(decision.uid)));
-  if (running && running->waits_for) {
-    return WantedProblem{running->waits_for->step,
-                         Error::NotApplied(Code::kUnavailable,
-                                           claim + "PVC is not bound: " + running->waits_for->text),
-                         running->waits_for->does_not_answer ? kAdministrator : kNobody};
-  }
   return WantedProblem{"Provision",
                        Error::NotApplied(Code::kUnavailable,
                                          claim + "PVC is not bound: its volume is being made by " +

@@ -78,6 +78,7 @@ TEST_F(StorageExpanderTest, AClaimThatAsksForMoreGetsItAndTheNodeFollows) {
 
 TEST_F(StorageExpanderTest, StorageThatNeedsNothingOfTheNodeIsGrownAtOnce) {
   operations().grows_to = ExpandedStorage{Gi(3), false};
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("3Gi"));
   EXPECT_EQ(Recorded().capacity, Gi(3));
   EXPECT_EQ(Recorded().status, "");
@@ -107,6 +108,7 @@ TEST_F(StorageExpanderTest, TheNextAgentMakesTheSameCallAlsoIfTheClaimAsksForAno
 }
 
 TEST_F(StorageExpanderTest, AClassThatDoesNotAllowItIsObeyed) {
+  Deliver(Class(false) + Storage("1Gi"));
   Deliver(Class(false) + Storage("3Gi"));
   EXPECT_EQ(Grown(), 0u);
   EXPECT_EQ(Recorded().status, "");
@@ -114,12 +116,14 @@ TEST_F(StorageExpanderTest, AClassThatDoesNotAllowItIsObeyed) {
 
 TEST_F(StorageExpanderTest, ADriverThatCannotIsNotAsked) {
   driver->grows = false;
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("3Gi"));
   EXPECT_EQ(Grown(), 0u);
 }
 
 TEST_F(StorageExpanderTest, AnInfeasibleSizeIsNotTriedAgainBeforeTheClaimAsksForAnotherOne) {
   FailNext(Error::NotApplied(Code::kOutOfRange, "the array is full"), 1000);
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("9Gi"));
   ASSERT_EQ(Grown(), 1u);
   EXPECT_EQ(Recorded().status, kControllerResizeInfeasible);
@@ -139,6 +143,7 @@ TEST_F(StorageExpanderTest, AnInfeasibleSizeIsNotTriedAgainBeforeTheClaimAsksFor
 // As an API server has it: the agent keeps the status that such a claim's object does not have.
 TEST_F(StorageExpanderTest, WhatTheClaimHasGotCannotBeTakenBack) {
   operations().grows_to = ExpandedStorage{Gi(3), false};
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("3Gi"));
   ASSERT_EQ(Recorded().capacity, Gi(3));
   Deliver(Class() + Storage("2Gi"));
@@ -149,6 +154,7 @@ TEST_F(StorageExpanderTest, WhatTheClaimHasGotCannotBeTakenBack) {
 
 TEST_F(StorageExpanderTest, AFailureWhoseOutcomeIsOpenIsTriedAgainWithTheSameSize) {
   FailNext(Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"), 1);
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("3Gi"));
   EXPECT_EQ(Recorded().status, kControllerResizeInProgress);
   EXPECT_TRUE(HasCondition(kControllerResizeError));
@@ -172,12 +178,14 @@ TEST_F(StorageExpanderTest, StorageThatGrowsOnlyUnusedWaitsForThePodToLeave) {
 }
 
 TEST_F(StorageExpanderTest, AClaimWhoseStatusSomebodyElseKeepsIsLeftToHim) {
+  Deliver(Class() + Storage("1Gi", "1Gi", "status: {capacity: {storage: 1Gi}}\n"));
   Deliver(Class() + Storage("3Gi", "1Gi", "status: {capacity: {storage: 1Gi}}\n"));
   EXPECT_EQ(Grown(), 0u);
 }
 
 TEST_F(StorageExpanderTest, ACapacityThatWasProvenOutlivesTheAgentAndTheManifestsSmallerOne) {
   operations().grows_to = ExpandedStorage{Gi(3), false};
+  Deliver(Class() + Storage("1Gi"));
   Deliver(Class() + Storage("3Gi"));
   StartAgent();
   Deliver(Class() + Storage("3Gi"));
