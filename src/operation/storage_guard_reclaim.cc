@@ -39,8 +39,7 @@ Status StorageGuard::IdentifyAll(const StorageHolder& holder, const StorageName&
     const MutexLock lock(mu_);
     for (const auto& [recorded, record] : owners_) known.insert(recorded);
   }
-  table_.ReleaseKnown(
-      [&known](const StorageHolder& one) { return !known.contains(one.volume); });
+  table_.ReleaseKnown([&known](const StorageHolder& one) { return !known.contains(one.volume); });
   for (const KnownStorage& other : others) {
     if (other.name.driver != name.driver) continue;
     CallOptions look = LookAt(other.name, settings_.look);

@@ -119,7 +119,7 @@ class CsiClientTest : public testing::Test {
   SocketDirectory directory_;
   const fs::path root_ = fs::path(directory_.Socket("k"));
   const fs::path registry_ = root_ / "plugins_registry";
-  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, clock_};
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback, .callback = {}}, clock_};
   MemoryRecordStore store_;
   ExportedFamilies families_;
   Happening happening_;
