@@ -60,7 +60,10 @@ Result<::csi::v1::NodeExpandVolumeRequest> CsiExpander::RequestOf(const CsiDrive
                                                                   const NodeResizeOptions& options,
                                                                   const SafePath& place) const {
   CsiNodeExpandWish wish;
-  ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
+  ASSIGN_OR_RETURN(CsiStaging staging, StagingOf(context_, volume));
+  if (volume.is_block) {
+    staging.path = CsiBlockStagingPath(context_.host.paths, options.spec.name());
+  }
   wish.staging_path = StagingPathFor(driver, staging);
   wish.volume_path = place.Display();
   wish.required_bytes = options.new_size.Value();
