@@ -60,7 +60,11 @@ Result<::csi::v1::NodeExpandVolumeRequest> CsiExpander::RequestOf(const CsiDrive
                                                                   const NodeResizeOptions& options,
                                                                   const SafePath& place) const {
   CsiNodeExpandWish wish;
-  ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
+  ASSIGN_OR_RETURN(CsiStaging staging, StagingOf(context_, volume));
+  // That of a mount is on record; a block volume's has one place alone.
+  if (volume.is_block) {
+    staging.path = CsiBlockStagingPath(context_.host.paths, options.spec.name());
+  }
   wish.staging_path = StagingPathFor(driver, staging);
   wish.volume_path = place.Display();
   wish.required_bytes = options.new_size.Value();
