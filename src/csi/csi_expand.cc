@@ -61,6 +61,7 @@ Result<::csi::v1::NodeExpandVolumeRequest> CsiExpander::RequestOf(const CsiDrive
                                                                   const SafePath& place) const {
   CsiNodeExpandWish wish;
   ASSIGN_OR_RETURN(CsiStaging staging, StagingOf(context_, volume));
+  // That of a mount is on record; a block volume's has one place alone.
   if (volume.is_block) {
     staging.path = CsiBlockStagingPath(context_.host.paths, options.spec.name());
   }
