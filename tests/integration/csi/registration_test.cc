@@ -147,8 +147,8 @@ TEST_F(RegistrationTest, ADriverThatMayNotBeUsedIsToldWhyAndIsUsedOnceItMay) {
     drivers.push_back(std::make_unique<CsiFakeDriver>(options));
     drivers.back()->Tell(row.options);
     drivers.back()->Script(row.script);
-    drivers.back()->Tell(R"({"set": {"registration": ")" + registration +
-                         R"("}, "register": true})");
+    drivers.back()->Tell(R"({"set": {"registration": ")" + registration + R"("}})");
+    drivers.back()->Tell(R"({"register": true})");
   }
   for (const Refusal& row : Refusals()) {
     SCOPED_TRACE(std::string(row.number) + ": " + row.what);
@@ -184,7 +184,8 @@ TEST_F(RegistrationTest, WhatFailedIsTriedAgainByItself) {
   const std::string registration = std::exchange(options.registration, "");
   CsiFakeDriver driver(options);
   driver.Script(R"([{"rpc": "NodeGetInfo", "times": 2, "code": 14, "message": "not yet"}])");
-  driver.Tell(R"({"set": {"registration": ")" + registration + R"("}, "register": true})");
+  driver.Tell(R"({"set": {"registration": ")" + registration + R"("}})");
+  driver.Tell(R"({"register": true})");
   EXPECT_TRUE(WaitTold(name, "yes")) << ToldOf(name);
   EXPECT_EQ(CountOf(name, "NodeGetInfo"), 3);
   ExpectUsed(name, "p");
