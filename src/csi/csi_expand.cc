@@ -17,9 +17,11 @@ using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
 std::string BytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // The source of a mount of a disk; "" of any other mount. A filesystem of several disks (btrfs) has
-// a number of its own, and counts as none: what its size is, no single disk tells.
+// a number of its own, and counts as none: what its size is, no single disk tells. Nor does the
+// node's own disk say how large a directory on it may become.
 std::string DiskOf(const MountEntry& mount) {
-  const bool is_disk = mount.device_major != 0 && mount.source.starts_with('/');
+  const bool is_disk =
+      mount.device_major != 0 && mount.source.starts_with('/') && mount.root == "/";
   return is_disk ? mount.source : "";
 }
 
