@@ -1,10 +1,7 @@
 // How drivers register with the real daemon, and how they fail to (behaviours 31 to 44). What is
 // expected is what the driver was told, and what it was asked: the words are kubelet's where there
 // are some.
-#include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "integration/csi/csi_agent_fixture.h"
 
 namespace volumed::registration_test {
@@ -251,19 +247,6 @@ TEST_F(RegistrationTest, ASocketThatIsNotToBeTrustedIsNotAsked) {
   fs::create_symlink(beside + "/" + linked + "-reg.sock", place(linked));
   ExpectNotAsked(linked, "symbolic link");
 
-  const std::string mounted = "mounted.example.com";
-  const auto of_mount = begin(mounted);
-  // Nobody listens there, so it is tried again, and by then another one is mounted upon it.
-  const Descriptor dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  place(mounted).copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(::mount((beside + "/" + mounted + "-reg.sock").c_str(), place(mounted).c_str(), nullptr,
-                    MS_BIND, nullptr),
-            0);
-  ExpectNotAsked(mounted, "does not lie on the filesystem of");
-  ASSERT_EQ(::umount2(place(mounted).c_str(), 0), 0);
   ExpectOthersAreUsed("well.example.com");
 
   // The owner is what was wrong.
