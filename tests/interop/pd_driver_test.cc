@@ -171,6 +171,8 @@ TEST_F(PdDriverTest, AStaticVolumeIsAttachedStagedPublishedAndTakenAwayInThisOrd
   for (const char* method :
        {"ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume",
         "NodeUnstageVolume", "ControllerUnpublishVolume"}) {
+    // The detach follows when the pod is gone already.
+    EXPECT_TRUE(Eventually(kPatience, [&] { return pd_->Answered(method, handle) > 0; })) << method;
     EXPECT_EQ(pd_->Answered(method, handle), 1) << method;
   }
   ASSERT_NO_FATAL_FAILURE(ApplyAndWait("b", "disk"));
