@@ -55,10 +55,14 @@ class PdDriverTest : public AgentTest {
     pd_ = std::make_unique<PdDriver>(of);
     client_ = std::make_unique<PdClient>(pd_->cloud_socket(), pd_->node_socket(), pd_->NodeId());
   }
-  // The agent, then the driver: it finds a driver that comes later.
+  // The agent, then the driver: it finds a driver that comes later. A registrar whose driver is not
+  // there is refused, and ends, and nobody here starts it again: so it is waited for.
   void StartAll() {
     ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
     ASSERT_TRUE(pd_->Start()) << pd_->Logs();
+    ASSERT_TRUE(Eventually(kPatience, [&] {
+      return ReadText(log_path()).find("\"CSI driver is registered\"") != std::string::npos;
+    })) << pd_->Logs();
     ASSERT_NO_FATAL_FAILURE(
         ApplyOk("apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " +
                 std::string(PdDriver::kName) +
