@@ -276,16 +276,6 @@ Status AddSecretReferences(const CsiCreateWish& wish, CsiCreatePlan& plan) {
   return OkStatus();
 }
 
-bool MatchesTerm(const TopologyTerm& term, const StringMap& node) {
-  const auto holds = [&](const volumed::TopologyRequirement& requirement) {
-    const auto value = node.find(requirement.key);
-    return value != node.end() && std::find(requirement.values.begin(), requirement.values.end(),
-                                            value->second) != requirement.values.end();
-  };
-  return std::all_of(term.match_label_expressions.begin(), term.match_label_expressions.end(),
-                     holds);
-}
-
 }  // namespace
 
 Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCreateWish& wish) {
@@ -327,12 +317,6 @@ std::optional<SecretReference> DeletionSecretOf(const PersistentVolume& volume) 
     return std::nullopt;
   }
   return SecretReference{name->second, name_space->second};
-}
-
-bool AllowsTopology(const std::vector<TopologyTerm>& allowed, const StringMap& node_topology) {
-  return allowed.empty() ||
-         std::any_of(allowed.begin(), allowed.end(),
-                     [&](const TopologyTerm& term) { return MatchesTerm(term, node_topology); });
 }
 
 }  // namespace volumed

@@ -72,7 +72,4 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
 // say. Nullopt: none.
 std::optional<SecretReference> DeletionSecretOf(const PersistentVolume& volume);
 
-// Whether the class lets volumes be made where this node is. No term: anywhere.
-bool AllowsTopology(const std::vector<TopologyTerm>& allowed, const StringMap& node_topology);
-
 }  // namespace volumed

@@ -25,6 +25,7 @@ using Failure = std::optional<OperationFailure>;
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedAttachVolume,
 // SuccessfulAttachVolume).
 constexpr const char* kFailedAttach = "FailedAttachVolume";
+constexpr const char* kLimitExceeded = "VolumeAttachmentLimitExceeded";
 constexpr const char* kSuccessfulAttach = "SuccessfulAttachVolume";
 
 Result<AttachableVolumePlugin*> RequireAttachable(VolumePlugin& plugin) {
@@ -81,13 +82,25 @@ OperationTraits AttachVolume::Traits(const OperationParts& parts) const {
   return traits;
 }
 
+// The node has no place for the volume, says its driver. Source: kubernetes
+// pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (VolumeAttachLimitExceededError), by which
+// kubelet fails the pod; here it waits for a slot.
+bool IsExhausted(const OperationParts& parts, const VolumeSpec& spec) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok()) return false;
+  const AttachableVolumePlugin* attachable = (*plugin)->AsAttachable();
+  return attachable != nullptr && attachable->VerifyExhaustedResource(spec);
+}
+
 // Source: operation_generator.go@v1.36.2 (GenerateAttachVolumeFunc).
 void AttachVolume::Tell(const OperationParts& parts,
                         const OperationOutcome<AttachedVolume>& outcome) const {
   const std::string of = " for volume \"" + request.spec.name().str() + "\" ";
+  const char* const reason =
+      outcome.failure && IsExhausted(parts, request.spec) ? kLimitExceeded : kFailedAttach;
   for (const PodUid& pod : request.pods) {
     if (outcome.failure) {
-      parts.host.events.RecordPodEvent(pod, EventType::kWarning, kFailedAttach,
+      parts.host.events.RecordPodEvent(pod, EventType::kWarning, reason,
                                        "AttachVolume." + outcome.failure->step + " failed" + of +
                                            ": " + outcome.failure->error.message());
     } else {

@@ -28,9 +28,10 @@ struct FakeArray {
   std::set<std::string> attached;
   std::map<std::string, int> flushes;  // of each disk's device when it was attached
   std::map<std::string, int64_t> limits;
-  bool in_bulk = false;     // BulkVerifyVolumes is offered
-  std::string attached_as;  // if set, an attach answers this name in place of the path
-  std::string driver;       // if set, all calls are this driver's, which has a lane of its own
+  bool is_exhausted = false;  // what VerifyExhaustedResource() says of each volume
+  bool in_bulk = false;       // BulkVerifyVolumes is offered
+  std::string attached_as;    // if set, an attach answers this name in place of the path
+  std::string driver;         // if set, all calls are this driver's, which has a lane of its own
   // "Attach", "WaitForAttach", "MountDevice", "Detach" or "VolumesAreAttached": the next one fails;
   // where it may have been applied, it was.
   std::map<std::string, Error> failures;
@@ -87,6 +88,7 @@ class FakeArrayPlugin final : public VolumePlugin,
                                                       const CallOptions& call) override;
   Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
   Result<bool> CanAttach(const VolumeSpec&) const override { return true; }
+  bool VerifyExhaustedResource(const VolumeSpec&) const override { return array_.is_exhausted; }
   BulkVolumeVerifier* AsBulkVolumeVerifier() override { return array_.in_bulk ? this : nullptr; }
   Result<AttachedByNode> BulkVerifyVolumes(const SpecsByNode& specs,
                                            const CallOptions& call) override;

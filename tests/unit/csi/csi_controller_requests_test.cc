@@ -294,18 +294,5 @@ TEST_F(CsiCreateRequestTest, AVolumeSaysByWhichSecretItIsDeleted) {
   EXPECT_EQ(DeletionSecretOf(volume), (SecretReference{"s", "vault"}));
 }
 
-TEST_F(CsiCreateRequestTest, AClassMayExcludeThisNode) {
-  const StringMap node = {{"zone", "z1"}, {"rack", "r1"}};
-  const auto term = [](std::vector<volumed::TopologyRequirement> requirements) {
-    return TopologyTerm{std::move(requirements)};
-  };
-  EXPECT_TRUE(AllowsTopology({}, node));
-  EXPECT_TRUE(AllowsTopology({term({{"zone", {"z0", "z1"}}})}, node));
-  EXPECT_FALSE(AllowsTopology({term({{"zone", {"z0"}}})}, node));
-  EXPECT_FALSE(AllowsTopology({term({{"zone", {"z1"}}, {"rack", {"r2"}}})}, node));
-  EXPECT_TRUE(AllowsTopology({term({{"zone", {"z0"}}}), term({{"rack", {"r1"}}})}, node));
-  EXPECT_FALSE(AllowsTopology({term({{"region", {"x"}}})}, node));
-}
-
 }  // namespace
 }  // namespace volumed

@@ -184,6 +184,15 @@ TEST_F(AttachOperationsTest, AFailedAttachIsAnEventAndLeavesNoRow) {
                                       "\"disk\" : full"));
 }
 
+TEST_F(AttachOperationsTest, AnAttachForWhichTheNodeHasNoPlaceIsAnEventOfItsOwn) {
+  array_.failures.insert({"Attach", Error::NotApplied(Code::kResourceExhausted, "full")});
+  array_.is_exhausted = true;
+  EXPECT_EQ(StepOf(Attach()), "Attach");
+  EXPECT_THAT(parts_.events,
+              Contains("a VolumeAttachmentLimitExceeded AttachVolume.Attach failed for volume "
+                       "\"disk\" : full"));
+}
+
 TEST_F(AttachOperationsTest, AnAttachThatMayBeAppliedCanBeRepeatedOrTakenBack) {
   array_.failures.insert({"Attach", Error::MaybeApplied(Code::kDeadlineExceeded, "slow")});
   EXPECT_TRUE(Attach().failure);
