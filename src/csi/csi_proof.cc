@@ -1,5 +1,7 @@
 #include "csi/csi_proof.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "mounter/host_directory.h"
@@ -36,7 +38,21 @@ Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEnt
   return std::string();
 }
 
-// Whether the mount shows the agent's own directory, or one above it.
+// The agent's own directories below its root, by their names: nothing of them is a volume. Each
+// pod's directory is its own again, and a driver may have its volumes in its own.
+constexpr std::array kOwnWholly{"volumed", "plugins_registry"};
+constexpr std::array kOwnAlone{"pods", "plugins"};
+
+// `shown` and `root` are paths of one filesystem.
+bool ShowsOwn(const std::string& shown, const std::string& root) {
+  const std::string below = root == "/" ? root : root + "/";
+  const auto is_in = [&](const char* name) { return IsAtOrBelow(shown, below + name); };
+  const auto is_it = [&](const char* name) { return shown == below + name; };
+  return IsAtOrBelow(root, shown) || std::any_of(kOwnWholly.begin(), kOwnWholly.end(), is_in) ||
+         std::any_of(kOwnAlone.begin(), kOwnAlone.end(), is_it);
+}
+
+// Whether the mount shows the agent's own directories, or one above them.
 Result<bool> ShowsAgent(const CsiContext& context, const MountEntry& mount,
                         const CallOptions& call) {
   const std::string& root = context.host.paths.root();
@@ -48,7 +64,7 @@ Result<bool> ShowsAgent(const CsiContext& context, const MountEntry& mount,
   const std::string rest =
       own.mount_point == "/" ? root : root.substr(own.mount_point.size());  // "" or "/..."
   const std::string inside = own.root == "/" ? rest : own.root + rest;
-  return IsAtOrBelow(inside.empty() ? "/" : inside, mount.root);
+  return ShowsOwn(mount.root, inside.empty() ? "/" : inside);
 }
 
 std::string Several(size_t layers, const std::string& path) {
@@ -131,7 +147,7 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
   }
   ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
   if (shows_agent) {
-    finding.wrong = "what is mounted at " + path + " is a directory that the agent's own lies in";
+    finding.wrong = "what is mounted at " + path + " is the agent's own directory, or one that it lies in";
     return finding;
   }
   if (look.staging) {

@@ -17,6 +17,16 @@ constexpr size_t kInfoBytes = 64 * 1024;  // whoever may make a socket may say a
 constexpr int kQuickTries = 5;
 constexpr Duration kQuickWait = std::chrono::milliseconds(50);
 
+// The first is kubelet's text.
+std::string NameTaken(const PluginVersion& wanted, const PluginVersion& there,
+                      const SafePath& place) {
+  const std::string who = "Another driver with the same name is already registered";
+  if (wanted <= there) {
+    return who + " with a higher supported version: " + there.text + ", at " + place.Display();
+  }
+  return who + ", and lives: at " + place.Display() + ", of version " + there.text;
+}
+
 // What kubelet's texts begin with.
 Error RegisterError(Code code, const std::string& what) {
   return Error::NotApplied(code, "RegisterPlugin error -- " + what);
@@ -183,10 +193,13 @@ void CsiRegistration::EndpointChanged(const std::string& display) {
 
 void CsiRegistration::DriverHappened(const std::string& driver, DriverEvent event) {
   if (event != DriverEvent::kAway || parts_.drivers.IsConnected(driver)) return;
+  RetryBlockedBy(driver);
+}
+
+// Those that wait for the name, and those that have lost it: theirs is the driver that is left.
+void CsiRegistration::RetryBlockedBy(const std::string& driver) {
   for (const auto& [name, socket] : sockets_) {
-    if (socket->state == RegistrationState::kWaiting && socket->blocked_by == driver) {
-      RetryNow(*socket);
-    }
+    if (socket->blocked_by == driver) RetryNow(*socket);
   }
 }
 
@@ -313,18 +326,18 @@ Status CsiRegistration::TakeName(Socket& socket) {
     Socket& other = *sockets_.at(owner->second);
     const bool is_alive =
         other.state != RegistrationState::kRegistered || parts_.drivers.IsConnected(name);
-    // Kubelet's rule is of versions alone; it does not know whether the other one lives.
-    if (is_alive && socket.version <= other.version) {
+    // Kubelet lets a higher version take the name, for it does not know whether the other one
+    // lives.
+    if (is_alive) {
       socket.blocked_by = name;
       return Error::NotApplied(Code::kAlreadyExists,
-                               "Another driver with the same name is already registered with a "
-                               "higher supported version: " +
-                                   other.version.text + ", at " + PlaceOf(other).Display());
+                               NameTaken(socket.version, other.version, PlaceOf(other)));
     }
     EndAttempt(other);
     other.state = RegistrationState::kEnded;
     other.reason = "the driver was registered anew by " + PlaceOf(socket).Display();
     other.driver.clear();
+    other.blocked_by = name;
   }
   owners_[name] = socket.name;
   socket.driver = name;
@@ -453,11 +466,7 @@ void CsiRegistration::GiveUpName(Socket& socket) {
   if (driver.empty()) return;
   owners_.erase(driver);
   parts_.drivers.Unregister(driver);
-  for (const auto& [name, other] : sockets_) {
-    if (other->state == RegistrationState::kWaiting && other->blocked_by == driver) {
-      RetryNow(*other);
-    }
-  }
+  RetryBlockedBy(driver);
 }
 
 void CsiRegistration::EndAttempt(Socket& socket) {

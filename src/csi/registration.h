@@ -108,7 +108,7 @@ class CsiRegistration {
     PluginVersion version;
     SafePath endpoint;       // of the driver; empty: it has not said
     int quick_tries = 0;     // since it came
-    std::string blocked_by;  // the name that another socket has
+    std::string blocked_by;  // the name that another socket has, since it came or died
     TimerId timer = 0;
     std::optional<TimePoint> next_try;
     std::unique_ptr<CsiLink> link;
@@ -123,6 +123,7 @@ class CsiRegistration {
   void EndpointChanged(const std::string& display);
   std::vector<SafePath> Endpoints() const;
   void DriverHappened(const std::string& driver, DriverEvent event);
+  void RetryBlockedBy(const std::string& driver);
 
   // ---- One socket; null is what has gone meanwhile ----
   Socket* Find(const std::string& name, uint64_t turn);

@@ -326,7 +326,7 @@ TEST_F(CsiPublishTest, TheAgentsOwnDirectoryIsALie) {
     Must(kernel_.Call(BindMount{.source = {"/", "kubelet"}, .target = HostPathOf(Mounted())}, {}));
   });
   const Error error = Publish(CsiSpec()).error();
-  EXPECT_THAT(error.message(), HasSubstr("a directory that the agent's own lies in"));
+  EXPECT_THAT(error.message(), HasSubstr("the agent's own directory"));
 }
 
 TEST_F(CsiPublishTest, AfterALieTheVolumeIsTakenAwayByTheDriver) {

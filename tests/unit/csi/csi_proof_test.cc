@@ -58,7 +58,17 @@ TEST_F(CsiProofTest, ADirectoryWhoseNameBeginsAsTheAgentsOwnMayBeAVolume) {
 
 TEST_F(CsiProofTest, TheAgentsOwnDirectoryIsNoVolume) {
   Bind({"/", "kubelet"});
-  EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own lies in"));
+  EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory"));
+}
+
+// The agent gave its own files to a pod's fsGroup.
+TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
+  for (const char* own : {"volumed/objects", "volumed", "plugins_registry", "pods", "plugins"}) {
+    kernel_.AddDirectory(std::string("/kubelet/") + own);
+    Bind({"/kubelet", own});
+    EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
 }
 
 TEST_F(CsiProofTest, AFilesystemOnTheNetworkMayShowInTwoVolumes) {

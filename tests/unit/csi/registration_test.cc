@@ -250,15 +250,37 @@ TEST_F(RegistrationTest, ADriverThatDiedAndLeftItsSocketsLosesItsNameToAnotherSo
   EXPECT_EQ(State(), CsiDriverState::kReady);
 }
 
-TEST_F(RegistrationTest, AHigherVersionOfANameTakesItAsWithKubelet) {
+// With kubelet a higher version takes the name, and its end leaves nobody registered.
+TEST_F(RegistrationTest, AHigherVersionTakesNoNameThatALiveDriverHas) {
   auto driver = Serve();
   auto registrar = Registrar();
   scheduler_.RunFor(seconds(1));
   auto other = Serve("/kubelet/plugins/disk-2/csi.sock");
-  Registrar("disk-2-reg.sock", kName, "/kubelet/plugins/disk-2/csi.sock", {"1.0.0", "1.10.0"});
+  auto second =
+      Registrar("disk-2-reg.sock", kName, "/kubelet/plugins/disk-2/csi.sock", {"1.0.0", "1.10.0"});
   scheduler_.RunFor(seconds(1));
-  EXPECT_EQ(StateOf("disk-2-reg.sock"), RegistrationState::kRegistered);
-  EXPECT_EQ(StateOf(), RegistrationState::kEnded);
+  EXPECT_EQ(StateOf("disk-2-reg.sock"), RegistrationState::kWaiting);
+  EXPECT_NE(Told(second).find("is already registered, and lives"), std::string::npos)
+      << Told(second);
+  EXPECT_EQ(StateOf(), RegistrationState::kRegistered);
+}
+
+// It stayed unregistered for ever, though its own socket was there.
+TEST_F(RegistrationTest, ADriverThatLostItsNameHasItAgainWhenTheOtherOneGoes) {
+  auto driver = Serve();
+  auto registrar = Registrar();
+  scheduler_.RunFor(seconds(1));
+  auto other = Serve("/kubelet/plugins/disk-2/csi.sock");
+  auto second = Registrar("disk-2-reg.sock", kName, "/kubelet/plugins/disk-2/csi.sock");
+  scheduler_.RunFor(seconds(1));
+  dialer_.Kill(driver);
+  scheduler_.RunFor(seconds(1));
+  ASSERT_EQ(StateOf(), RegistrationState::kEnded);
+  auto again = Serve();
+  Tell(What::kWent, "disk-2-reg.sock");
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(StateOf(), RegistrationState::kRegistered);
+  EXPECT_EQ(State(), CsiDriverState::kReady);
 }
 
 TEST_F(RegistrationTest, TwoSocketsOfANameAtOnceEndInOneThatIsRegistered) {
