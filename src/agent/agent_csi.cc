@@ -36,7 +36,8 @@ CsiClientHooks Agent::MakeCsiHooks() {
     return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/true);
   };
   hooks.drivers.has_volumes = [this](const std::string& driver) {
-    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false);
+    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false) ||
+           csi_->commands().HasOf(driver);
   };
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);

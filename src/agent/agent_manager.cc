@@ -53,7 +53,7 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
-  settings.other_kinds = {CsiClient::RecordKind()};
+  settings.other_kinds = CsiClient::RecordKinds();
   return settings;
 }
 
@@ -66,7 +66,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     return !lanes_->HealthOf(domain).silent_since.has_value();
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
-    if (kind == CsiClient::RecordKind().kind) csi_->Restore(rows);
+    csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {

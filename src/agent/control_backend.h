@@ -78,6 +78,8 @@ struct ControlBackend {
   CsiClient* csi = nullptr;
   // How many operations wait for drivers, by lane. Threads: the control thread.
   std::function<std::map<std::string, int>()> waiting_for_drivers = {};
+  // By which calls that change something are made. Null: as of `csi`.
+  VolumeOperations* driver_operations = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.
   int open_driver_calls = 0;
   // The longest that such a call may take: setting deadline-csi-call.

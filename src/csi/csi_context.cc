@@ -38,6 +38,12 @@ Result<CsiSecretValues> ReadSecret(const CsiContext& context,
                                                    " cannot be had: " + secret.error().message());
 }
 
+Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
+                                    const google::protobuf::Message& request) {
+  if (context.parts.commands == nullptr) return CsiCommands::Pass();
+  return context.parts.commands->AdmitOperation(driver, request);
+}
+
 CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
     : token_(call.cancel) {
   const Deadline longest =

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_capabilities.h"
+#include "csi/csi_command.h"
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/rpc/csi_call.h"
@@ -34,6 +35,8 @@ struct CsiPluginParts {
   // A driver has said of this RPC ("NodePublishVolume") that it succeeded, and the node shows that
   // it did not. Called on any thread; must not block. Empty: nobody counts.
   std::function<void(const std::string& driver, const std::string& method)> lied = {};
+  // The calls that people make by hand, which operations must not meet. Null: nobody makes any.
+  CsiCommands* commands = nullptr;
 };
 
 // The parts, and the node. References; what they refer to outlives the plugin and all that it has
@@ -79,14 +82,20 @@ class CsiCallScope {
   CsiCallOptions options_;
 };
 
-// Makes the RPC that has this request. Threads: any but control. Blocks: until the answer, the
-// call's deadline or its cancel. Errors: those of FindDriver() and of CsiDriver::Call(); Cancelled
-// and DeadlineExceeded, not applied, if it is too late before anything is sent. No error has a
-// secret.
+// Whether an operation may make this call now. Threads: any. Blocks: never. Errors, not applied:
+// those of CsiCommands::AdmitOperation(). The pass is kept as long as the call lasts.
+Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
+                                    const google::protobuf::Message& request);
+
+// Makes the RPC that has this request: the one way of operations to a driver. Threads: any but
+// control. Blocks: until the answer, the call's deadline or its cancel. Errors: those of
+// FindDriver(), AdmitCall() and of CsiDriver::Call(); Cancelled and DeadlineExceeded, not applied,
+// if it is too late before anything is sent. No error has a secret.
 template <typename Response>
 Result<Response> CallDriver(const CsiContext& context, const std::string& driver,
                             const google::protobuf::Message& request, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> found, FindDriver(context, driver));
+  ASSIGN_OR_RETURN(const CsiCommands::Pass pass, AdmitCall(context, driver, request));
   const CsiCallScope scope(context, call);
   return found->Call<Response>(request, scope.options());
 }
