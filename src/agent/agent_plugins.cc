@@ -55,7 +55,8 @@ CsiPluginParts Agent::MakeCsiPluginParts() {
           .log = *log_,
           .lied = [this](const std::string& driver,
                          const std::string& method) { csi_->figures().Lied(driver, method); },
-          .commands = &csi_->commands()};
+          .commands = &csi_->commands(),
+          .debts = csi_debts_.get()};
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {

@@ -41,6 +41,12 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
       .operations = *backend.driver_operations,
       .who_needs =
           [&backend](const CsiMethod& method, const CsiVolumeId& volume) {
+            // It is made up for once the driver is there, and before anything else.
+            if (backend.csi_debts != nullptr) {
+              const auto owed = backend.csi_debts->Of(volume);
+              if (!owed.ok() || !owed->empty())
+                return std::string("a call that the driver is owed");
+            }
             return WhoNeedsVolume(backend.manager, backend.catalog, method, volume);
           },
       .settled =

@@ -126,6 +126,13 @@ std::optional<std::string> CsiCommandKey(const std::string& driver, const CsiMet
   return KeyOf(driver, method, about);
 }
 
+std::string CsiVolumeToChange(const Message& request) {
+  const CsiMethod* const method = CsiMethodOf(request.GetDescriptor());
+  const bool is_it =
+      method != nullptr && method->kind == CsiRpcKind::kMutating && method->key_field == kVolumeId;
+  return is_it ? TextOf(request, kVolumeId) : "";
+}
+
 CsiCommandRecord CsiCommandOf(const std::string& driver, const CsiMethod& method,
                               const Message& request, int64_t now_unix_ms) {
   return {driver, TextOf(request, method.key_field), method.name, PlainJson(request), now_unix_ms};

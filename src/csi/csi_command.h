@@ -45,6 +45,9 @@ struct CsiCommandRecord {
 // what it is about.
 std::optional<std::string> CsiCommandKey(const std::string& driver, const CsiMethod& method,
                                          const google::protobuf::Message& request);
+// The handle of the volume that the request of a call is about, if the call changes something; else
+// empty.
+std::string CsiVolumeToChange(const google::protobuf::Message& request);
 // REQUIRES: the request is the method's, and has a key.
 CsiCommandRecord CsiCommandOf(const std::string& driver, const CsiMethod& method,
                               const google::protobuf::Message& request, int64_t now_unix_ms);
@@ -77,7 +80,11 @@ class CsiCommands {
     Pass(CsiCommands& commands, std::string key) : commands_(&commands), key_(std::move(key)) {}
     Pass(Pass&& other) noexcept
         : commands_(std::exchange(other.commands_, nullptr)), key_(std::move(other.key_)) {}
-    Pass& operator=(Pass&&) = delete;
+    Pass& operator=(Pass&& other) noexcept {
+      std::swap(commands_, other.commands_);
+      std::swap(key_, other.key_);
+      return *this;
+    }
     ~Pass() {
       if (commands_ != nullptr) commands_->OperationEnded(key_);
     }

@@ -39,9 +39,20 @@ Result<CsiSecretValues> ReadSecret(const CsiContext& context,
 }
 
 Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
-                                    const google::protobuf::Message& request) {
-  if (context.parts.commands == nullptr) return CsiCommands::Pass();
-  return context.parts.commands->AdmitOperation(driver, request);
+                                    const google::protobuf::Message& request,
+                                    const CallOptions& call) {
+  CsiCommands::Pass pass;
+  if (context.parts.commands != nullptr) {
+    ASSIGN_OR_RETURN(pass, context.parts.commands->AdmitOperation(driver, request));
+  }
+  const std::string handle = context.parts.debts == nullptr ? "" : CsiVolumeToChange(request);
+  if (handle.empty()) return pass;
+  const Status delivered = DeliverCsiDebts(context, {driver, handle}, call);
+  if (delivered.ok()) return pass;
+  const Error& error = delivered.error();
+  Error nothing_sent =
+      Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
+  return nothing_sent;
 }
 
 CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
