@@ -253,8 +253,11 @@ Result<std::shared_ptr<const CsiSocket>> SocketDialer::Open(const SafePath& plac
     owners = owners_;
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const CsiSocket> socket, OpenCsiSocket(place, owners));
-  RETURN_IF_ERROR(CheckListener(*socket, owners, parts_.clock, deadline));
-  return socket;
+  const Status listener = CheckListener(*socket, owners, parts_.clock, deadline);
+  if (listener.ok()) return socket;
+  // One whose listener is somebody else's is shown with him.
+  if (SocketOwnerOf(listener.error())) return listener.error();
+  return OfSocketOwner(listener.error(), socket->owner());
 }
 
 Result<std::shared_ptr<CsiCaller>> SocketDialer::Dial(const std::string& driver,

@@ -1,9 +1,11 @@
 // WantedProblem: a part of a pod that cannot be had as it is written; the rest of the pod goes on.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "operation/operation.h"
 
 namespace volumed {
 
@@ -16,6 +18,8 @@ struct WantedProblem {
   std::string step;  // "FindPlugin", "ExpandSubPath", "CheckVolumeMounts"
   Error error;
   std::string who_must_act = {};  // "": the owner of the pod
+  // The operation that is to end it; if that waits for its driver, this is what there is to say.
+  std::optional<OperationKey> operation = std::nullopt;
 };
 
 }  // namespace volumed

@@ -415,18 +415,19 @@ std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decisi
     return WantedProblem{"PlanVolume", refused->second.With(claim + "PVC is not bound"),
                          kAdministrator};
   }
-  const auto found = entries_.find(ProvisionedVolumeName(decision.uid));
+  const std::string name = ProvisionedVolumeName(decision.uid);
+  const auto found = entries_.find(name);
   if (found != entries_.end() && found->second.failure) {
     const bool not_retried = found->second.failure->code() == Code::kAlreadyExists ||
                              found->second.failure->code() == Code::kFailedPrecondition;
     return WantedProblem{"Provision", found->second.failure->With(claim + "PVC is not bound"),
-                         not_retried ? kAdministrator : kNobody};
+                         not_retried ? kAdministrator : kNobody, ProvisionKey(name)};
   }
   return WantedProblem{"Provision",
                        Error::NotApplied(Code::kUnavailable,
                                          claim + "PVC is not bound: its volume is being made by " +
                                              decision.provisioner),
-                       kNobody};
+                       kNobody, ProvisionKey(name)};
 }
 
 }  // namespace volumed

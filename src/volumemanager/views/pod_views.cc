@@ -287,7 +287,11 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   }
   if (wanted == nullptr) return std::nullopt;
   if (auto gone = VanishedDevice(key, *wanted)) return gone;
-  if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
+  if (!wanted->problems.empty()) {
+    const WantedProblem& problem = wanted->problems.front();
+    auto waits = problem.operation ? LaneProblem(*problem.operation, std::nullopt) : std::nullopt;
+    return waits ? waits : FromWanted(problem, pod);
+  }
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",

@@ -17,6 +17,7 @@
 #include "csi/csi_settings.h"
 #include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
+#include "fakes/must.h"
 #include "metrics/exported_families.h"
 #include "operation/volume_record_keeper.h"
 #include "unit/csi/drivers_fixture.h"
@@ -121,7 +122,8 @@ class CsiAttachFixture : public CsiDriversFixture {
   }
   void StartAgent() {
     devices_ = std::make_unique<DeviceRecordKeeper>(store_, clock_, log_, observer_, kBoot);
-    for (const Record& row : store_.Load(kDeviceRecordKind)->records) {
+    const LoadedRecords rows = Must(store_.Load(kDeviceRecordKind));
+    for (const Record& row : rows.records) {
       devices_->Restore(AfterRestart(*DecodeDeviceRecord(row), kBoot));
     }
     context_.emplace(

@@ -436,6 +436,8 @@ TEST_F(DriverProvisioningTest, AClaimThatGoesWhileItsDriverIsAwayDoesNotWaitForI
   wait.does_not_answer = true;
   wait.step = kWaitForDriver;
   operations().waits_for[ProvisionKey(kVolume)] = wait;
+  EXPECT_NE(Problem().find("CSI driver disk.example.com is gone since 09:30; "), std::string::npos)
+      << Problem();
   Deliver(DriverClass() + Claim());
   ASSERT_TRUE(DeleteClaim("data"));
   EXPECT_TRUE(operations().given_up.contains(ProvisionKey(kVolume)));
