@@ -55,6 +55,13 @@ VolumeSpec WithPlainName(const VolumeSpec& spec) {
       .WithInlineForCsiMigration();
 }
 
+// What a plugin does not know yet, it knows once its driver is registered.
+WantedProblem PluginProblem(const std::string& step, const Error& error) {
+  const bool is_driver = error.code() == Code::kUnavailable;
+  return {step, error,
+          is_driver ? "whoever runs the driver: `volumectl get drivers` tells how it stands" : ""};
+}
+
 // A source that a CSI driver has replaced is one of that driver's. Nullopt: of another kind.
 std::optional<Result<VolumeSpec>> Translated(const Pod& pod, const VolumeSpec& spec) {
   std::optional<Result<VolumeSpec>> translated = TranslateToCsi(spec, pod.metadata.name_space);
@@ -206,7 +213,7 @@ void WantedPodBuilder::FindLabel(const Pod& pod, const VolumePlugin& plugin,
 // (AddPodToVolume): what is attached, or mounted once for the node, has a name of its own.
 void WantedPodBuilder::FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const {
   const auto refuse = [&wanted](const char* step, const Error& error) {
-    wanted.problems.push_back({step, error});
+    wanted.problems.push_back(PluginProblem(step, error));
     wanted.plugin_name.clear();
   };
   wanted.is_block = IsBlockVolume(wanted.spec);
@@ -229,7 +236,7 @@ void WantedPodBuilder::FindAttachment(VolumePlugin& plugin, WantedVolume& wanted
   if (attachable == nullptr) return;
   const Result<bool> can_attach = attachable->CanAttach(wanted.spec);
   if (!can_attach.ok()) {
-    wanted.problems.push_back({"CanAttach", can_attach.error()});
+    wanted.problems.push_back(PluginProblem("CanAttach", can_attach.error()));
     wanted.plugin_name.clear();
     return;
   }

@@ -196,6 +196,8 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
       wanted != nullptr ? wanted->has_device : actual != nullptr && actual->has_device;
   if (!has_device) return;
   const ActualDevice* device = parts_.actual.devices().Find(name);
+  // Nobody knows yet how such a device comes.
+  if (device == nullptr && wanted != nullptr && !wanted->mountable()) return;
   const bool attachable = wanted != nullptr && wanted->attachable;
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
   if (device != nullptr) {

@@ -36,7 +36,7 @@ class FakePlugin final : public VolumePlugin {
     int limits_asked = 0;
     bool verifies = true;
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
-    std::optional<Error> no_driver;  // of "iscsi": what is said of each volume
+    std::optional<Error> no_driver;  // what is said of each volume of "iscsi", and of "flexVolume"
     std::set<ObjectKey> depends_on;
     bool growth_needs_pod = false;
     // What "local" finds of devices that are on no record.
@@ -65,6 +65,9 @@ class FakePlugin final : public VolumePlugin {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec& spec) const override {
+    // That of "csi" has the volumes of its one driver alone.
+    const auto* driven = spec.SourceAs<CsiPersistentVolumeSource>();
+    if (driven != nullptr && driven->driver != "disk.example.com") return false;
     if (const PersistentVolume* volume = spec.persistent_volume()) {
       return VolumeSourceKind(volume->spec.source) == kind_;
     }
@@ -173,7 +176,10 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin() override { return plugin_; }
     Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotUsed(); }
     Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotUsed(); }
-    Result<bool> CanAttach(const VolumeSpec&) const override { return true; }
+    Result<bool> CanAttach(const VolumeSpec&) const override {
+      if (plugin_.attach_->no_driver) return *plugin_.attach_->no_driver;
+      return true;
+    }
     bool VerifiesAttachments() const override { return plugin_.attach_->verifies; }
     Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
     Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }

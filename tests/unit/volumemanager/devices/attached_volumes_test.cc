@@ -1,5 +1,7 @@
 // Volumes that are attached: up and down the ladder, failures on the way, restarts, and what their
 // plugin says of them later.
+#include <gmock/gmock.h>
+
 #include "unit/volumemanager/devices/attached_fixture.h"
 
 namespace volumed {
@@ -39,6 +41,17 @@ TEST_F(AttachedVolumesTest, UpAndDownTheLadder) {
   EXPECT_EQ(std::count(down.begin(), down.end(), "unmount_device disk"), 1);
   EXPECT_EQ(down[3], "detach disk");
   EXPECT_TRUE(node.attached.empty());
+}
+
+// It was shown as "Attached", as a disk of the node is that nobody has mounted yet.
+TEST_F(AttachedVolumesTest, ADeviceWhoseDriverIsNotKnownHasNoStateYet) {
+  attach->no_driver = NotApplied();
+  Deliver(Volume("disk") + User("a", "disk"));
+  EXPECT_EQ(Done(), Lines{});
+  EXPECT_EQ(ViewOf("a").device_state, "");
+  ASSERT_TRUE(ViewOf("a").problem);
+  EXPECT_EQ(ViewOf("a").problem->step, "CanAttach");
+  EXPECT_THAT(ViewOf("a").problem->who_must_act, testing::StartsWith("whoever runs the driver"));
 }
 
 TEST_F(AttachedVolumesTest, AVolumeInThePodItselfIsAttachedAsAnyOther) {
