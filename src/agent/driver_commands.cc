@@ -73,8 +73,7 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
                                       (method.key_field.empty() ? "key" : method.key_field) +
                                       ", so nobody knows what the call would be about"));
   }
-  CsiCommandRecord command =
-      CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
+  CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
   const CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
                         Deadline::After(clock, patience));
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
