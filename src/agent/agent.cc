@@ -340,6 +340,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
   csi_->SetSettings(config_.csi_socket_owners, CsiDriverSettingsOf(config_));
   csi_plugin_settings_.Set(CsiPluginSettingsOf(config_));
+  debt_collector_->SettingsChanged();
   csi_storage_health_->SetPeriod(config_.volume_stats_period);
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

@@ -19,6 +19,7 @@
 #include "agent/control_service.h"
 #include "agent/control_socket.h"
 #include "agent/csi_client.h"
+#include "agent/debt_collector.h"
 #include "agent/detach_observer.h"
 #include "agent/driver_lanes.h"
 #include "agent/healing_tokens.h"
@@ -232,6 +233,8 @@ class Agent {
   std::unique_ptr<VolumeHost> host_;
   SharedCsiPluginSettings csi_plugin_settings_;
   std::unique_ptr<CsiClient> csi_;
+  std::unique_ptr<CsiDebts> csi_debts_;
+  std::unique_ptr<CsiContext> csi_context_;  // for what drivers are owed
   std::unique_ptr<CsiNodeSource> csi_node_;
   std::unique_ptr<CsiStorageHealth> csi_storage_health_;
   std::unique_ptr<DriverLanes> lanes_;
@@ -250,6 +253,7 @@ class Agent {
   std::unique_ptr<DetachObserver> detach_observer_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
+  std::unique_ptr<DebtCollector> debt_collector_;
   std::unique_ptr<VolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
   std::unique_ptr<CatalogUpdates> updates_;

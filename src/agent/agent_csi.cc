@@ -20,13 +20,15 @@ Status Agent::MakeCsi() {
   csi_ = std::make_unique<CsiClient>(
       CsiClient::Parts{*scheduler_, &scheduler_->loop(), *csi_connections_, *records_, *log_},
       CsiClientSettingsOf(config_), MakeCsiHooks());
+  csi_debts_ = std::make_unique<CsiDebts>(CsiDebts::Parts{
+      *records_, csi_->drivers(), csi_plugin_settings_, scheduler_->clock(), *log_});
   csi_node_ = std::make_unique<CsiNodeSource>(
       CsiNodeSource::Parts{csi_->drivers(), *kubelet_host_, NodeName(config_.node_name)},
       [this](ObjectList list) { updates_->Add(std::move(list)); });
   csi_storage_health_ = std::make_unique<CsiStorageHealth>(
       CsiStorageHealth::Parts{*scheduler_, csi_->drivers(), csi_plugin_settings_, families_, *log_},
       config_.volume_stats_period);
-  lanes_ = std::make_unique<DriverLanes>(*kernel_, csi_->drivers());
+  lanes_ = std::make_unique<DriverLanes>(*kernel_, csi_->drivers(), csi_debts_.get());
   return OkStatus();
 }
 
@@ -36,7 +38,8 @@ CsiClientHooks Agent::MakeCsiHooks() {
     return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/true);
   };
   hooks.drivers.has_volumes = [this](const std::string& driver) {
-    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false);
+    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false) ||
+           csi_->commands().HasOf(driver) || csi_debts_->HasOf(driver);
   };
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);
@@ -54,6 +57,7 @@ CsiClientHooks Agent::MakeCsiHooks() {
 }
 
 void Agent::StartCsi() {
+  debt_collector_->Start();
   const auto made = std::make_shared<std::shared_ptr<RegistryWatch>>();
   const auto make = [made, directory = RegistryOf(config_)]() -> Status {
     ASSIGN_OR_RETURN(std::unique_ptr<RegistryWatch> watch,
@@ -75,6 +79,7 @@ void Agent::StartCsi() {
 void Agent::DriverHappened(const std::string& driver, DriverEvent event) {
   scheduler_->Post([this, driver, event] {
     csi_node_->DriversChanged();
+    debt_collector_->Happened(driver);
     LanesChanged();
     NodeEvents& events = manager_->events();
     switch (event) {

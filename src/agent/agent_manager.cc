@@ -36,6 +36,9 @@ void Agent::MakeOperations() {
                      .pod_directory_owner =
                          is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
       *detach_observer_, boot_id_, lanes_.get());
+  csi_context_.reset(new CsiContext{MakeCsiPluginParts(), *host_});
+  debt_collector_ = std::make_unique<DebtCollector>(
+      DebtCollector::Parts{*scheduler_, *csi_context_, *operations_, [this] { LanesChanged(); }});
 }
 
 VolumeManagerSettings Agent::MakeManagerSettings() const {
@@ -53,7 +56,11 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
-  settings.other_kinds = {CsiClient::RecordKind()};
+  settings.other_kinds = CsiClient::RecordKinds();
+  settings.other_kinds.push_back({kCsiDebtRecordKind, [](const Record& row) -> Status {
+                                    RETURN_IF_ERROR(DecodeCsiDebt(row));
+                                    return OkStatus();
+                                  }});
   return settings;
 }
 
@@ -66,7 +73,8 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     return !lanes_->HealthOf(domain).silent_since.has_value();
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
-    if (kind == CsiClient::RecordKind().kind) csi_->Restore(rows);
+    if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
+    csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
@@ -112,7 +120,10 @@ Status Agent::MakeManager() {
   node_->SetLabelsChanged(
       [this] { scheduler_->Post([this] { manager_->events().NodeLabelsChanged(); }); });
   metrics_->Watch(*manager_);
-  metrics_->AlsoCollect([this] { csi_->Collect(operations_->WaitingForDrivers()); });
+  metrics_->AlsoCollect([this] {
+    csi_->Collect(operations_->WaitingForDrivers());
+    csi_->figures().CollectDebts(csi_debts_->Counts());
+  });
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   updates_ = std::make_unique<CatalogUpdates>(

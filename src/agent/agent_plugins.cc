@@ -53,9 +53,10 @@ CsiPluginParts Agent::MakeCsiPluginParts() {
           .devices = *device_records_,
           .settings = csi_plugin_settings_,
           .log = *log_,
-          .lied = [this](const std::string& driver, const std::string& method) {
-            csi_->figures().Lied(driver, method);
-          }};
+          .lied = [this](const std::string& driver,
+                         const std::string& method) { csi_->figures().Lied(driver, method); },
+          .commands = &csi_->commands(),
+          .debts = csi_debts_.get()};
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {

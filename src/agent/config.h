@@ -136,7 +136,8 @@ struct Config {
   int64_t csi_max_message = 16 * 1024 * 1024;                    // bytes
   CsiAttach csi_attach = CsiPluginSettings().attach;
   CsiLevel csi_level = CsiPluginSettings().level;
-  std::set<std::string> csi_plain_directories;  // names of drivers
+  std::set<std::string> csi_plain_directories;                      // names of drivers
+  Duration driver_absent_limit = CsiPluginSettings().absent_limit;  // zero: never
   Duration csi_republish_period = CsiPluginSettings().republish_period;
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";

@@ -410,6 +410,11 @@ void AddCsiVolumeRows(Rows& table) {
                    Setter(&Config::csi_plain_directories, ParseDriverNames),
                    [](const Config& config) { return Join(config.csi_plain_directories, ","); }});
   table.push_back(Reloadable(
+      PeriodOrNeverRow("driver-absent-limit",
+                       "how long a CSI driver is absent before its volumes are unmounted without "
+                       "it, where that is certainly harmless; 0s: never",
+                       &Config::driver_absent_limit, kShortest, hours(24 * 7))));
+  table.push_back(Reloadable(
       DurationRow("csi-republish-period",
                   "how often a volume is published anew whose CSIDriver has requiresRepublish",
                   &Config::csi_republish_period, kShortest, hours(24))));

@@ -18,6 +18,7 @@
 #include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
+#include "csi/csi_debts.h"
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
 #include "operation/storage_guard.h"
@@ -78,6 +79,10 @@ struct ControlBackend {
   CsiClient* csi = nullptr;
   // How many operations wait for drivers, by lane. Threads: the control thread.
   std::function<std::map<std::string, int>()> waiting_for_drivers = {};
+  // By which calls that change something are made. Null: as of `csi`.
+  VolumeOperations* driver_operations = nullptr;
+  // What drivers are owed. Null: nothing.
+  const CsiDebts* csi_debts = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.
   int open_driver_calls = 0;
   // The longest that such a call may take: setting deadline-csi-call.

@@ -15,6 +15,7 @@ CsiClient::CsiClient(Parts parts, CsiClientSettings settings, CsiClientHooks hoo
                .watch = parts.connections.watch,
                .observers = {&parts.connections.trace, &parts.connections.figures}},
               std::move(settings.owners), std::move(settings.channel)),
+      commands_(parts.records, parts.log),
       drivers_({parts.scheduler, dialer_, parts.records, parts.log}, std::move(settings.drivers),
                std::move(hooks.drivers)) {
   if (hooks.happened) drivers_.AddListener(std::move(hooks.happened));
@@ -22,16 +23,26 @@ CsiClient::CsiClient(Parts parts, CsiClientSettings settings, CsiClientHooks hoo
 
 CsiClient::~CsiClient() = default;
 
-OtherRecordKind CsiClient::RecordKind() {
-  return {kCsiDriverRecordKind, [](const Record& row) -> Status {
-            RETURN_IF_ERROR(DecodeCsiDriverRecord(row));
-            return OkStatus();
-          }};
+std::vector<OtherRecordKind> CsiClient::RecordKinds() {
+  return {{kCsiDriverRecordKind,
+           [](const Record& row) -> Status {
+             RETURN_IF_ERROR(DecodeCsiDriverRecord(row));
+             return OkStatus();
+           }},
+          {kCsiCommandRecordKind, [](const Record& row) -> Status {
+             RETURN_IF_ERROR(DecodeCsiCommandRecord(row));
+             return OkStatus();
+           }}};
+}
+
+void CsiClient::Restore(const std::string& kind, const LoadedRecords& rows) {
+  if (kind == kCsiDriverRecordKind) return RestoreDrivers(rows);
+  if (kind == kCsiCommandRecordKind) commands_.Restore(rows);
 }
 
 // A row that cannot be read is that of a driver which was never seen: it registers anew. Until
 // somebody accepts the records its row stays as it is, and the driver is not used.
-void CsiClient::Restore(const LoadedRecords& rows) {
+void CsiClient::RestoreDrivers(const LoadedRecords& rows) {
   std::vector<CsiDriverRecord> records;
   for (const Record& row : rows.records) {
     Result<CsiDriverRecord> record = DecodeCsiDriverRecord(row);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/scheduler.h"
+#include "csi/csi_command.h"
 #include "csi/csi_drivers.h"
 #include "csi/registration.h"
 #include "csi/registry_watch.h"
@@ -70,16 +71,18 @@ class CsiClient {
   CsiClient(const CsiClient&) = delete;
   CsiClient& operator=(const CsiClient&) = delete;
 
-  // The rows that are to be loaded for Restore().
-  static OtherRecordKind RecordKind();
-  // The drivers of earlier runs are known from now on. REQUIRES: it is called before Start().
-  void Restore(const LoadedRecords& rows);
+  // The rows that are to be loaded for Restore(), of each kind.
+  static std::vector<OtherRecordKind> RecordKinds();
+  // The drivers of earlier runs, and what was begun by hand, are known from now on; rows of another
+  // kind are none of its business. REQUIRES: it is called before Start().
+  void Restore(const std::string& kind, const LoadedRecords& rows);
   // Drivers may register from now on. REQUIRES: it is called once.
   void Start(std::shared_ptr<RegistryWatch> watch);
 
   // Valid as long as this object. Threads: any.
   CsiDrivers& drivers() { return drivers_; }
   const CsiDrivers& drivers() const { return drivers_; }
+  CsiCommands& commands() { return commands_; }
   const CsiTrace& trace() const { return parts_.connections.trace; }
   CsiFigures& figures() { return parts_.connections.figures; }
   // In the directory of registrations; empty before Start().
@@ -95,10 +98,13 @@ class CsiClient {
   }
 
  private:
+  void RestoreDrivers(const LoadedRecords& rows);
+
   const Parts parts_;
   const std::string registry_;
   const std::function<void(const std::optional<Error>&)> looked_;
   SocketDialer dialer_;
+  CsiCommands commands_;
   CsiDrivers drivers_;
   std::unique_ptr<CsiRegistration> registration_;
 };

@@ -81,4 +81,10 @@ void CsiFigures::Collect(const std::vector<DriverView>& drivers,
   families_.Replace(Family::kPlugins, plugins);
 }
 
+void CsiFigures::CollectDebts(const std::map<std::string, int>& by_driver) {
+  std::map<ExportedFamilies::LabelValues, double> debts;
+  for (const auto& [driver, count] : by_driver) debts[{LabelOf(driver)}] += count;
+  families_.Replace(Family::kCsiDebts, debts);
+}
+
 }  // namespace volumed

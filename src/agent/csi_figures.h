@@ -33,6 +33,9 @@ class CsiFigures final : public CsiCallObserver {
   void Collect(const std::vector<DriverView>& drivers, const std::vector<RegisteredSocket>& sockets,
                const std::map<std::string, int>& waiting);
 
+  // How many calls drivers are owed now. Threads: control.
+  void CollectDebts(const std::map<std::string, int>& by_driver);
+
  private:
   std::string LabelOf(const std::string& driver) EXCLUDES(mu_);
 

@@ -54,6 +54,7 @@ CsiPluginSettings CsiPluginSettingsOf(const Config& config) {
   settings.level = config.csi_level;
   settings.plain_directories = config.csi_plain_directories;
   settings.republish_period = config.csi_republish_period;
+  settings.absent_limit = config.driver_absent_limit;
   settings.deadline = config.deadline_csi_call;
   return settings;
 }

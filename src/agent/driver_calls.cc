@@ -1,10 +1,14 @@
 // The calls of the control API about CSI drivers.
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "agent/control_service.h"
+#include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
+#include "csi/csi_names.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -29,18 +33,52 @@ Status HandleGetDriverTrace(ControlBackend& backend, const v1::GetDriverTraceReq
 
 using DriverCall = UnaryCall<v1::CallDriverRequest, v1::CallDriverResponse>;
 
+std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
+  if (backend.driver_operations == nullptr) return std::nullopt;
+  return DriverCommands{
+      .scheduler = backend.scheduler,
+      .csi = *backend.csi,
+      .operations = *backend.driver_operations,
+      .who_needs =
+          [&backend](const CsiMethod& method, const CsiVolumeId& volume) {
+            // It is made up for once the driver is there, and before anything else.
+            if (backend.csi_debts != nullptr) {
+              const auto owed = backend.csi_debts->Of(volume);
+              if (!owed.ok() || !owed->empty())
+                return std::string("a call that the driver is owed");
+            }
+            return WhoNeedsVolume(backend.manager, backend.catalog, method, volume);
+          },
+      .settled =
+          [&backend](const std::string& driver) {
+            backend.manager.events().DriverIsBack(kCsiPluginName, DriverDomain(driver));
+          }};
+}
+
 void HandleCallDriver(const DriverCall& call) {
   call.backend.scheduler.Post([call] {
     ControlBackend& backend = call.backend;
     if (backend.csi == nullptr) return call.Finish(NoDrivers());
-    AskDriver(
-        {backend.scheduler, *backend.csi, backend.driver_call_patience, backend.open_driver_calls},
-        call.request, [call](const Result<std::string>& answer) {
-          if (!answer.ok()) return call.Finish(answer.error());
-          call.response->set_response_json(*answer);
-          call.Finish(OkStatus());
-        });
+    if (RoleToAskDriver(call.request) == PeerRole::kAdmin) {
+      // Before that nobody knows who has what.
+      const Status loaded = backend.manager.pods().CheckLoaded();
+      if (!loaded.ok()) return call.Finish(loaded);
+    }
+    const std::optional<DriverCommands> commands = CommandsOf(backend);
+    AskDriver({backend.scheduler, *backend.csi, backend.driver_call_patience,
+               backend.open_driver_calls, commands ? &*commands : nullptr},
+              call.request, [call](const Result<std::string>& answer) {
+                if (!answer.ok()) return call.Finish(answer.error());
+                call.response->set_response_json(*answer);
+                call.Finish(OkStatus());
+              });
   });
+}
+
+Status HandleRetryDriver(ControlBackend& backend, const v1::RetryDriverRequest& request,
+                         v1::RetryDriverResponse* response) {
+  if (backend.csi == nullptr) return NoDrivers();
+  return RetryDriver(*backend.csi, backend.manager.events(), request, response);
 }
 
 }  // namespace
@@ -48,6 +86,7 @@ void HandleCallDriver(const DriverCall& call) {
 void AddDriverCalls(ControlService& service) {
   service.OnControl("GetDrivers", PeerRole::kRead, HandleGetDrivers);
   service.OnControl("GetDriverTrace", PeerRole::kRead, HandleGetDriverTrace);
+  service.OnControl("RetryDriver", PeerRole::kOperate, HandleRetryDriver);
   service.Unary("CallDriver", RoleToAskDriver, HandleCallDriver);
 }
 

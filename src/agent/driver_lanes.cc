@@ -23,7 +23,9 @@ LaneHealth DriverLanes::HealthOf(const std::string& lane) const {
   // A width of zero would stand for that of any other lane.
   health.width = std::max(1, driver.width);
   health.closed = driver.closed;
-  health.closed_to_teardown = driver.closed_to_teardown;
+  const bool may_do_without =
+      driver.closed_to_teardown && debts_ != nullptr && debts_->MayOwe(DriverOf(lane));
+  health.closed_to_teardown = driver.closed_to_teardown && !may_do_without;
   return health;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/driver_view.h"
+#include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
 #include "volume/driver_domain.h"
@@ -36,13 +37,6 @@ Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   if (method == nullptr) {
     return Error::NotApplied(Code::kNotFound, "csi.v1 has no RPC " + request.method());
   }
-  if (method->kind == CsiRpcKind::kMutating) {
-    return Error::NotApplied(Code::kUnimplemented,
-                             method->name +
-                                 " changes something, and an RPC by hand that does needs a record "
-                                 "of it (csi-command), which this agent does not write: nothing "
-                                 "would keep the agent's own operations from the same volume");
-  }
   if (method->streaming) {
     return Error::NotApplied(Code::kUnimplemented,
                              method->name + " answers by a stream, which is not read here");
@@ -58,6 +52,18 @@ Result<std::string> Ask(CsiDriver& driver, const google::protobuf::Message& requ
                         Deadline deadline) {
   ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, {.deadline = deadline}));
   return CsiJsonOf(*answer);
+}
+
+void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver>& driver,
+                 const CsiMethod& method,
+                 const std::shared_ptr<const google::protobuf::Message>& request, Duration patience,
+                 const std::function<void(const Result<std::string>&)>& done) {
+  if (question.commands == nullptr) {
+    return done(Error::NotApplied(Code::kUnavailable,
+                                  method.name + " changes something, and this agent has nothing to "
+                                                "make such a call with"));
+  }
+  CommandDriver(*question.commands, driver, method, request, patience, done);
 }
 
 }  // namespace
@@ -99,6 +105,17 @@ Status DescribeTrace(const CsiClient& csi, const Clock& clock,
   return OkStatus();
 }
 
+Status RetryDriver(CsiClient& csi, NodeEvents& events, const v1::RetryDriverRequest& request,
+                   v1::RetryDriverResponse* response) {
+  const std::shared_ptr<CsiDriver> driver = csi.drivers().Find(request.driver());
+  if (driver == nullptr) return NoSuchDriver(request.driver());
+  for (const SafePath& endpoint : driver->Endpoints()) driver->EndpointChanged(endpoint.Display());
+  csi.drivers().Refresh(request.driver());
+  events.DriverIsBack(kCsiPluginName, DriverDomain(request.driver()));
+  response->set_reason(driver->WhyAway());
+  return OkStatus();
+}
+
 PeerRole RoleToAskDriver(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   const bool changes = method != nullptr && method->kind == CsiRpcKind::kMutating;
@@ -119,21 +136,27 @@ void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
                                   "CSI drivers have " + std::to_string(kMostOpenCalls) +
                                       " calls by hand already; try it again later"));
   }
-  ++question.open;
   Duration patience = question.patience;
   if (request.timeout_ms() > 0) {
     patience = std::min<Duration>(patience, std::chrono::milliseconds(request.timeout_ms()));
   }
-  const Deadline deadline = Deadline::After(question.scheduler.clock(), patience);
   // A task is copied, and a request cannot be.
   const std::shared_ptr<const google::protobuf::Message> message = *std::move(made);
-  question.scheduler.RunBlocking([question, driver, message, deadline, done = std::move(done)] {
-    const Result<std::string> answer = Ask(*driver, *message, deadline);
-    question.scheduler.Post([question, answer, done] {
-      --question.open;
-      done(answer);
-    });
-  });
+  ++question.open;
+  const auto ended = [&open = question.open,
+                      done = std::move(done)](const Result<std::string>& answer) {
+    --open;
+    done(answer);
+  };
+  if ((*method)->kind == CsiRpcKind::kMutating) {
+    return MakeCommand(question, driver, **method, message, patience, ended);
+  }
+  const Deadline deadline = Deadline::After(question.scheduler.clock(), patience);
+  question.scheduler.RunBlocking(
+      [&scheduler = question.scheduler, driver, message, deadline, ended] {
+        const Result<std::string> answer = Ask(*driver, *message, deadline);
+        scheduler.Post([answer, ended] { ended(answer); });
+      });
 }
 
 }  // namespace volumed

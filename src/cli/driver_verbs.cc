@@ -61,12 +61,13 @@ ExitCode RunCsi(const CliContext& context, const CsiWords& words) {
 
 void AddDriverVerbs(const Verbs& verbs) {
   verbs.Add<CsiWords>(
-      "csi", "ask a CSI driver by hand, or show what it was asked lately",
+      "csi", "call a CSI driver by hand, or show what it was asked lately",
       [](CLI::App& verb, CsiWords& words) {
         verb.add_option("driver", words.driver, "as `get drivers` shows it")
             ->required()
             ->type_name("DRIVER");
-        verb.add_option("rpc", words.rpc, "of csi.v1, one that only asks: NodeGetInfo")
+        verb.add_option("rpc", words.rpc,
+                        "of csi.v1: NodeGetInfo; one that changes something needs the role admin")
             ->type_name("RPC");
         verb.add_option("--json", words.json_file,
                         "the request, in protobuf's JSON; - is standard input; default: empty")

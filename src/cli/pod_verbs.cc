@@ -214,11 +214,11 @@ ExitCode RunHold(const CliContext& context, const HoldWords& words) {
 // ---- retry --------------------------------------------------------------------------------------
 
 struct RetryWords {
-  std::string pod, volume;
+  std::string pod, volume, driver;
   bool all = false;
 
   void Check() const {
-    if (pod.empty() && !all) throw CLI::RequiredError("pod");
+    if (pod.empty() && driver.empty() && !all) throw CLI::RequiredError("pod");
   }
 };
 
@@ -246,8 +246,24 @@ ExitCode RetryAll(const CliContext& context) {
   return kExitOk;
 }
 
+ExitCode RetryDriver(const CliContext& context, const std::string& driver) {
+  v1::RetryDriverRequest request;
+  request.set_driver(driver);
+  v1::RetryDriverResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::RetryDriver, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+    return kExitOk;
+  }
+  std::cout << "volumes of CSI driver " << driver << " are tried again\n";
+  if (!response.reason().empty()) std::cout << "  they wait: " << response.reason() << "\n";
+  return kExitOk;
+}
+
 ExitCode RunRetry(const CliContext& context, const RetryWords& words) {
   if (words.all) return RetryAll(context);
+  if (!words.driver.empty()) return RetryDriver(context, words.driver);
   const std::string& pod = words.pod;
   const std::string& volume = words.volume;
   v1::RetryRequest request;
@@ -407,8 +423,14 @@ void AddPodVerbs(const Verbs& verbs) {
         CLI::Option* pod = AddPodPlace(verb, words.pod)->required(false);
         verb.add_option("volume", words.volume, "one volume; else all, and the pod itself")
             ->type_name("VOLUME");
-        verb.add_flag("--all", words.all, "every pod that is not ready, or those of -n")
-            ->excludes(pod);
+        CLI::Option* all =
+            verb.add_flag("--all", words.all, "every pod that is not ready, or those of -n")
+                ->excludes(pod);
+        verb.add_option("--driver", words.driver,
+                        "what waits for this CSI driver; it is dialled if it is not there")
+            ->type_name("DRIVER")
+            ->excludes(pod)
+            ->excludes(all);
       },
       RunRetry);
   verbs.Add<EventsWords>(

@@ -8,6 +8,7 @@
 #include "csi/csi_metrics.h"
 #include "csi/csi_mounts.h"
 #include "csi/csi_node_requests.h"
+#include "csi/csi_owing.h"
 #include "csi/csi_proof.h"
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
@@ -19,7 +20,6 @@ namespace volumed {
 namespace {
 
 constexpr const char* kBlockPublish = "NodePublishVolume";
-constexpr const char* kBlockUnpublish = "NodeUnpublishVolume";
 constexpr uint32_t kBlockDirectoryMode = 0750;
 
 Status MakeBlockPlace(const CsiContext& context, const SafePath& place, const CallOptions& call) {
@@ -193,11 +193,11 @@ Status CsiBlockUnmapper::UnmapPodDevice(const CallOptions& call) {
                                  target.Display() + ", and nothing says of which volume it is");
   }
   RETURN_IF_ERROR(UnpublishVolume(context_, *volume, target, call));
-  const Status removed = RemoveTarget(volume->driver, target, call);
+  const Status removed = RemoveTarget(*volume, target, call);
   return removed.ok() ? removed : removed.error().AsMaybeApplied();  // it is not published any more
 }
 
-Status CsiBlockUnmapper::RemoveTarget(const std::string& driver, const SafePath& target,
+Status CsiBlockUnmapper::RemoveTarget(const CsiVolumeId& volume, const SafePath& target,
                                       const CallOptions& call) {
   ASSIGN_OR_RETURN(const FileInfo there,
                    context_.kernel().Call(Stat{.path = target}, OnOwnFilesystem(call)));
@@ -208,7 +208,7 @@ Status CsiBlockUnmapper::RemoveTarget(const std::string& driver, const SafePath&
     ASSIGN_OR_RETURN(const std::optional<std::string> left,
                      RemoveLeftPlace(context_, target, call));
     if (left) {
-      return DriverLied(context_, driver, kBlockUnpublish,
+      return LeftBehind(context_, {volume, OwedCall::kUnpublish, target.Display()},
                         "nothing is published at " + target.Display(), *left);
     }
   }

@@ -76,7 +76,7 @@ class CsiBlockUnmapper final : public BlockVolumeUnmapper, public CustomBlockVol
  private:
   // Nullopt if nothing says which volume it is.
   Result<std::optional<CsiVolumeId>> Volume(const CallOptions& call) const;
-  Status RemoveTarget(const std::string& driver, const SafePath& target, const CallOptions& call);
+  Status RemoveTarget(const CsiVolumeId& volume, const SafePath& target, const CallOptions& call);
   Status RemoveAll(const CallOptions& call);
 
   const CsiContext& context_;

@@ -38,6 +38,23 @@ Result<CsiSecretValues> ReadSecret(const CsiContext& context,
                                                    " cannot be had: " + secret.error().message());
 }
 
+Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
+                                    const google::protobuf::Message& request,
+                                    const CallOptions& call) {
+  CsiCommands::Pass pass;
+  if (context.parts.commands != nullptr) {
+    ASSIGN_OR_RETURN(pass, context.parts.commands->AdmitOperation(driver, request));
+  }
+  const std::string handle = context.parts.debts == nullptr ? "" : CsiVolumeToChange(request);
+  if (handle.empty()) return pass;
+  const Status delivered = DeliverCsiDebts(context, {driver, handle}, call);
+  if (delivered.ok()) return pass;
+  const Error& error = delivered.error();
+  Error nothing_sent =
+      Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
+  return nothing_sent;
+}
+
 CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
     : token_(call.cancel) {
   const Deadline longest =

@@ -13,6 +13,8 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_capabilities.h"
+#include "csi/csi_command.h"
+#include "csi/csi_debts.h"
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/rpc/csi_call.h"
@@ -34,6 +36,10 @@ struct CsiPluginParts {
   // A driver has said of this RPC ("NodePublishVolume") that it succeeded, and the node shows that
   // it did not. Called on any thread; must not block. Empty: nobody counts.
   std::function<void(const std::string& driver, const std::string& method)> lied = {};
+  // The calls that people make by hand, which operations must not meet. Null: nobody makes any.
+  CsiCommands* commands = nullptr;
+  // The calls that drivers are owed. Null: no driver is ever done without.
+  CsiDebts* debts = nullptr;
 };
 
 // The parts, and the node. References; what they refer to outlives the plugin and all that it has
@@ -79,14 +85,23 @@ class CsiCallScope {
   CsiCallOptions options_;
 };
 
-// Makes the RPC that has this request. Threads: any but control. Blocks: until the answer, the
-// call's deadline or its cancel. Errors: those of FindDriver() and of CsiDriver::Call(); Cancelled
-// and DeadlineExceeded, not applied, if it is too late before anything is sent. No error has a
-// secret.
+// Whether an operation may make this call now; what the driver is owed about the volume is made up
+// for first. The pass is kept as long as the call lasts. Threads: any but control. Blocks: for what
+// is owed. Errors: those of CsiCommands::AdmitOperation(); of DeliverCsiDebts(), as not applied: of
+// this call nothing was sent.
+Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
+                                    const google::protobuf::Message& request,
+                                    const CallOptions& call);
+
+// Makes the RPC that has this request: the one way of operations to a driver. Threads: any but
+// control. Blocks: until the answer, the call's deadline or its cancel. Errors: those of
+// FindDriver(), AdmitCall() and of CsiDriver::Call(); Cancelled and DeadlineExceeded, not applied,
+// if it is too late before anything is sent. No error has a secret.
 template <typename Response>
 Result<Response> CallDriver(const CsiContext& context, const std::string& driver,
                             const google::protobuf::Message& request, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> found, FindDriver(context, driver));
+  ASSIGN_OR_RETURN(const CsiCommands::Pass pass, AdmitCall(context, driver, request, call));
   const CsiCallScope scope(context, call);
   return found->Call<Response>(request, scope.options());
 }

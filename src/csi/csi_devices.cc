@@ -5,6 +5,7 @@
 
 #include "csi.pb.h"
 #include "csi/csi_node_requests.h"
+#include "csi/csi_owing.h"
 #include "csi/csi_proof.h"
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
@@ -108,7 +109,7 @@ class CsiUnstager final : public DeviceUnmounter {
     if (id.ok() && *id) return UnmountVolume(**id, place, call);
     ASSIGN_OR_RETURN(const bool mounted, IsMounted(context_, place, call));
     // Without the file nothing was staged here by anybody.
-    if (!mounted) return id.ok() ? RemoveAll("", place, call) : Status(id.error());
+    if (!mounted) return id.ok() ? RemoveAll({}, place, call) : Status(id.error());
     return Error::NotApplied(Code::kFailedPrecondition,
                              "something is mounted at " + place.Display() +
                                  ", and nothing says of which volume it is" +
@@ -124,15 +125,16 @@ class CsiUnstager final : public DeviceUnmounter {
  private:
   Status UnmountVolume(const CsiVolumeId& volume, const SafePath& place, const CallOptions& call) {
     RETURN_IF_ERROR(UnstageVolume(context_, volume, place, call));
-    const Status removed = RemoveAll(volume.driver, place, call);
+    const Status removed = RemoveAll(volume, place, call);
     return removed.ok() ? removed : removed.error().AsMaybeApplied();  // it is not staged any more
   }
 
-  Status RemoveAll(const std::string& driver, const SafePath& place, const CallOptions& call) {
+  // A volume without a driver: nobody was asked.
+  Status RemoveAll(const CsiVolumeId& volume, const SafePath& place, const CallOptions& call) {
     ASSIGN_OR_RETURN(const std::optional<std::string> left, RemoveLeftPlace(context_, place, call));
-    if (left && !driver.empty()) {
-      return DriverLied(context_, driver, kUnstage, "nothing is staged at " + place.Display(),
-                        *left);
+    if (left && !volume.driver.empty()) {
+      return LeftBehind(context_, {volume, OwedCall::kUnstage, place.Display()},
+                        "nothing is staged at " + place.Display(), *left);
     }
     if (left) return Error::NotApplied(Code::kFailedPrecondition, *left);
     return RemoveVolData(context_, ParentOf(place), call);
@@ -210,6 +212,7 @@ Status UnstageVolume(const CsiContext& context, const CsiVolumeId& volume, const
                              "something is mounted at " + path + ", and by its record " +
                                  Named(volume.handle) + " was never staged");
   }
+  if (MayOwe(context, volume.driver)) return UnstageOwing(context, volume, place, call);
   std::string said = Named(volume.handle) + " is not staged at " + path;
   const auto answer = CallDriver<::csi::v1::NodeUnstageVolumeResponse>(
       context, volume.driver, NodeUnstageRequest(volume.handle, path), call);

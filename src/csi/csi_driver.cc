@@ -69,7 +69,7 @@ CsiDriver::CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDr
     state_.settings = settings;
     state_.record = std::move(record);
     state_.known = !state_.record.facts.node_id.empty();
-    state_.since = parts_.scheduler.clock().Now();
+    state_.since = state_.absent_since = parts_.scheduler.clock().Now();
     state_.since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
     if (state_.known) state_.last_error = "it has not registered since the agent started";
     state_.window = settings.first_calls;
@@ -218,6 +218,8 @@ CsiDriverHealth CsiDriver::health() const {
           .since = state_.since,
           .since_unix_ms = state_.since_unix_ms,
           .connected = state_.facets.connected,
+          .absent_since = state_.facets.connected ? std::nullopt
+                                                  : std::optional<TimePoint>(state_.absent_since),
           .last_error = state_.last_error,
           .in_flight = state_.in_flight};
 }
@@ -293,6 +295,9 @@ void CsiDriver::Update(const std::function<void(State&)>& change) {
     change(state_);
     const CsiDriverState after = StateOf(state_.facets);
     if (before == after && was_connected == state_.facets.connected) return;
+    if (was_connected && !state_.facets.connected) {
+      state_.absent_since = parts_.scheduler.clock().Now();
+    }
     if (before != after) {
       state_.since = parts_.scheduler.clock().Now();
       state_.since_unix_ms = parts_.scheduler.clock().WallUnixMillis();

@@ -44,6 +44,8 @@ struct CsiDriverHealth {
   TimePoint since;
   int64_t since_unix_ms = 0;
   bool connected = false;
+  // Since when there is no connection; nullopt: there is one.
+  std::optional<TimePoint> absent_since;
   std::string last_error;  // why it is so, or was; empty if nothing was wrong yet
   int in_flight = 0;       // calls of operations
 };
@@ -181,6 +183,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     Facets facets;
     TimePoint since;  // of what StateOf() says
     int64_t since_unix_ms = 0;
+    TimePoint absent_since;  // while there is no connection
     std::string last_error;
     std::shared_ptr<CsiCaller> node;
     std::shared_ptr<CsiCaller> controller;

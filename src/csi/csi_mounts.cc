@@ -6,6 +6,7 @@
 
 #include "csi.pb.h"
 #include "csi/csi_metrics.h"
+#include "csi/csi_owing.h"
 #include "csi/csi_proof.h"
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
@@ -55,6 +56,7 @@ Result<std::vector<CsiToken>> TokensFor(const CsiContext& context, const CsiVolu
 
 Status UnpublishVolume(const CsiContext& context, const CsiVolumeId& volume, const SafePath& target,
                        const CallOptions& call) {
+  if (MayOwe(context, volume.driver)) return UnpublishOwing(context, volume, target, call);
   const std::string path = target.Display();
   std::string said = "volume " + volume.handle + " is not published at " + path;
   const auto answer = CallDriver<::csi::v1::NodeUnpublishVolumeResponse>(
@@ -231,7 +233,7 @@ Status CsiUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
   const Result<std::optional<std::string>> left = RemoveLeftPlace(context_, dir, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
   if (*left) {
-    return DriverLied(context_, volume->driver, kUnpublish,
+    return LeftBehind(context_, {*volume, OwedCall::kUnpublish, dir.Display()},
                       "nothing is published at " + dir.Display(), **left);
   }
   const Status removed = RemoveVolData(context_, directory, call);

@@ -32,6 +32,9 @@ struct CsiPluginSettings {
   // How often a volume is published anew whose CSIDriver says requiresRepublish.
   Duration republish_period = std::chrono::minutes(1);
   Duration deadline = std::chrono::minutes(2);  // of each call to a driver
+  // A driver that is absent for longer is done without where that is certainly harmless
+  // (csi/csi_owing.h). Zero: never.
+  Duration absent_limit = Duration::zero();
 };
 
 // Threads: any. Blocks: never. Set() replaces all of them at once.

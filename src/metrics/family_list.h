@@ -107,6 +107,8 @@
     "Calls of volumes that a CSI driver has not answered yet.", "") \
   X(kCsiOperationsWaiting, "volumed_csi_operations_waiting", kGauge, "driver", \
     "Operations that wait for a CSI driver and have not begun.", "") \
+  X(kCsiDebts, "volumed_csi_debts", kGauge, "driver", \
+    "Calls that a CSI driver is owed, for volumes that were taken away without it.", "") \
   X(kCsiRegistrations, "volumed_csi_registrations_total", kCounter, "driver,result", \
     "Registrations of CSI drivers that ended, by whether the driver was registered or refused.", \
     "") \

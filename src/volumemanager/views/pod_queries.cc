@@ -25,6 +25,17 @@ Status PodQueries::CheckLoaded() const {
   return Error::NotApplied(Code::kUnavailable, parts_.readiness.NotReadyReason());
 }
 
+std::string PodQueries::WhoHas(const UniqueVolumeName& device) const {
+  const std::vector<PodVolumeKey> users = parts_.actual.UsersOf(device);
+  if (!users.empty()) {
+    const ActualPod* const pod = parts_.actual.FindPod(users.front().pod);
+    return "pod " + (pod == nullptr ? users.front().pod.str() : pod->identity.DisplayName());
+  }
+  const ActualDevice* const there = parts_.actual.devices().Find(device);
+  if (there == nullptr || (there->state == VolumeState::kDetached && !there->uncertain)) return "";
+  return "this node, where its device is " + std::string(VolumeStateName(there->state)) + ",";
+}
+
 std::vector<PodView> PodQueries::Named(const std::string& name_space,
                                        const std::string& name) const {
   std::vector<PodView> named;

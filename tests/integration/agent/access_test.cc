@@ -85,6 +85,7 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
                                              {"retry", "web"},
                                              {"retry", "web", "cache"},
                                              {"retry", "--all"},
+                                             {"retry", "--driver", "disk.example.com"},
                                              {"hold", "web", "--pid", "1"},
                                              {"source", "accept", "volumectl-apply"},
                                              {"accept", "pv", "nowhere"},

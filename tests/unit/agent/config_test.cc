@@ -291,6 +291,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-level", {"1.13"}},
                             {"csi-plain-directories", {"a.io", "b.io"}},
                             {"csi-republish-period", {"7s"}},
+                            {"driver-absent-limit", {"7s"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
@@ -325,7 +326,8 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "deadline-csi-call",
                                               "csi-probe-period",
                                               "csi-plain-directories",
-                                              "csi-republish-period"};
+                                              "csi-republish-period",
+                                              "driver-absent-limit"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);

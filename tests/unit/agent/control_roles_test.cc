@@ -86,6 +86,7 @@ TEST_F(ControlRolesTest, WhatChangesPodsAndObjectsIsForOperators) {
   EXPECT_EQ(NeededBy(&Stub::ReleaseHold), "operate");
   EXPECT_EQ(NeededBy(&Stub::Retry), "operate");
   EXPECT_EQ(NeededBy(&Stub::RetryAll), "operate");
+  EXPECT_EQ(NeededBy(&Stub::RetryDriver), "operate");
 }
 
 TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {

@@ -12,7 +12,9 @@
 #include <optional>
 #include <string>
 
+#include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
+#include "csi/csi_call_by_hand.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
 #include "unit/csi/channel_fixture.h"
@@ -24,6 +26,30 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+
+// Says of each call by hand that it is done.
+class DoneByHand final : public VolumeOperations {
+ public:
+  std::vector<StartResult> StartAll(
+      std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    if (refuses) return {*refuses};
+    auto* const call = As<CallByHand>(*operations.front());
+    traits.push_back(call->operation().Traits());
+    call->Finish({.value = "done by hand", .failure = {}});
+    return {StartResult::kStarted};
+  }
+  std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume>) override { return {}; }
+  bool IsPending(const OperationKey&) const override { return false; }
+  std::optional<TimePoint> NextTry(const OperationKey&) const override { return std::nullopt; }
+  void ResetBackoff(const OperationKey&) override {}
+  std::vector<RunningOperation> Running() const override { return {}; }
+  std::optional<RunningOperation> FindRunning(const OperationKey&) const override {
+    return std::nullopt;
+  }
+
+  std::optional<StartResult> refuses;
+  std::vector<OperationTraits> traits;
+};
 
 class CsiClientTest : public testing::Test {
  protected:
@@ -58,8 +84,9 @@ class CsiClientTest : public testing::Test {
           CsiClient::Parts{scheduler_.scheduler(), &scheduler_.scheduler().loop(), *connections_,
                            store_, log_},
           settings, hooks);
-      const auto rows = store_.Load(CsiClient::RecordKind().kind);
-      client_->Restore(*rows);
+      for (const OtherRecordKind& kind : CsiClient::RecordKinds()) {
+        client_->Restore(kind.kind, *store_.Load(kind.kind));
+      }
       restored_ = Drivers();
       client_->Start(*std::move(watch));
     });
@@ -100,16 +127,25 @@ class CsiClientTest : public testing::Test {
       return drivers.drivers_size() == 1 && drivers.drivers(0).state() == state;
     });
   }
-  Result<std::string> Ask(const std::string& method, const std::string& json = "") {
+  // `changes`: there is something that makes calls which change something.
+  Result<std::string> Ask(const std::string& method, const std::string& json = "",
+                          bool changes = false) {
     v1::CallDriverRequest request;
     request.set_driver(kName);
     request.set_method(method);
     request.set_request_json(json);
     std::optional<Result<std::string>> answer;
+    const DriverCommands commands{
+        .scheduler = scheduler_.scheduler(),
+        .csi = *client_,
+        .operations = operations_,
+        .who_needs = [this](const CsiMethod&, const CsiVolumeId&) { return needed_by_; }};
     scheduler_.OnControl([&] {
-      AskDriver(
-          {scheduler_.scheduler(), *client_, std::chrono::seconds(20), open_}, request,
-          [&](const Result<std::string>& told) { happening_.Happened([&] { answer = told; }); });
+      AskDriver({scheduler_.scheduler(), *client_, std::chrono::seconds(20), open_,
+                 changes ? &commands : nullptr},
+                request, [&](const Result<std::string>& told) {
+                  happening_.Happened([&] { answer = told; });
+                });
     });
     happening_.WaitFor([&] { return answer.has_value(); });
     return *answer;
@@ -125,6 +161,8 @@ class CsiClientTest : public testing::Test {
   Happening happening_;
   bool looked_ = false;
   int open_ = 0;
+  DoneByHand operations_;
+  std::string needed_by_;
   Status asked_ = OkStatus();
   v1::GetDriversResponse restored_;
   std::unique_ptr<CsiConnectionParts> connections_ =
@@ -218,17 +256,65 @@ TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
   EXPECT_EQ(Ask("GetInfo").error().code(), Code::kNotFound) << "it is the registration's";
 }
 
-TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsRefusedAndTheDriverNeverHearsOfIt) {
+TEST_F(CsiClientTest, WhereNothingMakesCallsThatChangeSomethingTheDriverNeverHearsOfOne) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();
   ASSERT_TRUE(WaitForState("ready"));
   const size_t before = driver->server().requests().size();
   const Result<std::string> refused = Ask("NodeUnpublishVolume", "{\"volume_id\":\"v\"}");
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code(), Code::kUnimplemented);
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
   EXPECT_EQ(refused.error().outcome(), Outcome::kNotApplied);
-  EXPECT_THAT(refused.error().message(), HasSubstr("csi-command"));
   EXPECT_EQ(driver->server().requests().size(), before);
+  EXPECT_EQ(open_, 0);
+}
+
+TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsAnOperation) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  operations_.refuses = StartResult::kPending;
+  const char* request = "{\"volume_id\":\"v\",\"target_path\":\"/t\"}";
+  Result<std::string> answer = Ask("NodeUnpublishVolume", request, /*changes=*/true);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+  operations_.refuses = std::nullopt;
+  answer = Ask("NodeUnpublishVolume", request, /*changes=*/true);
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(*answer, "done by hand");
+  EXPECT_EQ(operations_.traits.at(0).name, "csi_command");
+  EXPECT_EQ(operations_.traits.at(0).domain.lane, "csi:disk.example.com");
+  EXPECT_EQ(operations_.traits.at(0).device, CsiUniqueName(kName, "v"));
+  EXPECT_EQ(operations_.traits.at(0).use, DeviceUse::kExclusive);
+}
+
+TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsARequestAboutNothing) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  needed_by_ = "pod shop/web";
+  Result<std::string> answer = Ask("NodeUnstageVolume", "{\"volume_id\":\"v\"}", /*changes=*/true);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(answer.error().message(), HasSubstr("is in use: pod shop/web has it"));
+  answer = Ask("NodeUnstageVolume", "", /*changes=*/true);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(operations_.traits.empty());
+}
+
+TEST_F(CsiClientTest, ADriverThatIsAwayTakesNoCallThatChangesSomething) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  driver.reset();
+  ASSERT_TRUE(WaitForState("gone"));
+  const Result<std::string> answer =
+      Ask("NodeUnstageVolume", "{\"volume_id\":\"v\"}", /*changes=*/true);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+  EXPECT_THAT(answer.error().message(), HasSubstr("CSI driver disk.example.com is gone since"));
+  EXPECT_TRUE(operations_.traits.empty());
 }
 
 TEST_F(CsiClientTest, TheTraceHasTheCallsOfADriverAndTheMetricsCountThem) {

@@ -49,6 +49,13 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status RetryDriver(grpc::ServerContext*, const v1::RetryDriverRequest* request,
+                           v1::RetryDriverResponse* response) override {
+    retried_driver = request->driver();
+    response->set_reason(why_away);
+    return grpc::Status::OK;
+  }
+
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::GetStatusResponse* response) override {
     *response = status;
@@ -122,6 +129,8 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::ObjectRef events_asked;
   v1::RetryAllResponse retried;
   std::string retried_in;
+  std::string retried_driver;
+  std::string why_away;
   std::vector<v1::WaitResponse> waits;
   std::vector<std::string> waited_for;
   std::string never = "no pod";  // the uid of one that is not as it is waited for

@@ -154,6 +154,17 @@ TEST_F(VerbsTest, ACallOfADriverNeedsAnRpcOrTheTraceAndNotBoth) {
   EXPECT_EQ(Run({"csi", "d.io", "Probe", "--back", "5"}).code, kExitUsage);
 }
 
+TEST_F(VerbsTest, ARetryOfADriverSaysWhatItWaitsFor) {
+  EXPECT_EQ(Run({"retry", "--driver", "d.io"}).out, "volumes of CSI driver d.io are tried again\n");
+  EXPECT_EQ(agent_.retried_driver, "d.io");
+  agent_.why_away = "CSI driver d.io is gone since yesterday";
+  EXPECT_EQ(Run({"retry", "--driver", "d.io"}).out,
+            "volumes of CSI driver d.io are tried again\n"
+            "  they wait: CSI driver d.io is gone since yesterday\n");
+  EXPECT_EQ(Run({"retry", "web", "--driver", "d.io"}).code, kExitUsage);
+  EXPECT_EQ(Run({"retry", "--all", "--driver", "d.io"}).code, kExitUsage);
+}
+
 TEST_F(VerbsTest, NamesOfDriversAreCompleted) {
   agent_.drivers.add_drivers()->set_name("disk.example.com");
   EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "csi", "di"}).out, "disk.example.com\n");

@@ -1,0 +1,104 @@
+#include "agent/driver_commands.h"
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "csi/csi_call_by_hand.h"
+
+namespace volumed {
+namespace {
+
+using Answered = std::function<void(const Result<std::string>&)>;
+
+constexpr const char* kDeleteVolume = "DeleteVolume";
+
+// The handle of a PersistentVolume of this driver; null if it is none.
+const std::string* HandleOf(const ObjectPtr& object, const std::string& driver) {
+  const auto* volume = object == nullptr ? nullptr : std::get_if<PersistentVolume>(object.get());
+  if (volume == nullptr) return nullptr;
+  const auto* source = std::get_if<CsiPersistentVolumeSource>(&volume->spec.source);
+  return source != nullptr && source->driver == driver ? &source->volume_handle : nullptr;
+}
+
+Error Unavailable(const std::string& why) { return Error::NotApplied(Code::kUnavailable, why); }
+
+// Why the operation cannot begin; nullopt if it may.
+std::optional<Error> WhyNoCommand(const DriverCommands& parts, const CsiDriver& driver,
+                                  const CsiMethod& method, const CallByHand& call) {
+  if (driver.lane().closed) {
+    const std::string why = driver.WhyAway();
+    return Unavailable(why.empty() ? "CSI driver " + driver.name() + " takes no calls now" : why);
+  }
+  const Status may = parts.csi.commands().CheckCommand(call.command);
+  if (!may.ok()) return may.error();
+  if (!call.volume) return std::nullopt;
+  const std::string who = parts.who_needs ? parts.who_needs(method, *call.volume) : "";
+  if (who.empty()) return std::nullopt;
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + call.volume->handle +
+                                                          " of CSI driver " + call.volume->driver +
+                                                          " is in use: " + who + " has it");
+}
+
+Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
+  std::string what = "another call by hand";
+  if (call.volume) {
+    const auto owner =
+        parts.operations.FindOwner(CsiUniqueName(call.volume->driver, call.volume->handle));
+    if (owner) what = owner->operation + " of " + owner->key.ToString();
+  }
+  return Unavailable("what the call is about is in use: " + what + " is at it");
+}
+
+void Tell(const DriverCommands& parts, const std::string& driver,
+          const OperationOutcome<std::string>& outcome, const Answered& done) {
+  if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
+  if (!outcome.failure) return done(*outcome.value);
+  if (!NeverReachedItsDriver(*outcome.failure)) return done(outcome.failure->error);
+  const std::string why = parts.csi.drivers().WhyAway(driver);
+  done(Unavailable(why.empty() ? "CSI driver " + driver + " has as many calls as it may have"
+                               : why));
+}
+
+}  // namespace
+
+void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>& driver,
+                   const CsiMethod& method,
+                   std::shared_ptr<const google::protobuf::Message> request, Duration patience,
+                   Answered done) {
+  const Clock& clock = parts.scheduler.clock();
+  if (!CsiCommandKey(driver->name(), method, *request)) {
+    return done(Error::NotApplied(Code::kInvalidArgument,
+                                  "the request has no " +
+                                      (method.key_field.empty() ? "key" : method.key_field) +
+                                      ", so nobody knows what the call would be about"));
+  }
+  CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
+  const CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
+                        Deadline::After(clock, patience));
+  if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
+  parts.operations.ResetBackoff(call.key());  // a person has asked
+  const StartResult started = parts.operations.Start(
+      call, [parts, name = driver->name(), done](const OperationOutcome<std::string>& outcome) {
+        Tell(parts, name, outcome, done);
+      });
+  if (started != StartResult::kStarted) return done(WhyPending(parts, call));
+  // Nobody waits for it any longer: it must not begin when its driver comes back one day.
+  parts.scheduler.PostAfter(patience, [&operations = parts.operations, key = call.key()] {
+    operations.GiveUpWaiting(key);
+  });
+}
+
+std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
+                           const CsiMethod& method, const CsiVolumeId& volume) {
+  std::string who = manager.pods().WhoHas(CsiUniqueName(volume.driver, volume.handle));
+  if (!who.empty() || method.name != kDeleteVolume) return who;
+  for (const PersistentVolumeView& view : manager.storage().PersistentVolumes()) {
+    const std::string* const handle =
+        HandleOf(catalog.FindObject({ObjectKind::kPersistentVolume, "", view.name}), volume.driver);
+    if (handle != nullptr && *handle == volume.handle) return "persistent volume " + view.name;
+  }
+  return "";
+}
+
+}  // namespace volumed

@@ -1,0 +1,269 @@
+#include "csi/csi_debts.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "csi.pb.h"
+#include "csi/csi_capabilities.h"
+#include "csi/csi_context.h"
+#include "csi/csi_node_requests.h"
+#include "operation/call_options.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_parts.h"
+#include "operation/record_codec.h"
+#include "volume/driver_domain.h"
+
+namespace volumed {
+namespace {
+
+struct CsiDebtRow {
+  CsiDebt debt{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.debt.volume.driver);
+    v.Text(2, m.debt.volume.handle);
+    v(3, m.debt.what);
+    v.Text(4, m.debt.path);
+    v(7, m.debt.since_unix_ms);
+  }
+};
+
+std::string_view WordOf(OwedCall what) {
+  return what == OwedCall::kUnstage ? "unstage" : "unpublish";
+}
+
+std::string_view RpcOf(OwedCall what) {
+  return what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume";
+}
+
+Status MakeOwedCall(const CsiContext& context, CsiDriver& driver, const CsiDebt& debt,
+                    const CallOptions& call) {
+  const CsiCallScope scope(context, call);
+  const CsiVolumeId& volume = debt.volume;
+  if (debt.what == OwedCall::kUnpublish) {
+    RETURN_IF_ERROR(driver.Call<::csi::v1::NodeUnpublishVolumeResponse>(
+        NodeUnpublishRequest(volume.handle, debt.path), scope.options()));
+  } else {
+    RETURN_IF_ERROR(driver.Call<::csi::v1::NodeUnstageVolumeResponse>(
+        NodeUnstageRequest(volume.handle, debt.path), scope.options()));
+  }
+  return OkStatus();
+}
+
+// Whether the driver has nothing to take back.
+bool IsMoot(const CsiDriver& driver, const CsiDebt& debt, const Error& error) {
+  if (error.code() == Code::kNotFound) return true;
+  return debt.what == OwedCall::kUnstage && error.code() == Code::kUnimplemented &&
+         !DriverStages(driver.facts());
+}
+
+Status DeliverAll(const CsiContext& context, CsiDriver& driver, const std::vector<CsiDebt>& debts,
+                  const CallOptions& call) {
+  for (const CsiDebt& debt : debts) {
+    const Status made = MakeOwedCall(context, driver, debt, call);
+    if (!made.ok() && !IsMoot(driver, debt, made.error())) {
+      return made.error().With("it is owed since the driver was absent");
+    }
+    RETURN_IF_ERROR(context.parts.debts->Forget(debt));
+    context.parts.log.Info("a call that a CSI driver was owed was made",
+                           {{"driver", debt.volume.driver},
+                            {"volume", debt.volume.handle},
+                            {"method", RpcOf(debt.what)},
+                            {"path", debt.path}});
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string RecordKey(const CsiDebt& debt) {
+  return debt.volume.driver + "/" + CsiHandleHash(debt.volume.handle) + "/" +
+         std::string(WordOf(debt.what)) + "/" + CsiHandleHash(debt.path);
+}
+
+Record EncodeRecord(const CsiDebt& debt) {
+  return EncodeRow(kCsiDebtRecordKind, RecordKey(debt), CsiDebtRow{debt}, kCsiDebtRecordVersion);
+}
+
+Result<CsiDebt> DecodeCsiDebt(const Record& row) {
+  ASSIGN_OR_RETURN(CsiDebtRow read,
+                   ParseRow<CsiDebtRow>(row, kCsiDebtRecordKind, kCsiDebtRecordVersion));
+  if (read.debt.what == OwedCall::kNotKnown) {
+    return UnreadableRow(row, "owes a call that this program does not know");
+  }
+  RETURN_IF_ERROR(BelongsUnder(RecordKey(read.debt), row, !read.debt.volume.driver.empty()));
+  return std::move(read.debt);
+}
+
+// Of a volume all debts are neighbours.
+std::string CsiDebts::PrefixOf(const CsiVolumeId& volume) {
+  return volume.driver + "/" + CsiHandleHash(volume.handle) + "/";
+}
+
+void CsiDebts::Restore(const LoadedRecords& rows) {
+  const MutexLock lock(mu_);
+  for (const Record& row : rows.records) {
+    Result<CsiDebt> debt = DecodeCsiDebt(row);
+    if (debt.ok()) {
+      debts_[row.key] = *std::move(debt);
+    } else {
+      unreadable_[row.key] = debt.error().message();
+    }
+  }
+  for (const QuarantinedRecord& row : rows.quarantined) unreadable_[row.key] = row.reason;
+}
+
+void CsiDebts::SetListener(std::function<void(const CsiVolumeId&)> listener) {
+  const MutexLock lock(mu_);
+  listener_ = std::move(listener);
+}
+
+bool CsiDebts::MayOwe(const std::string& driver) const {
+  const Duration limit = parts_.settings.Get().absent_limit;
+  if (limit <= Duration::zero()) return false;
+  const std::shared_ptr<CsiDriver> found = parts_.drivers.Find(driver);
+  if (found == nullptr) return false;
+  const std::optional<TimePoint> since = found->health().absent_since;
+  return since && parts_.clock.Now() - *since >= limit;
+}
+
+Status CsiDebts::Owe(CsiDebt debt) {
+  const std::string key = RecordKey(debt);
+  std::function<void(const CsiVolumeId&)> listener;
+  {
+    const MutexLock lock(mu_);
+    if (debts_.contains(key)) return OkStatus();
+    listener = listener_;
+  }
+  RETURN_IF_ERROR(parts_.store.Put(EncodeRecord(debt), kCsiDebtRecordDurability));
+  const CsiVolumeId volume = debt.volume;
+  {
+    const MutexLock lock(mu_);
+    debts_[key] = std::move(debt);
+  }
+  if (listener) listener(volume);
+  return OkStatus();
+}
+
+Status CsiDebts::Forget(const CsiDebt& debt) {
+  const std::string key = RecordKey(debt);
+  RETURN_IF_ERROR(parts_.store.Remove(kCsiDebtRecordKind, key, kCsiDebtRecordDurability));
+  const MutexLock lock(mu_);
+  debts_.erase(key);
+  return OkStatus();
+}
+
+bool CsiDebts::Has(const CsiDebt& debt) const {
+  const MutexLock lock(mu_);
+  return debts_.contains(RecordKey(debt));
+}
+
+Result<std::vector<CsiDebt>> CsiDebts::Of(const CsiVolumeId& volume) const {
+  std::vector<CsiDebt> owed;
+  const MutexLock lock(mu_);
+  if (debts_.empty() && unreadable_.empty()) return owed;
+  const std::string prefix = PrefixOf(volume);
+  const auto bad = unreadable_.lower_bound(prefix);
+  if (bad != unreadable_.end() && bad->first.starts_with(prefix)) {
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "volume " + volume.handle + " of CSI driver " + volume.driver +
+            ": what the driver is owed about it cannot be read: " + bad->second);
+  }
+  for (auto at = debts_.lower_bound(prefix); at != debts_.end() && at->first.starts_with(prefix);
+       ++at) {
+    owed.push_back(at->second);
+  }
+  std::stable_sort(owed.begin(), owed.end(),
+                   [](const CsiDebt& a, const CsiDebt& b) { return a.what < b.what; });
+  return owed;
+}
+
+std::vector<CsiVolumeId> CsiDebts::VolumesOf(const std::string& driver) const {
+  std::vector<CsiVolumeId> volumes;
+  const MutexLock lock(mu_);
+  const std::string prefix = driver + "/";
+  for (auto at = debts_.lower_bound(prefix); at != debts_.end() && at->first.starts_with(prefix);
+       ++at) {
+    if (volumes.empty() || volumes.back() != at->second.volume) {
+      volumes.push_back(at->second.volume);
+    }
+  }
+  return volumes;
+}
+
+bool CsiDebts::HasOf(const std::string& driver) const {
+  const std::string prefix = driver + "/";
+  const MutexLock lock(mu_);
+  const auto owed = debts_.lower_bound(prefix);
+  const auto bad = unreadable_.lower_bound(prefix);
+  return (owed != debts_.end() && owed->first.starts_with(prefix)) ||
+         (bad != unreadable_.end() && bad->first.starts_with(prefix));
+}
+
+std::map<std::string, int> CsiDebts::Counts() const {
+  std::map<std::string, int> counts;
+  const MutexLock lock(mu_);
+  for (const auto& [key, debt] : debts_) ++counts[debt.volume.driver];
+  return counts;
+}
+
+bool CsiDebts::BeginDelivery(const CsiVolumeId& volume) {
+  const MutexLock lock(mu_);
+  return delivering_.insert(PrefixOf(volume)).second;
+}
+
+void CsiDebts::EndDelivery(const CsiVolumeId& volume) {
+  const MutexLock lock(mu_);
+  delivering_.erase(PrefixOf(volume));
+}
+
+Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
+                       const CallOptions& call) {
+  CsiDebts* const debts = context.parts.debts;
+  if (debts == nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(std::vector<CsiDebt> owed, debts->Of(volume));
+  if (owed.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> driver, FindDriver(context, volume.driver));
+  if (!debts->BeginDelivery(volume)) {
+    return Error::NotApplied(Code::kUnavailable,
+                             "volume " + volume.handle + " of CSI driver " + volume.driver +
+                                 ": what the driver is owed about it is just being made up for");
+  }
+  // Whoever delivered before may have ended since they were looked for.
+  Result<std::vector<CsiDebt>> left = debts->Of(volume);
+  const Status delivered =
+      left.ok() ? DeliverAll(context, *driver, *left, call) : Status(left.error());
+  debts->EndDelivery(volume);
+  return delivered;
+}
+
+OperationKey DeliverDebts::key() const {
+  return OperationKey(UniqueVolumeName("csi-debt/" + CsiVolumeName(volume.driver, volume.handle)));
+}
+
+OperationTraits DeliverDebts::Traits(const OperationParts&) const {
+  OperationTraits traits{.key = key(),
+                         .name = kDeliverDebtsOperation,
+                         .plugin_name = kCsiPluginName,
+                         .pod_display_name = ""};
+  traits.device = CsiUniqueName(volume.driver, volume.handle);
+  traits.use = DeviceUse::kExclusive;
+  traits.domain = {DriverDomain(volume.driver), ""};
+  traits.takes_away = true;
+  return traits;
+}
+
+std::optional<OperationFailure> DeliverDebts::Run(const OperationParts&,
+                                                  OperationProgress& progress, Unit&) const {
+  progress.EnterStep("Deliver");
+  CallOptions call = OperationCall(key().ToString(), "", "", progress);
+  call.deadline = Deadline::After(context->host.clock, context->parts.settings.Get().deadline);
+  // To be admitted to the driver about the volume is to have delivered.
+  const auto pass =
+      AdmitCall(*context, volume.driver, NodeUnpublishRequest(volume.handle, ""), call);
+  if (pass.ok()) return std::nullopt;
+  return OperationFailure{kDeliverDebtsOperation, "Deliver", pass.error()};
+}
+
+}  // namespace volumed

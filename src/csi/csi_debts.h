@@ -1,0 +1,139 @@
+// CsiDebts: calls that drivers are owed. A driver that is absent for longer than
+// driver-absent-limit holds up no pod that leaves: what is certainly a plain mount is unmounted
+// without it (csi/csi_owing.h), and the NodeUnpublishVolume or NodeUnstageVolume that this leaves
+// out goes on record first, and is made when the driver is there again, before any other call about
+// the volume.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/wire_enum.h"
+#include "csi/csi_drivers.h"
+#include "csi/csi_names.h"
+#include "csi/csi_settings.h"
+#include "operation/operation.h"
+#include "os/kernel.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+struct CsiContext;
+
+inline constexpr const char* kCsiDebtRecordKind = "csi-debt";
+inline constexpr uint32_t kCsiDebtRecordVersion = 1;
+// A driver keeps over a reboot what it believes to be published.
+inline constexpr Durability kCsiDebtRecordDurability = Durability::kPowerLoss;
+
+// The numbers are stored in records. They are delivered in this order.
+enum class OwedCall { kNotKnown, kUnpublish, kUnstage };
+constexpr WireEnum<OwedCall> WireEnumOf(OwedCall) {
+  return {OwedCall::kUnstage, OwedCall::kNotKnown};
+}
+
+// Key: "<driver>/<sha256 of the handle>/<unpublish or unstage>/<sha256 of the path>".
+struct CsiDebt {
+  CsiVolumeId volume{};
+  OwedCall what = OwedCall::kNotKnown;
+  std::string path{};  // the target path, or the staging path
+  int64_t since_unix_ms = 0;
+  friend bool operator==(const CsiDebt&, const CsiDebt&) = default;
+};
+
+// All three: pure; threads: any.
+std::string RecordKey(const CsiDebt& debt);
+Record EncodeRecord(const CsiDebt& debt);
+// Errors: those of ParseRow(); DataLoss, not applied, under another key, and for a call that this
+// program does not know.
+Result<CsiDebt> DecodeCsiDebt(const Record& row);
+
+// Threads: any. Blocks: Owe() and Forget(), until the store has answered; the others never.
+class CsiDebts {
+ public:
+  // They outlive this object.
+  struct Parts {
+    RecordStore& store;
+    const CsiDrivers& drivers;
+    const SharedCsiPluginSettings& settings;
+    const Clock& clock;
+    Logger& log;
+  };
+  explicit CsiDebts(Parts parts) : parts_(parts) {}
+  CsiDebts(const CsiDebts&) = delete;
+  CsiDebts& operator=(const CsiDebts&) = delete;
+
+  // Takes over what earlier runs owe. A row that cannot be read keeps its volume from everybody.
+  void Restore(const LoadedRecords& rows) EXCLUDES(mu_);
+  // Called on any thread after a debt was made; must not block.
+  void SetListener(std::function<void(const CsiVolumeId&)> listener) EXCLUDES(mu_);
+
+  // Whether the driver is absent for longer than the limit, so that it may be done without.
+  bool MayOwe(const std::string& driver) const;
+  // The call is owed from now on, on record; no effect if it is already. Errors, not applied: the
+  // store's.
+  Status Owe(CsiDebt debt) EXCLUDES(mu_);
+  // It was made, or is not needed. Errors, not applied: the store's.
+  Status Forget(const CsiDebt& debt) EXCLUDES(mu_);
+  bool Has(const CsiDebt& debt) const EXCLUDES(mu_);
+
+  // What is owed about the volume, in the order in which it is to be delivered. Errors, not
+  // applied: FailedPrecondition if a row about it cannot be read.
+  Result<std::vector<CsiDebt>> Of(const CsiVolumeId& volume) const EXCLUDES(mu_);
+  // The driver's volumes about which anything is owed.
+  std::vector<CsiVolumeId> VolumesOf(const std::string& driver) const EXCLUDES(mu_);
+  // Whether anything is owed to the driver, or may be.
+  bool HasOf(const std::string& driver) const EXCLUDES(mu_);
+  // How many calls are owed, by driver.
+  std::map<std::string, int> Counts() const EXCLUDES(mu_);
+
+  // Of several deliveries for one volume one begins; each that has begun ends.
+  bool BeginDelivery(const CsiVolumeId& volume) EXCLUDES(mu_);
+  void EndDelivery(const CsiVolumeId& volume) EXCLUDES(mu_);
+
+ private:
+  static std::string PrefixOf(const CsiVolumeId& volume);
+
+  const Parts parts_;
+  mutable Mutex mu_;
+  std::map<std::string, CsiDebt> debts_ GUARDED_BY(mu_);           // by key
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // key -> why
+  std::set<std::string> delivering_ GUARDED_BY(mu_);
+  std::function<void(const CsiVolumeId&)> listener_ GUARDED_BY(mu_);
+};
+
+// Makes the calls that are owed about the volume: unpublish before unstage. A driver that does not
+// know the volume is owed nothing. Threads: any but control. Blocks: until the answers or the
+// deadline. Errors: those of FindDriver() and of the calls, and of the store; Unavailable, not
+// applied, if it is being delivered already; that of CsiDebts::Of(). What was not delivered stays
+// owed.
+Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
+                       const CallOptions& call);
+
+inline constexpr const char* kDeliverDebtsOperation = "csi_debt";
+
+// The same as an operation, beside which nothing else is done to the volume's device.
+struct DeliverDebts : OperationOf<Unit> {
+  // The context outlives the operation.
+  DeliverDebts(const CsiContext& of_context, CsiVolumeId of_volume)
+      : context(&of_context), volume(std::move(of_volume)) {}
+
+  // "csi-debt/<driver>^<handle>"
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  const CsiContext* context;
+  CsiVolumeId volume;
+};
+
+}  // namespace volumed

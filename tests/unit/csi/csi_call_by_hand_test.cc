@@ -1,0 +1,212 @@
+// Calls by hand beside the agent's own: through its executor, its records and its table of storage.
+#include "csi/csi_call_by_hand.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "operation/node_volume_operations.h"
+#include "unit/csi/plugin_fixture.h"
+
+namespace volumed {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class CsiCallByHandTest : public CsiPluginFixture {
+ protected:
+  CsiCallByHandTest() {
+    Start();
+    ServeNode();
+  }
+  ~CsiCallByHandTest() override {
+    operations_.reset();
+    scheduler_.RunFor(milliseconds(1));
+  }
+
+  // The agent's own parts; the records stay.
+  void Start() {
+    plugin_.reset();
+    commands_ = std::make_unique<CsiCommands>(store_, log_);
+    commands_->Restore(*store_.Load(kCsiCommandRecordKind));
+    CsiPluginParts parts = context_->parts;
+    parts.commands = commands_.get();
+    plugin_ = std::make_unique<CsiPlugin>(parts);
+    EXPECT_TRUE(plugin_->Init({host_, wrappers_}).ok());
+    storage_ = std::make_unique<StorageGuard>(kernel_, store_, clock_, log_, kBoot);
+    operations_ = std::make_unique<NodeVolumeOperations>(scheduler_,
+                                                         OperationParts{.plugins = mgr_,
+                                                                        .host = host_,
+                                                                        .logger = log_,
+                                                                        .store = store_,
+                                                                        .devices = *devices_,
+                                                                        .storage = *storage_},
+                                                         observer_, kBoot);
+  }
+  void RestartAll() {
+    operations_.reset();
+    scheduler_.RunFor(milliseconds(1));
+    RestartAgent();
+    Start();
+  }
+
+  // Nullopt: it has not ended yet.
+  using Outcome = std::optional<OperationOutcome<std::string>>;
+  Outcome ByHand(const Message& request, Duration wait = seconds(1)) {
+    const CsiMethod& method = *CsiMethodOf(request.GetDescriptor());
+    const std::shared_ptr<Message> message(request.New());
+    message->CopyFrom(request);
+    const auto outcome = std::make_shared<Outcome>();
+    const CallByHand call(*commands_, drivers_->Find(kName),
+                          CsiCommandOf(kName, method, request, clock_.WallUnixMillis()), message,
+                          Deadline::After(clock_, minutes(1)));
+    operations_->ResetBackoff(call.key());
+    started_ = operations_->Start(
+        call, [outcome](const OperationOutcome<std::string>& ended) { *outcome = ended; });
+    scheduler_.RunFor(wait);
+    return *outcome;
+  }
+  Error RefusedByHand(const Message& request) {
+    const Outcome outcome = ByHand(request);
+    if (!outcome || !outcome->failure) {
+      ADD_FAILURE() << "it was not refused";
+      return Error::NotApplied(Code::kUnknown, "");
+    }
+    return outcome->failure->error;
+  }
+  ::csi::v1::NodeStageVolumeRequest StageRequest() {
+    ::csi::v1::NodeStageVolumeRequest request;
+    request.set_volume_id(kHandle);
+    request.set_staging_target_path(Staging());
+    (*request.mutable_secrets())["password"] = "hunter2-hand";
+    return request;
+  }
+  ::csi::v1::NodeUnstageVolumeRequest UnstageRequest() {
+    ::csi::v1::NodeUnstageVolumeRequest request;
+    request.set_volume_id(kHandle);
+    request.set_staging_target_path(Staging());
+    return request;
+  }
+  // A pod has the volume by its record.
+  void PutPod(bool is_inline) {
+    PodVolumeRecord record;
+    record.key = {PodUid(kPodUid), SpecName(is_inline ? "scratch" : "pv-1")};
+    record.pod_namespace = "shop";
+    record.pod_name = "web";
+    record.plugin_name = kCsiPluginName;
+    record.fault_domain = std::string("csi:") + kName;
+    record.state = VolumeState::kSetUp;
+    record.boot_id = kBoot;
+    if (!is_inline) {
+      record.unique_name = CsiUniqueName(kName, kHandle);
+      record.has_device = true;
+    }
+    operations_->Restore({record}, {});
+  }
+  size_t Rows() { return store_.Load(kCsiCommandRecordKind)->records.size(); }
+
+  std::unique_ptr<CsiCommands> commands_;
+  std::unique_ptr<StorageGuard> storage_;
+  std::unique_ptr<NodeVolumeOperations> operations_;
+  StartResult started_ = StartResult::kPending;
+};
+
+TEST_F(CsiCallByHandTest, ItsRowIsThereBeforeTheDriverIsCalledAndGoesWithTheAnswer) {
+  std::optional<Record> row;
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [&](const Message&) {
+    row = store_.Find(kCsiCommandRecordKind, CsiUniqueName(kName, kHandle).str());
+  });
+  const Outcome outcome = ByHand(StageRequest());
+  ASSERT_TRUE(outcome && outcome->value) << outcome->failure->error.ToString();
+  EXPECT_EQ(*outcome->value, "{}");
+  ASSERT_TRUE(row.has_value());
+  EXPECT_THAT(row->bytes, Not(HasSubstr("hunter2")));
+  EXPECT_EQ(Rows(), 0u);
+  EXPECT_TRUE(Stage(CsiSpec()).ok()) << "operations go on";
+}
+
+TEST_F(CsiCallByHandTest, WhileAPodHasTheVolumeItIsRefusedWithThePodsName) {
+  PutPod(/*is_inline=*/false);
+  const Error refused = RefusedByHand(UnstageRequest());
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.maybe_applied());
+  EXPECT_THAT(refused.message(), HasSubstr("is in use: pod shop/web has it"));
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_EQ(Rows(), 0u);
+}
+
+TEST_F(CsiCallByHandTest, WhileAPodHasAnInlineVolumeItIsRefusedWithThePodsName) {
+  PutPod(/*is_inline=*/true);
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id(CsiInlineHandle(PodUid(kPodUid), SpecName("scratch")));
+  request.set_target_path("/kubelet/x");
+  EXPECT_THAT(RefusedByHand(request).message(), HasSubstr("pod shop/web has it"));
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(CsiCallByHandTest, WhileTheNodeHasTheDeviceItIsRefused) {
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  calls_.clear();
+  EXPECT_THAT(RefusedByHand(UnstageRequest()).message(),
+              HasSubstr("this node, for volume pv-1, whose device is DeviceMounted, has it"));
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(CsiCallByHandTest, WhileTheStorageIsBeingDeletedItIsRefusedWithTheHoldersName) {
+  StorageHolder holder;
+  holder.id = "reclaim/pv-1";
+  holder.volume = "pv-1";
+  holder.use = StorageUse::kReclaim;
+  holder.text = "persistent volume pv-1";
+  ASSERT_TRUE(storage_->Take(holder, {kHandle, "", kName}, Call()).ok());
+  const Error refused = RefusedByHand(UnstageRequest());
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.message(),
+              HasSubstr("persistent volume pv-1, whose content is being deleted"));
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_EQ(Rows(), 0u);
+}
+
+TEST_F(CsiCallByHandTest, AnOpenOutcomeKeepsOperationsOutOverARestartUntilItIsTakenBack) {
+  Says("NodeStageVolume", Code::kInternal);
+  const Outcome outcome = ByHand(StageRequest());
+  ASSERT_TRUE(outcome && outcome->failure);
+  EXPECT_TRUE(outcome->failure->error.maybe_applied());
+  EXPECT_EQ(Rows(), 1u);
+  RestartAll();
+  calls_.clear();
+  const Status staged = Stage(CsiSpec());
+  ASSERT_FALSE(staged.ok());
+  EXPECT_FALSE(staged.error().maybe_applied());
+  EXPECT_THAT(staged.error().message(), HasSubstr("NodeStageVolume by hand has an open outcome"));
+  EXPECT_THAT(calls_, ElementsAre());
+  const std::optional<DeviceRecord> left = devices_->Find(CsiUniqueName(kName, kHandle));
+  EXPECT_TRUE(!left || IsGone(*left));
+  const Outcome back = ByHand(UnstageRequest());
+  ASSERT_TRUE(back && back->value);
+  EXPECT_EQ(Rows(), 0u);
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [this](const Message& request) {
+    Mounts(Field(request, "staging_target_path"), disk_);
+  });
+  EXPECT_TRUE(Stage(CsiSpec()).ok());
+}
+
+TEST_F(CsiCallByHandTest, ACallWithoutAnAnswerIsOpenAndMayBeMadeAgain) {
+  process_->Hang("NodeUnstageVolume");
+  const Outcome first = ByHand(UnstageRequest());
+  ASSERT_TRUE(first && first->failure);
+  EXPECT_TRUE(first->failure->error.maybe_applied());
+  EXPECT_EQ(Rows(), 1u);
+  process_->Unhang("NodeUnstageVolume");
+  const Outcome again = ByHand(UnstageRequest());
+  ASSERT_TRUE(again && again->value);
+  EXPECT_EQ(Rows(), 0u);
+}
+
+}  // namespace
+}  // namespace volumed
