@@ -147,7 +147,8 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
   }
   ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
   if (shows_agent) {
-    finding.wrong = "what is mounted at " + path + " is the agent's own directory, or one that it lies in";
+    finding.wrong =
+        "what is mounted at " + path + " is the agent's own directory, or one that it lies in";
     return finding;
   }
   if (look.staging) {
