@@ -82,7 +82,12 @@ Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& w
   for (const RegisteredSocket& socket : csi.Sockets()) {
     if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());
   }
-  const bool is_empty = response->drivers().empty() && response->sockets().empty();
+  for (const UnusedController& unused : csi.drivers().UnusedControllers()) {
+    if (!is_asked_for(unused.driver)) continue;
+    EncodeUnusedController(unused, response->add_unused_controllers());
+  }
+  const bool is_empty = response->drivers().empty() && response->sockets().empty() &&
+                        response->unused_controllers().empty();
   if (!request.name().empty() && is_empty) return NoSuchDriver(request.name());
   return OkStatus();
 }

@@ -127,6 +127,11 @@ void NodeEvents::DriverIsBack(const std::string& plugin_name, const std::string&
   parts_.claims.MarkDirty();
 }
 
+void NodeEvents::MakersChanged() {
+  if (!parts_.readiness.loaded()) return;  // nothing is decided yet
+  parts_.claims.MarkDirty();
+}
+
 void NodeEvents::RetryActualOf(const std::string& plugin_name, const std::string& fault_domain) {
   for (const auto& [uid, pod] : parts_.actual.pods()) {
     bool is_concerned = false;

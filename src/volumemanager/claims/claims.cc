@@ -96,6 +96,7 @@ void Claims::Decide() {
   BindingResult result = DecideBindings(input);
   if (parts_.readiness.Ready() && !unreadable_.empty()) NameUnreadable(result);
   NameRefused(result);
+  NameMissingMakers(result);
   Adopt(input, std::move(result));
 }
 

@@ -203,6 +203,7 @@ class Claims final : public ClaimResolver {
   BindingInput MakeInput(const std::vector<ClaimPod>& pods);
   void AddVolumes(BindingInput& input) const;
   void NameRefused(BindingResult& result) const;
+  void NameMissingMakers(BindingResult& result) const;
   // Adds what was deleted by command, what has ended with its pod, and what has left its source.
   void AddEnds(BindingInput& input) const;
   void MarkDeleted(BindingInput& input) const;
