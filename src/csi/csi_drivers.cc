@@ -342,6 +342,7 @@ void CsiDrivers::Forgotten(const std::string& name, const Status& removed,
     drivers_.erase(name);  // `driver` has it
   }
   parts_.log.Info("a CSI driver is forgotten, as an administrator wished", {{"driver", name}});
+  for (const Listener& listener : listeners_) listener(name, DriverEvent::kFactsChanged);
   done(OkStatus());
 }
 

@@ -658,6 +658,36 @@ TEST_F(CsiDriversTest, OfTooManyDriversTheUnregisteredOneThatWasUsedLongestAgoIs
   EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, "a.example.com").has_value());
 }
 
+TEST_F(CsiDriversTest, ADriverThatHasLeftForGoodIsForgottenByCommandAndNoOther) {
+  const auto forget = [this] {
+    auto told = std::make_shared<std::optional<Status>>();
+    drivers_->Forget(kName, [told](const Status& status) { *told = status; });
+    scheduler_.RunFor(milliseconds(1));
+    return told->has_value() && (*told)->ok() ? std::string("forgotten")
+           : told->has_value()                ? (*told)->error().message()
+                                              : std::string("nothing was told");
+  };
+  EXPECT_EQ(forget(), "there is no CSI driver disk.example.com");
+  RegisterWell();
+  EXPECT_NE(forget().find("is not forgotten: it is registered"), std::string::npos);
+  drivers_->Unregister(kName);
+  EXPECT_NE(forget().find("there is a connection to it"), std::string::npos);
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  has_volumes_ = true;
+  EXPECT_NE(forget().find("volumes of it are here"), std::string::npos);
+  has_volumes_ = false;
+  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  EXPECT_NE(forget().find("disk full"), std::string::npos);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+  EXPECT_EQ(forget(), "forgotten");
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+  EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+  // It may come again.
+  RegisterWell();
+  EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+}
+
 TEST_F(CsiDriversTest, ADriverWithVolumesIsNotForgotten) {
   settings_.most_drivers = 1;
   has_volumes_ = true;
