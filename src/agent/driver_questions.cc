@@ -117,7 +117,8 @@ Status RetryDriver(CsiClient& csi, NodeEvents& events, const v1::RetryDriverRequ
   for (const SafePath& endpoint : driver->Endpoints()) driver->EndpointChanged(endpoint.Display());
   csi.drivers().Refresh(request.driver());
   events.DriverIsBack(kCsiPluginName, DriverDomain(request.driver()));
-  response->set_reason(driver->WhyAway());
+  const std::string why = driver->WhyAway();
+  response->set_reason(why.empty() ? driver->WhyNoController() : why);
   return OkStatus();
 }
 

@@ -87,7 +87,7 @@ std::string ControllerOf(const v1::Driver& driver, int64_t now) {
 }
 
 // A driver may be ready, and its controller be away.
-std::string ReasonOf(const v1::Driver& driver) {
+std::string ReasonToShow(const v1::Driver& driver) {
   const bool is_all = !driver.reason().empty() || driver.controller_state() != "not connected";
   return is_all ? driver.reason()
                 : "no connection to its controller at " + driver.controller_endpoint() + ": " +
@@ -151,7 +151,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
          std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
          std::to_string(driver.operations_waiting())});
     if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});
-    rows.back().push_back(OrDash(ReasonOf(driver)));
+    rows.back().push_back(OrDash(ReasonToShow(driver)));
   }
   if (rows.size() == 1) {
     out << "no CSI driver has registered\n";

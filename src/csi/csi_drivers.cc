@@ -108,13 +108,14 @@ std::string CsiDrivers::WhyAway(const std::string& name) const {
 }
 
 std::string CsiDrivers::WhyNoProvisioner(const std::string& name) const {
-  using ControllerRpc = ::csi::v1::ControllerServiceCapability_RPC;
   const std::shared_ptr<CsiDriver> driver = Find(name);
   if (driver == nullptr) {
     return "no CSI driver " + name + " has registered (see `volumectl get drivers`)";
   }
   const CsiDriverFacts facts = driver->facts();
-  if (facts.HasController(ControllerRpc::CREATE_DELETE_VOLUME)) return "";
+  if (facts.HasController(::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME)) {
+    return "";
+  }
   if (const std::string why = driver->WhyNoController(); !why.empty()) return why;
   if (facts.controller_capabilities.empty() && !driver->controller_link()) {
     return "CSI driver " + name +

@@ -53,8 +53,8 @@ struct DriverView {
   bool was_unregistered = false;  // in this run, and it has not registered since
   CsiDriverHealth health;
   CsiLane lane;
-  std::string why_away;                         // empty if it is ready
-  std::optional<CsiControllerLink> controller;  // nullopt: it has no socket of its own
+  std::string why_away;                              // empty if it is ready
+  std::optional<CsiControllerLink> controller = {};  // nullopt: it has no socket of its own
 };
 
 // A socket of a controller that the settings name, and no driver of that name is known.

@@ -124,7 +124,7 @@ void NodeEvents::DriverIsBack(const std::string& plugin_name, const std::string&
   parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
   parts_.provisioning.ResetBackoff();
   parts_.storage_expander.RetryDomain(fault_domain);
-  parts_.claims.MarkDirty();
+  parts_.claims.RetryReclaims();
 }
 
 void NodeEvents::MakersChanged() {

@@ -85,6 +85,15 @@ void Claims::ResetBackoff(const std::string& volume_name) {
   MarkDirty();
 }
 
+void Claims::RetryReclaims() {
+  for (const auto& [name, bound] : bound_) {
+    if (bound.record.binding.state == BindingState::kReclaimFailed) {
+      parts_.operations.ResetBackoff(ReclaimKey(name));
+    }
+  }
+  MarkDirty();
+}
+
 // ---- the decision -------------------------------------------------------------------------------
 
 void Claims::Decide() {

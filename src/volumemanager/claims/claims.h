@@ -126,6 +126,8 @@ class Claims final : public ClaimResolver {
   // What kept this volume from being reclaimed may be gone. `volume_name` is that of the
   // PersistentVolume.
   void ResetBackoff(const std::string& volume_name);
+  // What kept the storage of any volume from being reclaimed may be gone.
+  void RetryReclaims();
   // Makes a new decision at that time.
   void WakeAt(TimePoint when);
 

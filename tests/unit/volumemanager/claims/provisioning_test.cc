@@ -428,6 +428,19 @@ TEST_F(DriverProvisioningTest, WhatADriverLacksToMakeAVolumeIsSaidByThePodAndWho
   EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
 }
 
+// As after the controller's connection is there again: it waited for its back-off.
+TEST_F(DriverProvisioningTest, ADeletionThatFailedIsTriedAtOnceWhenItsDriverIsBack) {
+  Deliver(DriverClass() + Claim());
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::NotApplied(Code::kUnavailable, "no connection"), 1);
+  Deliver(DriverClass());
+  ASSERT_EQ(VolumeStatus(), "Failed");
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  manager().events().DriverIsBack("kubernetes.io/csi", "csi:disk.example.com");
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
+}
+
 TEST_F(DriverProvisioningTest, WhatCertainlyWasNotMadeIsForgottenWithoutACall) {
   operations().FailNext("provision", ProvisionKey(kVolume),
                         Error::NotApplied(Code::kInvalidArgument, "no such tier"), 1000);
