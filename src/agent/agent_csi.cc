@@ -90,11 +90,14 @@ void Agent::DriverHappened(const std::string& driver, DriverEvent event) {
       case DriverEvent::kFactsChanged:
         return events.DriverChanged(kCsiPlugin, DriverDomain(driver));
       case DriverEvent::kReady:
+      case DriverEvent::kControllerReady:
         return events.DriverIsBack(kCsiPlugin, DriverDomain(driver));
       case DriverEvent::kSilent:
       case DriverEvent::kAway:
         // What fails now waits in its back-off, and then for the driver.
         return;
+      case DriverEvent::kControllerAway:
+        return events.MakersChanged();
     }
   });
 }

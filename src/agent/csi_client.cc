@@ -52,6 +52,10 @@ void CsiClient::RestoreDrivers(const LoadedRecords& rows) {
 }
 
 void CsiClient::Start(std::shared_ptr<RegistryWatch> watch) {
+  for (const UnusedController& unused : drivers_.UnusedControllers()) {
+    parts_.log.Info("csi-controller-endpoints names a CSI driver that has never registered here",
+                    {{"driver", unused.driver}, {"endpoint", unused.place}});
+  }
   CsiRegistration::Hooks hooks;
   hooks.directory_changed = looked_;
   hooks.ended = [this](const std::string& driver, bool registered) {

@@ -81,12 +81,25 @@ Status HandleRetryDriver(ControlBackend& backend, const v1::RetryDriverRequest& 
   return RetryDriver(*backend.csi, backend.manager.events(), request, response);
 }
 
+void HandleForgetDriver(const UnaryCall<v1::ForgetDriverRequest, v1::ForgetDriverResponse>& call) {
+  call.backend.scheduler.Post([call] {
+    ControlBackend& backend = call.backend;
+    if (backend.csi == nullptr) return call.Finish(NoDrivers());
+    // Before that nobody knows who has what.
+    const Status loaded = backend.manager.pods().CheckLoaded();
+    if (!loaded.ok()) return call.Finish(loaded);
+    backend.csi->drivers().Forget(call.request.driver(),
+                                  [call](const Status& forgotten) { call.Finish(forgotten); });
+  });
+}
+
 }  // namespace
 
 void AddDriverCalls(ControlService& service) {
   service.OnControl("GetDrivers", PeerRole::kRead, HandleGetDrivers);
   service.OnControl("GetDriverTrace", PeerRole::kRead, HandleGetDriverTrace);
   service.OnControl("RetryDriver", PeerRole::kOperate, HandleRetryDriver);
+  service.Unary("ForgetDriver", PeerRole::kAdmin, HandleForgetDriver);
   service.Unary("CallDriver", RoleToAskDriver, HandleCallDriver);
 }
 

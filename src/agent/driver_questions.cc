@@ -82,7 +82,12 @@ Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& w
   for (const RegisteredSocket& socket : csi.Sockets()) {
     if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());
   }
-  const bool is_empty = response->drivers().empty() && response->sockets().empty();
+  for (const UnusedController& unused : csi.drivers().UnusedControllers()) {
+    if (!is_asked_for(unused.driver)) continue;
+    EncodeUnusedController(unused, response->add_unused_controllers());
+  }
+  const bool is_empty = response->drivers().empty() && response->sockets().empty() &&
+                        response->unused_controllers().empty();
   if (!request.name().empty() && is_empty) return NoSuchDriver(request.name());
   return OkStatus();
 }
@@ -112,7 +117,8 @@ Status RetryDriver(CsiClient& csi, NodeEvents& events, const v1::RetryDriverRequ
   for (const SafePath& endpoint : driver->Endpoints()) driver->EndpointChanged(endpoint.Display());
   csi.drivers().Refresh(request.driver());
   events.DriverIsBack(kCsiPluginName, DriverDomain(request.driver()));
-  response->set_reason(driver->WhyAway());
+  const std::string why = driver->WhyAway();
+  response->set_reason(why.empty() ? driver->WhyNoController() : why);
   return OkStatus();
 }
 

@@ -40,14 +40,30 @@ void EncodeFacts(const CsiDriverFacts& facts, v1::Driver* out) {
   out->set_max_volumes(facts.max_volumes);
 }
 
+void EncodeController(const DriverView& driver, v1::Driver* out) {
+  if (!driver.controller) {
+    const bool is_at_own = !driver.facts.controller_capabilities.empty();
+    return out->set_controller_state(is_at_own ? "own socket" : "none");
+  }
+  const CsiControllerLink& link = *driver.controller;
+  out->set_controller_endpoint(PrintableText(link.place));
+  out->set_controller_state(link.connected ? "connected" : "not connected");
+  out->set_controller_since_unix_ms(link.since_unix_ms);
+  out->set_controller_reason(PrintableText(link.last_error));
+}
+
 }  // namespace
 
 void EncodeDriver(const DriverView& driver, int waiting, v1::Driver* out) {
   EncodeFacts(driver.facts, out);
+  EncodeController(driver, out);
   out->set_state(std::string(CsiDriverStateName(driver.health.state)));
   out->set_since_unix_ms(driver.health.since_unix_ms);
   out->set_reason(PrintableText(driver.why_away));
-  out->set_last_error(PrintableText(driver.health.last_error));
+  if (!driver.health.last_error.empty()) {
+    out->set_last_error(PrintableText(driver.health.last_error));
+    out->set_last_error_unix_ms(driver.health.last_error_unix_ms);
+  }
   out->set_socket(PrintableText(driver.socket));
   out->set_last_ready_unix_ms(driver.last_ready_unix_ms);
   out->set_connected(driver.health.connected);
@@ -56,6 +72,11 @@ void EncodeDriver(const DriverView& driver, int waiting, v1::Driver* out) {
   out->set_operations_waiting(waiting);
   out->set_sets_up(!driver.lane.closed);
   out->set_takes_away(!driver.lane.closed_to_teardown);
+}
+
+void EncodeUnusedController(const UnusedController& unused, v1::UnusedController* out) {
+  out->set_driver(PrintableText(unused.driver));
+  out->set_endpoint(PrintableText(unused.place));
 }
 
 void EncodeSocket(const RegisteredSocket& socket, const Clock& clock, v1::RegistrySocket* out) {

@@ -15,6 +15,7 @@ namespace volumed {
 // Texts that drivers have chosen are printable afterwards. `waiting`: how many operations wait for
 // the driver. Pure.
 void EncodeDriver(const DriverView& driver, int waiting, v1::Driver* out);
+void EncodeUnusedController(const UnusedController& unused, v1::UnusedController* out);
 void EncodeSocket(const RegisteredSocket& socket, const Clock& clock, v1::RegistrySocket* out);
 void EncodeTracedCall(const CsiCallReport& report, v1::TracedCall* out);
 

@@ -54,6 +54,8 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   out->set_since_unix_ms(view.since_unix_ms);
   out->set_running_step(view.running_step);
   out->set_progress(view.progress);
+  out->set_awaited(view.awaited);
+  out->set_awaited_since_unix_ms(view.awaited_since_unix_ms);
   for (const SubPathMount& mount : view.sub_paths) {
     v1::SubPathMount* encoded = out->add_sub_paths();
     encoded->set_container(mount.container);

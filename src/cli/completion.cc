@@ -155,7 +155,7 @@ class Line {
   Words Kinds() const {
     Words kinds;
     for (const CliKind& kind : kCliKinds) {
-      if (kind.is_object || path_.back()->get_name() != "delete") {
+      if (kind.can_be_deleted || path_.back()->get_name() != "delete") {
         kinds.emplace_back(kind.name);
       }
     }

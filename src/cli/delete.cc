@@ -1,4 +1,5 @@
-// `volumectl delete`: one object by its name, or all that a file names.
+// `volumectl delete`: one object by its name, or all that a file names; or what is known of a CSI
+// driver.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -212,7 +213,28 @@ ExitCode DeleteFiles(const CliContext& context, const std::vector<std::string>& 
   return code == kExitOk ? worst : code;
 }
 
+// The exit code is that of the last failure.
+ExitCode ForgetDrivers(const CliContext& context, const DeleteWords& words) {
+  ExitCode worst = kExitOk;
+  for (const std::string& name : words.names) {
+    v1::ForgetDriverRequest request;
+    request.set_driver(name);
+    v1::ForgetDriverResponse response;
+    Client client(context.socket, context.timeout);
+    const grpc::Status status = client.Call(&Stub::ForgetDriver, request, &response);
+    const bool is_missing = status.error_code() == grpc::StatusCode::NOT_FOUND;
+    if (is_missing && words.options.ignore_not_found) continue;
+    if (!status.ok()) {
+      worst = ReportFailure(status, context.socket);
+    } else {
+      std::cout << "driver " << name << " forgotten\n";
+    }
+  }
+  return worst;
+}
+
 ExitCode RunDelete(const CliContext& context, const DeleteWords& words) {
+  if (kDriverNoun.Means(words.kind)) return ForgetDrivers(context, words);
   return words.files.empty() ? DeleteByName(context, words.kind, words.names, words.options)
                              : DeleteFiles(context, words.files, words.options);
 }

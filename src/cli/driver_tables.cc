@@ -35,6 +35,16 @@ void PrintSockets(const v1::GetDriversResponse& drivers, int64_t now, std::ostre
   PrintTable(rows, out);
 }
 
+void PrintUnusedControllers(const v1::GetDriversResponse& drivers, std::ostream& out) {
+  if (drivers.unused_controllers().empty()) return;
+  TableRows rows = {{"DRIVER", "ENDPOINT"}};
+  for (const v1::UnusedController& unused : drivers.unused_controllers()) {
+    rows.push_back({unused.driver(), unused.endpoint()});
+  }
+  out << "\nin csi-controller-endpoints, and never registered here:\n";
+  PrintTable(rows, out);
+}
+
 void AddFact(TableRows& rows, const std::string& name, const std::string& value) {
   if (!value.empty()) rows.push_back({name + ":", value});
 }
@@ -59,12 +69,37 @@ std::string OperationsOf(const v1::Driver& driver) {
          std::to_string(driver.calls_at_a_time()) + " at a time";
 }
 
+std::string LastErrorOf(const v1::Driver& driver, int64_t now) {
+  if (!driver.reason().empty() || driver.last_error().empty()) return "";
+  if (driver.last_error_unix_ms() == 0) return driver.last_error();
+  return driver.last_error() + " (" + Ago(driver.last_error_unix_ms(), now) + ")";
+}
+
+std::string ControllerOf(const v1::Driver& driver, int64_t now) {
+  const std::string& state = driver.controller_state();
+  const std::string& place = driver.controller_endpoint();
+  if (state == "none") return "not configured: csi-controller-endpoints names none for it";
+  if (state == "own socket") return "at the driver's own socket";
+  if (state == "connected") return "connected at " + place;
+  if (state != "not connected") return place;
+  return "not connected since " + FormatAge(driver.controller_since_unix_ms(), now) + " at " +
+         place + ": " + driver.controller_reason();
+}
+
+// A driver may be ready, and its controller be away.
+std::string ReasonToShow(const v1::Driver& driver) {
+  const bool is_all = !driver.reason().empty() || driver.controller_state() != "not connected";
+  return is_all ? driver.reason()
+                : "no connection to its controller at " + driver.controller_endpoint() + ": " +
+                      driver.controller_reason();
+}
+
 void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   TableRows rows;
   AddFact(rows, "Name", driver.name());
   AddFact(rows, "State", driver.state() + " since " + FormatAge(driver.since_unix_ms(), now));
   AddFact(rows, "Reason", driver.reason());
-  if (driver.reason().empty()) AddFact(rows, "Last error", driver.last_error());
+  AddFact(rows, "Last error", LastErrorOf(driver, now));
   AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
   AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
   AddFact(rows, "Operations", OperationsOf(driver));
@@ -77,7 +112,7 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Vendor version", driver.vendor_version());
   AddFact(rows, "Registered by", driver.socket());
   AddFact(rows, "Endpoint", driver.endpoint());
-  AddFact(rows, "Controller at", driver.controller_endpoint());
+  AddFact(rows, "Controller", ControllerOf(driver, now));
   AddFact(rows, "Plugin can", Join(driver.plugin_capabilities(), ", "));
   AddFact(rows, "Node can", Join(driver.node_capabilities(), ", "));
   AddFact(rows, "Controller can", Join(driver.controller_capabilities(), ", "));
@@ -116,7 +151,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
          std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
          std::to_string(driver.operations_waiting())});
     if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});
-    rows.back().push_back(OrDash(driver.reason()));
+    rows.back().push_back(OrDash(ReasonToShow(driver)));
   }
   if (rows.size() == 1) {
     out << "no CSI driver has registered\n";
@@ -124,11 +159,13 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
     PrintTable(rows, out);
   }
   PrintSockets(drivers, now, out);
+  PrintUnusedControllers(drivers, out);
 }
 
 void PrintDriverDescription(const v1::GetDriversResponse& drivers, int64_t now, std::ostream& out) {
   for (const v1::Driver& driver : drivers.drivers()) PrintDriver(driver, now, out);
   PrintSockets(drivers, now, out);
+  PrintUnusedControllers(drivers, out);
 }
 
 void PrintTrace(const v1::GetDriverTraceResponse& trace, OutputFormat format, int64_t now,

@@ -67,6 +67,10 @@ void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
   if (!volume.running_step().empty()) {
     out << ", running " << volume.running_step();
     if (volume.progress() > 0) out << " (" << volume.progress() << " entries)";
+    if (!volume.awaited().empty()) {
+      out << ", which awaits " << volume.awaited() << " since "
+          << FormatAge(volume.awaited_since_unix_ms(), now);
+    }
   }
   out << "\n";
   ExplainStorage(volume, out);

@@ -8,10 +8,10 @@
 
 namespace volumed {
 
-std::string KindNames(bool objects_alone) {
+std::string KindNames(bool to_delete) {
   std::vector<std::string_view> names;
   for (const CliKind& kind : kCliKinds) {
-    if (kind.is_object || !objects_alone) names.push_back(kind.name);
+    if (kind.can_be_deleted || !to_delete) names.push_back(kind.name);
   }
   return Join(names, ", ");
 }

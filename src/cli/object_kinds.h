@@ -11,9 +11,9 @@ namespace volumed {
 
 struct CliKind {
   std::string_view name;  // as completion offers it
-  // False for a volume, which is a part of a pod, and for a CSI driver, which is a program: neither
-  // can be deleted.
-  bool is_object = false;
+  // False for a volume, which is a part of a pod. A CSI driver is a program, and what is deleted is
+  // all that is known of it.
+  bool can_be_deleted = false;
 };
 
 inline constexpr CliKind kCliKinds[] = {
@@ -28,12 +28,12 @@ inline constexpr CliKind kCliKinds[] = {
     {"csidriver", true},
     {"csinode", true},
     {"volumeattachment", true},
-    {"driver", false},
+    {"driver", true},
 };
 
-// "pod, volume, ...", in the order of kCliKinds, for help; with `objects_alone` only those that can
-// be deleted.
-std::string KindNames(bool objects_alone);
+// "pod, volume, ...", in the order of kCliKinds, for help; with `to_delete` only those that can be
+// deleted.
+std::string KindNames(bool to_delete);
 
 // A word that `get` accepts, as kubectl names it. All three forms mean the same; one that kubectl
 // does not have repeats another.

@@ -173,11 +173,15 @@ Result<AttachWay> CsiAttacher::NewWay(const Target& target) {
     return TwoAttachers(target, found.ok() ? "the VolumeAttachment " + target.attachment
                                            : "VolumeAttachments of the driver");
   }
-  ASSIGN_OR_RETURN(const CsiDriverFacts facts, FactsOf(context_, target.id.driver));
-  if (facts.HasController(ControllerRpc::PUBLISH_UNPUBLISH_VOLUME)) return AttachWay::kByController;
+  ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> driver, FindDriver(context_, target.id.driver));
+  if (driver->facts().HasController(ControllerRpc::PUBLISH_UNPUBLISH_VOLUME)) {
+    return AttachWay::kByController;
+  }
+  const std::string why = driver->WhyNoController();
   return Refused(Code::kFailedPrecondition, target,
                  "needs an attacher: no source has VolumeAttachments, and the driver serves no "
-                 "controller here");
+                 "controller here" +
+                     (why.empty() ? "" : ": " + why));
 }
 
 Status CsiAttacher::AttachByObjects(const Target& target) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "csi/rpc/csi_methods.h"
+
 namespace volumed {
 
 Result<std::shared_ptr<CsiDriver>> FindDriver(const CsiContext& context,
@@ -69,6 +71,18 @@ CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)
 
 CsiCallScope::~CsiCallScope() {
   if (token_ != nullptr) token_->OnCancel({});
+}
+
+CsiAwaited::CsiAwaited(const std::string& driver, const google::protobuf::Message& request,
+                       const CallOptions& call)
+    : call_(call) {
+  const CsiMethod* const method = CsiMethodOf(request.GetDescriptor());
+  if (!call_.awaits || method == nullptr) return;
+  call_.awaits("CSI driver " + driver + ": " + method->name);
+}
+
+CsiAwaited::~CsiAwaited() {
+  if (call_.awaits) call_.awaits("");
 }
 
 Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,

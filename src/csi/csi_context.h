@@ -93,6 +93,20 @@ Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string
                                     const google::protobuf::Message& request,
                                     const CallOptions& call);
 
+// Whoever shows the operation is told that it waits for the driver, as long as this lives. The
+// call's options outlive it. Threads: one.
+class CsiAwaited {
+ public:
+  CsiAwaited(const std::string& driver, const google::protobuf::Message& request,
+             const CallOptions& call);
+  ~CsiAwaited();
+  CsiAwaited(const CsiAwaited&) = delete;
+  CsiAwaited& operator=(const CsiAwaited&) = delete;
+
+ private:
+  const CallOptions& call_;
+};
+
 // Makes the RPC that has this request: the one way of operations to a driver. Threads: any but
 // control. Blocks: until the answer, the call's deadline or its cancel. Errors: those of
 // FindDriver(), AdmitCall() and of CsiDriver::Call(); Cancelled and DeadlineExceeded, not applied,
@@ -103,6 +117,7 @@ Result<Response> CallDriver(const CsiContext& context, const std::string& driver
   ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> found, FindDriver(context, driver));
   ASSIGN_OR_RETURN(const CsiCommands::Pass pass, AdmitCall(context, driver, request, call));
   const CsiCallScope scope(context, call);
+  const CsiAwaited awaited(driver, request, call);
   return found->Call<Response>(request, scope.options());
 }
 

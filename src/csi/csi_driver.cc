@@ -70,8 +70,10 @@ CsiDriver::CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDr
     state_.record = std::move(record);
     state_.known = !state_.record.facts.node_id.empty();
     state_.since = state_.absent_since = parts_.scheduler.clock().Now();
-    state_.since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
-    if (state_.known) state_.last_error = "it has not registered since the agent started";
+    state_.since_unix_ms = state_.controller_since_unix_ms =
+        parts_.scheduler.clock().WallUnixMillis();
+    state_.controller_error = "it is dialled once the driver is connected";
+    if (state_.known) SetError(state_, "it has not registered since the agent started");
     state_.window = settings.first_calls;
   }
   const CsiLink::Parts link_parts{parts_.scheduler, parts_.dialer};
@@ -120,10 +122,7 @@ Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request)
   MutexLock lock(mu_);
   const std::shared_ptr<CsiCaller>& caller = is_node ? state_.node : state_.controller;
   if (caller == nullptr) {
-    const std::string why = is_node ? WhyAway(state_)
-                                    : "CSI driver " + name_ +
-                                          ": there is no connection to its controller at " +
-                                          controller_place_->Display();
+    const std::string why = is_node ? WhyAway(state_) : WhyNoController(state_);
     return Error::NotApplied(Code::kUnavailable, method->name + ": " + why).About(kCsiNeverSent);
   }
   ++state_.in_flight;
@@ -173,12 +172,12 @@ void CsiDriver::Answered() {
 }
 
 void CsiDriver::NotAnswered(TimePoint since) {
-  Update([since](State& state) {
+  Update([this, since](State& state) {
     // One call that takes long is no silence as long as others are answered.
     if (state.facets.silent_since || state.last_answer > since) return;
     state.facets.silent_since = since;
     state.window = state.settings.calls_after_silence;
-    state.last_error = "a call was not answered in time";
+    SetError(state, "a call was not answered in time");
   });
 }
 
@@ -221,6 +220,7 @@ CsiDriverHealth CsiDriver::health() const {
           .absent_since = state_.facets.connected ? std::nullopt
                                                   : std::optional<TimePoint>(state_.absent_since),
           .last_error = state_.last_error,
+          .last_error_unix_ms = state_.last_error_unix_ms,
           .in_flight = state_.in_flight};
 }
 
@@ -251,7 +251,7 @@ std::string CsiDriver::WhyAway(const State& state) const {
       return driver + " is gone" + since + why;
     case CsiDriverState::kUnregistered:
       return driver + " is not registered any more" + since +
-             (state.facets.connected ? "; it is still there, and takes volumes away" : why);
+             (state.facets.connected ? HowToRegister(state) : why);
     case CsiDriverState::kOtherNode:
       return driver + " calls this node \"" + state.facets.other_node +
              "\"; volumes were attached as \"" + state.record.facts.node_id +
@@ -268,7 +268,44 @@ std::string CsiDriver::WhyAway(const State& state) const {
   return "";
 }
 
+// It is there, but nobody has said that it may be used.
+std::string CsiDriver::HowToRegister(const State& state) {
+  std::string socket;
+  if (!state.record.socket.empty()) {
+    const std::string why = state.registrar_error.empty() ? "" : ": " + state.registrar_error;
+    socket = " (registration socket " + state.record.socket + why + ")";
+  }
+  return ": its registrar has to be started" + socket + "; until then it only takes volumes away";
+}
+
+std::string CsiDriver::WhyNoController() const {
+  MutexLock lock(mu_);
+  return WhyNoController(state_);
+}
+
+std::string CsiDriver::WhyNoController(const State& state) const {
+  if (!controller_place_ || state.controller != nullptr) return "";
+  const int64_t since = std::max<int64_t>(0, state.controller_since_unix_ms);
+  return "CSI driver " + name_ + ": there is no connection to its controller at " +
+         controller_place_->Display() + " since " + WallTimeText(since) + ": " +
+         state.controller_error;
+}
+
+std::optional<CsiControllerLink> CsiDriver::controller_link() const {
+  if (!controller_place_) return std::nullopt;
+  MutexLock lock(mu_);
+  return CsiControllerLink{.place = controller_place_->Display(),
+                           .connected = state_.controller != nullptr,
+                           .since_unix_ms = state_.controller_since_unix_ms,
+                           .last_error = state_.controller_error};
+}
+
 // ---- State ----
+
+void CsiDriver::SetError(State& state, const std::string& why) const {
+  state.last_error = why;
+  state.last_error_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+}
 
 CsiDriverState CsiDriver::StateOf(const Facets& facets) {
   if (facets.presence == Presence::kUnregistered) return CsiDriverState::kUnregistered;

@@ -46,8 +46,18 @@ struct CsiDriverHealth {
   bool connected = false;
   // Since when there is no connection; nullopt: there is one.
   std::optional<TimePoint> absent_since;
-  std::string last_error;  // why it is so, or was; empty if nothing was wrong yet
-  int in_flight = 0;       // calls of operations
+  // Why it is so, or was; empty if nothing has been wrong since it was connected.
+  std::string last_error;
+  int64_t last_error_unix_ms = 0;
+  int in_flight = 0;  // calls of operations
+};
+
+// The connection to the controller of a driver, if that has a socket of its own.
+struct CsiControllerLink {
+  std::string place;  // for display
+  bool connected = false;
+  int64_t since_unix_ms = 0;  // of that
+  std::string last_error;     // why there is no connection; empty if there is one
 };
 
 // What operations that need the driver may do.
@@ -64,6 +74,9 @@ enum class DriverEvent {
   kSilent,        // they go on one at a time
   kAway,          // they wait
   kFactsChanged,  // what FactsOf() answers
+  // Of a controller with a socket of its own. It is told anew if another error keeps it away.
+  kControllerReady,
+  kControllerAway,
 };
 
 struct CsiDriverSettings {
@@ -142,10 +155,17 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   CsiLane lane() const EXCLUDES(mu_);
   bool connected() const EXCLUDES(mu_);
   bool registered() const EXCLUDES(mu_);
+  // A registration has begun, and has not ended. Threads: control.
+  bool registering() const { return registering_.has_value(); }
   // In this run, and it has not registered since.
   bool was_unregistered() const EXCLUDES(mu_);
   // "CSI driver x is gone since 2026-05-01T09:30:00Z: nobody listens at ..."; empty if it is ready.
   std::string WhyAway() const EXCLUDES(mu_);
+  // nullopt: it has no socket of its own.
+  std::optional<CsiControllerLink> controller_link() const EXCLUDES(mu_);
+  // "CSI driver x: there is no connection to its controller at ..."; empty if there is one, or if
+  // it has no socket of its own.
+  std::string WhyNoController() const EXCLUDES(mu_);
   CsiDriverRecord record() const EXCLUDES(mu_);
 
   // The rest is for CsiDrivers. Threads: control. Blocks: never.
@@ -163,6 +183,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   void Refresh();
   // Volumes were detached: another name of the node may be taken now.
   void RecheckNode();
+  // Why the socket by which it registered last does not register it now; for WhyAway().
+  void RegistrarFailed(const std::string& why) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
 
  private:
@@ -185,8 +207,12 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     int64_t since_unix_ms = 0;
     TimePoint absent_since;  // while there is no connection
     std::string last_error;
+    int64_t last_error_unix_ms = 0;
+    std::string registrar_error;  // of the socket by which it registered last
     std::shared_ptr<CsiCaller> node;
     std::shared_ptr<CsiCaller> controller;
+    int64_t controller_since_unix_ms = 0;               // of there being one, or none
+    std::string controller_error;                       // why there is none
     std::vector<std::weak_ptr<CsiCaller>> all_callers;  // older ones may have calls under way
     int in_flight = 0;
     int window = 0;
@@ -209,6 +235,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   CsiLink::Hooks ControllerHooks();
   void GreetNode(const std::shared_ptr<CsiCaller>& caller, std::function<void(Status)> done);
   void GreetController(const std::shared_ptr<CsiCaller>& caller, std::function<void(Status)> done);
+  void ControllerUp() EXCLUDES(mu_);
+  // Also if there was no connection; nobody is told if nothing is new.
+  void ControllerAway(const Error& why) EXCLUDES(mu_);
   void NodeUp() EXCLUDES(mu_);
   void NodeLost(const Error& why) EXCLUDES(mu_);
   void NodeFailed(const Error& why) EXCLUDES(mu_);
@@ -247,7 +276,10 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // The one place where the state changes: tells who listens.
   void Update(const std::function<void(State&)>& change) EXCLUDES(mu_);
   void Tell(DriverEvent event);
+  void SetError(State& state, const std::string& why) const;
   std::string WhyAway(const State& state) const;
+  static std::string HowToRegister(const State& state);
+  std::string WhyNoController(const State& state) const;
 
   const Parts parts_;
   const Hooks hooks_;

@@ -1,5 +1,6 @@
 // CsiDriver's connection: how it registers, is asked, is lost and comes back.
 #include <algorithm>
+#include <utility>
 
 #include "csi/csi_driver.h"
 
@@ -14,18 +15,39 @@ CsiLink::Hooks CsiDriver::NodeHooks() {
 }
 
 CsiLink::Hooks CsiDriver::ControllerHooks() {
-  const auto set = [this](std::shared_ptr<CsiCaller> caller) {
-    MutexLock lock(mu_);
-    if (caller != nullptr) state_.all_callers.push_back(caller);
-    state_.controller = std::move(caller);
-  };
   return {.greet =
               [this](const std::shared_ptr<CsiCaller>& caller, std::function<void(Status)> done) {
                 GreetController(caller, std::move(done));
               },
-          .up = [this, set] { set(controller_link_->caller()); },
-          .lost = [set](const Error&) { set(nullptr); },
-          .failed = [](const Error&) {}};
+          .up = [this] { ControllerUp(); },
+          .lost = [this](const Error& why) { ControllerAway(why); },
+          .failed = [this](const Error& why) { ControllerAway(why); }};
+}
+
+void CsiDriver::ControllerUp() {
+  {
+    MutexLock lock(mu_);
+    const bool was_away = state_.controller == nullptr;
+    state_.controller = controller_link_->caller();
+    std::erase_if(state_.all_callers, [](const auto& weak) { return weak.expired(); });
+    state_.all_callers.push_back(state_.controller);
+    state_.controller_error.clear();
+    if (was_away) state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+  }
+  Tell(DriverEvent::kControllerReady);
+}
+
+void CsiDriver::ControllerAway(const Error& why) {
+  // An attempt to dial anew may fail while the connection of before is there still.
+  if (controller_link_->caller() != nullptr) return;
+  {
+    MutexLock lock(mu_);
+    const bool was_there = std::exchange(state_.controller, nullptr) != nullptr;
+    if (!was_there && state_.controller_error == why.message()) return;
+    if (was_there) state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    state_.controller_error = why.message();
+  }
+  Tell(DriverEvent::kControllerAway);
 }
 
 void CsiDriver::Register(const CsiRegister& registration, std::function<void(Status)> done) {
@@ -91,7 +113,7 @@ void CsiDriver::GreetNode(const std::shared_ptr<CsiCaller>& caller,
                      .not_ready =
                          [this] {
                            MutexLock lock(mu_);
-                           state_.last_error = "it says that it is not ready";
+                           SetError(state_, "it says that it is not ready");
                          },
                      .done =
                          [this, done = std::move(done)](Result<CsiDriverFacts> facts) {
@@ -170,6 +192,7 @@ void CsiDriver::NodeUp() {
     state.facets.connected = true;
     state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
+    state.last_error.clear();  // it was about the time before
     state.has_answered = true;
     state.last_answer = parts_.scheduler.clock().Now();
     state.window =
@@ -188,18 +211,18 @@ void CsiDriver::NodeUp() {
 void CsiDriver::NodeLost(const Error& why) {
   parts_.scheduler.Cancel(probe_timer_);
   refreshing_ = false;
-  Update([&why](State& state) {
+  Update([this, &why](State& state) {
     state.node.reset();
     state.facets.connected = state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
-    state.last_error = why.message();
+    SetError(state, why.message());
   });
 }
 
 void CsiDriver::NodeFailed(const Error& why) {
   {
     MutexLock lock(mu_);
-    if (!state_.facets.connected) state_.last_error = why.message();
+    if (!state_.facets.connected) SetError(state_, why.message());
   }
   EndRegistering(why);
 }
@@ -237,6 +260,11 @@ void CsiDriver::RefreshNowAndThen() {
   if (refreshed_ && now - *refreshed_ < kPause) return;
   refreshed_ = now;
   Refresh();
+}
+
+void CsiDriver::RegistrarFailed(const std::string& why) {
+  MutexLock lock(mu_);
+  state_.registrar_error = why;
 }
 
 void CsiDriver::RecheckNode() {
@@ -290,7 +318,7 @@ void CsiDriver::TakeProbe(TimePoint begun, const Result<::csi::v1::ProbeResponse
       Update([&](State& state) {
         state.facets.starting = !is_ready;
         state.facets.unhealthy = !is_well;
-        if (!is_well) state.last_error = answer.error().message();
+        if (!is_well) SetError(state, answer.error().message());
       });
       Answered();
       break;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "csi.pb.h"
 #include "csi/plugin_info.h"
 
 namespace volumed {
@@ -106,6 +107,33 @@ std::string CsiDrivers::WhyAway(const std::string& name) const {
   return driver == nullptr ? NeverSeen(name) : driver->WhyAway();
 }
 
+std::string CsiDrivers::WhyNoProvisioner(const std::string& name) const {
+  const std::shared_ptr<CsiDriver> driver = Find(name);
+  if (driver == nullptr) {
+    return "no CSI driver " + name + " has registered (see `volumectl get drivers`)";
+  }
+  const CsiDriverFacts facts = driver->facts();
+  if (facts.HasController(::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME)) {
+    return "";
+  }
+  if (const std::string why = driver->WhyNoController(); !why.empty()) return why;
+  if (facts.controller_capabilities.empty() && !driver->controller_link()) {
+    return "CSI driver " + name +
+           " has registered, but serves no controller here: its own socket has none, and "
+           "csi-controller-endpoints names none for it";
+  }
+  return "the controller of CSI driver " + name +
+         " makes and deletes no volumes: it has no CREATE_DELETE_VOLUME";
+}
+
+std::vector<UnusedController> CsiDrivers::UnusedControllers() const {
+  std::vector<UnusedController> unused;
+  for (const auto& [name, place] : settings_.controllers) {
+    if (Find(name) == nullptr) unused.push_back({name, place.Display()});
+  }
+  return unused;
+}
+
 std::vector<DriverView> CsiDrivers::List() const {
   std::vector<DriverView> views;
   for (const std::shared_ptr<CsiDriver>& driver : All()) {
@@ -117,7 +145,8 @@ std::vector<DriverView> CsiDrivers::List() const {
                      .was_unregistered = driver->was_unregistered(),
                      .health = driver->health(),
                      .lane = driver->lane(),
-                     .why_away = driver->WhyAway()});
+                     .why_away = driver->WhyAway(),
+                     .controller = driver->controller_link()});
   }
   return views;
 }
@@ -174,6 +203,12 @@ std::vector<SafePath> CsiDrivers::Endpoints() const {
 std::string CsiDrivers::LastError(const std::string& name) const {
   const std::shared_ptr<CsiDriver> driver = FindAny(name);
   return driver == nullptr ? "" : driver->health().last_error;
+}
+
+void CsiDrivers::RegistrarFailed(const std::string& socket, const std::string& why) {
+  for (const std::shared_ptr<CsiDriver>& driver : All()) {
+    if (driver->record().socket == socket) driver->RegistrarFailed(why);
+  }
 }
 
 bool CsiDrivers::IsConnected(const std::string& name) const {
@@ -238,8 +273,7 @@ void CsiDrivers::MakeRoom() {
   std::string oldest;
   int64_t since = 0;
   for (const std::shared_ptr<CsiDriver>& driver : all) {
-    const bool may_go = driver->known() && !driver->registered() && !driver->connected() &&
-                        !(hooks_.has_volumes && hooks_.has_volumes(driver->name()));
+    const bool may_go = driver->known() && WhyKept(*driver).empty();
     const int64_t used = driver->record().last_ready_unix_ms;
     if (may_go && (oldest.empty() || used < since)) {
       oldest = driver->name();
@@ -264,6 +298,56 @@ void CsiDrivers::MakeRoom() {
   });
 }
 
+std::string CsiDrivers::WhyKept(const CsiDriver& driver) const {
+  if (driver.registered() || driver.registering()) return "it is registered";
+  if (driver.connected()) return "there is a connection to it";
+  if (hooks_.has_volumes && hooks_.has_volumes(driver.name())) {
+    return "volumes of it are here, or calls to it are on record";
+  }
+  return "";
+}
+
+void CsiDrivers::Forget(const std::string& name, std::function<void(Status)> done) {
+  const std::shared_ptr<CsiDriver> driver = Find(name);
+  if (driver == nullptr) {
+    return done(Error::NotApplied(Code::kNotFound, "there is no CSI driver " + name));
+  }
+  if (const std::string why = WhyKept(*driver); !why.empty()) {
+    return done(Error::NotApplied(Code::kFailedPrecondition,
+                                  "CSI driver " + name + " is not forgotten: " + why));
+  }
+  written_.erase(name);
+  parts_.scheduler.RunBlocking(
+      [this, watch = alive_.watch(), parts = parts_, name, done = std::move(done)] {
+        const Status removed =
+            parts.records.Remove(kCsiDriverRecordKind, name, kCsiDriverRecordDurability);
+        parts.scheduler.Post([this, watch, name, removed, done] {
+          if (watch.alive()) Forgotten(name, removed, done);
+        });
+      });
+}
+
+void CsiDrivers::Forgotten(const std::string& name, const Status& removed,
+                           const std::function<void(Status)>& done) {
+  if (!removed.ok()) return done(removed.error().With("the record of the driver stays"));
+  const std::shared_ptr<CsiDriver> driver = FindAny(name);
+  if (driver != nullptr && !WhyKept(*driver).empty()) {
+    // It came back while its row was removed: what has been written of it since may be lost.
+    return Write(driver->record(), [name, done](const Status& written) {
+      if (!written.ok()) return done(written);
+      done(Error::NotApplied(Code::kFailedPrecondition,
+                             "CSI driver " + name + " has come back meanwhile"));
+    });
+  }
+  {
+    MutexLock lock(mu_);
+    drivers_.erase(name);  // `driver` has it
+  }
+  parts_.log.Info("a CSI driver is forgotten, as an administrator wished", {{"driver", name}});
+  for (const Listener& listener : listeners_) listener(name, DriverEvent::kFactsChanged);
+  done(OkStatus());
+}
+
 void CsiDrivers::Happened(const std::string& name, DriverEvent event) {
   const std::shared_ptr<CsiDriver> driver = FindAny(name);
   if (driver == nullptr || !driver->known()) return;
@@ -277,6 +361,15 @@ void CsiDrivers::Happened(const std::string& name, DriverEvent event) {
     case DriverEvent::kAway:
       parts_.log.LogLimited("csi away " + name, LogLevel::kWarning, "volumes wait for a CSI driver",
                             {{"driver", name}, {"reason", driver->WhyAway()}});
+      break;
+    case DriverEvent::kControllerReady:
+      parts_.log.LogLimited("csi controller ready " + name, LogLevel::kInfo,
+                            "the controller of a CSI driver is used", {{"driver", name}});
+      break;
+    case DriverEvent::kControllerAway:
+      parts_.log.LogLimited("csi controller away " + name, LogLevel::kWarning,
+                            "the controller of a CSI driver is away",
+                            {{"driver", name}, {"reason", driver->WhyNoController()}});
       break;
     case DriverEvent::kRegistered:
     case DriverEvent::kFactsChanged:

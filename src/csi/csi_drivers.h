@@ -55,7 +55,14 @@ struct DriverView {
   bool was_unregistered = false;  // in this run, and it has not registered since
   CsiDriverHealth health;
   CsiLane lane;
-  std::string why_away;  // empty if it is ready
+  std::string why_away;                              // empty if it is ready
+  std::optional<CsiControllerLink> controller = {};  // nullopt: it has no socket of its own
+};
+
+// A socket of a controller that the settings name, and no driver of that name is known.
+struct UnusedController {
+  std::string driver;
+  std::string place;  // for display
 };
 
 // Threads: any; control where it says so. Blocks: never.
@@ -86,8 +93,11 @@ class CsiDrivers {
   CsiLane LaneOf(const std::string& name) const EXCLUDES(mu_);
   // For people; empty if it is ready.
   std::string WhyAway(const std::string& name) const EXCLUDES(mu_);
+  // Why no controller of the driver makes volumes here, for people; empty if one does.
+  std::string WhyNoProvisioner(const std::string& name) const EXCLUDES(mu_);
   // By name.
   std::vector<DriverView> List() const EXCLUDES(mu_);
+  std::vector<UnusedController> UnusedControllers() const EXCLUDES(mu_);
 
   using Listener = std::function<void(const std::string& driver, DriverEvent event)>;
   // Threads: control, which also calls it, in the order of what happens to a driver.
@@ -104,6 +114,8 @@ class CsiDrivers {
   std::vector<SafePath> Endpoints() const EXCLUDES(mu_);
   // What kept it from being used last, also of one that has not registered yet.
   std::string LastError(const std::string& name) const EXCLUDES(mu_);
+  // The drivers that registered by this socket last are not registered by it now, as says `why`.
+  void RegistrarFailed(const std::string& socket, const std::string& why) EXCLUDES(mu_);
   // Whether a connection to it is there.
   bool IsConnected(const std::string& name) const EXCLUDES(mu_);
   Result<SafePath> PlaceOf(const std::string& endpoint) const;
@@ -112,6 +124,10 @@ class CsiDrivers {
   //
   // All volumes of the driver were detached.
   void VolumesDetached(const std::string& name) EXCLUDES(mu_);
+  // The driver is as one that was never seen here, once `done` is told OK; that is on the control
+  // thread. Errors, not applied: NotFound if it is; FailedPrecondition, with the reason, as long as
+  // it is there or anything here is of it; those of the record store.
+  void Forget(const std::string& name, std::function<void(Status)> done) EXCLUDES(mu_);
   // Asks the driver anew, as for its limit of volumes.
   void Refresh(const std::string& name) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
@@ -126,6 +142,10 @@ class CsiDrivers {
   void Happened(const std::string& name, DriverEvent event);
   // A driver that never came goes again.
   void ForgetUnknown(const std::string& name) EXCLUDES(mu_);
+  // Why it may not be forgotten; empty if it may.
+  std::string WhyKept(const CsiDriver& driver) const;
+  void Forgotten(const std::string& name, const Status& removed,
+                 const std::function<void(Status)>& done) EXCLUDES(mu_);
   void MakeRoom() EXCLUDES(mu_);
 
   const Parts parts_;

@@ -17,6 +17,11 @@ Error Senseless(const std::string& what) { return Error::NotApplied(Code::kInval
 
 bool IsUnimplemented(const Error& error) { return error.code() == Code::kUnimplemented; }
 
+// What an answer without a controller's capabilities means.
+Error NoController(const Error& error) {
+  return IsUnimplemented(error) ? error.With("the process there serves no controller") : error;
+}
+
 // Sorted, each once.
 std::vector<int32_t> Sorted(std::vector<int32_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -98,7 +103,8 @@ void CsiInquiry::AskName() {
 
 Status CsiInquiry::TakeName(const ::csi::v1::GetPluginInfoResponse& answer) {
   if (answer.name() != settings_.driver) {
-    return Senseless("the driver at the socket of " + settings_.driver + " calls itself " +
+    return Senseless((settings_.node ? "the driver" : "the controller") +
+                     (" at the socket of " + settings_.driver) + " calls itself " +
                      Quoted(answer.name(), kTextBytes));
   }
   facts_.vendor_version = PrintableText(BeginningOf(answer.vendor_version(), kTextBytes));
@@ -157,7 +163,7 @@ void CsiInquiry::AskControllerCapabilities() {
       [this](const auto& answer) {
         // At the node's socket there seldom is a controller.
         const bool is_missing = !answer.ok() && IsUnimplemented(answer.error()) && settings_.node;
-        if (!answer.ok() && !is_missing) return Fail(answer.error());
+        if (!answer.ok() && !is_missing) return Fail(NoController(answer.error()));
         if (answer.ok()) facts_.controller_capabilities = RpcTypes(*answer);
         settings_.node ? AskNode() : hooks_.done(facts_);
       });

@@ -131,6 +131,10 @@ ProvisionableVolumePlugin* CsiPlugin::AsProvisionerOf(const std::string& provisi
   return storage_->ProvisionerOf(provisioner);
 }
 
+std::string CsiPlugin::WhyNoProvisionerOf(const std::string& provisioner) const {
+  return storage_->WhyNoProvisionerOf(provisioner);
+}
+
 DeletableVolumePlugin* CsiPlugin::AsDeletable() { return storage_.get(); }
 
 ExpandableVolumePlugin* CsiPlugin::AsExpandable() { return storage_.get(); }

@@ -79,6 +79,7 @@ class CsiPlugin final : public VolumePlugin,
   NodeExpandableVolumePlugin* AsNodeExpandable() override { return expander_.get(); }
   BlockVolumePlugin* AsBlock() override { return this; }
   ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override;
+  std::string WhyNoProvisionerOf(const std::string& provisioner) const override;
   DeletableVolumePlugin* AsDeletable() override;
   ExpandableVolumePlugin* AsExpandable() override;
   VolumePluginWithAttachLimits* AsWithAttachLimits() override { return this; }

@@ -9,6 +9,7 @@
 #include "csi/csi_controller_requests.h"
 #include "csi/csi_create_request.h"
 #include "csi/csi_names.h"
+#include "csi/plugin_info.h"
 #include "metrics/metrics_nil.h"
 
 namespace volumed {
@@ -111,6 +112,12 @@ ProvisionableVolumePlugin* CsiStorage::ProvisionerOf(const std::string& driver) 
   return its.get();
 }
 
+std::string CsiStorage::WhyNoProvisionerOf(const std::string& driver) const {
+  // Most provisioners that are no drivers have a slash in their names.
+  if (!CheckCsiDriverName(driver).ok()) return "";
+  return context_.parts.drivers.WhyNoProvisioner(driver);
+}
+
 // ---- deleting
 // -------------------------------------------------------------------------------------
 
@@ -127,7 +134,7 @@ Result<std::unique_ptr<Deleter>> CsiStorage::NewDeleter(const VolumeSpec& spec) 
   if (!facts.HasController(ControllerRpc::CREATE_DELETE_VOLUME)) {
     return CannotDo(
         Code::kFailedPrecondition,
-        "CSI driver " + source->driver + " serves no controller here that deletes volumes");
+        "nobody deletes its storage: " + context_.parts.drivers.WhyNoProvisioner(source->driver));
   }
   return std::unique_ptr<Deleter>(
       std::make_unique<CsiDeleter>(context_, *spec.persistent_volume()));

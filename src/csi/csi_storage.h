@@ -39,6 +39,9 @@ class CsiStorage final : public DeletableVolumePlugin, public ExpandableVolumePl
   // Null for a driver that was never seen here, or whose controller here makes no volumes. Valid as
   // long as this object. Blocks: never.
   ProvisionableVolumePlugin* ProvisionerOf(const std::string& driver) EXCLUDES(mu_);
+  // Why ProvisionerOf() answers null, for people; empty if it does not, and for what is no name of
+  // a driver. Blocks: never.
+  std::string WhyNoProvisionerOf(const std::string& driver) const;
 
   VolumePlugin& plugin() override { return plugin_; }
 

@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 
+#include <set>
 #include <utility>
 
 #include "base/printable_text.h"
@@ -14,6 +15,7 @@ constexpr char kLook[] = "look";
 constexpr char kRegister[] = "register";
 constexpr size_t kShownBytes = 80;
 constexpr size_t kInfoBytes = 64 * 1024;  // whoever may make a socket may say anything
+constexpr char kNoSocket[] = "it is not there";
 constexpr int kQuickTries = 5;
 constexpr Duration kQuickWait = std::chrono::milliseconds(50);
 
@@ -110,6 +112,7 @@ void CsiRegistration::TakeLook(const RegistryLook& look) {
     }
   }
   const bool is_first = !std::exchange(looked_, true);
+  if (is_first) NameMissingSockets();
   const bool is_news = is_first || look_error_.has_value() != look.error.has_value();
   look_error_ = look.error;
   if (look.error) {
@@ -121,6 +124,15 @@ void CsiRegistration::TakeLook(const RegistryLook& look) {
   if (is_news && hooks_.directory_changed) hooks_.directory_changed(look.error);
   WatchLoop();
   if (std::exchange(look_again_, false)) LookAgain();
+}
+
+// Nobody will tell of the sockets by which drivers of earlier runs registered, if they are gone.
+void CsiRegistration::NameMissingSockets() {
+  std::set<std::string> there;
+  for (const auto& [name, socket] : sockets_) there.insert(PlaceOf(*socket).Display());
+  for (const DriverView& driver : parts_.drivers.List()) {
+    if (!there.contains(driver.socket)) parts_.drivers.RegistrarFailed(driver.socket, kNoSocket);
+  }
 }
 
 // Those of drivers that could not be registered too: else they were watched anew at each try.
@@ -173,6 +185,7 @@ void CsiRegistration::Went(const std::string& name) {
   if (found == sockets_.end()) return;
   const std::unique_ptr<Socket> socket = std::move(found->second);
   sockets_.erase(found);
+  parts_.drivers.RegistrarFailed(PlaceOf(*socket).Display(), kNoSocket);
   backoff_.Reset(name);
   parts_.scheduler.Cancel(socket->timer);
   if (socket->state == RegistrationState::kRegistered) {
@@ -380,6 +393,7 @@ void CsiRegistration::TakeNotified(Socket& socket, const Status& status) {
   }
   socket.state = RegistrationState::kRegistered;
   socket.reason.clear();
+  parts_.drivers.RegistrarFailed(PlaceOf(socket).Display(), "");
   backoff_.Reset(socket.name);
   socket.link->Hangup();  // as kubelet does
   parts_.log.Info("CSI driver is registered", {{"driver", socket.driver},
@@ -427,6 +441,7 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
   const bool is_asking = socket.state == RegistrationState::kAsking;
   const std::string driver = socket.driver;
   socket.reason = error.message();
+  parts_.drivers.RegistrarFailed(PlaceOf(socket).Display(), socket.reason);
   EndAttempt(socket);
   GiveUpName(socket);
   if (is_asking && error.IsAbout(kCsiSocketRefused)) {

@@ -116,6 +116,7 @@ class CsiRegistration {
 
   // ---- The directory ----
   void TakeLook(const RegistryLook& look);
+  void NameMissingSockets();
   void WatchLoop();
   void Came(const std::string& name);
   void Changed(const std::string& name);

@@ -13,13 +13,15 @@ namespace volumed {
 // `key` is the text of the operation's key, which a worker locks for as long as it is busy;
 // `domain` is what the volume may hang with, and `path` where its filesystem is on the node
 // (EffectDomain); it is empty for a block volume, and if nothing of the volume is there. `progress`
-// outlives the calls, and is told of the entries that an effect has done.
+// outlives the calls, and is told of the entries that an effect has done, and of whom a call
+// awaits.
 inline CallOptions OperationCall(std::string key, const std::string& domain,
                                  const std::string& path, OperationProgress& progress) {
   CallOptions call;
   call.key = std::move(key);
   call.domain = EffectDomain(domain, path);
   call.progress = [&progress](int64_t done) { progress.SetDone(done); };
+  call.awaits = [&progress](const std::string& whom) { progress.SetAwaited(whom); };
   return call;
 }
 

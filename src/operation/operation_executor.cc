@@ -15,7 +15,18 @@ void OperationProgress::EnterStep(const std::string& step) {
   const MutexLock lock(mu_);
   step_ = step;
   step_since_unix_ms_ = clock_.WallUnixMillis();
+  awaited_ = {};
   entries_.store(0, std::memory_order_relaxed);
+}
+
+void OperationProgress::SetAwaited(const std::string& whom) {
+  const MutexLock lock(mu_);
+  awaited_ = {whom, whom.empty() ? 0 : clock_.WallUnixMillis()};
+}
+
+AwaitedProgram OperationProgress::awaited() const {
+  const MutexLock lock(mu_);
+  return awaited_;
 }
 
 std::string OperationProgress::step() const {
@@ -291,7 +302,8 @@ RunningOperation OperationExecutor::Describe(const OperationKey& key, const Acti
           .since_unix_ms = active.group->started_unix_ms,
           .step_since_unix_ms = progress.step_since_unix_ms(),
           .progress = progress.done(),
-          .waits_for = std::move(wait)};
+          .waits_for = std::move(wait),
+          .awaited = progress.awaited()};
 }
 
 std::vector<RunningOperation> OperationExecutor::Running() const {

@@ -36,6 +36,10 @@ class OperationProgress {
   void EnterStep(const std::string& step) EXCLUDES(mu_);
   std::string step() const EXCLUDES(mu_);
   int64_t step_since_unix_ms() const EXCLUDES(mu_);
+  // Another program that the step waits for, such as a driver, and since when; "": none. It ends
+  // with the step.
+  void SetAwaited(const std::string& whom) EXCLUDES(mu_);
+  AwaitedProgram awaited() const EXCLUDES(mu_);
   // How much of the step is done, in entries that the effect counts; 0 if it counts none.
   void SetDone(int64_t entries) { entries_.store(entries, std::memory_order_relaxed); }
   int64_t done() const { return entries_.load(std::memory_order_relaxed); }
@@ -45,6 +49,7 @@ class OperationProgress {
   mutable Mutex mu_;
   std::string step_ GUARDED_BY(mu_);
   int64_t step_since_unix_ms_ GUARDED_BY(mu_) = 0;
+  AwaitedProgram awaited_ GUARDED_BY(mu_);
   std::atomic<int64_t> entries_{0};
 };
 

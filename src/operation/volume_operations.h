@@ -37,6 +37,12 @@ struct LaneWait {
 
 // An operation that runs now; for `explain`, `top` and the list of stuck operations. Times are in
 // Unix milliseconds.
+// Another program that an operation waits for: "CSI driver x: NodeStageVolume".
+struct AwaitedProgram {
+  std::string whom;  // "": none
+  int64_t since_unix_ms = 0;
+};
+
 struct RunningOperation {
   OperationKey key;
   std::string operation;
@@ -46,6 +52,7 @@ struct RunningOperation {
   int64_t progress = 0;            // entries done, if the step reports them
   // Set while the operation waits for room in its lane and has not begun.
   std::optional<LaneWait> waits_for = {};
+  AwaitedProgram awaited = {};
 };
 
 // Threads: the control thread, for every method; `done` is called there, and never from within the

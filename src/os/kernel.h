@@ -75,6 +75,9 @@ struct CallOptions {
   // at and approved. Its path may lead elsewhere by now, so the effect that deletes or binds has to
   // expect this object. Null: nobody looked.
   std::shared_ptr<const StorageIdentity> approved = nullptr;
+  // Told of another program that the caller waits for, in words for people, and of "" once it does
+  // not any more; on the caller's thread. It is nothing to an effect. Empty: nobody wants to know.
+  std::function<void(const std::string& whom)> awaits = {};
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.

@@ -115,6 +115,9 @@ class VolumePlugin {
   virtual ProvisionableVolumePlugin* AsProvisionerOf(const std::string& /*provisioner*/) {
     return nullptr;
   }
+  // Why that answers null, for people; empty if it does not, or if the plugin cannot know. Blocks:
+  // never.
+  virtual std::string WhyNoProvisionerOf(const std::string& /*provisioner*/) const { return ""; }
   virtual AttachableVolumePlugin* AsAttachable() { return nullptr; }
   virtual DeviceMountableVolumePlugin* AsDeviceMountable() { return nullptr; }
   virtual ExpandableVolumePlugin* AsExpandable() { return nullptr; }

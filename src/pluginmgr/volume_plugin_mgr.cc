@@ -296,6 +296,16 @@ Result<ProvisionableVolumePlugin*> VolumePluginMgr::FindProvisionablePluginByNam
   return found.error();
 }
 
+std::string VolumePluginMgr::WhyNoProvisioner(const std::string& name) const {
+  MutexLock lock(mu_);
+  for (const Plugins* plugins : {&plugins_, static_cast<const Plugins*>(&probed_)}) {
+    for (const auto& [its_name, plugin] : *plugins) {
+      if (std::string why = plugin->WhyNoProvisionerOf(name); !why.empty()) return why;
+    }
+  }
+  return "";
+}
+
 Result<ProvisionableVolumePlugin*> VolumePluginMgr::FindCreatablePluginBySpec(
     const VolumeSpec& spec) const {
   return Require(FindPluginBySpec(spec), &VolumePlugin::AsProvisionable,

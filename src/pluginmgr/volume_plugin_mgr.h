@@ -67,6 +67,9 @@ class VolumePluginMgr {
   // (VolumePlugin::AsProvisionerOf).
   Result<ProvisionableVolumePlugin*> FindProvisionablePluginByName(const std::string& name) const
       EXCLUDES(mu_);
+  // Why no plugin makes the volumes of a provisioner of that name, for people; empty if no plugin
+  // knows (VolumePlugin::WhyNoProvisionerOf).
+  std::string WhyNoProvisioner(const std::string& name) const EXCLUDES(mu_);
   Result<ProvisionableVolumePlugin*> FindCreatablePluginBySpec(const VolumeSpec& spec) const;
   Result<DeletableVolumePlugin*> FindDeletablePluginBySpec(const VolumeSpec& spec) const;
   Result<DeletableVolumePlugin*> FindDeletablePluginByName(const std::string& name) const;

@@ -124,6 +124,11 @@ void NodeEvents::DriverIsBack(const std::string& plugin_name, const std::string&
   parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
   parts_.provisioning.ResetBackoff();
   parts_.storage_expander.RetryDomain(fault_domain);
+  parts_.claims.RetryReclaims();
+}
+
+void NodeEvents::MakersChanged() {
+  if (!parts_.readiness.loaded()) return;  // nothing is decided yet
   parts_.claims.MarkDirty();
 }
 

@@ -83,6 +83,8 @@ class NodeEvents {
   void DriverChanged(const std::string& plugin_name, const std::string& fault_domain);
   // The driver is there again, and answers as before: the same, but no pod is built again.
   void DriverIsBack(const std::string& plugin_name, const std::string& fault_domain);
+  // What is said of a driver that is to make volumes may be something else now: claims are decided.
+  void MakersChanged();
   // A device with these names has appeared, or has another size: what failed for lack of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);

@@ -85,6 +85,15 @@ void Claims::ResetBackoff(const std::string& volume_name) {
   MarkDirty();
 }
 
+void Claims::RetryReclaims() {
+  for (const auto& [name, bound] : bound_) {
+    if (bound.record.binding.state == BindingState::kReclaimFailed) {
+      parts_.operations.ResetBackoff(ReclaimKey(name));
+    }
+  }
+  MarkDirty();
+}
+
 // ---- the decision -------------------------------------------------------------------------------
 
 void Claims::Decide() {
@@ -96,6 +105,7 @@ void Claims::Decide() {
   BindingResult result = DecideBindings(input);
   if (parts_.readiness.Ready() && !unreadable_.empty()) NameUnreadable(result);
   NameRefused(result);
+  NameMissingMakers(result);
   Adopt(input, std::move(result));
 }
 

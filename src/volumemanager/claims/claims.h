@@ -126,6 +126,8 @@ class Claims final : public ClaimResolver {
   // What kept this volume from being reclaimed may be gone. `volume_name` is that of the
   // PersistentVolume.
   void ResetBackoff(const std::string& volume_name);
+  // What kept the storage of any volume from being reclaimed may be gone.
+  void RetryReclaims();
   // Makes a new decision at that time.
   void WakeAt(TimePoint when);
 
@@ -203,6 +205,7 @@ class Claims final : public ClaimResolver {
   BindingInput MakeInput(const std::vector<ClaimPod>& pods);
   void AddVolumes(BindingInput& input) const;
   void NameRefused(BindingResult& result) const;
+  void NameMissingMakers(BindingResult& result) const;
   // Adds what was deleted by command, what has ended with its pod, and what has left its source.
   void AddEnds(BindingInput& input) const;
   void MarkDeleted(BindingInput& input) const;

@@ -67,6 +67,14 @@ void Claims::NameRefused(BindingResult& result) const {
   }
 }
 
+// A driver that is to make the volume may be known here, and something that it needs be missing.
+void Claims::NameMissingMakers(BindingResult& result) const {
+  for (ClaimDecision& claim : result.claims) {
+    const std::string why = parts_.provisioning.WhyNobodyMakes(claim);
+    if (!why.empty()) claim.reason += ": " + why;
+  }
+}
+
 ClaimKey Claims::KeyOf(const Pod& pod, const PodVolume& volume) {
   const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
   return {pod.metadata.name_space,
@@ -127,8 +135,10 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
   }
   if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
+    const bool may_come = parts_.provisioning.WhyNobodyMakes(*decision).empty();
     return problem("WaitForBinding", Code::kFailedPrecondition,
-                   "PVC is not bound: " + decision->reason, WhoMustAct(*decision));
+                   "PVC is not bound: " + decision->reason,
+                   may_come ? WhoMustAct(*decision) : kAdministrator);
   }
   if (!bound->durable) {
     return problem("RecordBinding", Code::kUnavailable, "its binding is being recorded", kNobody);

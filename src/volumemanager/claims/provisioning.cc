@@ -72,6 +72,11 @@ bool Provisioning::IsOurs(const ClaimDecision& decision) const {
          parts_.plugins.FindProvisionablePluginByName(decision.provisioner).ok();
 }
 
+std::string Provisioning::WhyNobodyMakes(const ClaimDecision& decision) const {
+  if (decision.wait != ClaimWait::kProvisioning || IsOurs(decision)) return "";
+  return parts_.plugins.WhyNoProvisioner(decision.provisioner);
+}
+
 void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
                          const std::map<ClaimKey, ClaimDecision>& decisions,
                          const std::set<EndedClaim>& ended) {

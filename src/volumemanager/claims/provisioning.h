@@ -79,6 +79,8 @@ class Provisioning {
   // Whether a plugin of this node makes what the claim waits for. That is asked of the class's
   // provisioner, so it may change when a plugin comes or goes.
   bool IsOurs(const ClaimDecision& decision) const;
+  // Why none of them makes it, where one of them would have to; empty if somebody else may.
+  std::string WhyNobodyMakes(const ClaimDecision& decision) const;
   // Why there is no volume yet; nullopt if somebody else has to serve the claim.
   std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
 

@@ -174,6 +174,8 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   if (running) {
     view.running_step = running->step;
     view.progress = running->progress;
+    view.awaited = running->awaited.whom;
+    view.awaited_since_unix_ms = running->awaited.since_unix_ms;
   }
   view.problem = VolumeProblem(key, pod, wanted, actual);
   if (const VolumeStatsEntry* stats = parts_.stats.Find(key); stats != nullptr && stats->measured) {

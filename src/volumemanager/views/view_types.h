@@ -64,6 +64,9 @@ struct VolumeView {
   // The step of the operation that runs, or waits for a worker, now; or "". It may be one of the
   // volume, of its device, or one that makes it larger.
   std::string running_step;
+  // Another program that the step waits for, as of RunningOperation; or "".
+  std::string awaited;
+  int64_t awaited_since_unix_ms = 0;
   // Entries that the step has done, if it counts them (OperationProgress).
   int64_t progress = 0;
   std::vector<SubPathMount> sub_paths;

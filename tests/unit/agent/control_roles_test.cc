@@ -94,6 +94,7 @@ TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {
   EXPECT_EQ(NeededBy(&Stub::AcceptSource), "admin");
   EXPECT_EQ(NeededBy(&Stub::AcceptRecords), "admin");
   EXPECT_EQ(NeededBy(&Stub::AcceptVolume), "admin");
+  EXPECT_EQ(NeededBy(&Stub::ForgetDriver), "admin");
   v1::CallDriverRequest change;
   change.set_method("NodeUnstageVolume");
   EXPECT_EQ(NeededBy(&Stub::CallDriver, change), "admin");

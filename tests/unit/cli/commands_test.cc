@@ -125,6 +125,21 @@ TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
   EXPECT_TRUE(agent_.deleted.yes());
 }
 
+TEST_F(CommandsTest, ADriverThatHasLeftForGoodIsForgottenByDelete) {
+  const Printed printed = Run({"delete", "driver", "d.io"});
+  EXPECT_EQ(printed.code, kExitOk);
+  EXPECT_EQ(printed.out, "driver d.io forgotten\n");
+  EXPECT_EQ(agent_.forgotten_driver, "d.io");
+  EXPECT_FALSE(agent_.deleted.has_object());
+  agent_.forgets = {grpc::StatusCode::NOT_FOUND, "there is no CSI driver d.io"};
+  EXPECT_EQ(Run({"delete", "driver", "d.io"}).code, kExitNotFound);
+  EXPECT_EQ(Run({"delete", "driver", "d.io", "--ignore-not-found"}).code, kExitOk);
+  agent_.forgets = {grpc::StatusCode::FAILED_PRECONDITION, "it is registered"};
+  const Printed refused = Run({"delete", "drivers", "d.io"});
+  EXPECT_NE(refused.code, kExitOk);
+  EXPECT_NE(refused.err.find("it is registered"), std::string::npos) << refused.err;
+}
+
 TEST_F(CommandsTest, ADeletionByAFileSaysWhatIsWrongWithTheFile) {
   const std::string file = directory_ + "/pod.yaml";
   std::ofstream(file) << "kind: Pod\nmetadata: }\n";

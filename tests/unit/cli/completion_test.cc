@@ -79,8 +79,9 @@ TEST_F(CompletionTest, ValuesOfOptionsAreTheirChoices) {
   EXPECT_TRUE(Offers({"wait", "web", "--timeout", ""}).empty());
 }
 
-TEST_F(CompletionTest, OnlyWhatIsAnObjectCanBeDeleted) {
+TEST_F(CompletionTest, AVolumeCannotBeDeletedAndADriverCanBeForgotten) {
   const Words deletable = Offers({"delete", ""});
+  EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "driver"), 1);
   EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "volume"), 0);
   EXPECT_EQ(Offers({"describe", "vol"}), (Words{"volume", "volumeattachment"}));
 }

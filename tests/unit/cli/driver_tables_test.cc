@@ -91,6 +91,52 @@ TEST(DriverTablesTest, ADescriptionHasWhatTheDriverCanDoAndWhatOperationsMay) {
   }
 }
 
+TEST(DriverTablesTest, AControllerThatIsAwayIsShownOfADriverThatIsReady) {
+  v1::GetDriversResponse all = TwoDrivers();
+  v1::Driver* ready = all.mutable_drivers(0);
+  ready->set_controller_state("not connected");
+  ready->set_controller_endpoint("/run/a.sock");
+  ready->set_controller_since_unix_ms(kLookedAt - 65'000);
+  ready->set_controller_reason("no such file");
+  EXPECT_NE(TableOf(all, OutputFormat::kTable)
+                .find("no connection to its controller at /run/a.sock: no such file\n"),
+            std::string::npos);
+  const auto controller = [&] {
+    const std::string text = DescriptionOf(all);
+    const size_t begin = text.find("Controller:");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(controller(), "Controller:      not connected since 1m5s at /run/a.sock: no such file");
+  ready->set_controller_state("connected");
+  EXPECT_EQ(controller(), "Controller:      connected at /run/a.sock");
+  ready->set_controller_state("own socket");
+  EXPECT_EQ(controller(), "Controller:      at the driver's own socket");
+  ready->set_controller_state("none");
+  EXPECT_EQ(controller(),
+            "Controller:      not configured: csi-controller-endpoints names none for it");
+}
+
+TEST(DriverTablesTest, AnEndpointOfADriverThatNeverRegisteredStandsBelow) {
+  v1::GetDriversResponse all;
+  v1::UnusedController* unused = all.add_unused_controllers();
+  unused->set_driver("dsik.io");
+  unused->set_endpoint("/run/a.sock");
+  EXPECT_EQ(TableOf(all, OutputFormat::kTable),
+            "no CSI driver has registered\n"
+            "\n"
+            "in csi-controller-endpoints, and never registered here:\n"
+            "DRIVER   ENDPOINT\n"
+            "dsik.io  /run/a.sock\n");
+}
+
+TEST(DriverTablesTest, TheLastErrorOfADriverThatIsReadyIsShownWithItsTime) {
+  v1::GetDriversResponse all = TwoDrivers();
+  all.mutable_drivers(0)->set_last_error("broken off");
+  all.mutable_drivers(0)->set_last_error_unix_ms(kLookedAt - 65'000);
+  EXPECT_NE(DescriptionOf(all).find("Last error:      broken off (1m5s ago)\n"), std::string::npos)
+      << DescriptionOf(all);
+}
+
 TEST(DriverTablesTest, ACallThatWasNeverSentSaysSoAndTheWideTraceHasTheMessages) {
   v1::GetDriverTraceResponse trace;
   std::ostringstream none;

@@ -184,6 +184,20 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
   }
 }
 
+TEST(ExplainTest, AStepThatWaitsForADriverSaysForWhichAndSinceWhen) {
+  v1::GetPodsResponse pods = OnePod();
+  v1::Volume* volume = pods.mutable_pods(0)->add_volumes();
+  volume->set_running_step("MountDevice");
+  volume->set_awaited("CSI driver x: NodeStageVolume");
+  volume->set_awaited_since_unix_ms(kToday - 65'000);
+  std::ostringstream out;
+  Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
+  EXPECT_NE(out.str().find(
+                "running MountDevice, which awaits CSI driver x: NodeStageVolume since 1m5s\n"),
+            std::string::npos)
+      << out.str();
+}
+
 TEST(ExplainTest, AWarningBlocksNothing) {
   v1::GetPodsResponse pods = OnePod();
   AddWarning(pods);

@@ -49,6 +49,11 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ForgetDriver(grpc::ServerContext*, const v1::ForgetDriverRequest* request,
+                            v1::ForgetDriverResponse*) override {
+    forgotten_driver = request->driver();
+    return forgets;
+  }
   grpc::Status RetryDriver(grpc::ServerContext*, const v1::RetryDriverRequest* request,
                            v1::RetryDriverResponse* response) override {
     retried_driver = request->driver();
@@ -129,7 +134,8 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::ObjectRef events_asked;
   v1::RetryAllResponse retried;
   std::string retried_in;
-  std::string retried_driver;
+  std::string retried_driver, forgotten_driver;
+  grpc::Status forgets;
   std::string why_away;
   std::vector<v1::WaitResponse> waits;
   std::vector<std::string> waited_for;

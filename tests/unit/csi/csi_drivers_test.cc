@@ -514,6 +514,127 @@ TEST_F(CsiDriversTest, TheControllerOfADriverMayBeAtASocketOfItsOwn) {
   EXPECT_NE(answer->error().message().find("controller.sock"), std::string::npos);
 }
 
+// ---- A controller that cannot be reached ----
+
+class CsiControllerTest : public CsiDriversTest {
+ protected:
+  using ControllerRpc = ::csi::v1::ControllerServiceCapability::RPC;
+  static constexpr const char* kController = "/run/disk/controller.sock";
+
+  // The settings name this socket for a driver of this name.
+  void Configure(const std::string& driver = kName,
+                 const SafePath& place = {"/run/disk", "controller.sock"}) {
+    settings_.controllers[driver] = place;
+    Restart();
+  }
+  std::shared_ptr<FakeCsiProcess> ServeController(const std::string& name = kName) {
+    auto controller = Serve(kController, name);
+    ::csi::v1::ControllerGetCapabilitiesResponse can;
+    can.add_capabilities()->mutable_rpc()->set_type(ControllerRpc::CREATE_DELETE_VOLUME);
+    controller->Answer("ControllerGetCapabilities", can);
+    return controller;
+  }
+  // Why the driver makes no volumes, once it has registered.
+  std::string WhyNone() {
+    RegisterWell();
+    scheduler_.RunFor(seconds(1));
+    EXPECT_EQ(State(), CsiDriverState::kReady);
+    return drivers_->WhyNoProvisioner(kName);
+  }
+};
+
+TEST_F(CsiControllerTest, WhyADriverMakesNoVolumesIsSaidInEachCaseInWhichItLookedReady) {
+  EXPECT_EQ(drivers_->WhyNoProvisioner(kName),
+            "no CSI driver disk.example.com has registered (see `volumectl get drivers`)");
+  // No endpoint.
+  EXPECT_EQ(WhyNone(),
+            "CSI driver disk.example.com has registered, but serves no controller here: its own "
+            "socket has none, and csi-controller-endpoints names none for it");
+  // Its path is misspelled, or nobody listens there yet.
+  Configure();
+  const std::string missing = WhyNone();
+  EXPECT_EQ(missing.find("CSI driver disk.example.com: there is no connection to its controller at "
+                         "/run/disk/controller.sock since "),
+            0u)
+      << missing;
+  EXPECT_NE(missing.find(": no /run/disk/controller.sock"), std::string::npos) << missing;
+  // It is the node's own.
+  Configure(kName, {"/kubelet/plugins/disk", "csi.sock"});
+  const std::string node = WhyNone();
+  EXPECT_NE(node.find("the process there serves no controller"), std::string::npos) << node;
+  // It has another driver's name.
+  settings_.controllers.clear();
+  Configure("dsik.example.com");
+  EXPECT_NE(WhyNone().find("csi-controller-endpoints names none for it"), std::string::npos);
+  ASSERT_EQ(drivers_->UnusedControllers().size(), 1u);
+  EXPECT_EQ(drivers_->UnusedControllers()[0].driver, "dsik.example.com");
+  EXPECT_EQ(drivers_->UnusedControllers()[0].place, kController);
+}
+
+TEST_F(CsiControllerTest, AControllerThatStaysAwayIsToldOfOnceAndNotAtEachTry) {
+  Configure();
+  RegisterWell();
+  scheduler_.RunFor(minutes(10));
+  EXPECT_GT(dialer_.opened(kController), 100);
+  EXPECT_EQ(Count(DriverEvent::kControllerAway), 1);
+  const std::optional<CsiControllerLink> link = drivers_->List()[0].controller;
+  ASSERT_TRUE(link.has_value());
+  EXPECT_FALSE(link->connected);
+  EXPECT_EQ(link->place, kController);
+  EXPECT_EQ(link->last_error, "no /run/disk/controller.sock");
+  dialer_.Bind(kController);
+  scheduler_.RunFor(minutes(1));
+  EXPECT_EQ(Count(DriverEvent::kControllerAway), 2) << "another reason";
+}
+
+TEST_F(CsiControllerTest, AControllerThatComesBackIsAnEventOfItsDriver) {
+  Configure();
+  auto controller = ServeController();
+  EXPECT_EQ(WhyNone(), "");
+  EXPECT_EQ(Count(DriverEvent::kControllerReady), 1);
+  EXPECT_EQ(drivers_->Find(kName)->WhyNoController(), "");
+  scheduler_.RunFor(minutes(1));
+  dialer_.Kill(controller);
+  scheduler_.RunFor(seconds(1));
+  EXPECT_GE(Count(DriverEvent::kControllerAway), 1);
+  EXPECT_EQ(Count(DriverEvent::kAway), 0);
+  // What it can do is on record, so it is to make volumes; but the call says why it does not.
+  EXPECT_EQ(drivers_->WhyNoProvisioner(kName), "");
+  EXPECT_NE(drivers_->Find(kName)->WhyNoController().find("nobody listens at " +
+                                                          std::string(kController)),
+            std::string::npos)
+      << drivers_->Find(kName)->WhyNoController();
+  scheduler_.RunFor(minutes(1));
+  ServeController();
+  drivers_->EndpointChanged(kController);
+  scheduler_.RunFor(milliseconds(10));
+  EXPECT_EQ(Count(DriverEvent::kControllerReady), 2);
+}
+
+TEST_F(CsiControllerTest, AControllerThatCallsItselfOtherwiseIsToldOfWithBothNames) {
+  Configure();
+  ServeController("other.example.com");
+  const std::string why = WhyNone();
+  EXPECT_NE(why.find("the controller at the socket of disk.example.com calls itself "
+                     "\"other.example.com\""),
+            std::string::npos)
+      << why;
+}
+
+// ---- What went wrong before ----
+
+TEST_F(CsiDriversTest, TheErrorsOfTheTimeBeforeADriverWasConnectedAreForgottenWithThat) {
+  RegisterWell();
+  Restart();
+  EXPECT_NE(drivers_->LastError(kName), "");
+  ASSERT_TRUE(Register().has_value());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(drivers_->LastError(kName), "");
+  process_->Fail("Probe", Code::kFailedPrecondition, "a helper is missing");
+  scheduler_.RunFor(minutes(1));
+  EXPECT_GT(drivers_->Find(kName)->health().last_error_unix_ms, 0);
+}
+
 TEST_F(CsiDriversTest, OfTooManyDriversTheUnregisteredOneThatWasUsedLongestAgoIsForgotten) {
   settings_.most_drivers = 2;
   Restart();
@@ -536,6 +657,36 @@ TEST_F(CsiDriversTest, OfTooManyDriversTheUnregisteredOneThatWasUsedLongestAgoIs
   EXPECT_NE(drivers_->Find("c.example.com"), nullptr);
   EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, "a.example.com").has_value());
   EXPECT_EQ(released_, (std::vector<std::string>{"a.example.com"}));
+}
+
+TEST_F(CsiDriversTest, ADriverThatHasLeftForGoodIsForgottenByCommandAndNoOther) {
+  const auto forget = [this] {
+    auto told = std::make_shared<std::optional<Status>>();
+    drivers_->Forget(kName, [told](const Status& status) { *told = status; });
+    scheduler_.RunFor(milliseconds(1));
+    return told->has_value() && (*told)->ok() ? std::string("forgotten")
+           : told->has_value()                ? (*told)->error().message()
+                                              : std::string("nothing was told");
+  };
+  EXPECT_EQ(forget(), "there is no CSI driver disk.example.com");
+  RegisterWell();
+  EXPECT_NE(forget().find("is not forgotten: it is registered"), std::string::npos);
+  drivers_->Unregister(kName);
+  EXPECT_NE(forget().find("there is a connection to it"), std::string::npos);
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  has_volumes_ = true;
+  EXPECT_NE(forget().find("volumes of it are here"), std::string::npos);
+  has_volumes_ = false;
+  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
+  EXPECT_NE(forget().find("disk full"), std::string::npos);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+  EXPECT_EQ(forget(), "forgotten");
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+  EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+  // It may come again.
+  RegisterWell();
+  EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
 }
 
 TEST_F(CsiDriversTest, ADriverWithVolumesIsNotForgotten) {

@@ -46,6 +46,20 @@ TEST_F(CsiStageTest, TheRecordAndTheFileAreThereBeforeTheDriverIsCalled) {
   EXPECT_EQ(request.volume_context().at("tier"), "gold");
 }
 
+// A driver that is stopped was not named while its call was waited for.
+TEST_F(CsiStageTest, TheOperationSaysWhichRpcOfWhichDriverItAwaits) {
+  ServeNode();
+  std::vector<std::string> meanwhile;
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [&](const Message& request) {
+    meanwhile = awaited_;
+    Mounts(Field(request, "staging_target_path"), disk_);
+  });
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  const std::string whom = "CSI driver " + std::string(kName) + ": NodeStageVolume";
+  EXPECT_EQ(meanwhile, std::vector<std::string>{whom});
+  EXPECT_EQ(awaited_, (std::vector<std::string>{whom, ""}));
+}
+
 TEST_F(CsiStageTest, EachCodeOfNodeStageHasItsOutcomeAndNoSecret) {
   ServeNode();
   for (const Code code : AllCodes()) {

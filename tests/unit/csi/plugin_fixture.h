@@ -153,6 +153,7 @@ class CsiPluginFixture : public CsiAttachFixture {
   CallOptions Call() const {
     CallOptions call;
     call.deadline = Deadline::After(clock_, minutes(2));
+    call.awaits = [this](const std::string& whom) { awaited_.push_back(whom); };
     return call;
   }
 
@@ -254,6 +255,7 @@ class CsiPluginFixture : public CsiAttachFixture {
   std::string disk_ = "/dev/sda";
   std::unique_ptr<Mounter> mounter_;
   std::vector<std::string> calls_;  // in their order
+  mutable std::vector<std::string> awaited_;
   std::map<std::string, std::unique_ptr<Message>> asked_;
   std::optional<DeviceRecord> device_at_call_;
 };

@@ -384,6 +384,33 @@ TEST_F(RegistrationTest, ARegisteredDriverOfTheLastRunIsRegisteredByTheFirstLook
   EXPECT_EQ(State(), CsiDriverState::kReady);
 }
 
+TEST_F(RegistrationTest, ADriverWhoseRegistrarIsGoneSaysWhichSocketIsToBeServedAgain) {
+  auto driver = Serve();
+  auto registrar = Registrar();
+  scheduler_.RunFor(seconds(1));
+  dialer_.Kill(registrar);
+  for (const bool is_there : {true, false}) {
+    scheduler_.Post([this] { registration_.reset(); });
+    scheduler_.RunFor(milliseconds(1));
+    dialer_.Kill(driver);
+    Restart();
+    watch_ = std::make_shared<ScriptedWatch>();
+    if (is_there) watch_->changes.push_back({What::kCame, kSocket});
+    Begin();
+    scheduler_.RunFor(seconds(5));
+    driver = Serve();
+    scheduler_.RunFor(seconds(20));
+    EXPECT_EQ(State(), CsiDriverState::kUnregistered);
+    const std::string why = drivers_->WhyAway(kName);
+    const std::string socket =
+        is_there ? ": nobody listens at " + PathOf(kSocket) : ": it is not there";
+    EXPECT_NE(why.find("its registrar has to be started (registration socket " + PathOf(kSocket) +
+                       socket + "); until then it only takes volumes away"),
+              std::string::npos)
+        << why;
+  }
+}
+
 TEST_F(RegistrationTest, ARetryByHandIsMadeAtOnce) {
   Registrar();
   scheduler_.RunFor(minutes(10));

@@ -70,6 +70,17 @@ class OperationExecutorTest : public ::testing::Test {
   std::vector<std::string> trace_;
 };
 
+TEST_F(OperationExecutorTest, WhomAStepAwaitsEndsWithTheStep) {
+  OperationProgress progress(scheduler_.clock());
+  progress.EnterStep("MountDevice");
+  EXPECT_EQ(progress.awaited().whom, "");
+  progress.SetAwaited("CSI driver x: NodeStageVolume");
+  EXPECT_EQ(progress.awaited().whom, "CSI driver x: NodeStageVolume");
+  EXPECT_EQ(progress.awaited().since_unix_ms, scheduler_.clock().WallUnixMillis());
+  progress.EnterStep("RecordOutcome");
+  EXPECT_EQ(progress.awaited().whom, "");
+}
+
 TEST_F(OperationExecutorTest, RunsOffTheControlThreadAndReportsOnIt) {
   in_body_ = [this] { EXPECT_FALSE(scheduler_.OnControlThread()); };
   EXPECT_EQ(Start(data_, "volume_mount"), StartResult::kStarted);

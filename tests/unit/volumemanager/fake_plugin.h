@@ -47,6 +47,7 @@ class FakePlugin final : public VolumePlugin {
   // Of "csi": the driver "disk.example.com", and what its controller does.
   struct DriverScript {
     bool makes = true;
+    std::string why_not = {};  // it does not
     bool grows = true;
     bool only_unused = false;
   };
@@ -91,6 +92,10 @@ class FakePlugin final : public VolumePlugin {
   ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override {
     const bool makes = kind_ == "csi" && driver_->makes && provisioner == "disk.example.com";
     return makes ? &driver_planner_ : nullptr;
+  }
+  std::string WhyNoProvisionerOf(const std::string& provisioner) const override {
+    const bool is_its = kind_ == "csi" && !driver_->makes && provisioner == "disk.example.com";
+    return is_its ? driver_->why_not : "";
   }
   // And deleted.
   DeletableVolumePlugin* AsDeletable() override {

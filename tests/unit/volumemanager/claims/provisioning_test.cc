@@ -408,6 +408,39 @@ TEST_F(DriverProvisioningTest, AnIntentStaysWhileItsDriverIsNotKnown) {
   EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
 }
 
+TEST_F(DriverProvisioningTest, WhatADriverLacksToMakeAVolumeIsSaidByThePodAndWhoIsToAct) {
+  driver->makes = false;
+  driver->why_not = "no CSI driver disk.example.com has registered";
+  Deliver(DriverClass() + Claim() + Pod());
+  EXPECT_NE(Problem().find("disk.example.com is to provision one: no CSI driver disk.example.com "
+                           "has registered; an administrator"),
+            std::string::npos)
+      << Problem();
+  driver->why_not = "there is no connection to its controller";
+  manager().events().MakersChanged();
+  Settle();
+  EXPECT_NE(Problem().find("provision one: there is no connection to its controller; "),
+            std::string::npos)
+      << Problem();
+  driver->makes = true;
+  manager().events().DriverIsBack("kubernetes.io/csi", "csi:disk.example.com");
+  Settle();
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
+// As after the controller's connection is there again: it waited for its back-off.
+TEST_F(DriverProvisioningTest, ADeletionThatFailedIsTriedAtOnceWhenItsDriverIsBack) {
+  Deliver(DriverClass() + Claim());
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::NotApplied(Code::kUnavailable, "no connection"), 1);
+  Deliver(DriverClass());
+  ASSERT_EQ(VolumeStatus(), "Failed");
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  manager().events().DriverIsBack("kubernetes.io/csi", "csi:disk.example.com");
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
+}
+
 TEST_F(DriverProvisioningTest, WhatCertainlyWasNotMadeIsForgottenWithoutACall) {
   operations().FailNext("provision", ProvisionKey(kVolume),
                         Error::NotApplied(Code::kInvalidArgument, "no such tier"), 1000);
