@@ -343,6 +343,7 @@ void CsiDrivers::Forgotten(const std::string& name, const Status& removed,
     MutexLock lock(mu_);
     drivers_.erase(name);  // `driver` has it
   }
+  if (hooks_.release_topology) hooks_.release_topology(name);
   parts_.log.Info("a CSI driver is forgotten, as an administrator wished", {{"driver", name}});
   for (const Listener& listener : listeners_) listener(name, DriverEvent::kFactsChanged);
   done(OkStatus());

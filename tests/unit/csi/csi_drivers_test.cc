@@ -681,7 +681,9 @@ TEST_F(CsiDriversTest, ADriverThatHasLeftForGoodIsForgottenByCommandAndNoOther) 
   store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"));
   EXPECT_NE(forget().find("disk full"), std::string::npos);
   EXPECT_NE(drivers_->Find(kName), nullptr);
+  EXPECT_TRUE(released_.empty());
   EXPECT_EQ(forget(), "forgotten");
+  EXPECT_EQ(released_, (std::vector<std::string>{kName}));
   EXPECT_EQ(drivers_->Find(kName), nullptr);
   EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, kName).has_value());
   // It may come again.
