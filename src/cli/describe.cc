@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "cli/explain.h"
 #include "cli/output.h"
@@ -61,7 +62,8 @@ void PrintSummary(const v1::DescribeResponse& described, std::ostream& out) {
   out << "Summary:\n";
   Rows rows;
   for (const v1::SummaryField& field : described.summary()) {
-    rows.push_back({"  " + field.name() + ":", field.value()});
+    // Nobody's text begins a line of its own.
+    rows.push_back({"  " + field.name() + ":", PrintableText(field.value())});
   }
   PrintTable(rows, out);
 }

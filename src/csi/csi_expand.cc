@@ -43,6 +43,8 @@ class CsiExpander final : public NodeExpandableVolumePlugin {
                                                        const NodeResizeOptions& options,
                                                        const SafePath& place) const;
   SafePath PlaceOf(const CsiVolume& volume, const NodeResizeOptions& options) const;
+  Result<std::vector<MountEntry>> LayersAt(const CsiVolume& volume, const SafePath& place,
+                                           const CallOptions& call) const;
   Status LookAtDisk(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtDevice(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtFilesystem(const std::string& disk, const SafePath& place, const CallOptions& call,
@@ -88,10 +90,18 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   const SafePath place = PlaceOf(volume, options);
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
                    RequestOf(driver, volume, options, place));
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> before, LayersAt(volume, place, call));
   ASSIGN_OR_RETURN(
       const ::csi::v1::NodeExpandVolumeResponse answer,
       CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request, call));
 
+  const Result<std::vector<MountEntry>> after = LayersAt(volume, place, call);
+  if (!after.ok()) return after.error().AsMaybeApplied();
+  if (after->size() != before.size()) {
+    return DriverLied(context_, volume.driver, "NodeExpandVolume", volume.handle + " has grown",
+                      std::to_string(after->size()) + " mounts are at " + place.Display() +
+                          ", where there were " + std::to_string(before.size()));
+  }
   CsiGrowth growth{.old_bytes = options.old_size.Value(),
                    .wanted_bytes = options.new_size.Value(),
                    .said_bytes = answer.capacity_bytes()};
@@ -104,6 +114,14 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
                       volume.handle + " has " + BytesText(growth.wanted_bytes) + " now", *why);
   }
   return true;
+}
+
+// The mounts of a volume with a filesystem, which a growth changes nothing of.
+Result<std::vector<MountEntry>> CsiExpander::LayersAt(const CsiVolume& volume,
+                                                      const SafePath& place,
+                                                      const CallOptions& call) const {
+  if (volume.is_block) return std::vector<MountEntry>();
+  return MountLayers(context_.kernel(), place.Display(), call);
 }
 
 // The size of what is mounted at the place, if that is a disk.

@@ -144,9 +144,15 @@ std::string WhatIsOddAboutContent(const ::csi::v1::Volume& made, const CreateVol
   return same ? "" : "it was not made from what it was to be made from";
 }
 
+// Source: external-provisioner, SupportsTopology: what any other driver says of a place counts for
+// nothing.
+bool KnowsPlaces(const CsiDriverFacts& driver) {
+  return driver.HasPlugin(::csi::v1::PluginCapability_Service::VOLUME_ACCESSIBILITY_CONSTRAINTS);
+}
+
 std::string WhatIsOddAboutPlace(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked) {
   const auto& requisite = asked.accessibility_requirements().requisite();
-  if (requisite.empty() || made.accessible_topology().empty()) return "";
+  if (!AffinityOf(made)) return "";
   const bool here =
       std::any_of(made.accessible_topology().begin(), made.accessible_topology().end(),
                   [&](const auto& topology) {
@@ -176,7 +182,8 @@ class CsiProvisioner final : public Provisioner {
   Result<PersistentVolume> Proven(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked,
                                   const PersistentVolume& planned) const;
   // What is odd about the answer; "" if it can be true.
-  std::string WhatIsOdd(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked) const;
+  std::string WhatIsOdd(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked,
+                        bool knows_places) const;
 
   const CsiContext& context_;
   const std::string driver_;
@@ -221,12 +228,12 @@ Result<PersistentVolume> CsiProvisioner::Provision(const NodeObject*,
 }
 
 std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
-                                      const CreateVolumeRequest& asked) const {
+                                      const CreateVolumeRequest& asked, bool knows_places) const {
   std::string odd = WhatIsOddAboutId(made.volume_id());
   if (odd.empty()) odd = WhoHasOnNode(context_, driver_, made.volume_id());
   if (odd.empty()) odd = WhatIsOddAboutSize(made, asked);
   if (odd.empty()) odd = WhatIsOddAboutContent(made, asked);
-  if (odd.empty()) odd = WhatIsOddAboutPlace(made, asked);
+  if (odd.empty() && knows_places) odd = WhatIsOddAboutPlace(made, asked);
   return odd;
 }
 
@@ -237,7 +244,9 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   auto& source = std::get<CsiPersistentVolumeSource>(volume.spec.source);
   source.volume_handle = made.volume_id();
   source.volume_attributes = StringMap(made.volume_context().begin(), made.volume_context().end());
-  std::string odd = WhatIsOdd(made, asked);
+  ASSIGN_OR_RETURN(const CsiDriverFacts driver, FactsOf(context_, driver_));
+  const bool knows_places = KnowsPlaces(driver);
+  std::string odd = WhatIsOdd(made, asked, knows_places);
   if (odd.empty() && options_.may_be_new) {
     const Status may_be = options_.may_be_new(volume);
     if (!may_be.ok()) odd = may_be.error().message();
@@ -248,18 +257,18 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
         "it has made volume " + asked.name() + " as " + Quoted(made.volume_id(), kQuotedId), odd);
   }
   if (made.capacity_bytes() > 0) volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes());
-  volume.spec.node_affinity = AffinityOf(made);
+  if (knows_places) volume.spec.node_affinity = AffinityOf(made);
   return volume;
 }
 
 // Whether the driver has said that there is no such volume, and that it makes none. It has not seen
-// a call that was never sent, and looks for no volume before it knows who asks.
+// a call that was never sent, and looks for no volume before it knows who asks. Something that
+// exists already under the name may be what an earlier call has made.
 bool SaysThereIsNone(const Error& error) {
   if (error.maybe_applied() || error.IsAbout(kCsiNeverSent)) return false;
   switch (error.code()) {
     case Code::kInvalidArgument:
     case Code::kNotFound:
-    case Code::kAlreadyExists:
     case Code::kFailedPrecondition:
     case Code::kOutOfRange:
     case Code::kUnimplemented:
@@ -267,6 +276,7 @@ bool SaysThereIsNone(const Error& error) {
     case Code::kCancelled:
     case Code::kUnknown:
     case Code::kDeadlineExceeded:
+    case Code::kAlreadyExists:
     case Code::kPermissionDenied:
     case Code::kResourceExhausted:
     case Code::kAborted:

@@ -152,6 +152,8 @@ Result<bool> NodeFacts::AddLabels(const std::string& driver, const StringMap& la
     const auto known = labels_.find(key);
     if (known == labels_.end() || known->second == value) continue;
     const auto said = said_by_.find(key);
+    const bool is_own = said != said_by_.end() && said->second == std::set<std::string>{driver};
+    if (is_own) continue;
     const std::string who =
         said == said_by_.end() ? "" : ", as CSI driver " + *said->second.begin() + " has said";
     // %q of Go, whose quotes these values need no escapes for: they are labels.
@@ -162,8 +164,9 @@ Result<bool> NodeFacts::AddLabels(const std::string& driver, const StringMap& la
   }
   bool changed = false;
   for (const auto& [key, value] : labels) {
-    const bool is_new = labels_.emplace(key, value).second;
-    changed = changed || is_new;
+    const auto [label, is_new] = labels_.emplace(key, value);
+    changed = changed || is_new || label->second != value;
+    label->second = value;
     if (is_new || said_by_.contains(key)) said_by_[key].insert(driver);
   }
   return changed;

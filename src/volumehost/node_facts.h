@@ -59,7 +59,8 @@ class NodeFacts final : public HostNode {
   // Adds the labels that say where the node is, as a CSI driver sees it. They stay when the driver
   // goes, as a kubelet leaves them on its Node, since volumes may depend on them. Either all become
   // labels or none. Errors, not applied: FailedPrecondition, in kubelet's words, if the node has
-  // another value for one of them, whoever said so; InvalidArgument for what is no label.
+  // another value for one of them, but for what this driver alone has said; InvalidArgument for
+  // what is no label.
   // Source: kubernetes pkg/volume/csi/nodeinfomanager/nodeinfomanager.go@v1.36.2
   // (updateTopologyLabels).
   Status MergeTopology(const std::string& driver, const StringMap& topology) EXCLUDES(mu_);

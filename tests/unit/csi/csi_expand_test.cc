@@ -131,6 +131,19 @@ TEST_F(CsiExpandTest, AFilesystemThatWasNotGrownIsALie) {
   ExpectLie(done.error(), "NodeExpandVolume", "the filesystem does not fill its disk");
 }
 
+// The pod stayed Ready, and wrote to the node's own disk.
+TEST_F(CsiExpandTest, AVolumeThatIsNotMountedAnyMoreIsALie) {
+  ServeGrowing();
+  StageAndSetUp();
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [this](const Message&) {
+    const SafePath target = CsiTargetPath(paths_, PodUid(kPodUid), CsiSpec().name());
+    ASSERT_TRUE(kernel_.Call(Unmount{.target = target}, {}).ok());
+  });
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "0 mounts are at");
+}
+
 TEST_F(CsiExpandTest, OfAVolumeWithoutADiskTheDriversWordCounts) {
   ServeNode({NodeCapability::EXPAND_VOLUME});
   PutSecretOf("grow-node", "hunter2-grow");

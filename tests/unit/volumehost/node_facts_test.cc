@@ -114,12 +114,24 @@ TEST(NodeFactsTest, ACollisionOfTopologyIsRefusedInKubeletsWordsAndNothingIsMerg
             "existing label is \"zone\":\"a\"");
   EXPECT_FALSE(node.GetNodeLabels().contains("rack"));
   EXPECT_FALSE(changed);
-  // A driver collides with what another one has said, and with what it has said itself.
+  // A driver collides with what another one has said, also if that is what it said itself.
   ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r1"}}).ok());
   EXPECT_EQ(node.MergeTopology("e", {{"rack", "r2"}}).error().message(),
             "CSI driver e: detected topology value collision: driver reported \"rack\":\"r2\" but "
             "existing label is \"rack\":\"r1\", as CSI driver d has said");
+  ASSERT_TRUE(node.MergeTopology("f", {{"rack", "r1"}}).ok());
   EXPECT_FALSE(node.MergeTopology("d", {{"rack", "r2"}}).ok());
+}
+
+// With kubelet, whose labels are an object's, it is refused for ever.
+TEST(NodeFactsTest, WhatADriverAloneHasSaidItMaySayOtherwise) {
+  NodeFacts node(InZone("a"));
+  int changes = 0;
+  node.SetLabelsChanged([&] { ++changes; });
+  ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r1"}}).ok());
+  ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r2"}}).ok());
+  EXPECT_EQ(node.GetNodeLabels().at("rack"), "r2");
+  EXPECT_EQ(changes, 2);
 }
 
 // What a driver had said once kept every other one out for ever.
