@@ -359,9 +359,10 @@ void AddCsiSocketRows(Rows& table) {
                      }
                      return Join(owners, ",");
                    }});
-  table.push_back(PathsRow("csi-endpoint-dirs",
-                           "directories in which sockets of CSI drivers may lie, besides the root",
-                           &Config::csi_endpoint_dirs));
+  table.push_back(PathsRow(
+      "csi-endpoint-dirs",
+      "directories in which the sockets may lie that CSI drivers register, besides the root",
+      &Config::csi_endpoint_dirs));
   table.push_back({{"csi-controller-endpoints", "list of driver=socket",
                     "the sockets of controllers, of drivers whose own socket has none", false},
                    Setter(&Config::csi_controller_endpoints, ParseDriverSockets),

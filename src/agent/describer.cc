@@ -159,9 +159,10 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
       volume.pod_volumes.empty() ? request.volume() : volume.pod_volumes.front();
   if (const std::shared_ptr<const Pod> pod = catalog_.FindPod(uid)) {
     for (const auto& [name, value] : SummariseObject(Object(*pod))) {
-      const bool is_mount = name == "  mounts" && value.starts_with(in_pod + " at ");
-      if (!is_mount && name != "Volume " + in_pod) continue;
-      AddSummaryField(is_mount ? "Mounted" : "Manifest", value, out);
+      const bool is_use = value.starts_with(in_pod + " at ");
+      if (is_use && name == "  mounts") AddSummaryField("Mounted", value, out);
+      if (is_use && name == "  device") AddSummaryField("Device", value, out);
+      if (name == "Volume " + in_pod) AddSummaryField("Manifest", value, out);
     }
   }
   if (volume.host_path.empty()) return MountQuestions();

@@ -146,10 +146,11 @@ void EncodeFirstProblem(const PodView& view, v1::Pod* out) {
 void EncodePodSummary(const PodView& view, v1::Pod* out) {
   EncodePodItself(view, out);
   out->set_volume_count(static_cast<int32_t>(view.volumes.size()));
-  const std::string set_up(VolumeStateName(VolumeState::kSetUp));
-  out->set_set_up_count(static_cast<int32_t>(
-      std::count_if(view.volumes.begin(), view.volumes.end(),
-                    [&](const VolumeView& volume) { return volume.state == set_up; })));
+  const std::string_view set_up = VolumeStateName(VolumeState::kSetUp);
+  const std::string_view mapped = VolumeStateName(VolumeState::kMapped);
+  out->set_set_up_count(static_cast<int32_t>(std::count_if(
+      view.volumes.begin(), view.volumes.end(),
+      [&](const VolumeView& volume) { return volume.state == set_up || volume.state == mapped; })));
   EncodeFirstProblem(view, out);
 }
 

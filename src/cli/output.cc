@@ -41,9 +41,11 @@ std::string ReadyCount(const v1::Pod& pod) {
   if (pod.has_volume_count()) {
     return std::to_string(pod.set_up_count()) + "/" + std::to_string(pod.volume_count());
   }
+  // A block volume has no mount: it is mapped.
   const auto ready =
-      std::count_if(pod.volumes().begin(), pod.volumes().end(),
-                    [](const v1::Volume& volume) { return volume.state() == "SetUp"; });
+      std::count_if(pod.volumes().begin(), pod.volumes().end(), [](const v1::Volume& volume) {
+        return volume.state() == "SetUp" || volume.state() == "Mapped";
+      });
   return std::to_string(ready) + "/" + std::to_string(pod.volumes_size());
 }
 

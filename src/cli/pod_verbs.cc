@@ -195,7 +195,9 @@ struct HoldWords {
   bool release = false;
 
   void Check() const {
-    if (pid == 0 && cgroup.empty()) throw CLI::RequiredError("one of --pid and --cgroup");
+    if (pid != 0 || !cgroup.empty()) return;
+    throw CLI::RequiredError(release ? "one of --pid and --cgroup, whose hold ends,"
+                                     : "one of --pid and --cgroup");
   }
 };
 
@@ -408,13 +410,13 @@ void AddPodVerbs(const Verbs& verbs) {
       },
       RunWait);
   verbs.Add<HoldWords>(
-      "hold", "keep a pod's mounts while a process lives",
+      "hold", "keep a pod's mounts while a process lives: one of --pid and --cgroup is needed",
       [](CLI::App& verb, HoldWords& words) {
         AddPodPlace(verb, words.pod);
         CLI::Option* pid =
             verb.add_option("--pid", words.pid, "a process")->check(CLI::PositiveNumber);
         verb.add_option("--cgroup", words.cgroup, "a cgroup, until it is empty")->excludes(pid);
-        verb.add_flag("--release", words.release, "end the hold");
+        verb.add_flag("--release", words.release, "end the hold of this --pid or --cgroup");
       },
       RunHold);
   verbs.Add<RetryWords>(

@@ -11,6 +11,7 @@
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
 #include "metrics/metrics_nil.h"
+#include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "operation/call_options.h"
 
@@ -157,6 +158,9 @@ Status CsiMounter::GiveGroup(const SettingUp& setting_up, const SafePath& dir,
   if (!AgentAppliesFsGroup(setting_up.driver, volume_, setting_up.object.get(), args.fs_group)) {
     return OkStatus();
   }
+  const auto shared = WarnOfOtherGroup(
+      context_.host, {dir, dir, args.fs_group, target_.key.pod, target_.key.spec}, args.call);
+  if (!shared.ok()) return shared.error();
   const auto owned =
       SetVolumeOwnership(context_.kernel(), context_.host.events, context_.host.clock,
                          {.dir = dir,

@@ -4,6 +4,7 @@
 
 #include "metrics/metrics_statfs.h"
 #include "mounter/mount_refs.h"
+#include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
 #include "plugins/device_volume.h"
@@ -35,6 +36,9 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
   }
   // A set-up that was finished once is not walked again.
   if (bind_.read_only || (bound && args.is_remount)) return OkStatus();
+  const auto shared = WarnOfOtherGroup(
+      host_, {bind_.device_mount, dir, args.fs_group, bind_.pod, bind_.spec}, args.call);
+  if (!shared.ok()) return shared.error().AsMaybeApplied();  // it is bound
   const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
                                         {.dir = dir,
                                          .fs_group = args.fs_group,
@@ -42,7 +46,7 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
                                          .read_only = false,
                                          .pod = bind_.pod},
                                         args.call);
-  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
+  if (!owned.ok()) return owned.error().AsMaybeApplied();
   return OkStatus();
 }
 

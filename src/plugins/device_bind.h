@@ -13,6 +13,7 @@ namespace volumed {
 
 struct DeviceBind {
   std::string volume;     // "fc volume [5..]:0": for messages
+  SpecName spec;          // for events
   SafePath device_mount;  // of the device, for the node
   SafePath place;         // of the pod
   PodUid pod;

@@ -55,6 +55,7 @@ Result<std::unique_ptr<Mounter>> FcPlugin::NewMounter(const VolumeSpec& spec,
   bind.volume = "fc volume " + FcVolumeName(names);
   bind.device_mount = FcDevicePlace(*host_, names);
   bind.place = target.place;
+  bind.spec = target.key.spec;
   bind.pod = target.key.pod;
   bind.read_only = IsReadOnlyFc(spec) || IsReadOnlyVolume(spec.persistent_volume());
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));

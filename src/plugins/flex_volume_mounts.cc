@@ -5,6 +5,7 @@
 
 #include "metrics/metrics_nil.h"
 #include "metrics/metrics_statfs.h"
+#include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
 #include "plugins/flex_volume_places.h"
@@ -50,6 +51,9 @@ Status FlexVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
   // A set-up that was finished once is not walked again.
   const bool finished = mounted && args.is_remount;
   if (read_only_ || finished || !capabilities_.fs_group) return OkStatus();
+  const auto shared =
+      WarnOfOtherGroup(host_, {dir, dir, args.fs_group, pod_->uid(), spec_.name()}, args.call);
+  if (!shared.ok()) return shared.error().AsMaybeApplied();  // it is mounted
   const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
                                         {.dir = dir,
                                          .fs_group = args.fs_group,
@@ -57,7 +61,7 @@ Status FlexVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
                                          .read_only = false,
                                          .pod = pod_->uid()},
                                         args.call);
-  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is mounted
+  if (!owned.ok()) return owned.error().AsMaybeApplied();
   return OkStatus();
 }
 

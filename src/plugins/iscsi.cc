@@ -55,6 +55,7 @@ Result<std::unique_ptr<Mounter>> IscsiPlugin::NewMounter(const VolumeSpec& spec,
   bind.volume = "LUN " + std::to_string(volume.disk.lun) + " of target " + volume.disk.iqn;
   bind.device_mount = IscsiMountPlace(host_->paths, volume.disk);
   bind.place = target.place;
+  bind.spec = target.key.spec;
   bind.pod = target.key.pod;
   bind.read_only = volume.read_only || IsReadOnlyVolume(spec.persistent_volume());
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));

@@ -5,7 +5,7 @@
 
 #include "metrics/metrics_statfs.h"
 #include "mounter/host_directory.h"
-#include "mounter/mount_refs.h"
+#include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
 #include "plugins/device_volume.h"
@@ -13,9 +13,6 @@
 
 namespace volumed {
 namespace {
-
-// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
-constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
 
 const LocalVolumeSource& SourceOf(const PersistentVolume& volume) {
   return std::get<LocalVolumeSource>(volume.spec.source);
@@ -153,30 +150,11 @@ Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
                            "device " + path + " is not mounted at " + device.Display());
 }
 
-Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_group,
-                                            const CallOptions& call) const {
-  ASSIGN_OR_RETURN(const FileInfo info,
-                   host_.kernel.Call(Stat{.path = source, .follow = true}, call));
-  if (static_cast<int64_t>(info.gid) == fs_group) return OkStatus();
-  host_.events.RecordPodEvent(pod_, EventType::kWarning, kAlreadyMountedVolume,
-                              "The requested fsGroup is " + std::to_string(fs_group) +
-                                  ", but the volume " + spec_.name().str() + " has GID " +
-                                  std::to_string(info.gid) + ". The volume may not be shareable.");
-  return OkStatus();
-}
-
 Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   ASSIGN_OR_RETURN(const SafePath source, FindSource(args.call));
-  ASSIGN_OR_RETURN(std::vector<std::string> users,
-                   FindMountRefs(host_.kernel, source.Display(), args.call));
-  const std::string pods = host_.paths.GetPodsDir().Display() + "/";
-  std::erase_if(users, [&](const std::string& place) {
-    return !place.starts_with(pods) || place == dir.Display();
-  });
-  const bool shared = !users.empty();
-  if (args.fs_group && shared) {
-    RETURN_IF_ERROR(WarnOfOtherGroup(source, *args.fs_group, args.call));
-  }
+  ASSIGN_OR_RETURN(
+      const bool shared,
+      WarnOfOtherGroup(host_, {source, dir, args.fs_group, pod_, spec_.name()}, args.call));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
   if (!mounted) {
     const std::string& device = SourceOf(*spec_.persistent_volume()).path;

@@ -72,7 +72,6 @@ class LocalVolumeMounter final : public Mounter {
 
  private:
   Result<SafePath> FindSource(const CallOptions& call) const;
-  Status WarnOfOtherGroup(const SafePath& source, int64_t fs_group, const CallOptions& call) const;
 
   VolumeHost& host_;
   const VolumeSpec spec_;

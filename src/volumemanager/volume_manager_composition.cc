@@ -50,10 +50,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
       health(parts.scheduler, parts.kernel, parts.log, settings.health, HealthHooks()),
       expander({parts.scheduler, parts.catalog, parts.plugins, desired, actual, claims,
                 parts.operations, parts.host.events, parts.host.paths},
-               [this](const UniqueVolumeName& volume) {
-                 devices.MarkDirty(volume);
-                 devices.TellUsers(volume);
-               }),
+               ExpanderHooks()),
       lifecycle({parts.scheduler, parts.catalog, parts.host, parts.log, readiness, observers,
                  records, answers, tombstones, desired, actual, consumers, adopted, known,
                  replacements, pods_with_claims, claims, devices, reconciler},
@@ -106,6 +103,18 @@ VolumeStats::Hooks VolumeManager::Composition::StatsHooks() {
     events.VolumeAbnormal(key, metrics.message);
   };
   return stats_hooks;
+}
+
+VolumeExpander::Hooks VolumeManager::Composition::ExpanderHooks() {
+  return {.ended =
+              [this](const UniqueVolumeName& volume) {
+                devices.MarkDirty(volume);
+                devices.TellUsers(volume);
+              },
+          .grown =
+              [this](const UniqueVolumeName& volume) {
+                for (const PodVolumeKey& user : actual.UsersOf(volume)) stats.MeasureNow(user);
+              }};
 }
 
 ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {

@@ -52,6 +52,7 @@ struct VolumeManager::Composition {
   void Listen();
   VolumeStats::Hooks StatsHooks();
   ServerHealth::Hooks HealthHooks();
+  VolumeExpander::Hooks ExpanderHooks();
   KnownObjects::Hooks KnownObjectsHooks();
   Claims::Hooks ClaimsHooks();
   DeviceReconciler::Hooks DeviceHooks();

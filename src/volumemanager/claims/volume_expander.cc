@@ -17,9 +17,9 @@ std::string DisplayName(const ClaimKey& claim) { return ToString(claim); }
 
 }  // namespace
 
-VolumeExpander::VolumeExpander(Parts parts, std::function<void(const UniqueVolumeName&)> ended)
+VolumeExpander::VolumeExpander(Parts parts, Hooks hooks)
     : parts_(parts),
-      ended_(std::move(ended)),
+      hooks_(std::move(hooks)),
       queue_(parts.scheduler,
              [this](const UniqueVolumeName& name, Wake& wake) { Reconcile(name, wake); }) {}
 
@@ -225,11 +225,12 @@ void VolumeExpander::Expanded(const UniqueVolumeName& name, const std::string& v
       MarkNodeResizeFinished(decision.new_size, claim->resize);
       parts_.claims.SetResize(volume, claim->resize);
     }
+    if (hooks_.grown) hooks_.grown(name);
   } else if (outcome.failure && !NeverReachedItsDriver(*outcome.failure)) {
     Failed(volume, decision, *outcome.failure, known);
   }
   MarkDirty(name);
-  ended_(name);
+  hooks_.ended(name);
 }
 
 void VolumeExpander::Failed(const std::string& volume, const ExpansionDecision& decision,

@@ -44,8 +44,13 @@ class VolumeExpander {
     HostEvents& events;
     const KubeletPaths& paths;
   };
-  // `ended` is called when an operation on this volume has ended, whatever the result.
-  VolumeExpander(Parts parts, std::function<void(const UniqueVolumeName&)> ended);
+  struct Hooks {
+    // An operation on this volume has ended, whatever the result.
+    std::function<void(const UniqueVolumeName&)> ended;
+    // The volume is larger. Called before `ended`. May be empty.
+    std::function<void(const UniqueVolumeName&)> grown = {};
+  };
+  VolumeExpander(Parts parts, Hooks hooks);
   VolumeExpander(const VolumeExpander&) = delete;
   VolumeExpander& operator=(const VolumeExpander&) = delete;
 
@@ -108,7 +113,7 @@ class VolumeExpander {
               const OperationFailure& failure, Known& known);
 
   Parts parts_;
-  const std::function<void(const UniqueVolumeName&)> ended_;
+  const Hooks hooks_;
   std::map<UniqueVolumeName, Known> known_;
   ReconcileQueue<UniqueVolumeName> queue_;
   AliveGuard alive_;

@@ -135,6 +135,16 @@ void VolumeStats::AskAgain(const std::string& domain) {
   }
 }
 
+void VolumeStats::MeasureNow(const PodVolumeKey& key) {
+  const auto found = volumes_.find(key);
+  if (found == volumes_.end() || !found->second.entry.supported) return;
+  if (found->second.entry.running) {
+    found->second.is_outdated = true;
+  } else {
+    ScheduleNoLater(key, found->second, Duration::zero());
+  }
+}
+
 void VolumeStats::SetTimes(Duration period, Duration deadline) {
   settings_.deadline = deadline;
   if (std::exchange(settings_.period, period) == period) return;
@@ -368,6 +378,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   volume.alone = alone;
   const bool is_first = !volume.entry.measured;
   const bool written_again = std::exchange(volume.written_again, false);
+  const bool is_outdated = std::exchange(volume.is_outdated, false);
   const bool succeeded = result.ok();
   bool is_news = false;
   if (succeeded) {
@@ -385,6 +396,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   const bool rests = succeeded && volume.writer == Writer::kAgent;
   Schedule(key, volume,
            written_again ? UntilFirst(key, volume) : UntilNext(key, volume, is_first, rests));
+  if (is_outdated) ScheduleNoLater(key, volume, Duration::zero());
   if (!succeeded) return;
   // These are copies: a callback may forget the volume.
   const VolumeSpec spec = volume.spec;

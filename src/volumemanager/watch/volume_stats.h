@@ -93,6 +93,9 @@ class VolumeStats {
   // Volumes of this fault domain that were found to have no metrics may have some now, as after
   // their driver has come in another version: they are measured soon.
   void AskAgain(const std::string& domain);
+  // What was measured is not true any more, as after the volume was made larger: it is measured as
+  // soon as there is room. Has no effect for a volume that is not tracked, or has no metrics.
+  void MeasureNow(const PodVolumeKey& key);
 
   // Both hold from now on and are positive. A new period holds at once: each volume is measured
   // within it.
@@ -113,6 +116,7 @@ class VolumeStats {
     bool may_share = false;  // may be measured together with others
     Writer writer = Writer::kPod;
     bool written_again = false;  // it was written while it was being measured
+    bool is_outdated = false;    // what is being measured is not true any more
     // A request together with others had no answer, or its own took long: it must not hold up
     // others.
     bool alone = false;

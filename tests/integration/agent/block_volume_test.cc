@@ -210,6 +210,9 @@ TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
   EXPECT_NE(explained.find("SuccessfulMountVolume"), std::string::npos) << explained;
   const std::string described = Ctl({"describe", "volume", "a/disk"}).output;
   EXPECT_NE(described.find(Node("a")), std::string::npos) << described;
+  EXPECT_NE(described.find("data at /dev/xvda"), std::string::npos) << described;
+  const std::string listed = Ctl({"get", "pods", "a"}).output;
+  EXPECT_NE(listed.find("1/1"), std::string::npos) << listed;
   const std::string oci = Ctl({"oci", "a", "c"}).output;
   EXPECT_NE(oci.find("\"mrw\""), std::string::npos) << oci;
   EXPECT_NE(oci.find(Link("a")), std::string::npos) << oci;

@@ -162,5 +162,33 @@ TEST_F(PodListTest, ASummaryHasCountsInPlaceOfVolumesAndWhatHasToBeToldFirst) {
   EXPECT_EQ(pod.problems(0).message(), "two: x");
 }
 
+// A pod that was ready with its one block volume was shown as 0/1.
+TEST_F(PodListTest, AMappedBlockVolumeWasNotCountedInASummary) {
+  StartAgent();
+  std::string pod = PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"});
+  const std::string mounts = "volumeMounts:\n    - {name: data, mountPath: /mnt/data}";
+  pod.replace(pod.find(mounts), mounts.size(),
+              "volumeDevices: [{name: data, devicePath: /dev/xvda}]");
+  Deliver(
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "
+      "{storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n  volumeMode: Block\n  local: {path: "
+      "/dev/vdb}\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: "
+      "metadata.name, operator: In, values: [n1]}]}]}}\n"
+      "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+      "default, uid: claim-data}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeMode: Block\n  "
+      "volumeName: disk\n  resources: {requests: {storage: 1Gi}}\n" +
+      pod);
+  ASSERT_EQ(Phase("a"), "Ready");
+  ASSERT_EQ(View("a").volumes.at(0).state, "Mapped");
+  v1::GetPodsRequest request;
+  request.set_summary(true);
+  v1::GetPodsResponse response;
+  PodList list(Parts(), request, PodName(), &response);
+  ASSERT_TRUE(list.Continue());
+  ASSERT_EQ(response.pods_size(), 1);
+  EXPECT_EQ(response.pods(0).volume_count(), 1);
+  EXPECT_EQ(response.pods(0).set_up_count(), 1);
+}
+
 }  // namespace
 }  // namespace volumed

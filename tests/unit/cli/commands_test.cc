@@ -177,6 +177,9 @@ TEST_F(CommandsTest, ARetryOfAllSaysThatThereIsNoPod) {
 TEST_F(CommandsTest, WordsThatAreMissingOrTooManyAreAnErrorOfUse) {
   EXPECT_EQ(Run({"delete"}).code, kExitUsage);
   EXPECT_EQ(Run({"hold", "web"}).code, kExitUsage) << "neither a process nor a cgroup";
+  EXPECT_NE(Run({"hold", "web", "--release"}).err.find("whose hold ends"), std::string::npos);
+  EXPECT_NE(Run({"hold", "--help"}).out.find("one of --pid and --cgroup is needed"),
+            std::string::npos);
   EXPECT_EQ(Run({"source"}).code, kExitUsage) << "accept or forget has to follow";
   EXPECT_EQ(Run({"accept", "pod", "web"}).code, kExitUsage) << "only a volume is accepted";
   EXPECT_EQ(Run({"explain", "pvc/data"}).code, kExitUsage) << "a pod cannot be of a kind";

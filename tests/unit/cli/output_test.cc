@@ -66,6 +66,15 @@ TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
       "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
 }
 
+// A pod that was ready with its one block volume was shown as 0/1.
+TEST(OutputTest, AMappedBlockVolumeWasNotCountedAsOneThatIsThere) {
+  v1::GetPodsResponse pods = OnePod();
+  pods.mutable_pods(0)->mutable_volumes(1)->set_state("Mapped");
+  std::ostringstream out;
+  PrintPods(pods, OutputFormat::kTable, kToday, out);
+  EXPECT_NE(out.str().find("  2/2  "), std::string::npos) << out.str();
+}
+
 v1::Problem* AddWarning(v1::GetPodsResponse& pods) {
   v1::Problem* warning = pods.mutable_pods(0)->add_problems();
   warning->set_step("ReadManifest");

@@ -228,6 +228,24 @@ TEST_F(CsiPublishTest, TheGroupIsGivenByTheAgentUnlessTheDriverDoes) {
   EXPECT_EQ(Request().volume_capability().mount().volume_mount_group(), "");
 }
 
+// Of local volumes alone a pod was told that it shares one with a pod of another group.
+TEST_F(CsiPublishTest, TheFilesOfOnePodsGroupWentToAnothersAndNobodyWasTold) {
+  ServeStaged();
+  MounterArgs args;
+  args.fs_group = 2000;
+  ASSERT_TRUE(Publish(CsiSpec(), args).ok());
+  EXPECT_TRUE(parts_.events.empty());
+  Pod other = CsiPod();
+  other.metadata.uid = "uid-2";
+  pod_ = std::make_shared<const Pod>(std::move(other));
+  args.fs_group = 3000;
+  ASSERT_TRUE(Publish(CsiSpec(), args).ok());
+  EXPECT_EQ(kernel_.Find(Mounted()).gid, 3000u);
+  EXPECT_THAT(parts_.events,
+              ElementsAre("uid-2 AlreadyMountedVolume The requested fsGroup is 3000, but the "
+                          "volume pv-1 has GID 2000. The volume may not be shareable."));
+}
+
 TEST_F(CsiPublishTest, AGroupThatCannotBeGivenLeavesThePublishOpen) {
   ServeStaged();
   kernel_.FailNext("ChangeOwnership", Error::NotApplied(Code::kPermissionDenied, "EPERM"));

@@ -85,9 +85,8 @@ class FcTest : public ::testing::Test {
     }
   }
   SafePath PlaceOf(const std::string& path) const { return world_.paths.BelowRoot(path).value(); }
-  Status SetUp1(const std::string& pod, bool read_only = false) {
+  Status SetUp1(const std::string& pod, bool read_only = false, MounterArgs args = {}) {
     kernel_.AddDirectory("/r/pods/" + pod + "/volumes", 0750);
-    MounterArgs args;
     args.call = call_;
     return plugin_
         ->NewMounter(Spec(read_only), TargetOf(world_.paths, *plugin_, Spec(), MakePod(pod)))
@@ -255,6 +254,23 @@ TEST_F(FcTest, APodIsBoundOnlyToAMountedDevice) {
       SpecName("disk"), PlaceOf("/r/pods/one/volumes/kubernetes.io~fc/disk"), call_);
   ASSERT_TRUE(spec.ok()) << spec.error().ToString();
   EXPECT_EQ(plugin_->GetVolumeName(spec->spec).value(), "[500a0982991b8dc5]:1");
+}
+
+// Of local volumes alone a pod was told that it shares one with a pod of another group.
+TEST_F(FcTest, TheFilesOfOnePodsGroupWentToAnothersAndNobodyWasTold) {
+  tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});
+  ASSERT_TRUE(MountDevice().ok());
+  ASSERT_TRUE(SetUp1("one", false, WithGroup(2000)).ok());
+  ASSERT_TRUE(SetUp1("same", false, WithGroup(2000)).ok());
+  EXPECT_TRUE(world_.events.Snapshot(PodUid("one")).empty());
+  EXPECT_TRUE(world_.events.Snapshot(PodUid("same")).empty());
+  ASSERT_TRUE(SetUp1("two", false, WithGroup(3000)).ok());
+  const std::vector<KeptEvent> events = world_.events.Snapshot(PodUid("two"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "AlreadyMountedVolume");
+  EXPECT_EQ(events[0].message,
+            "The requested fsGroup is 3000, but the volume disk has GID 2000. The volume may not "
+            "be shareable.");
 }
 
 // ---- the end ------------------------------------------------------------------------------------

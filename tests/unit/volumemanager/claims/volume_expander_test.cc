@@ -78,6 +78,25 @@ TEST_F(VolumeExpanderTest, ALargerVolumeIsExpandedAndTheClaimSaysSo) {
   EXPECT_EQ(View("a").volumes.at(0).device_state, "DeviceMounted");
 }
 
+// For a minute it was shown with the size that it had before.
+TEST_F(VolumeExpanderTest, AVolumeThatGrewWasShownWithItsOldSize) {
+  int measured = 0;
+  metrics = std::make_shared<FakePlugin::MetricsScript>();
+  metrics->answer = [&measured](const SpecName&, const CallOptions&) {
+    ++measured;
+    return Result<Metrics>(Metrics());
+  };
+  stats_period = minutes(1);
+  StartAgent();
+  Deliver(Storage("1Gi") + PodA());
+  Pass(seconds(7));
+  ASSERT_EQ(measured, 1);
+  Deliver(Storage("2Gi") + PodA());
+  ASSERT_EQ(Expands(), 1u);
+  Pass(seconds(1));
+  EXPECT_EQ(measured, 2);
+}
+
 // Such a volume is at the places of its pods alone, and only one that has it tells where it is.
 TEST_F(VolumeExpanderTest, AVolumeWithoutADeviceIsExpandedWhereAPodHasIt) {
   const UniqueVolumeName share("test.io/array/share");

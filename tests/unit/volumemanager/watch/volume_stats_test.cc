@@ -79,6 +79,33 @@ TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
   EXPECT_LE(measured_["v"], 21);
 }
 
+TEST_F(VolumeStatsTest, WhatIsNotTrueAnyMoreIsMeasuredAtOnce) {
+  auto stats = Make();
+  Track(*stats, "v");
+  Track(*stats, "none");
+  scheduler_.RunFor(seconds(7));
+  ASSERT_EQ(measured_["v"], 1);
+  ASSERT_EQ(measured_["none"], 1);
+  for (const char* volume : {"v", "none", "unknown"}) stats->MeasureNow(Key(volume));
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(measured_["v"], 2);
+  EXPECT_EQ(measured_["none"], 1) << "it has no metrics";
+  EXPECT_EQ(measured_.count("unknown"), 0u);
+}
+
+// What had been asked before a volume grew was shown until it was measured in its turn.
+TEST_F(VolumeStatsTest, FiguresOfBeforeAGrowthCountedAsThoseAfterIt) {
+  auto stats = Make();
+  const auto measure = script_->answer;
+  script_->answer = [&](const SpecName& spec, const CallOptions& call) {
+    if (measured_[spec.str()] == 0) stats->MeasureNow(Key(spec.str()));
+    return measure(spec, call);
+  };
+  Track(*stats, "v");
+  scheduler_.RunFor(seconds(7));
+  EXPECT_EQ(measured_["v"], 2);
+}
+
 TEST_F(VolumeStatsTest, ANewPeriodCountsAtOnceAndSoDoesANewDeadline) {
   VolumeStatsSettings settings;
   settings.period = std::chrono::hours(1);
