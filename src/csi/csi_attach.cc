@@ -446,7 +446,8 @@ void CsiAttaching::NotExhausted(const UniqueVolumeName& device) {
 }
 
 void CsiAttaching::Refresh(const std::string& driver) {
-  scheduler_.Post(alive_.Guarded([this, driver] { context_.parts.drivers.Refresh(driver); }));
+  scheduler_.Post(
+      alive_.Guarded([this, driver] { context_.parts.drivers.RefreshNowAndThen(driver); }));
 }
 
 bool CsiAttaching::HasObjects(const std::string& driver) {

@@ -181,6 +181,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   std::vector<SafePath> Endpoints() const;
   // Asks anew what it can do and what it calls this node. Nothing happens if it is not connected.
   void Refresh();
+  // Refresh(), but only once in a while: what a failed call is a reason for may fail for ever.
+  void RefreshNowAndThen();
   // Volumes were detached: another name of the node may be taken now.
   void RecheckNode();
   // Why the socket by which it registered last does not register it now; for WhyAway().
@@ -249,9 +251,6 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
            std::function<void(Status)> done);
   void Adopt(const CsiDriverRecord& accepted) EXCLUDES(mu_);
   void EndRegistering(const Status& status);
-  // Refresh(), but only once in a while: a driver may advertise for ever what it has not.
-  void RefreshNowAndThen();
-
   // Whether a call's end shows that the driver answers; null: it was OK. Unavailable may as well be
   // the connection's.
   enum class Answering { kYes, kNo, kUnknown };

@@ -228,6 +228,10 @@ void CsiDrivers::Refresh(const std::string& name) {
   if (const std::shared_ptr<CsiDriver> driver = FindAny(name)) driver->Refresh();
 }
 
+void CsiDrivers::RefreshNowAndThen(const std::string& name) {
+  if (const std::shared_ptr<CsiDriver> driver = FindAny(name)) driver->RefreshNowAndThen();
+}
+
 void CsiDrivers::SetSettings(const CsiDriverSettings& settings) {
   {
     MutexLock lock(mu_);

@@ -130,6 +130,7 @@ class CsiDrivers {
   void Forget(const std::string& name, std::function<void(Status)> done) EXCLUDES(mu_);
   // Asks the driver anew, as for its limit of volumes.
   void Refresh(const std::string& name) EXCLUDES(mu_);
+  void RefreshNowAndThen(const std::string& name) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
 
  private:
