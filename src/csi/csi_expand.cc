@@ -88,9 +88,9 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   const SafePath place = PlaceOf(volume, options);
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
                    RequestOf(driver, volume, options, place));
-  ASSIGN_OR_RETURN(
-      const ::csi::v1::NodeExpandVolumeResponse answer,
-      CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request, call));
+  ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeResponse answer,
+                   CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request,
+                                                                   call, volume.migrated));
 
   CsiGrowth growth{.old_bytes = options.old_size.Value(),
                    .wanted_bytes = options.new_size.Value(),
