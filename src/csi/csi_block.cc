@@ -139,7 +139,7 @@ Status CsiBlockMapper::Publish(const CallOptions& call) {
   const SafePath directory = CsiBlockPublishDir(context_.host.paths, spec_);
   RETURN_IF_ERROR(MakeBlockPlace(context_, directory, call));
   const auto answer = CallDriver<::csi::v1::NodePublishVolumeResponse>(
-      context_, volume_.driver, NodePublishRequest(driver, volume_, wish), call);
+      context_, volume_.driver, NodePublishRequest(driver, volume_, wish), call, volume_.migrated);
   if (answer.ok()) return OkStatus();
   if (!answer.error().maybe_applied()) RemoveIfEmpty(context_, directory, call);
   return answer.error();

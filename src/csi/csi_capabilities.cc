@@ -61,6 +61,7 @@ CsiVolume PersistentCsiVolume(const CsiPersistentVolumeSource& source, const Vol
   volume.is_block = IsBlockVolume(spec);
   volume.read_only = spec.read_only();
   volume.source_read_only = source.read_only;
+  volume.migrated = spec.migrated();
   volume.fs_type = source.fs_type;
   volume.attributes = source.volume_attributes;
   volume.mount_options = persistent.mount_options;

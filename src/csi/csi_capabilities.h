@@ -37,6 +37,7 @@ struct CsiVolume {
   bool read_only = false;
   // The persistent volume's source says readOnly, which is for whoever attaches.
   bool source_read_only = false;
+  bool migrated = false;  // VolumeSpec::migrated()
   std::string fs_type;
   StringMap attributes;
   std::vector<std::string> mount_options;

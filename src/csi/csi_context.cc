@@ -85,11 +85,20 @@ CsiAwaited::~CsiAwaited() {
   if (call_.awaits) call_.awaits("");
 }
 
+CsiSecrets SecretsOf(const CsiContext& context, const std::string& driver) {
+  const std::shared_ptr<CsiDriver> found = context.parts.drivers.Find(driver);
+  return found == nullptr ? CsiSecrets() : CsiSecrets(found->secrets());
+}
+
 Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
                  const std::string& said, const std::string& found) {
+  constexpr size_t kMostText = 16 * 1024;
   if (context.parts.lied) context.parts.lied(driver, method);
-  Error error = Error::MaybeApplied(Code::kInternal, driver + ": " + method + ": driver " + driver +
-                                                         " said that " + said + ", and " + found);
+  const CsiSecrets secrets = SecretsOf(context, driver);
+  Error error = Error::MaybeApplied(Code::kInternal,
+                                    driver + ": " + method + ": driver " + driver + " said that " +
+                                        secrets.RemovedFrom(said, kMostText) + ", and " +
+                                        secrets.RemovedFrom(found, kMostText));
   context.parts.log.LogLimited("csi lie " + driver + " " + method, LogLevel::kWarning,
                                "a CSI driver's answer is not what the node shows",
                                {{"driver", driver}, {"method", method}, {"error", error}});

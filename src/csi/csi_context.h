@@ -18,6 +18,7 @@
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/rpc/csi_call.h"
+#include "csi/rpc/csi_redact.h"
 #include "operation/volume_record_keeper.h"
 #include "os/kernel.h"
 #include "volumehost/volume_host.h"
@@ -110,20 +111,30 @@ class CsiAwaited {
 // Makes the RPC that has this request: the one way of operations to a driver. Threads: any but
 // control. Blocks: until the answer, the call's deadline or its cancel. Errors: those of
 // FindDriver(), AdmitCall() and of CsiDriver::Call(); Cancelled and DeadlineExceeded, not applied,
-// if it is too late before anything is sent. No error has a secret.
+// if it is too late before anything is sent. No error has a secret. `migrated`: as CsiCallOptions
+// has it.
 template <typename Response>
 Result<Response> CallDriver(const CsiContext& context, const std::string& driver,
-                            const google::protobuf::Message& request, const CallOptions& call) {
+                            const google::protobuf::Message& request, const CallOptions& call,
+                            bool migrated = false) {
   ASSIGN_OR_RETURN(const std::shared_ptr<CsiDriver> found, FindDriver(context, driver));
   ASSIGN_OR_RETURN(const CsiCommands::Pass pass, AdmitCall(context, driver, request, call));
   const CsiCallScope scope(context, call);
   const CsiAwaited awaited(driver, request, call);
-  return found->Call<Response>(request, scope.options());
+  CsiCallOptions options = scope.options();
+  options.migrated = migrated;
+  return found->Call<Response>(request, options);
 }
+
+// The secrets that were sent to the driver, to be removed from what it has said. None if nobody
+// knows it. Threads: any. Blocks: never.
+CsiSecrets SecretsOf(const CsiContext& context, const std::string& driver);
 
 // A driver has said that an RPC succeeded, and the node shows otherwise: counts it, logs it, and
 // answers the error of it, which is Internal, maybe applied:
-// "<driver>: <method>: driver <driver> said that <said>, and <found>".
+// "<driver>: <method>: driver <driver> said that <said>, and <found>". Both texts may have words of
+// the driver: no secret that it was sent is in the error. Whoever cuts such a word before removes
+// them from it himself, for a part of a secret is not found.
 Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
                  const std::string& said, const std::string& found);
 

@@ -45,7 +45,7 @@ Result<StringMap> ControllerPublish(const CsiContext& context, const CsiDriverFa
   ASSIGN_OR_RETURN(const ::csi::v1::ControllerPublishVolumeRequest request,
                    ControllerPublishRequest(facts, volume, facts.node_id, secrets));
   ASSIGN_OR_RETURN(const auto answer, CallDriver<::csi::v1::ControllerPublishVolumeResponse>(
-                                          context, volume.driver, request, call));
+                                          context, volume.driver, request, call, volume.migrated));
   StringMap published;
   size_t bytes = 0;
   for (const auto& [key, value] : answer.publish_context()) {

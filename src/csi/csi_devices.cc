@@ -193,7 +193,7 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
   RETURN_IF_ERROR(
       context.parts.devices.SetStaged(CsiUniqueName(volume.driver, volume.handle), true));
   RETURN_IF_ERROR(CallDriver<::csi::v1::NodeStageVolumeResponse>(
-      context, volume.driver, NodeStageRequest(driver, volume, wish), call));
+      context, volume.driver, NodeStageRequest(driver, volume, wish), call, volume.migrated));
   const Result<CsiFinding> found = LookAtStaged(context, place, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong) return OkStatus();

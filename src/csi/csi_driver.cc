@@ -129,11 +129,16 @@ Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request)
   return Way{caller, is_node, parts_.scheduler.clock().Now()};
 }
 
+CsiCallOptions CsiDriver::WithMemory(CsiCallOptions options) const {
+  options.secrets = secrets_;
+  return options;
+}
+
 CsiChannel::AnyAnswer CsiDriver::Perform(const google::protobuf::Message& request,
                                          const CsiCallOptions& options) {
   const std::shared_ptr<CsiDriver> keep = shared_from_this();
   ASSIGN_OR_RETURN(const Way way, Take(request));
-  CsiChannel::AnyAnswer answer = way.caller->Perform(request, options);
+  CsiChannel::AnyAnswer answer = way.caller->Perform(request, WithMemory(options));
   Ended(way, answer.ok() ? nullptr : &answer.error());
   return answer;
 }

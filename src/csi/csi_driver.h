@@ -24,6 +24,7 @@
 #include "csi/csi_link.h"
 #include "csi/rpc/csi_call.h"
 #include "csi/rpc/csi_methods.h"
+#include "csi/rpc/csi_secret_memory.h"
 
 namespace volumed {
 
@@ -127,6 +128,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   ~CsiDriver();
 
   const std::string& name() const { return name_; }
+  // What it was sent as long as this lives, over all its connections.
+  const std::shared_ptr<CsiSecretMemory>& secrets() const { return secrets_; }
 
   // Makes a call, as CsiChannel::Call() does. Those of the controller's service go to its own
   // socket if it has one. Threads: any but control. Blocks: until the answer, the deadline or the
@@ -263,6 +266,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     TimePoint begun;
   };
   Result<Way> Take(const google::protobuf::Message& request) EXCLUDES(mu_);
+  CsiCallOptions WithMemory(CsiCallOptions options) const;
   void Ended(const Way& way, const Error* error) EXCLUDES(mu_);
   void Answered() EXCLUDES(mu_);
   void NotAnswered(TimePoint since) EXCLUDES(mu_);
@@ -284,6 +288,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   const Hooks hooks_;
   const std::string name_;
   const std::optional<SafePath> controller_place_;
+  const std::shared_ptr<CsiSecretMemory> secrets_ = std::make_shared<CsiSecretMemory>();
 
   mutable Mutex mu_;
   State state_ GUARDED_BY(mu_);
@@ -313,7 +318,7 @@ void CsiDriver::Start(const google::protobuf::Message& request, const CsiCallOpt
     return;
   }
   AskOnControl<Response>(
-      parts_.scheduler, way->caller, request, options,
+      parts_.scheduler, way->caller, request, WithMemory(options),
       [self = weak_from_this(), way = *way, done = std::move(done)](Result<Response> answer) {
         if (const auto driver = self.lock()) {
           driver->Ended(way, answer.ok() ? nullptr : &answer.error());

@@ -100,6 +100,7 @@ CsiInquirySettings CsiDriver::Inquiry(bool node) const {
   settings.controller = !node || !controller_place_;
   settings.call = of.call;
   settings.ready_every = of.ready_every;
+  settings.secrets = secrets_;
   return settings;
 }
 
@@ -303,7 +304,7 @@ void CsiDriver::Probe() {
   const TimePoint begun = parts_.scheduler.clock().Now();
   AskOnControl<::csi::v1::ProbeResponse>(
       parts_.scheduler, caller, ::csi::v1::ProbeRequest(),
-      {Deadline::After(parts_.scheduler.clock(), settings.probe)},
+      WithMemory({Deadline::After(parts_.scheduler.clock(), settings.probe)}),
       [this, watch = alive_.watch(), caller, begun](const auto& answer) {
         if (watch.alive() && caller == link_->caller()) TakeProbe(begun, answer);
       });

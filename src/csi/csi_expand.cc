@@ -91,9 +91,9 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
                    RequestOf(driver, volume, options, place));
   ASSIGN_OR_RETURN(const std::vector<MountEntry> before, LayersAt(volume, place, call));
-  ASSIGN_OR_RETURN(
-      const ::csi::v1::NodeExpandVolumeResponse answer,
-      CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request, call));
+  ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeResponse answer,
+                   CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request,
+                                                                   call, volume.migrated));
 
   const Result<std::vector<MountEntry>> after = LayersAt(volume, place, call);
   if (!after.ok()) return after.error().AsMaybeApplied();

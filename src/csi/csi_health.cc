@@ -19,8 +19,8 @@ constexpr size_t kMostMessage = 2048;
 constexpr size_t kMostReason = 128;
 constexpr size_t kMostIlls = 16;
 
-std::string KeptWords(const std::string& text, size_t most) {
-  return PrintableText(BeginningOf(text, most));
+std::string KeptWords(const std::string& text, size_t most, const CsiSecrets& secrets) {
+  return PrintableText(BeginningOf(secrets.Replaced(text, most), most));
 }
 
 // A number that this program does not know is shown as that.
@@ -44,13 +44,14 @@ bool TellsHealth(const CsiDriverFacts& driver, CsiLevel level) {
   return level == CsiLevel::k1_13 && driver.HasNode(NodeCan::GET_VOLUME_HEALTH);
 }
 
-std::optional<CsiCondition> ConditionOf(const ::csi::v1::NodeGetVolumeStatsResponse& answer) {
+std::optional<CsiCondition> ConditionOf(const ::csi::v1::NodeGetVolumeStatsResponse& answer,
+                                        const CsiSecrets& secrets) {
   if (!answer.has_volume_condition()) return std::nullopt;
   return CsiCondition{answer.volume_condition().abnormal(),
-                      KeptWords(answer.volume_condition().message(), kMostMessage)};
+                      KeptWords(answer.volume_condition().message(), kMostMessage, secrets)};
 }
 
-CsiCondition ConditionOf(const ::csi::v1::VolumeHealth& health) {
+CsiCondition ConditionOf(const ::csi::v1::VolumeHealth& health, const CsiSecrets& secrets) {
   CsiCondition condition;
   size_t told = 0;
   for (const auto& entry : health.health_statuses()) {
@@ -58,9 +59,12 @@ CsiCondition ConditionOf(const ::csi::v1::VolumeHealth& health) {
     if (++told > kMostIlls) break;
     if (!condition.message.empty()) condition.message += "; ";
     condition.message += HealthName(entry.status());
-    if (!entry.reason().empty()) condition.message += ": " + KeptWords(entry.reason(), kMostReason);
-    if (!entry.message().empty())
-      condition.message += ": " + KeptWords(entry.message(), kMostMessage);
+    if (!entry.reason().empty()) {
+      condition.message += ": " + KeptWords(entry.reason(), kMostReason, secrets);
+    }
+    if (!entry.message().empty()) {
+      condition.message += ": " + KeptWords(entry.message(), kMostMessage, secrets);
+    }
   }
   condition.message = std::string(BeginningOf(condition.message, kMostMessage));
   return condition;
@@ -81,7 +85,7 @@ Result<CsiCondition> AskVolumeHealth(const CsiContext& context, const std::strin
                                  "this is the volume's health", "said nothing of it");
     return Error::NotApplied(lie.code(), lie.message());
   }
-  return ConditionOf(answer->volume_health());
+  return ConditionOf(answer->volume_health(), SecretsOf(context, driver));
 }
 
 CsiStorageHealth::CsiStorageHealth(Parts parts, Duration period) : parts_(parts), period_(period) {
@@ -148,10 +152,12 @@ void CsiStorageHealth::Take(const std::string& driver,
                           {{"driver", driver}, {"error", answer.error()}});
     return Show();
   }
+  const std::shared_ptr<CsiDriver> found = parts_.drivers.Find(driver);
+  const CsiSecrets secrets = found == nullptr ? CsiSecrets() : CsiSecrets(found->secrets());
   Ills ills;
   for (const auto& entry : answer->backend_health()) {
     if (ills.size() == kMostIlls) break;
-    ills.emplace(HealthName(entry.status()), KeptWords(entry.reason(), kMostReason));
+    ills.emplace(HealthName(entry.status()), KeptWords(entry.reason(), kMostReason, secrets));
   }
   Ills& known = ills_[driver];
   for (const auto& [status, reason] : ills) {

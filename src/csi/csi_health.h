@@ -41,10 +41,11 @@ struct CsiCondition {
 // Whether the driver tells of conditions by figures, or by an RPC of its own.
 bool TellsCondition(const CsiDriverFacts& driver);
 bool TellsHealth(const CsiDriverFacts& driver, CsiLevel level);
-// Nullopt if the answer has none.
-std::optional<CsiCondition> ConditionOf(const ::csi::v1::NodeGetVolumeStatsResponse& answer);
+// Nullopt if the answer has none. The secrets of the driver are removed from its words.
+std::optional<CsiCondition> ConditionOf(const ::csi::v1::NodeGetVolumeStatsResponse& answer,
+                                        const CsiSecrets& secrets = {});
 // "DATA_LOSS: DiskFailure: two disks are gone; ..": abnormal if there is any entry.
-CsiCondition ConditionOf(const ::csi::v1::VolumeHealth& health);
+CsiCondition ConditionOf(const ::csi::v1::VolumeHealth& health, const CsiSecrets& secrets = {});
 
 // Calls NodeGetVolumeHealth. `publish_path` may be empty. Threads: any but control. Blocks: until
 // the deadline. Errors: those of CallDriver(); Internal, not applied, if the answer says nothing,

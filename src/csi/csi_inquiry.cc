@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/printable_text.h"
+#include "csi/rpc/csi_redact.h"
 
 namespace volumed {
 namespace {
@@ -86,7 +87,8 @@ CsiInquiry::CsiInquiry(Scheduler& scheduler, std::shared_ptr<CsiCaller> caller,
 template <typename Response>
 void CsiInquiry::Ask(const google::protobuf::Message& request, Duration timeout,
                      std::function<void(const Result<Response>&)> next) {
-  const CsiCallOptions options{Deadline::After(scheduler_.clock(), timeout)};
+  CsiCallOptions options{Deadline::After(scheduler_.clock(), timeout)};
+  options.secrets = settings_.secrets;
   AskOnControl<Response>(
       scheduler_, caller_, request, options,
       [self = shared_from_this(), next = std::move(next)](const Result<Response>& answer) {
@@ -105,13 +107,18 @@ void CsiInquiry::AskName() {
       });
 }
 
+std::string CsiInquiry::Shown(const std::string& text) const {
+  return CsiSecrets(settings_.secrets).Replaced(text, kTextBytes);
+}
+
 Status CsiInquiry::TakeName(const ::csi::v1::GetPluginInfoResponse& answer) {
   if (answer.name() != settings_.driver) {
     return Senseless((settings_.node ? "the driver" : "the controller") +
                      (" at the socket of " + settings_.driver) + " calls itself " +
-                     Quoted(answer.name(), kTextBytes));
+                     Quoted(Shown(answer.name()), kTextBytes));
   }
-  facts_.vendor_version = PrintableText(BeginningOf(answer.vendor_version(), kTextBytes));
+  const std::string version = Shown(answer.vendor_version());
+  facts_.vendor_version = PrintableText(BeginningOf(version, kTextBytes));
   return OkStatus();
 }
 
@@ -187,7 +194,11 @@ Status CsiInquiry::TakeNode(const ::csi::v1::NodeGetInfoResponse& answer) {
   RETURN_IF_ERROR(CheckCsiNodeId(answer.node_id()));
   const auto& segments = answer.accessible_topology().segments();
   facts_.topology = {segments.begin(), segments.end()};
-  RETURN_IF_ERROR(CheckCsiTopology(facts_.topology));
+  const Status topology = CheckCsiTopology(facts_.topology);
+  if (!topology.ok()) {
+    const CsiSecrets secrets(settings_.secrets);
+    return Senseless(secrets.RemovedFrom(topology.error().message(), kMapBytes));
+  }
   facts_.node_id = answer.node_id();
   facts_.max_volumes = answer.max_volumes_per_node();
   return OkStatus();

@@ -25,6 +25,7 @@ struct CsiInquirySettings {
   Duration call = std::chrono::minutes(2);         // the deadline of NodeGetInfo
   Duration identity = std::chrono::seconds(10);    // of each of the others
   Duration ready_every = std::chrono::seconds(1);  // between two asks whether it is ready
+  std::shared_ptr<CsiSecretMemory> secrets = {};   // CsiCallOptions::secrets
 };
 
 // Why this cannot be what a driver calls a node, or has as topology; OK if it can. Errors, not
@@ -69,6 +70,8 @@ class CsiInquiry : public std::enable_shared_from_this<CsiInquiry> {
   Status TakeName(const ::csi::v1::GetPluginInfoResponse& answer);
   void TakePluginCapabilities(const ::csi::v1::GetPluginCapabilitiesResponse& answer);
   Status TakeNode(const ::csi::v1::NodeGetInfoResponse& answer);
+  // A text of the driver's without secrets, for a message that cuts it after 128 bytes.
+  std::string Shown(const std::string& text) const;
   void Fail(const Error& error) { hooks_.done(error); }
 
   Scheduler& scheduler_;

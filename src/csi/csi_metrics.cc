@@ -139,7 +139,8 @@ Result<Metrics> CsiMetrics::Ask(const CsiDriverFacts& driver, const CallOptions&
     return Error::NotApplied(Code::kInternal,
                              driver_ + ": failed to get usage from response. usage is nil");
   }
-  if (const auto condition = tells ? ConditionOf(*answer) : std::nullopt) {
+  if (!tells) return metrics;
+  if (const auto condition = ConditionOf(*answer, SecretsOf(context_, driver_))) {
     metrics->abnormal = condition->abnormal;
     metrics->message = condition->message;
   }

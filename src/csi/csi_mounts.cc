@@ -136,7 +136,7 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
                            const MounterArgs& args) {
   RETURN_IF_ERROR(CallDriver<::csi::v1::NodePublishVolumeResponse>(
       context_, volume_.driver, NodePublishRequest(setting_up.driver, volume_, setting_up.wish),
-      args.call));
+      args.call, volume_.migrated));
   PublishedLook look{volume_.driver, dir, volume_.read_only};
   // A release of the driver that stages nothing may find what the one before it has staged.
   const bool is_staged = setting_up.staging.staged == StagedState::kStaged;

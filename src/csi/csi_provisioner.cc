@@ -111,14 +111,19 @@ bool IsIn(const ::csi::v1::Topology& topology, const ::csi::v1::Topology& node) 
                      });
 }
 
+// An id that a driver may have made of what it was sent.
+std::string ShownId(const std::string& id, const CsiSecrets& secrets) {
+  return Quoted(secrets.Replaced(id, kQuotedId), kQuotedId);
+}
+
 // What cannot be true of a volume's id; "" for one that can be.
-std::string WhatIsOddAboutId(const std::string& id) {
+std::string WhatIsOddAboutId(const std::string& id, const CsiSecrets& secrets) {
   if (id.empty()) return "it has no id";
   if (id.size() > kMostHandleBytes) {
     return "its id has " + std::to_string(id.size()) + " bytes";
   }
-  if (PrintableText(id) != id) return "its id " + Quoted(id, kQuotedId) + " is no text";
-  if (id.starts_with(kCsiUnknownHandle)) return "its id is " + Quoted(id, kQuotedId);
+  if (PrintableText(id) != id) return "its id " + ShownId(id, secrets) + " is no text";
+  if (id.starts_with(kCsiUnknownHandle)) return "its id is " + ShownId(id, secrets);
   return "";
 }
 
@@ -229,7 +234,7 @@ Result<PersistentVolume> CsiProvisioner::Provision(const NodeObject*,
 
 std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
                                       const CreateVolumeRequest& asked, bool knows_places) const {
-  std::string odd = WhatIsOddAboutId(made.volume_id());
+  std::string odd = WhatIsOddAboutId(made.volume_id(), SecretsOf(context_, driver_));
   if (odd.empty()) odd = WhoHasOnNode(context_, driver_, made.volume_id());
   if (odd.empty()) odd = WhatIsOddAboutSize(made, asked);
   if (odd.empty()) odd = WhatIsOddAboutContent(made, asked);
@@ -252,9 +257,10 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
     if (!may_be.ok()) odd = may_be.error().message();
   }
   if (!odd.empty()) {
+    const CsiSecrets secrets = SecretsOf(context_, driver_);
     return DriverLied(
         context_, driver_, kCreateVolume,
-        "it has made volume " + asked.name() + " as " + Quoted(made.volume_id(), kQuotedId), odd);
+        "it has made volume " + asked.name() + " as " + ShownId(made.volume_id(), secrets), odd);
   }
   if (made.capacity_bytes() > 0) volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes());
   if (knows_places) volume.spec.node_affinity = AffinityOf(made);

@@ -200,7 +200,7 @@ Result<ExpandedStorage> CsiStorage::ExpandStorage(const VolumeSpec& spec, const 
   const int64_t required = new_size.Value();
   ASSIGN_OR_RETURN(const auto request, ControllerExpandRequest(facts, volume, required, secrets));
   ASSIGN_OR_RETURN(const auto answer, CallDriver<::csi::v1::ControllerExpandVolumeResponse>(
-                                          context_, volume.driver, request, call));
+                                          context_, volume.driver, request, call, volume.migrated));
   if (answer.capacity_bytes() < required) {
     return DriverLied(context_, volume.driver, "ControllerExpandVolume",
                       "volume " + volume.handle + " was made larger",

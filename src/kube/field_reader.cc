@@ -1,6 +1,6 @@
 #include "kube/field_reader.h"
 
-#include "kube/base64.h"
+#include "base/base64.h"
 
 namespace volumed {
 namespace {

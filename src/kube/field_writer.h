@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/quantity.h"
 #include "base/secret.h"
-#include "kube/base64.h"
 #include "kube/field_problem.h"
 #include "kube/field_rules.h"
 #include "kube/objects.h"

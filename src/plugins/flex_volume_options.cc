@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "kube/about_object.h"
-#include "kube/base64.h"
 #include "kube/digest.h"
 
 namespace volumed {

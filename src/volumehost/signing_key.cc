@@ -16,7 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kube/base64.h"
+#include "base/base64.h"
 
 namespace volumed {
 namespace {

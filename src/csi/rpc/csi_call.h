@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "csi/rpc/csi_cancel.h"
 #include "csi/rpc/csi_methods.h"
+#include "csi/rpc/csi_secret_memory.h"
 
 namespace volumed {
 
@@ -21,6 +22,9 @@ struct CsiCallOptions {
   std::shared_ptr<CsiCancel> cancel = nullptr;
   // The volume is of a source that the driver has replaced; for observers.
   bool migrated = false;
+  // What the driver was sent before, which is hidden in what it says, and what learns of this
+  // request. Null: nobody remembers.
+  std::shared_ptr<CsiSecretMemory> secrets = nullptr;
 };
 
 // A call that has ended, without its secrets.
@@ -34,7 +38,7 @@ struct CsiCallReport {
   bool sent = false;
   bool migrated = false;            // CsiCallOptions::migrated
   std::optional<Error> error = {};  // nullopt: OK
-  std::string request = {};         // CsiStrippedText(), without CsiSecrets
+  std::string request = {};         // CsiSecrets::StrippedText()
   std::string answer = {};          // likewise; empty if there is none
 };
 

@@ -93,14 +93,13 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
   call.deadline = options.deadline.infinite() ? Deadline::After(clock_, options_.longest_call)
                                               : options.deadline;
   call.cancel = options.cancel;
-  call.report.migrated = options.migrated;
-  call.secrets = CsiSecrets(request);
-  call.report = {
-      .driver = options_.driver,
-      .method = call.method,
-      .key = CsiKeyOf(*call.method, request),
-      .asked_unix_ms = clock_.WallUnixMillis(),
-      .request = call.secrets.RemovedFrom(CsiStrippedText(request, kRequestText), kRequestText)};
+  call.secrets = CsiSecrets(request, options.secrets);
+  call.report = {.driver = options_.driver,
+                 .method = call.method,
+                 .key = CsiKeyOf(*call.method, request),
+                 .asked_unix_ms = clock_.WallUnixMillis(),
+                 .migrated = options.migrated,
+                 .request = call.secrets.StrippedText(request, kRequestText)};
   if (call.method->streaming) {
     return NeverSent(Code::kUnimplemented, "its answer is a stream, which volumed does not read");
   }
@@ -279,7 +278,7 @@ void CsiChannel::Core::End(const Call& call, AnyAnswer answer) {
   }
   if (answer.ok()) {
     // No field of an answer is marked, but a driver may hand on what it was given.
-    report.answer = call->secrets.RemovedFrom(CsiStrippedText(**answer, kAnswerText), kAnswerText);
+    report.answer = call->secrets.StrippedText(**answer, kAnswerText);
   } else {
     report.sent = report.sent && !answer.error().IsAbout(kCsiNeverSent);
     report.error = answer.error();

@@ -53,7 +53,7 @@ struct CsiFailure {
 };
 
 // "hostpath.csi.k8s.io: NodeStageVolume: Internal: <message>", with the outcome of the tables
-// above. The message has no secrets of the request, is printable, and has 2 KiB at most; a driver
+// above. The message has none of the secrets, is printable, and has 2 KiB at most; a driver
 // that gave none gets the words "the driver gave no reason".
 Error CsiError(std::string_view driver, const CsiMethod& method, const CsiFailure& failure,
                const CsiSecrets& secrets);

@@ -17,6 +17,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr size_t kLeastSecret = 4;
+constexpr size_t kMostSearched = 16 * 1024;
 
 // What the secrets of a request are looked for as.
 class SecretFinder {
@@ -115,18 +116,7 @@ class SecretFinder {
   }
 
   void TakeText(const std::string& text) {
-    if (text.size() < kLeastSecret) return;
-    values_.push_back(text);
-    std::string escaped;
-    for (const char c : text) {
-      const size_t special = std::string_view("\"\\\n\r\t").find(c);
-      if (special == std::string_view::npos) {
-        escaped += c;
-      } else {
-        escaped += {'\\', "\"\\nrt"[special]};
-      }
-    }
-    if (escaped != text) values_.push_back(std::move(escaped));
+    if (text.size() >= kLeastSecret) values_.push_back(text);
   }
 
   std::vector<std::string> values_;
@@ -140,40 +130,61 @@ std::string CsiStrippedText(const Message& message, size_t most) {
   return writer.Take();
 }
 
-CsiSecrets::CsiSecrets(const Message& request) {
+CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> memory)
+    : memory_(std::move(memory)) {
   SecretFinder finder;
   finder.Look(request);
-  values_ = Secret(finder.Take());
+  const std::vector<std::string> values = finder.Take();
+  if (values.empty()) return;
+  auto own = std::make_shared<CsiSpellings>();
+  for (const std::string& value : values) own->Add(value);
+  own_ = std::move(own);
+  if (memory_ != nullptr) memory_->Remember(values);
 }
 
-std::string CsiSecrets::RemovedFrom(std::string_view text, size_t most) const {
-  // Which bytes belong to a secret.
+std::vector<bool> CsiSecrets::HiddenIn(std::string_view text) const {
+  const bool remembers = memory_ != nullptr && !memory_->empty();
+  if (own_ == nullptr && !remembers) return {};
   std::vector<bool> hidden(text.size());
-  for (const std::string& value : values_.Reveal()) {
-    size_t done = 0;
-    for (size_t at = text.find(value); at != std::string_view::npos;
-         at = text.find(value, at + 1)) {
-      const auto from = hidden.begin() + static_cast<ptrdiff_t>(std::max(at, done));
-      done = at + value.size();
-      std::fill(from, hidden.begin() + static_cast<ptrdiff_t>(done), true);
-    }
-  }
+  if (own_ != nullptr) own_->Mark(text, hidden);
+  if (remembers) memory_->Mark(text, hidden);
+  return hidden;
+}
+
+std::string CsiSecrets::Replaced(std::string_view text, size_t most) const {
+  // A driver may say megabytes. What lies so far behind is not shown, unless nearly all before it
+  // belongs to secrets; and of one that would end still farther behind, its beginning is not.
+  const size_t searched = std::max(kMostSearched, 2 * most + 2);
+  const bool is_cut = text.size() > searched;
+  if (is_cut) text = text.substr(0, searched);
+  const std::vector<bool> hidden = HiddenIn(text);
+  if (is_cut) text = text.substr(0, searched / 2);
+  if (hidden.empty()) return std::string(text.substr(0, most + 1));
   std::string shown;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && shown.size() <= most;) {
     size_t end = at;
     while (end < text.size() && hidden[end] == hidden[at]) ++end;
     if (hidden[at]) {
       shown += kCsiStripped;
     } else {
-      // What is beyond `most` is not shown anyway.
-      shown += PrintableText(text.substr(at, std::min(end - at, most + 1)));
+      shown += text.substr(at, std::min(end - at, most + 1));
     }
-    if (shown.size() > most) break;
     at = end;
   }
+  return shown;
+}
+
+std::string CsiSecrets::RemovedFrom(std::string_view text, size_t most) const {
+  const std::string shown = PrintableText(Replaced(text, most));
   if (shown.size() <= most) return shown;
   constexpr std::string_view kMore = "...";
   return std::string(BeginningOf(shown, most - std::min(most, kMore.size()))) + std::string(kMore);
+}
+
+std::string CsiSecrets::StrippedText(const Message& message, size_t most) const {
+  CsiTextWriter writer(most, this);
+  writer.Write(message);
+  return writer.Take();
 }
 
 }  // namespace volumed

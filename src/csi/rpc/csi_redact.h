@@ -13,11 +13,14 @@
 
 #include <google/protobuf/message.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/secret.h"
+#include "csi/rpc/csi_secret_memory.h"
+#include "csi/rpc/csi_spellings.h"
 
 namespace volumed {
 
@@ -30,25 +33,40 @@ inline constexpr const char* kCsiStripped = "***stripped***";
 // Threads: any. Blocks: never. It costs no more than what is shown.
 std::string CsiStrippedText(const google::protobuf::Message& message, size_t most);
 
-// The secret values of one request, to be removed from what the driver says about it.
-// Threads: any; it does not change.
+// The secret values of one request, and those that its driver was sent before, to be removed from
+// what the driver says.
+// Threads: any. It does not change, but for what the driver is sent meanwhile.
 class CsiSecrets {
  public:
   CsiSecrets() = default;
-  explicit CsiSecrets(const google::protobuf::Message& request);
+  // The memory of the request's driver learns of the request's secrets. Null: nobody remembers.
+  explicit CsiSecrets(const google::protobuf::Message& request,
+                      std::shared_ptr<CsiSecretMemory> memory = nullptr);
+  // Of a driver alone, for what it has said to no call in particular. Null: there are none.
+  explicit CsiSecrets(std::shared_ptr<CsiSecretMemory> memory) : memory_(std::move(memory)) {}
 
   // The text without the secrets, printable, of `most` bytes at most ("..." included).
   //
   // Whatever part of the text belongs to a secret is hidden, so of two that overlap nothing is left
-  // over. A value is looked for as it is, with quotes, backslashes and line ends escaped as a log
-  // would write them, and line by line. Values, and lines, of less than 4 bytes are not looked for:
-  // a "1" or "yes" among the secrets would leave nothing of the text. A driver that encodes a
-  // secret otherwise, or prints a part of one, is not found out.
+  // over. A value is looked for as a whole and line by line, in the spellings of csi_spellings.h.
+  // Values, and lines, of less than 4 bytes are not looked for: a "1" or "yes" among the secrets
+  // would leave nothing of the text. A driver that encrypts a secret, or prints a part of one, is
+  // not found out.
   std::string RemovedFrom(std::string_view text, size_t most) const;
 
+  // CsiStrippedText() of a message whose texts may have the secrets in them.
+  std::string StrippedText(const google::protobuf::Message& message, size_t most) const;
+
+  // The text without the secrets, as it came otherwise. Beyond `most` bytes any part of it may be
+  // left out, but it has more than that if there is more.
+  std::string Replaced(std::string_view text, size_t most) const;
+
  private:
-  // What is looked for.
-  Secret<std::vector<std::string>> values_;
+  // Which bytes of the text belong to a secret; empty if none does.
+  std::vector<bool> HiddenIn(std::string_view text) const;
+
+  std::shared_ptr<const CsiSpellings> own_;  // null: the request has none
+  std::shared_ptr<CsiSecretMemory> memory_;
 };
 
 }  // namespace volumed

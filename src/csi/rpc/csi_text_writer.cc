@@ -99,7 +99,7 @@ void CsiTextWriter::WriteMap(const Message& message, const FieldDescriptor& fiel
   for (const Message* entry : entries) {
     if (full()) return;
     if (entry != entries.front()) Put(",");
-    Quote(MapKey(*entry));
+    QuoteText(MapKey(*entry));
     Put(":");
     if (secret || CsiIsSecretEntry(*entry)) {
       Quote(kCsiStripped);
@@ -145,7 +145,7 @@ void CsiTextWriter::WriteValue(const Message& message, const FieldDescriptor& fi
     case FieldDescriptor::CPPTYPE_STRING: {
       const std::string text = repeated ? reflection.GetRepeatedString(message, &field, index)
                                         : reflection.GetString(message, &field);
-      return CsiIsMountFlags(field) ? WriteFlag(text) : Quote(text);
+      return CsiIsMountFlags(field) ? WriteFlag(text) : QuoteText(text);
     }
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return Write(repeated ? reflection.GetRepeatedMessage(message, &field, index)
@@ -159,6 +159,12 @@ void CsiTextWriter::WriteFlag(std::string_view flag) {
   if (!IsPlainWord(key)) return Quote(kCsiStripped);
   if (equals == std::string_view::npos) return Quote(key);
   Quote(std::string(key) + "=" + kCsiStripped);
+}
+
+void CsiTextWriter::QuoteText(std::string_view text) {
+  // Before it is cut: the beginning of a secret would not be found.
+  if (secrets_ == nullptr) return Quote(text);
+  Quote(secrets_->Replaced(text, kTextBytes));
 }
 
 void CsiTextWriter::Quote(std::string_view text) {

@@ -9,6 +9,8 @@
 
 namespace volumed {
 
+class CsiSecrets;
+
 // Whether the proto marks the field, or it is a field of mount flags.
 bool CsiIsSecret(const google::protobuf::FieldDescriptor& field);
 bool CsiIsMountFlags(const google::protobuf::FieldDescriptor& field);
@@ -21,8 +23,10 @@ std::string CsiMapValue(const google::protobuf::Message& entry);
 // Threads: external lock. Blocks: never. Nothing is written once the text is full.
 class CsiTextWriter {
  public:
-  // The text has `most` bytes at most.
-  explicit CsiTextWriter(size_t most) : most_(most) {}
+  // The text has `most` bytes at most. `secrets` are removed from the message's texts, and outlive
+  // this; null: there are none.
+  explicit CsiTextWriter(size_t most, const CsiSecrets* secrets = nullptr)
+      : most_(most), secrets_(secrets) {}
 
   // As CsiStrippedText().
   void Write(const google::protobuf::Message& message);
@@ -37,11 +41,14 @@ class CsiTextWriter {
   void WriteValue(const google::protobuf::Message& message,
                   const google::protobuf::FieldDescriptor& field, int index);
   void WriteFlag(std::string_view flag);
+  // A text of the message.
+  void QuoteText(std::string_view text);
   void Quote(std::string_view text);
   void Put(std::string_view text);
   bool full() const { return text_.size() > most_; }
 
   const size_t most_;
+  const CsiSecrets* const secrets_;
   std::string text_;
 };
 

@@ -1,5 +1,9 @@
 #include "unit/csi/canary_messages.h"
 
+#include <array>
+#include <string_view>
+
+#include "base/base64.h"
 #include "csi.pb.h"
 
 namespace volumed {
@@ -8,6 +12,33 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+
+// What a secret ends in: characters that are written in many ways. The columns: as it is, Go's
+// encoding/json, JSON in ASCII, Python's repr(), of bytes, a URL, a URL's query, in lower case,
+// XML, a shell's quotes.
+using Character = std::array<std::string_view, 10>;
+constexpr std::array<Character, 10> kCharacters{{
+    {"\"", "\\\"", "\\\"", "\"", "\"", "%22", "%22", "%22", "&quot;", "\""},
+    {"&", "\\u0026", "&", "&", "&", "%26", "%26", "%26", "&amp;", "&"},
+    {"<", "\\u003c", "<", "<", "<", "%3C", "%3C", "%3c", "&lt;", "<"},
+    {"'", "'", "'", "\\'", "\\'", "%27", "%27", "%27", "&#39;", "'\\''"},
+    {"\\", "\\\\", "\\\\", "\\\\", "\\\\", "%5C", "%5C", "%5c", "\\", "\\"},
+    {"\u00e9", "\u00e9", "\\u00e9", "\u00e9", "\\xc3\\xa9", "%C3%A9", "%C3%A9", "%c3%a9", "\u00e9",
+     "\u00e9"},
+    {"\U0001f600", "\U0001f600", "\\ud83d\\ude00", "\U0001f600", "\\xf0\\x9f\\x98\\x80",
+     "%F0%9F%98%80", "%F0%9F%98%80", "%f0%9f%98%80", "\U0001f600", "\U0001f600"},
+    {" ", " ", " ", " ", " ", "%20", "+", "%20", " ", " "},
+    {"/", "/", "/", "/", "/", "%2F", "/", "%2f", "/", "/"},
+    {"+", "+", "+", "+", "+", "%2B", "%2B", "%2b", "+", "+"},
+}};
+
+std::string EndIn(size_t column) {
+  std::string end;
+  for (const Character& character : kCharacters) end += character[column];
+  return end + "end";
+}
+
+const std::string kEnd = EndIn(0);
 
 class Filler {
  public:
@@ -64,7 +95,7 @@ class Filler {
       return "password=" + canaries_.back();
     }
     if (!secret) return "plain-" + number;
-    canaries_.push_back("CANARY-" + number + "-secret");
+    canaries_.push_back("CANARY-" + number + kEnd);
     return canaries_.back();
   }
 
@@ -73,6 +104,24 @@ class Filler {
 };
 
 }  // namespace
+
+std::vector<std::string> CanarySpellings(const std::string& canary) {
+  const std::string beginning = canary.substr(0, canary.size() - kEnd.size());
+  const bool has_end = canary == beginning + kEnd;
+  std::vector<std::string> spellings;
+  for (size_t column = 0; column < std::tuple_size_v<Character>; ++column) {
+    spellings.push_back(has_end ? beginning + EndIn(column) : canary);
+  }
+  spellings.push_back(Base64Encode(canary));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : canary) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += {kDigits[byte >> 4], kDigits[byte & 0xf]};
+  }
+  spellings.push_back(std::move(hex));
+  return spellings;
+}
 
 CanaryMessage CanaryMessageOf(const google::protobuf::Descriptor& type) {
   CanaryMessage made;

@@ -104,6 +104,19 @@ TEST(CsiHealthTest, ADriversWordsAreKeptShortAndPrintable) {
   EXPECT_EQ(ConditionOf(answer)->message, "\\x1b[2J gone");
 }
 
+TEST(CsiHealthTest, ASecretInADriversWordsIsNotKept) {
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  memory->Remember({"hunter2&x"});
+  const CsiSecrets secrets(memory);
+  ::csi::v1::VolumeHealth health;
+  health.add_health_statuses()->set_message(R"(login with "hunter2\u0026x" failed)");
+  EXPECT_EQ(ConditionOf(health, secrets).message.find("hunter2"), std::string::npos);
+  Stats answer;
+  // Cut, it would end amid the secret.
+  answer.mutable_volume_condition()->set_message(std::string(2044, 'x') + "hunter2&x");
+  EXPECT_EQ(ConditionOf(answer, secrets)->message, std::string(2044, 'x') + "***s");
+}
+
 std::string TextOf(const ExportedFamilies& families) {
   std::string text;
   families.AppendTo(text);

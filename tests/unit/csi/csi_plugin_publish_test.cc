@@ -336,6 +336,24 @@ TEST_F(CsiPublishTest, TwoMountsOneUponAnotherAreALie) {
   ExpectLie(Publish(CsiSpec()).error(), "NodePublishVolume", "2 mounts lie one upon another");
 }
 
+TEST_F(CsiPublishTest, ASecretInTheSourceOfAMountIsNotInTheTextOfALie) {
+  ServeStaged();
+  PublishDoes([this](const Message&) {
+    kernel_.AddMount("cifs", "//u:hunter2-stage@nas/share", Mounted());
+  });
+  ExpectLie(Publish(CsiSpec()).error(), "NodePublishVolume", "//u:***stripped***@nas/share");
+}
+
+TEST_F(CsiPublishTest, CallsAboutAVolumeOfAReplacedSourceAreMarkedAsThat) {
+  ServeStaged();
+  ASSERT_TRUE(Publish(CsiSpec()).ok());
+  EXPECT_EQ(process_->migrated_calls(), 0);
+  const VolumeSpec plain = CsiSpec();
+  ASSERT_TRUE(Unpublish(plain).ok());
+  ASSERT_TRUE(Publish(plain.WithCsiMigration()).ok());
+  EXPECT_EQ(process_->migrated_calls(), 1);
+}
+
 TEST_F(CsiPublishTest, TheAgentsOwnDirectoryIsALie) {
   ServeNode({});
   ASSERT_TRUE(Stage(CsiSpec()).ok());

@@ -40,10 +40,14 @@ TEST(CsiRedactTest, NoMarkedFieldOfAnyMessageIsInItsText) {
 TEST(CsiRedactTest, NoMarkedFieldOfAnyRequestIsLeftInWhatTheDriverSays) {
   for (const CsiMethod& method : CsiMethods()) {
     const CanaryMessage made = CanaryMessageOf(*method.request);
-    std::string said = "failed:";
-    for (const std::string& canary : made.canaries) said += " <" + canary + ">";
-    const std::string text = CsiSecrets(*made.message).RemovedFrom(said, kAll);
-    EXPECT_EQ(text.find("CANARY"), std::string::npos) << method.name << ": " << text;
+    const CsiSecrets secrets(*made.message);
+    for (const std::string& canary : made.canaries) {
+      for (const std::string& spelling : CanarySpellings(canary)) {
+        EXPECT_EQ(secrets.RemovedFrom("failed: <" + spelling + ">", kAll),
+                  "failed: <***stripped***>")
+            << method.name << ": " << spelling;
+      }
+    }
   }
 }
 
@@ -119,6 +123,37 @@ TEST(CsiRedactTest, ASecretIsFoundAsALogWritesItAndLineByLine) {
 TEST(CsiRedactTest, ASecretOfAnyBytesIsFoundBeforeTheTextIsMadePrintable) {
   EXPECT_EQ(Removed({"\xff\xfe\x01\x02"}, "key \xff\xfe\x01\x02 bad\x07"),
             "key ***stripped*** bad\\x07");
+}
+
+TEST(CsiRedactTest, ASecretOfAnEarlierCallIsNotInWhatTheDriverSaysLater) {
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  (void)CsiSecrets(WithSecrets({"hunter2&x"}), memory);
+  ::csi::v1::NodeUnstageVolumeRequest later;
+  later.set_volume_id("vol-1");
+  EXPECT_EQ(CsiSecrets(later, memory).RemovedFrom(R"(umount //u:hunter2\u0026x@nas failed)", kAll),
+            "umount //u:***stripped***@nas failed");
+  EXPECT_EQ(CsiSecrets(memory).RemovedFrom("hunter2%26x", kAll), "***stripped***");
+  EXPECT_EQ(CsiSecrets(later).RemovedFrom("hunter2&x", kAll), "hunter2&x");
+}
+
+TEST(CsiRedactTest, ASecretInATextOfAMessageIsFoundBeforeThatTextIsCut) {
+  const std::string token(200, 't');
+  ::csi::v1::CreateVolumeResponse answer;
+  answer.mutable_volume()->set_volume_id(std::string(100, 'x') + token);
+  (*answer.mutable_volume()->mutable_volume_context())["login=hunter2"] = "u:hunter2\n@nas";
+  EXPECT_EQ(CsiSecrets(WithSecrets({token, "hunter2\n@nas", "hunter2"})).StrippedText(answer, kAll),
+            "{\"volume\":{\"volume_id\":\"" + std::string(100, 'x') +
+                "***stripped***\",\"volume_context\":"
+                "{\"login=***stripped***\":\"u:***stripped***\"}}}");
+}
+
+TEST(CsiRedactTest, OfMegabytesOnlyTheBeginningIsSearchedAndShown) {
+  const CsiSecrets secrets(WithSecrets({"hunter2"}));
+  const std::string text = secrets.RemovedFrom("hunter2 " + std::string(8'000'000, 'x'), 100);
+  EXPECT_EQ(text, "***stripped*** " + std::string(82, 'x') + "...");
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += "hunter2";
+  EXPECT_EQ(secrets.RemovedFrom(many, 100).find("hunt"), std::string::npos);
 }
 
 TEST(CsiRedactTest, ASecretAtTheEndOfTheBoundIsNotCutOpen) {

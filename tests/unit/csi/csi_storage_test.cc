@@ -258,6 +258,25 @@ TEST_F(CsiStorageTest, AnAnswerThatCannotBeTrueIsAnErrorAndNothingIsDeleted) {
   ExpectLie([](::csi::v1::Volume&) {}, "it is on this node as other");
 }
 
+TEST_F(CsiStorageTest, ASecretInTheIdOfAVolumeIsNotInTheTextOfALie) {
+  PutSecret("provision", "hunter2-make");
+  VolumeOptions options = Options();
+  options.parameters = {{"csi.storage.k8s.io/provisioner-secret-name", "provision"},
+                        {"csi.storage.k8s.io/provisioner-secret-namespace", "storage"}};
+  // Cut, the id would end amid the secret.
+  const std::string before(75, 'x');
+  for (const std::string said : {"hunter2-make", "hunter2%2Dmake", "hunter2-make\x1b[2J"}) {
+    Creates([&](::csi::v1::Volume& made) {
+      made.set_volume_id(before + said);
+      made.set_capacity_bytes(-5);
+    });
+    const Result<PersistentVolume> made = Make(options);
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().message().find("hunter2"), std::string::npos) << made.error().message();
+    EXPECT_NE(made.error().message().find(before), std::string::npos) << made.error().message();
+  }
+}
+
 TEST_F(CsiStorageTest, ACloneOfSomethingElseIsALie) {
   Serve({ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::CLONE_VOLUME});
   VolumeOptions options = Options();

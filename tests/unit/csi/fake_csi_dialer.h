@@ -47,6 +47,8 @@ class FakeCsiProcess {
     const auto found = calls_.find(rpc);
     return found == calls_.end() ? 0 : found->second;
   }
+  // Calls about volumes of sources that the driver has replaced.
+  int migrated_calls() const { return migrated_; }
   bool accepts = true;  // connections; false: it never speaks
 
  private:
@@ -55,6 +57,7 @@ class FakeCsiProcess {
   std::map<std::string, Handler> handlers_;
   std::set<std::string> hangs_;
   std::map<std::string, int> calls_;
+  int migrated_ = 0;
   bool alive_ = true;
 };
 
@@ -67,6 +70,7 @@ class FakeCsiCaller final : public CsiCaller, public std::enable_shared_from_thi
   void Start(const google::protobuf::Message& request, const CsiCallOptions& options,
              CsiChannel::Done done) override {
     const std::string rpc = CsiMethodOf(request.GetDescriptor())->name;
+    Take(request, options);
     if (ended_) return Later(done, Error::NotApplied(Code::kCancelled, "ended"));
     if (!process_->alive_) return Later(done, NoConnection());
     ++process_->calls_[rpc];
@@ -88,6 +92,7 @@ class FakeCsiCaller final : public CsiCaller, public std::enable_shared_from_thi
   CsiChannel::AnyAnswer Perform(const google::protobuf::Message& request,
                                 const CsiCallOptions& options) override {
     const std::string rpc = CsiMethodOf(request.GetDescriptor())->name;
+    Take(request, options);
     if (!process_->alive_) return NoConnection();
     ++process_->calls_[rpc];
     if (process_->hangs_.count(rpc) == 0) return AnswerTo(rpc, request);
@@ -111,6 +116,11 @@ class FakeCsiCaller final : public CsiCaller, public std::enable_shared_from_thi
   bool IsTo(const FakeCsiProcess& process) const { return process_.get() == &process; }
 
  private:
+  // What a channel does with them.
+  void Take(const google::protobuf::Message& request, const CsiCallOptions& options) {
+    (void)CsiSecrets(request, options.secrets);
+    if (options.migrated) ++process_->migrated_;
+  }
   static Error NoConnection() {
     return Error::NotApplied(Code::kUnavailable, "no connection").About(kCsiNeverSent);
   }

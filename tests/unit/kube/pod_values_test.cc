@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kube/base64.h"
+#include "base/base64.h"
 #include "kube/expansion.h"
 #include "kube/field_path.h"
 #include "kube/field_rules.h"

@@ -17,9 +17,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_format_intents.h"
-#include "kube/base64.h"
 #include "mounter/mount_refs.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "plugins/in_tree_plugins.h"

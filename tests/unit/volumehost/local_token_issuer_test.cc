@@ -18,10 +18,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/manual_clock.h"
 #include "base/strings.h"
 #include "fakes/must.h"
-#include "kube/base64.h"
 
 namespace volumed {
 namespace {

@@ -1,0 +1,50 @@
+#include "csi/rpc/csi_secret_memory.h"
+
+#include <iterator>
+
+namespace volumed {
+namespace {
+
+// A value with all its encodings takes about 15 times its size.
+constexpr size_t kMostValues = 256;
+constexpr size_t kMostBytes = 64 * 1024;
+// What is larger is a keystore, or tokens of many audiences, and would push out all others.
+constexpr size_t kMostValueBytes = 16 * 1024;
+
+}  // namespace
+
+void CsiSecretMemory::Remember(const std::vector<std::string>& values) {
+  MutexLock lock(mu_);
+  for (const std::string& value : values) {
+    if (value.size() > kMostValueBytes) continue;
+    if (const auto known = places_.find(value); known != places_.end()) {
+      values_.splice(values_.end(), values_, known->second);
+      continue;
+    }
+    values_.push_back(value);
+    places_.emplace(values_.back(), std::prev(values_.end()));
+    bytes_ += value.size();
+    spellings_.Add(value);
+  }
+  while (values_.size() > kMostValues || bytes_ > kMostBytes) ForgetOldest();
+}
+
+void CsiSecretMemory::ForgetOldest() {
+  const std::string& oldest = values_.front();
+  spellings_.Remove(oldest);
+  bytes_ -= oldest.size();
+  places_.erase(oldest);
+  values_.pop_front();
+}
+
+void CsiSecretMemory::Mark(std::string_view text, std::vector<bool>& places) const {
+  MutexLock lock(mu_);
+  spellings_.Mark(text, places);
+}
+
+bool CsiSecretMemory::empty() const {
+  MutexLock lock(mu_);
+  return values_.empty();
+}
+
+}  // namespace volumed

@@ -1,0 +1,40 @@
+// CsiSecretMemory: the secrets that were sent to one driver. A driver keeps what it was given, and
+// may tell of it in the answer to any later call, also to one that has no secrets.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "csi/rpc/csi_spellings.h"
+
+namespace volumed {
+
+// It is made of what this agent has sent since it started, and is bounded: the values that were
+// sent last, each of 16 KiB at most, 64 KiB of them together. Threads: any. Blocks: never.
+class CsiSecretMemory {
+ public:
+  CsiSecretMemory() = default;
+  CsiSecretMemory(const CsiSecretMemory&) = delete;
+  CsiSecretMemory& operator=(const CsiSecretMemory&) = delete;
+
+  void Remember(const std::vector<std::string>& values) EXCLUDES(mu_);
+  // As CsiSpellings::Mark().
+  void Mark(std::string_view text, std::vector<bool>& places) const EXCLUDES(mu_);
+  bool empty() const EXCLUDES(mu_);
+
+ private:
+  void ForgetOldest() REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  std::list<std::string> values_ GUARDED_BY(mu_);  // that was sent longest ago, first
+  std::map<std::string_view, std::list<std::string>::iterator> places_ GUARDED_BY(mu_);
+  size_t bytes_ GUARDED_BY(mu_) = 0;
+  CsiSpellings spellings_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

@@ -1,0 +1,174 @@
+// Texts as other programs write them: what Go, Python and a shell have made of this one.
+#include "csi/rpc/csi_spellings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "csi/rpc/csi_secret_memory.h"
+
+namespace volumed {
+namespace {
+
+constexpr std::string_view kText = "canary-\"&<'\\\u00e9\U0001f600 /+end";
+
+struct Spelled {
+  const char* by;
+  std::string_view text;
+};
+
+// The bytes that are left of the text once all spellings are taken out.
+std::string LeftOf(const CsiSpellings& spellings, std::string_view text) {
+  std::vector<bool> places(text.size());
+  spellings.Mark(text, places);
+  std::string left;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!places[i]) left += text[i];
+  }
+  return left;
+}
+
+std::string LeftOf(std::string_view wanted, std::string_view text) {
+  CsiSpellings spellings;
+  spellings.Add(wanted);
+  return LeftOf(spellings, text);
+}
+
+TEST(CsiSpellingsTest, ATextIsFoundAsOtherProgramsWriteIt) {
+  const std::vector<Spelled> cases = {
+      {"itself", kText},
+      {"Go's encoding/json", "canary-\\\"\\u0026\\u003c'\\\\\u00e9\U0001f600 /+end"},
+      {"Go's %+q", R"(canary-\"&<'\\\u00e9\U0001f600 /+end)"},
+      {"Python's json.dumps", R"(canary-\"&<'\\\u00e9\ud83d\ude00 /+end)"},
+      {"json.dumps twice", R"(canary-\\\"&<'\\\\\\u00e9\\ud83d\\ude00 /+end)"},
+      {"PHP's json_encode", R"(canary-\"&<'\\\u00e9\ud83d\ude00 \/+end)"},
+      {"C#, in upper case", R"(canary-\u0022\u0026\u003C\u0027\\\u00E9\uD83D\uDE00 /\u002Bend)"},
+      {"Python's repr()", "canary-\"&<\\'\\\\\u00e9\U0001f600 /+end"},
+      {"Python's repr() of bytes", R"(canary-"&<\'\\\xc3\xa9\xf0\x9f\x98\x80 /+end)"},
+      {"Python's ascii()", R"(canary-"&<\'\\\xe9\U0001f600 /+end)"},
+      {"Rust's {:?}", R"(canary-\"&<'\\\u{e9}\u{1f600} /+end)"},
+      {"quote()", "canary-%22%26%3C%27%5C%C3%A9%F0%9F%98%80%20/%2Bend"},
+      {"quote(safe='')", "canary-%22%26%3C%27%5C%C3%A9%F0%9F%98%80%20%2F%2Bend"},
+      {"quote_plus()", "canary-%22%26%3C%27%5C%C3%A9%F0%9F%98%80+%2F%2Bend"},
+      {"lower-case digits", "canary-%22%26%3c%27%5c%c3%a9%f0%9f%98%80%20%2f%2bend"},
+      {"quote() twice",
+       "canary-%2522%2526%253C%2527%255C%25C3%25A9%25F0%259F%2598%2580%2520%252F%252Bend"},
+      {"XML", "canary-&quot;&amp;&lt;&apos;\\\u00e9\U0001f600 /+end"},
+      {"Python's html.escape()", "canary-&quot;&amp;&lt;&#x27;\\\u00e9\U0001f600 /+end"},
+      {"Go's html.EscapeString()", "canary-&#34;&amp;&lt;&#39;\\&#233;&#128512; /+end"},
+      {"Python's shlex.quote()", "canary-\"&<'\"'\"'\\\u00e9\U0001f600 /+end"},
+      {"a shell's quotes", "canary-\"&<'\\''\\\u00e9\U0001f600 /+end"},
+      {"bash's %q", "canary-\\\"\\&\\<\\'\\\\\u00e9\U0001f600\\ /+end"},
+      {"SQL's quotes", "canary-\"&<''\\\u00e9\U0001f600 /+end"},
+      {"mountinfo", "canary-\"&<'\\134\\303\\251\\360\\237\\230\\200\\040/+end"},
+      {"hexadecimal digits", "63616e6172792d22263c275cc3a9f09f9880202f2b656e64"},
+      {"upper-case digits", "63616E6172792D22263C275CC3A9F09F9880202F2B656E64"},
+      {"base64", "Y2FuYXJ5LSImPCdcw6nwn5iAIC8rZW5k"},
+      {"base64 in a URL", "Y2FuYXJ5LSImPCdcw6nwn5iAIC8rZW5k"},
+  };
+  for (const Spelled& c : cases) {
+    EXPECT_EQ(LeftOf(kText, c.text), "") << c.by;
+    const std::string amid = "login \"" + std::string(c.text) + "\" failed";
+    EXPECT_EQ(LeftOf(kText, amid), "login \"\" failed") << c.by;
+  }
+}
+
+TEST(CsiSpellingsTest, APasswordIsFoundInTheBase64OfUserAndPassword) {
+  // Of "user:hunter2hunter2", as HTTP's "Basic" has it: what is left has no whole byte of it.
+  EXPECT_EQ(LeftOf("hunter2hunter2", "Basic dXNlcjpodW50ZXIyaHVudGVyMg=="), "Basic dXNlcjp");
+  // Of "u:hunter2hunter2@nas".
+  EXPECT_EQ(LeftOf("hunter2hunter2", "dTpodW50ZXIyaHVudGVyMkBuYXM="), "dTpkBuYXM=");
+}
+
+TEST(CsiSpellingsTest, BothAlphabetsOfBase64AreKnown) {
+  const std::string bytes = "\xfb\xff\xbe\xfb\xff\xbe";
+  EXPECT_EQ(LeftOf(bytes, "+/+++/++"), "");
+  EXPECT_EQ(LeftOf(bytes, "-_---_--"), "");
+  EXPECT_EQ(LeftOf("abcde", "YWJjZGU="), "");
+  EXPECT_EQ(LeftOf("abcde", "YWJjZGU"), "");
+  EXPECT_EQ(LeftOf("abcde", "YWJjZGU%3D"), "");
+}
+
+TEST(CsiSpellingsTest, LineEndsAndTabsAreFoundEscaped) {
+  EXPECT_EQ(LeftOf("line\none\t2", R"(x line\none\t2 y)"), "x  y");
+  EXPECT_EQ(LeftOf("line\none\t2", R"(x line\\none\\t2 y)"), "x  y");
+  EXPECT_EQ(LeftOf("line\none\t2", R"(x line\u000aone\x092 y)"), "x  y");
+  EXPECT_EQ(LeftOf(R"(line\none)", R"(x line\\none y)"), "x  y");
+}
+
+TEST(CsiSpellingsTest, WhatIsNotTheTextStaysThere) {
+  for (const char* other : {"hunter", "hunter3", "Hunter2", "hunter%32x", R"(\)", R"(\u)",
+                            R"(\u00)", R"(\ud83d)", R"(\u{)", "%", "%2", "&", "&#", "&#x;",
+                            "&#99999999;", R"(hunter\)", "hunter%", "hunter&#5"}) {
+    const std::string left = LeftOf("hunter2", other);
+    EXPECT_EQ(left, std::string(other) == "hunter%32x" ? "x" : other);
+  }
+}
+
+TEST(CsiSpellingsTest, ATextOfNothingButEscapesIsReadToItsEnd) {
+  const std::string backslashes(2'000, '\\');
+  const std::string percents = [] {
+    std::string text = "%";
+    for (int i = 0; i < 1'000; ++i) text += "25";
+    return text;
+  }();
+  EXPECT_NE(LeftOf("\\\\\\\\\\\\\\\\\\x", backslashes), "");
+  EXPECT_NE(LeftOf("%%%%x", percents), "");
+}
+
+TEST(CsiSpellingsTest, WhatIsTakenOutIsNotLookedForAnyMore) {
+  CsiSpellings spellings;
+  EXPECT_TRUE(spellings.empty());
+  spellings.Add("hunter2");
+  spellings.Add("swordfish");
+  spellings.Add("hunter2");
+  spellings.Remove("hunter2");
+  EXPECT_EQ(LeftOf(spellings, "hunter2 swordfish"), " ");
+  spellings.Remove("hunter2");
+  EXPECT_EQ(LeftOf(spellings, "hunter2 swordfish"), "hunter2 ");
+  spellings.Remove("swordfish");
+  EXPECT_TRUE(spellings.empty());
+}
+
+// ---- CsiSecretMemory ----
+
+std::string LeftOf(const CsiSecretMemory& memory, std::string_view text) {
+  std::vector<bool> places(text.size());
+  memory.Mark(text, places);
+  return {text.begin(), std::find(places.begin(), places.end(), true) == places.end()
+                            ? text.end()
+                            : text.begin()};
+}
+
+TEST(CsiSecretMemoryTest, TheValuesThatWereSentLastAreKept) {
+  CsiSecretMemory memory;
+  EXPECT_TRUE(memory.empty());
+  memory.Remember({"secret-first", "secret-again"});
+  for (int i = 0; i < 254; ++i) memory.Remember({"secret-" + std::to_string(i) + "-x"});
+  EXPECT_EQ(LeftOf(memory, "secret-first"), "");
+  memory.Remember({"secret-again"});
+  memory.Remember({"secret-new"});
+  EXPECT_EQ(LeftOf(memory, "secret-first"), "secret-first");
+  for (const char* kept : {"secret-again", "secret-new", "secret-0-x", "secret-253-x"}) {
+    EXPECT_EQ(LeftOf(memory, kept), "") << kept;
+  }
+}
+
+std::string Large(char first) { return first + std::string(16'379, 'x'); }
+
+TEST(CsiSecretMemoryTest, LargeValuesPushOutOthersAndTooLargeOnesDoNot) {
+  CsiSecretMemory memory;
+  memory.Remember({"secret-first"});
+  memory.Remember({std::string(20'000, 'k')});
+  EXPECT_EQ(LeftOf(memory, "secret-first"), "");
+  EXPECT_NE(LeftOf(memory, std::string(20'000, 'k')), "");
+  for (const char c : {'a', 'b', 'c', 'e', 'd'}) memory.Remember({Large(c)});
+  EXPECT_EQ(LeftOf(memory, "secret-first"), "secret-first");
+  EXPECT_EQ(LeftOf(memory, Large('d')), "");
+}
+
+}  // namespace
+}  // namespace volumed
