@@ -202,6 +202,7 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
       add("Status", ShownPhase(volume));
       add("Claim", volume.claim);
       add("Reason", volume.reason);
+      if (volume.problem) EncodeProblemView(*volume.problem, out->add_problems());
       return true;
     }
   }

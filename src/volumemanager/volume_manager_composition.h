@@ -141,7 +141,8 @@ struct VolumeManager::Composition {
   PodViews views;
   PodQueries pods{
       {parts.catalog, readiness, desired, actual, tombstones, adopted, replacements, views}};
-  StorageViews storage{{parts.catalog, parts.plugins, claims, object_commands}};
+  StorageViews storage{{parts.catalog, parts.plugins, claims, object_commands, provisioning,
+                        parts.operations, actual, desired, parts.scheduler.clock()}};
   PodCommands pod_commands{{parts.scheduler, parts.catalog, readiness, observers, answers,
                             tombstones, desired, actual, adopted, consumers, expander, reconciler,
                             lifecycle}};

@@ -7,6 +7,7 @@
 
 #include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
+#include "operation/reclaim_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/object_commands.h"
@@ -51,6 +52,9 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
   for (const auto& [name, volume] : volumes) {
     if (volume != nullptr) views.push_back(BuildVolume(*volume));
   }
+  for (PersistentVolumeView& undoing : Undoings()) {
+    if (!volumes.contains(undoing.name)) views.push_back(std::move(undoing));
+  }
   for (const auto& [key, origin] : parts_.catalog.Refused()) {
     if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
     PersistentVolumeView view;
@@ -83,6 +87,7 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
   }
   if (const FailureHistory* failure = parts_.claims.ReclaimFailure(view.name)) {
     view.reason = failure->last.error.message();
+    view.problem = OwedProblem(ReclaimKey(view.name), failure, "");
   }
   return view;
 }
