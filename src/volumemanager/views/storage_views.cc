@@ -86,8 +86,10 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
     if (decision->claim) view.claim = ToString(*decision->claim);
   }
   if (const FailureHistory* failure = parts_.claims.ReclaimFailure(view.name)) {
-    view.reason = failure->last.error.message();
     view.problem = OwedProblem(ReclaimKey(view.name), failure, "");
+    const std::string device = WhyDeviceStays(view.name);
+    if (!device.empty()) view.problem->message = device;
+    view.reason = view.problem->message;
   }
   return view;
 }

@@ -76,6 +76,8 @@ class StorageViews {
   ProblemView OwedProblem(const OperationKey& key, const FailureHistory* failure,
                           const std::string& otherwise) const;
   std::vector<PersistentVolumeView> Undoings() const;
+  // Why the device of the volume cannot leave the node; "" if there is none, or nothing has failed.
+  std::string WhyDeviceStays(const std::string& volume_name) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
   std::optional<StorageStatus> ClaimStatusOf(const ClaimKey& claim) const;

@@ -1,4 +1,5 @@
 // StorageViews: what is still to be taken back although no pod and no claim shows it any more.
+#include "operation/attach_operations.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
 #include "volumemanager/actual_state_of_world.h"
@@ -75,6 +76,18 @@ std::string StorageViews::WhoUndoes(const std::string& volume_name) const {
   return "";
 }
 
+std::string StorageViews::WhyDeviceStays(const std::string& volume_name) const {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    const bool stays = device.spec.str() == volume_name && device.failure && MayBePresent(device);
+    if (!stays) continue;
+    const OperationFailure& last = device.failure->last;
+    return std::string("its device cannot be ") +
+           (last.operation == kDetachOperation ? "detached" : "taken from this node") + ": " +
+           last.error.message();
+  }
+  return "";
+}
+
 std::vector<OwedView> StorageViews::Owed() const {
   std::vector<OwedView> owed;
   parts_.claims.DecideNow();
@@ -84,7 +97,10 @@ std::vector<OwedView> StorageViews::Owed() const {
   for (const auto& [name, decision] : parts_.claims.volumes()) {
     const FailureHistory* failure = parts_.claims.ReclaimFailure(name);
     if (failure == nullptr) continue;
-    owed.push_back({"volume " + name, OwedProblem(ReclaimKey(name), failure, "")});
+    OwedView view{"volume " + name, OwedProblem(ReclaimKey(name), failure, "")};
+    const std::string device = WhyDeviceStays(name);
+    if (!device.empty()) view.problem.message = device;
+    owed.push_back(std::move(view));
   }
   for (const auto& [name, device] : parts_.actual.devices().all()) {
     const bool has_pods =

@@ -58,6 +58,25 @@ TEST_F(AttachedVolumesTest, ADeviceThatCannotBeDetachedWasShownNowhere) {
   EXPECT_GT(owed[0].problem.next_try_unix_ms, 0);
 }
 
+// It was said to be in its own way.
+TEST_F(AttachedVolumesTest, AVolumeWhoseDeviceCannotBeDetachedSaysWhyItIsNotDeleted) {
+  std::string volume = Volume("disk");
+  volume.insert(volume.find("  flexVolume"), "  persistentVolumeReclaimPolicy: Delete\n");
+  Deliver(volume + User("a", "disk"));
+  ASSERT_EQ(Phase("a"), "Ready");
+  operations().FailNext("detach", Disk(), NotApplied(), 1000);
+  operations().FailNext("reclaim", ReclaimKey("disk"),
+                        Error::NotApplied(Code::kFailedPrecondition, "it is on this node"), 1000);
+  Deliver(volume);
+  ASSERT_TRUE(DeleteClaim("disk"));
+  const std::vector<PersistentVolumeView> volumes = manager().storage().PersistentVolumes();
+  ASSERT_EQ(volumes.size(), 1u);
+  EXPECT_EQ(volumes[0].reason, "its device cannot be detached: the array");
+  ASSERT_TRUE(volumes[0].problem);
+  EXPECT_EQ(volumes[0].problem->message, volumes[0].reason);
+  EXPECT_EQ(manager().storage().Owed().size(), 2u);
+}
+
 // It was shown as "Attached", as a disk of the node is that nobody has mounted yet.
 TEST_F(AttachedVolumesTest, ADeviceWhoseDriverIsNotKnownHasNoStateYet) {
   attach->no_driver = NotApplied();
