@@ -323,8 +323,9 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   }
   const std::string growth_waits_for = parts_.storage_expander.WaitsFor(key.spec.str());
   if (!growth_waits_for.empty()) {
+    const std::string who_lets_grow = parts_.storage_expander.WhoLetsGrow(key.spec.str());
     return Waiting("ExpandVolumeDevice", "the claim asks for more: " + growth_waits_for,
-                   OwnerOf(pod.identity), 0);
+                   who_lets_grow.empty() ? OwnerOf(pod.identity) : who_lets_grow, 0);
   }
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "volumemanager/claims/object_commands.h"
 #include "volumemanager/claims/reclaim_check.h"
 #include "volumemanager/claims/refused_objects.h"
+#include "volumemanager/claims/storage_expander.h"
 
 namespace volumed {
 
@@ -143,6 +144,10 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   view.missing = decision->missing;
   if (!decision->volume_name.empty()) view.volume = decision->volume_name;
   if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
+  const std::string growth = parts_.storage_expander.WaitsFor(decision->volume_name);
+  if (view.reason.empty() && !growth.empty()) {
+    view.reason = "it asks for more than its volume has: " + growth;
+  }
   // These are the values that the controller writes into the claim's status.
   if (const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(decision->volume_name)) {
     view.capacity = volume->spec.capacity.String();

@@ -20,6 +20,7 @@ class Clock;
 class DesiredStateOfWorld;
 class ObjectCommands;
 class Provisioning;
+class StorageExpander;
 class VolumeOperations;
 class VolumePluginMgr;
 struct FailureHistory;
@@ -38,6 +39,7 @@ class StorageViews {
     const VolumeOperations& operations;
     const ActualStateOfWorld& actual;
     const DesiredStateOfWorld& desired;
+    const StorageExpander& storage_expander;
     const Clock& clock;
   };
 
