@@ -286,7 +286,11 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
     return hooks_.changed();
   }
   entry.failure.reset();
-  entry.volume = Complete(*outcome.value, volume_name, *entry.volume);
+  PersistentVolume made = *outcome.value;
+  // In seconds, as an object has it.
+  const int64_t now = parts_.rows.scheduler.clock().WallUnixMillis();
+  made.metadata.creation_unix_millis = now - now % 1000;
+  entry.volume = Complete(std::move(made), volume_name, *entry.volume);
   entry.record.state = ProvisionState::kProvisioned;
   Write(entry);
   parts_.events.RecordObjectEvent(

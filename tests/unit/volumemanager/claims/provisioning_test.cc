@@ -112,6 +112,20 @@ TEST_F(ProvisioningTest, AClaimGetsAVolumeOfItsOwnWhichIsBoundToIt) {
   EXPECT_TRUE(HasEvent("ProvisioningSucceeded"));
 }
 
+TEST_F(ProvisioningTest, AVolumeThatWasMadeHereHadNoAge) {
+  Deliver(Class() + Claim());
+  const auto created = [this] {
+    return manager().storage().PersistentVolumes().at(0).created_unix_ms;
+  };
+  const int64_t at_first = created();
+  EXPECT_GT(at_first, 0);
+  EXPECT_EQ(at_first % 1000, 0);
+  Pass(std::chrono::hours(1));
+  StartAgent();
+  Deliver(Class() + Claim());
+  EXPECT_EQ(created(), at_first);
+}
+
 TEST_F(ProvisioningTest, NothingIsMadeBeforeTheIntentIsOnRecord) {
   Deliver(Class());
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
