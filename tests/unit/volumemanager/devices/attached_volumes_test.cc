@@ -69,6 +69,7 @@ TEST_F(AttachedVolumesTest, AVolumeWhoseDeviceCannotBeDetachedSaysWhyItIsNotDele
                         Error::NotApplied(Code::kFailedPrecondition, "it is on this node"), 1000);
   Deliver(volume);
   ASSERT_TRUE(DeleteClaim("disk"));
+  Settle();
   const std::vector<PersistentVolumeView> volumes = manager().storage().PersistentVolumes();
   ASSERT_EQ(volumes.size(), 1u);
   EXPECT_EQ(volumes[0].reason, "its device cannot be detached: the array");
