@@ -163,12 +163,18 @@ void StorageExpander::Act(const Case& now, const StorageGrowth& growth, Known& k
 // An API server refuses such a claim; here it is in force already.
 void StorageExpander::TellNotAllowed(const Case& now, Known& known) {
   const std::string& name = now.volume->spec.storage_class_name;
-  known.waits_for = name.empty()
-                        ? "it is of no StorageClass, and none has allowVolumeExpansion for it"
-                        : "StorageClass " + name + " does not have allowVolumeExpansion";
-  const std::string who = name.empty() ? "the owner of claim " + ToString(now.state.claim)
-                                       : "the owner of StorageClass " + name + ", or of claim " +
-                                             ToString(now.state.claim);
+  const std::string claim = "claim " + ToString(now.state.claim);
+  if (name.empty()) {
+    known.waits_for =
+        "its volume is of no StorageClass, and only allowVolumeExpansion lets it grow";
+  } else if (parts_.catalog.FindStorageClass(name) == nullptr) {
+    known.waits_for =
+        "there is no StorageClass " + name + ", and only allowVolumeExpansion lets it grow";
+  } else {
+    known.waits_for = "StorageClass " + name + " does not have allowVolumeExpansion";
+  }
+  const std::string who =
+      "the owner of " + (name.empty() ? claim : "StorageClass " + name + ", or of " + claim);
   if (std::exchange(known.who_lets_grow, who) == who) return;
   parts_.events.RecordObjectEvent(ObjectKeyOf(now.state.claim), EventType::kWarning,
                                   kVolumeResizeFailed,
