@@ -87,7 +87,35 @@ void DeleteCommands::TakePod(Command& command) {
   waiting_.push_back({*pod, force, by_name, command.response, command.done, false});
 }
 
+void DeleteCommands::TakeUndoing(Command& command, const std::string& volume,
+                                 const std::string& provisioner) {
+  const std::string left = "what " + provisioner + " may have made as " + volume;
+  if (!command.request.force()) {
+    return command.done(Error::NotApplied(
+        Code::kFailedPrecondition, "PersistentVolume " + volume +
+                                       " is being undone, as its claim does not wait for it any "
+                                       "more; `volumectl delete pv " +
+                                       volume + " --force` gives that up, and " + left +
+                                       " stays there"));
+  }
+  backend_.manager.object_commands().GiveUpUndo(volume, [this, response = command.response,
+                                                         done = command.done, volume,
+                                                         left](const Status& status) {
+    if (status.ok()) {
+      response->set_warning(left + " is left there, and nothing asks for it any more: look for " +
+                            "it there, and delete it by hand");
+      backend_.log.Warning("by command a volume is not undone",
+                           {{"volume", volume}, {"told", response->warning()}});
+    }
+    done(status);
+  });
+}
+
 void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
+  if (key.kind == ObjectKind::kPersistentVolume && backend_.catalog.FindObject(key) == nullptr) {
+    const std::string undoes = backend_.manager.storage().WhoUndoes(key.name);
+    if (!undoes.empty()) return TakeUndoing(command, key.name, undoes);
+  }
   const bool yes = command.request.yes();
   if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
     return command.done(may);

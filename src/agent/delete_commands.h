@@ -24,11 +24,12 @@ class DeleteCommands {
   // users until it goes), or the error that says why the object stays. If the object may come back
   // all the same, since its file cannot be removed or the records are in recovery, that is OK too,
   // and the response has a warning.
+  // A PersistentVolume in the phase Undoing is given up: what there may be of it stays where it is.
   // Errors, not applied: InvalidArgument for an unknown kind; NotFound; Unavailable for a pod that
   // is not known as long as a source or the records may still have it; FailedPrecondition if `yes`
-  // is needed (CheckDelete in agent/command_admission.h); those of ObjectCommands::Delete,
-  // ObjectDirectory::DeletePod and PodCommands::Delete. They are maybe applied if the pod's object
-  // is gone already.
+  // is needed (CheckDelete in agent/command_admission.h), or `force` for a volume in the phase
+  // Undoing; those of ObjectCommands::Delete, ObjectDirectory::DeletePod and PodCommands::Delete.
+  // They are maybe applied if the pod's object is gone already.
   using Done = std::function<void(const Status&)>;
   struct Command {
     v1::DeleteRequest request;
@@ -58,6 +59,8 @@ class DeleteCommands {
   void TakeSome(const std::shared_ptr<std::vector<Command>>& commands, size_t from);
   void Take(Command& command);
   void TakePod(Command& command);
+  // A PersistentVolume that was begun for a claim which is gone: gives up that it is undone.
+  void TakeUndoing(Command& command, const std::string& volume, const std::string& provisioner);
   // Deletes an object of any kind but Pod.
   void TakeObject(Command& command, const ObjectKey& key);
   // Removes the waiting pods from the directory of applied objects. If other pods are being removed

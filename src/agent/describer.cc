@@ -8,6 +8,7 @@
 #include "agent/object_summary.h"
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
+#include "base/printable_text.h"
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims/refused_objects.h"
 #include "volumemanager/volume_inputs.h"
@@ -50,6 +51,20 @@ void AddSummary(const Object& object, v1::DescribeResponse* out) {
     AddSummaryField(lines[i].first, lines[i].second, out);
   }
   if (lines.size() > kMaxSummaryLines) out->add_not_shown("more fields of the spec");
+}
+
+// Of volumes and claims, where they decide what becomes of the storage. What kubectl keeps there of
+// the manifest is in the other lines.
+void AddAnnotations(ObjectKind kind, const ObjectMeta& meta, v1::DescribeResponse* out) {
+  if (kind != ObjectKind::kPersistentVolume && kind != ObjectKind::kPersistentVolumeClaim) return;
+  for (const auto& [name, value] : meta.annotations) {
+    if (name == "kubectl.kubernetes.io/last-applied-configuration") continue;
+    constexpr size_t kMostShown = 200;
+    const bool is_long = value.size() > kMostShown;
+    AddSummaryField(
+        "Annotation",
+        name + "=" + std::string(BeginningOf(value, kMostShown)) + (is_long ? "..." : ""), out);
+  }
 }
 
 // As in kubectl, an object that only waits for its end is shown as Terminating; as in `get`, a
@@ -203,6 +218,7 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
       add("Status", ShownPhase(volume));
       add("Claim", volume.claim);
       add("Reason", volume.reason);
+      if (volume.problem) EncodeProblemView(*volume.problem, out->add_problems());
       return true;
     }
   }
@@ -246,6 +262,7 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     out->set_file(origin->file);
     out->set_document(origin->document);
   }
+  AddAnnotations(key.kind, meta, out);
   if (const auto* claim = std::get_if<PersistentVolumeClaim>(&*object)) {
     PersistentVolumeClaim shown = *claim;
     shown.status = manager_.storage().ClaimStatus(*claim);

@@ -69,8 +69,15 @@ Result<OperationsStream::Next> OperationsStream::Fill(v1::WatchOperationsRespons
     EncodeStuck(stuck[i], backend().scheduler.clock(), response->add_stuck());
   }
   response->set_stuck_not_shown(static_cast<int64_t>(stuck.size()) - response->stuck_size());
+  const std::vector<OwedView> owed = backend().manager.storage().Owed();
+  for (size_t i = 0; i < std::min(owed.size(), kMaxShown); ++i) {
+    v1::WaitingOperation* const waiting = response->add_waiting();
+    waiting->set_what(owed[i].what);
+    EncodeProblemView(owed[i].problem, waiting->mutable_problem());
+  }
+  response->set_waiting_not_shown(static_cast<int64_t>(owed.size()) - response->waiting_size());
   changed_ = false;
-  busy_ = !running.empty() || !stuck.empty();
+  busy_ = !running.empty() || !stuck.empty() || !owed.empty();
   if (request_.once()) return Next::kLast;
   timer_ = backend().scheduler.PostAfter(interval_, [weak = this->weak_from_this()] {
     const auto self = weak.lock();

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/view_codec.h"
 #include "kube/storage_enums.h"
 #include "volume/claim_matcher.h"
 #include "volumemanager/claims/refused_objects.h"
@@ -25,6 +26,7 @@ void Encode(const PersistentVolumeView& view, v1::PersistentVolume* out) {
   out->set_deleting(view.deleting);
   out->set_missing(view.missing);
   out->set_created_unix_ms(view.created_unix_ms);
+  if (view.problem) EncodeProblemView(*view.problem, out->mutable_problem());
 }
 
 void Encode(const PersistentVolumeClaimView& view, v1::PersistentVolumeClaim* out) {

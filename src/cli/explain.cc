@@ -32,7 +32,11 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
     out << "\n";
   }
   out << "    error:      " << problem.message();
-  if (!problem.code().empty()) out << " [" << problem.code() << ", " << problem.outcome() << "]";
+  if (!problem.code().empty()) {
+    // What was refused before anything began has no outcome.
+    const std::string outcome = problem.outcome().empty() ? "" : ", " + problem.outcome();
+    out << " [" << problem.code() << outcome << "]";
+  }
   out << "\n    who acts:   " << problem.who_must_act()
       << "\n    next try:   " << NextTry(problem, now) << "\n";
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/explain.h"
+
 namespace volumed {
 namespace {
 
@@ -54,12 +56,21 @@ void PrintStuck(const v1::WatchOperationsResponse& answer, std::ostream& out) {
   if (answer.stuck_not_shown() > 0) out << "and " << answer.stuck_not_shown() << " more\n";
 }
 
+void PrintWaiting(const v1::WatchOperationsResponse& answer, std::ostream& out) {
+  for (const v1::WaitingOperation& waiting : answer.waiting()) {
+    out << "\nwaits: " << waiting.what() << "\n";
+    ExplainProblem(waiting.problem(), answer.now_unix_ms(), out);
+  }
+  if (answer.waiting_not_shown() > 0) out << "and " << answer.waiting_not_shown() << " more\n";
+}
+
 }  // namespace
 
 void PrintTop(const v1::WatchOperationsResponse& answer, OutputFormat format, std::ostream& out) {
   if (IsForPrograms(format)) return PrintMessage(answer, format, out);
   PrintRunning(answer, out);
   PrintStuck(answer, out);
+  PrintWaiting(answer, out);
 }
 
 }  // namespace volumed

@@ -168,6 +168,17 @@ size_t FarthestFor(std::string_view name) { return std::min<size_t>(2, name.size
 // Longer names are no slip of a known one, and would cost a large table.
 constexpr size_t kLongestName = 64;
 
+// "storageClassName" for "storageclass"; shorter words begin too many names.
+std::string Continued(const std::string& wanted, const std::vector<std::string_view>& known) {
+  constexpr size_t kShortestBeginning = 5;
+  std::string_view shortest;
+  for (const std::string_view candidate : known) {
+    if (wanted.size() < kShortestBeginning || !Lower(candidate).starts_with(wanted)) continue;
+    if (shortest.empty() || candidate.size() < shortest.size()) shortest = candidate;
+  }
+  return std::string(shortest);
+}
+
 }  // namespace
 
 std::string Nearest(std::string_view name, const std::vector<std::string_view>& known) {
@@ -181,7 +192,7 @@ std::string Nearest(std::string_view name, const std::vector<std::string_view>& 
     nearest = candidate;
     nearest_distance = distance;
   }
-  return std::string(nearest);
+  return nearest.empty() ? Continued(wanted, known) : std::string(nearest);
 }
 
 std::vector<UnknownField> FindUnknownFields(ObjectKind kind, const Json& object) {

@@ -32,7 +32,8 @@ std::string ToReason(const UnknownField& field);
 
 // The known name that the writer of `name` may have meant, the first of several that are equally
 // near; "" if none is near. One letter in three, and two at most, may be wrong, missing, too many
-// or swapped with the next; case does not count. A name of more than 64 bytes has none.
+// or swapped with the next; case does not count. Where none is near, the shortest that begins with
+// `name` is, if that has five letters. A name of more than 64 bytes has none.
 std::string Nearest(std::string_view name, const std::vector<std::string_view>& known);
 
 }  // namespace volumed

@@ -112,6 +112,14 @@ void StorageGuard::Read(std::map<std::string, ReadStorage>::iterator unread) {
 
 Error StorageGuard::HeldBy(const StorageHolder& wanted, const StorageName& name,
                            const StorageHolder& there) {
+  // The volume is in nobody's way but its own.
+  const bool is_same = wanted.use == StorageUse::kReclaim && there.volume == wanted.volume;
+  if (is_same && IsDevice(there)) {
+    return Refused("its device is still on this node" +
+                   std::string(there.use == StorageUse::kShared ? "" : UseText(there.use)) +
+                   "; nothing is deleted before it has left");
+  }
+  if (is_same) return Refused("it is in use still: " + there.text);
   return Refused(wanted.text + " has its storage at " + name.ToString() +
                  ", which is also, in whole or in part, that of " + there.text +
                  UseText(there.use));

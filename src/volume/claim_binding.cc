@@ -478,7 +478,13 @@ void Binder::ExplainNoMatch(ClaimState& claim) const {
     return Wait(claim, ClaimWait::kProvisioning,
                 no_match + "; " + storage_class->provisioner + " is to provision one");
   }
-  Wait(claim, ClaimWait::kNoMatch, no_match);
+  const bool is_known = storage_class != nullptr || class_name.empty() ||
+                        std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& one) {
+                          const PersistentVolumePtr& volume = one.second.object;
+                          return volume != nullptr && volume->spec.storage_class_name == class_name;
+                        });
+  Wait(claim, ClaimWait::kNoMatch,
+       is_known ? no_match : no_match + "; there is no StorageClass " + class_name);
 }
 
 BindingResult Binder::Collect() {

@@ -6,7 +6,7 @@ namespace volumed {
 namespace {
 
 StorageGrowth WaitFor(std::string what) {
-  return {StorageGrowthAction::kWait, Quantity(), std::move(what)};
+  return {StorageGrowthAction::kWait, Quantity(), std::move(what), false};
 }
 
 StorageGrowth GoOn(const StorageGrowthQuestion& question, StorageGrowthAction action,
@@ -14,7 +14,7 @@ StorageGrowth GoOn(const StorageGrowthQuestion& question, StorageGrowthAction ac
   if (question.only_unused && question.is_on_node) {
     return WaitFor("its storage is made larger only while nothing of the volume is on the node");
   }
-  return {action, size, ""};
+  return {action, size, "", false};
 }
 
 }  // namespace
@@ -29,10 +29,12 @@ StorageGrowth DecideStorageGrowth(const StorageGrowthQuestion& question) {
   if (infeasible && question.allocated == request) return {};
   if (request <= question.volume_capacity) {
     return {infeasible ? StorageGrowthAction::kTakeBack : StorageGrowthAction::kNothing, Quantity(),
-            ""};
+            "", false};
   }
   if (!question.class_allows) {
-    return WaitFor("its class does not allow that the volume is made larger");
+    StorageGrowth growth = WaitFor("its class does not have allowVolumeExpansion");
+    growth.for_class = true;
+    return growth;
   }
   const bool pending = question.resize_status == kNodeResizePending && !question.is_on_node;
   if (!question.resize_status.empty() && !infeasible && !pending) {

@@ -39,6 +39,7 @@ struct StorageGrowth {
   StorageGrowthAction action = StorageGrowthAction::kNothing;
   Quantity size;
   std::string waits_for;
+  bool for_class = false;  // it waits for allowVolumeExpansion of the class
 };
 
 StorageGrowth DecideStorageGrowth(const StorageGrowthQuestion& question);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "operation/volume_operations.h"
@@ -22,5 +23,15 @@ struct FailureHistory {
 // Threads: any. Blocks: never.
 void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure,
                  const Clock& clock);
+
+// ProblemView::who_must_act, if the next try comes by itself, and if the node or its settings have
+// to be put in order.
+inline constexpr const char* kNobodyMustAct = "nobody: retried";
+inline constexpr const char* kAdministratorMustAct = "an administrator";
+
+// Who must act on what has failed without fault of a pod's manifest. A failure that nobody has
+// explained passes by itself at first; after several tries it hardly does. Threads: any. Blocks:
+// never.
+std::string WhoActsForNode(const FailureHistory& failure);
 
 }  // namespace volumed

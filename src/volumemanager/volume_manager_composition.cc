@@ -314,8 +314,11 @@ void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
       if (IsRetainedFromNowOn(change)) resting.EndReclaim(change.key.name);
       return;
     case ObjectKind::kPersistentVolumeClaim:
+      provisioning.ResetBackoffOf(ClaimKey{change.key.name_space, change.key.name});
+      claims.MarkDirty();
+      return;
     case ObjectKind::kStorageClass:
-      provisioning.ResetBackoff();
+      provisioning.ResetBackoffOf(change.key.name);
       claims.MarkDirty();
       return;
     case ObjectKind::kPod:

@@ -130,7 +130,8 @@ struct VolumeManager::Composition {
   ServerHealth health;
   VolumeExpander expander;
   StorageExpander storage_expander{{parts.scheduler, parts.catalog, readiness, parts.plugins,
-                                    actual, claims, provisioning, parts.operations}};
+                                    actual, claims, provisioning, parts.operations,
+                                    parts.host.events}};
   DeviceReconciler devices{
       {parts.scheduler, readiness, desired, actual, parts.operations, parts.plugins},
       DeviceHooks()};
@@ -142,7 +143,9 @@ struct VolumeManager::Composition {
   PodViews views;
   PodQueries pods{
       {parts.catalog, readiness, desired, actual, tombstones, adopted, replacements, views}};
-  StorageViews storage{{parts.catalog, parts.plugins, claims, object_commands}};
+  StorageViews storage{{parts.catalog, parts.plugins, claims, object_commands, provisioning,
+                        parts.operations, actual, desired, storage_expander,
+                        parts.scheduler.clock()}};
   PodCommands pod_commands{{parts.scheduler, parts.catalog, readiness, observers, answers,
                             tombstones, desired, actual, adopted, consumers, expander, reconciler,
                             lifecycle}};

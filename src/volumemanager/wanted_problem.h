@@ -20,6 +20,7 @@ struct WantedProblem {
   std::string who_must_act = {};  // "": the owner of the pod
   // The operation that is to end it; if that waits for its driver, this is what there is to say.
   std::optional<OperationKey> operation = std::nullopt;
+  uint64_t attempts = 0;  // of that operation that have failed
 };
 
 }  // namespace volumed

@@ -77,6 +77,14 @@ void ObjectCommands::Delete(const ObjectKey& key, const Done& done) {
   for (const std::string& uid : uids) DeleteByCommand({key, uid}, !IsProtected(key.kind), answer);
 }
 
+void ObjectCommands::GiveUpUndo(const std::string& volume, const Done& done) {
+  if (const std::optional<Error> why_not = WhyNoCommand()) {
+    return PostAnswer(parts_.scheduler, done, *why_not);
+  }
+  parts_.provisioning.GiveUp(
+      volume, [this, done](const Status& status) { PostAnswer(parts_.scheduler, done, status); });
+}
+
 // The uids that the name stands for: that of the object or, if no source has it or it cannot be
 // read, those in the records of that name. Empty if there is nothing of that name.
 std::set<std::string> ObjectCommands::UidsOf(const ObjectKey& key) const {

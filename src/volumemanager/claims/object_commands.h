@@ -59,6 +59,10 @@ class ObjectCommands {
   // known is not loaded yet; those of RecordStore, not applied if the command got no number, maybe
   // applied if it could not be recorded yet, which is tried again.
   void Delete(const ObjectKey& object, const Done& done);
+  // An administrator's word that this volume, which was begun for a claim that is gone, is not
+  // undone: what there may be of it is left where it is. `done` is called when that is on record.
+  // Errors, not applied: those of Provisioning::GiveUp; Unavailable, as above.
+  void GiveUpUndo(const std::string& volume, const Done& done);
   // Gives the number of a command that gives objects; it is higher than that of every command
   // before.
   // Errors: Unavailable (not applied), as above; RecordStore's (not applied).

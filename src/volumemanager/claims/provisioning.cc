@@ -14,6 +14,7 @@ constexpr const char* kBoundByController = "pv.kubernetes.io/bound-by-controller
 // Source: kubernetes pkg/controller/volume/events/event.go@v1.36.2.
 constexpr const char* kProvisioningSucceeded = "ProvisioningSucceeded";
 constexpr const char* kProvisioningFailed = "ProvisioningFailed";
+constexpr const char* kUndoGivenUp = "UndoGivenUp";  // ours
 // What an error is about (Error::about) if the class and its provisioner do not fit together: its
 // text is the whole event, as the controller has it.
 constexpr const char* kAboutProvisioner = "provisioner";
@@ -27,6 +28,16 @@ std::string InBrackets(const std::vector<std::string>& words) {
 std::string FailedText(const std::string& storage_class, const Error& error) {
   return "Failed to provision volume with StorageClass \"" + storage_class +
          "\": " + error.message();
+}
+
+// Who can mend that a volume is not made: whoever asks for what its maker does not have.
+std::string WhoMends(const ClaimDecision& decision, const FailureHistory& failure) {
+  const Code code = failure.last.error.code();
+  const bool is_request = code == Code::kInvalidArgument || code == Code::kNotFound ||
+                          code == Code::kOutOfRange || code == Code::kUnimplemented;
+  if (!is_request) return WhoActsForNode(failure);
+  return "the owner of StorageClass " + decision.storage_class + ", or of claim " +
+         ToString(decision.claim);
 }
 
 // Adds what the controller adds to whatever a provisioner answers.
@@ -93,7 +104,8 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
   std::erase_if(refused_, [&](const auto& one) { return !waiting.contains(one.first); });
   for (auto& [name, entry] : entries_) {
     const bool intent = entry.record.state == ProvisionState::kProvisioning;
-    if (intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended)) Undo(entry);
+    entry.over = intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended);
+    if (entry.over) Undo(entry);
   }
   volumes_.reset();
 }
@@ -271,14 +283,19 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
   changed_.insert(entry.record.claim);
   if (outcome.failure && NeverReachedItsDriver(*outcome.failure)) return hooks_.changed();
   if (outcome.failure) {
-    entry.failure = outcome.failure->error;
-    entry.maybe_made = entry.maybe_made || entry.failure->maybe_applied();
+    const Error& error = outcome.failure->error;
+    NoteFailure(entry.failure, *outcome.failure, parts_.rows.scheduler.clock());
+    entry.maybe_made = entry.maybe_made || error.maybe_applied();
     parts_.events.RecordObjectEvent(ObjectKeyOf(entry.record.claim), EventType::kWarning,
-                                    kProvisioningFailed, FailedText(storage_class, *entry.failure));
+                                    kProvisioningFailed, FailedText(storage_class, error));
     return hooks_.changed();
   }
   entry.failure.reset();
-  entry.volume = Complete(*outcome.value, volume_name, *entry.volume);
+  PersistentVolume made = *outcome.value;
+  // In seconds, as an object has it.
+  const int64_t now = parts_.rows.scheduler.clock().WallUnixMillis();
+  made.metadata.creation_unix_millis = now - now % 1000;
+  entry.volume = Complete(std::move(made), volume_name, *entry.volume);
   entry.record.state = ProvisionState::kProvisioned;
   Write(entry);
   parts_.events.RecordObjectEvent(
@@ -307,11 +324,47 @@ void Provisioning::Undo(Entry& entry) {
 void Provisioning::Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome) {
   Entry& entry = entries_.at(volume_name);
   entry.running = entry.undoing = false;
-  if (outcome.failure) {
-    entry.failure = outcome.failure->error;
-    return hooks_.changed();
+  if (!outcome.failure) return Remove(volume_name);
+  if (!NeverReachedItsDriver(*outcome.failure)) {
+    NoteFailure(entry.failure, *outcome.failure, parts_.rows.scheduler.clock());
   }
-  Remove(volume_name);
+  if (!entry.given_up.empty()) return LeaveBehind(entry);
+  hooks_.changed();
+}
+
+std::vector<Provisioning::Undoing> Provisioning::Undoings() const {
+  std::vector<Undoing> undoings;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.over || !entry.maybe_made || entry.removing) continue;
+    undoings.push_back({entry.volume, entry.record.claim, entry.record.plugin_name, entry.failure});
+  }
+  return undoings;
+}
+
+void Provisioning::GiveUp(const std::string& volume_name, const std::function<void(Status)>& done) {
+  const auto found = entries_.find(volume_name);
+  if (found == entries_.end() || !found->second.over) {
+    return done(
+        Error::NotApplied(Code::kNotFound, "no volume " + volume_name + " is being undone"));
+  }
+  Entry& entry = found->second;
+  if (entry.running && !entry.undoing) {
+    return done(Error::NotApplied(Code::kUnavailable,
+                                  "volume " + volume_name + " is being made at this moment"));
+  }
+  entry.given_up.push_back(done);
+  if (entry.removing) return;
+  if (!entry.running) return LeaveBehind(entry);
+  parts_.operations.GiveUpWaiting(ProvisionKey(volume_name));
+}
+
+void Provisioning::LeaveBehind(const Entry& entry) {
+  const std::string& name = entry.record.volume_name;
+  parts_.events.RecordVolumeEvent(name, EventType::kWarning, kUndoGivenUp,
+                                  "by command it is not undone: what " + entry.record.plugin_name +
+                                      " may have made as " + name + " for claim " +
+                                      ToString(entry.record.claim) + " is left there");
+  Remove(name);
 }
 
 std::set<std::string> Provisioning::Volumes() const {
@@ -357,14 +410,37 @@ std::optional<ClaimKey> Provisioning::ClonedFor(const std::string& volume_name) 
 }
 
 void Provisioning::ResetBackoff() {
-  for (const auto& [name, entry] : entries_) parts_.operations.ResetBackoff(ProvisionKey(name));
+  ResetBackoffWhere([](const Entry&) { return true; });
+}
+
+void Provisioning::ResetBackoffOf(const ClaimKey& claim) {
+  ResetBackoffWhere([&claim](const Entry& entry) {
+    return entry.record.claim == claim || !entry.record.cloned_volume.empty();
+  });
+}
+
+void Provisioning::ResetBackoffOf(const std::string& storage_class) {
+  ResetBackoffWhere([&storage_class](const Entry& entry) {
+    return entry.volume->spec.storage_class_name == storage_class;
+  });
+}
+
+void Provisioning::ResetBackoffWhere(const std::function<bool(const Entry&)>& concerns) {
+  for (const auto& [name, entry] : entries_) {
+    if (concerns(entry)) parts_.operations.ResetBackoff(ProvisionKey(name));
+  }
 }
 
 void Provisioning::RowIsDurable(const std::string& volume_name) {
   const auto found = entries_.find(volume_name);
-  if (found->second.removing) entries_.erase(found);
+  std::vector<std::function<void(Status)>> given_up;
+  if (found->second.removing) {
+    given_up = std::move(found->second.given_up);
+    entries_.erase(found);
+  }
   Publish(volume_name);
   hooks_.changed();
+  for (const auto& done : given_up) done(OkStatus());
 }
 
 // Only a volume that is on record as made counts. While a change of its row is being written, it
@@ -423,10 +499,9 @@ std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decisi
   const std::string name = ProvisionedVolumeName(decision.uid);
   const auto found = entries_.find(name);
   if (found != entries_.end() && found->second.failure) {
-    const bool not_retried = found->second.failure->code() == Code::kAlreadyExists ||
-                             found->second.failure->code() == Code::kFailedPrecondition;
-    return WantedProblem{"Provision", found->second.failure->With(claim + "PVC is not bound"),
-                         not_retried ? kAdministrator : kNobody, ProvisionKey(name)};
+    const FailureHistory& failure = *found->second.failure;
+    return WantedProblem{"Provision", failure.last.error.With(claim + "PVC is not bound"),
+                         WhoMends(decision, failure), ProvisionKey(name), failure.attempts};
   }
   return WantedProblem{"Provision",
                        Error::NotApplied(Code::kUnavailable,

@@ -28,6 +28,7 @@
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volume/claim_binding.h"
 #include "volumehost/volume_host.h"
+#include "volumemanager/failure_history.h"
 #include "volumemanager/lasting_rows.h"
 #include "volumemanager/wanted_problem.h"
 
@@ -105,8 +106,27 @@ class Provisioning {
   // The claim for which a clone of this volume is being made, so that its storage is still needed;
   // nullopt if there is none.
   std::optional<ClaimKey> ClonedFor(const std::string& volume_name) const;
-  // What kept volumes from being made may be gone.
+  // What kept volumes from being made may be gone: all of them, those of the claim and those that
+  // are made from other volumes, or those of the class.
   void ResetBackoff();
+  void ResetBackoffOf(const ClaimKey& claim);
+  void ResetBackoffOf(const std::string& storage_class);
+
+  // A volume that was begun for a claim which does not wait for it any more: its maker is to take
+  // back what there may be of it.
+  struct Undoing {
+    PersistentVolumePtr volume;  // as planned
+    ClaimKey claim;
+    std::string provisioner;
+    std::optional<FailureHistory> failure;
+  };
+  // Those that may have been made, sorted by name.
+  std::vector<Undoing> Undoings() const;
+  // An administrator's word that what there may be of such a volume is left where it is. `done` is
+  // called once on the control thread: when that is on record, or before this returns if it cannot
+  // be. A try that runs may still succeed before. Errors, not applied: NotFound if the volume is
+  // not being undone; Unavailable if it is still being made.
+  void GiveUp(const std::string& volume_name, const std::function<void(Status)>& done);
 
  private:
   // A volume that was begun, or made; as the record says, or is about to say.
@@ -118,7 +138,11 @@ class Provisioning {
     bool removing = false;
     // Something of it may be there: an earlier agent began it, or a try did not certainly fail.
     bool maybe_made = false;
-    std::optional<Error> failure;
+    bool over = false;  // nobody waits for it any more
+    // How it could not be made, or undone.
+    std::optional<FailureHistory> failure;
+    // Who has given up that it is undone, and waits for that to be on record.
+    std::vector<std::function<void(Status)>> given_up;
   };
 
   // What a plugin is asked for. Errors: why the claim cannot get it, in the controller's words.
@@ -142,6 +166,8 @@ class Provisioning {
                      const std::set<EndedClaim>& ended);
   void Undo(Entry& entry);
   void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
+  void ResetBackoffWhere(const std::function<bool(const Entry&)>& concerns);
+  void LeaveBehind(const Entry& entry);
   // To be called after an attempt to start an operation.
   void Started(Entry& entry, StartResult started);
   void Write(Entry& entry);

@@ -2,12 +2,12 @@
 
 #include <utility>
 
+#include "operation/expand_operations.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "volume/csi_translation.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
-
 StorageExpander::StorageExpander(Parts parts)
     : parts_(parts), queue_(parts.scheduler, [this](const std::string& volume, Wake& wake) {
         Reconcile(volume, wake);
@@ -21,6 +21,11 @@ const FailureHistory* StorageExpander::Failure(const std::string& volume) const 
 std::string StorageExpander::WaitsFor(const std::string& volume) const {
   const auto known = known_.find(volume);
   return known == known_.end() ? "" : known->second.waits_for;
+}
+
+std::string StorageExpander::WhoLetsGrow(const std::string& volume) const {
+  const auto known = known_.find(volume);
+  return known == known_.end() ? "" : known->second.who_lets_grow;
 }
 
 // ---- what is looked at
@@ -134,6 +139,8 @@ void StorageExpander::Act(const Case& now, const StorageGrowth& growth, Known& k
   const std::string& volume = now.volume->metadata.name;
   known.unique_name = now.unique_name;
   known.waits_for = growth.waits_for;
+  if (growth.for_class) return TellNotAllowed(now, known);
+  known.who_lets_grow.clear();
   ClaimResize told = now.state.resize;
   switch (growth.action) {
     case StorageGrowthAction::kNothing:
@@ -151,6 +158,27 @@ void StorageExpander::Act(const Case& now, const StorageGrowth& growth, Known& k
     case StorageGrowthAction::kExpand:
       return Expand(now, growth, known, wake);
   }
+}
+
+// An API server refuses such a claim; here it is in force already.
+void StorageExpander::TellNotAllowed(const Case& now, Known& known) {
+  const std::string& name = now.volume->spec.storage_class_name;
+  const std::string claim = "claim " + ToString(now.state.claim);
+  if (name.empty()) {
+    known.waits_for =
+        "its volume is of no StorageClass, and only allowVolumeExpansion lets it grow";
+  } else if (parts_.catalog.FindStorageClass(name) == nullptr) {
+    known.waits_for =
+        "there is no StorageClass " + name + ", and only allowVolumeExpansion lets it grow";
+  } else {
+    known.waits_for = "StorageClass " + name + " does not have allowVolumeExpansion";
+  }
+  const std::string who =
+      "the owner of " + (name.empty() ? claim : "StorageClass " + name + ", or of " + claim);
+  if (std::exchange(known.who_lets_grow, who) == who) return;
+  parts_.events.RecordObjectEvent(ObjectKeyOf(now.state.claim), EventType::kWarning,
+                                  kVolumeResizeFailed,
+                                  "it asks for more than its volume has: " + known.waits_for);
 }
 
 void StorageExpander::Expand(const Case& now, const StorageGrowth& growth, Known& known,

@@ -49,6 +49,7 @@ class StorageExpander {
     Claims& claims;
     Provisioning& provisioning;
     VolumeOperations& operations;
+    HostEvents& events;
   };
   explicit StorageExpander(Parts parts);
   StorageExpander(const StorageExpander&) = delete;
@@ -72,6 +73,8 @@ class StorageExpander {
   const FailureHistory* Failure(const std::string& volume) const;
   // What its growth waits for, for people; "" if for nothing.
   std::string WaitsFor(const std::string& volume) const;
+  // Who can let it grow, if its class does not; "" otherwise.
+  std::string WhoLetsGrow(const std::string& volume) const;
 
  private:
   // What is known of a volume whose claim asks for more.
@@ -79,6 +82,7 @@ class StorageExpander {
     UniqueVolumeName unique_name;
     bool in_flight = false;
     std::string waits_for;
+    std::string who_lets_grow;
     std::optional<FailureHistory> failure;
   };
   // A volume that may be made larger here.
@@ -97,6 +101,8 @@ class StorageExpander {
   std::optional<Case> CaseOf(const std::string& volume) const;
   void Reconcile(const std::string& volume, Wake& wake);
   void Act(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
+  // Its class has to allow it first.
+  void TellNotAllowed(const Case& now, Known& known);
   void Expand(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
   void Expanded(const std::string& volume, const OperationOutcome<ExpandedStorage>& outcome);
   void Failed(const std::string& volume, const OperationFailure& failure, Known& known);

@@ -51,6 +51,7 @@ ProblemView FromWanted(const WantedProblem& wanted, const ActualPod& pod) {
   problem.message = wanted.error.message();
   problem.who_must_act = wanted.who_must_act.empty() ? OwnerOf(pod.identity) : wanted.who_must_act;
   problem.since_unix_ms = pod.since_unix_ms;
+  problem.attempts = wanted.attempts;
   return problem;
 }
 
@@ -294,7 +295,12 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (!wanted->problems.empty()) {
     const WantedProblem& problem = wanted->problems.front();
     auto waits = problem.operation ? LaneProblem(*problem.operation, std::nullopt) : std::nullopt;
-    return waits ? waits : FromWanted(problem, pod);
+    if (waits) return waits;
+    ProblemView shown = FromWanted(problem, pod);
+    const auto next = problem.operation ? parts_.operations.NextTry(*problem.operation)
+                                        : std::optional<TimePoint>();
+    if (next) shown.next_try_unix_ms = ToWall(*next);
+    return shown;
   }
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
@@ -319,8 +325,9 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   }
   const std::string growth_waits_for = parts_.storage_expander.WaitsFor(key.spec.str());
   if (!growth_waits_for.empty()) {
+    const std::string who_lets_grow = parts_.storage_expander.WhoLetsGrow(key.spec.str());
     return Waiting("ExpandVolumeDevice", "the claim asks for more: " + growth_waits_for,
-                   OwnerOf(pod.identity), 0);
+                   who_lets_grow.empty() ? OwnerOf(pod.identity) : who_lets_grow, 0);
   }
   return std::nullopt;
 }
@@ -337,21 +344,21 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const Operation
   problem.message = error.message();
   // The administrator decides to whom the node's storage belongs.
   const bool is_storage = failure.last.step == "ReserveStorage";
-  problem.who_must_act = WhoMustAct(error, pod, is_storage ? nullptr : wanted);
+  problem.who_must_act = WhoMustAct(failure, pod, is_storage ? nullptr : wanted);
   problem.since_unix_ms = failure.since_unix_ms;
   problem.attempts = failure.attempts;
   if (const auto next = parts_.operations.NextTry(key)) problem.next_try_unix_ms = ToWall(*next);
   return problem;
 }
 
-std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
+std::string PodViews::WhoMustAct(const FailureHistory& failure, const ActualPod& pod,
                                  const WantedVolume* wanted) const {
-  if (IsDiskFault(error.sys_errno())) return kAdministrator;
+  const Error& error = failure.last.error;
+  if (wanted == nullptr || IsDiskFault(error.sys_errno())) return WhoActsForNode(failure);
   switch (error.code()) {
     case Code::kNotFound:
     case Code::kInvalidArgument:
     case Code::kFailedPrecondition: {
-      if (wanted == nullptr) return kAdministrator;
       for (const ObjectKey& key : wanted->objects) {
         const bool has_content =
             key.kind == ObjectKind::kSecret || key.kind == ObjectKind::kConfigMap;
@@ -362,19 +369,18 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
     case Code::kUnimplemented:
     case Code::kOutOfRange:
     case Code::kAlreadyExists:
-      return wanted == nullptr ? kAdministrator : OwnerOf(pod.identity);
+      return OwnerOf(pod.identity);
     case Code::kPermissionDenied:
     case Code::kUnauthenticated:
     case Code::kResourceExhausted:
     case Code::kDataLoss:
-      return kAdministrator;
     case Code::kCancelled:
     case Code::kUnknown:
     case Code::kDeadlineExceeded:
     case Code::kAborted:
     case Code::kInternal:
     case Code::kUnavailable:
-      return kNobody;
+      return WhoActsForNode(failure);
   }
   __builtin_unreachable();
 }

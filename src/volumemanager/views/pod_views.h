@@ -19,6 +19,7 @@
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/failure_history.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/views/view_types.h"
 #include "volumemanager/watch/consumers.h"
@@ -97,7 +98,7 @@ class PodViews {
                                            const ActualDevice* device) const;
   ProblemView FromFailure(const FailureHistory& failure, const OperationKey& key,
                           const ActualPod& pod, const WantedVolume* wanted) const;
-  std::string WhoMustAct(const Error& error, const ActualPod& pod,
+  std::string WhoMustAct(const FailureHistory& failure, const ActualPod& pod,
                          const WantedVolume* wanted) const;
   void AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
                       PodView& view) const;
@@ -108,11 +109,6 @@ class PodViews {
 
   const Parts parts_;
 };
-
-// ProblemView::who_must_act, if the next try comes by itself, and if the node or its settings have
-// to be put in order.
-inline constexpr const char* kNobodyMustAct = "nobody: retried";
-inline constexpr const char* kAdministratorMustAct = "an administrator";
 
 // "Pending", "Ready", "Terminating", "Held", "Refused"; see PodView. `wanted` is null if the pod is
 // not wanted.

@@ -7,11 +7,13 @@
 
 #include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
+#include "operation/reclaim_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/object_commands.h"
 #include "volumemanager/claims/reclaim_check.h"
 #include "volumemanager/claims/refused_objects.h"
+#include "volumemanager/claims/storage_expander.h"
 
 namespace volumed {
 
@@ -51,6 +53,9 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
   for (const auto& [name, volume] : volumes) {
     if (volume != nullptr) views.push_back(BuildVolume(*volume));
   }
+  for (PersistentVolumeView& undoing : Undoings()) {
+    if (!volumes.contains(undoing.name)) views.push_back(std::move(undoing));
+  }
   for (const auto& [key, origin] : parts_.catalog.Refused()) {
     if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
     PersistentVolumeView view;
@@ -82,7 +87,10 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
     if (decision->claim) view.claim = ToString(*decision->claim);
   }
   if (const FailureHistory* failure = parts_.claims.ReclaimFailure(view.name)) {
-    view.reason = failure->last.error.message();
+    view.problem = OwedProblem(ReclaimKey(view.name), failure, "");
+    const std::string device = WhyDeviceStays(view.name);
+    if (!device.empty()) view.problem->message = device;
+    view.reason = view.problem->message;
   }
   return view;
 }
@@ -136,6 +144,10 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   view.missing = decision->missing;
   if (!decision->volume_name.empty()) view.volume = decision->volume_name;
   if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
+  const std::string growth = parts_.storage_expander.WaitsFor(decision->volume_name);
+  if (view.reason.empty() && !growth.empty()) {
+    view.reason = "it asks for more than its volume has: " + growth;
+  }
   // These are the values that the controller writes into the claim's status.
   if (const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(decision->volume_name)) {
     view.capacity = volume->spec.capacity.String();

@@ -8,14 +8,22 @@
 
 #include "base/ids.h"
 #include "kube/object_catalog.h"
+#include "operation/operation.h"
 #include "volume/claim_binding.h"
 #include "volumemanager/views/view_types.h"
 
 namespace volumed {
 
+class ActualStateOfWorld;
 class Claims;
+class Clock;
+class DesiredStateOfWorld;
 class ObjectCommands;
+class Provisioning;
+class StorageExpander;
+class VolumeOperations;
 class VolumePluginMgr;
+struct FailureHistory;
 
 // Threads: the control thread. Blocks: never. Errors: none. A decision that is due is made first,
 // except by ClaimStatus, PodOfClaim, IsBeingDeleted, HasEnded and UidOnRecord.
@@ -27,6 +35,12 @@ class StorageViews {
     const VolumePluginMgr& plugins;
     Claims& claims;  // a decision that is due is made before anything is shown
     const ObjectCommands& commands;
+    const Provisioning& provisioning;
+    const VolumeOperations& operations;
+    const ActualStateOfWorld& actual;
+    const DesiredStateOfWorld& desired;
+    const StorageExpander& storage_expander;
+    const Clock& clock;
   };
 
   explicit StorageViews(Parts parts) : parts_(parts) {}
@@ -52,7 +66,20 @@ class StorageViews {
   // The uid of an object that may not be readable now; "" if none is known.
   std::string UidOnRecord(const ObjectKey& object) const;
 
+  // What cannot be taken back at the moment, and no pod shows: volumes that are to be undone or
+  // reclaimed, and devices that are to leave the node.
+  std::vector<OwedView> Owed() const;
+  // The provisioner that is to undo the volume, which was begun for a claim that is gone; "" if it
+  // is none of these.
+  std::string WhoUndoes(const std::string& volume_name) const;
+
  private:
+  // In storage_views_owed.cc. `failure` may be null; `otherwise` is the message without one.
+  ProblemView OwedProblem(const OperationKey& key, const FailureHistory* failure,
+                          const std::string& otherwise) const;
+  std::vector<PersistentVolumeView> Undoings() const;
+  // Why the device of the volume cannot leave the node; "" if there is none, or nothing has failed.
+  std::string WhyDeviceStays(const std::string& volume_name) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
   std::optional<StorageStatus> ClaimStatusOf(const ClaimKey& claim) const;

@@ -116,6 +116,18 @@ struct PersistentVolumeView {
   bool deleting = false;        // it goes as soon as nothing needs it
   bool missing = false;         // it has left its source, but was not deleted
   int64_t created_unix_ms = 0;  // 0: not known
+  // Why it cannot be undone or reclaimed at the moment, and who acts.
+  std::optional<ProblemView> problem;
+};
+
+// The phase of a volume that was begun for a claim which does not wait for it any more: its maker
+// is to take back what there may be of it.
+inline constexpr const char* kUndoingPhase = "Undoing";
+
+// Something that is to leave the node, or storage that is to be taken back, and what keeps it.
+struct OwedView {
+  std::string what;  // "volume pvc-1", "device kubernetes.io/csi/..."
+  ProblemView problem;
 };
 
 // A claim of the sources, one that was made for a pod's generic ephemeral volume, or one that is

@@ -112,5 +112,24 @@ TEST(TopTest, ShowsStepProgressAndRateAndWhatIsStuck) {
             "u2/remote  Stat     10s    /mnt/dead\n");
 }
 
+TEST(TopTest, WhatWaitsToBeTakenBackWasNotShown) {
+  v1::WatchOperationsResponse answer;
+  answer.set_now_unix_ms(kNow);
+  v1::WaitingOperation* waiting = answer.add_waiting();
+  waiting->set_what("volume pvc-1");
+  waiting->mutable_problem()->set_message("no disk is so large");
+  waiting->mutable_problem()->set_who_must_act("nobody: retried");
+  waiting->mutable_problem()->set_next_try_unix_ms(kNow + 2000);
+  std::ostringstream out;
+  PrintTop(answer, OutputFormat::kTable, out);
+  EXPECT_EQ(out.str(),
+            "nothing runs\n"
+            "\n"
+            "waits: volume pvc-1\n"
+            "    error:      no disk is so large\n"
+            "    who acts:   nobody: retried\n"
+            "    next try:   in 2s\n");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -207,6 +207,16 @@ TEST(ExplainTest, AStepThatWaitsForADriverSaysForWhichAndSinceWhen) {
       << out.str();
 }
 
+TEST(ExplainTest, AProblemWithoutAnOutcomeShowedAnEmptyOne) {
+  v1::Problem problem;
+  problem.set_message("in use by another pod");
+  problem.set_code("FailedPrecondition");
+  std::ostringstream out;
+  ExplainProblem(problem, kToday, out);
+  EXPECT_NE(out.str().find("in use by another pod [FailedPrecondition]\n"), std::string::npos)
+      << out.str();
+}
+
 TEST(ExplainTest, AWarningBlocksNothing) {
   v1::GetPodsResponse pods = OnePod();
   AddWarning(pods);

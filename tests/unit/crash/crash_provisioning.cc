@@ -114,12 +114,21 @@ void CheckProvisioned(CrashWorld& world, const std::string& when) {
   }
 }
 
+std::string WithoutCreation(std::string json) {
+  static const std::string kKey = "\"creationTimestamp\":\"";
+  const size_t at = json.find(kKey);
+  if (at == std::string::npos) return json;
+  size_t end = json.find('"', at + kKey.size()) + 1;
+  if (json[end] == ',') ++end;
+  return json.erase(at, end - at);
+}
+
 std::string ProvisionRecordText(const Record& row) {
   const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
   if (!record.ok()) return row.key + ": " + record.error().ToString() + "\n";
   return row.kind + " " + row.key + ": " + ToString(record->claim) + " " + record->claim_uid +
          (record->state == ProvisionState::kProvisioned ? " made" : " intended") + " " +
-         record->volume_json + "\n";
+         WithoutCreation(record->volume_json) + "\n";
 }
 
 }  // namespace volumed

@@ -23,6 +23,9 @@ void CheckProvisionRemove(CrashWorld& world, const std::string& volume);
 // At the end of a step: no directory without a record, and one of a claim at most.
 void CheckProvisioned(CrashWorld& world, const std::string& when);
 
+// The volume as JSON, without the time at which it was made: a crash may have it made later.
+std::string WithoutCreation(std::string json);
+
 // As far as two correct runs agree.
 std::string ProvisionRecordText(const Record& row);
 

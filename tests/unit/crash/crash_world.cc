@@ -76,7 +76,7 @@ std::string RecordText(const Record& row) {
     std::string text = name + record->plugin_name + " " + record->fault_domain + " " +
                        std::string(VolumeStateName(record->state)) +
                        (record->uncertain ? " uncertain" : "") + " " +
-                       WithoutCapacity(record->volume_json);
+                       WithoutCreation(WithoutCapacity(record->volume_json));
     for (const auto& sub : record->sub_paths)
       text += " " + sub.container + std::to_string(sub.index);
     return text + "\n";

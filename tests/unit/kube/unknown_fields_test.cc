@@ -127,6 +127,14 @@ TEST(UnknownFieldsTest, TheNearestNameIsTheOneThatWasMeant) {
   EXPECT_EQ(Nearest(std::string(100'000, 'x'), known), "");
 }
 
+TEST(UnknownFieldsTest, ANameWithoutItsEndWasSaidToBeNearNothing) {
+  const std::vector<std::string_view> known = {"storageClassNameOfMine", "storageClassName",
+                                               "size"};
+  EXPECT_EQ(Nearest("storageClass", known), "storageClassName");
+  EXPECT_EQ(Nearest("storageclass", known), "storageClassName");
+  EXPECT_EQ(Nearest("stor", known), "") << "too many names begin so";
+}
+
 // The table comes from Kubernetes, the fields that are read from this program: one that is read and
 // not known would be warned of although it works.
 TEST(UnknownFieldsTest, EveryFieldThatIsReadIsKnown) {

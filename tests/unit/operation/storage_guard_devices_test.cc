@@ -385,7 +385,8 @@ TEST_F(StorageGuardTest, AHandleIsOneStorageAndNoPath) {
   const PersistentVolume volume = DriverVolume("disk", "/x");
   StorageHolder holder = Pod("disk", /*persistent=*/true);
   EXPECT_EQ(Text(guard_->Take(holder, NameOf(volume), {})), "");
-  EXPECT_TRUE(Has(Reclaim(volume, "c"), "has its storage at disks.test.io^/x"));
+  EXPECT_TRUE(Has(Reclaim(DriverVolume("same", "/x"), "c"), "has its storage at disks.test.io^/x"));
+  EXPECT_TRUE(Has(Reclaim(volume, "c"), "it is in use still: volume disk"));
   EXPECT_EQ(Reclaim(DriverVolume("other driver", "/x", "other.test.io"), "c"), "");
   EXPECT_EQ(Reclaim(DriverVolume("other volume", "/x/sub"), "c"), "") << "handles have no parts";
   EXPECT_EQ(Reclaim(HostPathVolume("path", "/x"), "c"), "");

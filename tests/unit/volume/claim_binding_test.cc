@@ -404,6 +404,19 @@ TEST(ClaimBinding, AMissingVolumeTakesNoNewClaimAndIsNotReclaimed) {
   EXPECT_EQ(world.Volume("past").reclaim, ReclaimAction::kDelete);
 }
 
+TEST(ClaimBinding, AClassThatDoesNotExistWasNotNamedAsTheReason) {
+  World world;
+  world.Add(MakeVolume("v")).Add(MakeClaim("x", "1Gi", "nosuchclass"));
+  world.Add(MakeClaim("y", "9Gi")).Decide();
+  EXPECT_EQ(world.Claim("x").wait, ClaimWait::kNoMatch);
+  EXPECT_EQ(world.Claim("x").reason,
+            "no PersistentVolume matches: 1 of another class (class \"nosuchclass\", 1Gi); there "
+            "is no StorageClass nosuchclass");
+  EXPECT_EQ(world.Claim("y").reason,
+            "no PersistentVolume matches: 1 too small (class \"manual\", 9Gi)")
+      << "a PersistentVolume is of that class, which need not be an object";
+}
+
 TEST(ClaimBinding, AMissingClassProvisionsNothing) {
   World world;
   world.Add(MakeClass("fast", VolumeBindingMode::kImmediate, "csi.example.org"));

@@ -99,7 +99,8 @@ class FakePlugin final : public VolumePlugin {
   }
   // And deleted.
   DeletableVolumePlugin* AsDeletable() override {
-    return kind_ == "hostPath" || kind_ == "csi" ? &deletable_ : nullptr;
+    const bool deletes = kind_ == "hostPath" || kind_ == "csi" || kind_ == "flexVolume";
+    return deletes ? &deletable_ : nullptr;
   }
   ExpandableVolumePlugin* AsExpandable() override { return kind_ == "csi" ? &grows_ : nullptr; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {

@@ -112,6 +112,20 @@ TEST_F(ProvisioningTest, AClaimGetsAVolumeOfItsOwnWhichIsBoundToIt) {
   EXPECT_TRUE(HasEvent("ProvisioningSucceeded"));
 }
 
+TEST_F(ProvisioningTest, AVolumeThatWasMadeHereHadNoAge) {
+  Deliver(Class() + Claim());
+  const auto created = [this] {
+    return manager().storage().PersistentVolumes().at(0).created_unix_ms;
+  };
+  const int64_t at_first = created();
+  EXPECT_GT(at_first, 0);
+  EXPECT_EQ(at_first % 1000, 0);
+  Pass(std::chrono::hours(1));
+  StartAgent();
+  Deliver(Class() + Claim());
+  EXPECT_EQ(created(), at_first);
+}
+
 TEST_F(ProvisioningTest, NothingIsMadeBeforeTheIntentIsOnRecord) {
   Deliver(Class());
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
@@ -363,6 +377,16 @@ class DriverProvisioningTest : public ProvisioningTest {
     manager().events().DriverChanged("kubernetes.io/csi", "csi:disk.example.com");
     Settle();
   }
+  // A volume that may have been made, whose claim is gone, and that the driver does not take back.
+  void UndoInVain() {
+    const Error error = Error::MaybeApplied(Code::kInternal, "no disk is so large");
+    operations().FailNext("provision", ProvisionKey(kVolume), error, 1000);
+    operations().FailNext("undo_provision", ProvisionKey(kVolume), error, 1000);
+    Deliver(DriverClass() + Claim());
+    ASSERT_TRUE(DeleteClaim("data"));
+    Settle();
+    ASSERT_TRUE(Row());
+  }
   const CsiPersistentVolumeSource* SourceOf(const std::string& volume = kVolume) {
     const auto object = agent_->catalog.FindPersistentVolume(volume);
     return object == nullptr ? nullptr
@@ -459,6 +483,115 @@ TEST_F(DriverProvisioningTest, WhatMayHaveBeenMadeIsUndoneByThePlan) {
   EXPECT_EQ(operations().Count("undo_provision"), 1u);
   EXPECT_EQ(LastRequest("undo_provision").plan, "a disk of 1Gi");
   EXPECT_FALSE(Row());
+}
+
+// Nothing but the log said that the driver was asked again and again.
+TEST_F(DriverProvisioningTest, WhatWasUndoneInVainWasShownNowhere) {
+  UndoInVain();
+  const std::vector<PersistentVolumeView> volumes = manager().storage().PersistentVolumes();
+  ASSERT_EQ(volumes.size(), 1u);
+  EXPECT_EQ(volumes[0].name, kVolume);
+  EXPECT_EQ(volumes[0].phase, "Undoing");
+  EXPECT_EQ(volumes[0].claim, "default/data");
+  EXPECT_EQ(volumes[0].reason, "no disk is so large");
+  const std::vector<OwedView> owed = manager().storage().Owed();
+  ASSERT_EQ(owed.size(), 1u);
+  EXPECT_EQ(owed[0].what, "volume pvc-c1");
+  EXPECT_EQ(owed[0].problem.message, "no disk is so large");
+  EXPECT_EQ(owed[0].problem.who_must_act,
+            "nobody: retried; `volumectl delete pv pvc-c1 --force` gives it up");
+  EXPECT_GT(owed[0].problem.next_try_unix_ms, 0);
+  EXPECT_EQ(owed[0].problem.attempts, 1u);
+}
+
+TEST_F(DriverProvisioningTest, WhatWasUndoneInVainCouldNotBeGivenUp) {
+  UndoInVain();
+  std::optional<Status> told;
+  manager().object_commands().GiveUpUndo(kVolume, [&told](const Status& status) { told = status; });
+  Settle();
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_FALSE(Row());
+  EXPECT_TRUE(manager().storage().PersistentVolumes().empty());
+  EXPECT_TRUE(manager().storage().Owed().empty());
+  const auto& events = host_parts.object_events;
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const std::string& event) {
+    return event.find("PersistentVolume pvc-c1 Warning UndoGivenUp: ") == 0;
+  }));
+  const size_t undone = operations().Count("undo_provision");
+  Pass(std::chrono::minutes(10));
+  EXPECT_EQ(operations().Count("undo_provision"), undone);
+}
+
+TEST_F(DriverProvisioningTest, WhatIsGivenUpWhileItIsTriedGoesWithTheEndOfThat) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
+  Deliver(DriverClass() + Claim());
+  operations().Hang(ProvisionKey(kVolume));
+  ASSERT_TRUE(DeleteClaim("data"));
+  EXPECT_EQ(manager().storage().WhoUndoes(kVolume), "disk.example.com");
+  std::optional<Status> told;
+  manager().object_commands().GiveUpUndo(kVolume, [&told](const Status& status) { told = status; });
+  Settle();
+  EXPECT_FALSE(told);
+  EXPECT_TRUE(operations().given_up.contains(ProvisionKey(kVolume)));
+  operations().Release(ProvisionKey(kVolume));
+  Settle();
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_FALSE(Row());
+}
+
+TEST_F(DriverProvisioningTest, OnlyWhatIsBeingUndoneIsGivenUp) {
+  Deliver(DriverClass() + Claim() + Pod());
+  EXPECT_EQ(manager().storage().WhoUndoes(kVolume), "");
+  std::optional<Status> told;
+  manager().object_commands().GiveUpUndo(kVolume, [&told](const Status& status) { told = status; });
+  Settle();
+  ASSERT_TRUE(told && !told->ok());
+  EXPECT_EQ(told->error().code(), Code::kNotFound);
+  EXPECT_TRUE(Row());
+}
+
+// It said "nobody: retried", and that the next try is when something changes.
+TEST_F(DriverProvisioningTest, AParameterThatTheDriverRefusesWasNobodysToMend) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::NotApplied(Code::kInvalidArgument, "invalid option \"tpye\""), 1000);
+  Deliver(DriverClass() + Claim() + Pod());
+  const VolumeView volume = View("a").volumes.at(0);
+  ASSERT_TRUE(volume.problem);
+  EXPECT_EQ(volume.problem->who_must_act,
+            "the owner of StorageClass made, or of claim default/data");
+  EXPECT_GT(volume.problem->next_try_unix_ms, 0);
+  EXPECT_EQ(volume.problem->attempts, 1u);
+}
+
+TEST_F(DriverProvisioningTest, AFailureThatIsNotExplainedWasNobodysForEver) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::MaybeApplied(Code::kInternal, "it does not go"), 1000);
+  Deliver(DriverClass() + Claim() + Pod());
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "nobody: retried");
+  Pass(std::chrono::minutes(10));
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act.find("an administrator, as it has "), 0u)
+      << View("a").volumes.at(0).problem->who_must_act;
+}
+
+// Five claims that were applied had the driver asked five times more for each volume that failed.
+TEST_F(DriverProvisioningTest, OtherObjectsHadEveryVolumeThatFailedTriedAtOnce) {
+  const std::string other =
+      "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: other, namespace: "
+      "default, uid: c2}\nspec: {accessModes: [ReadWriteOnce], storageClassName: \"\", resources: "
+      "{requests: {storage: 1Gi}}}\n"
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: other}\nspec:\n  capacity: "
+      "{storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n  hostPath: {path: /srv/other}\n"
+      "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: other}\n"
+      "provisioner: example.com/other\n";
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::NotApplied(Code::kInvalidArgument, "no such tier"), 1000);
+  Deliver(DriverClass() + Claim());
+  ASSERT_EQ(Made(), 1u);
+  Deliver(DriverClass() + Claim() + other);
+  EXPECT_EQ(Made(), 1u);
+  Deliver(DriverClass("allowVolumeExpansion: true\n") + Claim() + other);
+  EXPECT_EQ(Made(), 2u) << "its own class is another one";
 }
 
 TEST_F(DriverProvisioningTest, AClaimThatGoesWhileItsDriverIsAwayDoesNotWaitForIt) {

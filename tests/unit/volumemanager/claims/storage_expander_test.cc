@@ -114,6 +114,33 @@ TEST_F(StorageExpanderTest, AClassThatDoesNotAllowItIsObeyed) {
   EXPECT_EQ(Recorded().status, "");
 }
 
+// The pod's owner was said to act; the claim and its events said nothing.
+TEST_F(StorageExpanderTest, AClassThatDoesNotAllowItWasNotNamed) {
+  Deliver(Class(false) + Storage("1Gi") + Pod());
+  Deliver(Class(false) + Storage("3Gi") + Pod());
+  const std::string why = "StorageClass fast does not have allowVolumeExpansion";
+  const VolumeView volume = View("a").volumes.at(0);
+  ASSERT_TRUE(volume.problem);
+  EXPECT_EQ(volume.problem->message, "the claim asks for more: " + why);
+  EXPECT_EQ(volume.problem->who_must_act,
+            "the owner of StorageClass fast, or of claim default/data");
+  EXPECT_EQ(manager().storage().PersistentVolumeClaims().at(0).reason,
+            "it asks for more than its volume has: " + why);
+  const auto told = [this, &why] {
+    const auto& events = host_parts.object_events;
+    return std::count_if(events.begin(), events.end(), [&why](const std::string& event) {
+      return event.ends_with("VolumeResizeFailed: it asks for more than its volume has: " + why);
+    });
+  };
+  EXPECT_EQ(told(), 1);
+  manager().events().DriverIsBack("kubernetes.io/csi", "csi:disk.example.com");
+  Settle();
+  EXPECT_EQ(told(), 1);
+  Deliver(Class() + Storage("3Gi") + Pod());
+  EXPECT_EQ(Grown(), 1u);
+  EXPECT_EQ(manager().storage().PersistentVolumeClaims().at(0).reason, "");
+}
+
 TEST_F(StorageExpanderTest, ADriverThatCannotIsNotAsked) {
   driver->grows = false;
   Deliver(Class() + Storage("1Gi"));

@@ -43,6 +43,41 @@ TEST_F(AttachedVolumesTest, UpAndDownTheLadder) {
   EXPECT_TRUE(node.attached.empty());
 }
 
+// The pod was gone, and nothing but the log said why its disk is attached still.
+TEST_F(AttachedVolumesTest, ADeviceThatCannotBeDetachedWasShownNowhere) {
+  Up();
+  EXPECT_TRUE(manager().storage().Owed().empty());
+  operations().FailNext("detach", Disk(), NotApplied(), 1000);
+  Deliver(Volume("disk"));
+  EXPECT_FALSE(manager().pods().Find(PodUid("a")));
+  const std::vector<OwedView> owed = manager().storage().Owed();
+  ASSERT_EQ(owed.size(), 1u);
+  EXPECT_EQ(owed[0].what, "device test.io/array/disk");
+  EXPECT_EQ(owed[0].problem.message, "the array");
+  EXPECT_EQ(owed[0].problem.who_must_act, "nobody: retried");
+  EXPECT_GT(owed[0].problem.next_try_unix_ms, 0);
+}
+
+// It was said to be in its own way.
+TEST_F(AttachedVolumesTest, AVolumeWhoseDeviceCannotBeDetachedSaysWhyItIsNotDeleted) {
+  std::string volume = Volume("disk");
+  volume.insert(volume.find("  flexVolume"), "  persistentVolumeReclaimPolicy: Delete\n");
+  Deliver(volume + User("a", "disk"));
+  ASSERT_EQ(Phase("a"), "Ready");
+  operations().FailNext("detach", Disk(), NotApplied(), 1000);
+  operations().FailNext("reclaim", ReclaimKey("disk"),
+                        Error::NotApplied(Code::kFailedPrecondition, "it is on this node"), 1000);
+  Deliver(volume);
+  ASSERT_TRUE(DeleteClaim("disk"));
+  Settle();
+  const std::vector<PersistentVolumeView> volumes = manager().storage().PersistentVolumes();
+  ASSERT_EQ(volumes.size(), 1u);
+  EXPECT_EQ(volumes[0].reason, "its device cannot be detached: the array");
+  ASSERT_TRUE(volumes[0].problem);
+  EXPECT_EQ(volumes[0].problem->message, volumes[0].reason);
+  EXPECT_EQ(manager().storage().Owed().size(), 2u);
+}
+
 // It was shown as "Attached", as a disk of the node is that nobody has mounted yet.
 TEST_F(AttachedVolumesTest, ADeviceWhoseDriverIsNotKnownHasNoStateYet) {
   attach->no_driver = NotApplied();

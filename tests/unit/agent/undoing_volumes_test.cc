@@ -1,0 +1,113 @@
+// A volume that was begun for a claim which is gone, and that its driver does not take back: how
+// people see it, and how they give it up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "agent/delete_commands.h"
+#include "agent/describer.h"
+#include "agent/storage_list.h"
+#include "unit/agent/control_backend_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UndoingVolumesTest : public ControlBackendTest {
+ protected:
+  static constexpr const char* kVolume = "pvc-c1";
+
+  UndoingVolumesTest() {
+    const Error error = Error::MaybeApplied(Code::kInternal, "no disk is so large");
+    operations().FailNext("provision", ProvisionKey(kVolume), error, 1000);
+    operations().FailNext("undo_provision", ProvisionKey(kVolume), error, 1000);
+    Deliver(
+        "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
+        "provisioner: disk.example.com\n"
+        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+        "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, "
+        "resources: {requests: {storage: 1Gi}}}\n");
+    EXPECT_TRUE(DeleteClaim("data"));
+    Settle();
+  }
+  std::optional<Status> Delete(bool force) {
+    DeleteCommands commands(*backend_);
+    std::optional<Status> told;
+    v1::DeleteRequest request;
+    request.mutable_object()->set_kind("PersistentVolume");
+    request.mutable_object()->set_name(kVolume);
+    request.set_force(force);
+    commands.Delete({{request, &response_, [&told](const Status& status) { told = status; }}});
+    Settle();
+    return told;
+  }
+  int Listed() {
+    v1::GetStorageRequest request;
+    request.set_kind("PersistentVolume");
+    listed_.Clear();
+    EXPECT_TRUE(ListStorage(agent_->catalog, manager(), request, &listed_).ok());
+    return listed_.persistent_volumes_size();
+  }
+  Status Describe(const std::string& name) {
+    v1::DescribeRequest request;
+    request.mutable_object()->set_kind("PersistentVolume");
+    request.mutable_object()->set_name(name);
+    const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"));
+    const auto described = describer.Describe(request, &described_);
+    return described.ok() ? OkStatus() : Status(described.error());
+  }
+  std::string Field(const std::string& name) const {
+    for (const v1::SummaryField& field : described_.summary()) {
+      if (field.name() == name) return field.value();
+    }
+    return "";
+  }
+
+  v1::DeleteResponse response_;
+  v1::GetStorageResponse listed_;
+  v1::DescribeResponse described_;
+};
+
+TEST_F(UndoingVolumesTest, ItIsListedAndDescribedWithWhoActsAndTheNextTry) {
+  ASSERT_EQ(Listed(), 1);
+  EXPECT_EQ(listed_.persistent_volumes(0).phase(), "Undoing");
+  EXPECT_GT(listed_.persistent_volumes(0).problem().next_try_unix_ms(), 0);
+  ASSERT_TRUE(Describe(kVolume).ok());
+  EXPECT_EQ(Field("Status"), "Undoing");
+  EXPECT_EQ(Field("Reason"), "no disk is so large");
+  ASSERT_EQ(described_.problems_size(), 1);
+  EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("delete pv pvc-c1 --force"));
+}
+
+TEST_F(UndoingVolumesTest, NobodyGivesItUpWithoutSayingSo) {
+  const std::optional<Status> told = Delete(/*force=*/false);
+  ASSERT_TRUE(told && !told->ok());
+  EXPECT_EQ(told->error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(told->error().message(), HasSubstr("`volumectl delete pv pvc-c1 --force`"));
+  EXPECT_EQ(Listed(), 1);
+}
+
+TEST_F(UndoingVolumesTest, WhoGivesItUpIsToldWhatMayBeLeft) {
+  const std::optional<Status> told = Delete(/*force=*/true);
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_THAT(response_.warning(), HasSubstr("what disk.example.com may have made as pvc-c1"));
+  EXPECT_EQ(Listed(), 0);
+  EXPECT_FALSE(Describe(kVolume).ok());
+  EXPECT_FALSE(store.Find(kProvisionRecordKind, kVolume));
+}
+
+TEST_F(UndoingVolumesTest, TheAnnotationThatDecidesWhetherAVolumeIsDeletedWasNotDescribed) {
+  Deliver(
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk, annotations: "
+      "{pv.kubernetes.io/provisioned-by: disk.example.com, "
+      "kubectl.kubernetes.io/last-applied-configuration: \"{}\"}}\nspec:\n  capacity: {storage: "
+      "1Gi}\n  accessModes: [ReadWriteOnce]\n  csi: {driver: disk.example.com, volumeHandle: "
+      "v1}\n");
+  ASSERT_TRUE(Describe("disk").ok());
+  EXPECT_EQ(Field("Annotation"), "pv.kubernetes.io/provisioned-by=disk.example.com");
+}
+
+}  // namespace
+}  // namespace volumed
