@@ -256,17 +256,17 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
   *records.add_held() = Held("mkfs", "data-0", kToday - 2'000);
   std::ostringstream out;
   PrintRecords(records, OutputFormat::kTable, kToday, out);
-  EXPECT_EQ(
-      out.str(),
-      "transactions: 412\n"
-      "not compared: machine-id (not known here)\n"
-      "recovery:     since 1m5s: they end with transaction 398\n"
-      "The records may be older than the disks: mkfs, recycle, delete and provision are held back until\n"
-      "`volumectl records accept [--only VOLUME]`; everything else goes on.\n"
-      "accepted: pv-3\n"
-      "STEP    VOLUME  SINCE\n"
-      "delete  pvc-1   4s\n"
-      "mkfs    data-0  2s\n");
+  EXPECT_EQ(out.str(),
+            "transactions: 412\n"
+            "not compared: machine-id (not known here)\n"
+            "recovery:     since 1m5s: they end with transaction 398\n"
+            "The records may be older than the disks: mkfs, recycle, delete and provision are held "
+            "back until\n"
+            "`volumectl records accept [--only VOLUME]`; everything else goes on.\n"
+            "accepted: pv-3\n"
+            "STEP    VOLUME  SINCE\n"
+            "delete  pvc-1   4s\n"
+            "mkfs    data-0  2s\n");
 }
 
 TEST(OutputTest, AcceptingListsWhatGoesOn) {
