@@ -26,7 +26,8 @@ class VolumePluginMgr;
 struct FailureHistory;
 
 // Threads: the control thread. Blocks: never. Errors: none. A decision that is due is made first,
-// except by ClaimStatus, PodOfClaim, IsBeingDeleted, HasEnded and UidOnRecord.
+// except by ClaimStatus, PodOfClaim, IsBeingDeleted, HasEnded, UidOnRecord and Owed. Owed may
+// therefore be called while a decision is being made.
 class StorageViews {
  public:
   // All members outlive this object.

@@ -90,7 +90,6 @@ std::string StorageViews::WhyDeviceStays(const std::string& volume_name) const {
 
 std::vector<OwedView> StorageViews::Owed() const {
   std::vector<OwedView> owed;
-  parts_.claims.DecideNow();
   for (const PersistentVolumeView& undoing : Undoings()) {
     owed.push_back({"volume " + undoing.name, *undoing.problem});
   }
