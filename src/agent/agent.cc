@@ -305,7 +305,8 @@ std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
   if (const RecordsRecovery recovery = recovery_gate_->recovery(); recovery.active) {
-    return "the records may be older than the disks, and mkfs, recycle and delete are held back: " +
+    return "the records may be older than the disks, and mkfs, recycle, delete and provision are "
+           "held back: " +
            recovery.reason + " (see `volumectl records`)";
   }
   return parts_->Problem();

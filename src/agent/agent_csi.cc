@@ -44,6 +44,9 @@ CsiClientHooks Agent::MakeCsiHooks() {
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);
   };
+  hooks.drivers.release_topology = [this](const std::string& driver) {
+    node_->ReleaseTopology(driver);
+  };
   hooks.happened = [this](const std::string& driver, DriverEvent event) {
     DriverHappened(driver, event);
   };

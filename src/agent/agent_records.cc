@@ -97,8 +97,10 @@ Status Agent::OpenRecords() {
                          {"not_compared", recovery.not_compared},
                          {"number_problem", recovery.number_problem}});
   if (recovery.active) {
-    log_->Error("the records may be older than the disks: mkfs, recycle and delete are held back",
-                {{"reason", recovery.reason}});
+    log_->Error(
+        "the records may be older than the disks: mkfs, recycle, delete and provision are held "
+        "back",
+        {{"reason", recovery.reason}});
   }
   return OkStatus();
 }

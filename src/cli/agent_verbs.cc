@@ -193,7 +193,7 @@ void AddAgentVerbs(const Verbs& verbs) {
   const Verbs records =
       verbs.Group("records", "whether the agent's records may be older than the disks", RunRecords);
   records.Add<RecordsAcceptWords>(
-      "accept", "they are right: what was held back (mkfs, recycle, delete) goes on",
+      "accept", "they are right: what was held back (mkfs, recycle, delete, provision) goes on",
       [](CLI::App& verb, RecordsAcceptWords& words) {
         verb.add_option("--only", words.volume, "of one volume alone, as `records` shows it")
             ->type_name("VOLUME");

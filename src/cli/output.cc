@@ -334,7 +334,8 @@ void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t
   }
   out << "recovery:     since " << FormatAge(records.since_unix_ms(), now) << ": "
       << records.reason() << "\n"
-      << "The records may be older than the disks: mkfs, recycle and delete are held back until\n"
+      << "The records may be older than the disks: mkfs, recycle, delete and provision are held "
+         "back until\n"
          "`volumectl records accept [--only VOLUME]`; everything else goes on.\n";
   for (const std::string& volume : records.accepted()) out << "accepted: " << volume << "\n";
   if (records.held().empty()) {

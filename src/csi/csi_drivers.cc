@@ -252,6 +252,7 @@ void CsiDrivers::MakeRoom() {
     drivers_.erase(oldest);  // `all` has it
   }
   written_.erase(oldest);
+  if (hooks_.release_topology) hooks_.release_topology(oldest);
   parts_.log.Info("a CSI driver is forgotten: there are too many", {{"driver", oldest}});
   parts_.scheduler.RunBlocking([parts = parts_, oldest] {
     const Status removed =

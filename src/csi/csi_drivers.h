@@ -34,6 +34,8 @@ struct CsiDriversHooks {
   std::function<Status(const std::string& driver,
                        const std::map<std::string, std::string>& topology)>
       merge_topology;
+  // The driver is forgotten, and what it said of the node too.
+  std::function<void(const std::string& driver)> release_topology;
 };
 
 struct CsiDriversSettings {

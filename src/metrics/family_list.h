@@ -126,7 +126,7 @@
     "When these figures were collected; older ones are served when the control thread is " \
     "busy.", "") \
   X(kRecordsRecovery, "volumed_records_recovery", kGauge, "", \
-    "1 when the records may be older than the disks and mkfs, recycle and delete are " \
+    "1 when the records may be older than the disks and mkfs, recycle, delete and provision are " \
     "held back.", "") \
   X(kRecordsHeldSteps, "volumed_records_held_steps", kGauge, "", \
     "Steps that were asked for and are held back until a person accepts the records.", "") \

@@ -67,6 +67,9 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
   if (const std::optional<StorageName> storage = MadeStorageOf(plan)) {
     RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
   }
+  // A claim whose uid was lost with the records would get a second, empty volume.
+  RETURN_IF_ERROR(
+      parts.host.irreversible.Admit(IrreversibleStep::kProvision, request.planned.metadata.name));
   // Nobody selects a node here: the claim is this node's.
   return provisioner->Provision(nullptr, request.options.allowed_topologies,
                                 CallOf(parts, request, progress));

@@ -10,6 +10,8 @@ std::string_view IrreversibleStepName(IrreversibleStep step) {
       return "recycle";
     case IrreversibleStep::kDelete:
       return "delete";
+    case IrreversibleStep::kProvision:
+      return "provision";
   }
   return "unknown";
 }

@@ -1,5 +1,6 @@
-// IrreversibleSteps: asked before data can be lost for good. Code that formats a device, recycles a
-// volume or deletes storage asks right before the effect, each time again.
+// IrreversibleSteps: asked before data can be lost for good, or from sight. Code that formats a
+// device, recycles a volume, deletes storage or makes a new volume for a claim asks right before
+// the effect, each time again.
 #pragma once
 
 #include <string>
@@ -9,9 +10,10 @@
 
 namespace volumed {
 
-// The steps after which data is gone, whatever the records say.
-enum class IrreversibleStep { kFormat, kRecycle, kDelete };
-// "mkfs", "recycle", "delete".
+// The steps after which data is gone, whatever the records say; and the one after which a claim has
+// an empty volume, though it may have had one of which the records that were lost knew.
+enum class IrreversibleStep { kFormat, kRecycle, kDelete, kProvision };
+// "mkfs", "recycle", "delete", "provision".
 std::string_view IrreversibleStepName(IrreversibleStep step);
 
 // Threads: any. Blocks: never.

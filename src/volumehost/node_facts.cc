@@ -140,26 +140,49 @@ Status NodeFacts::MergeTopology(const std::string& driver, const StringMap& topo
     return Error::NotApplied(Code::kInvalidArgument, "the topology of CSI driver " + driver +
                                                          " can be no label of a node: " + *broken);
   }
-  const Result<bool> changed = AddLabels(topology);
+  const Result<bool> changed = AddLabels(driver, topology);
   if (!changed.ok()) return changed.error().With("CSI driver " + driver);
   if (*changed && labels_changed_) labels_changed_();
   return OkStatus();
 }
 
-Result<bool> NodeFacts::AddLabels(const StringMap& labels) {
+Result<bool> NodeFacts::AddLabels(const std::string& driver, const StringMap& labels) {
   MutexLock lock(mu_);
   for (const auto& [key, value] : labels) {
     const auto known = labels_.find(key);
     if (known == labels_.end() || known->second == value) continue;
+    const auto said = said_by_.find(key);
+    const std::string who =
+        said == said_by_.end() ? "" : ", as CSI driver " + *said->second.begin() + " has said";
     // %q of Go, whose quotes these values need no escapes for: they are labels.
     return Error::NotApplied(Code::kFailedPrecondition,
                              "detected topology value collision: driver reported \"" + key +
                                  "\":\"" + value + "\" but existing label is \"" + key + "\":\"" +
-                                 known->second + "\"");
+                                 known->second + "\"" + who);
   }
-  const size_t before = labels_.size();
-  labels_.insert(labels.begin(), labels.end());
-  return labels_.size() != before;
+  bool changed = false;
+  for (const auto& [key, value] : labels) {
+    const bool is_new = labels_.emplace(key, value).second;
+    changed = changed || is_new;
+    if (is_new || said_by_.contains(key)) said_by_[key].insert(driver);
+  }
+  return changed;
+}
+
+void NodeFacts::ReleaseTopology(const std::string& driver) {
+  bool changed = false;
+  {
+    MutexLock lock(mu_);
+    for (auto said = said_by_.begin(); said != said_by_.end();) {
+      said->second.erase(driver);
+      const auto at = said++;
+      if (!at->second.empty()) continue;
+      labels_.erase(at->first);
+      said_by_.erase(at);
+      changed = true;
+    }
+  }
+  if (changed && labels_changed_) labels_changed_();
 }
 
 std::map<std::string, std::string> NodeFacts::GetNodeLabels() const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,8 +63,11 @@ class NodeFacts final : public HostNode {
   // Source: kubernetes pkg/volume/csi/nodeinfomanager/nodeinfomanager.go@v1.36.2
   // (updateTopologyLabels).
   Status MergeTopology(const std::string& driver, const StringMap& topology) EXCLUDES(mu_);
-  // Called after each MergeTopology() that has changed the labels, on its thread. REQUIRES: it is
-  // set before the first one.
+  // The driver is forgotten: labels that nobody else has said go. Kubelet has no such thing: what a
+  // driver that went for good has said keeps others out for ever there.
+  void ReleaseTopology(const std::string& driver) EXCLUDES(mu_);
+  // Called after each of the two that has changed the labels, on its thread. REQUIRES: it is set
+  // before the first one.
   void SetLabelsChanged(std::function<void()> changed) { labels_changed_ = std::move(changed); }
 
   NodeName GetNodeName() const override { return options_.name; }
@@ -81,12 +85,14 @@ class NodeFacts final : public HostNode {
 
  private:
   // False if the node has them all already.
-  Result<bool> AddLabels(const StringMap& labels) EXCLUDES(mu_);
+  Result<bool> AddLabels(const std::string& driver, const StringMap& labels) EXCLUDES(mu_);
 
   const NodeFactsOptions options_;
   std::function<void()> labels_changed_;
   mutable Mutex mu_;
   StringMap labels_ GUARDED_BY(mu_);
+  // By label that was not there before: the drivers that have said it.
+  std::map<std::string, std::set<std::string>> said_by_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

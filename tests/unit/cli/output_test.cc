@@ -228,7 +228,7 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
       "transactions: 412\n"
       "not compared: machine-id (not known here)\n"
       "recovery:     since 1m5s: they end with transaction 398\n"
-      "The records may be older than the disks: mkfs, recycle and delete are held back until\n"
+      "The records may be older than the disks: mkfs, recycle, delete and provision are held back until\n"
       "`volumectl records accept [--only VOLUME]`; everything else goes on.\n"
       "accepted: pv-3\n"
       "STEP    VOLUME  SINCE\n"

@@ -535,6 +535,7 @@ TEST_F(CsiDriversTest, OfTooManyDriversTheUnregisteredOneThatWasUsedLongestAgoIs
   EXPECT_NE(drivers_->Find("b.example.com"), nullptr);
   EXPECT_NE(drivers_->Find("c.example.com"), nullptr);
   EXPECT_FALSE(store_.Find(kCsiDriverRecordKind, "a.example.com").has_value());
+  EXPECT_EQ(released_, (std::vector<std::string>{"a.example.com"}));
 }
 
 TEST_F(CsiDriversTest, ADriverWithVolumesIsNotForgotten) {

@@ -38,12 +38,13 @@ class CsiDriversFixture : public testing::Test {
     const auto rows = store_.Load(kCsiDriverRecordKind);
     drivers_ = std::make_unique<CsiDrivers>(
         CsiDrivers::Parts{scheduler_, dialer_, store_, log_}, settings_,
-        CsiDriversHooks{.has_attached = [this](const std::string&) { return has_attached_; },
-                        .has_volumes = [this](const std::string&) { return has_volumes_; },
-                        .merge_topology =
-                            [this](const std::string&, const std::map<std::string, std::string>&) {
-                              return merged_;
-                            }});
+        CsiDriversHooks{
+            .has_attached = [this](const std::string&) { return has_attached_; },
+            .has_volumes = [this](const std::string&) { return has_volumes_; },
+            .merge_topology = [this](const std::string&,
+                                     const std::map<std::string, std::string>&) { return merged_; },
+            .release_topology =
+                [this](const std::string& driver) { released_.push_back(driver); }});
     drivers_->AddListener([this](const std::string& driver, DriverEvent event) {
       events_.emplace_back(driver, event);
     });
@@ -125,6 +126,7 @@ class CsiDriversFixture : public testing::Test {
   bool has_attached_ = false;
   bool has_volumes_ = false;
   Status merged_ = OkStatus();
+  std::vector<std::string> released_;
   std::vector<std::pair<std::string, DriverEvent>> events_;
   std::unique_ptr<CsiDrivers> drivers_;
 };

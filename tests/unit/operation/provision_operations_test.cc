@@ -79,5 +79,14 @@ TEST_F(ProvisionOperationsTest, AVolumeIsNotMadeAtAnotherPlaceThanItWasPlannedAt
   EXPECT_FALSE(kernel_.Exists("/srv/volumes/pvc-1"));
 }
 
+// The records were lost and with them the uid of a claim, which got a second, empty volume.
+TEST_F(ProvisionOperationsTest, NoVolumeIsMadeWhileTheRecordsAreInDoubt) {
+  world_.irreversible.hold = true;
+  EXPECT_EQ(Provision(), "provision pvc-1 is held back");
+  EXPECT_FALSE(kernel_.Exists("/srv/volumes/pvc-1"));
+  world_.irreversible.hold = false;
+  EXPECT_EQ(Provision(), "");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -116,8 +116,25 @@ TEST(NodeFactsTest, ACollisionOfTopologyIsRefusedInKubeletsWordsAndNothingIsMerg
   EXPECT_FALSE(changed);
   // A driver collides with what another one has said, and with what it has said itself.
   ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r1"}}).ok());
-  EXPECT_FALSE(node.MergeTopology("e", {{"rack", "r2"}}).ok());
+  EXPECT_EQ(node.MergeTopology("e", {{"rack", "r2"}}).error().message(),
+            "CSI driver e: detected topology value collision: driver reported \"rack\":\"r2\" but "
+            "existing label is \"rack\":\"r1\", as CSI driver d has said");
   EXPECT_FALSE(node.MergeTopology("d", {{"rack", "r2"}}).ok());
+}
+
+// What a driver had said once kept every other one out for ever.
+TEST(NodeFactsTest, WhatAForgottenDriverHasSaidIsNoLabelAnyMore) {
+  NodeFacts node(InZone("a"));
+  int changes = 0;
+  node.SetLabelsChanged([&] { ++changes; });
+  ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r1"}, {"row", "1"}, {"zone", "a"}}).ok());
+  ASSERT_TRUE(node.MergeTopology("e", {{"row", "1"}}).ok());
+  node.ReleaseTopology("d");
+  EXPECT_EQ(node.GetNodeLabels(), (StringMap{{"row", "1"}, {"zone", "a"}}));
+  EXPECT_EQ(changes, 2);
+  EXPECT_TRUE(node.MergeTopology("e", {{"rack", "r2"}, {"row", "1"}}).ok());
+  node.ReleaseTopology("other");
+  EXPECT_EQ(changes, 3);
 }
 
 TEST(NodeFactsTest, WhatCanBeNoLabelIsRefused) {
