@@ -111,6 +111,12 @@ std::string CsiInquiry::Shown(const std::string& text) const {
   return CsiSecrets(settings_.secrets).Replaced(text, kTextBytes);
 }
 
+Status CsiInquiry::WithoutSecrets(const Status& sense) const {
+  if (sense.ok()) return sense;
+  const CsiSecrets secrets(settings_.secrets);
+  return Senseless(secrets.RemovedFrom(sense.error().message(), kMapBytes));
+}
+
 Status CsiInquiry::TakeName(const ::csi::v1::GetPluginInfoResponse& answer) {
   if (answer.name() != settings_.driver) {
     return Senseless((settings_.node ? "the driver" : "the controller") +
@@ -191,14 +197,10 @@ void CsiInquiry::AskNode() {
 }
 
 Status CsiInquiry::TakeNode(const ::csi::v1::NodeGetInfoResponse& answer) {
-  RETURN_IF_ERROR(CheckCsiNodeId(answer.node_id()));
+  RETURN_IF_ERROR(WithoutSecrets(CheckCsiNodeId(answer.node_id())));
   const auto& segments = answer.accessible_topology().segments();
   facts_.topology = {segments.begin(), segments.end()};
-  const Status topology = CheckCsiTopology(facts_.topology);
-  if (!topology.ok()) {
-    const CsiSecrets secrets(settings_.secrets);
-    return Senseless(secrets.RemovedFrom(topology.error().message(), kMapBytes));
-  }
+  RETURN_IF_ERROR(WithoutSecrets(CheckCsiTopology(facts_.topology)));
   facts_.node_id = answer.node_id();
   facts_.max_volumes = answer.max_volumes_per_node();
   return OkStatus();

@@ -70,6 +70,8 @@ class CsiInquiry : public std::enable_shared_from_this<CsiInquiry> {
   Status TakeName(const ::csi::v1::GetPluginInfoResponse& answer);
   void TakePluginCapabilities(const ::csi::v1::GetPluginCapabilitiesResponse& answer);
   Status TakeNode(const ::csi::v1::NodeGetInfoResponse& answer);
+  // What is wrong with an answer, in words that may quote it.
+  Status WithoutSecrets(const Status& sense) const;
   // A text of the driver's without secrets, for a message that cuts it after 128 bytes.
   std::string Shown(const std::string& text) const;
   void Fail(const Error& error) { hooks_.done(error); }

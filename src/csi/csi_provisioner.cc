@@ -116,14 +116,14 @@ std::string ShownId(const std::string& id, const CsiSecrets& secrets) {
   return Quoted(secrets.Replaced(id, kQuotedId), kQuotedId);
 }
 
-// What cannot be true of a volume's id; "" for one that can be.
-std::string WhatIsOddAboutId(const std::string& id, const CsiSecrets& secrets) {
+// What cannot be true of a volume's id, without the id; "" for one that can be.
+std::string WhatIsOddAboutId(const std::string& id) {
   if (id.empty()) return "it has no id";
   if (id.size() > kMostHandleBytes) {
     return "its id has " + std::to_string(id.size()) + " bytes";
   }
-  if (PrintableText(id) != id) return "its id " + ShownId(id, secrets) + " is no text";
-  if (id.starts_with(kCsiUnknownHandle)) return "its id is " + ShownId(id, secrets);
+  if (PrintableText(id) != id) return "its id is no text";
+  if (id.starts_with(kCsiUnknownHandle)) return "its id is that of a plan";
   return "";
 }
 
@@ -234,7 +234,7 @@ Result<PersistentVolume> CsiProvisioner::Provision(const NodeObject*,
 
 std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
                                       const CreateVolumeRequest& asked, bool knows_places) const {
-  std::string odd = WhatIsOddAboutId(made.volume_id(), SecretsOf(context_, driver_));
+  std::string odd = WhatIsOddAboutId(made.volume_id());
   if (odd.empty()) odd = WhoHasOnNode(context_, driver_, made.volume_id());
   if (odd.empty()) odd = WhatIsOddAboutSize(made, asked);
   if (odd.empty()) odd = WhatIsOddAboutContent(made, asked);
