@@ -87,6 +87,9 @@ func (b *bench) turn(name string, count, round int) error {
 		return err
 	}
 	s := &session{program: p, options: b.options, report: b.report, pods: count, round: round}
+	if s.wants("csi") {
+		s.options.load.csiVolumes = count
+	}
 	err = s.run()
 	var late *lateError
 	if errors.As(err, &late) {

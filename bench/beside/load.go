@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// load is what both programs get: pods with five volumes each.
+// load is what both programs get: pods with five volumes each, and those with a CSI volume (csi_load.go).
 type load struct {
-	fsGroup  bool
-	emptyDir string // "disk" or "memory"
-	hostPath string // a directory that is there
+	fsGroup    bool
+	emptyDir   string // "disk" or "memory"
+	hostPath   string // a directory that is there
+	csiVolumes int    // how many there are
 }
 
 // objects are what all pods refer to. `value` ends up in the file c/a of each pod.
@@ -23,7 +24,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: password}
 stringData: {user: somebody, word: something}
-`
+` + csiObjects(l.csiVolumes)
 }
 
 const podTemplate = `---
@@ -54,6 +55,9 @@ spec:
 `
 
 func (l load) pod(uid string) string {
+	if strings.HasPrefix(uid, csiPodPrefix) {
+		return csiPod(uid)
+	}
 	fsGroup, medium := "", ""
 	if l.fsGroup {
 		fsGroup = "\n  securityContext: {fsGroup: 2000}"

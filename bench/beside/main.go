@@ -22,6 +22,8 @@ type options struct {
 	load                                                   load
 	handOver                                               string
 	rows, only                                             []string
+	csi                                                    []csiSetting
+	csiCalls, apiQPS                                       int
 }
 
 const usage = `usage: beside run --volumed FILE --peer FILE --proto-set FILE [FLAGS]
@@ -29,7 +31,7 @@ const usage = `usage: beside run --volumed FILE --peer FILE --proto-set FILE [FL
 
 func parseOptions(words []string) (options, error) {
 	var o options
-	var pods, rows, only string
+	var pods, rows, only, csi string
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	flags.StringVar(&o.volumed, "volumed", "", "the volumed program, which finds its volumed-worker")
 	flags.StringVar(&o.peer, "peer", "", "the kubelet_peer program")
@@ -47,6 +49,9 @@ func parseOptions(words []string) (options, error) {
 	flags.StringVar(&o.handOver, "hand-over", "file", "how volumed gets a burst: file (one rename), files (one per pod), apply (one call)")
 	flags.StringVar(&rows, "rows", strings.Join(defaultRows, ","), "which of "+strings.Join(allRows, ","))
 	flags.StringVar(&only, "only", "volumed,kubelet", "which of the two programs")
+	flags.StringVar(&csi, "csi", "0s,50ms", "row csi: how long the CSI driver takes for each RPC, and after a colon how many it works on at a time (else any number)")
+	flags.IntVar(&o.csiCalls, "csi-calls", defaultCSICalls, "volumed's csi-calls-per-driver")
+	flags.IntVar(&o.apiQPS, "api-qps", 0, "how many requests a second kubelet's client makes; 50 is a kubelet's default, 0: any number")
 	flags.Parse(words)
 	o.rows, o.only = strings.Split(rows, ","), strings.Split(only, ",")
 	for _, word := range strings.Split(pods, ",") {
@@ -55,6 +60,13 @@ func parseOptions(words []string) (options, error) {
 			return o, fmt.Errorf("--pods %s: %q is no number of pods", pods, word)
 		}
 		o.pods = append(o.pods, number)
+	}
+	for _, word := range strings.Split(csi, ",") {
+		setting, err := parseCSISetting(word)
+		if err != nil {
+			return o, fmt.Errorf("--csi %s: %w", csi, err)
+		}
+		o.csi = append(o.csi, setting)
 	}
 	return o, o.check()
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type peer struct {
 	*process
 	binary  string
 	load    load
+	apiQPS  int
 	client  http.Client
 	objects string
 
@@ -34,7 +36,7 @@ func newPeer(o options) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{process: common, binary: o.peer, load: o.load}
+	p := &peer{process: common, binary: o.peer, load: o.load, apiQPS: o.apiQPS}
 	p.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.socket())
 	}}
@@ -56,7 +58,8 @@ func (p *peer) start() error {
 	if err := os.WriteFile(known, objects, 0o600); err != nil {
 		return err
 	}
-	if err := p.spawn(p.binary, "--root", p.root(), "--socket", p.socket(), "--objects", known); err != nil {
+	if err := p.spawn(p.binary, "--root", p.root(), "--socket", p.socket(), "--objects", known,
+		"--api-qps", strconv.Itoa(p.apiQPS)); err != nil {
 		return err
 	}
 	return untilAnswers(p.process, func() error { return p.call("GET", "/healthz", nil, nil) })

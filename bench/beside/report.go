@@ -18,6 +18,7 @@ type record struct {
 	FSGroup  bool               `json:"fsgroup"`
 	EmptyDir string             `json:"emptydir"`
 	HandOver string             `json:"hand_over"`
+	APIQPS   int                `json:"api_qps,omitempty"`
 	Values   map[string]float64 `json:"values"`
 	Facts    map[string]string  `json:"facts,omitempty"`
 }
@@ -47,7 +48,7 @@ func (r *report) late(program string, pods, round int, err error, late *lateErro
 func (r *report) write(line record) {
 	line.Time = time.Now().UTC().Format(time.RFC3339)
 	line.Cores, line.FSGroup = r.options.cores, r.options.load.fsGroup
-	line.EmptyDir, line.HandOver = r.options.load.emptyDir, r.options.handOver
+	line.EmptyDir, line.HandOver, line.APIQPS = r.options.load.emptyDir, r.options.handOver, r.options.apiQPS
 	text, err := json.Marshal(line)
 	if err == nil {
 		_, err = fmt.Fprintf(r.file, "%s\n", text)

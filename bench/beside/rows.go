@@ -28,10 +28,11 @@ var rows = []row{
 	}},
 	{"beside", (*session).beside, nil},
 	{"queries", (*session).askMeanwhile, nil},
+	{"csi", (*session).csi, nil},
 }
 
 var (
-	allRows     = []string{"sequential", "burst", "update", "update-in-turn", "idle", "restart", "delete", "beside", "queries"}
+	allRows     = []string{"sequential", "burst", "update", "update-in-turn", "idle", "restart", "delete", "beside", "queries", "csi"}
 	defaultRows = []string{"sequential", "burst", "update", "restart", "delete", "beside", "queries"}
 )
 

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 )
 
+type tableRow struct{ row, value, label string }
+
 // What the table shows of each row, in this order. A value that only one program has has no ratio.
-var tableRows = []struct{ row, value, label string }{
+var tableRows = []tableRow{
 	{"sequential", "p50_ms", "one pod after another: p50, ms"},
 	{"sequential", "p99_ms", "one pod after another: p99, ms"},
 	{"sequential", "cpu_per_pod_ms", "one pod after another: CPU of each, ms"},
@@ -39,6 +42,38 @@ var tableRows = []struct{ row, value, label string }{
 	{"delete", "volumes_ms", "delete all: volumes gone, ms"},
 	{"delete", "directories_ms", "delete all: directories gone, ms"},
 	{"delete", "cpu_per_pod_ms", "delete all: CPU per pod, ms"},
+	{"csi-single", "p50_ms", "a pod with a CSI volume after another: published, p50, ms"},
+	{"csi-single", "p99_ms", "a pod with a CSI volume after another: published, p99, ms"},
+}
+
+// The same of a burst of CSI volumes, for each behaviour of the driver: its row is "csi 50ms" or the like.
+var csiTableRows = []tableRow{
+	{"", "per_second", "published, volumes a second"},
+	{"", "p50_ms", "published, p50, ms"},
+	{"", "p99_ms", "published, p99, ms"},
+	{"", "said_ms", "the program says that all are ready, ms"},
+	{"", "cpu_per_volume_ms", "CPU per volume, ms"},
+	{"", "driver_cpu_ms", "the CSI driver's CPU, and the measuring's, ms"},
+	{"", "others_cpu_ms", "CPU of all else on the machine, ms"},
+	{"", "peak_pss_mib", "peak memory (PSS), MiB"},
+	{"", "rpcs_per_volume", "RPCs per volume"},
+	{"", "most_at_once", "most RPCs at a time"},
+	{"", "gone_per_second", "delete all: unstaged, volumes a second"},
+	{"", "gone_p50_ms", "delete all: unstaged, p50, ms"},
+	{"", "gone_p99_ms", "delete all: unstaged, p99, ms"},
+	{"", "gone_directories_ms", "delete all: directories gone, ms"},
+	{"", "gone_cpu_per_volume_ms", "delete all: CPU per volume, ms"},
+	{"", "gone_rpcs_per_volume", "delete all: RPCs per volume"},
+}
+
+func csiLines(rows []string) []tableRow {
+	var lines []tableRow
+	for _, row := range rows {
+		for _, line := range csiTableRows {
+			lines = append(lines, tableRow{row, line.value, row + ": " + line.label})
+		}
+	}
+	return lines
 }
 
 // What the bare loop takes for the work of a line of the table.
@@ -52,6 +87,7 @@ type setting struct {
 	pods, cores        int
 	fsGroup            bool
 	emptyDir, handOver string
+	apiQPS             int
 }
 
 type cell struct {
@@ -85,9 +121,13 @@ func printTable(name string) error {
 	}
 	cells := map[cell][]float64{}
 	var settings []setting
+	var csiRows []string
 	for _, r := range records {
 		if r.Row == "machine" {
 			continue
+		}
+		if strings.HasPrefix(r.Row, "csi ") && !slices.Contains(csiRows, r.Row) {
+			csiRows = append(csiRows, r.Row)
 		}
 		s := r.setting()
 		if !slices.Contains(settings, s) {
@@ -100,14 +140,14 @@ func printTable(name string) error {
 	}
 	printMachine(records)
 	for _, s := range settings {
-		printSetting(s, cells)
+		printSetting(s, append(slices.Clip(tableRows), csiLines(csiRows)...), cells)
 		printLate(s, records)
 	}
 	return nil
 }
 
 func (r record) setting() setting {
-	return setting{r.Pods, r.Cores, r.FSGroup, r.EmptyDir, r.HandOver}
+	return setting{r.Pods, r.Cores, r.FSGroup, r.EmptyDir, r.HandOver, r.APIQPS}
 }
 
 func printLate(s setting, records []record) {
@@ -129,7 +169,7 @@ func printMachine(records []record) {
 	}
 }
 
-func printSetting(s setting, cells map[cell][]float64) {
+func printSetting(s setting, lines []tableRow, cells map[cell][]float64) {
 	processors := "all processors"
 	if s.cores > 0 {
 		processors = fmt.Sprintf("%d processors", s.cores)
@@ -138,9 +178,13 @@ func printSetting(s setting, cells map[cell][]float64) {
 	if s.fsGroup {
 		group = "with fsGroup"
 	}
-	fmt.Printf("\n**%d pods, %s, %s, emptyDir on %s, burst by %s**\n\n", s.pods, processors, group, s.emptyDir, s.handOver)
+	limit := ""
+	if s.apiQPS > 0 {
+		limit = fmt.Sprintf(", kubelet's requests limited to %d a second", s.apiQPS)
+	}
+	fmt.Printf("\n**%d pods, %s, %s, emptyDir on %s, burst by %s%s**\n\n", s.pods, processors, group, s.emptyDir, s.handOver, limit)
 	fmt.Print("| | volumed | kubelet | volumed / kubelet | floor | volumed / floor |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, line := range tableRows {
+	for _, line := range lines {
 		ours := cells[cell{s, line.row, line.value, "volumed"}]
 		theirs := cells[cell{s, line.row, line.value, "kubelet"}]
 		if len(ours) == 0 && len(theirs) == 0 {

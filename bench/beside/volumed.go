@@ -24,6 +24,7 @@ type volumed struct {
 	binary, protoSet string
 	load             load
 	how              string // hand-over
+	csiCalls         int
 	metrics          string // host:port
 	api              *agentAPI
 
@@ -36,11 +37,13 @@ func newVolumed(o options) (*volumed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &volumed{process: common, binary: o.volumed, protoSet: o.protoSet, load: o.load, how: o.handOver, files: map[string]string{}}, nil
+	return &volumed{process: common, binary: o.volumed, protoSet: o.protoSet, load: o.load, how: o.handOver, csiCalls: o.csiCalls, files: map[string]string{}}, nil
 }
 
 func (v *volumed) socket() string    { return filepath.Join(v.scratch, "socket") }
 func (v *volumed) manifests() string { return filepath.Join(v.scratch, "manifests") }
+
+const defaultCSICalls = 64
 
 const volumedConfig = `root: %[1]s/root
 manifest-dir: [%[1]s/manifests]
@@ -51,6 +54,7 @@ metrics-address: "%[2]s"
 log-level: warning
 removal-settle: 100ms
 volume-plugin-dir: ""
+csi-calls-per-driver: %[3]d
 `
 
 func (v *volumed) start() error {
@@ -63,7 +67,7 @@ func (v *volumed) start() error {
 	}
 	v.metrics = address
 	config := filepath.Join(v.scratch, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, volumedConfig, v.scratch, address), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, volumedConfig, v.scratch, address, v.csiCalls), 0o644); err != nil {
 		return err
 	}
 	if err := v.spawn(v.binary, "run", "--config", config); err != nil {

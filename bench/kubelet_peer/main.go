@@ -13,12 +13,18 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"k8s.io/kubernetes/pkg/kubelet/config"
+	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
 	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 	"k8s.io/kubernetes/pkg/kubelet/volumemanager"
+	"k8s.io/kubernetes/pkg/volume/csi"
 	"k8s.io/kubernetes/pkg/volume/util/volumepathhandler"
 )
 
@@ -27,6 +33,7 @@ import (
 type options struct {
 	root, socket, objects, nodeName string
 	syncFrequency, statsPeriod      time.Duration
+	apiQPS                          int
 }
 
 func parseOptions() (options, error) {
@@ -37,6 +44,7 @@ func parseOptions() (options, error) {
 	flag.StringVar(&o.nodeName, "node-name", "peer", "name of the node")
 	flag.DurationVar(&o.syncFrequency, "sync-frequency", time.Minute, "syncFrequency: how often each pod is synced again")
 	flag.DurationVar(&o.statsPeriod, "stats-period", time.Minute, "volumeStatsAggPeriod; 0: volumes are not measured")
+	flag.IntVar(&o.apiQPS, "api-qps", 0, "kubeAPIQPS: how many requests to the API server a second, with twice as many at once, which is 50 in a kubelet; 0: any number")
 	verbosity := flag.String("v", "0", "klog's verbosity")
 	flag.Parse()
 	if o.root == "" || o.socket == "" {
@@ -53,6 +61,9 @@ func run(o options) error {
 	}
 	ctx := context.Background()
 	client := fake.NewClientset(nodeObject(o.nodeName))
+	if o.apiQPS > 0 {
+		throttle(client, o.apiQPS)
+	}
 	host, err := newNode(o.root, o.nodeName, client)
 	if err != nil {
 		return err
@@ -76,6 +87,8 @@ func run(o options) error {
 		}
 	}
 	everySourceIsReady := config.NewSourcesReady(func(sets.Set[string]) bool { return true })
+	host.informers.Start(ctx.Done())
+	go registerDrivers(ctx, host, everySourceIsReady)
 	go pods.volumes.Run(ctx, everySourceIsReady)
 	go pods.housekeep()
 	if o.statsPeriod > 0 {
@@ -86,6 +99,22 @@ func run(o options) error {
 		return err
 	}
 	return http.Serve(listener, controlAPI(host.objects, pods))
+}
+
+// throttle makes the client as slow as a kubelet's, whose limit is that of client-go.
+func throttle(client *fake.Clientset, qps int) {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(float32(qps), 2*qps)
+	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		limiter.Accept()
+		return false, nil, nil
+	})
+}
+
+// registerDrivers is kubelet's own way to a CSI driver: its plugin manager, which looks for sockets in the registry.
+func registerDrivers(ctx context.Context, host *node, ready config.SourcesReady) {
+	drivers := pluginmanager.NewPluginManager(filepath.Join(host.root, "plugins_registry"), host.recorder)
+	drivers.AddHandler(registration.CSIPlugin, csi.PluginHandler)
+	drivers.Run(ctx, ready, ctx.Done())
 }
 
 func main() {

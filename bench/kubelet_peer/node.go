@@ -16,11 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
+	"k8s.io/kubernetes/pkg/volume/csi"
 	"k8s.io/kubernetes/pkg/volume/downwardapi"
 	"k8s.io/kubernetes/pkg/volume/emptydir"
 	"k8s.io/kubernetes/pkg/volume/hostpath"
@@ -38,6 +41,7 @@ type node struct {
 	root      string
 	name      types.NodeName
 	client    clientset.Interface
+	tracker   clienttesting.ObjectTracker // the objects of the client
 	informers informers.SharedInformerFactory
 	mounter   mount.Interface
 	hostUtil  hostutil.HostUtils
@@ -45,16 +49,21 @@ type node struct {
 	recorder  record.EventRecorder
 	objects   *objectStore
 	plugins   volume.VolumePluginMgr
+
+	csiDrivers       storagelisters.CSIDriverLister
+	csiDriversSynced cache.InformerSynced
 }
 
 var _ volume.KubeletVolumeHost = &node{}
 
-func newNode(root, name string, client clientset.Interface) (*node, error) {
-	n := &node{root: root, name: types.NodeName(name), client: client,
+func newNode(root, name string, client *fake.Clientset) (*node, error) {
+	n := &node{root: root, name: types.NodeName(name), client: client, tracker: client.Tracker(),
 		informers: informers.NewSharedInformerFactory(client, 0),
 		mounter:   mount.New(""), hostUtil: hostutil.NewHostUtil(),
 		recorder: logRecorder{}, objects: newObjectStore()}
 	n.subpather = subpath.New(n.mounter)
+	csiDrivers := n.informers.Storage().V1().CSIDrivers()
+	n.csiDrivers, n.csiDriversSynced = csiDrivers.Lister(), csiDrivers.Informer().HasSynced
 	return n, n.plugins.InitPlugins(volumePlugins(), nil, n)
 }
 
@@ -63,7 +72,7 @@ func volumePlugins() []volume.VolumePlugin {
 	for _, some := range [][]volume.VolumePlugin{
 		emptydir.ProbeVolumePlugins(), secret.ProbeVolumePlugins(), configmap.ProbeVolumePlugins(),
 		projected.ProbeVolumePlugins(), downwardapi.ProbeVolumePlugins(), local.ProbeVolumePlugins(),
-		hostpath.ProbeVolumePlugins(volume.VolumeConfig{}),
+		csi.ProbeVolumePlugins(), hostpath.ProbeVolumePlugins(volume.VolumeConfig{}),
 	} {
 		all = append(all, some...)
 	}
@@ -160,13 +169,20 @@ func (n *node) GetServiceAccountTokenFunc() func(string, string, *authentication
 }
 func (n *node) DeleteServiceAccountTokenFunc() func(types.UID) { return func(types.UID) {} }
 
+// Of CSIDrivers a kubelet keeps what its informer has told.
+func (n *node) CSIDriverLister() storagelisters.CSIDriverLister { return n.csiDrivers }
+func (n *node) CSIDriversSynced() cache.InformerSynced          { return n.csiDriversSynced }
+func (n *node) WaitForCacheSync() error {
+	if !cache.WaitForCacheSync(context.Background().Done(), n.csiDriversSynced) {
+		return errors.New("the informer of CSIDrivers has no list")
+	}
+	return nil
+}
+
 // What only an API server has. No plugin of this program asks for it.
 var errNoAPIServer = errors.New("kubelet_peer has no API server")
 
 func (n *node) SetKubeletError(error)                              {}
-func (n *node) CSIDriverLister() storagelisters.CSIDriverLister    { return nil }
-func (n *node) CSIDriversSynced() cache.InformerSynced             { return func() bool { return true } }
-func (n *node) WaitForCacheSync() error                            { return nil }
 func (n *node) GetTrustAnchorsByName(string, bool) ([]byte, error) { return nil, errNoAPIServer }
 func (n *node) GetTrustAnchorsBySigner(string, *metav1.LabelSelector, bool) ([]byte, error) {
 	return nil, errNoAPIServer

@@ -9,9 +9,14 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
+	storagev1defaults "k8s.io/kubernetes/pkg/apis/storage/v1"
 )
 
 // objectStore has the Secrets and ConfigMaps that pods name. A kubelet asks its watch-based managers,
@@ -56,8 +61,7 @@ func (s *objectStore) put(object metav1.Object) {
 	}
 }
 
-// apply takes objects of kind Pod, Secret and ConfigMap, as a stream of JSON. Those before one that is
-// refused stay.
+// apply takes objects as a stream of JSON. Those before one that is refused stay.
 func apply(objects *objectStore, pods *pods, manifest []byte) error {
 	stream := json.NewDecoder(bytes.NewReader(manifest))
 	for number := 0; ; number++ {
@@ -89,7 +93,7 @@ func applyDocument(objects *objectStore, pods *pods, document []byte) error {
 	case "ConfigMap":
 		object = &v1.ConfigMap{}
 	default:
-		return fmt.Errorf("kind %q is none of Pod, Secret and ConfigMap", kind.Kind)
+		return applyStorage(pods.host.tracker, kind.Kind, document)
 	}
 	if err := json.Unmarshal(document, object); err != nil {
 		return err
@@ -110,6 +114,44 @@ func applyDocument(objects *objectStore, pods *pods, document []byte) error {
 	}
 	objects.put(object)
 	return nil
+}
+
+// What a kubelet reads of storage it asks the API server for: here, a fake clientset, without a network and
+// without the client's limit of 50 requests a second.
+func applyStorage(tracker clienttesting.ObjectTracker, kind string, document []byte) error {
+	var object runtime.Object
+	var resource schema.GroupVersionResource
+	switch kind {
+	case "PersistentVolume":
+		object, resource = &v1.PersistentVolume{}, v1.SchemeGroupVersion.WithResource("persistentvolumes")
+	case "PersistentVolumeClaim":
+		object, resource = &v1.PersistentVolumeClaim{}, v1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+	case "CSIDriver":
+		object, resource = &storagev1.CSIDriver{}, storagev1.SchemeGroupVersion.WithResource("csidrivers")
+	default:
+		return fmt.Errorf("kind %q is not known here", kind)
+	}
+	if err := json.Unmarshal(document, object); err != nil {
+		return err
+	}
+	namespace := ""
+	switch object := object.(type) {
+	case *v1.PersistentVolume:
+		corev1defaults.SetObjectDefaults_PersistentVolume(object)
+	case *v1.PersistentVolumeClaim:
+		corev1defaults.SetObjectDefaults_PersistentVolumeClaim(object)
+		if object.Namespace == "" {
+			object.Namespace = metav1.NamespaceDefault
+		}
+		namespace = object.Namespace
+	case *storagev1.CSIDriver:
+		storagev1defaults.SetObjectDefaults_CSIDriver(object)
+	}
+	err := tracker.Create(resource, object, namespace)
+	if apierrors.IsAlreadyExists(err) {
+		err = tracker.Update(resource, object, namespace)
+	}
+	return err
 }
 
 // What an API server does with stringData.

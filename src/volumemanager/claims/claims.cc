@@ -1,5 +1,7 @@
 #include "volumemanager/claims/claims.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "operation/reclaim_operations.h"
@@ -18,6 +20,13 @@ bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
 }
 
 }  // namespace
+
+Duration RestOfDecision(Duration period, Duration took) {
+  constexpr int kShare = 10;
+  // A process that was stopped meanwhile must not wait for hours.
+  constexpr Duration kLongest = std::chrono::seconds(2);
+  return std::max(period, std::min(kShare * took, kLongest));
+}
 
 Claims::Claims(Parts parts, Hooks hooks)
     : parts_(parts), hooks_(std::move(hooks)), backoff_(parts.scheduler.clock()) {}
@@ -61,7 +70,8 @@ void Claims::MarkDirty() {
     Decide();
   });
   const TimePoint now = parts_.scheduler.clock().Now();
-  const Duration rest = decided_at_ ? *decided_at_ + parts_.decide_period - now : Duration::zero();
+  const Duration period = RestOfDecision(parts_.decide_period, decided_in_);
+  const Duration rest = decided_at_ ? *decided_at_ + period - now : Duration::zero();
   if (rest <= Duration::zero()) {
     parts_.scheduler.Post(std::move(decide));
   } else {
@@ -107,6 +117,7 @@ void Claims::Decide() {
   NameRefused(result);
   NameMissingMakers(result);
   Adopt(input, std::move(result));
+  decided_in_ = parts_.scheduler.clock().Now() - *decided_at_;
 }
 
 void Claims::IndexClaims() {

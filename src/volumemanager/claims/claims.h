@@ -57,12 +57,17 @@ struct ClaimResizeState {
   bool durable = false;  // it is on record
 };
 
+// How long after the beginning of a decision, which took so long, the next one may follow: each
+// looks at all claims and volumes, and where these are thousands a tenth of the control thread's
+// time has to be enough for it. `period` is Claims::Parts::decide_period.
+Duration RestOfDecision(Duration period, Duration took);
+
 // Threads: the control thread. Blocks: never; rows are written and storage is reclaimed on other
 // threads. Errors: none; a row that cannot be written and a reclaim that fails are tried again with
 // back-off, and shown.
 //
-// Answers are as of the last decision, which may be Parts::decide_period old; DecideNow() brings
-// them up to date.
+// Answers are as of the last decision, which may be RestOfDecision() old; DecideNow() brings them
+// up to date.
 class Claims final : public ClaimResolver {
  public:
   // All members outlive this object.
@@ -117,7 +122,7 @@ class Claims final : public ClaimResolver {
   // of claims are not on record yet.
   void Start();
   // Objects, pods or what pods have may have changed: a new decision is made, at once or
-  // Parts::decide_period after the last one.
+  // RestOfDecision() after the last one.
   void MarkDirty();
   // Makes a posted decision before it returns; for answers to people.
   void DecideNow() {
@@ -249,7 +254,8 @@ class Claims final : public ClaimResolver {
   Hooks hooks_;
   bool started_ = false;
   bool posted_ = false;
-  std::optional<TimePoint> decided_at_;  // when the last decision was made
+  std::optional<TimePoint> decided_at_;  // when the last decision was begun
+  Duration decided_in_ = Duration::zero();
   uint64_t decisions_ = 0;
   std::optional<TimePoint> wake_;
   Backoff backoff_;                                 // for writing records

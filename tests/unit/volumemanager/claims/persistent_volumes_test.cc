@@ -5,6 +5,7 @@
 namespace volumed {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
@@ -552,6 +553,18 @@ TEST_F(PersistentVolumesTest, TwoVolumesOfAPodThatNameOneClaimAreOneOnTheNode) {
   EXPECT_EQ(Phase("a"), "Ready");
   EXPECT_EQ(operations().Count("mount"), 1u);
   EXPECT_EQ(View("a").volumes.at(0).pod_volumes, (std::vector<std::string>{"data", "more"}));
+}
+
+// Of a thousand claims a decision takes 20 ms. While as many pods were deleted, one was made every
+// 50 ms, and half of the agent's processor time went there.
+TEST(RestOfDecisionTest, DecisionsThatTakeLongAreSeldom) {
+  EXPECT_EQ(RestOfDecision(milliseconds(50), milliseconds(0)), milliseconds(50));
+  EXPECT_EQ(RestOfDecision(milliseconds(50), milliseconds(5)), milliseconds(50));
+  EXPECT_EQ(RestOfDecision(milliseconds(50), milliseconds(20)), milliseconds(200));
+}
+
+TEST(RestOfDecisionTest, AProcessThatWasStoppedDoesNotWaitForHours) {
+  EXPECT_EQ(RestOfDecision(milliseconds(50), std::chrono::hours(1)), seconds(2));
 }
 
 }  // namespace
