@@ -15,6 +15,7 @@ namespace {
 
 // The lane of walks on the agent's own filesystem, and of programs.
 constexpr char kWalkDomain[] = "walks";
+constexpr char kSyncDomain[] = "syncs";
 
 std::vector<std::string> Command(const WorkerKernelOptions& options) {
   std::vector<std::string> command = {options.worker_path};
@@ -58,6 +59,9 @@ std::string DeviceOf(const AnyRequest& request) {
 
 // The lane of a request whose caller names none; empty for the fast workers'.
 std::string LaneByKind(const AnyRequest& request) {
+  // A disk takes milliseconds to sync a file, and nobody behind it in the fast lane needs that.
+  const auto* file = std::get_if<WriteFile>(&request);
+  if (file != nullptr && !file->unsynced) return kSyncDomain;
   switch (LaneKindOf(request)) {
     case LaneKind::kWalks:
       return kWalkDomain;  // it must not hold up the mounts behind it in the fast lane

@@ -37,14 +37,14 @@ struct WorkerKernelOptions {
 };
 
 // Lanes: calls without a domain have the lane that their request names (os/lane_kind.h): they go
-// through the few fast workers, in the order of their arrival, or have the lane "walks", or that of
-// their device. Calls with a domain get a worker each, up to the limits, else they wait; see
-// base/lanes.h for what lanes that do not answer leave to others. A domain that is a path is the
-// lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many paths on
-// one dead mount are one lane. Below another mount than the root's, each request is preceded by one
-// that looks for links on its way: a way with a link has a lane of its own. A call without a domain
-// about a path that something was mounted over, below the agent's root, has that filesystem's lane,
-// unless it is in memory.
+// through the few fast workers, in the order of their arrival, or have the lane "walks", or "syncs"
+// for a file that is synced, or that of their device. Calls with a domain get a worker each, up to
+// the limits, else they wait; see base/lanes.h for what lanes that do not answer leave to others. A
+// domain that is a path is the lane of the filesystem that the path lies on, or of its server
+// (os/fault_domain.h): many paths on one dead mount are one lane. Below another mount than the
+// root's, each request is preceded by one that looks for links on its way: a way with a link has a
+// lane of its own. A call without a domain about a path that something was mounted over, below the
+// agent's root, has that filesystem's lane, unless it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are

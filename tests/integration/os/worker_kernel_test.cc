@@ -444,6 +444,28 @@ TEST_F(WorkerKernelTest, TheFastLaneGoesOnAfterItsWorkerWasKilled) {
   EXPECT_EQ(kernel_->stats().killed, 1u);
 }
 
+// The two fast workers waited for the disk, vol_data.json after vol_data.json, and all mounts for
+// them.
+TEST_F(WorkerKernelTest, AFileThatIsSyncedTakesNoFastWorker) {
+  StartHangfs();
+  hangfs_->Hang();
+  std::vector<std::thread> hung;
+  for (int i = 0; i < 64; ++i) {
+    hung.emplace_back([&] { (void)kernel_->Call(StatFs{At("hung")}, In("", seconds(60))); });
+  }
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().waiting > 0; }));
+  WriteFile write;
+  write.path = At("synced");
+  write.content = Secret<std::string>("content");
+  EXPECT_TRUE(kernel_->Call(write, In("", seconds(10))).ok());
+  write.path = At("unsynced");
+  write.unsynced = true;
+  EXPECT_EQ(kernel_->Call(write, In("", milliseconds(200))).error().code(),
+            Code::kDeadlineExceeded);
+  hangfs_->Heal();
+  for (std::thread& thread : hung) thread.join();
+}
+
 TEST_F(WorkerKernelTest, AWorkerThatDiesWithItsRequestIsMaybeApplied) {
   StartHangfs();
   hangfs_->Hang();
