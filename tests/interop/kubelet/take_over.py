@@ -137,8 +137,9 @@ def take_over_from_kubelet(lab):
     lab.wait_running(names)
     lab.writers = Writers(lab, uids_of(lab))
     time.sleep(2)
+    good = compare_refused(lab)
     cluster.end_kubelet()
-    good, before, start = True, identities(lab.root), time.time_ns()
+    before, start = identities(lab.root), time.time_ns()
     give_to_volumed(lab, "volumed", True, names)
     time.sleep(3)
     say("== volumed takes over a kubelet's root")
@@ -160,6 +161,19 @@ def take_over_from_kubelet(lab):
     lab.delete_volumes()
     lab.finish()
     return good
+
+
+def compare_refused(lab):
+    """A root on which a kubelet runs is taken from nobody."""
+    agent = Volumed(lab.binaries, os.path.join(lab.dir, "too-early"), lab.root, "objects", "", lab.cluster.path("logs"), True)
+    try:
+        agent.start()
+        agent.end()
+        say("UNEXPECTED volumed took a root on which a kubelet runs")
+        return False
+    except Failed as failure:
+        say(f"== volumed is refused a root on which a kubelet runs: {str(failure).strip().splitlines()[-1][-300:]}")
+        return "kubelet" in str(failure)
 
 
 def check_containers(lab, names):
