@@ -60,11 +60,16 @@ Status CheckCsiDriverName(const std::string& name) {
 }
 
 Result<PluginVersion> HighestSupportedVersion(const std::vector<std::string>& versions) {
+  // A driver that offers a later major version beside 1.x is called by 1.x.
   std::optional<PluginVersion> highest;
+  std::optional<PluginVersion> later;
   for (const std::string& text : versions) {
     const std::optional<PluginVersion> version = ParseVersion(text);
-    if (version && (!highest || *highest < *version)) highest = version;
+    if (!version) continue;
+    std::optional<PluginVersion>& best = version->numbers[0] > 1 ? later : highest;
+    if (!best || *best < *version) best = version;
   }
+  if (!highest) highest = later;
   if (versions.empty()) return Invalid("the driver names no versions that it supports");
   if (!highest) {
     return Invalid("of the versions that the driver supports none is a version: " +

@@ -29,8 +29,9 @@ struct PluginVersion {
   }
 };
 
-// The highest of the versions; those that are none are passed over. Only 1.x is taken.
-// Source: kubernetes pkg/volume/csi/csi_plugin.go@v1.36 (highestSupportedVersion).
+// The highest of the versions; those that are none, and those above 1.x, are passed over. Only 1.x
+// is taken. Source: kubernetes apimachinery pkg/util/version/version.go@v1.36.3
+// (HighestSupportedVersion).
 Result<PluginVersion> HighestSupportedVersion(const std::vector<std::string>& versions);
 
 // The path below the longest of these directories that it lies in. Errors, not applied:

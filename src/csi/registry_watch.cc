@@ -23,7 +23,8 @@ constexpr uint32_t kMask =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 // Events that end what a watch stands for.
 constexpr uint32_t kOver = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
-constexpr mode_t kDirectoryMode = 0755;
+constexpr mode_t kDirectoryMode = 0750;  // kubelet's
+constexpr mode_t kParentMode = 0755;
 
 bool IsHiddenName(const std::string& name) { return name.empty() || name[0] == '.'; }
 
@@ -43,10 +44,11 @@ size_t DepthOf(const std::string& folder) {
 Status MakeDirectoryAndParents(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+    const bool is_last = end == std::string::npos;
+    if (::mkdir(part.c_str(), is_last ? kDirectoryMode : kParentMode) != 0 && errno != EEXIST) {
       return Error::FromErrno(errno, "make " + part, Outcome::kNotApplied);
     }
-    if (end == std::string::npos) return OkStatus();
+    if (is_last) return OkStatus();
   }
 }
 

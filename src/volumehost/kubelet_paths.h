@@ -42,6 +42,8 @@ class KubeletPaths {
     // The path is a device node in the volume's global map directory.
     bool is_block = false;
     std::string place = {};  // the device's mount, or the global map directory
+    // Of a block volume: the name that its places have, if its plugin says it; else it is `volume`.
+    std::optional<SpecName> spec = std::nullopt;
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
   // Reads a path of a plugin whose devices lie in a way of their own: gets the elements below

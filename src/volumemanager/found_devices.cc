@@ -25,6 +25,7 @@ void TakeDevice(const std::string& plugin, const UnrecordedDevice& device, bool 
                 const KubeletPaths& paths, FoundAtStart& found) {
   KubeletPaths::DeviceMount known{plugin, SpecName(device.volume_name), device.is_block,
                                   device.place.Display()};
+  if (device.is_block) known.spec = device.spec.name();
   const auto same = std::find_if(found.device_mounts.begin(), found.device_mounts.end(),
                                  [&](const KubeletPaths::DeviceMount& mount) {
                                    return DevicePlaceOf(mount, paths) == known.place;

@@ -331,7 +331,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     if (adopt_root) {
       ActualDevice device;
       device.plugin_name = mount.plugin;
-      device.spec = mount.volume;
+      device.spec = mount.spec.value_or(mount.volume);
       device.device_mount_path = place;
       device.is_block = mount.is_block;
       AddUnrecordedDevice(GetUniqueVolumeName(mount.plugin, mount.volume.str()), std::move(device),

@@ -8,6 +8,7 @@ require (
 	golang.org/x/sys v0.49.0
 	google.golang.org/api v0.267.0
 	google.golang.org/grpc v1.79.3
+	google.golang.org/protobuf v1.36.11
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kubelet v0.35.3
 	sigs.k8s.io/gcp-compute-persistent-disk-csi-driver v1.28.1
@@ -84,7 +85,6 @@ require (
 	google.golang.org/genproto v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260128011058-8636f8732409 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260203192932-546029d2fa20 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/gcfg.v1 v1.2.3 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect

@@ -9,7 +9,8 @@
 // fsck, mount, growth, statistics. Only the compute API is ours. The cloud keeps what it knows in DIR/state.json; the
 // node server sees no more of it than the links below DIR/nodes/NAME, which stand for /dev/disk/by-id.
 //
-// Each call that a server has answered is one line of its standard output: METHOD CODE VOLUME. With --die-before N or
+// Each call that a server has answered is one line of its standard output: METHOD CODE VOLUME, and with --requests a
+// tabulator, when it came and when it was answered (nanoseconds), and the request as JSON. With --die-before N or
 // --die-after N it kills itself when the Nth call comes that changes something: before it is carried out, or when it is
 // done and not yet answered.
 package main
@@ -28,6 +29,8 @@ import (
 	csi "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/klog/v2"
 
 	driver "sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/pkg/gce-pd-csi-driver"
@@ -40,6 +43,7 @@ type settings struct {
 	nodes                                      []string
 	registry, endpoint                         string
 	dieBefore, dieAfter                        int64
+	requests                                   bool
 }
 
 // changing counts the calls that change something: neither what is asked at the registration nor a look.
@@ -70,6 +74,7 @@ func (c *changing) handle(ctx context.Context, request any, info *grpc.UnaryServ
 	method := info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:]
 	number := c.count(method)
 	dieIf(number == c.dieBefore)
+	came := time.Now().UnixNano()
 	answer, err := next(ctx, request)
 	volume := ""
 	if named, ok := request.(interface{ GetVolumeId() string }); ok {
@@ -77,7 +82,11 @@ func (c *changing) handle(ctx context.Context, request any, info *grpc.UnaryServ
 	} else if named, ok := request.(interface{ GetName() string }); ok {
 		volume = named.GetName()
 	}
-	fmt.Printf("%s %s %s\n", method, status.Code(err), volume)
+	line := fmt.Sprintf("%s %s %s", method, status.Code(err), volume)
+	if message, ok := request.(proto.Message); ok && c.requests {
+		line += fmt.Sprintf("\t%d %d %s", came, time.Now().UnixNano(), protojson.MarshalOptions{}.Format(message))
+	}
+	fmt.Println(line)
 	dieIf(number == c.dieAfter)
 	return answer, err
 }
@@ -138,6 +147,7 @@ func main() {
 	flag.StringVar(&set.endpoint, "endpoint", "", "registrar: the socket as the agent sees it (default: --socket)")
 	flag.Int64Var(&set.dieBefore, "die-before", 0, "which call that changes something is never carried out")
 	flag.Int64Var(&set.dieAfter, "die-after", 0, "which one is carried out and never answered")
+	flag.BoolVar(&set.requests, "requests", false, "say what was asked; secrets too, which are a test's")
 	flag.Parse()
 	set.nodes = strings.Split(nodes, ",")
 	if set.socket == "" || (set.dir == "" && *role != "registrar") {

@@ -30,10 +30,20 @@ TEST(PluginVersionTest, TheHighestCountsByItsNumbersAndWhatIsNoVersionIsPassedOv
 TEST(PluginVersionTest, OnlyMajorOneIsTaken) {
   EXPECT_TRUE(HighestSupportedVersion({"1.0.0"}).ok());
   EXPECT_FALSE(HighestSupportedVersion({"0.3.0"}).ok());
-  EXPECT_FALSE(HighestSupportedVersion({"1.0.0", "2.0.0"}).ok());
+  EXPECT_FALSE(HighestSupportedVersion({"2.0.0", "3.0.0"}).ok());
   EXPECT_FALSE(HighestSupportedVersion({}).ok());
   EXPECT_FALSE(HighestSupportedVersion({"1"}).ok());
   EXPECT_FALSE(HighestSupportedVersion({"99999999999999999999.0"}).ok());
+}
+
+// Such a driver was refused.
+TEST(PluginVersionTest, ADriverThatOffersALaterMajorVersionTooIsTakenAtOne) {
+  for (const std::vector<std::string>& versions :
+       {std::vector<std::string>{"1.1.0", "2.0.0", "0.3.0"}, {"2.0.0", "1.1.0"}}) {
+    const Result<PluginVersion> highest = HighestSupportedVersion(versions);
+    ASSERT_TRUE(highest.ok());
+    EXPECT_EQ(highest->text, "1.1.0");
+  }
 }
 
 TEST(EndpointPlaceTest, AnEndpointIsBelowTheLongestDirectoryThatItLiesIn) {

@@ -90,8 +90,9 @@ TEST_F(RegistrationTest, VersionsOtherThanOneAreRefusedAndTheTextNamesThem) {
     std::vector<std::string> versions;
     std::string text;
   };
-  for (const Case& c : {Case{{"0.3.0"}, "is \"0.3.0\""}, Case{{"1.0.0", "2.0.0"}, "is \"2.0.0\""},
-                        Case{{}, "names no versions"}, Case{{"new"}, "none is a version"}}) {
+  for (const Case& c : {Case{{"0.3.0"}, "is \"0.3.0\""}, Case{{"0.3.0", "2.0.0"}, "is \"0.3.0\""},
+                        Case{{"2.0.0"}, "is \"2.0.0\""}, Case{{}, "names no versions"},
+                        Case{{"new"}, "none is a version"}}) {
     auto registrar = Registrar(kSocket, kName, kEndpoint, c.versions);
     scheduler_.RunFor(milliseconds(1));
     EXPECT_EQ(StateOf(), RegistrationState::kWaiting);

@@ -89,6 +89,14 @@ TEST_F(RegistryWatchTest, TheDirectoryIsMadeAndWhatComesAndGoesIsTold) {
   EXPECT_EQ(Changes(), "-a.sock");
 }
 
+// It was open to everybody.
+TEST_F(RegistryWatchTest, TheDirectoryIsMadeWithKubeletsMode) {
+  EXPECT_EQ(Changes(), "");
+  struct stat made {};
+  ASSERT_EQ(::stat(registry_.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 07777u, 0750u);
+}
+
 TEST_F(RegistryWatchTest, WhatWasThereBeforeIsTold) {
   fs::create_directories(registry_ / "b");
   MakeSocket(registry_ / "a.sock");

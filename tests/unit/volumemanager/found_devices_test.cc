@@ -2,6 +2,8 @@
 #include "volumemanager/found_devices.h"
 
 #include "unit/volumemanager/manager_fixture.h"
+#include "volume/unique_name.h"
+#include "volumemanager/reconstructor.h"
 
 namespace volumed {
 namespace {
@@ -65,6 +67,23 @@ TEST_F(FoundDevicesTest, InAnAdoptedRootDevicesWithoutAMountAreFoundToo) {
   EXPECT_EQ(Ask(/*adopt=*/true),
             (std::vector<KubeletPaths::DeviceMount>{
                 Mounted("d^vol-1", kPlace), Mounted("d^vol-2", "/r/plugins/x/5678/globalmount")}));
+}
+
+// It was called by its handle, so its unmapper looked where nothing was: the device was never
+// unstaged, and its files stayed.
+TEST_F(FoundDevicesTest, ABlockVolumeKeepsTheNameThatItsPlacesHave) {
+  UnrecordedDevice device = Device("d^vol-1", "plugins/x/volumeDevices/pv-1/dev");
+  device.is_block = true;
+  script_->found = {device};
+  const std::vector<KubeletPaths::DeviceMount> found = Ask(/*adopt=*/true);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].volume, SpecName("d^vol-1"));
+  EXPECT_EQ(found[0].spec, SpecName("pv-1"));
+  ActualStateOfWorld actual(clock_);
+  Reconstruct(found_, BootId("b"), /*adopt_root=*/true, paths_, actual);
+  const ActualDevice* known = actual.devices().Find(GetUniqueVolumeName(kPlugin, "d^vol-1"));
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->spec, SpecName("pv-1"));
 }
 
 TEST_F(FoundDevicesTest, WhereEverythingIsOnRecordNobodyIsAsked) {

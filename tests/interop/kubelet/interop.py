@@ -1,0 +1,51 @@
+"""scripts/interop runs this: the same pods by a real kubelet and by volumed with the same driver, compared entry by entry,
+and each agent's take-over of what the other one has made (docs/INTEROP.md)."""
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+
+from lab import Lab
+from runs import compare
+from take_over import (end_what_volumed_made, take_over_and_end, take_over_from_kubelet, take_over_from_volumed,
+                       take_over_midway)
+from tools import Failed, say
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--volumed", required=True, help="build directory")
+    parser.add_argument("--peer", action="append", default=[], help="NAME=PROGRAM")
+    parser.add_argument("--keep", action="store_true", help="keep logs and records of a run that has failed")
+    parser.add_argument("--verbose", action="store_true", help="each difference, not one of a kind")
+    parser.add_argument("step", nargs="*", default=[])
+    words = parser.parse_args()
+    peers = dict(word.split("=", 1) for word in words.peer)
+    binaries = {"volumed": words.volumed + "/src/agent/volumed", "volumectl": words.volumed + "/src/cli/volumectl"}
+    steps = {"compare": lambda lab: compare(lab, words.verbose), "from-kubelet": take_over_from_kubelet,
+             "ended-by-volumed": take_over_and_end, "from-volumed": take_over_from_volumed,
+             "ended-by-kubelet": end_what_volumed_made, "midway": take_over_midway}
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(143))
+    scratch = tempfile.mkdtemp(prefix="volumed-kubelet.", dir="/var/tmp")
+    lab, failed = Lab(scratch, peers, binaries), ["it did not end"]
+    try:
+        lab.cluster.start_control_plane()
+        lab.cluster.start_containerd()
+        done = {name: steps[name](lab) for name in words.step or steps}
+        failed = [name for name, good in done.items() if not good]
+    except Failed as failure:
+        failed = [str(failure)]
+    finally:
+        lab.end()
+        if failed and words.keep:
+            say(f"kept: {scratch}")
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+    say(f"interop: {'FAILED: ' + ', '.join(failed) if failed else 'all as it should be'}")
+    return 1 if failed else 0
+
+
+sys.exit(main())
