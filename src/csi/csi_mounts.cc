@@ -135,7 +135,9 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
       context_, volume_.driver, NodePublishRequest(setting_up.driver, volume_, setting_up.wish),
       args.call));
   PublishedLook look{volume_.driver, dir, volume_.read_only};
-  if (!setting_up.wish.staging_path.empty()) look.staging = setting_up.staging.path;
+  // A release of the driver that stages nothing may find what the one before it has staged.
+  const bool is_staged = setting_up.staging.staged == StagedState::kStaged;
+  if (is_staged || !setting_up.wish.staging_path.empty()) look.staging = setting_up.staging.path;
   const Result<CsiFinding> found = LookAtPublished(context_, look, args.call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (found->wrong) {

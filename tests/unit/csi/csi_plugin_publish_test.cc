@@ -77,6 +77,17 @@ TEST_F(CsiPublishTest, AVolumeThatIsNotStagedHasNoStagingPath) {
   EXPECT_EQ(Request().staging_target_path(), "");
 }
 
+TEST_F(CsiPublishTest, WhatAReleaseThatStagedHasLeftIsNoOtherVolumesWhenTheNextOneStagesNothing) {
+  ServeStaged();
+  ServeNode({});
+  PublishDoes([&](const Message& request) { Mounts(Field(request, "target_path"), disk_); });
+  const Status done = Publish(CsiSpec());
+  EXPECT_TRUE(done.ok()) << done.error().ToString();
+  EXPECT_EQ(Request().staging_target_path(), "");
+  EXPECT_TRUE(kernel_.IsMountPoint(Staging())) << "it is unstaged when the last pod has left";
+  EXPECT_TRUE(lies_.empty());
+}
+
 TEST_F(CsiPublishTest, EachCodeOfNodePublishHasItsOutcomeAndNoSecret) {
   ServeStaged();
   for (const Code code : AllCodes()) {
