@@ -361,6 +361,7 @@ std::vector<Scenario> AllScenarios() {
       UnmountedDiskScenario(),
       ExchangedDeviceScenario(),
       CsiStagedScenario(),
+      CsiAttachedScenario(),
   };
 }
 
