@@ -362,6 +362,7 @@ std::vector<Scenario> AllScenarios() {
       ExchangedDeviceScenario(),
       CsiStagedScenario(),
       CsiAttachedScenario(),
+      CsiBlockScenario(),
   };
 }
 
