@@ -363,6 +363,7 @@ std::vector<Scenario> AllScenarios() {
       CsiStagedScenario(),
       CsiAttachedScenario(),
       CsiBlockScenario(),
+      CsiProvisionScenario(),
   };
 }
 
