@@ -364,6 +364,7 @@ std::vector<Scenario> AllScenarios() {
       CsiAttachedScenario(),
       CsiBlockScenario(),
       CsiProvisionScenario(),
+      CsiExpandScenario(),
   };
 }
 
