@@ -365,6 +365,7 @@ std::vector<Scenario> AllScenarios() {
       CsiBlockScenario(),
       CsiProvisionScenario(),
       CsiExpandScenario(),
+      CsiInlineScenario(),
   };
 }
 
