@@ -366,6 +366,7 @@ std::vector<Scenario> AllScenarios() {
       CsiProvisionScenario(),
       CsiExpandScenario(),
       CsiInlineScenario(),
+      CsiOnePodScenario(),
   };
 }
 
