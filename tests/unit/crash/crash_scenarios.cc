@@ -367,6 +367,7 @@ std::vector<Scenario> AllScenarios() {
       CsiExpandScenario(),
       CsiInlineScenario(),
       CsiOnePodScenario(),
+      CsiObjectsScenario(),
   };
 }
 
