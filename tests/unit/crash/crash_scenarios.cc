@@ -368,6 +368,7 @@ std::vector<Scenario> AllScenarios() {
       CsiInlineScenario(),
       CsiOnePodScenario(),
       CsiObjectsScenario(),
+      CsiDriverAwayScenario(),
   };
 }
 
