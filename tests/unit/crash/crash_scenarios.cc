@@ -369,6 +369,7 @@ std::vector<Scenario> AllScenarios() {
       CsiOnePodScenario(),
       CsiObjectsScenario(),
       CsiDriverAwayScenario(),
+      CsiUnstagingScenario(),
   };
 }
 
