@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/strings.h"
@@ -61,13 +63,40 @@ Status MakeParents(const std::string& root) {
   return OkStatus();
 }
 
-// True if the root has the mark of volumed, or is missing or empty; false if it has to be adopted.
+// Names of the entries of a directory; none if it is missing.
+Result<std::set<std::string>> NamesIn(const std::string& directory) {
+  std::set<std::string> names;
+  std::error_code error;
+  if (!fs::exists(directory, error)) return names;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.insert(entry->path().filename().string());
+  }
+  if (error) return Error::FromErrno(error.value(), "look into " + directory, Outcome::kNotApplied);
+  return names;
+}
+
+// Whether there is no more in the root than what CSI drivers make that start before whoever mounts
+// their volumes: directories of their sockets. A kubelet's volumes lie in "pods", and what it has
+// staged in "plugins/kubernetes.io".
+Result<bool> IsFree(const std::string& root) {
+  ASSIGN_OR_RETURN(std::set<std::string> names, NamesIn(root));
+  names.erase("plugins_registry");
+  if (names.erase("plugins") == 0) return names.empty();
+  ASSIGN_OR_RETURN(const std::set<std::string> plugins, NamesIn(root + "/plugins"));
+  const bool has_volumes = std::any_of(plugins.begin(), plugins.end(), [](const auto& name) {
+    return name.starts_with("kubernetes.io");
+  });
+  return names.empty() && !has_volumes;
+}
+
+// True if the root has the mark of volumed, or nothing that anybody mounted; false if it has to be
+// adopted.
 Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   std::error_code error;
   if (fs::exists(root + kMark, error)) return true;
-  const bool empty = !fs::exists(root, error) || fs::is_empty(root, error);
-  if (error) return Error::FromErrno(error.value(), "look into " + root, Outcome::kNotApplied);
-  if (empty) return true;
+  ASSIGN_OR_RETURN(const bool is_free, IsFree(root));
+  if (is_free) return true;
   if (!adopt) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              root + " was not created by volumed; adopt-root takes it over");

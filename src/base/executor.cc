@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/thread_nice.h"
@@ -17,19 +18,29 @@ namespace volumed {
 struct Executor::State {
   explicit State(ExecutorOptions given) : options(given) {}
 
+  // A thread without work.
+  struct Waiter {
+    CondVar work_or_stop;
+    bool is_called = false;
+  };
+
   const ExecutorOptions options;
   const int nice = ThreadNice();
   Mutex mu;
-  CondVar work_or_stop;
   std::deque<Task> queue GUARDED_BY(mu);
+  // Who came last is called first: in turn, all threads of a busy hour would stay for as long as
+  // there is work now and then.
+  std::vector<Waiter*> waiting GUARDED_BY(mu);
   size_t threads GUARDED_BY(mu) = 0;
-  size_t idle GUARDED_BY(mu) = 0;      // waiting, and not yet woken for a task
+  size_t idle GUARDED_BY(mu) = 0;      // without a task, and called or not
   size_t starting GUARDED_BY(mu) = 0;  // made, and not yet looking for a task
   size_t busy GUARDED_BY(mu) = 0;
   bool stopping GUARDED_BY(mu) = false;
 
   // For a thread: its next task, or nothing; then it is no longer counted and must end.
   std::optional<Task> NextOrLeave() EXCLUDES(mu);
+  void WaitForWork(Duration limit) REQUIRES(mu);
+  void CallOne() REQUIRES(mu);
   bool NeedsThread() const REQUIRES(mu) {
     return queue.size() > idle + starting && threads < options.max_threads && !stopping;
   }
@@ -41,9 +52,7 @@ std::optional<Task> Executor::State::NextOrLeave() {
   while (queue.empty() && !stopping) {
     const Duration left = deadline - std::chrono::steady_clock::now();
     if (left <= Duration::zero()) break;
-    ++idle;
-    work_or_stop.WaitFor(mu, left);
-    --idle;
+    WaitForWork(left);
   }
   if (queue.empty()) {
     --threads;
@@ -53,6 +62,24 @@ std::optional<Task> Executor::State::NextOrLeave() {
   queue.pop_front();
   ++busy;
   return task;
+}
+
+// Returns also without work.
+void Executor::State::WaitForWork(Duration limit) {
+  Waiter self;
+  waiting.push_back(&self);
+  ++idle;
+  self.work_or_stop.WaitFor(mu, limit);
+  --idle;
+  if (!self.is_called) std::erase(waiting, &self);
+}
+
+void Executor::State::CallOne() {
+  if (waiting.empty()) return;
+  Waiter& last = *waiting.back();
+  waiting.pop_back();
+  last.is_called = true;
+  last.work_or_stop.NotifyOne();  // with the mutex held: it is gone once it wakes
 }
 
 namespace {
@@ -79,14 +106,14 @@ Executor::~Executor() {
   MutexLock lock(state_->mu);
   state_->stopping = true;
   dropped.swap(state_->queue);
-  state_->work_or_stop.NotifyAll();
+  for (State::Waiter* one : state_->waiting) one->work_or_stop.NotifyOne();
 }
 
 Status Executor::Submit(Task task) {
   {
     MutexLock lock(state_->mu);
     state_->queue.push_back(std::move(task));
-    state_->work_or_stop.NotifyOne();
+    state_->CallOne();
   }
   return StartThreads();
 }

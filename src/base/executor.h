@@ -14,7 +14,8 @@ namespace volumed {
 struct ExecutorOptions {
   size_t max_threads = 1024;
   size_t stack_bytes = 256 * 1024;  // of each thread; the system's least if that is more
-  // A thread without work ends after this.
+  // A thread without work ends after this. Work goes to the thread that has waited least, so that
+  // those that are not needed any more are without it.
   Duration idle_timeout = std::chrono::seconds(10);
 };
 

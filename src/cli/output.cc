@@ -47,7 +47,6 @@ std::string ReadyCount(const v1::Pod& pod) {
   return std::to_string(ready) + "/" + std::to_string(pod.volumes_size());
 }
 
-
 // Of a pod that is refused only the time of that is known.
 int64_t CreationOf(const v1::Pod& pod) {
   return pod.created_unix_ms() != 0 ? pod.created_unix_ms() : pod.since_unix_ms();

@@ -17,9 +17,11 @@ using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
 std::string BytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // The source of a mount of a disk; "" of any other mount. A filesystem of several disks (btrfs) has
-// a number of its own, and counts as none: what its size is, no single disk tells.
+// a number of its own, and counts as none: what its size is, no single disk tells. Nor does the
+// node's own disk say how large a directory on it may become.
 std::string DiskOf(const MountEntry& mount) {
-  const bool is_disk = mount.device_major != 0 && mount.source.starts_with('/');
+  const bool is_disk =
+      mount.device_major != 0 && mount.source.starts_with('/') && mount.root == "/";
   return is_disk ? mount.source : "";
 }
 
@@ -60,7 +62,11 @@ Result<::csi::v1::NodeExpandVolumeRequest> CsiExpander::RequestOf(const CsiDrive
                                                                   const NodeResizeOptions& options,
                                                                   const SafePath& place) const {
   CsiNodeExpandWish wish;
-  ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
+  ASSIGN_OR_RETURN(CsiStaging staging, StagingOf(context_, volume));
+  // That of a mount is on record; a block volume's has one place alone.
+  if (volume.is_block) {
+    staging.path = CsiBlockStagingPath(context_.host.paths, options.spec.name());
+  }
   wish.staging_path = StagingPathFor(driver, staging);
   wish.volume_path = place.Display();
   wish.required_bytes = options.new_size.Value();

@@ -217,7 +217,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
 
   // It goes into the intent: once it is unmounted, nothing else says which device it was.
   const Result<std::optional<MountedSource>> source =
-      FindMountedSource(parts.host.kernel, *path, CallOptions{});
+      FindMountedSource(parts.host.kernel, *path, call.facts.fault_domain, CallOptions{});
   if (!source.ok()) return failed("FindDevice", source.error());
   if (*source) call.facts.source = *source;
 

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "mounter/mount_refs.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -33,10 +34,12 @@ Result<std::vector<std::string>> PlacesOf(Kernel& kernel, const MountedSource& s
 }  // namespace
 
 Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
+                                                       const std::string& fault_domain,
                                                        const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(kernel, place.Display(), call));
   if (!mount || !mount->source.starts_with("/dev/")) return std::optional<MountedSource>();
+  if (IsDriverDomain(fault_domain) && mount->root != "/") return std::optional<MountedSource>();
   return std::optional<MountedSource>({mount->source, mount->device_major, mount->device_minor});
 }
 

@@ -17,8 +17,11 @@
 
 namespace volumed {
 
-// The block device that is mounted at `place`; nullopt if the mount table names none.
+// The block device that is mounted at `place`; nullopt if the mount table names none. What a driver
+// (by the volume's fault domain) has mounted there may be a directory of the node's own disk, or of
+// one for many volumes: a part of a filesystem names no device that were the volume's.
 Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
+                                                       const std::string& fault_domain,
                                                        const CallOptions& call);
 
 // Says who has the device: "/dev/sdb is mounted at /mnt/x". Empty if an attempt to claim the device

@@ -147,11 +147,12 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   // A device that a pod has raw is nobody else's, under no other name either.
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
-      StorageName{mapping.device.path}, call));
+      StorageName{mapping.device.node}, call));
   RETURN_IF_ERROR(mapping.parts.storage.RecordDevice(
       DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}), call));
+  // By its own node: what a driver has bound is gone when the device is flushed and asked about.
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
-      volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
+      volume, {mapping.device.facts.identity, mapping.device.node, BootId()}));
   mapping.parts.pins->Keep(volume, mapping.device.pin);
   return OkStatus();
 }
@@ -420,7 +421,7 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
   result.plugin_name = call.facts.plugin_name;
   result.host_path = link.directory.Below(link.link_name).Display();
   result.attributes.read_only = request.spec.read_only();
-  result.mapped = MappedDevice{mapping.device.path, path->Below(request.key().pod.str()).Display()};
+  result.mapped = MappedDevice{mapping.device.node, path->Below(request.key().pod.str()).Display()};
   return std::nullopt;
 }
 

@@ -33,7 +33,7 @@ Status OpenAgain(const OperationParts& parts, const PinDevice& pin, PinnedDevice
                    parts.host.kernel.Call(IdentifyDevice{HostPath(path), true}, call));
   if (record) RETURN_IF_ERROR(CheckMappedDevice(*record, device));
   parts.pins->Keep(volume, device.pin);
-  result.device_path = device.path;
+  result.device_path = device.node;
   return OkStatus();
 }
 

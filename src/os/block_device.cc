@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -112,6 +113,37 @@ std::vector<std::string> HoldersOf(const DeviceIdentity& identity) {
   std::sort(holders.begin(), holders.end());
   holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
   return holders;
+}
+
+// "/dev/sdb", if that is the device; else `otherwise`.
+std::string KernelNode(const DeviceIdentity& identity, const std::string& otherwise) {
+  const Result<std::string> name = KernelDeviceName(identity);
+  if (!name.ok()) return otherwise;
+  std::string path = "/dev/" + *name;
+  struct stat info = {};
+  const bool is_same = ::lstat(path.c_str(), &info) == 0 && S_ISBLK(info.st_mode) &&
+                       major(info.st_rdev) == identity.device_major &&
+                       minor(info.st_rdev) == identity.device_minor;
+  return is_same ? path : otherwise;
+}
+
+// An open file keeps the mount busy by which it was opened, and whoever has bound the node (a CSI
+// driver) unmounts his bind while the device is held. So the device is opened by a copy of the
+// mount that is attached nowhere, and goes with the file.
+Result<Descriptor> OpenForLong(int node, const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_NONBLOCK;
+  const std::string what = "hold device " + path;
+  struct statx info = {};
+  if (::statx(node, "", AT_EMPTY_PATH, STATX_TYPE, &info) != 0) {
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  if ((info.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
+    return OpenBlockDeviceNode(node, path, kFlags);
+  }
+  constexpr unsigned kCopy = AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+  const Descriptor copy(::open_tree(node, "", kCopy));
+  if (!copy.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  return OpenBlockDeviceNode(copy.get(), path, kFlags);
 }
 
 }  // namespace
@@ -237,7 +269,7 @@ Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   ASSIGN_OR_RETURN(const Descriptor node,
                    OpenSafePath(request.path, O_PATH).With("open device " + shown));
   // Without O_NONBLOCK the opening of a drive may wait for its medium.
-  ASSIGN_OR_RETURN(Descriptor device,
+  ASSIGN_OR_RETURN(const Descriptor device,
                    OpenBlockDeviceNode(node.get(), shown, O_RDONLY | O_NONBLOCK));
   IdentifiedDevice answer;
   ASSIGN_OR_RETURN(answer.facts, ReadDeviceFacts(device.get(), shown));
@@ -246,7 +278,12 @@ Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   const ssize_t size = ::readlink(ProcFdPath(node.get()).c_str(), path.data(), path.size());
   if (size < 0) return Error::FromErrno(errno, "resolve " + shown, Outcome::kNotApplied);
   answer.path.assign(path.data(), static_cast<size_t>(size));
-  if (request.pin) answer.pin = std::make_shared<const Descriptor>(std::move(device));
+  answer.node = KernelNode(answer.facts.identity, answer.path);
+  if (request.pin) {
+    // It is open already, so the number is the same device's still.
+    ASSIGN_OR_RETURN(Descriptor held, OpenForLong(node.get(), shown));
+    answer.pin = std::make_shared<const Descriptor>(std::move(held));
+  }
   return answer;
 }
 

@@ -296,18 +296,22 @@ struct IdentifiedDevice {
   std::string path;  // of its node, with every link followed: "/dev/sdb"
   bool read_only = false;
   DevicePin pin;  // null unless it was asked for
+  // Where the kernel has put the device's node: a path that stays when somebody's bind of the node
+  // goes, which `path` may be. It is `path` if there is no such node.
+  std::string node = {};
   static void WireFields(auto& v, auto& m) {
     v(1, m.facts);
     v(2, m.path);
     v(3, m.read_only);
     v.NotSent(m.pin);  // a worker sends it beside the message
+    v(4, m.node);
   }
 };
 
 // Opens a block device for reading and says which one it is. The facts are read through the
 // descriptor, so that they are of one device whatever happens to its path; nothing is read from its
-// medium. With `pin`, the open descriptor is answered too; a worker passes it to the agent, whose
-// own it is from then on.
+// medium. With `pin`, an open descriptor is answered too; a worker passes it to the agent, whose
+// own it is from then on. It keeps no bind of the node from being unmounted.
 // Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
 // medium.
 struct IdentifyDevice {

@@ -29,8 +29,8 @@ class Provisioner {
                              "the plugin does not say beforehand which volume it makes");
   }
   // What a repeated Provision needs besides the planned volume, to ask for exactly the same again:
-  // it is on record with the plan, and comes back as VolumeOptions::plan. It has no secrets. "": the
-  // volume says all. REQUIRES: Plan() has succeeded. Blocks: never.
+  // it is on record with the plan, and comes back as VolumeOptions::plan. It has no secrets. "":
+  // the volume says all. REQUIRES: Plan() has succeeded. Blocks: never.
   virtual std::string PlanText() { return ""; }
   // Makes the storage (again: what is there already is taken), and answers the PersistentVolume
   // that stands for it. `selected_node` is null unless the claim waits for its first consumer.

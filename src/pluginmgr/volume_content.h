@@ -1,6 +1,7 @@
 // VolumeContent: what a new volume has in it from the beginning; and VolumeContents, which finds it
 // for a claim that names a source of its data.
-// Source: kubernetes core/v1 types.go@v1.36.2 (PersistentVolumeClaimSpec.DataSource, DataSourceRef).
+// Source: kubernetes core/v1 types.go@v1.36.2 (PersistentVolumeClaimSpec.DataSource,
+// DataSourceRef).
 #pragma once
 
 #include <optional>
@@ -30,8 +31,8 @@ struct VolumeContent {
 class VolumeContents {
  public:
   virtual ~VolumeContents() = default;
-  // Nullopt: the claim names no source. Errors, not applied: NotFound and Unavailable, if the source
-  // is not there or not ready (yet); InvalidArgument, if it can never be one.
+  // Nullopt: the claim names no source. Errors, not applied: NotFound and Unavailable, if the
+  // source is not there or not ready (yet); InvalidArgument, if it can never be one.
   virtual Result<std::optional<VolumeContent>> Find(const PersistentVolumeClaim& claim) const = 0;
 };
 

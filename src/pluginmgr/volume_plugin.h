@@ -109,9 +109,9 @@ class VolumePlugin {
   virtual RecyclableVolumePlugin* AsRecyclable() { return nullptr; }
   virtual DeletableVolumePlugin* AsDeletable() { return nullptr; }
   virtual ProvisionableVolumePlugin* AsProvisionable() { return nullptr; }
-  // For a plugin whose volumes are made by drivers: the one that makes volumes for classes with this
-  // provisioner, which is the name of a driver. Null: there is no such driver, or it makes none
-  // here; that may change at any time. Valid as long as the plugin. Blocks: never.
+  // For a plugin whose volumes are made by drivers: the one that makes volumes for classes with
+  // this provisioner, which is the name of a driver. Null: there is no such driver, or it makes
+  // none here; that may change at any time. Valid as long as the plugin. Blocks: never.
   virtual ProvisionableVolumePlugin* AsProvisionerOf(const std::string& /*provisioner*/) {
     return nullptr;
   }

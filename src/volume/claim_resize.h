@@ -46,7 +46,8 @@ struct ClaimResize {
   friend bool operator==(const ClaimResize&, const ClaimResize&) = default;
 };
 
-// The larger one of the volume's own capacity and the one that its storage was proven to have since.
+// The larger one of the volume's own capacity and the one that its storage was proven to have
+// since.
 Quantity EffectiveCapacity(const Quantity& volume_capacity, const ClaimResize& resize);
 
 // Whether a growth of the storage is under way, or was found impossible: ControllerResize...

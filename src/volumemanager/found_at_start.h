@@ -64,8 +64,8 @@ struct FoundAtStart {
   static constexpr const char* kSeveralMounts = "several mounts";
   // Names of plugins that hand out what is there: their volumes leave nothing in a pod's directory.
   std::set<std::string> handing_out;
-  std::vector<PodUid> pod_directories;                   // with all_directories only
-  FoundAdoptedPods adopted;                              // with all_directories only
+  std::vector<PodUid> pod_directories;  // with all_directories only
+  FoundAdoptedPods adopted;             // with all_directories only
   // From the mount table, and from plugins that say which volumes their devices are
   // (found_devices.h); each once.
   std::vector<KubeletPaths::DeviceMount> device_mounts;

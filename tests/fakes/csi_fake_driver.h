@@ -57,7 +57,7 @@ class CsiFakeDriver {
   explicit CsiFakeDriver(CsiFakeOptions options, std::function<void()> die = {});
   ~CsiFakeDriver();
 
-  // A command as JSON, and its answer: {"ok": true, ..} or {"problem": ".."}. Of one command:
+  // A command as JSON, and its answer: {"ok": true, ..} or {"problem": ".."}. One at a time:
   //   {"script": [..]}     these rules instead of those before
   //   {"release": true}    all calls that hang are answered now, as they should have been
   //   {"set": {..}}        other options: of what it says and can do

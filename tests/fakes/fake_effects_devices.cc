@@ -84,6 +84,10 @@ Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) 
   if (const auto wwid = StripPrefix(id, "wwid:")) answer.facts.wwid = *wwid;
   if (const auto serial = StripPrefix(id, "serial:")) answer.facts.serial = *serial;
   answer.path = vfs_.PathOf(node);
+  answer.node = answer.path;
+  for (const auto& [place, known] : state_.devices.by_path) {
+    if (&known == device) answer.node = place;
+  }
   answer.read_only = device->read_only;
   if (request.pin) {
     answer.pin = std::make_shared<const Descriptor>();

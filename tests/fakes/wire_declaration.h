@@ -117,9 +117,16 @@ class WireFiller {
       value.resize(2);
       for (auto& element : value) Fill(element);
     } else if constexpr (kIs<std::map, T>) {
-      typename T::mapped_type element;
-      Fill(element);
-      value.emplace(static_cast<typename T::key_type>(count_), std::move(element));
+      typename T::key_type key{};
+      typename T::mapped_type element{};
+      if constexpr (kIsBytes<typename T::key_type>) {
+        Fill(key);
+        Fill(element);
+      } else {
+        Fill(element);
+        key = static_cast<typename T::key_type>(count_);
+      }
+      value.emplace(std::move(key), std::move(element));
     } else if constexpr (kIs<std::variant, T>) {
       Fill(value.template emplace<2>());
     } else {

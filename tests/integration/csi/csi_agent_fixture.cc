@@ -36,6 +36,9 @@ void CsiAgentTest::TearDown() {
 CsiFakeOptions CsiAgentTest::OptionsOf(const std::string& driver) const {
   CsiFakeOptions options;
   options.name = driver;
+  // The volume's own mount would be a second one of what is staged, which the daemon, as kubelet,
+  // takes for a user of it: a directory has none.
+  options.volumes = "directory";
   options.directory = drivers_directory() + "/" + driver;
   options.log = drivers_directory() + "/" + driver + ".log";
   options.endpoint = root() + "/plugins/" + driver + "/csi.sock";

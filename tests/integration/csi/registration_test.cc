@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -147,8 +149,8 @@ TEST_F(RegistrationTest, ADriverThatMayNotBeUsedIsToldWhyAndIsUsedOnceItMay) {
     drivers.push_back(std::make_unique<CsiFakeDriver>(options));
     drivers.back()->Tell(row.options);
     drivers.back()->Script(row.script);
-    drivers.back()->Tell(R"({"set": {"registration": ")" + registration +
-                         R"("}, "register": true})");
+    drivers.back()->Tell(R"({"set": {"registration": ")" + registration + R"("}})");
+    drivers.back()->Tell(R"({"register": true})");
   }
   for (const Refusal& row : Refusals()) {
     SCOPED_TRACE(std::string(row.number) + ": " + row.what);
@@ -184,7 +186,8 @@ TEST_F(RegistrationTest, WhatFailedIsTriedAgainByItself) {
   const std::string registration = std::exchange(options.registration, "");
   CsiFakeDriver driver(options);
   driver.Script(R"([{"rpc": "NodeGetInfo", "times": 2, "code": 14, "message": "not yet"}])");
-  driver.Tell(R"({"set": {"registration": ")" + registration + R"("}, "register": true})");
+  driver.Tell(R"({"set": {"registration": ")" + registration + R"("}})");
+  driver.Tell(R"({"register": true})");
   EXPECT_TRUE(WaitTold(name, "yes")) << ToldOf(name);
   EXPECT_EQ(CountOf(name, "NodeGetInfo"), 3);
   ExpectUsed(name, "p");
@@ -223,9 +226,11 @@ TEST_F(RegistrationTest, ASecondSocketOfANameIsToldThatThereIsOne) {
 // Behaviours 39 to 41: whoever may write into the directory may put a socket there.
 TEST_F(RegistrationTest, ASocketThatIsNotToBeTrustedIsNotAsked) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  const auto begin = [this](const std::string& name) {
+  // The daemon's root is a mount of its own, into which nothing is renamed from outside.
+  const std::string beside = root() + "/plugins";
+  const auto begin = [&](const std::string& name) {
     CsiFakeOptions options = OptionsOf(name);
-    options.registration = scratch() + "/" + name + "-reg.sock";
+    options.registration = beside + "/" + name + "-reg.sock";
     return std::make_unique<CsiFakeDriver>(options);
   };
   const auto place = [this](const std::string& name) {
@@ -233,21 +238,21 @@ TEST_F(RegistrationTest, ASocketThatIsNotToBeTrustedIsNotAsked) {
   };
   const std::string foreign = "foreign.example.com";
   const auto of_another = begin(foreign);
-  const std::string made = scratch() + "/" + foreign + "-reg.sock";
+  const std::string made = beside + "/" + foreign + "-reg.sock";
   ASSERT_EQ(::chown(made.c_str(), 12345, 12345), 0);
-  ASSERT_EQ(::rename(made.c_str(), place(foreign).c_str()), 0);
+  ASSERT_EQ(::rename(made.c_str(), place(foreign).c_str()), 0) << std::strerror(errno);
   ExpectNotAsked(foreign, "is of uid 12345");
 
   const std::string linked = "linked.example.com";
   const auto of_link = begin(linked);
-  fs::create_symlink(scratch() + "/" + linked + "-reg.sock", place(linked));
+  fs::create_symlink(beside + "/" + linked + "-reg.sock", place(linked));
   ExpectNotAsked(linked, "symbolic link");
 
   const std::string mounted = "mounted.example.com";
   const auto of_mount = begin(mounted);
   WriteText(place(mounted), "");
-  ASSERT_EQ(::mount((scratch() + "/" + mounted + "-reg.sock").c_str(), place(mounted).c_str(),
-                    nullptr, MS_BIND, nullptr),
+  ASSERT_EQ(::mount((beside + "/" + mounted + "-reg.sock").c_str(), place(mounted).c_str(), nullptr,
+                    MS_BIND, nullptr),
             0);
   WriteText(root() + "/plugins_registry/look", "");  // something happens there
   ExpectNotAsked(mounted, "does not lie on the filesystem of");

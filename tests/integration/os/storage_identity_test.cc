@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -243,6 +244,28 @@ TEST_F(StorageIdentityTest, WhoLooksAtADeviceOrKeepsItForAPodDoesNotClaimIt) {
   ASSERT_TRUE(kept.ok()) << kept.error().ToString();
   ASSERT_NE(kept->pin, nullptr);
   EXPECT_TRUE(is_free());
+}
+
+// A CSI driver unmounts what it has bound for a pod while the device is kept: it got EBUSY.
+TEST_F(StorageIdentityTest, ADeviceThatIsKeptLetsABindOfItsNodeGo) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  const std::string bound = Path("bound");
+  ASSERT_TRUE(MakeImage(bound, 0));
+  ASSERT_EQ(::mount(disk.path().c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
+  const auto kept = kernel_->Call(IdentifyDevice{HostPath(bound), true}, {});
+  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
+  EXPECT_EQ(kept->path, bound);
+  EXPECT_EQ(kept->node, disk.path());
+  EXPECT_EQ(::umount2(bound.c_str(), 0), 0) << std::strerror(errno);
+  struct stat held {};
+  struct stat own {};
+  ASSERT_EQ(::fstat(kept->pin->get(), &held), 0);
+  ASSERT_EQ(::stat(disk.path().c_str(), &own), 0);
+  EXPECT_TRUE(S_ISBLK(held.st_mode));
+  EXPECT_EQ(held.st_rdev, own.st_rdev);
 }
 
 TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {

@@ -125,6 +125,19 @@ TEST_F(RootLockTest, SomebodysRootNeedsAdopt) {
   EXPECT_TRUE(adopted->adopted());
 }
 
+// A driver's socket waits for whoever comes, and the agent would not start before somebody had
+// taken it away.
+TEST_F(RootLockTest, ARootWithSocketsOfDriversAloneIsNobodysYet) {
+  fs::create_directories(root_ + "/plugins_registry");
+  fs::create_directories(root_ + "/plugins/disk.example.com");
+  EXPECT_TRUE(RootLock::CheckMayTake(root_, false).ok());
+  fs::create_directories(root_ + "/plugins/kubernetes.io/csi");
+  EXPECT_FALSE(RootLock::CheckMayTake(root_, false).ok());
+  fs::remove_all(root_ + "/plugins/kubernetes.io");
+  fs::create_directories(root_ + "/pods");
+  EXPECT_FALSE(RootLock::CheckMayTake(root_, false).ok());
+}
+
 TEST_F(RootLockTest, AnAdoptedRootStaysSomebodys) {
   fs::create_directories(root_ + "/pods");
   { ASSERT_TRUE(RootLock::Acquire(root_, true).ok()); }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
+#include <thread>
 
 namespace volumed {
 namespace {
@@ -51,6 +53,26 @@ TEST(ExecutorTest, StackSizesBelowTheSmallestAreRaised) {
   const auto ran = std::make_shared<std::promise<void>>();
   ASSERT_TRUE(executor.Submit([ran] { ran->set_value(); }).ok());
   EXPECT_EQ(ran->get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+}
+
+// In turn, all threads of 64 drivers that hung stayed for as long as each was asked now and then.
+TEST(ExecutorTest, ThreadsThatAreNotNeededEndThoughThereIsWorkNowAndThen) {
+  using std::chrono::milliseconds;
+  constexpr size_t kMany = 16;
+  ExecutorOptions options;
+  options.idle_timeout = milliseconds(500);
+  Executor executor(options);
+  const auto go = std::make_shared<std::promise<void>>();
+  const std::shared_future<void> gone = go->get_future().share();
+  for (size_t i = 0; i < kMany; ++i) ASSERT_TRUE(executor.Submit([gone] { gone.wait(); }).ok());
+  EXPECT_EQ(executor.load().threads, kMany);
+  go->set_value();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (executor.load().threads > kMany / 4 && std::chrono::steady_clock::now() < limit) {
+    ASSERT_TRUE(executor.Submit([] {}).ok());
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_LE(executor.load().threads, kMany / 4);
 }
 
 }  // namespace

@@ -7,14 +7,14 @@
 namespace volumed {
 namespace {
 
-constexpr int64_t kMoment = 1'000'000'000'000;
+constexpr int64_t kLookedAt = 1'000'000'000'000;
 
 v1::GetDriversResponse TwoDrivers() {
   v1::GetDriversResponse all;
   v1::Driver* ready = all.add_drivers();
   ready->set_name("a.io");
   ready->set_state("ready");
-  ready->set_since_unix_ms(kMoment - 65'000);
+  ready->set_since_unix_ms(kLookedAt - 65'000);
   ready->set_vendor_version("2.1");
   ready->set_node_id("node-a");
   ready->set_endpoint("/k/a.sock");
@@ -30,7 +30,7 @@ v1::GetDriversResponse TwoDrivers() {
   v1::Driver* gone = all.add_drivers();
   gone->set_name("b.io");
   gone->set_state("gone");
-  gone->set_since_unix_ms(kMoment - 3'000);
+  gone->set_since_unix_ms(kLookedAt - 3'000);
   gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z");
   gone->set_calls_at_a_time(4);
   gone->set_operations_waiting(7);
@@ -39,13 +39,13 @@ v1::GetDriversResponse TwoDrivers() {
 
 std::string TableOf(const v1::GetDriversResponse& drivers, OutputFormat format) {
   std::ostringstream out;
-  PrintDrivers(drivers, format, kMoment, out);
+  PrintDrivers(drivers, format, kLookedAt, out);
   return out.str();
 }
 
 std::string DescriptionOf(const v1::GetDriversResponse& drivers) {
   std::ostringstream out;
-  PrintDriverDescription(drivers, kMoment, out);
+  PrintDriverDescription(drivers, kLookedAt, out);
   return out.str();
 }
 
@@ -70,7 +70,7 @@ TEST(DriverTablesTest, SocketsThatAreNotRegisteredStandBelowWithOwnerAndNextTry)
   waiting->set_state("waiting");
   waiting->set_owner(0);
   waiting->set_driver("c.io");
-  waiting->set_next_try_unix_ms(kMoment + 2'000);
+  waiting->set_next_try_unix_ms(kLookedAt + 2'000);
   waiting->set_reason("no node id");
   EXPECT_EQ(TableOf(all, OutputFormat::kTable),
             "no CSI driver has registered\n"
@@ -94,25 +94,25 @@ TEST(DriverTablesTest, ADescriptionHasWhatTheDriverCanDoAndWhatOperationsMay) {
 TEST(DriverTablesTest, ACallThatWasNeverSentSaysSoAndTheWideTraceHasTheMessages) {
   v1::GetDriverTraceResponse trace;
   std::ostringstream none;
-  PrintTrace(trace, OutputFormat::kTable, kMoment, none);
+  PrintTrace(trace, OutputFormat::kTable, kLookedAt, none);
   EXPECT_EQ(none.str(), "no call is kept\n");
   v1::TracedCall* call = trace.add_calls();
   call->set_method("/csi.v1.Node/NodePublishVolume");
   call->set_key("v");
-  call->set_asked_unix_ms(kMoment - 1'000);
+  call->set_asked_unix_ms(kLookedAt - 1'000);
   call->set_took_us(900);
   call->set_code("Unavailable");
   call->set_outcome("NotApplied");
   call->set_message("nobody listens");
   call->set_request("volume_id: \"v\"");
   std::ostringstream out;
-  PrintTrace(trace, OutputFormat::kTable, kMoment, out);
+  PrintTrace(trace, OutputFormat::kTable, kLookedAt, out);
   EXPECT_EQ(out.str(),
             "AGE  WAITED  TOOK   RPC                ABOUT  END\n"
             "1s   0us     900us  NodePublishVolume  v      Unavailable (NotApplied, not sent): "
             "nobody listens\n");
   std::ostringstream wide;
-  PrintTrace(trace, OutputFormat::kWide, kMoment, wide);
+  PrintTrace(trace, OutputFormat::kWide, kLookedAt, wide);
   EXPECT_NE(wide.str().find("volume_id: \"v\"  -\n"), std::string::npos) << wide.str();
 }
 

@@ -66,10 +66,12 @@ struct World {
       case How::kWell:
         return std::nullopt;
       case How::kRefuses:
-        return CsiError(kDriver, *FindCsiMethod(rpc), {.code = Code::kInvalidArgument},
+        return CsiError(kDriver, *FindCsiMethod(rpc),
+                        {.code = Code::kInvalidArgument, .message = {}, .never_sent = false},
                         CsiSecrets());
       case How::kLosesTheAnswer:
-        return CsiError(kDriver, *FindCsiMethod(rpc), {.code = Code::kDeadlineExceeded},
+        return CsiError(kDriver, *FindCsiMethod(rpc),
+                        {.code = Code::kDeadlineExceeded, .message = {}, .never_sent = false},
                         CsiSecrets());
       case How::kKillsBefore:
       case How::kKillsAfter:
@@ -332,7 +334,7 @@ class ModelAgent {
   World& world_;
   MemoryRecordStore& store_ = world_.store;
   SimulatedScheduler scheduler_;
-  Logger log_{LogOptions{.target = LogOptions::Target::kCallback}, world_.clock};
+  Logger log_{LogOptions{.target = LogOptions::Target::kCallback, .callback = {}}, world_.clock};
   IdleKernel kernel_;
   FakeConsumerWatch watch_;
   StubHostParts parts_;

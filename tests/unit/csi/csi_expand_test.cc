@@ -99,6 +99,20 @@ TEST_F(CsiExpandTest, TheDriverIsAskedForThePodsVolume) {
   EXPECT_TRUE(plugin_->AsNodeExpandable()->NeedsPod(CsiSpec()));
 }
 
+// The node's own disk was asked, which does not grow with it and may not be opened at all.
+TEST_F(CsiExpandTest, AVolumeThatIsADirectoryOfADiskIsAsLargeAsItsDriverSays) {
+  ServeGrowing();
+  StageAndSetUp();
+  Grows(kGi, kGi);
+  const SafePath target = CsiTargetPath(paths_, PodUid(kPodUid), CsiSpec().name());
+  const SafePath directory = StagingPlace().Below("directory");
+  ASSERT_TRUE(kernel_.Call(Unmount{.target = target}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(MakeDirectory{.path = directory}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(BindMount{.source = directory, .target = target}, {}).ok());
+  const auto done = Expand(CsiSpec());
+  EXPECT_TRUE(done.ok()) << done.error().ToString();
+}
+
 TEST_F(CsiExpandTest, AVolumeWhoseDiskStaysAsItWasIsALie) {
   ServeGrowing();
   StageAndSetUp();

@@ -255,8 +255,8 @@ TEST_F(CsiStorageHealthTest, WhatIsWrongIsShownAsLongAsTheDriverSaysIt) {
   scheduler_.RunFor(seconds(61));
   EXPECT_EQ(process_->calls("NodeGetStorageHealth"), 1);
   EXPECT_EQ(Series(),
-            "csi_node_storage_health_status{driver_name=\"disk.example.com\",status="
-            "\"STORAGE_DEGRADED\",reason=\"Rebuild\"} 1\n");
+            "csi_node_storage_health_status{driver_name=\"disk.example.com\",reason=\"Rebuild\","
+            "status=\"STORAGE_DEGRADED\"} 1\n");
   process_->Answer("NodeGetStorageHealth", ::csi::v1::NodeGetStorageHealthResponse());
   scheduler_.RunFor(seconds(60));
   EXPECT_EQ(Series(), "");

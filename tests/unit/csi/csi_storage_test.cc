@@ -211,7 +211,10 @@ TEST_F(CsiStorageTest, WhatNoDriverCanMakeIsRefusedBeforeItIsAsked) {
   options.claim.spec.volume_attributes_class_name = "fast";
   EXPECT_NE(refused(options).find("VolumeAttributesClass fast"), std::string::npos);
   options = Options();
-  options.content = VolumeContent{.driver = kName, .handle = "src", .size = Quantity::FromBytes(1)};
+  options.content.emplace();
+  options.content->driver = kName;
+  options.content->handle = "src";
+  options.content->size = Quantity::FromBytes(1);
   EXPECT_NE(refused(options).find("makes no volumes from other volumes"), std::string::npos);
   Serve({ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::CLONE_VOLUME});
   EXPECT_EQ(refused(options), "");
@@ -248,7 +251,10 @@ TEST_F(CsiStorageTest, AnAnswerThatCannotBeTrueIsAnErrorAndNothingIsDeleted) {
 TEST_F(CsiStorageTest, ACloneOfSomethingElseIsALie) {
   Serve({ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::CLONE_VOLUME});
   VolumeOptions options = Options();
-  options.content = VolumeContent{.driver = kName, .handle = "src", .size = Quantity::FromBytes(1)};
+  options.content.emplace();
+  options.content->driver = kName;
+  options.content->handle = "src";
+  options.content->size = Quantity::FromBytes(1);
   ExpectLie([](::csi::v1::Volume&) {}, "it was not made from what it was to be made from", options);
   EXPECT_EQ(asked_.at(0).volume_content_source().volume().volume_id(), "src");
   ExpectLie(

@@ -192,7 +192,9 @@ class CsiStorageFixture : public CsiDriversFixture {
     ASSERT_TRUE(devices_.EndCall(facts.key, *attempt, CallAnswer::kDone).ok());
   }
   CallOptions Call() const {
-    return {.deadline = Deadline::After(clock_, seconds(60)), .key = {}, .domain = {}};
+    CallOptions options;
+    options.deadline = Deadline::After(clock_, seconds(60));
+    return options;
   }
 
   FakeKernel kernel_;

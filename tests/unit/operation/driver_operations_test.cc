@@ -12,10 +12,12 @@
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_array_plugin.h"
 #include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
 #include "operation/attach_operations.h"
 #include "operation/device_operations.h"
+#include "operation/device_use.h"
 #include "operation/expand_operations.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
@@ -495,6 +497,26 @@ TEST_F(DriverArrayTest, ADeviceThatIsNotAttachedMayBeInUseByAnAdministratorToo) 
   UnmountTheDevice();
   EXPECT_EQ(outcome_, "done");
   EXPECT_EQ(log_.Count("may be in use still"), 1);
+}
+
+// The node's own disk is never let go of, so such a volume stayed attached for ever.
+TEST(FindMountedSourceTest, OfADriversVolumeThatIsADirectoryTheDiskIsNotTheVolumesDevice) {
+  FakeKernel kernel;
+  FakeDevice disk;
+  disk.fs_type = "ext4";
+  disk.usage = "filesystem";
+  kernel.AddDevice("/dev/vda", disk);
+  for (const char* directory : {"/mnt", "/staged"}) kernel.AddDirectory(directory, 0750);
+  ASSERT_TRUE(kernel.Call(Mount{"ext4", "/dev/vda", {"/mnt", ""}, {}}, {}).ok());
+  ASSERT_TRUE(kernel.Call(MakeDirectory{.path = {"/mnt", "v"}}, {}).ok());
+  ASSERT_TRUE(kernel.Call(BindMount{.source = {"/mnt", "v"}, .target = {"/staged", ""}}, {}).ok());
+  const auto find = [&](const char* place, const std::string& domain) {
+    const auto found = FindMountedSource(kernel, {place, ""}, domain, {});
+    return found.ok() && *found ? (*found)->path : "";
+  };
+  EXPECT_EQ(find("/staged", kDriverLane), "");
+  EXPECT_EQ(find("/mnt", kDriverLane), "/dev/vda") << "the whole filesystem is the volume's";
+  EXPECT_EQ(find("/staged", "portal:1"), "/dev/vda");
 }
 
 TEST_F(DriverArrayTest, EffectsOfAnyOtherPluginHangWithWhatItSays) {

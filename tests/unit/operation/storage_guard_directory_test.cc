@@ -193,7 +193,7 @@ TEST_F(StorageGuardTest, ADiskWhoseRowIsOfANewerProgramIsNotHandedOutOrFormatted
   AddDisk({"/dev/sdb"}, "wwn:2");
   ASSERT_EQ(UseDevice("v", StorageUse::kRaw, "/dev/sda"), "");
   Record row = store_.Find(kStorageOwnerRecordKind, "v").value();
-  row.version = kStorageRecordVersion + 1;
+  row.version = kDriverStorageRecordVersion + 1;
   ASSERT_TRUE(store_.Put(row, kStorageRecordDurability).ok());
   Restart();
   for (const StorageUse use : {StorageUse::kRaw, StorageUse::kFormat, StorageUse::kMounted}) {

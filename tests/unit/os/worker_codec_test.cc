@@ -189,9 +189,10 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).leads_to, kBytes);
   EXPECT_EQ(Same(ReadLink{Place()}).path, Place());
   const IdentifiedDevice device =
-      SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr});
+      SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr, "/dev/x"});
   EXPECT_EQ(device.facts.identity, identity);
   EXPECT_EQ(device.path, kBytes);
+  EXPECT_EQ(device.node, "/dev/x");
   EXPECT_TRUE(device.read_only);
   EXPECT_EQ(device.pin, nullptr);
 }

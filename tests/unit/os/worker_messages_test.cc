@@ -68,6 +68,11 @@ std::map<std::string, std::string> AllMessages() {
   auto synced = Filled<WriteFile>();
   synced.unsynced = false;
   messages["request WriteFile"] = Hex(Encode(AnyRequest(synced)));
+  auto nameless = Filled<IdentifiedDevice>();
+  nameless.node.clear();
+  const std::string identified = "answer " + std::to_string(AnyAnswer(nameless).index());
+  messages[identified + " with its node"] = messages[identified];
+  messages[identified] = Hex(Encode(AnyAnswer(nameless)));
   messages["answer error"] = Hex(EncodeAnswer(Result<AnyAnswer>(
       Error::FromParts(Code::kInternal, Outcome::kMaybeApplied, ENOSPC, "what failed"))));
   return messages;

@@ -5,13 +5,13 @@
 namespace volumed {
 namespace {
 
-Quantity Gi(int64_t count) { return Quantity::FromBytes(count << 30); }
+Quantity Gib(int64_t count) { return Quantity::FromBytes(count << 30); }
 
 // A volume of 1Gi whose claim asks for 2Gi, which its class allows.
 StorageGrowthQuestion Asks() {
   StorageGrowthQuestion question;
-  question.volume_capacity = Gi(1);
-  question.claim_request = Gi(2);
+  question.volume_capacity = Gib(1);
+  question.claim_request = Gib(2);
   question.class_allows = true;
   return question;
 }
@@ -23,12 +23,12 @@ StorageGrowthAction GrowthAction(const StorageGrowthQuestion& question) {
 TEST(StorageGrowth, AClaimThatAsksForMoreIsIntendedFirst) {
   const StorageGrowth growth = DecideStorageGrowth(Asks());
   EXPECT_EQ(growth.action, StorageGrowthAction::kIntend);
-  EXPECT_EQ(growth.size, Gi(2));
+  EXPECT_EQ(growth.size, Gib(2));
 }
 
 TEST(StorageGrowth, AClaimThatAsksForNoMoreHasNothing) {
   StorageGrowthQuestion question = Asks();
-  question.claim_request = Gi(1);
+  question.claim_request = Gib(1);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kNothing);
 }
 
@@ -36,23 +36,23 @@ TEST(StorageGrowth, WhatIsOnRecordGoesOnWhateverTheClaimSaysByNow) {
   for (const int64_t request : {1, 2, 3}) {
     StorageGrowthQuestion question = Asks();
     question.resize_status = kControllerResizeInProgress;
-    question.allocated = Gi(2);
-    question.claim_request = Gi(request);
+    question.allocated = Gib(2);
+    question.claim_request = Gib(request);
     question.class_allows = false;
     const StorageGrowth growth = DecideStorageGrowth(question);
     EXPECT_EQ(growth.action, StorageGrowthAction::kExpand);
-    EXPECT_EQ(growth.size, Gi(2));
+    EXPECT_EQ(growth.size, Gib(2));
   }
 }
 
 TEST(StorageGrowth, AnInfeasibleSizeWaitsForAnotherWish) {
   StorageGrowthQuestion question = Asks();
   question.resize_status = kControllerResizeInfeasible;
-  question.allocated = Gi(2);
+  question.allocated = Gib(2);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kNothing);
-  question.claim_request = Gi(3);
+  question.claim_request = Gib(3);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kIntend);
-  question.claim_request = Gi(1);
+  question.claim_request = Gib(1);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kTakeBack);
 }
 
@@ -76,7 +76,7 @@ TEST(StorageGrowth, WhatGrowsOnlyUnusedWaitsBeforeAndAfterTheIntent) {
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   EXPECT_NE(DecideStorageGrowth(question).waits_for, "");
   question.resize_status = kControllerResizeInProgress;
-  question.allocated = Gi(2);
+  question.allocated = Gib(2);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   question.is_on_node = false;
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kExpand);

@@ -185,19 +185,19 @@ TEST_F(DesiredStateTest, AProjectedVolumeRefersToAllItsObjects) {
 }
 
 TEST_F(DesiredStateTest, AnObjectThatAPluginNeedsWakesThePodAndSetsNothingUpAgain) {
-  const ObjectKey driver{ObjectKind::kCsiDriver, "", "disks.test.io"};
-  attach->depends_on = {driver};
+  const ObjectKey object{ObjectKind::kCsiDriver, "", "disks.test.io"};
+  attach->depends_on = {object};
   const PodPtr pod =
       PodOf(Manifest("  containers:\n"
                      "  - {name: c, image: x, volumeMounts: [{name: data, mountPath: /d}]}\n"));
   desired_->SetPod(pod);
-  EXPECT_TRUE(Volume("data").objects.contains(driver));
+  EXPECT_TRUE(Volume("data").objects.contains(object));
   const uint64_t generation = Volume("data").generation;
-  EXPECT_EQ(desired_->ObjectChanged(driver), std::set<PodUid>{PodUid("a")});
+  EXPECT_EQ(desired_->ObjectChanged(object), std::set<PodUid>{PodUid("a")});
   EXPECT_EQ(Volume("data").generation, generation);
   attach->depends_on.clear();
   desired_->SetPod(pod);
-  EXPECT_TRUE(desired_->ObjectChanged(driver).empty());
+  EXPECT_TRUE(desired_->ObjectChanged(object).empty());
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+// Block volumes of CSI drivers that do right: a driver binds its device for each pod, and unmounts
+// that bind by a plain umount(2), which nothing of the daemon may keep from it.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "integration/csi/csi_agent_fixture.h"
+#include "integration/loop_device.h"
+
+namespace volumed::block_volume_test {
+namespace {
+
+constexpr const char* kDriver = "disks.example.com";
+
+class BlockVolumeTest : public CsiAgentTest {
+ protected:
+  void SetUp() override {
+    CsiAgentTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+    volume_ = VolumeOf("disk", kDriver);
+    volume_.block = true;
+  }
+  void TearDown() override {
+    driver_.reset();
+    CsiAgentTest::TearDown();
+  }
+
+  void Begin(bool attaches) {
+    CsiFakeOptions options = OptionsOf(kDriver);
+    if (attaches) options.controller_capabilities = {"PUBLISH_UNPUBLISH_VOLUME"};
+    driver_ = std::make_unique<CsiFakeDriver>(options);
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(DriverObject(kDriver, attaches) + Storage(volume_)));
+  }
+  void Add(const std::string& pod) {
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn(pod, {volume_})));
+    ASSERT_TRUE(WaitPhase(pod, "Ready")) << Explain(pod);
+  }
+  void Remove(const std::string& pod) {
+    ASSERT_TRUE(Delete("Pod", pod).ok());
+    EXPECT_TRUE(WaitGone(pod, Milliseconds(10000))) << Explain(pod);
+  }
+  // Where a pod finds the device.
+  std::string LinkOf(const std::string& pod) const {
+    return root() + "/pods/uid-" + pod + "/volumeDevices/kubernetes.io~csi/disk";
+  }
+  std::string PublishedAt(const std::string& pod) const {
+    return root() + "/plugins/kubernetes.io/csi/volumeDevices/publish/disk/uid-" + pod;
+  }
+  std::string Device() const {
+    return LoopDeviceOf(OptionsOf(kDriver).directory + "/volumes/h-disk/image");
+  }
+  void ExpectDeviceOf(const std::string& pod) {
+    struct stat link {};
+    struct stat own {};
+    ASSERT_EQ(::stat(LinkOf(pod).c_str(), &link), 0);
+    ASSERT_EQ(::stat(Device().c_str(), &own), 0);
+    EXPECT_TRUE(S_ISBLK(link.st_mode));
+    EXPECT_EQ(link.st_rdev, own.st_rdev);
+    EXPECT_EQ(MountsBelow(PublishedAt(pod)).size(), 1u);
+  }
+  void ExpectNothingLeft() {
+    EXPECT_EQ(LeftOvers(), "");
+    EXPECT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
+    EXPECT_TRUE(Eventually(kPatience, [&] { return Device().empty(); })) << Device();
+    for (const std::string& violation : ViolationsOf(LogOf(kDriver))) ADD_FAILURE() << violation;
+    // The device is flushed when no path of the driver leads to it any more.
+    EXPECT_EQ(ReadText(log_path()).find("may not all be on its device"), std::string::npos);
+  }
+
+  CsiTestVolume volume_;
+  std::unique_ptr<CsiFakeDriver> driver_;
+};
+
+// The daemon held the device by the driver's bind of it: NodeUnpublishVolume got EBUSY for ever.
+TEST_F(BlockVolumeTest, ADriverUnmountsItsBindWhileTheDaemonHoldsTheDevice) {
+  ASSERT_NO_FATAL_FAILURE(Begin(/*attaches=*/false));
+  ASSERT_NO_FATAL_FAILURE(Add("a"));
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("a"));
+  {
+    const Descriptor device(::open(LinkOf("a").c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_TRUE(device.valid());
+    ASSERT_EQ(::pwrite(device.get(), "text", 4, 0), 4);
+  }
+  ASSERT_NO_FATAL_FAILURE(Add("b"));
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("b"));
+  ASSERT_NO_FATAL_FAILURE(Remove("a"));
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("b"));
+  ASSERT_NO_FATAL_FAILURE(Remove("b"));
+  EXPECT_EQ(CountOf(kDriver, "NodeUnpublishVolume"), 2);
+  EXPECT_EQ(CountOf(kDriver, "NodeUnstageVolume"), 1);
+  ExpectNothingLeft();
+  EXPECT_EQ(ReadText(OptionsOf(kDriver).directory + "/volumes/h-disk/image").substr(0, 4), "text");
+}
+
+// A daemon that is started again opens the device again, of a pod that it is told of and of one
+// that goes meanwhile.
+TEST_F(BlockVolumeTest, ADriverUnmountsItsBindAfterTheDaemonWasStartedAgain) {
+  ASSERT_NO_FATAL_FAILURE(Begin(/*attaches=*/false));
+  ASSERT_NO_FATAL_FAILURE(Add("a"));
+  ASSERT_NO_FATAL_FAILURE(Add("b"));
+  ASSERT_NO_FATAL_FAILURE(KillAgent());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_EQ(CountOf(kDriver, "NodePublishVolume"), 2);
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("a"));
+  ASSERT_NO_FATAL_FAILURE(Remove("a"));
+  ASSERT_NO_FATAL_FAILURE(Remove("b"));
+  ExpectNothingLeft();
+}
+
+TEST_F(BlockVolumeTest, AnAttachedDeviceIsDetachedOnceNobodyHasIt) {
+  ASSERT_NO_FATAL_FAILURE(Begin(/*attaches=*/true));
+  ASSERT_NO_FATAL_FAILURE(Add("a"));
+  ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("a"));
+  ASSERT_NO_FATAL_FAILURE(Remove("a"));
+  EXPECT_TRUE(
+      Eventually(kPatience, [&] { return CountOf(kDriver, "ControllerUnpublishVolume") == 1; }));
+  ExpectNothingLeft();
+}
+
+}  // namespace
+}  // namespace volumed::block_volume_test
