@@ -452,8 +452,9 @@ void CrashAgent::Answered(size_t number, const Status& status) {
   if (status.ok()) {
     command.acknowledged = true;
     GiveNext(number);
-    if (command.kind == UserCommand::Kind::kDelete && world_.pods.at(command.pod).commanded &&
-        !world_.pods.at(command.pod).command_durable) {
+    const auto pod = world_.pods.find(command.pod);
+    const bool is_known = command.kind == UserCommand::Kind::kDelete && pod != world_.pods.end();
+    if (is_known && pod->second.commanded && !pod->second.command_durable) {
       world_.Violation("a deletion was answered before it was durable: " + command.pod);
     }
     if (command.kind == UserCommand::Kind::kHold && world_.processes.contains(command.pid)) {

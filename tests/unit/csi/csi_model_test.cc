@@ -31,8 +31,9 @@ constexpr uint64_t kOperations = 5000;
 constexpr uint64_t kSeed = 20261127;
 constexpr int kVolumes = 3;
 constexpr int kPods = 2;
-constexpr int kOnePodVolume = 2;      // ReadWriteOncePod
-constexpr uint64_t kCalmEvery = 100;  // operations
+constexpr int kOnePodVolume = 2;        // ReadWriteOncePod
+constexpr uint64_t kFirstUid = 100000;  // no uid is the beginning of another one
+constexpr uint64_t kCalmEvery = 100;    // operations
 
 uint64_t NumberOf(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -193,7 +194,7 @@ class CsiModel {
   void ApplyPod(int slot) {
     std::string& uid = slots_.at(static_cast<size_t>(slot));
     if (!uid.empty()) return;
-    uid = "pod-" + std::to_string(++made_);
+    uid = "pod-" + std::to_string(kFirstUid + ++made_);
     std::set<int> volumes{Dice(kVolumes)};
     volumes.insert(Dice(kVolumes));
     world_.sources[kFiles][uid] = PodText(uid, volumes);
@@ -208,15 +209,16 @@ class CsiModel {
     std::string& uid = slots_.at(static_cast<size_t>(slot));
     if (uid.empty()) return;
     world_.sources[kFiles].erase(uid);
-    world_.pods.at(uid).wanted = false;
+    leaving_.insert(uid);
+    const auto pod = world_.pods.find(uid);
+    if (pod != world_.pods.end()) pod->second.wanted = false;
     uid.clear();
   }
-  // By command, while its file is there; that goes later.
+  // By command, while its file is there; that goes later. What was begun for it by then may go on
+  // for a moment, so from here on all that is owed is that nothing of it stays.
   void DeletePod(int slot, bool force) {
     const std::string uid = slots_.at(static_cast<size_t>(slot));
-    if (uid.empty() || world_.pods.at(uid).commanded) return;
-    world_.pods.at(uid).wanted = false;
-    world_.pods.at(uid).commanded = true;
+    if (world_.pods.erase(uid) == 0) return;
     UserCommand command{UserCommand::Kind::kDelete, uid, 0, false};
     command.force = force;
     world_.commands.push_back(command);
@@ -265,22 +267,18 @@ class CsiModel {
     calm_ = true;
     world_.csi->away = false;
     for (int slot = 0; slot < kPods; ++slot) {
-      const std::string& uid = slots_.at(static_cast<size_t>(slot));
-      if (!uid.empty() && world_.pods.at(uid).commanded) RemovePod(slot);
+      if (!world_.pods.contains(slots_.at(static_cast<size_t>(slot)))) RemovePod(slot);
     }
-    // Whoever forgets commands here has none to ask for again.
     Hear();
     agent_->RunFor(std::chrono::minutes(30));
     for (const UserCommand& command : world_.commands) EXPECT_TRUE(command.acknowledged);
     world_.commands.clear();
     world_.CheckState("when it is calm");
-    std::set<std::string> gone;
-    for (const auto& [uid, pod] : world_.pods) {
-      if (pod.wanted) continue;
+    for (const std::string& uid : leaving_) {
       EXPECT_EQ(world_.LeftOf(uid), "") << uid;
-      gone.insert(uid);
+      world_.pods.erase(uid);
     }
-    for (const std::string& uid : gone) world_.pods.erase(uid);
+    leaving_.clear();
     for (const auto& [uid, pod] : world_.pods) ExpectWhole(uid, pod);
     if (HasFailure()) std::cout << agent_->ViewText() << CsiText(world_);
     calm_ = false;
@@ -304,6 +302,7 @@ class CsiModel {
   std::mt19937_64 random_;
   uint64_t seed_;
   std::array<std::string, kPods> slots_;  // the uid of the pod that a source has; "": none
+  std::set<std::string> leaving_;         // uids of those that it has no more
   std::array<int, kVolumes> sizes_ = {1, 1, 1};
   bool calm_ = false;
   uint64_t made_ = 0;
