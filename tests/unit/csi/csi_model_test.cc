@@ -23,11 +23,12 @@
 #include "unit/crash/crash_csi.h"
 #include "unit/crash/crash_monitor.h"
 #include "unit/crash/crash_scenarios.h"
+#include "unit/crash/walk_sample.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint64_t kOperations = 5000;
+constexpr uint64_t kOperations = 5000 / kSampleThinning;
 constexpr uint64_t kSeed = 20261127;
 constexpr int kVolumes = 3;
 constexpr int kPods = 2;
