@@ -21,7 +21,7 @@ class VolumePluginWithAttachLimits {
   // How many volumes the node can take, by VolumeLimitKey: "storage-limits-csi-x" -> 39. An error
   // says that the plugin cannot be used on this node.
   virtual Result<std::map<std::string, int64_t>> GetVolumeLimits() const = 0;
-  // Which limit the volume counts against. It begins with "storage-limits-".
+  // Which limit the volume counts against: "storage-limits-..", of CSI "attachable-volumes-csi-..".
   virtual std::string VolumeLimitKey(const VolumeSpec& spec) const = 0;
 };
 

@@ -61,7 +61,10 @@ bool CsiFakeProcess::runs() {
 }
 
 void CsiFakeProcess::Signal(int signal) const {
-  if (pid_ > 0) ::kill(pid_, signal);
+  if (pid_ <= 0 || ::kill(pid_, signal) != 0 || signal != SIGSTOP) return;
+  // Its threads go on for a moment after the signal was sent.
+  siginfo_t stopped{};
+  ::waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT);
 }
 
 void CsiFakeProcess::Kill() {

@@ -24,9 +24,10 @@ class CsiFakeProcess {
   // Starts it, and waits until it listens. False: it did not begin to within 20 seconds.
   bool Start();
   bool runs();
-  void Signal(int signal) const;  // to it alone, if it runs
-  void Kill();                    // and waits for its end
-  bool WaitUntilDead();           // 20 seconds at most
+  // To it alone, if it runs; after SIGSTOP it has stopped.
+  void Signal(int signal) const;
+  void Kill();           // and waits for its end
+  bool WaitUntilDead();  // 20 seconds at most
   // As CsiFakeDriver::Tell(). "": nobody answers.
   std::string Tell(std::string_view command) const;
   void Script(std::string_view rules) const { Tell(R"({"script": )" + std::string(rules) + "}"); }

@@ -124,6 +124,16 @@ class PdDriverTest : public AgentTest {
     if (::statfs(path.c_str(), &stat) != 0) return -1;
     return static_cast<int64_t>(stat.f_blocks) * stat.f_bsize;
   }
+  // The capacity of a claim's volume, as its driver has measured it and a scrape sees it; -1: none.
+  int64_t MeasuredBytes(const std::string& claim) const {
+    const std::string text = HttpGet("/metrics");
+    const std::string series =
+        R"(kubelet_volume_stats_capacity_bytes{namespace="default",persistentvolumeclaim=")" +
+        claim + "\"} ";
+    const size_t at = text.find(series);
+    if (at == std::string::npos) return -1;
+    return static_cast<int64_t>(std::strtod(text.c_str() + at + series.size(), nullptr));
+  }
   // The volume that a class has made for the claim.
   std::string VolumeOf(const std::string& claim) {
     std::string volume;
@@ -161,6 +171,8 @@ TEST_F(PdDriverTest, AStaticVolumeIsAttachedStagedPublishedAndTakenAwayInThisOrd
   for (const char* method :
        {"ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume",
         "NodeUnstageVolume", "ControllerUnpublishVolume"}) {
+    // The detach follows when the pod is gone already.
+    EXPECT_TRUE(Eventually(kPatience, [&] { return pd_->Answered(method, handle) > 0; })) << method;
     EXPECT_EQ(pd_->Answered(method, handle), 1) << method;
   }
   ASSERT_NO_FATAL_FAILURE(ApplyAndWait("b", "disk"));
@@ -232,6 +244,8 @@ TEST_F(PdDriverTest, AClaimThatGrowsMakesTheFilesystemOfItsPodLargerInUse) {
   EXPECT_TRUE(Eventually(kPatience, [&] { return FilesystemBytes(place) > kGib + kGib / 2; }))
       << Ctl({"describe", "pvc", "data"}).output << pd_->Logs();
   EXPECT_EQ(MountsBelow(place), mounts);
+  EXPECT_TRUE(Eventually(kPatience, [&] { return MeasuredBytes("data") > kGib + kGib / 2; }))
+      << MeasuredBytes("data");
   ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
   ExpectNothingAttached();
 }

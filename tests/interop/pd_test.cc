@@ -213,6 +213,31 @@ TEST_F(PdTest, ADiskThatOneNodeWritesIsRefusedToAnother) {
   EXPECT_TRUE(Eventually([&] { return client_->AttachTo(handle, pd_->NodeId(1)).ok(); }));
 }
 
+// Its cloud said of no disk who has it, so the driver listed attached volumes without their node.
+TEST_F(PdTest, AnAttachedVolumeIsListedWithItsNodeAndADetachedOneWithout) {
+  ASSERT_TRUE(pd_->StartCloud()) << pd_->Logs();
+  std::string handle;
+  ASSERT_TRUE(client_->Create("data", &handle).ok());
+  const auto listed_with_node = [&] {
+    csi::v1::ListVolumesResponse list;
+    EXPECT_TRUE(client_->AskController(&PdClient::Controller::ListVolumes, {}, &list).ok());
+    EXPECT_EQ(list.entries_size(), 1);
+    for (const auto& entry : list.entries()) {
+      EXPECT_EQ(entry.volume().volume_id(), handle);
+      // The driver puts an empty name before each.
+      for (const std::string& node : entry.status().published_node_ids()) {
+        if (node == pd_->NodeId()) return true;
+      }
+    }
+    return false;
+  };
+  EXPECT_FALSE(listed_with_node());
+  ASSERT_TRUE(client_->Attach(handle).ok());
+  EXPECT_TRUE(listed_with_node());
+  ASSERT_TRUE(client_->Detach(handle).ok());
+  EXPECT_FALSE(listed_with_node());
+}
+
 TEST_F(PdTest, ABlockVolumeIsTheDiskItself) {
   ASSERT_TRUE(pd_->Start()) << pd_->Logs();
   client_->capability = PdClient::Block();

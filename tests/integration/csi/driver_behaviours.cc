@@ -367,17 +367,7 @@ const std::vector<CsiBehaviour>& TeardownLies() {
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnpublishVolume", "code": 5, "effect": "made"},
                      {"rpc": "NodeUnstageVolume", "code": 5, "effect": "made"}])",
-       .reaches = "gone"},
-      {.number = "62",
-       .what = "detached, and still listed",
-       .moment = kGoes,
-       .script = R"([{"rpc": "ControllerUnpublishVolume", "times": 1, "effect": "none"}])",
-       .options = R"({"controller_capabilities": ["PUBLISH_UNPUBLISH_VOLUME", "LIST_VOLUMES",
-                                                  "LIST_VOLUMES_PUBLISHED_NODES"]})",
-       .attaches = true,
-       .reaches = "gone",
-       .rpc = "ControllerUnpublishVolume",
-       .calls = 2}};
+       .reaches = "gone"}};
   return kAll;
 }
 

@@ -48,7 +48,8 @@ struct CsiBehaviour {
 const std::vector<CsiBehaviour>& CodeBehaviours();    // 1-10
 const std::vector<CsiBehaviour>& AnswerBehaviours();  // 11-19
 const std::vector<CsiBehaviour>& PublishLies();       // 45-50, 58
-const std::vector<CsiBehaviour>& TeardownLies();      // 51-54, 59, 62
+const std::vector<CsiBehaviour>&
+TeardownLies();  // 51-54, 59; 62 is in CsiAttachTest: a list is asked for once in 30 s
 const std::vector<CsiBehaviour>& FigureBehaviours();  // 55-57, 60, 61
 
 }  // namespace volumed

@@ -1,7 +1,6 @@
 // How drivers register with the real daemon, and how they fail to (behaviours 31 to 44). What is
 // expected is what the driver was told, and what it was asked: the words are kubelet's where there
 // are some.
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -248,15 +247,6 @@ TEST_F(RegistrationTest, ASocketThatIsNotToBeTrustedIsNotAsked) {
   fs::create_symlink(beside + "/" + linked + "-reg.sock", place(linked));
   ExpectNotAsked(linked, "symbolic link");
 
-  const std::string mounted = "mounted.example.com";
-  const auto of_mount = begin(mounted);
-  WriteText(place(mounted), "");
-  ASSERT_EQ(::mount((beside + "/" + mounted + "-reg.sock").c_str(), place(mounted).c_str(), nullptr,
-                    MS_BIND, nullptr),
-            0);
-  WriteText(root() + "/plugins_registry/look", "");  // something happens there
-  ExpectNotAsked(mounted, "does not lie on the filesystem of");
-  ASSERT_EQ(::umount2(place(mounted).c_str(), 0), 0);
   ExpectOthersAreUsed("well.example.com");
 
   // The owner is what was wrong.

@@ -67,10 +67,12 @@ func (c *cloud) GetDisk(_ context.Context, _ string, key *meta.Key) (*gce.CloudD
 	return gce.CloudDiskFromBeta(&copied), nil
 }
 
-// listed has the names as the API gives them; the driver makes volume IDs of the self link.
-func listed(disk *computebeta.Disk) *compute.Disk {
+// listed has the names as the API gives them; the driver makes volume IDs of the self link, and the nodes that have the
+// volume of the users.
+func (c *cloud) listed(disk *computebeta.Disk) *compute.Disk {
 	return &compute.Disk{Name: disk.Name, SizeGb: disk.SizeGb, Type: disk.Type, Status: disk.Status, Zone: disk.Zone,
-		SelfLink: disk.SelfLink, Labels: disk.Labels, SourceSnapshotId: disk.SourceSnapshotId, SourceDiskId: disk.SourceDiskId}
+		SelfLink: disk.SelfLink, Labels: disk.Labels, SourceSnapshotId: disk.SourceSnapshotId, SourceDiskId: disk.SourceDiskId,
+		Users: c.users(disk.Name)}
 }
 
 func (c *cloud) ListDisks(context.Context, []googleapi.Field) ([]*compute.Disk, string, error) {
@@ -78,7 +80,7 @@ func (c *cloud) ListDisks(context.Context, []googleapi.Field) ([]*compute.Disk, 
 	defer c.mu.Unlock()
 	disks := []*compute.Disk{}
 	for _, disk := range c.known.Disks {
-		disks = append(disks, listed(disk))
+		disks = append(disks, c.listed(disk))
 	}
 	return disks, "", nil
 }
@@ -151,8 +153,8 @@ func (c *cloud) DeleteDisk(_ context.Context, _ string, key *meta.Key) error {
 	if _, ok := c.known.Disks[id]; !ok {
 		return nil
 	}
-	if instance := c.user(key.Name); instance != "" {
-		return apiError(http.StatusBadRequest, "resourceInUseByAnotherResource", "disk %s is used by instance %s", id, instance)
+	if users := c.users(key.Name); len(users) > 0 {
+		return apiError(http.StatusBadRequest, "resourceInUseByAnotherResource", "disk %s is used by %v", id, users)
 	}
 	delete(c.known.Disks, id)
 	c.note()

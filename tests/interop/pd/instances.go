@@ -132,14 +132,19 @@ func (c *cloud) plug(link, image string, readOnly bool) error {
 	return os.Symlink(device, link)
 }
 
-// user names an instance that has the disk, or "".
-func (c *cloud) user(disk string) string {
+func (c *cloud) selfLink(instance string) string {
+	return fmt.Sprintf("%sprojects/%s/zones/%s/instances/%s", gce.BasePath, project, c.zone, instance)
+}
+
+// users are the links of the instances that have the disk.
+func (c *cloud) users(disk string) []string {
+	var links []string
 	for instance, disks := range c.known.Attached {
 		if slices.ContainsFunc(disks, func(have *compute.AttachedDisk) bool { return have.DeviceName == disk }) {
-			return instance
+			links = append(links, c.selfLink(instance))
 		}
 	}
-	return ""
+	return links
 }
 
 func (c *cloud) instance(name string) (*compute.Instance, error) {
@@ -148,7 +153,7 @@ func (c *cloud) instance(name string) (*compute.Instance, error) {
 		return nil, notFound("instance", name)
 	}
 	return &compute.Instance{Name: name, Zone: c.zone, Disks: slices.Clone(disks),
-		SelfLink: fmt.Sprintf("%sprojects/%s/zones/%s/instances/%s", gce.BasePath, project, c.zone, name)}, nil
+		SelfLink: c.selfLink(name)}, nil
 }
 
 func (c *cloud) GetInstanceOrError(_ context.Context, _, zone, name string) (*compute.Instance, error) {

@@ -65,6 +65,9 @@ class FakePlugin final : public VolumePlugin {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec& spec) const override {
+    // That of "csi" has the volumes of its one driver alone.
+    const auto* driven = spec.SourceAs<CsiPersistentVolumeSource>();
+    if (driven != nullptr && driven->driver != "disk.example.com") return false;
     if (const PersistentVolume* volume = spec.persistent_volume()) {
       return VolumeSourceKind(volume->spec.source) == kind_;
     }
