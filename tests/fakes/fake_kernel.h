@@ -101,6 +101,9 @@ class FakeKernel final : public Kernel {
   void UnmountBelow(const std::string& path) EXCLUDES(mu_);
   void SetAttributes(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid)
       EXCLUDES(mu_);
+  // What another program of the node does, with this request's effect and errors; it is no call of
+  // the agent's, and nothing is planned for it.
+  Result<AnyAnswer> DoAside(const AnyRequest& request) EXCLUDES(mu_);
 
   // The mark of a directory (MarkStorage), whoever set it.
   void SetOwner(const std::string& path, const std::string& owner) EXCLUDES(mu_);

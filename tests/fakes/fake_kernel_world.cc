@@ -137,6 +137,11 @@ void FakeKernel::AddMount(const std::string& fs_type, const std::string& source,
   Check(vfs_.Attach(mount, Require(path, true)), path);
 }
 
+Result<AnyAnswer> FakeKernel::DoAside(const AnyRequest& request) {
+  MutexLock lock(mu_);
+  return Apply(request, {}, nullptr);
+}
+
 void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   AddSpecial(path, FileType::kBlockDevice, 0600);
   std::string number;

@@ -3,12 +3,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "csi/csi_driver_record.h"
+#include "csi/csi_plugin.h"
 #include "fakes/fake_flex_driver.h"
 #include "kube/decode.h"
 #include "mounter/node_root.h"
 #include "plugins/flex_volume.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/crash/crash_devices.h"
+#include "volume/driver_domain.h"
 #include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
@@ -115,6 +118,10 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
       gate_(recovery_gate_, bug.steps_not_held),
       host_{world.paths, kernel_, world.clock, host_objects_, tokens_,
             events_,     node_,   families_,   gate_},
+      kubelet_host_(world.clock),
+      attach_detach_host_(host_objects_, kubelet_host_),
+      csi_(world.csi ? MakeCsi() : nullptr),
+      buggy_csi_(csi_ && bug.csi ? bug.csi(*csi_, world) : nullptr),
       recycler_pods_(kernel_, containers_, world.clock,
                      std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
@@ -130,7 +137,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
                    .storage = storage_,
                    .pod_directory_owner =
                        world.adopt_root ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
-                  observer_, ReadBootId()),
+                  observer_, ReadBootId(), csi_ ? &csi_->lanes() : nullptr),
       other_operations_(overlapping_, {plugins_, host_, log_, store_, devices_, other_storage_},
                         observer_, ReadBootId()),
       buggy_operations_(bug.operations ? bug.operations({operations_, other_operations_, storage_})
@@ -143,8 +150,12 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
     storage_.AddOwnDirectory("the agent's root", CrashWorld::kRoot);
     for (const auto& [what, path] : world.own_directories) storage_.AddOwnDirectory(what, path);
   }
-  catalog_.AddListener(
-      [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
+  catalog_.AddListener([this](const std::vector<ObjectChange>& changes) {
+    host_objects_.Follow(changes);
+    kubelet_host_.Follow(changes);
+  });
+  host_.kubelet = &kubelet_host_;
+  host_.attach_detach = &attach_detach_host_;
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
   plugins.iscsi.formats = plugins.local;
@@ -163,6 +174,14 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
   made.push_back(std::make_unique<FlexVolumePlugin>(
       std::make_shared<FlexVolumeDriver>(kernel_, kFakeFlexDriver, kFakeFlexExecutable),
       FlexCapabilities{}, DeviceVolumeSettings{.format_intents = &format_intents_}));
+  if (buggy_csi_) csi_->SetCalls(*buggy_csi_);
+  if (csi_) {
+    made.push_back(std::make_unique<CsiPlugin>(CsiPluginParts{.scheduler = overlapping_,
+                                                              .drivers = csi_->drivers(),
+                                                              .devices = devices_,
+                                                              .settings = csi_->settings(),
+                                                              .log = log_}));
+  }
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   if (world.object_files) applied_.emplace(world, overlapping_);
   VolumeOperations& used =
@@ -179,6 +198,12 @@ VolumeManagerSettings CrashAgent::ManagerSettings() const {
   settings.adopt_root = world.adopt_root;
   settings.stats.period = Duration::zero();
   settings.health.period = Duration::zero();
+  if (csi_) {
+    settings.other_kinds = {{kCsiDriverRecordKind, [](const Record& row) -> Status {
+                               RETURN_IF_ERROR(DecodeCsiDriverRecord(row));
+                               return OkStatus();
+                             }}};
+  }
   const bool removal_deletes = world.removal_deletes && !bug_.ignores_removals;
   if (removal_deletes || bug_.takes_absence_for_a_command) {
     for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
@@ -188,6 +213,9 @@ VolumeManagerSettings CrashAgent::ManagerSettings() const {
 
 VolumeManagerHooks CrashAgent::ManagerHooks() {
   VolumeManagerHooks hooks;
+  hooks.restore_other = [this](const std::string&, const LoadedRecords& rows) {
+    if (csi_) csi_->Restore(rows);
+  };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
     operations_.Restore(volumes, devices);
@@ -204,6 +232,41 @@ VolumeManagerHooks CrashAgent::ManagerHooks() {
     };
   }
   return hooks;
+}
+
+std::unique_ptr<CrashCsiClient> CrashAgent::MakeCsi() {
+  CrashCsiClient::Hooks hooks;
+  hooks.drivers.has_attached = [this](const std::string& driver) {
+    return operations_.HasAnyOf(DriverDomain(driver), /*attached=*/true);
+  };
+  hooks.drivers.has_volumes = [this](const std::string& driver) {
+    return operations_.HasAnyOf(DriverDomain(driver), /*attached=*/false);
+  };
+  hooks.happened = [this](const std::string& driver, DriverEvent event) {
+    DriverHappened(driver, event);
+  };
+  return std::make_unique<CrashCsiClient>(
+      CrashCsiClient::Parts{world_, overlapping_, store_, log_,
+                            [this] { overlapping_.SwitchPoint(); }},
+      std::move(hooks));
+}
+
+// As Agent::DriverHappened.
+void CrashAgent::DriverHappened(const std::string& driver, DriverEvent event) {
+  overlapping_.Post([this, driver, event] {
+    operations_.LanesChanged();
+    NodeEvents& events = manager_->events();
+    switch (event) {
+      case DriverEvent::kRegistered:
+      case DriverEvent::kFactsChanged:
+        return events.DriverChanged(kCsiPluginName, DriverDomain(driver));
+      case DriverEvent::kReady:
+        return events.DriverIsBack(kCsiPluginName, DriverDomain(driver));
+      case DriverEvent::kSilent:
+      case DriverEvent::kAway:
+        return;
+    }
+  });
 }
 
 CrashAgent::~CrashAgent() {
@@ -253,6 +316,7 @@ void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
     scheduler_.PostAfter(delay, [this, name = source] { DeliverSource(name); });
     delay += kSourceDelay;
   }
+  if (csi_) csi_->Start();
 }
 
 std::string CrashAgent::SourceText(const std::string& source) const {
@@ -308,6 +372,11 @@ void CrashAgent::Hear() {
     if (!world_.commands[i].acknowledged) scheduler_.Post([this, i] { Issue(i); });
   }
   scheduler_.Post([this] { consumer_watch_.LookAgain(bug_.ignores_consumers); });
+  if (csi_) scheduler_.Post([this] { csi_->Hear(); });
+}
+
+void CrashAgent::Retry(const std::string& pod) {
+  scheduler_.Post([this, pod] { (void)manager_->pod_commands().Retry(PodUid(pod)); });
 }
 
 void CrashAgent::DeliverSource(const std::string& source) {
@@ -346,6 +415,7 @@ void CrashAgent::Deliver(ObjectUpdate update, bool first) {
   const bool was_complete = catalog_.AllSourcesComplete();
   catalog_.Update(std::move(update));
   host_objects_.SetWaitsFor(catalog_.IncompleteSources());
+  kubelet_host_.SetSynced(catalog_.AllSourcesComplete());
   if (was_complete != catalog_.AllSourcesComplete()) manager_->ObjectsChanged();
 }
 
@@ -357,7 +427,7 @@ void CrashAgent::Issue(size_t number) {
   switch (command.kind) {
     case UserCommand::Kind::kDelete:
       manager_->pod_commands().Delete(
-          PodUid(command.pod), false,
+          PodUid(command.pod), command.force,
           [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kDeleteObject:
@@ -382,8 +452,9 @@ void CrashAgent::Answered(size_t number, const Status& status) {
   if (status.ok()) {
     command.acknowledged = true;
     GiveNext(number);
-    if (command.kind == UserCommand::Kind::kDelete && world_.pods.at(command.pod).commanded &&
-        !world_.pods.at(command.pod).command_durable) {
+    const auto pod = world_.pods.find(command.pod);
+    const bool is_known = command.kind == UserCommand::Kind::kDelete && pod != world_.pods.end();
+    if (is_known && pod->second.commanded && !pod->second.command_durable) {
       world_.Violation("a deletion was answered before it was durable: " + command.pod);
     }
     if (command.kind == UserCommand::Kind::kHold && world_.processes.contains(command.pid)) {

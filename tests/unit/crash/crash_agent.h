@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/catalog_host_objects.h"
+#include "agent/node_attach_detach_host.h"
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_device_finder.h"
@@ -22,11 +23,13 @@
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "recycler/local_recycler_pods.h"
 #include "unit/crash/crash_applied.h"
+#include "unit/crash/crash_csi_client.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
 #include "unit/crash/overlapping_scheduler.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
+#include "volumehost/node_kubelet_host.h"
 #include "volumehost/recovery_gate.h"
 #include "volumemanager/volume_manager.h"
 #include "volumemanager/volume_manager_settings.h"
@@ -106,6 +109,8 @@ class CrashAgent {
   void Start();
   // The world has changed: sources deliver, users command, processes have ended.
   void Hear();
+  // A user wants no back-off to be waited for.
+  void Retry(const std::string& pod);
   OutlivingWorker& worker() { return kernel_; }
   void RunFor(Duration time) { scheduler_.RunFor(time); }
   // No operation is in the middle of its work, so that what there is can be compared.
@@ -122,6 +127,8 @@ class CrashAgent {
  private:
   VolumeManagerSettings ManagerSettings() const;
   VolumeManagerHooks ManagerHooks();
+  std::unique_ptr<CrashCsiClient> MakeCsi();
+  void DriverHappened(const std::string& driver, DriverEvent event);
   void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
   void Deliver(ObjectUpdate update, bool first);
@@ -153,6 +160,10 @@ class CrashAgent {
   RecoveryGate recovery_gate_;
   LeakyGate gate_;
   VolumeHost host_;
+  NodeKubeletHost kubelet_host_;
+  NodeAttachDetachHost attach_detach_host_;
+  std::unique_ptr<CrashCsiClient> csi_;  // null: the world has no driver
+  std::unique_ptr<CsiCalls> buggy_csi_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
   NoContainers containers_;

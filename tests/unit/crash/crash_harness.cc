@@ -91,12 +91,15 @@ RunResult Run::Go(const std::vector<ScenarioStep>& steps,
 void Run::StartAgent() {
   world_.kernel->Revive();
   world_.store->Revive();
+  BeginCsiAgent(world_);
   const size_t number = result_.agents.size();
   if (number < ends_.size()) {
     const AgentEnd& end = ends_[number];
     if (end.line) {
       world_.broken_line = end.line;
-    } else if (end.in_store) {
+    } else if (end.where == EndPlace::kDriver) {
+      if (world_.csi) world_.csi->end = CsiEnd{end.number, end.after, end.driver_alone};
+    } else if (end.where == EndPlace::kStore) {
       world_.store->CrashAtCall(end.number, end.after ? MemoryRecordStore::CrashPoint::kAfter
                                                       : MemoryRecordStore::CrashPoint::kBefore);
     } else {
@@ -116,6 +119,11 @@ void Run::EndAgent() {
   PointCounts& counts = result_.agents.back();
   counts.kernel_calls = world_.kernel->call_count();
   counts.record_writes = world_.store->calls();
+  if (world_.csi) {
+    counts.driver_calls = world_.csi->calls;
+    result_.ends += world_.csi->deaths;
+    world_.csi->agent_is_dead = true;
+  }
   if (agent_ != nullptr) {
     counts.primitives = agent_->worker().primitives();
     const bool worker_alone = agent_->worker().has_died() && !world_.rest;
@@ -141,7 +149,10 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
         // Whoever was refused for the worker's sake backs off, perhaps longer than the step takes,
         // also if the worker goes on by itself.
         const bool had_rest = world_.rest.has_value();
+        const uint64_t deaths = world_.csi ? world_.csi->deaths : 0;
         agent_->RunFor(settle);
+        // Whoever was at work when the driver died backs off.
+        if (world_.csi && world_.csi->deaths != deaths) agent_->RunFor(std::chrono::seconds(30));
         if (had_rest) {
           agent_->worker().FinishRest();
           agent_->RunFor(settle + std::chrono::minutes(5));
@@ -219,6 +230,7 @@ std::vector<std::string> Run::Amiss(const ScenarioStep& step, const std::string*
 std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed) {
   auto world = std::make_unique<CrashWorld>();
   if (scenario.applies) world->object_files.emplace();
+  if (scenario.csi) world->csi.emplace();
   const RunResult before = Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
   for (const std::string& violation : before.violations) {
     throw std::logic_error("scenario " + scenario.name + " cannot be prepared: " + violation);
@@ -232,8 +244,16 @@ AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point) {
   AgentEnd end;
   end.after = point % 2 == 1;
   const uint64_t call = point / 2;
-  end.in_store = call >= counts.kernel_calls;
-  end.number = (end.in_store ? call - counts.kernel_calls : call) + 1;
+  const uint64_t local = counts.kernel_calls + counts.record_writes;
+  if (call < counts.kernel_calls) {
+    end.number = call + 1;
+  } else if (call < local) {
+    end.where = EndPlace::kStore;
+    end.number = call - counts.kernel_calls + 1;
+  } else {
+    end.where = EndPlace::kDriver;
+    end.number = call - local + 1;
+  }
   return end;
 }
 
@@ -260,8 +280,9 @@ std::string AgentEnd::ToString() const {
                                   std::to_string(line->resumes_at) + " of the next"
                             : "the worker ends " + at;
   }
-  return std::string(after ? "after " : "before ") + (in_store ? "record write " : "kernel call ") +
-         std::to_string(number) +
+  static constexpr const char* kPlaces[] = {"kernel call ", "record write ", "driver call "};
+  return std::string(driver_alone ? "the driver ends " : "") + (after ? "after " : "before ") +
+         kPlaces[static_cast<size_t>(where)] + std::to_string(number) +
          (reboot ? power_loss ? ", with a power loss" : ", with a reboot" : "") +
          (older_state ? ", records of write " + std::to_string(*older_state) +
                             (number_too ? " and their number" : "")
@@ -282,6 +303,8 @@ const char* WalkKindName(WalkKind kind) {
       return "the worker dies amid a composite";
     case WalkKind::kWorkerOutlives:
       return "the agent dies amid a composite, and its worker goes on later";
+    case WalkKind::kDriverDies:
+      return "the driver dies at a call";
   }
   return "";
 }
@@ -328,10 +351,15 @@ WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOption
   const PointCounts counts = free.agents.at(0);
   const bool of_lines =
       options.kind == WalkKind::kWorkerDies || options.kind == WalkKind::kWorkerOutlives;
-  report.points = of_lines ? counts.primitives : counts.points();
+  const bool of_driver = options.kind == WalkKind::kDriverDies;
+  report.points = of_lines    ? counts.primitives
+                  : of_driver ? 2 * counts.driver_calls
+                              : counts.points();
   std::mt19937_64 random(options.seed);
   for (uint64_t point = random() % options.stride; point < report.points; point += options.stride) {
-    std::vector<AgentEnd> ends = {of_lines ? AgentEnd() : EndOfPoint(counts, point)};
+    const uint64_t first = of_driver ? counts.points() - report.points : 0;
+    std::vector<AgentEnd> ends = {of_lines ? AgentEnd() : EndOfPoint(counts, first + point)};
+    ends[0].driver_alone = of_driver;
     if (of_lines) ends[0].line = LineOfPoint(options.kind, point, random);
     ends[0].reboot = options.kind == WalkKind::kReboot || options.kind == WalkKind::kPowerLoss;
     ends[0].power_loss = options.kind == WalkKind::kPowerLoss;

@@ -24,6 +24,8 @@
 
 namespace volumed {
 
+class CsiCalls;
+
 // ---- a scenario ---------------------------------------------------------------------------------
 
 struct ScenarioStep {
@@ -51,6 +53,7 @@ struct Scenario {
   std::vector<ScenarioStep> before;
   std::vector<ScenarioStep> steps;
   bool applies = false;  // there is a directory of applied objects
+  bool csi = false;      // there is a CSI driver
 };
 
 // ---- a seeded bug -------------------------------------------------------------------------------
@@ -70,6 +73,8 @@ struct SeededBug {
   std::function<std::unique_ptr<Kernel>(Kernel& real, CrashWorld& world)> kernel;
   std::function<std::unique_ptr<RecordStore>(RecordStore& real, CrashWorld& world)> store;
   std::function<std::unique_ptr<VolumeOperations>(const SeededOperations& parts)> operations;
+  // Between the CSI plugin and its driver, which is seen to be called by the agent.
+  std::function<std::unique_ptr<CsiCalls>(CsiCalls& real, CrashWorld& world)> csi;
   // Changes what a source delivers; `first`: the source's first list to this agent.
   std::function<void(ObjectList& list, bool first)> list;
   // A claim that has left its source is taken for one that was deleted.
@@ -90,10 +95,13 @@ struct SeededBug {
 // ---- a run --------------------------------------------------------------------------------------
 
 // How an agent of a run ends; the first crash is the first agent's, and so on.
+enum class EndPlace { kKernel, kStore, kDriver };
+
 struct AgentEnd {
-  bool in_store = false;  // at a record write; else at a call of the kernel
+  EndPlace where = EndPlace::kKernel;  // at a call of it, or a write to it
   uint64_t number = 0;
-  bool after = false;  // its effect is made
+  bool after = false;         // its effect is made
+  bool driver_alone = false;  // the driver ends, and the agent hears of it
   bool reboot = false;
   bool power_loss = false;  // of a reboot
   // The records that the next agent finds are older: those after so many writes of this one.
@@ -107,8 +115,9 @@ struct AgentEnd {
 struct PointCounts {
   uint64_t kernel_calls = 0;
   uint64_t record_writes = 0;
-  uint64_t primitives = 0;  // of the kernel calls, those in composites
-  uint64_t points() const { return 2 * (kernel_calls + record_writes); }
+  uint64_t driver_calls = 0;  // of a CSI driver, those that change something
+  uint64_t primitives = 0;    // of the kernel calls, those in composites
+  uint64_t points() const { return 2 * (kernel_calls + record_writes + driver_calls); }
 };
 
 struct RunResult {
@@ -132,7 +141,8 @@ struct OlderRecordsRun {
 
 // The world in which the walked steps begin.
 std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed);
-// Points are numbered: kernel calls first, before and after each.
+// Points are numbered: kernel calls first, then record writes, then calls of a driver; before and
+// after each.
 AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point);
 
 // With `overlap` operations overlap effect by effect; `expected` is of a run where they do not.
@@ -143,7 +153,15 @@ RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const S
 
 // ---- the walk -----------------------------------------------------------------------------------
 
-enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice, kWorkerDies, kWorkerOutlives };
+enum class WalkKind {
+  kCrash,
+  kReboot,
+  kPowerLoss,
+  kTwice,
+  kWorkerDies,
+  kWorkerOutlives,
+  kDriverDies,
+};
 const char* WalkKindName(WalkKind kind);
 
 struct WalkOptions {

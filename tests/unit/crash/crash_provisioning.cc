@@ -90,18 +90,28 @@ std::string BrokenProvisionRule(const CrashWorld& world, const AnyRequest& reque
 void CheckProvisionPut(CrashWorld& world, const Record& row) {
   const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
   if (!record.ok() || record->state != ProvisionState::kProvisioned) return;
+  if (world.csi) {
+    if (!world.csi->volumes.contains("vol-" + record->volume_name)) {
+      world.Violation("volume " + record->volume_name + " is recorded as made, and is not there");
+    }
+    return;
+  }
   if (!world.kernel->Exists(kBelow + record->volume_name)) {
     world.Violation("volume " + record->volume_name + " is recorded as made, and is not there");
   }
 }
 
 void CheckProvisionRemove(CrashWorld& world, const std::string& volume) {
+  if (world.csi && world.csi->volumes.contains("vol-" + volume)) {
+    world.Violation("the record of volume " + volume + " went before the driver's");
+  }
   if (world.kernel->Exists(kBelow + volume)) {
     world.Violation("the record of volume " + volume + " went before its directory");
   }
 }
 
 void CheckProvisioned(CrashWorld& world, const std::string& when) {
+  if (world.csi) CheckCsiProvisioned(world, when);
   std::map<std::string, std::string> of_claim;
   for (const std::string& name : Directories(world)) {
     const std::optional<ProvisionRecord> record = RecordOf(world, name);

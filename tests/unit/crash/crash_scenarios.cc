@@ -299,6 +299,12 @@ Scenario ShortLifeScenario() {
   return {"a short life", {Sources(), share}, {quiet, begun, removed, again, leaves, returns}};
 }
 
+std::vector<Scenario> CsiScenarios() {
+  std::vector<Scenario> scenarios = AllScenarios();
+  std::erase_if(scenarios, [](const Scenario& scenario) { return !scenario.csi; });
+  return scenarios;
+}
+
 std::vector<Scenario> AllScenarios() {
   return {
       SetUpScenario(),
@@ -354,6 +360,16 @@ std::vector<Scenario> AllScenarios() {
       OwnDirectoriesScenario(),
       UnmountedDiskScenario(),
       ExchangedDeviceScenario(),
+      CsiStagedScenario(),
+      CsiAttachedScenario(),
+      CsiBlockScenario(),
+      CsiProvisionScenario(),
+      CsiExpandScenario(),
+      CsiInlineScenario(),
+      CsiOnePodScenario(),
+      CsiObjectsScenario(),
+      CsiDriverAwayScenario(),
+      CsiUnstagingScenario(),
   };
 }
 

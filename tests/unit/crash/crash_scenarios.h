@@ -48,6 +48,18 @@ Scenario ReusedVolumeScenario();  // the second claim has written to it, and its
 Scenario IscsiScenario();       // two pods, each on a LUN, share the sessions of two portals
 Scenario ShortIscsiScenario();  // its pod leaves while the agent logs in
 
+// Volumes of a CSI driver; see crash_csi_scenarios.cc.
+Scenario CsiStagedScenario();      // staged once, for two pods
+Scenario CsiAttachedScenario();    // attached by the driver's controller, for two pods
+Scenario CsiBlockScenario();       // raw, for two pods
+Scenario CsiProvisionScenario();   // made for a claim, and deleted with it
+Scenario CsiExpandScenario();      // made larger while a pod has it
+Scenario CsiInlineScenario();      // it begins and ends with its pod
+Scenario CsiOnePodScenario();      // ReadWriteOncePod, and two pods want it
+Scenario CsiObjectsScenario();     // attached by somebody else, as a VolumeAttachment says
+Scenario CsiDriverAwayScenario();  // nobody runs the driver while its pod leaves
+Scenario CsiUnstagingScenario();   // its next release does not stage what is staged
+
 // Volumes that the node makes; see crash_provision_scenarios.cc.
 Scenario ReturnedClaimScenario();   // of the older-records walk: deleted, and there again
 Scenario ProvisionScenario();       // Immediate and WaitForFirstConsumer; one is deleted, one stays
@@ -98,6 +110,8 @@ Scenario EmptiedBesideVolumeScenario();  // beside that of another persistent vo
 Scenario EmptiedAsAPodComesScenario();   // the pod comes amid it
 
 std::vector<Scenario> AllScenarios();
+// Of these, those with a CSI driver.
+std::vector<Scenario> CsiScenarios();
 std::vector<Scenario> OverlapScenarios();
 
 }  // namespace volumed

@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "unit/crash/crash_scenarios.h"
 #include "unit/crash/walk_sample.h"
@@ -15,11 +16,12 @@ struct Sample {
   uint64_t stride;
 };
 
-void WalkAll(WalkKind kind, const Sample& quick, const Sample& full) {
+void WalkAll(WalkKind kind, const Sample& quick, const Sample& full,
+             const std::vector<Scenario>& scenarios = AllScenarios()) {
   const Sample sample =
       WalksEverything() ? full : Sample{quick.seeds, quick.stride * kSampleThinning};
   WalkReport all;
-  for (const Scenario& scenario : AllScenarios()) {
+  for (const Scenario& scenario : scenarios) {
     if (!OnlyScenario().empty() && scenario.name != OnlyScenario()) continue;
     WalkReport of_scenario;
     for (uint64_t seed = 1; seed <= sample.seeds; ++seed) {
@@ -58,6 +60,10 @@ TEST(CrashWalkTest, WorkerEndedAmidACompositeConverges) {
 
 TEST(CrashWalkTest, WorkerThatGoesOnAfterItsAgentHasEndedConverges) {
   WalkAll(WalkKind::kWorkerOutlives, {1, 7}, {4, 1});
+}
+
+TEST(CrashWalkTest, CsiDriverEndedAtAnyCallConverges) {
+  WalkAll(WalkKind::kDriverDies, {1, 1}, {4, 1}, CsiScenarios());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "csi/csi_names.h"
 #include "fakes/fake_flex_driver.h"
 #include "operation/object_record.h"
 #include "operation/volume_record.h"
@@ -141,6 +142,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->devices = devices;
   copy->block_volumes = block_volumes;
   copy->array = array;
+  copy->csi = csi;
   copy->flex_volumes = flex_volumes;
   copy->fc_volumes = fc_volumes;
   copy->fc_disks = fc_disks;
@@ -162,6 +164,7 @@ void CrashWorld::DeleteByCommand(const std::string& source, const std::string& m
 
 void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
+  RebootCsi(*this);
   if (power_loss) store->PowerLoss();
   ++boots;
   // Its initiator has to log in again.
@@ -305,6 +308,9 @@ std::string CrashWorld::VolumePath(const std::string& pod, const std::string& sp
   if (volume.is_block) {
     return paths.GetPodVolumeDeviceDir(PodUid(pod), volume.plugin).Below(spec).Display();
   }
+  if (volume.plugin == kCsiPluginName) {
+    return CsiTargetPath(paths, PodUid(pod), SpecName(spec)).Display();
+  }
   return paths.GetPodVolumeDir(PodUid(pod), volume.plugin, SpecName(spec)).Display();
 }
 
@@ -361,8 +367,9 @@ void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
     if (!kernel->Exists(volume.host_path)) Violation(name + " has no directory " + when);
     return;
   }
+  if (volume.plugin == kCsiPluginName) CheckCsiVolume(*this, pod, spec, when);
   if (volume.is_block) {
-    CheckMapping(pod, spec, when);
+    if (volume.plugin != kCsiPluginName) CheckMapping(pod, spec, when);
     return;
   }
   const std::string path = VolumePath(pod, spec);
@@ -405,7 +412,7 @@ std::string CrashWorld::Snapshot() const {
   // Numbers of commands may differ.
   std::string objects;
   for (const auto& [file, content] : ObjectFiles()) objects += "object " + file + "\n";
-  return text + "records:\n" + SortedLines(WithoutUids(records)) + objects;
+  return text + "records:\n" + SortedLines(WithoutUids(records)) + objects + CsiText(*this);
 }
 
 std::string CrashWorld::NewUid(const ObjectKey& object) {
@@ -471,7 +478,7 @@ std::string CrashWorld::LeftOfDevices() const {
   for (const std::string& disk : fc_disks) {
     if (kernel->Exists("/sys/block/" + disk)) return "disk " + disk;
   }
-  return "";
+  return csi ? LeftOfCsi(*this) : "";
 }
 
 std::string CrashWorld::LeftOf(const std::string& pod) const {

@@ -19,6 +19,7 @@
 #include "operation/storage_guard.h"
 #include "plugins/fc_names.h"
 #include "plugins/in_tree_plugins.h"
+#include "unit/crash/crash_csi.h"
 #include "unit/crash/outliving_worker.h"
 #include "volumehost/kubelet_paths.h"
 
@@ -73,6 +74,7 @@ struct UserCommand {
   std::string pod;
   int64_t pid = 0;
   bool acknowledged = false;
+  bool force = false;                // of kDelete
   ObjectKey object = {};             // of kDeleteObject
   std::string manifest = {};         // of kApply
   std::optional<size_t> after = {};  // is given once this command has been answered
@@ -155,7 +157,7 @@ class CrashWorld {
   // "" if nothing of the pod is left; else what.
   std::string LeftOf(const std::string& pod) const;
 
-  const KubeletPaths paths{kRoot, InTreeDeviceLayouts()};
+  const KubeletPaths paths{kRoot, DeviceLayouts()};
   ManualClock clock;
   std::unique_ptr<FakeKernel> kernel;
   std::unique_ptr<MemoryRecordStore> store;
@@ -187,6 +189,7 @@ class CrashWorld {
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
   std::set<std::string> block_volumes;         // of these, those that pods have as they are
   FakeArray array;                             // of those that are attached
+  std::optional<CsiTruth> csi;                 // there is a CSI driver, and what it has
   std::set<std::string> flex_volumes;          // of those that are attached by FakeFlexDriver
   std::map<std::string, FcNames> fc_volumes;   // of those that lie on a Fibre Channel array
   std::vector<std::string> fc_disks;           // their SCSI disks, and what is made of these
@@ -202,6 +205,7 @@ class CrashWorld {
   std::vector<std::string> violations;
 
  private:
+  static std::vector<KubeletPaths::DeviceLayout> DeviceLayouts();
   void CheckVolume(const std::string& pod, const std::string& spec, const VolumeTruth& volume,
                    const std::string& when, const std::string& changed);
   void CheckMapping(const std::string& pod, const std::string& spec, const std::string& when);

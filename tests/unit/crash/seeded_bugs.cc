@@ -429,6 +429,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfIdentity()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfIscsi()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : SeededCsiBugs()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfWorkers()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

@@ -16,6 +16,8 @@ struct SeededBugCase {
 };
 
 std::vector<SeededBugCase> SeededBugs();
+// Those in front of a CSI driver; see seeded_csi_bugs.cc.
+std::vector<SeededBugCase> SeededCsiBugs();
 // Those that only the older-records walk catches; see seeded_recovery_bugs.cc.
 std::vector<SeededBugCase> SeededRecoveryBugs();
 // Those that only the overlapping walk catches; see seeded_overlap_bugs.cc.
