@@ -60,9 +60,11 @@ struct Kind<DeviceRecord> {
     return RestingState(facts.attachable && call != VolumeEvent::kUnmountDevice);
   }
   // Also of a device that was mounted when the node went down, since its mount point may be left,
-  // and of one that was found mounted without a record, and was attached since.
+  // whether or not it could be attached again, and of one that was found mounted without a record,
+  // and was attached since.
   static std::optional<VolumeEvent> FoundFor(const DeviceRecord& from, VolumeEvent call) {
-    const bool may_be_mounted = from.state == VolumeState::kAttached;
+    const bool may_be_mounted =
+        from.state == VolumeState::kAttached || from.state == VolumeState::kAttaching;
     if (may_be_mounted && call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
     return std::nullopt;
   }

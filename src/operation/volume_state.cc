@@ -54,6 +54,8 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kAttaching, E::kNotApplied, S::kDetached, kCertain, "Attach"},
     {S::kAttaching, E::kMaybeApplied, S::kAttaching, kUncertain, "Attach"},
     {S::kAttaching, E::kReboot, S::kAttaching, kUncertain, "Attach"},
+    // The rest of a mount from before a reboot, after which it was to be attached again.
+    {S::kAttaching, E::kFound, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kAttached, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
     // After a reboot, or if the plugin says that it is missing, the volume is attached again;
     // attaching an attached volume has no effect. If that fails, the volume still counts as
@@ -170,7 +172,7 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kDetached, kPodCalls | kBlockCalls, kOther},
     {S::kAttaching, Set(E::kMountDevice, E::kUnmountDevice, E::kExpand), kOnlySame},
     {S::kAttaching, kPodCalls | kBlockCalls, kOther},
-    {S::kAttaching, Set(E::kFound, E::kFoundMapped), kKnown},
+    {S::kAttaching, Set(E::kFoundMapped), kKnown},
     {S::kAttached, Set(E::kFoundMapped), kOther},
     {S::kAttached, Set(E::kUnmountDevice), kAbsent},
     {S::kAttached, Set(E::kExpand), kFirst},

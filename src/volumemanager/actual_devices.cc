@@ -104,6 +104,7 @@ void ActualDevices::MountDone(const UniqueVolumeName& name,
   ApplyEvent(device, VolumeEvent::kDone, clock_);
   device.reconstructed = false;
   device.unrecorded = false;
+  device.rest_of_mount = false;
   device.device_mount_path = outcome.value->device_mount_path;
   if (device.attachable) device.device_path = outcome.value->device_path;
   device.failure.reset();
@@ -111,8 +112,10 @@ void ActualDevices::MountDone(const UniqueVolumeName& name,
 
 void ActualDevices::UnmountStarted(const UniqueVolumeName& name) {
   ActualDevice& device = devices_.at(name);
-  // After a reboot a rest of the device's mount may be left.
-  if (device.state == VolumeState::kAttached && device.uncertain) {
+  // After a reboot a rest of the device's mount may be left, also once it was to be attached anew.
+  const bool is_attached = device.state == VolumeState::kAttached;
+  if ((is_attached && device.uncertain) ||
+      (device.rest_of_mount && (is_attached || device.state == VolumeState::kAttaching))) {
     ApplyEvent(device, VolumeEvent::kFound, clock_);
   }
   Start(device, VolumeEvent::kUnmountDevice);
@@ -132,10 +135,12 @@ void ActualDevices::UnmountDone(const UniqueVolumeName& name,
   device.lacks_pin = false;
   device.pinned_path.clear();
   device.in_flight = false;
-  device.rest_of_mount = false;
   ApplyEvent(device, VolumeEvent::kDone, clock_);
   // A device that has to be attached again may turn out to be attached.
-  device.uncertain = device.uncertain || device.attachment == Attachment::kMissing;
+  const bool was_attached_anew = device.attachment == Attachment::kAttached;
+  device.uncertain = device.uncertain || device.attachment == Attachment::kMissing ||
+                     (device.rest_of_mount && !was_attached_anew);
+  device.rest_of_mount = false;
   device.failure.reset();
 }
 
@@ -175,7 +180,6 @@ void ActualDevices::AttachDone(const UniqueVolumeName& name,
   // The device had been mounted before it was attached.
   if (std::exchange(device.unrecorded, false)) ApplyEvent(device, VolumeEvent::kFound, clock_);
   device.reconstructed = false;
-  device.rest_of_mount = false;
   device.attachment = Attachment::kAttached;
   device.device_path = outcome.value->device_path;
   device.failure.reset();

@@ -53,9 +53,9 @@ AttachStep Down(const AttachSituation& now) {
   switch (now.device->state) {
     case VolumeState::kDetached:
       return now.device->uncertain ? AttachStep::kDetach : AttachStep::kForget;
-    case VolumeState::kAttaching:
     case VolumeState::kDetaching:
       return AttachStep::kDetach;
+    case VolumeState::kAttaching:  // also of one that was to be attached anew after a reboot
     case VolumeState::kAttached:
       // That a device is uncertain does not mean that it may be mounted: one that its plugin calls
       // missing is uncertain too, also after its unmount.

@@ -44,7 +44,7 @@ class LadderLife {
   }
 
   bool IsSetUp() const { return device_ && IsMounted(*device_) && attached_ && mounted_; }
-  bool IsGone() const { return !device_ && !attached_ && !mounted_; }
+  bool IsGone() const { return !device_ && !attached_ && !mounted_ && !rest_; }
 
  private:
   bool OneIn(uint32_t times) { return random_() % times == 0; }
@@ -69,6 +69,7 @@ class LadderLife {
     device_->attachment = Attachment::kUnknown;
     device_->uncertain = node || device_->state != VolumeState::kAttached;
     device_->rest_of_mount = node && device_->state == VolumeState::kAttached;
+    rest_ = device_->rest_of_mount;  // of which the record tells
     if (node) record_says_attached_ = false;
   }
 
@@ -93,13 +94,16 @@ class LadderLife {
         ASSERT_TRUE(wanted_ && may_begin_);
         ASSERT_TRUE(attached_) << "it would be mounted without being there";
         mounted_ = mounted_ || is_done;
+        rest_ = rest_ && end != StepEnd::kDone;
         return EndIn(VolumeState::kMountingDevice, VolumeState::kDeviceMounted, end);
       case AttachStep::kUnmount:
-        ASSERT_FALSE(record_says_attached_) << "its record says that it is unmounted";
+        ASSERT_TRUE(rest_ || !record_says_attached_) << "its record says that it is unmounted";
         mounted_ = mounted_ && !is_done;
+        rest_ = rest_ && end != StepEnd::kDone;
         return EndIn(VolumeState::kUnmountingDevice, VolumeState::kAttached, end);
       case AttachStep::kDetach:
         ASSERT_FALSE(mounted_) << "it would be taken away from under its mount";
+        ASSERT_FALSE(rest_) << "its mount directory would stay";
         attached_ = attached_ && !is_done;
         return EndIn(VolumeState::kDetaching, VolumeState::kDetached, end);
       case AttachStep::kForget:
@@ -121,10 +125,11 @@ class LadderLife {
     device_->uncertain = end == StepEnd::kMaybeApplied;
     record_says_attached_ = end == StepEnd::kDone && done == VolumeState::kAttached;
     if (end != StepEnd::kDone) return;
-    device_->rest_of_mount = false;
     if (in_call == VolumeState::kUnmountingDevice) {
-      device_->uncertain = device_->attachment == Attachment::kMissing;
+      device_->uncertain = device_->attachment == Attachment::kMissing ||
+                           (device_->rest_of_mount && device_->attachment != Attachment::kAttached);
     }
+    if (in_call != VolumeState::kAttaching) device_->rest_of_mount = false;
     if (in_call == VolumeState::kAttaching) device_->attachment = Attachment::kAttached;
     if (done == VolumeState::kDetached) device_.reset();
   }
@@ -138,6 +143,7 @@ class LadderLife {
   bool record_says_attached_ = false;  // for certain, and so that nothing is mounted
   bool attached_ = false;              // the truth
   bool mounted_ = false;               // likewise
+  bool rest_ = false;                  // of a mount from before a reboot, likewise
 };
 
 TEST(AttachLadderRandom, NoLifeTakesADeviceFromUnderAPodOrAMountNorLeavesOneBehind) {

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
+
+#include "base/manual_clock.h"
+#include "operation/attach_requests.h"
+#include "volumemanager/actual_devices.h"
 
 namespace volumed {
 namespace {
@@ -81,6 +86,36 @@ TEST(AttachLadderTest, AnAttachedDeviceThatIsMissingIsDetachedAndNotUnmountedOnc
   EXPECT_EQ(NextAttachStep({&device, false, false, false, true}), AttachStep::kUnmount);
 }
 
+// Its mount directory stayed for ever if its pod left before it was attached and mounted anew.
+TEST(AttachLadderTest, TheRestOfAMountIsTakenAwayWhateverBecameOfAttachingItAnew) {
+  const OperationFailure away{"volume_attach", "Attach",
+                              Error::NotApplied(Code::kUnavailable, "away")};
+  for (const bool is_attached : {false, true}) {
+    ManualClock clock;
+    ActualDevices devices(clock);
+    const UniqueVolumeName name("p/v");
+    ActualDevice found;
+    found.attachable = true;
+    found.state = VolumeState::kAttached;
+    found.uncertain = true;  // the node was booted
+    devices.AddReconstructed(name, found);
+    const auto next = [&](bool wanted) {
+      return NextAttachStep({devices.Find(name), wanted, wanted, false, true});
+    };
+    ASSERT_EQ(next(true), AttachStep::kAttach);
+    devices.AttachStarted(name, {"p", SpecName("v")});
+    devices.AttachDone(
+        name, OutcomeOf(is_attached ? std::nullopt : std::optional(away), AttachedVolume{}));
+    ASSERT_EQ(next(false), AttachStep::kUnmount);
+    devices.UnmountStarted(name);
+    EXPECT_EQ(devices.Find(name)->state, VolumeState::kUnmountingDevice);
+    devices.UnmountDone(name, OutcomeOf(std::nullopt, Unit{}));
+    EXPECT_EQ(next(false), AttachStep::kDetach);
+    // Another pod comes first: what is not known to be attached is attached before it is mounted.
+    EXPECT_EQ(next(true), is_attached ? AttachStep::kMount : AttachStep::kAttach);
+  }
+}
+
 TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {
   const auto event_of = [](AttachStep step) -> std::optional<VolumeEvent> {
     switch (step) {
@@ -106,7 +141,8 @@ TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {
       const std::optional<VolumeEvent> event = event_of(step);
       if (!event) continue;
       VolumeState from = device.state;
-      if (from == VolumeState::kAttached && step == AttachStep::kUnmount) {
+      const bool is_not_mounted = from == VolumeState::kAttached || from == VolumeState::kAttaching;
+      if (is_not_mounted && step == AttachStep::kUnmount) {
         from = Next(from, VolumeEvent::kFound)->to;  // what a reboot has left
       }
       EXPECT_TRUE(Next(from, *event).has_value())
