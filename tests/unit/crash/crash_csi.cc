@@ -121,17 +121,16 @@ Answer Publish(CrashWorld& world, const ::csi::v1::NodePublishVolumeRequest& req
     PublishDevice(world, volume->second.device, target);
     return Said<::csi::v1::NodePublishVolumeResponse>();
   }
+  if (world.kernel->IsMountPoint(target)) return Said<::csi::v1::NodePublishVolumeResponse>();
   world.kernel->AddDirectory(target, 0750);
-  if (!world.kernel->IsMountPoint(target)) {
-    if (is_inline) {
-      world.kernel->AddMount("tmpfs", "tmpfs", target);
-    } else if (request.staging_target_path().empty()) {
-      Must(world.kernel->DoAside(Mount{"ext4", volume->second.device, PathOf(target), {}}));
-    } else {
-      Must(world.kernel->DoAside(BindMount{.source = PathOf(request.staging_target_path()),
-                                           .target = PathOf(target),
-                                           .read_only = request.readonly()}));
-    }
+  if (is_inline) {
+    world.kernel->AddMount("tmpfs", "tmpfs", target);
+  } else if (request.staging_target_path().empty()) {
+    Must(world.kernel->DoAside(Mount{"ext4", volume->second.device, PathOf(target), {}}));
+  } else {
+    Must(world.kernel->DoAside(BindMount{.source = PathOf(request.staging_target_path()),
+                                         .target = PathOf(target),
+                                         .read_only = request.readonly()}));
   }
   return Said<::csi::v1::NodePublishVolumeResponse>();
 }
@@ -273,15 +272,20 @@ void BeginCsiAgent(CrashWorld& world) {
   world.csi->agent_is_dead = false;
 }
 
-// It is attached still, for its controller is elsewhere; and an inline volume has gone.
-void RebootCsi(CrashWorld& world) {
+// It is attached still, for its controller is elsewhere; and an inline volume has gone. Nobody
+// syncs the file that says which volume a pod has: a power loss takes it, as the rows of its kind.
+void RebootCsi(CrashWorld& world, bool power_loss) {
   if (!world.csi) return;
   CsiTruth& csi = *world.csi;
-  std::erase_if(csi.volumes, [](const auto& one) { return one.second.inline_of_pod; });
   for (auto& [handle, volume] : csi.volumes) {
+    for (const std::string& target : volume.published) {
+      const std::string file = target.substr(0, target.rfind('/')) + "/vol_data.json";
+      if (power_loss && world.kernel->Exists(file)) world.kernel->Remove(file);
+    }
     volume.staged.clear();
     volume.published.clear();
   }
+  std::erase_if(csi.volumes, [](const auto& one) { return one.second.inline_of_pod; });
   for (auto& [handle, calls] : csi.open) {
     std::erase_if(calls, [](const auto& call) { return call.first.starts_with("Node"); });
   }

@@ -70,8 +70,8 @@ struct CsiTruth {
   bool agent_is_dead = false;
 
   // ---- for the rules; by handle
-  std::map<std::string, Call> in_flight;
-  // Calls whose success nobody has heard of.
+  std::map<std::string, std::multiset<Call>> in_flight;
+  // Calls of which nobody knows whether they were made.
   std::map<std::string, std::set<Call>> open;
   std::map<std::string, std::string> publish_context;  // what attaching has answered
 };
@@ -83,8 +83,8 @@ void AddCsiVolume(CrashWorld& world, const std::string& handle, CsiTruth::Volume
 std::string CsiDeviceOf(const std::string& handle);
 // A new agent begins; no driver dies by itself.
 void BeginCsiAgent(CrashWorld& world);
-// What a reboot takes of it.
-void RebootCsi(CrashWorld& world);
+// What a reboot takes of it, and of what is kept of its volumes.
+void RebootCsi(CrashWorld& world, bool power_loss);
 // What it does for a call, and says of it.
 CsiChannel::AnyAnswer DoCsi(CrashWorld& world, const google::protobuf::Message& request);
 // Whether the RPC may change something for a volume.
@@ -103,9 +103,15 @@ struct CsiAbout {
 CsiAbout AboutOf(const google::protobuf::Message& request);
 // The call is about to be made.
 void CheckCsiCall(CrashWorld& world, const google::protobuf::Message& request);
-void BeginCsiCall(CrashWorld& world, const CsiAbout& about);
-// `heard` of its success: whoever has repeated or taken back a call knows what became of it.
-void EndCsiCall(CrashWorld& world, const CsiAbout& about, bool heard);
+// Whether nobody knew before whether it was made.
+bool BeginCsiCall(CrashWorld& world, const CsiAbout& about);
+// What its end tells the agent.
+enum class CsiHeard {
+  kDone,     // so whoever has repeated or taken back a call knows what became of it
+  kRefused,  // this time it was not made
+  kNothing,
+};
+void EndCsiCall(CrashWorld& world, const CsiAbout& about, bool was_open, CsiHeard heard);
 
 // Volumes of pods that have a right to them are whole.
 void CheckCsiVolume(CrashWorld& world, const std::string& pod, const std::string& spec,

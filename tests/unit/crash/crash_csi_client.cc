@@ -30,6 +30,12 @@ Error NoConnection() {
   return Error::NotApplied(Code::kUnavailable, "no connection").About(kCsiNeverSent);
 }
 
+// A driver that knows no such volume has nothing of it.
+CsiHeard HeardOf(const CsiChannel::AnyAnswer& answer) {
+  if (answer.ok() || answer.error().code() == Code::kNotFound) return CsiHeard::kDone;
+  return answer.error().maybe_applied() ? CsiHeard::kNothing : CsiHeard::kRefused;
+}
+
 }  // namespace
 
 // A connection to the process that had the socket when it was dialled.
@@ -220,14 +226,12 @@ CsiChannel::AnyAnswer CrashCsiClient::Do(const Message& request) {
   CheckCsiCall(world, request);
   const CsiAbout about = AboutOf(request);
   const CsiHow how = HowOf(about);
-  BeginCsiCall(world, about);
+  const bool was_open = BeginCsiCall(world, about);
   parts_.switch_point();
   CsiChannel::AnyAnswer answer = Make(request, about, how);
   if (agent_ends) EndAgent();
   parts_.switch_point();
-  // A driver that knows no such volume has nothing of it.
-  const bool certain = answer.ok() || answer.error().code() == Code::kNotFound;
-  EndCsiCall(world, about, certain && how != CsiHow::kLies);
+  EndCsiCall(world, about, was_open, how == CsiHow::kLies ? CsiHeard::kNothing : HeardOf(answer));
   return answer;
 }
 

@@ -251,18 +251,29 @@ std::string BrokenRule(const CrashWorld& world, const Message& request, const Cs
   return BrokenExpand(world, about);
 }
 
+// Besides the same call and its inverse. After a reboot a volume is attached and staged anew for
+// one pod while another one, which had it before, leaves; and what was staged is unstaged before it
+// is detached. Whatever became of the calls for one of them, the other one's are right.
+bool MayFollow(const CsiTruth::Call& in_doubt, const CsiTruth::Call& next) {
+  if (next.first == kUnpublish) return in_doubt.first == kAttach || in_doubt.first == kStage;
+  if (next.first == kUnstage) return in_doubt.first == kAttach;
+  return in_doubt.first == kUnpublish && (next.first == kAttach || next.first == kStage);
+}
+
 // After a call of which nobody knows whether it was made, only the same or its inverse may come.
 std::string BrokenSequence(const CrashWorld& world, const CsiAbout& about) {
-  if (const auto other = world.csi->in_flight.find(about.handle);
-      other != world.csi->in_flight.end() && !AreApart(other->second, about.call)) {
-    return other->second.first + " of it is under way";
+  if (const auto others = world.csi->in_flight.find(about.handle);
+      others != world.csi->in_flight.end()) {
+    for (const CsiTruth::Call& other : others->second) {
+      if (!AreApart(other, about.call)) return other.first + " of it is under way";
+    }
   }
   const auto open = world.csi->open.find(about.handle);
   if (open == world.csi->open.end()) return "";
   for (const CsiTruth::Call& call : open->second) {
     const bool is_same = call == about.call;
     const bool is_inverse = CsiTruth::Call{InverseOf(call.first), call.second} == about.call;
-    if (!is_same && !is_inverse && !AreApart(call, about.call)) {
+    if (!is_same && !is_inverse && !MayFollow(call, about.call) && !AreApart(call, about.call)) {
       return "nobody knows whether " + call.first + " of it was made";
     }
   }
@@ -302,17 +313,22 @@ void CheckCsiCall(CrashWorld& world, const Message& request) {
   if (!broken.empty()) world.Violation(TextOf(about) + ": " + broken);
 }
 
-void BeginCsiCall(CrashWorld& world, const CsiAbout& about) {
-  world.csi->in_flight[about.handle] = about.call;
-  world.csi->open[about.handle].insert(about.call);
+bool BeginCsiCall(CrashWorld& world, const CsiAbout& about) {
+  world.csi->in_flight[about.handle].insert(about.call);
+  return !world.csi->open[about.handle].insert(about.call).second;
 }
 
-void EndCsiCall(CrashWorld& world, const CsiAbout& about, bool heard) {
-  world.csi->in_flight.erase(about.handle);
+void EndCsiCall(CrashWorld& world, const CsiAbout& about, bool was_open, CsiHeard heard) {
+  std::multiset<CsiTruth::Call>& under_way = world.csi->in_flight[about.handle];
+  if (const auto own = under_way.find(about.call); own != under_way.end()) under_way.erase(own);
   const auto open = world.csi->open.find(about.handle);
-  if (!heard || open == world.csi->open.end()) return;
-  open->second.erase(about.call);
-  open->second.erase({InverseOf(about.call.first), about.call.second});
+  if (open == world.csi->open.end()) return;
+  if (heard == CsiHeard::kDone || (heard == CsiHeard::kRefused && !was_open)) {
+    open->second.erase(about.call);
+  }
+  if (heard == CsiHeard::kDone) {
+    open->second.erase({InverseOf(about.call.first), about.call.second});
+  }
   if (open->second.empty()) world.csi->open.erase(open);
 }
 
@@ -355,7 +371,10 @@ std::string LeftOfCsi(const CrashWorld& world) {
     if (world.kernel->Exists(place)) return "directory " + place;
   }
   for (const auto& [handle, calls] : world.csi->open) {
-    for (const CsiTruth::Call& call : calls) return "an open " + call.first + " of " + handle;
+    for (const CsiTruth::Call& call : calls) {
+      // No call takes a growth back.
+      if (!IsExpand(call.first)) return "an open " + call.first + " of " + handle;
+    }
   }
   return "";
 }

@@ -164,7 +164,7 @@ void CrashWorld::DeleteByCommand(const std::string& source, const std::string& m
 
 void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
-  RebootCsi(*this);
+  RebootCsi(*this, power_loss);
   if (power_loss) store->PowerLoss();
   ++boots;
   // Its initiator has to log in again.
@@ -229,7 +229,8 @@ void CrashWorld::PodsWriteAgain() {
     for (PodData& data : pod.data) {
       if (!pod.wanted || data.present) continue;
       if (data.on_device) {
-        data.present = true;  // it is looked for with the rest
+        // It is looked for with the rest; without a driver nobody mounts its disk.
+        data.present = !csi || !csi->away;
         continue;
       }
       kernel->AddFile(data.path, data.content, 0644, kPodUser, data.gid);
