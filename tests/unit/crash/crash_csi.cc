@@ -272,8 +272,8 @@ void BeginCsiAgent(CrashWorld& world) {
   world.csi->agent_is_dead = false;
 }
 
-// It is attached still, for its controller is elsewhere; and an inline volume has gone. Nobody syncs
-// the file that says which volume a pod has: a power loss takes it, as the rows of its kind.
+// It is attached still, for its controller is elsewhere; and an inline volume has gone. Nobody
+// syncs the file that says which volume a pod has: a power loss takes it, as the rows of its kind.
 void RebootCsi(CrashWorld& world, bool power_loss) {
   if (!world.csi) return;
   CsiTruth& csi = *world.csi;

@@ -107,8 +107,8 @@ void CheckCsiCall(CrashWorld& world, const google::protobuf::Message& request);
 bool BeginCsiCall(CrashWorld& world, const CsiAbout& about);
 // What its end tells the agent.
 enum class CsiHeard {
-  kDone,      // so whoever has repeated or taken back a call knows what became of it
-  kRefused,   // this time it was not made
+  kDone,     // so whoever has repeated or taken back a call knows what became of it
+  kRefused,  // this time it was not made
   kNothing,
 };
 void EndCsiCall(CrashWorld& world, const CsiAbout& about, bool was_open, CsiHeard heard);

@@ -227,12 +227,10 @@ CsiChannel::AnyAnswer CrashCsiClient::Do(const Message& request) {
   const CsiAbout about = AboutOf(request);
   const CsiHow how = HowOf(about);
   const bool was_open = BeginCsiCall(world, about);
-  if (getenv("CSITRACE")) fprintf(stderr, "RPC %s %s %s how=%d\n", about.call.first.c_str(), about.handle.c_str(), about.call.second.c_str(), (int)how);
   parts_.switch_point();
   CsiChannel::AnyAnswer answer = Make(request, about, how);
   if (agent_ends) EndAgent();
   parts_.switch_point();
-  if (getenv("CSITRACE")) fprintf(stderr, "RPC-END %s %s\n", about.call.first.c_str(), answer.ok()?"ok":answer.error().ToString().c_str());
   EndCsiCall(world, about, was_open, how == CsiHow::kLies ? CsiHeard::kNothing : HeardOf(answer));
   return answer;
 }

@@ -251,9 +251,9 @@ std::string BrokenRule(const CrashWorld& world, const Message& request, const Cs
   return BrokenExpand(world, about);
 }
 
-// Besides the same call and its inverse. After a reboot a volume is attached and staged anew for one
-// pod while another one, which had it before, leaves; and what was staged is unstaged before it is
-// detached. Whatever became of the calls for one of them, the other one's are right.
+// Besides the same call and its inverse. After a reboot a volume is attached and staged anew for
+// one pod while another one, which had it before, leaves; and what was staged is unstaged before it
+// is detached. Whatever became of the calls for one of them, the other one's are right.
 bool MayFollow(const CsiTruth::Call& in_doubt, const CsiTruth::Call& next) {
   if (next.first == kUnpublish) return in_doubt.first == kAttach || in_doubt.first == kStage;
   if (next.first == kUnstage) return in_doubt.first == kAttach;

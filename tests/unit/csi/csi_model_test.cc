@@ -1,9 +1,9 @@
 // The life of two pods on three volumes of a CSI driver, in a simulated world in which anything may
 // happen at any moment: pods come and go, the agent is ended, the node starts anew, the driver
 // dies, flaps, hangs and lies. The operations of one agent in two overlap. At each call, effect and
-// record the rules of the crash walk hold (unit/crash/crash_csi_monitor.cc): one call of a volume at
-// a time, and unpublish before unstage among them. Whenever it is calm each pod gets what it has a
-// right to; and in the end nothing is left over.
+// record the rules of the crash walk hold (unit/crash/crash_csi_monitor.cc): one call of a volume
+// at a time, and unpublish before unstage among them. Whenever it is calm each pod gets what it has
+// a right to; and in the end nothing is left over.
 //
 // VOLUMED_CSI_OPERATIONS sets how many operations (5,000), VOLUMED_SEED repeats a run.
 #include <gtest/gtest.h>
@@ -120,7 +120,6 @@ class CsiModel {
 
   void Step(uint64_t number) {
     try {
-      if (getenv("CSITRACE")) fprintf(stderr, "--- %d\n", (int)number);
       Happen();
       Hear();
       Wait();
@@ -131,7 +130,6 @@ class CsiModel {
       ADD_FAILURE() << "the agent makes effects without end";
     }
     for (const std::string& violation : world_.violations) ADD_FAILURE() << violation;
-    if (getenv("CSITRACE") && atoi(getenv("CSITRACE")) <= (int)number) fprintf(stderr, "%s%s", agent_->ViewText().c_str(), CsiText(world_).c_str());
   }
 
   // All pods go, and with them everything.
@@ -169,9 +167,7 @@ class CsiModel {
   }
 
   void Happen() {
-    const int what = Dice(11);
-    if (getenv("CSITRACE")) fprintf(stderr, "happens %d\n", what);
-    switch (what) {
+    switch (Dice(11)) {
       case 0:
       case 1:
       case 2:

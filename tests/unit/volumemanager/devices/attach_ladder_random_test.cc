@@ -97,7 +97,7 @@ class LadderLife {
         rest_ = rest_ && end != StepEnd::kDone;
         return EndIn(VolumeState::kMountingDevice, VolumeState::kDeviceMounted, end);
       case AttachStep::kUnmount:
-        ASSERT_FALSE(record_says_attached_) << "its record says that it is unmounted";
+        ASSERT_TRUE(rest_ || !record_says_attached_) << "its record says that it is unmounted";
         mounted_ = mounted_ && !is_done;
         rest_ = rest_ && end != StepEnd::kDone;
         return EndIn(VolumeState::kUnmountingDevice, VolumeState::kAttached, end);
@@ -126,9 +126,8 @@ class LadderLife {
     record_says_attached_ = end == StepEnd::kDone && done == VolumeState::kAttached;
     if (end != StepEnd::kDone) return;
     if (in_call == VolumeState::kUnmountingDevice) {
-      device_->uncertain =
-          device_->attachment == Attachment::kMissing ||
-          (device_->rest_of_mount && device_->attachment != Attachment::kAttached);
+      device_->uncertain = device_->attachment == Attachment::kMissing ||
+                           (device_->rest_of_mount && device_->attachment != Attachment::kAttached);
     }
     if (in_call != VolumeState::kAttaching) device_->rest_of_mount = false;
     if (in_call == VolumeState::kAttaching) device_->attachment = Attachment::kAttached;

@@ -104,8 +104,8 @@ TEST(AttachLadderTest, TheRestOfAMountIsTakenAwayWhateverBecameOfAttachingItAnew
     };
     ASSERT_EQ(next(true), AttachStep::kAttach);
     devices.AttachStarted(name, {"p", SpecName("v")});
-    devices.AttachDone(name, OutcomeOf(is_attached ? std::nullopt : std::optional(away),
-                                       AttachedVolume{}));
+    devices.AttachDone(
+        name, OutcomeOf(is_attached ? std::nullopt : std::optional(away), AttachedVolume{}));
     ASSERT_EQ(next(false), AttachStep::kUnmount);
     devices.UnmountStarted(name);
     EXPECT_EQ(devices.Find(name)->state, VolumeState::kUnmountingDevice);
@@ -141,8 +141,7 @@ TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {
       const std::optional<VolumeEvent> event = event_of(step);
       if (!event) continue;
       VolumeState from = device.state;
-      const bool is_not_mounted =
-          from == VolumeState::kAttached || from == VolumeState::kAttaching;
+      const bool is_not_mounted = from == VolumeState::kAttached || from == VolumeState::kAttaching;
       if (is_not_mounted && step == AttachStep::kUnmount) {
         from = Next(from, VolumeEvent::kFound)->to;  // what a reboot has left
       }
