@@ -42,6 +42,10 @@ class Lab:
         self.driver.start_node()
         self.driver.start_registrar()
 
+    def end_node_driver(self):
+        self.driver.servers.pop("registrar").end()
+        self.driver.servers.pop("node").end(signal.SIGKILL)
+
     def finish(self):
         """Of a run that has succeeded nothing is left but its root, and what is in that."""
         self.end_agents()

@@ -100,8 +100,8 @@ def uids_of(lab):
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in lab.cluster.all("pods")}
 
 
-def give_to_volumed(lab, name, adopt, pods_of_it, wait=True):
-    """With all objects but the other pods, and what is theirs alone."""
+def give_to_volumed(lab, name, adopt, pods_of_it, wait=True, started=lambda: None):
+    """With all objects but the other pods, and what is theirs alone. `started` is called before its pods are waited for."""
     agent = lab.volumed = Volumed(lab.binaries, os.path.join(lab.dir, name), lab.root, "objects", "",
                                   lab.cluster.path("logs"), adopt)
     volumes = {pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] for pod in pods()
@@ -116,6 +116,7 @@ def give_to_volumed(lab, name, adopt, pods_of_it, wait=True):
         if wanted:
             agent.put(thing)
     agent.start()
+    started()
     for name in pods_of_it if wait else ():
         agent.wait_ready(name)
 
@@ -218,8 +219,14 @@ def take_over_and_end(lab):
     lab.wait_running(names)
     cluster.end_kubelet(signal.SIGKILL)
     cluster.end_containers()
+    # The driver is away as well, and comes when volumed has looked at everything.
+    lab.end_node_driver()
     start, kept = time.time_ns(), [name for name in names if name not in FORGOTTEN]
-    give_to_volumed(lab, "volumed", True, kept)
+
+    def comes_later():
+        time.sleep(3)
+        lab.start_node_driver()
+    give_to_volumed(lab, "volumed", True, kept, started=comes_later)
     wait_for("forgotten pods gone", lambda: len(os.listdir(os.path.join(lab.root, "pods"))) == len(kept))
     lab.volumed.remove(*[pod for pod in lab.objects("pods") if pod["metadata"]["name"] in kept])
     for name in kept:

@@ -51,7 +51,7 @@ def listens(path):
 
 
 class Process:
-    """A child of this script, and with it ended. Its output goes to DIRECTORY/NAME.log, or its standard output to a
+    """A child of this script, and with it ended: of its main thread, for the kernel goes by that. Its output goes to DIRECTORY/NAME.log, or its standard output to a
     file of its own."""
 
     def __init__(self, directory, name, *words, output=None, env=None):
