@@ -261,7 +261,10 @@ void CrashAgent::DriverHappened(const std::string& driver, DriverEvent event) {
       case DriverEvent::kFactsChanged:
         return events.DriverChanged(kCsiPluginName, DriverDomain(driver));
       case DriverEvent::kReady:
+      case DriverEvent::kControllerReady:
         return events.DriverIsBack(kCsiPluginName, DriverDomain(driver));
+      case DriverEvent::kControllerAway:
+        return events.MakersChanged();
       case DriverEvent::kSilent:
       case DriverEvent::kAway:
         return;
