@@ -97,7 +97,7 @@ class Lab:
     def make_pod(self, pod):
         self.cluster.kubectl("create", "-f", "-", text=json.dumps(pod))
 
-    def wait_running(self, names, seconds=120):
+    def wait_running(self, names, seconds=240):
         def look():
             running = {pod["metadata"]["name"] for pod in self.cluster.all("pods")
                        if pod["status"].get("phase") == "Running" and
@@ -117,7 +117,7 @@ class Lab:
 
     def wait_detached(self):
         wait_for("volumes detached", lambda: not self.cluster.all("volumeattachments") and
-                 not self.driver.devices())
+                 not self.driver.devices(), 240)
 
     def wait_answered(self, method):
         """Of each disk."""

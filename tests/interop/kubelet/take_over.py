@@ -316,7 +316,8 @@ def attach_without_kubelet(lab):
     """By the controllers, for the pods that are there; it is said to be in use, for no kubelet says it."""
     def attached():
         return [thing for thing in lab.cluster.all("volumeattachments") if thing.get("status", {}).get("attached")]
-    wait_for("volumes attached", lambda: len(attached()) == len(VOLUMES))
+    # A pod that its controller sees before the claim is looked at again within three minutes.
+    wait_for("volumes attached", lambda: len(attached()) == len(VOLUMES), 240)
     node = lab.cluster.get("node", NODE)
     set_in_use(lab, [volume["name"] for volume in node["status"]["volumesAttached"]])
 
