@@ -14,6 +14,9 @@
 namespace volumed {
 namespace {
 
+// Of what a driver has attached or staged; see DriverStorageId().
+bool IsOfDriver(const StorageHolder& holder) { return holder.id.starts_with("driver/"); }
+
 // Begins the ids of the agent's own directories.
 constexpr char kOwn[] = "own/";
 
@@ -114,7 +117,8 @@ Error StorageGuard::HeldBy(const StorageHolder& wanted, const StorageName& name,
                            const StorageHolder& there) {
   // The volume is in nobody's way but its own.
   const bool is_same = wanted.use == StorageUse::kReclaim && there.volume == wanted.volume;
-  if (is_same && IsDevice(there)) {
+  // What a driver has attached has no device of its own before it is staged.
+  if (is_same && (IsDevice(there) || IsOfDriver(there))) {
     return Refused("its device is still on this node" +
                    std::string(there.use == StorageUse::kShared ? "" : UseText(there.use)) +
                    "; nothing is deleted before it has left");

@@ -76,6 +76,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.Replace(Family::kCsiOperationsWaiting, {{{"d.io"}, 3}});
   families.Add(Family::kCsiRegistrations, {"d.io", "registered"}, 1);
   families.Add(Family::kCsiLies, {"d.io", "NodePublishVolume"}, 1);
+  families.Replace(Family::kCsiDebts, {{{"d.io"}, 2}});
   families.Replace(Family::kCsiNodeStorageHealth, {{{"d.io", "STORAGE_DEGRADED", "Rebuild"}, 1}});
 }
 

@@ -501,7 +501,7 @@ TEST_F(DriverProvisioningTest, WhatWasUndoneInVainWasShownNowhere) {
   EXPECT_EQ(owed[0].problem.who_must_act,
             "nobody: retried; `volumectl delete pv pvc-c1 --force` gives it up");
   EXPECT_GT(owed[0].problem.next_try_unix_ms, 0);
-  EXPECT_EQ(owed[0].problem.attempts, 1u);
+  EXPECT_GE(owed[0].problem.attempts, 1u);
 }
 
 TEST_F(DriverProvisioningTest, WhatWasUndoneInVainCouldNotBeGivenUp) {
