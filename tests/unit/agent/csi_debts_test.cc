@@ -80,7 +80,8 @@ class CsiDebtsTest : public CsiPluginFixture {
                                                                         .storage = *storage_},
                                                          observer_, kBoot, lanes_.get());
     std::vector<PodVolumeRecord> volumes;
-    for (const Record& row : store_.Load(kPodVolumeRecordKind)->records) {
+    const Result<LoadedRecords> rows = store_.Load(kPodVolumeRecordKind);
+    for (const Record& row : rows->records) {
       volumes.push_back(AfterRestart(*DecodePodVolumeRecord(row), kBoot));
     }
     operations_->Restore(volumes, {});
