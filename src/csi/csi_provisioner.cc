@@ -249,8 +249,10 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   auto& source = std::get<CsiPersistentVolumeSource>(volume.spec.source);
   source.volume_handle = made.volume_id();
   source.volume_attributes = StringMap(made.volume_context().begin(), made.volume_context().end());
-  ASSIGN_OR_RETURN(const CsiDriverFacts driver, FactsOf(context_, driver_));
-  const bool knows_places = KnowsPlaces(driver);
+  const Result<CsiDriverFacts> driver = FactsOf(context_, driver_);
+  // The driver has made it, whoever has forgotten the driver since.
+  if (!driver.ok()) return driver.error().AsMaybeApplied();
+  const bool knows_places = KnowsPlaces(*driver);
   std::string odd = WhatIsOdd(made, asked, knows_places);
   if (odd.empty() && options_.may_be_new) {
     const Status may_be = options_.may_be_new(volume);
