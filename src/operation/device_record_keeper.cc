@@ -128,7 +128,12 @@ Status DeviceRecordKeeper::WriteReleased(const UniqueVolumeName& device, const P
     const auto may_have = only_pods_.find(pod);
     if (may_have == only_pods_.end() || !may_have->second.contains(device)) return OkStatus();
   }
+  // Whoever removes a pod has no turn at its devices: the state of one whose call begins meanwhile
+  // would be written over.
+  const Turn turn(*this, device);
+  if (!turn.is_mine()) return BeingWritten(device);
   Entry next = EntryOf(device);
+  if (IsInCall(next.record.state)) return BeingWritten(device);
   if (next.record.only_pod == pod) next.record.only_pod = PodUid();
   if (next.stored) {
     const bool is_nothing = IsGone(next.record) && !OutlivesDevice(next.record);

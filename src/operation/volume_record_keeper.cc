@@ -1,5 +1,6 @@
 #include "operation/volume_record_keeper.h"
 
+#include <memory>
 #include <utility>
 
 namespace volumed {
@@ -173,6 +174,25 @@ typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
 }
 
 template <typename T>
+RecordKeeper<T>::Turn::Turn(RecordKeeper& keeper, const Key& key) : keeper_(keeper), key_(key) {
+  const MutexLock lock(keeper_.mu_);
+  is_mine_ = keeper_.turns_.insert(key_).second;
+}
+
+template <typename T>
+RecordKeeper<T>::Turn::~Turn() {
+  const MutexLock lock(keeper_.mu_);
+  if (is_mine_) keeper_.turns_.erase(key_);
+}
+
+template <typename T>
+Error RecordKeeper<T>::BeingWritten(const Key& key) {
+  return Error::NotApplied(
+      Code::kAborted,
+      "volume " + Kind<T>::Name(key) + ": its record is being written by another operation");
+}
+
+template <typename T>
 Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& now, T facts,
                                                                   VolumeEvent call) {
   T from = now.record;
@@ -215,7 +235,13 @@ std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> call
   std::vector<Assignment> assignments;
   std::vector<size_t> of;  // the call that each assignment is of
   std::vector<T> before;
+  std::vector<std::unique_ptr<Turn>> turns;  // until what they wrote is seen
   for (Call& call : calls) {
+    turns.push_back(std::make_unique<Turn>(*this, call.facts.key));
+    if (!turns.back()->is_mine()) {
+      begun.push_back(BeingWritten(call.facts.key));
+      continue;
+    }
     const Entry now = EntryOf(call.facts.key);
     Result<Entry> next = PlanCall(now, std::move(call.facts), call.event);
     if (!next.ok()) {

@@ -71,7 +71,7 @@ class RecordKeeper {
   // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
   // attempt, and what CarryOver in the source file takes from the row before, as the format.
   // Errors, all not applied: FailedPrecondition, with the reason, if the call cannot be made in the
-  // volume's state; those of the store. A disk that takes no writes (full, read-only, EIO) does not
+  // volume's state; Aborted if its row is just being written; those of the store. A disk that takes no writes (full, read-only, EIO) does not
   // stop a call that takes away a volume which already has a row: whatever that row says, a restart
   // finds the volume by it. Nor does it stop a call that brings the content of a volume up to date
   // that is set up.
@@ -114,6 +114,25 @@ class RecordKeeper {
   enum class RowEffect { kNone, kPut, kRemove };
 
   Entry EntryOf(const Key& key) const EXCLUDES(mu_);
+
+  // As long as it lives, its key's row is read, changed and written by one alone: of those that may
+  // meet, the one that comes later does nothing.
+  class Turn {
+   public:
+    Turn(RecordKeeper& keeper, const Key& key);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    bool is_mine() const { return is_mine_; }
+
+   private:
+    RecordKeeper& keeper_;
+    const Key key_;
+    bool is_mine_ = false;
+  };
+  // Aborted, not applied.
+  static Error BeingWritten(const Key& key);
+
   struct Assignment {
     Entry next;
     RowEffect row = RowEffect::kNone;
@@ -132,6 +151,7 @@ class RecordKeeper {
   const Clock& clock_;
   mutable Mutex mu_;
   std::map<Key, Entry> entries_ GUARDED_BY(mu_);
+  std::set<Key> turns_ GUARDED_BY(mu_);
 
  private:
   Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);
@@ -199,7 +219,8 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // device's next call, writes it. Errors, not applied: those of the store else.
   Status ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) EXCLUDES(mu_);
   // The same for all volumes of the pod, of which nothing is left on the node: always durable.
-  // Errors, not applied: those of the store.
+  // Errors, not applied: those of the store; Aborted while a call about such a volume is being
+  // made, whose row is its own.
   Status ReleaseOnlyPods(const PodUid& pod) EXCLUDES(mu_);
 
   // Whether a device, in whichever state, has its mount there.

@@ -286,6 +286,22 @@ TEST_F(DeviceRecordsTest, TheRestoredRowsTellWhichVolumesAPodHasAlone) {
   EXPECT_TRUE(Stored()->only_pod.empty());
 }
 
+// The removal of a pod wrote over the state of a device whose unmount began meanwhile.
+TEST_F(DeviceRecordsTest, APodsRemovalWritesNoRowOfADeviceInCall) {
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  const auto attempt = keeper_.BeginCall(*keeper_.Find(kRecordedDisk), VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(attempt.ok());
+  const Status refused = keeper_.ReleaseOnlyPods(kFirst);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kAborted);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_EQ(Stored()->state, VolumeState::kUnmountingDevice);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attempt, CallAnswer::kDone).ok());
+  ASSERT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_FALSE(Stored());
+}
+
 // The write may have reached the disk, and only the pod's removal is sure that it has not.
 TEST_F(DeviceRecordsTest, AfterAFailedWriteNobodyHasItAndThePodsRemovalWritesThat) {
   Do(VolumeEvent::kMountDevice);
