@@ -24,12 +24,12 @@ void Lanes::Update(const std::string& name, const Change& change) {
     Pool& pool = lane.health.width > 0 ? drivers_ : usual_;
     pool.used += sign * lane.used();
     if (lane.silent()) pool.silent_used += sign * lane.used();
-    if (lane.answers()) waiting_elsewhere_ += sign * static_cast<int>(lane.waiting.size());
+    if (lane.answers()) waiting_elsewhere_ += sign * lane.waiting();
   };
   count(-1);
   change(lane);
   count(+1);
-  if (lane.waiting.empty()) {
+  if (lane.waiting() == 0) {
     waited_for_.erase(name);
   } else {
     waited_for_.insert(name);
@@ -42,19 +42,16 @@ const Lanes::Lane* Lanes::Find(const std::string& lane) const {
   return found == lanes_.end() ? nullptr : &found->second;
 }
 
-Lanes::Ticket Lanes::Wait(const std::string& lane) {
+Lanes::Ticket Lanes::Wait(const std::string& lane, bool finishes) {
   const Ticket ticket = next_ticket_++;
-  Update(lane, [&](Lane& l) { l.waiting.push_back(ticket); });
+  Update(lane, [&](Lane& l) { (finishes ? l.finishing : l.beginning).push_back(ticket); });
   ++waiting_;
   return ticket;
 }
 
 void Lanes::GiveUp(const std::string& lane, Ticket ticket) {
   Update(lane, [&](Lane& l) {
-    const auto found = std::find(l.waiting.begin(), l.waiting.end(), ticket);
-    if (found == l.waiting.end()) return;
-    l.waiting.erase(found);
-    --waiting_;
+    waiting_ -= static_cast<int>(std::erase(l.finishing, ticket) + std::erase(l.beginning, ticket));
   });
 }
 
@@ -98,15 +95,15 @@ std::vector<Lanes::Ticket> Lanes::Admit() {
     for (const std::string& name : waited_for_) {
       const Lane& lane = lanes_.at(name);
       if (!HasRoom(name, lane)) continue;
-      const auto rank = [](const Lane& l) { return std::pair(l.busy, l.waiting.front()); };
+      const auto rank = [](const Lane& l) { return std::pair(l.busy, l.next()); };
       if (best != nullptr && rank(*best) <= rank(lane)) continue;
       next = &name;
       best = &lane;
     }
     if (next == nullptr) return admitted;
     Update(std::string(*next), [&](Lane& lane) {
-      admitted.push_back(lane.waiting.front());
-      lane.waiting.pop_front();
+      admitted.push_back(lane.next());
+      lane.first().pop_front();
       ++lane.busy;
     });
     --waiting_;

@@ -50,8 +50,9 @@ struct LaneHealth {
 
 // A lane is what hangs together: a filesystem, a server, a device, a driver. Who works in a lane
 // has a place of it. Who was given up because it cannot be ended keeps its place, as lost, until it
-// is found to be gone. Those who wait for one lane are admitted in the order in which they came;
-// between lanes, the one with the fewest at work goes first.
+// is found to be gone. Those who wait for one lane are admitted in the order in which they came, but
+// that those who finish what was begun go before all others; between lanes, the one with the fewest
+// at work goes first.
 //
 // Of the places of all lanes, a quarter is a reserve, so that lanes which hang leave room for
 // others, however many of them there are:
@@ -82,8 +83,10 @@ class Lanes {
   void SetLimits(LaneLimits limits) { limits_ = limits; }
 
   // Whoever asks waits from now on, behind the others of the lane, until Admit() names the ticket.
-  // Tickets are never zero and never repeat.
-  Ticket Wait(const std::string& lane);
+  // Who `finishes` waits only behind the others who do: else nothing of a thousand things with two
+  // steps each would be ready before the first step of all of them is done. Tickets are never zero
+  // and never repeat.
+  Ticket Wait(const std::string& lane, bool finishes = false);
   // The ticket does not wait any longer. REQUIRES: it waits in this lane.
   void GiveUp(const std::string& lane, Ticket ticket);
   // Returns those who may begin now, in the order in which they are to begin; each has its place
@@ -122,13 +125,17 @@ class Lanes {
   struct Lane {
     int busy = 0;
     LaneHealth health;
-    std::deque<Ticket> waiting;
+    std::deque<Ticket> finishing;  // go before those of `beginning`
+    std::deque<Ticket> beginning;
+    std::deque<Ticket>& first() { return finishing.empty() ? beginning : finishing; }
+    Ticket next() const { return finishing.empty() ? beginning.front() : finishing.front(); }
+    int waiting() const { return static_cast<int>(finishing.size() + beginning.size()); }
     bool silent() const { return health.silent_since.has_value(); }
     bool answers() const {
       return health.has_answered && !silent() && health.lost == 0 && !health.closed;
     }
     int used() const { return busy + health.lost; }
-    bool idle() const { return busy == 0 && health.lost == 0 && waiting.empty(); }
+    bool idle() const { return busy == 0 && health.lost == 0 && waiting() == 0; }
   };
 
   // Places that several lanes have together.

@@ -159,6 +159,7 @@ OperationTraits DetachVolume::Traits(const OperationParts& parts) const {
     traits.domain = {record->fault_domain, ""};
     traits.takes_away = true;
   }
+  traits.finishes = true;
   return traits;
 }
 

@@ -191,6 +191,7 @@ OperationTraits UnmountDevice::Traits(const OperationParts& parts) const {
       request.plugin_name);
   traits.domain = {FaultDomainOf(request, parts.devices), ""};
   traits.takes_away = true;
+  traits.finishes = true;
   return traits;
 }
 

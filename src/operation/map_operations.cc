@@ -371,6 +371,7 @@ OperationTraits MapVolume::Traits(const OperationParts& parts) const {
   traits.device = request.device();
   traits.use = DeviceUse::kExclusive;
   traits.domain = DomainOf(parts, request);
+  traits.finishes = request.has_device;
   return traits;
 }
 

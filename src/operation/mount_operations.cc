@@ -82,6 +82,7 @@ OperationTraits MountVolume::Traits(const OperationParts& parts) const {
   traits.domain = DomainOf(parts, request);
   traits.on_own_filesystem = true;
   traits.with_many = request.with_many;
+  traits.finishes = request.has_device;
   return traits;
 }
 

@@ -135,9 +135,10 @@ struct OperationTraits {
   // only the agent's own filesystem:
   FaultDomain domain = {};
   bool on_own_filesystem = false;
-  // These two are explained at OperationLanes::Enter.
+  // These are explained at OperationLanes::Enter.
   bool takes_away = false;
   bool with_many = false;
+  bool finishes = false;
 };
 
 // The place of a volume that may be made together with others, as in VolumeTarget. Those with one

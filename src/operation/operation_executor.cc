@@ -112,8 +112,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   auto group = std::make_shared<Group>();
   group->keys = {operation.key};
   group->numbers = {0};
-  group->takes_away = operation.takes_away;
-  group->with_many = operation.with_many;
+  group->kind = {operation.takes_away, operation.with_many, operation.finishes};
   group->body = [body = std::move(body)](const std::vector<size_t>&, OperationProgress& progress) {
     return Failures{body(progress)};
   };
@@ -138,8 +137,9 @@ std::vector<StartResult> OperationExecutor::StartGroup(std::vector<Member> membe
     if (results.back() != StartResult::kStarted) continue;
     group->keys.push_back(operation.key);
     group->numbers.push_back(number);
-    group->takes_away = group->takes_away || operation.takes_away;
-    group->with_many = group->with_many || operation.with_many;
+    group->kind.takes_away |= operation.takes_away;
+    group->kind.with_many |= operation.with_many;
+    group->kind.finishes |= operation.finishes;
     Add(std::move(members[number]), group);
   }
   if (!group->keys.empty()) Enter(group, FaultDomain());
@@ -150,8 +150,7 @@ void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) 
   group->started = scheduler_.clock().Now();
   group->started_unix_ms = scheduler_.clock().WallUnixMillis();
   group->progress = std::make_shared<OperationProgress>(scheduler_.clock());
-  group->place =
-      lanes_.Enter(domain, {group->takes_away, group->with_many}, [this, group] { Begin(group); });
+  group->place = lanes_.Enter(domain, group->kind, [this, group] { Begin(group); });
   if (const auto wait = lanes_.WaitOf(group->place)) group->progress->EnterStep(wait->step);
 }
 
@@ -168,7 +167,7 @@ void OperationExecutor::Begin(const GroupPtr& group) {
 
 void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
   const auto found = running_.find(key);
-  if (found == running_.end() || found->second.group->takes_away) return;
+  if (found == running_.end() || found->second.group->kind.takes_away) return;
   const GroupPtr group = found->second.group;
   const std::optional<LaneWait> wait = lanes_.WaitOf(group->place);
   if (!lanes_.GiveUp(group->place)) return;

@@ -147,8 +147,7 @@ class OperationExecutor {
     GroupBody body;
     Task waited = nullptr;  // null: the group did not wait, or nobody wants to know
     OperationLanes::PlaceId place = 0;
-    bool takes_away = false;
-    bool with_many = false;
+    OperationLanes::Kind kind;
   };
   using GroupPtr = std::shared_ptr<Group>;
   struct Active {

@@ -73,7 +73,7 @@ void OperationLanes::Queue(PlaceId id, const FaultDomain& domain) {
   Known& known = known_[place.lane];
   known = {domain.lane, place.kind.takes_away, known.places + 1};
   place.located = true;
-  place.ticket = lanes_.Wait(place.lane);
+  place.ticket = lanes_.Wait(place.lane, place.kind.finishes);
   waiting_[place.ticket] = id;
   Admit();
 }

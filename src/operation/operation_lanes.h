@@ -39,10 +39,13 @@ class OperationLanes {
   // force. The lane beside a lane with a width has the same width, and its silence; it is closed
   // while LaneHealth::closed_to_teardown says so. On the agent's own filesystem, an operation that
   // comes with many others has a separate lane, so that operations that come alone do not wait for
-  // it.
+  // it. An operation that `finishes` ends what others of the same lane began, as the mount of a
+  // volume whose device is mounted does, or the unmount of a device that no pod has any more: it
+  // goes before those of its lane that begin something.
   struct Kind {
     bool takes_away = false;
     bool with_many = false;
+    bool finishes = false;
   };
   PlaceId Enter(const FaultDomain& domain, Kind kind, Task begin);
   // True if the place was waiting; `begin` is then never called, and the place is gone.

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/support/status.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -132,8 +133,14 @@ struct FakeCall {
   std::string effect;  // what was made of it
   RpcStatus status = {};
   std::string bytes;
+  bool ended = false;
+  // Calls of the same volume that arrived before this one's end, and of which it is not said yet
+  // whether they may: the news that a caller has gone may come after its next call.
+  std::vector<std::shared_ptr<FakeCall>> overlaps;
 };
 using Call = std::shared_ptr<FakeCall>;
+
+constexpr Milliseconds kNewsOfAGoneCaller(1000);
 
 }  // namespace csi_fake
 
@@ -192,6 +199,7 @@ class CsiFakeDriver::Servers {
                  std::optional<ScriptedAnswer> (Servers::*next)(const Call&));
   void ReleaseHeld();
   void Cancelled(Socket socket, int server, int number);
+  void NoteOverlaps(const Call& call);
   void Die(const CsiFakeRule& rule);
   void Violated(const std::string& text) { log_.Write({.what = "violation", .text = text}); }
 
@@ -261,18 +269,19 @@ std::optional<ScriptedAnswer> CsiFakeDriver::Servers::Arrived(Socket socket, int
     return ScriptedAnswer{{StatusCode::INTERNAL, "no " + call->method->request->full_name()}};
   }
   call->volume = CsiFakeEntryOf(*call->method, *call->request).volume;
-  std::string other;
+  Call other;
   {
     const std::lock_guard lock(mu_);
     call->number = calls_++;
     if (call->method->kind == CsiRpcKind::kMutating && !call->volume.empty()) {
       const auto [under_way, is_first] = under_way_.try_emplace(call->volume, call);
-      if (!is_first) other = under_way->second->method->name;
+      if (!is_first) other = under_way->second;
+      if (other != nullptr) other->overlaps.push_back(call);
     }
   }
   NoteBegin(*call);
-  if (!other.empty()) {
-    Violated(call->method->name + " of " + call->volume + " while " + other + " is under way");
+  if (other != nullptr) {
+    later_.In(csi_fake::kNewsOfAGoneCaller, [this, other] { NoteOverlaps(other); });
   }
   call->rule = script_.Take(call->method->name, call->volume);
   if (call->rule.die == "before") {
@@ -330,8 +339,10 @@ std::optional<ScriptedAnswer> CsiFakeDriver::Servers::Answer(const Call& call) {
   if (rule.huge_bytes > 0) answer.bytes = std::string(static_cast<size_t>(rule.huge_bytes), 'x');
   {
     const std::lock_guard lock(mu_);
+    call->ended = true;
     std::erase_if(under_way_, [&](const auto& one) { return one.second == call; });
   }
+  NoteOverlaps(call);
   log_.Write({.what = "end",
               .number = call->number,
               .rpc = call->method->name,
@@ -384,8 +395,31 @@ void CsiFakeDriver::Servers::Cancelled(Socket socket, int server, int number) {
     return call->socket == socket && call->server == server && call->number_there == number;
   };
   const std::lock_guard lock(mu_);
-  std::erase_if(under_way_, [&](const auto& one) { return is_it(one.second); });
   std::erase_if(held_, is_it);
+  const auto gone = std::find_if(under_way_.begin(), under_way_.end(),
+                                 [&](const auto& one) { return is_it(one.second); });
+  if (gone == under_way_.end()) return;
+  const std::vector<Call> next = std::exchange(gone->second->overlaps, {});
+  const auto goes_on =
+      std::find_if(next.begin(), next.end(), [](const Call& call) { return !call->ended; });
+  if (goes_on == next.end()) {
+    under_way_.erase(gone);
+  } else {
+    gone->second = *goes_on;
+  }
+}
+
+// They are violations, for the caller of this one has waited for it all the time.
+void CsiFakeDriver::Servers::NoteOverlaps(const Call& call) {
+  std::vector<Call> overlaps;
+  {
+    const std::lock_guard lock(mu_);
+    overlaps = std::exchange(call->overlaps, {});
+  }
+  for (const Call& other : overlaps) {
+    Violated(other->method->name + " of " + other->volume + " while " + call->method->name +
+             " is under way");
+  }
 }
 
 void CsiFakeDriver::Servers::Die(const CsiFakeRule& rule) {

@@ -27,7 +27,7 @@ UniqueVolumeName RestingStorage::UniqueNameOf(const PersistentVolume& volume) co
 
 void RestingStorage::DeviceRests(const UniqueVolumeName& device, const SpecName& volume) {
   devices_[device] = volume.str();
-  ForgetDevices();
+  if (parts_.readiness.Ready()) ForgetUnlessKnown(device, volume.str());
 }
 
 void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
@@ -55,12 +55,14 @@ void RestingStorage::ForgetStorageOf(const std::string& volume) {
 void RestingStorage::ForgetDevices() {
   if (!parts_.readiness.Ready()) return;
   const std::map<UniqueVolumeName, std::string> resting = devices_;
-  for (const auto& [device, volume] : resting) {
-    const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||
-                       parts_.catalog.MayBeThere({ObjectKind::kPersistentVolume, "", volume}) ||
-                       parts_.claims.FindVolume(volume) != nullptr;
-    if (!known) ForgetDevice(device);
-  }
+  for (const auto& [device, volume] : resting) ForgetUnlessKnown(device, volume);
+}
+
+void RestingStorage::ForgetUnlessKnown(const UniqueVolumeName& device, const std::string& volume) {
+  const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||
+                     parts_.catalog.MayBeThere({ObjectKind::kPersistentVolume, "", volume}) ||
+                     parts_.claims.FindVolume(volume) != nullptr;
+  if (!known) ForgetDevice(device);
 }
 
 void RestingStorage::ForgetStorage() {

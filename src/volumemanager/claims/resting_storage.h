@@ -64,6 +64,8 @@ class RestingStorage {
 
  private:
   void ForgetDevice(const UniqueVolumeName& device);
+  // REQUIRES: every source has delivered.
+  void ForgetUnlessKnown(const UniqueVolumeName& device, const std::string& volume);
   void ForgetStorageOf(const std::string& volume);
 
   const Parts parts_;

@@ -62,6 +62,23 @@ TEST_F(LanesTest, ThoseWhoWaitForOneLaneAreAdmittedInTheOrderInWhichTheyCame) {
   EXPECT_THAT(lanes_.WaitedFor(), IsEmpty());
 }
 
+TEST_F(LanesTest, WhoFinishesWhatWasBegunGoesBeforeThoseWhoBegin) {
+  ASSERT_TRUE(Enter("a"));
+  ASSERT_TRUE(Enter("a"));
+  const Lanes::Ticket begins = lanes_.Wait("a");
+  const Lanes::Ticket finishes = lanes_.Wait("a", /*finishes=*/true);
+  const Lanes::Ticket given_up = lanes_.Wait("a", /*finishes=*/true);
+  const Lanes::Ticket later = lanes_.Wait("a", /*finishes=*/true);
+  lanes_.GiveUp("a", given_up);
+  EXPECT_EQ(lanes_.waiting(), 3);
+  for (const Lanes::Ticket next : {finishes, later, begins}) {
+    lanes_.Leave("a");
+    EXPECT_THAT(lanes_.Admit(), ElementsAre(next));
+  }
+  EXPECT_EQ(lanes_.waiting(), 0);
+  EXPECT_THAT(lanes_.WaitedFor(), IsEmpty());
+}
+
 TEST_F(LanesTest, BetweenLanesTheOneWithTheFewestAtWorkGoesFirst) {
   lanes_.SetLimits({.places = 3, .per_lane = 3, .own_lane = 1});
   ASSERT_TRUE(Enter("a"));

@@ -221,6 +221,25 @@ TEST_F(DriverTraitsTest, ADetachGoesByTheRecordBesideTheSetUpsOfItsDriver) {
   EXPECT_FALSE(other.takes_away);
 }
 
+// Of a thousand volumes of one driver no pod was ready before the last of them was staged.
+TEST_F(DriverTraitsTest, APodsVolumeIsFinishedBeforeTheNextIsBegun) {
+  InitStateful(/*works_in_lane=*/true, kDriverLane);
+  RecordDevice(kDriverLane);
+  MountRequest mount{};
+  mount.spec = Spec();
+  mount.unique_name = kDriverDisk;
+  EXPECT_FALSE(TraitsOf(MountVolume(mount)).finishes) << "it has no device";
+  mount.has_device = true;
+  EXPECT_TRUE(TraitsOf(MountVolume(mount)).finishes);
+  EXPECT_FALSE(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).finishes);
+  EXPECT_FALSE(TraitsOf(AttachVolume({kDriverDisk, Spec(), {}})).finishes);
+  EXPECT_FALSE(TraitsOf(UnmountVolume(RecordPod(kDriverLane))).finishes);
+  UnmountDeviceRequest unmount;
+  unmount.device = kDriverDisk;
+  EXPECT_TRUE(TraitsOf(UnmountDevice(unmount)).finishes);
+  EXPECT_TRUE(TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")})).finishes);
+}
+
 // Two pods' calls about one volume would be with the driver at once.
 TEST_F(DriverTraitsTest, OneVolumeOfADriverIsTakenFromOnePodAtATime) {
   InitStateful(/*works_in_lane=*/true, kDriverLane);

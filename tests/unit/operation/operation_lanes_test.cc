@@ -111,6 +111,16 @@ TEST_F(OperationLanesTest, AsManyBeginAsTheLaneHasRoomForAndTheNextWhenOneEnds) 
   EXPECT_EQ(begun_.size(), 4u);
 }
 
+// Of a thousand volumes of one driver no pod was ready before the last of them was staged.
+TEST_F(OperationLanesTest, WhatFinishesGoesBeforeWhatBegins) {
+  for (int pod = 0; pod < 5; ++pod) Start(pod, "nfs:nas");
+  OperationTraits finishes = TraitsFor(9, "nfs:nas", false);
+  finishes.finishes = true;
+  ASSERT_EQ(Start(9, finishes), StartResult::kStarted);
+  RunAll();
+  EXPECT_EQ(begun_, (std::vector<int>{0, 1, 9, 2, 3, 4}));
+}
+
 TEST_F(OperationLanesTest, TheOwnFilesystemHasALimitOfItsOwn) {
   for (int pod = 0; pod < 5; ++pod) Start(pod, "");
   EXPECT_EQ(WaitText(2), "");
