@@ -14,7 +14,6 @@ constexpr const char* kBoundByController = "pv.kubernetes.io/bound-by-controller
 // Source: kubernetes pkg/controller/volume/events/event.go@v1.36.2.
 constexpr const char* kProvisioningSucceeded = "ProvisioningSucceeded";
 constexpr const char* kProvisioningFailed = "ProvisioningFailed";
-constexpr const char* kUndoGivenUp = "UndoGivenUp";  // ours
 // What an error is about (Error::about) if the class and its provisioner do not fit together: its
 // text is the whole event, as the controller has it.
 constexpr const char* kAboutProvisioner = "provisioner";
@@ -301,70 +300,6 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
   parts_.events.RecordObjectEvent(
       ObjectKeyOf(entry.record.claim), EventType::kNormal, kProvisioningSucceeded,
       "Successfully provisioned volume " + volume_name + " using " + entry.record.plugin_name);
-}
-
-void Provisioning::Undo(Entry& entry) {
-  const std::string name = entry.record.volume_name;
-  // What waits for its driver might make the volume days later.
-  if (entry.running && !entry.undoing) parts_.operations.GiveUpWaiting(ProvisionKey(name));
-  if (entry.running || entry.removing || !rows_.IsDurable(name)) return;
-  if (!entry.maybe_made) return Remove(name);
-  ProvisionRequest request;
-  request.plugin_name = entry.record.plugin_name;
-  request.options.pv_name = name;
-  AddRecorded(entry, request);
-  Started(entry, parts_.operations.Start(
-                     UndoProvision(std::move(request)),
-                     alive_.Guarded([this, name](const OperationOutcome<Unit>& outcome) {
-                       Undone(name, outcome);
-                     })));
-  entry.undoing = entry.running;
-}
-
-void Provisioning::Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome) {
-  Entry& entry = entries_.at(volume_name);
-  entry.running = entry.undoing = false;
-  if (!outcome.failure) return Remove(volume_name);
-  if (!NeverReachedItsDriver(*outcome.failure)) {
-    NoteFailure(entry.failure, *outcome.failure, parts_.rows.scheduler.clock());
-  }
-  if (!entry.given_up.empty()) return LeaveBehind(entry);
-  hooks_.changed();
-}
-
-std::vector<Provisioning::Undoing> Provisioning::Undoings() const {
-  std::vector<Undoing> undoings;
-  for (const auto& [name, entry] : entries_) {
-    if (!entry.over || !entry.maybe_made || entry.removing) continue;
-    undoings.push_back({entry.volume, entry.record.claim, entry.record.plugin_name, entry.failure});
-  }
-  return undoings;
-}
-
-void Provisioning::GiveUp(const std::string& volume_name, const std::function<void(Status)>& done) {
-  const auto found = entries_.find(volume_name);
-  if (found == entries_.end() || !found->second.over) {
-    return done(
-        Error::NotApplied(Code::kNotFound, "no volume " + volume_name + " is being undone"));
-  }
-  Entry& entry = found->second;
-  if (entry.running && !entry.undoing) {
-    return done(Error::NotApplied(Code::kUnavailable,
-                                  "volume " + volume_name + " is being made at this moment"));
-  }
-  entry.given_up.push_back(done);
-  if (entry.removing) return;
-  if (!entry.running) return LeaveBehind(entry);
-  parts_.operations.GiveUpWaiting(ProvisionKey(volume_name));
-}
-
-void Provisioning::LeaveBehind(const Entry& entry) {
-  const std::string& name = entry.record.volume_name;
-  parts_.events.RecordVolumeEvent(name, EventType::kWarning, kUndoGivenUp,
-                                  "by command it is not undone: what " + entry.record.plugin_name +
-                                      " may have made as " + name + " for claim " +
-                                      ToString(entry.record.claim) + " is left there");
-  Remove(name);
 }
 
 std::set<std::string> Provisioning::Volumes() const {

@@ -7,21 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "unit/csi/drivers_fixture.h"
+#include "unit/csi/registered_driver_fixture.h"
 
 namespace volumed {
 namespace {
 
-class CsiDriversTest : public CsiDriversFixture {
- protected:
-  void RegisterWell() {
-    process_ = Serve();
-    const std::optional<Status> status = Register();
-    ASSERT_TRUE(status.has_value());
-    ASSERT_TRUE(status->ok()) << status->error().ToString();
-  }
-  std::shared_ptr<FakeCsiProcess> process_;
-};
+using CsiDriversTest = RegisteredDriverFixture;
 
 TEST_F(CsiDriversTest, WhatADriverSaysOfItselfIsKnownOnceItIsRegistered) {
   RegisterWell();
@@ -278,96 +269,6 @@ TEST_F(CsiDriversTest, ADriverThatCallsTheNodeOtherwiseIsUsedIfNothingIsAttached
   EXPECT_EQ(drivers_->FactsOf(kName)->node_id, "node-b");
 }
 
-TEST_F(CsiDriversTest, ACallThatIsNotAnsweredInTimeMakesTheDriverSilentAndNarrow) {
-  RegisterWell();
-  process_->Hang("NodeStageVolume");
-  const auto answer = CallStage(seconds(10));
-  ASSERT_FALSE(answer.ok());
-  EXPECT_TRUE(answer.error().maybe_applied());
-  EXPECT_EQ(State(), CsiDriverState::kSilent);
-  const CsiLane lane = drivers_->LaneOf(kName);
-  EXPECT_FALSE(lane.closed);
-  EXPECT_EQ(lane.width, 1);
-  EXPECT_TRUE(lane.health.silent_since.has_value());
-  EXPECT_NE(drivers_->WhyAway(kName).find("does not answer since "), std::string::npos);
-  EXPECT_EQ(Count(DriverEvent::kSilent), 1);
-}
-
-TEST_F(CsiDriversTest, TheWindowBeginsSmallGrowsByEachAnswerAndBeginsAnewAfterSilence) {
-  settings_.driver.most_calls = 8;
-  settings_.driver.probe_period = Duration::zero();
-  Restart();
-  RegisterWell();
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 4);
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(CallStage().ok());
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 8);
-  process_->Hang("NodeStageVolume");
-  ASSERT_FALSE(CallStage(seconds(10)).ok());
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 1);
-  process_->Unhang("NodeStageVolume");
-  ASSERT_TRUE(CallStage().ok());
-  EXPECT_EQ(State(), CsiDriverState::kReady);
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 1);
-  ASSERT_TRUE(CallStage().ok());
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 2);
-}
-
-TEST_F(CsiDriversTest, AnErrorIsAnAnswer) {
-  RegisterWell();
-  process_->Fail("NodeStageVolume", Code::kInternal, "broken");
-  ASSERT_FALSE(CallStage().ok());
-  EXPECT_EQ(State(), CsiDriverState::kReady);
-  EXPECT_EQ(drivers_->LaneOf(kName).width, 5);
-}
-
-TEST_F(CsiDriversTest, ADriverThatNobodyCallsIsProbedAndTwoMissedProbesAreSilence) {
-  RegisterWell();
-  process_->Hang("Probe");
-  scheduler_.RunFor(seconds(45));
-  EXPECT_EQ(State(), CsiDriverState::kReady);  // one is missed
-  scheduler_.RunFor(seconds(45));
-  EXPECT_EQ(State(), CsiDriverState::kSilent);
-  process_->Unhang("Probe");
-  scheduler_.RunFor(seconds(45));
-  EXPECT_EQ(State(), CsiDriverState::kReady);
-  EXPECT_GE(Count(DriverEvent::kReady), 2);
-}
-
-TEST_F(CsiDriversTest, ADriverThatAnswersCallsIsNotProbed) {
-  RegisterWell();
-  const int before = process_->calls("Probe");
-  for (int i = 0; i < 30; ++i) {
-    ASSERT_TRUE(CallStage().ok());
-    scheduler_.RunFor(seconds(10));
-  }
-  EXPECT_EQ(process_->calls("Probe"), before);
-  scheduler_.RunFor(minutes(2));
-  EXPECT_GT(process_->calls("Probe"), before);
-}
-
-TEST_F(CsiDriversTest, ADriverWhoseProbeFailsIsUnhealthyAndIsUsedAllTheSame) {
-  RegisterWell();
-  process_->Fail("Probe", Code::kFailedPrecondition, "a helper is missing");
-  scheduler_.RunFor(minutes(1));
-  EXPECT_EQ(State(), CsiDriverState::kUnhealthy);
-  EXPECT_FALSE(drivers_->LaneOf(kName).closed);
-  EXPECT_NE(drivers_->WhyAway(kName).find("a helper is missing"), std::string::npos);
-}
-
-TEST_F(CsiDriversTest, ADriverThatSaysThatItIsNotReadyIsAskedEachSecondAndNotUsedUntilThen) {
-  RegisterWell();
-  ::csi::v1::ProbeResponse not_ready;
-  not_ready.mutable_ready()->set_value(false);
-  process_->Answer("Probe", not_ready);
-  scheduler_.RunFor(seconds(31));
-  EXPECT_EQ(State(), CsiDriverState::kStarting);
-  EXPECT_TRUE(drivers_->LaneOf(kName).closed);
-  EXPECT_TRUE(drivers_->LaneOf(kName).closed_to_teardown);
-  process_->Answer("Probe", ::csi::v1::ProbeResponse());
-  scheduler_.RunFor(milliseconds(1100));
-  EXPECT_EQ(State(), CsiDriverState::kReady);
-}
-
 TEST_F(CsiDriversTest, ADriverIsRegisteredOnlyOnceItIsReady) {
   process_ = Serve();
   ::csi::v1::ProbeResponse not_ready;
@@ -479,146 +380,6 @@ TEST_F(CsiDriversTest, ARpcThatADriverHasNotIsAReasonToAskAnewWhatItCanDo) {
   for (int i = 0; i < 10; ++i) ASSERT_FALSE(CallStage().ok());
   scheduler_.RunFor(seconds(1));
   EXPECT_EQ(process_->calls("NodeGetCapabilities"), before + 1);
-}
-
-TEST_F(CsiDriversTest, TheControllerOfADriverMayBeAtASocketOfItsOwn) {
-  const SafePath place{"/kubelet", "plugins/disk/controller.sock"};
-  settings_.controllers[kName] = place;
-  Restart();
-  auto controller = Serve(place.Display());
-  ::csi::v1::ControllerGetCapabilitiesResponse can;
-  can.add_capabilities()->mutable_rpc()->set_type(
-      ::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME);
-  controller->Answer("ControllerGetCapabilities", can);
-  RegisterWell();
-  scheduler_.RunFor(seconds(1));
-  EXPECT_TRUE(drivers_->FactsOf(kName)->HasController(
-      ::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME));
-  EXPECT_EQ(process_->calls("ControllerGetCapabilities"), 0);
-  std::optional<Result<::csi::v1::DeleteVolumeResponse>> answer;
-  drivers_->Find(kName)->Start<::csi::v1::DeleteVolumeResponse>(
-      ::csi::v1::DeleteVolumeRequest(), {}, [&](const auto& told) { answer = told; });
-  scheduler_.RunFor(seconds(1));
-  ASSERT_TRUE(answer.has_value());
-  EXPECT_TRUE(answer->ok());
-  EXPECT_EQ(controller->calls("DeleteVolume"), 1);
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-  // The node's part does not depend on it.
-  dialer_.Kill(controller);
-  scheduler_.RunFor(seconds(1));
-  EXPECT_EQ(State(), CsiDriverState::kReady);
-  drivers_->Find(kName)->Start<::csi::v1::DeleteVolumeResponse>(
-      ::csi::v1::DeleteVolumeRequest(), {}, [&](const auto& told) { answer = told; });
-  scheduler_.RunFor(seconds(1));
-  ASSERT_FALSE(answer->ok());
-  EXPECT_NE(answer->error().message().find("controller.sock"), std::string::npos);
-}
-
-// ---- A controller that cannot be reached ----
-
-class CsiControllerTest : public CsiDriversTest {
- protected:
-  using ControllerRpc = ::csi::v1::ControllerServiceCapability::RPC;
-  static constexpr const char* kController = "/run/disk/controller.sock";
-
-  // The settings name this socket for a driver of this name.
-  void Configure(const std::string& driver = kName,
-                 const SafePath& place = {"/run/disk", "controller.sock"}) {
-    settings_.controllers[driver] = place;
-    Restart();
-  }
-  std::shared_ptr<FakeCsiProcess> ServeController(const std::string& name = kName) {
-    auto controller = Serve(kController, name);
-    ::csi::v1::ControllerGetCapabilitiesResponse can;
-    can.add_capabilities()->mutable_rpc()->set_type(ControllerRpc::CREATE_DELETE_VOLUME);
-    controller->Answer("ControllerGetCapabilities", can);
-    return controller;
-  }
-  // Why the driver makes no volumes, once it has registered.
-  std::string WhyNone() {
-    RegisterWell();
-    scheduler_.RunFor(seconds(1));
-    EXPECT_EQ(State(), CsiDriverState::kReady);
-    return drivers_->WhyNoProvisioner(kName);
-  }
-};
-
-TEST_F(CsiControllerTest, WhyADriverMakesNoVolumesIsSaidInEachCaseInWhichItLookedReady) {
-  EXPECT_EQ(drivers_->WhyNoProvisioner(kName),
-            "no CSI driver disk.example.com has registered (see `volumectl get drivers`)");
-  // No endpoint.
-  EXPECT_EQ(WhyNone(),
-            "CSI driver disk.example.com has registered, but serves no controller here: its own "
-            "socket has none, and csi-controller-endpoints names none for it");
-  // Its path is misspelled, or nobody listens there yet.
-  Configure();
-  const std::string missing = WhyNone();
-  EXPECT_EQ(missing.find("CSI driver disk.example.com: there is no connection to its controller at "
-                         "/run/disk/controller.sock since "),
-            0u)
-      << missing;
-  EXPECT_NE(missing.find(": no /run/disk/controller.sock"), std::string::npos) << missing;
-  // It is the node's own.
-  Configure(kName, {"/kubelet/plugins/disk", "csi.sock"});
-  const std::string node = WhyNone();
-  EXPECT_NE(node.find("the process there serves no controller"), std::string::npos) << node;
-  // It has another driver's name.
-  settings_.controllers.clear();
-  Configure("dsik.example.com");
-  EXPECT_NE(WhyNone().find("csi-controller-endpoints names none for it"), std::string::npos);
-  ASSERT_EQ(drivers_->UnusedControllers().size(), 1u);
-  EXPECT_EQ(drivers_->UnusedControllers()[0].driver, "dsik.example.com");
-  EXPECT_EQ(drivers_->UnusedControllers()[0].place, kController);
-}
-
-TEST_F(CsiControllerTest, AControllerThatStaysAwayIsToldOfOnceAndNotAtEachTry) {
-  Configure();
-  RegisterWell();
-  scheduler_.RunFor(minutes(10));
-  EXPECT_GT(dialer_.opened(kController), 100);
-  EXPECT_EQ(Count(DriverEvent::kControllerAway), 1);
-  const std::optional<CsiControllerLink> link = drivers_->List()[0].controller;
-  ASSERT_TRUE(link.has_value());
-  EXPECT_FALSE(link->connected);
-  EXPECT_EQ(link->place, kController);
-  EXPECT_EQ(link->last_error, "no /run/disk/controller.sock");
-  dialer_.Bind(kController);
-  scheduler_.RunFor(minutes(1));
-  EXPECT_EQ(Count(DriverEvent::kControllerAway), 2) << "another reason";
-}
-
-TEST_F(CsiControllerTest, AControllerThatComesBackIsAnEventOfItsDriver) {
-  Configure();
-  auto controller = ServeController();
-  EXPECT_EQ(WhyNone(), "");
-  EXPECT_EQ(Count(DriverEvent::kControllerReady), 1);
-  EXPECT_EQ(drivers_->Find(kName)->WhyNoController(), "");
-  scheduler_.RunFor(minutes(1));
-  dialer_.Kill(controller);
-  scheduler_.RunFor(seconds(1));
-  EXPECT_GE(Count(DriverEvent::kControllerAway), 1);
-  EXPECT_EQ(Count(DriverEvent::kAway), 0);
-  // What it can do is on record, so it is to make volumes; but the call says why it does not.
-  EXPECT_EQ(drivers_->WhyNoProvisioner(kName), "");
-  EXPECT_NE(drivers_->Find(kName)->WhyNoController().find("nobody listens at " +
-                                                          std::string(kController)),
-            std::string::npos)
-      << drivers_->Find(kName)->WhyNoController();
-  scheduler_.RunFor(minutes(1));
-  ServeController();
-  drivers_->EndpointChanged(kController);
-  scheduler_.RunFor(milliseconds(10));
-  EXPECT_EQ(Count(DriverEvent::kControllerReady), 2);
-}
-
-TEST_F(CsiControllerTest, AControllerThatCallsItselfOtherwiseIsToldOfWithBothNames) {
-  Configure();
-  ServeController("other.example.com");
-  const std::string why = WhyNone();
-  EXPECT_NE(why.find("the controller at the socket of disk.example.com calls itself "
-                     "\"other.example.com\""),
-            std::string::npos)
-      << why;
 }
 
 // ---- What went wrong before ----
