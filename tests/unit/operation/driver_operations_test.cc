@@ -225,8 +225,7 @@ TEST_F(DriverTraitsTest, ADetachGoesByTheRecordBesideTheSetUpsOfItsDriver) {
 TEST_F(DriverTraitsTest, APodsVolumeIsFinishedBeforeTheNextIsBegun) {
   InitStateful(/*works_in_lane=*/true, kDriverLane);
   RecordDevice(kDriverLane);
-  MountRequest mount{};
-  mount.spec = Spec();
+  MountRequest mount{{}, Spec(), {}, {}};
   mount.unique_name = kDriverDisk;
   EXPECT_FALSE(TraitsOf(MountVolume(mount)).finishes) << "it has no device";
   mount.has_device = true;
