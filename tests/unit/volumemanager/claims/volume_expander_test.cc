@@ -8,7 +8,7 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+const UniqueVolumeName kGrownDevice("kubernetes.io/local-volume/disk");
 
 class VolumeExpanderTest : public ManagerTest {
  protected:
@@ -33,12 +33,12 @@ class VolumeExpanderTest : public ManagerTest {
                                          "true}"
                                        : kUse});
   }
-  size_t Expands() { return operations().Count("expand", ExpandKey(kDevice)); }
+  size_t Expands() { return operations().Count("expand", ExpandKey(kGrownDevice)); }
   const ExpandRequest& LastExpand() {
-    return *operations().Last("expand", ExpandKey(kDevice))->expand;
+    return *operations().Last("expand", ExpandKey(kGrownDevice))->expand;
   }
   void FailExpand(Error error, int times = 1) {
-    operations().FailNext("expand", ExpandKey(kDevice), std::move(error), times);
+    operations().FailNext("expand", ExpandKey(kGrownDevice), std::move(error), times);
   }
   ClaimResize Recorded() const {
     const auto row = store.Find(kClaimBindingRecordKind, "disk");
@@ -58,7 +58,7 @@ TEST_F(VolumeExpanderTest, ALargerVolumeIsExpandedAndTheClaimSaysSo) {
   Deliver(Storage("1Gi") + PodA());
   EXPECT_EQ(Expands(), 0u);
   EXPECT_EQ(Recorded().capacity, Gi(1));
-  operations().Hang(ExpandKey(kDevice));
+  operations().Hang(ExpandKey(kGrownDevice));
   Deliver(Storage("2Gi") + PodA());
   ASSERT_EQ(Expands(), 1u);
   EXPECT_EQ(LastExpand().new_size, Gi(2));
@@ -68,7 +68,7 @@ TEST_F(VolumeExpanderTest, ALargerVolumeIsExpandedAndTheClaimSaysSo) {
   EXPECT_EQ(Recorded().status, kNodeResizeInProgress);
   EXPECT_EQ(Recorded().allocated, Gi(2));
   EXPECT_TRUE(HasCondition(kResizing));
-  operations().Release(ExpandKey(kDevice));
+  operations().Release(ExpandKey(kGrownDevice));
   Settle();
   EXPECT_EQ(Recorded().capacity, Gi(2));
   EXPECT_EQ(Recorded().status, "");
@@ -149,7 +149,7 @@ TEST_F(VolumeExpanderTest, AVolumeIsToldAtItsMountWhatItIsToBe) {
   Deliver(Storage("2Gi"));
   Deliver(Storage("2Gi") + PodA());
   const MountDeviceRequest& mount =
-      *operations().Last("mount_device", OperationKey(kDevice))->mount_device;
+      *operations().Last("mount_device", OperationKey(kGrownDevice))->mount_device;
   EXPECT_EQ(mount.size, Gi(1));
   EXPECT_EQ(mount.grow_to, Gi(2));
   EXPECT_EQ(Recorded().capacity, Gi(2));
@@ -169,7 +169,7 @@ TEST_F(VolumeExpanderTest, AFailureBacksOffAndKeepsNoPod) {
   Pass(minutes(60));
   EXPECT_GT(Expands(), 20u);
   EXPECT_LT(Expands(), 60u);  // about one in two minutes
-  EXPECT_EQ(operations().Count("mount_device", OperationKey(kDevice)), 1u);
+  EXPECT_EQ(operations().Count("mount_device", OperationKey(kGrownDevice)), 1u);
 }
 
 TEST_F(VolumeExpanderTest, ADeviceThatWasEnlargedIsNotWaitedForByTheBackOff) {
@@ -191,7 +191,7 @@ TEST_F(VolumeExpanderTest, AnUnknownOutcomeIsLookedAtOnceMoreAndHoldsNobodyUp) {
   Deliver(Storage("1Gi") + PodA());
   FailExpand(Error::MaybeApplied(Code::kUnavailable, "the worker died"));
   Deliver(Storage("2Gi") + PodA());
-  EXPECT_EQ(operations().Count("mount_device", OperationKey(kDevice)), 2u);
+  EXPECT_EQ(operations().Count("mount_device", OperationKey(kGrownDevice)), 2u);
   EXPECT_EQ(View("a").volumes.at(0).device_state, "DeviceMounted");
   Pass(seconds(2));
   EXPECT_EQ(Expands(), 2u);
@@ -255,7 +255,7 @@ TEST_F(VolumeExpanderTest, AReadOnlyUseIsRefusedWithOneEvent) {
 
 TEST_F(VolumeExpanderTest, AnAgentThatEndedInBetweenIsFollowedByOneThatFinishes) {
   Deliver(Storage("1Gi") + PodA());
-  operations().Hang(ExpandKey(kDevice));
+  operations().Hang(ExpandKey(kGrownDevice));
   Deliver(Storage("2Gi") + PodA());
   ASSERT_EQ(Recorded().status, kNodeResizeInProgress);
   StartAgent();
