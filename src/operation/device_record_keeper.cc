@@ -133,7 +133,7 @@ Status DeviceRecordKeeper::WriteReleased(const UniqueVolumeName& device, const P
   const Turn turn(*this, device);
   if (!turn.is_mine()) return BeingWritten(device);
   Entry next = EntryOf(device);
-  if (IsInCall(next.record.state)) return BeingWritten(device);
+  if (next.in_call) return BeingWritten(device);
   if (next.record.only_pod == pod) next.record.only_pod = PodUid();
   if (next.stored) {
     const bool is_nothing = IsGone(next.record) && !OutlivesDevice(next.record);

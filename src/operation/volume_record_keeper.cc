@@ -219,6 +219,7 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   next.record.boot_id = boot_id_;
   next.record.attempt = ++last_attempt_;
   next.record.started_at_unix_ms = clock_.WallUnixMillis();
+  next.in_call = true;
   return next;
 }
 
@@ -282,6 +283,7 @@ Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entr
   const std::optional<Transition> row = Next(now.record.state, event);
   if (!row) return CannotCall(now.record, event);
   Entry next = now;
+  next.in_call = false;
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
   Kind<T>::ClearGone(next.record);
@@ -311,6 +313,7 @@ Status RecordKeeper<T>::EndUnwritten(const Entry& now, const Assignment& planned
   }
   // The row says that the call is being made. A restart would call that uncertain; so is it now.
   Entry uncertain = now;
+  uncertain.in_call = false;
   uncertain.record.uncertain = true;
   RETURN_IF_ERROR(Assign(std::move(uncertain), RowEffect::kNone));
   return error.AsMaybeApplied();

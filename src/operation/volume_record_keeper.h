@@ -71,10 +71,10 @@ class RecordKeeper {
   // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
   // attempt, and what CarryOver in the source file takes from the row before, as the format.
   // Errors, all not applied: FailedPrecondition, with the reason, if the call cannot be made in the
-  // volume's state; Aborted if its row is just being written; those of the store. A disk that takes no writes (full, read-only, EIO) does not
-  // stop a call that takes away a volume which already has a row: whatever that row says, a restart
-  // finds the volume by it. Nor does it stop a call that brings the content of a volume up to date
-  // that is set up.
+  // volume's state; Aborted if its row is just being written; those of the store. A disk that takes
+  // no writes (full, read-only, EIO) does not stop a call that takes away a volume which already
+  // has a row: whatever that row says, a restart finds the volume by it. Nor does it stop a call
+  // that brings the content of a volume up to date that is set up.
   Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The same for several volumes at the price of one; each stands for itself.
@@ -110,6 +110,8 @@ class RecordKeeper {
     bool stored = false;
     // The volume was taken away; only the row could not be removed.
     bool gone = false;
+    // A call about it goes on; a state "in call" may also be that of one whose outcome is open.
+    bool in_call = false;
   };
   enum class RowEffect { kNone, kPut, kRemove };
 

@@ -302,6 +302,19 @@ TEST_F(DeviceRecordsTest, APodsRemovalWritesNoRowOfADeviceInCall) {
   EXPECT_FALSE(Stored());
 }
 
+// What a restart, or an open outcome, left of a call kept the pod that alone had the volume.
+TEST_F(DeviceRecordsTest, AnOpenOutcomeKeepsNoPodFromBeingRemoved) {
+  Do(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(keeper_.TakeOnlyPod(kRecordedDisk, kFirst).ok());
+  const auto attempt = keeper_.BeginCall(*keeper_.Find(kRecordedDisk), VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(attempt.ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attempt, CallAnswer::kMaybeApplied).ok());
+  ASSERT_EQ(Stored()->state, VolumeState::kUnmountingDevice);
+  EXPECT_TRUE(keeper_.ReleaseOnlyPods(kFirst).ok());
+  EXPECT_TRUE(Stored()->only_pod.empty());
+  EXPECT_EQ(Stored()->state, VolumeState::kUnmountingDevice);
+}
+
 // The write may have reached the disk, and only the pod's removal is sure that it has not.
 TEST_F(DeviceRecordsTest, AfterAFailedWriteNobodyHasItAndThePodsRemovalWritesThat) {
   Do(VolumeEvent::kMountDevice);
