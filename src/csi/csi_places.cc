@@ -145,4 +145,15 @@ Result<std::string> WhoHasPlace(const OperationParts& parts, const std::string& 
   return WhoHasCleanPlace(parts, real);
 }
 
+bool IsCsiPlace(const KubeletPaths& paths, const CsiVolumeId& volume,
+                const std::vector<PodVolumeKey>& pods, const std::string& path) {
+  const auto is_it = [&path](const SafePath& place) { return place.Display() == path; };
+  if (is_it(CsiStagingPath(paths, volume.driver, volume.handle))) return true;
+  return std::any_of(pods.begin(), pods.end(), [&](const PodVolumeKey& key) {
+    return is_it(CsiTargetPath(paths, key.pod, key.spec)) ||
+           is_it(CsiBlockPublishPath(paths, key.spec, key.pod)) ||
+           is_it(CsiBlockStagingPath(paths, key.spec)) || is_it(CsiOldStagingPath(paths, key.spec));
+  });
+}
+
 }  // namespace volumed

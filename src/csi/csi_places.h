@@ -3,11 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "csi/csi_names.h"
 #include "operation/operation_parts.h"
 #include "os/kernel.h"
+#include "volumehost/kubelet_paths.h"
 
 namespace volumed {
 
@@ -24,5 +27,10 @@ Result<std::string> FindRealPath(Kernel& kernel, const std::string& path, const 
 // applied: InvalidArgument for a path that is not absolute; those of FindRealPath().
 Result<std::string> WhoHasPlace(const OperationParts& parts, const std::string& path,
                                 const CallOptions& call);
+
+// Whether the driver has the volume at exactly this path, if it is staged, and published as these
+// volumes of pods. Pure; threads: any.
+bool IsCsiPlace(const KubeletPaths& paths, const CsiVolumeId& volume,
+                const std::vector<PodVolumeKey>& pods, const std::string& path);
 
 }  // namespace volumed
