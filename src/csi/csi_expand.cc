@@ -1,5 +1,7 @@
 #include "csi/csi_expand.h"
 
+#include <sys/sysmacros.h>
+
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "csi/csi_names.h"
 #include "csi/csi_node_requests.h"
 #include "csi/csi_proof.h"
+#include "mounter/host_directory.h"
 #include "mounter/resize_fs.h"
 
 namespace volumed {
@@ -79,6 +82,10 @@ class CsiExpander final : public NodeExpandableVolumePlugin {
                                                  const std::vector<ShownPlace>& before,
                                                  const std::vector<ShownPlace>& after,
                                                  const CallOptions& call) const;
+  Result<FileInfo> NodeAt(const SafePath& place, const CallOptions& call) const;
+  Result<std::optional<std::string>> WhyNotOfRecord(const CsiVolume& volume, const SafePath& place,
+                                                    const ShownPlace& shown,
+                                                    const CallOptions& call) const;
   Status LookAtDisk(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtDevice(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtFilesystem(const std::string& disk, const SafePath& place, const CallOptions& call,
@@ -162,14 +169,13 @@ Result<std::vector<ShownPlace>> CsiExpander::PlacesOf(
     places.push_back(std::move(shown));
   }
   if (!volume.is_block) return places;
-  ASSIGN_OR_RETURN(const FileInfo device,
-                   context_.kernel().Call(Stat{.path = place, .follow = true}, call));
+  ASSIGN_OR_RETURN(const FileInfo device, NodeAt(place, call));
   if (device.type == FileType::kBlockDevice) places.front().device_number = device.device_number;
   return places;
 }
 
 // A lie is told once: after it the same call follows, before which the wrong mount is there
-// already. So what is staged is asked, too.
+// already. So it has to be of what is staged, or on record, too.
 Result<std::optional<std::string>> CsiExpander::WhyNotThere(const CsiVolume& volume,
                                                             const SafePath& place,
                                                             const std::vector<ShownPlace>& before,
@@ -179,12 +185,39 @@ Result<std::optional<std::string>> CsiExpander::WhyNotThere(const CsiVolume& vol
     std::optional<std::string> changed = WhatChanged(before[i], after[i]);
     if (changed) return changed;
   }
-  if (volume.is_block) return std::optional<std::string>();
+  if (volume.is_block) return WhyNotOfRecord(volume, place, after.front(), call);
   ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
   PublishedLook look{volume.driver, place};
   if (staging.staged == StagedState::kStaged) look.staging = staging.path;
   ASSIGN_OR_RETURN(CsiFinding found, LookAtPublished(context_, look, call));
   return std::move(found.wrong);
+}
+
+// What a driver has published: a device, or a link to one.
+Result<FileInfo> CsiExpander::NodeAt(const SafePath& place, const CallOptions& call) const {
+  Kernel& kernel = context_.kernel();
+  ASSIGN_OR_RETURN(const FileInfo there, kernel.Call(Stat{.path = place}, call));
+  if (there.type != FileType::kSymlink) return there;
+  return kernel.Call(Stat{.path = HostPath(place.Display()), .follow = true}, call);
+}
+
+// Nullopt if the raw volume is the device that pods were given.
+Result<std::optional<std::string>> CsiExpander::WhyNotOfRecord(const CsiVolume& volume,
+                                                               const SafePath& place,
+                                                               const ShownPlace& shown,
+                                                               const CallOptions& call) const {
+  ASSIGN_OR_RETURN(CsiFinding found, LookAtPublishedDevice(context_, place, call));
+  if (found.wrong) return std::move(found.wrong);
+  const auto record = context_.parts.devices.Find(CsiUniqueName(volume.driver, volume.handle));
+  // A device's number is a boot's own.
+  if (!record || !record->mapped || record->mapped->boot_id != record->boot_id) {
+    return std::optional<std::string>();
+  }
+  const DeviceIdentity& given = record->mapped->device;
+  const bool is_it = shown.device_number == ::makedev(given.device_major, given.device_minor);
+  if (is_it) return std::optional<std::string>();
+  return std::make_optional(shown.path + " is another device than " + record->mapped->path +
+                            ", which pods were given");
 }
 
 // The size of what is mounted at the place, if that is a disk.
@@ -219,8 +252,7 @@ Status CsiExpander::LookAtFilesystem(const std::string& disk, const SafePath& pl
 
 Status CsiExpander::LookAtDevice(const SafePath& place, const CallOptions& call,
                                  CsiGrowth& growth) const {
-  ASSIGN_OR_RETURN(const FileInfo device,
-                   context_.kernel().Call(Stat{.path = place, .follow = true}, call));
+  ASSIGN_OR_RETURN(const FileInfo device, NodeAt(place, call));
   if (device.type == FileType::kBlockDevice && device.size_bytes > 0) {
     growth.device_bytes = device.size_bytes;
   }

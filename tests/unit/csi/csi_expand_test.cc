@@ -295,6 +295,10 @@ TEST_F(CsiExpandTest, AnotherDeviceThatADriverBoundInABlockVolumesPlaceWasTakenF
   });
   ASSERT_TRUE(SetUpDevice(spec).ok());
   ASSERT_TRUE(MapPodDevice(spec).ok());
+  MappedDeviceRecord mapped;
+  mapped.device = kernel_.Device("/dev/sda").identity;
+  mapped.path = "/dev/sda";
+  ASSERT_TRUE(devices_->SetMapped(CsiUniqueName(kName, kHandle), mapped).ok());
   ASSERT_TRUE(Expand(spec).ok()) << "the same device is there";
   Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [&](const Message&) {
     kernel_.UnmountBelow(target.Display());
@@ -304,6 +308,12 @@ TEST_F(CsiExpandTest, AnotherDeviceThatADriverBoundInABlockVolumesPlaceWasTakenF
   const auto done = Expand(spec);
   ASSERT_FALSE(done.ok());
   ExpectLie(done.error(), "NodeExpandVolume", "and not what was mounted there before");
+  lies_.clear();
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  const auto again = Expand(spec);
+  ASSERT_FALSE(again.ok());
+  ExpectLie(again.error(), "NodeExpandVolume",
+            target.Display() + " is another device than /dev/sda, which pods were given");
 }
 
 }  // namespace
