@@ -113,7 +113,8 @@ Status Agent::MakeControlServices() {
       .csi = csi_.get(),
       .waiting_for_drivers = [this] { return operations_->WaitingForDrivers(); },
       .driver_operations = operations_.get(),
-      .csi_debts = csi_debts_.get()});
+      .csi_debts = csi_debts_.get(),
+      .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {

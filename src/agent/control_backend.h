@@ -26,6 +26,7 @@
 #include "os/kernel.h"
 #include "os/worker_pool_stats.h"
 #include "volumehost/event_log.h"
+#include "volumehost/kubelet_paths.h"
 #include "volumehost/recovery_gate.h"
 #include "volumemanager/volume_manager.h"
 
@@ -83,6 +84,8 @@ struct ControlBackend {
   VolumeOperations* driver_operations = nullptr;
   // What drivers are owed. Null: nothing.
   const CsiDebts* csi_debts = nullptr;
+  // Where volumes lie. Null: no place counts as a volume's.
+  const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.
   int open_driver_calls = 0;
   // The longest that such a call may take: setting deadline-csi-call.

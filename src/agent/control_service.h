@@ -28,10 +28,15 @@ struct UnaryCall {
   const Request& request;  // this and the response live until Finish is called
   Response* response;
   grpc::ServerUnaryReactor* reactor;
+  PeerRole role;  // of the peer
 
   // Answers the call, with the response or with the error. To be called exactly once, on any
   // thread; request and response must not be touched afterwards.
   void Finish(const Status& status) const { reactor->Finish(ToGrpcStatus(status)); }
+  // The same, for a call that needs a higher role than its row says; as ControlService refuses one.
+  void Refuse(const std::string& why) const {
+    reactor->Finish(grpc::Status(grpc::StatusCode::PERMISSION_DENIED, why));
+  }
 };
 
 // The role that a call needs: always the same one, or one that depends on the request.
@@ -135,7 +140,7 @@ void ControlService::Unary(const char* name, NeededRole<std::type_identity_t<Req
             if (grpc::Status admitted = Admit(role.Of(*request)); !admitted.ok()) {
               reactor->Finish(std::move(admitted));
             } else {
-              handler({backend_, *request, response, reactor});
+              handler({backend_, *request, response, reactor, role_});
             }
             return reactor;
           }));

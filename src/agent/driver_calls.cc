@@ -3,11 +3,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/control_service.h"
 #include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
 #include "csi/csi_names.h"
+#include "csi/csi_places.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -55,6 +57,26 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
           }};
 }
 
+// Whether the driver has the volume at this path by what is on record. Threads: control.
+bool IsPlaceOnRecord(const ControlBackend& backend, const CsiVolumeId& volume,
+                     const std::string& path) {
+  if (backend.paths == nullptr) return false;
+  const PodQueries& pods = backend.manager.pods();
+  const UniqueVolumeName device = CsiUniqueName(volume.driver, volume.handle);
+  std::vector<PodVolumeKey> users = pods.UsersOf(device);
+  const auto pod = backend.paths->ParsePod(path);
+  // An inline volume has no device, and its handle is made of its pod and name.
+  for (const VolumeProgress& one : pod ? pods.VolumesOf(*pod) : std::vector<VolumeProgress>()) {
+    const PodVolumeKey key{*pod, one.spec};
+    const bool is_it =
+        CsiInlineHandle(*pod, one.spec) == volume.handle &&
+        backend.operations.FaultDomainOf(OperationKey(key)) == DriverDomain(volume.driver);
+    if (is_it) users.push_back(key);
+  }
+  if (users.empty() && pods.WhoHas(device).empty()) return false;
+  return IsCsiPlace(*backend.paths, volume, users, path);
+}
+
 void HandleCallDriver(const DriverCall& call) {
   call.backend.scheduler.Post([call] {
     ControlBackend& backend = call.backend;
@@ -65,13 +87,21 @@ void HandleCallDriver(const DriverCall& call) {
       if (!loaded.ok()) return call.Finish(loaded);
     }
     const std::optional<DriverCommands> commands = CommandsOf(backend);
-    AskDriver({backend.scheduler, *backend.csi, backend.driver_call_patience,
-               backend.open_driver_calls, commands ? &*commands : nullptr},
-              call.request, [call](const Result<std::string>& answer) {
-                if (!answer.ok()) return call.Finish(answer.error());
-                call.response->set_response_json(*answer);
-                call.Finish(OkStatus());
-              });
+    DriverQuestion question{backend.scheduler, *backend.csi, backend.driver_call_patience,
+                            backend.open_driver_calls, commands ? &*commands : nullptr};
+    if (call.role < PeerRole::kAdmin) {
+      question.may_look = [&backend](const CsiVolumeId& volume, const std::string& path) {
+        return IsPlaceOnRecord(backend, volume, path);
+      };
+    }
+    AskDriver(question, call.request, [call](const Result<std::string>& answer) {
+      if (!answer.ok() && answer.error().IsAbout(kAboutDriverPaths)) {
+        return call.Refuse(answer.error().message());
+      }
+      if (!answer.ok()) return call.Finish(answer.error());
+      call.response->set_response_json(*answer);
+      call.Finish(OkStatus());
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -20,6 +21,8 @@ namespace {
 // Whoever may only read could keep a driver busy otherwise.
 constexpr int kMostOpenCalls = 8;
 constexpr size_t kLongestDriverRequest = size_t{1} << 20;
+// Where on the node a driver is asked to look.
+constexpr std::array kLookedAt{"volume_path", "volume_publish_path", "staging_target_path"};
 
 Error NoSuchDriver(const std::string& name) {
   return Error::NotApplied(Code::kNotFound, "there is no CSI driver " + name);
@@ -45,6 +48,28 @@ Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
     return Error::NotApplied(Code::kInvalidArgument, "the request is longer than a megabyte");
   }
   return method;
+}
+
+std::string FieldOf(const google::protobuf::Message& request, const std::string& name) {
+  const auto* const field = request.GetDescriptor()->FindFieldByName(name);
+  return field == nullptr ? "" : request.GetReflection()->GetString(request, field);
+}
+
+// Errors, not applied: PermissionDenied, about kAboutDriverPaths.
+Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
+                    const CsiMethod& method, const google::protobuf::Message& request) {
+  if (!question.may_look || method.kind == CsiRpcKind::kMutating) return OkStatus();
+  for (const char* name : kLookedAt) {
+    const std::string path = FieldOf(request, name);
+    if (path.empty() || question.may_look({driver, FieldOf(request, "volume_id")}, path)) continue;
+    return Error::NotApplied(Code::kPermissionDenied,
+                             "needs role admin; with another one " + method.name +
+                                 " is asked only about a volume that is on record here, at its own "
+                                 "path, and " +
+                                 name + " is none of it")
+        .About(std::string(kAboutDriverPaths));
+  }
+  return OkStatus();
 }
 
 // Threads: an executor's.
@@ -135,6 +160,8 @@ void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
   Result<std::unique_ptr<google::protobuf::Message>> made =
       CsiRequestFromJson(**method, request.request_json());
   if (!made.ok()) return done(made.error());
+  const Status may_look = CheckMayLook(question, request.driver(), **method, **made);
+  if (!may_look.ok()) return done(may_look.error());
   const std::shared_ptr<CsiDriver> driver = question.csi.drivers().Find(request.driver());
   if (driver == nullptr) return done(NoSuchDriver(request.driver()));
   if (question.open >= kMostOpenCalls) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "agent.pb.h"
 #include "agent/csi_client.h"
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/scheduler.h"
+#include "csi/csi_names.h"
 #include "volumemanager/node_events.h"
 
 namespace volumed {
@@ -32,7 +34,8 @@ Status DescribeTrace(const CsiClient& csi, const Clock& clock,
 Status RetryDriver(CsiClient& csi, NodeEvents& events, const v1::RetryDriverRequest& request,
                    v1::RetryDriverResponse* response);
 
-// Whoever may read may make an RPC that changes nothing. Pure; threads: any.
+// Whoever may read may make an RPC that changes nothing; of paths of the node see
+// DriverQuestion::may_look. Pure; threads: any.
 PeerRole RoleToAskDriver(const v1::CallDriverRequest& request);
 
 // All outlive the call.
@@ -43,12 +46,19 @@ struct DriverQuestion {
   int& open;          // how many such calls there are
   // For an RPC that changes something. Null: none may be made.
   const DriverCommands* commands = nullptr;
+  // Whether the peer may have the driver look at this path of the node for this volume, with the
+  // driver's own rights, by an RPC that only asks. Empty: at any path.
+  std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look = {};
 };
+// What the error of a question is about that only a peer with the role admin may ask.
+inline constexpr std::string_view kAboutDriverPaths = "role for a driver's paths";
+
 // Makes the RPC, on an executor thread. `done` is called once on the control thread with the answer
 // as JSON. REQUIRES: the request lives until then. Threads: control. Blocks: never. Errors, not
 // applied: NotFound for an RPC or driver that there is not; Unimplemented for an RPC that answers
 // by a stream; Unavailable for one that changes something where none may be made; ResourceExhausted
-// if there are as many calls as there may be; those of CsiRequestFromJson(), of
+// if there are as many calls as there may be; PermissionDenied, about kAboutDriverPaths, for a path
+// at which the peer may not have the driver look; those of CsiRequestFromJson(), of
 // CsiDriver::Perform() and of CsiJsonOf(). Those of CommandDriver().
 void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
                std::function<void(const Result<std::string>&)> done);

@@ -1,8 +1,10 @@
 #include "csi/csi_call_by_hand.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
+#include "csi/csi_places.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
 #include "operation/operation_executor.h"
@@ -14,6 +16,9 @@ namespace volumed {
 namespace {
 
 using Failure = std::optional<OperationFailure>;
+
+// Where on the node a driver is to do something.
+constexpr std::array kPathFields{"target_path", "staging_target_path", "volume_path"};
 
 // Of a volume that a node may have; the handle of anything else is none.
 std::optional<CsiVolumeId> VolumeOf(const CsiCommandRecord& command) {
@@ -47,6 +52,31 @@ StorageHolder HolderOf(const CsiCommandRecord& command) {
   holder.use = StorageUse::kRaw;
   holder.text = command.method + " by hand";
   return holder;
+}
+
+// A driver may take away what is at the path, whatever volume it is told of.
+Status CheckPathsUnused(const OperationParts& parts, const google::protobuf::Message& request,
+                        const CallOptions& call) {
+  for (const char* name : kPathFields) {
+    const auto* const field = request.GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) continue;
+    const std::string path = request.GetReflection()->GetString(request, field);
+    if (path.empty()) continue;
+    Result<std::string> who = WhoHasPlace(parts, path, call);
+    if (!who.ok()) return who.error().With(name);
+    if (who->empty()) continue;
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             std::string(name) + " " + path + " is in use: " + *who);
+  }
+  return OkStatus();
+}
+
+Status CheckVolumeUnused(const OperationParts& parts, const CsiVolumeId& volume) {
+  const std::string who = WhoHasCsiVolume(parts, volume);
+  if (who.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.handle +
+                                                          " of CSI driver " + volume.driver +
+                                                          " is in use: " + who + " has it");
 }
 
 }  // namespace
@@ -106,16 +136,12 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
   const StorageHolder holder = HolderOf(command);
   const char* step = "CheckUnused";
   const auto call = [&]() -> Status {
+    CallOptions look;
+    look.deadline = deadline;
+    if (volume) RETURN_IF_ERROR(CheckVolumeUnused(parts, *volume));
+    RETURN_IF_ERROR(CheckPathsUnused(parts, *request, look));
     if (volume) {
-      const std::string who = WhoHasCsiVolume(parts, *volume);
-      if (!who.empty()) {
-        return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume->handle +
-                                                                " of CSI driver " + volume->driver +
-                                                                " is in use: " + who + " has it");
-      }
       const StorageName name{.path = volume->handle, .server = "", .driver = volume->driver};
-      CallOptions look;
-      look.deadline = deadline;
       RETURN_IF_ERROR(parts.storage.Take(holder, name, look));
     }
     progress.EnterStep(step = "RecordIntent");

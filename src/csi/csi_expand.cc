@@ -1,12 +1,16 @@
 #include "csi/csi_expand.h"
 
+#include <sys/sysmacros.h>
+
 #include <utility>
+#include <vector>
 
 #include "csi/csi_capabilities.h"
 #include "csi/csi_devices.h"
 #include "csi/csi_names.h"
 #include "csi/csi_node_requests.h"
 #include "csi/csi_proof.h"
+#include "mounter/host_directory.h"
 #include "mounter/resize_fs.h"
 
 namespace volumed {
@@ -23,6 +27,34 @@ std::string DiskOf(const MountEntry& mount) {
   const bool is_disk =
       mount.device_major != 0 && mount.source.starts_with('/') && mount.root == "/";
   return is_disk ? mount.source : "";
+}
+
+// What a growth changes nothing of: the mounts at a path that the driver is given, and which device
+// a raw volume is.
+struct ShownPlace {
+  std::string path;
+  std::vector<MountEntry> layers = {};
+  uint64_t device_number = 0;  // 0: it is no device, or not a raw volume's
+};
+
+// The number of a mount that is gone may come again, and so may a device's that no disk has.
+bool IsSameMount(const MountEntry& a, const MountEntry& b) {
+  return a.mount_id == b.mount_id && a.device_major == b.device_major &&
+         a.device_minor == b.device_minor && a.root == b.root;
+}
+
+std::optional<std::string> WhatChanged(const ShownPlace& before, const ShownPlace& after) {
+  if (after.layers.size() != before.layers.size()) {
+    return std::to_string(after.layers.size()) + " mounts are at " + after.path +
+           ", where there were " + std::to_string(before.layers.size());
+  }
+  for (size_t i = 0; i < after.layers.size(); ++i) {
+    if (IsSameMount(before.layers[i], after.layers[i])) continue;
+    return "what is mounted at " + after.path + " is " + after.layers[i].source +
+           ", and not what was mounted there before";
+  }
+  if (after.device_number == before.device_number) return std::nullopt;
+  return after.path + " is another device than before";
 }
 
 class CsiExpander final : public NodeExpandableVolumePlugin {
@@ -43,8 +75,17 @@ class CsiExpander final : public NodeExpandableVolumePlugin {
                                                        const NodeResizeOptions& options,
                                                        const SafePath& place) const;
   SafePath PlaceOf(const CsiVolume& volume, const NodeResizeOptions& options) const;
-  Result<std::vector<MountEntry>> LayersAt(const CsiVolume& volume, const SafePath& place,
+  Result<std::vector<ShownPlace>> PlacesOf(const CsiVolume& volume, const SafePath& place,
+                                           const ::csi::v1::NodeExpandVolumeRequest& request,
                                            const CallOptions& call) const;
+  Result<std::optional<std::string>> WhyNotThere(const CsiVolume& volume, const SafePath& place,
+                                                 const std::vector<ShownPlace>& before,
+                                                 const std::vector<ShownPlace>& after,
+                                                 const CallOptions& call) const;
+  Result<FileInfo> NodeAt(const SafePath& place, const CallOptions& call) const;
+  Result<std::optional<std::string>> WhyNotOfRecord(const CsiVolume& volume, const SafePath& place,
+                                                    const ShownPlace& shown,
+                                                    const CallOptions& call) const;
   Status LookAtDisk(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtDevice(const SafePath& place, const CallOptions& call, CsiGrowth& growth) const;
   Status LookAtFilesystem(const std::string& disk, const SafePath& place, const CallOptions& call,
@@ -90,17 +131,18 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   const SafePath place = PlaceOf(volume, options);
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
                    RequestOf(driver, volume, options, place));
-  ASSIGN_OR_RETURN(const std::vector<MountEntry> before, LayersAt(volume, place, call));
+  ASSIGN_OR_RETURN(const std::vector<ShownPlace> before, PlacesOf(volume, place, request, call));
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeResponse answer,
                    CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request,
                                                                    call, volume.migrated));
 
-  const Result<std::vector<MountEntry>> after = LayersAt(volume, place, call);
+  const Result<std::vector<ShownPlace>> after = PlacesOf(volume, place, request, call);
   if (!after.ok()) return after.error().AsMaybeApplied();
-  if (after->size() != before.size()) {
+  const auto not_there = WhyNotThere(volume, place, before, *after, call);
+  if (!not_there.ok()) return not_there.error().AsMaybeApplied();
+  if (*not_there) {
     return DriverLied(context_, volume.driver, "NodeExpandVolume", volume.handle + " has grown",
-                      std::to_string(after->size()) + " mounts are at " + place.Display() +
-                          ", where there were " + std::to_string(before.size()));
+                      **not_there);
   }
   CsiGrowth growth{.old_bytes = options.old_size.Value(),
                    .wanted_bytes = options.new_size.Value(),
@@ -116,12 +158,66 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   return true;
 }
 
-// The mounts of a volume with a filesystem, which a growth changes nothing of.
-Result<std::vector<MountEntry>> CsiExpander::LayersAt(const CsiVolume& volume,
-                                                      const SafePath& place,
-                                                      const CallOptions& call) const {
-  if (volume.is_block) return std::vector<MountEntry>();
-  return MountLayers(context_.kernel(), place.Display(), call);
+Result<std::vector<ShownPlace>> CsiExpander::PlacesOf(
+    const CsiVolume& volume, const SafePath& place,
+    const ::csi::v1::NodeExpandVolumeRequest& request, const CallOptions& call) const {
+  std::vector<ShownPlace> places;
+  for (const std::string& path : {request.volume_path(), request.staging_target_path()}) {
+    if (path.empty()) continue;
+    ShownPlace shown{path};
+    ASSIGN_OR_RETURN(shown.layers, MountLayers(context_.kernel(), path, call));
+    places.push_back(std::move(shown));
+  }
+  if (!volume.is_block) return places;
+  ASSIGN_OR_RETURN(const FileInfo device, NodeAt(place, call));
+  if (device.type == FileType::kBlockDevice) places.front().device_number = device.device_number;
+  return places;
+}
+
+// A lie is told once: after it the same call follows, before which the wrong mount is there
+// already. So it has to be of what is staged, or on record, too.
+Result<std::optional<std::string>> CsiExpander::WhyNotThere(const CsiVolume& volume,
+                                                            const SafePath& place,
+                                                            const std::vector<ShownPlace>& before,
+                                                            const std::vector<ShownPlace>& after,
+                                                            const CallOptions& call) const {
+  for (size_t i = 0; i < after.size(); ++i) {
+    std::optional<std::string> changed = WhatChanged(before[i], after[i]);
+    if (changed) return changed;
+  }
+  if (volume.is_block) return WhyNotOfRecord(volume, place, after.front(), call);
+  ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume));
+  PublishedLook look{volume.driver, place};
+  if (staging.staged == StagedState::kStaged) look.staging = staging.path;
+  ASSIGN_OR_RETURN(CsiFinding found, LookAtPublished(context_, look, call));
+  return std::move(found.wrong);
+}
+
+// What a driver has published: a device, or a link to one.
+Result<FileInfo> CsiExpander::NodeAt(const SafePath& place, const CallOptions& call) const {
+  Kernel& kernel = context_.kernel();
+  ASSIGN_OR_RETURN(const FileInfo there, kernel.Call(Stat{.path = place}, call));
+  if (there.type != FileType::kSymlink) return there;
+  return kernel.Call(Stat{.path = HostPath(place.Display()), .follow = true}, call);
+}
+
+// Nullopt if the raw volume is the device that pods were given.
+Result<std::optional<std::string>> CsiExpander::WhyNotOfRecord(const CsiVolume& volume,
+                                                               const SafePath& place,
+                                                               const ShownPlace& shown,
+                                                               const CallOptions& call) const {
+  ASSIGN_OR_RETURN(CsiFinding found, LookAtPublishedDevice(context_, place, call));
+  if (found.wrong) return std::move(found.wrong);
+  const auto record = context_.parts.devices.Find(CsiUniqueName(volume.driver, volume.handle));
+  // A device's number is a boot's own.
+  if (!record || !record->mapped || record->mapped->boot_id != record->boot_id) {
+    return std::optional<std::string>();
+  }
+  const DeviceIdentity& given = record->mapped->device;
+  const bool is_it = shown.device_number == ::makedev(given.device_major, given.device_minor);
+  if (is_it) return std::optional<std::string>();
+  return std::make_optional(shown.path + " is another device than " + record->mapped->path +
+                            ", which pods were given");
 }
 
 // The size of what is mounted at the place, if that is a disk.
@@ -156,8 +252,7 @@ Status CsiExpander::LookAtFilesystem(const std::string& disk, const SafePath& pl
 
 Status CsiExpander::LookAtDevice(const SafePath& place, const CallOptions& call,
                                  CsiGrowth& growth) const {
-  ASSIGN_OR_RETURN(const FileInfo device,
-                   context_.kernel().Call(Stat{.path = place, .follow = true}, call));
+  ASSIGN_OR_RETURN(const FileInfo device, NodeAt(place, call));
   if (device.type == FileType::kBlockDevice && device.size_bytes > 0) {
     growth.device_bytes = device.size_bytes;
   }

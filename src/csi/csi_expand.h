@@ -26,12 +26,12 @@ struct CsiGrowth {
 std::optional<std::string> WhyNotGrown(const CsiGrowth& growth);
 
 // NodeExpand asks the driver, with the pod's path of the volume, and proves by the node that it has
-// grown. An RPC that did not end, or of which nobody knows how it ended, is maybe applied, and so
-// never taken for a refusal, which kubelet does.
-// Errors: Unimplemented, not applied, without EXPAND_VOLUME; InvalidArgument, not applied, for a
-// volume that is no persistent one; Unavailable, not applied, without its Secret; those of the
-// driver; that of DriverLied(). The context and the plugin outlive what is made. Threads: any.
-// Blocks: until the deadline.
+// grown, and that what was mounted at that path and at the staging path is mounted still. An RPC
+// that did not end, or of which nobody knows how it ended, is maybe applied, and so never taken for
+// a refusal, which kubelet does. Errors: Unimplemented, not applied, without EXPAND_VOLUME;
+// InvalidArgument, not applied, for a volume that is no persistent one; Unavailable, not applied,
+// without its Secret; those of the driver; that of DriverLied(). The context and the plugin outlive
+// what is made. Threads: any. Blocks: until the deadline.
 std::unique_ptr<NodeExpandableVolumePlugin> MakeCsiExpander(const CsiContext& context,
                                                             VolumePlugin& plugin);
 

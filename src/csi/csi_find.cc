@@ -120,7 +120,7 @@ std::vector<FoundPlace> DeviceFinding::Places() const {
     for (const std::string& name : Subdirectories(top.Below(first))) {
       const SafePath directory = top.Below(first).Below(name);
       if (first == kVolumeDevicesDirName) {
-        if (name == "staging" || name == "publish") continue;
+        if (HasSharedBlockDir(SpecName(name))) continue;
         places.push_back(
             {FoundPlace::Kind::kBlock, "", name, directory.Below("data"), directory.Below("dev")});
         continue;

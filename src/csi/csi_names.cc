@@ -14,6 +14,9 @@ constexpr char kVolumeNameSeparator = '^';
 constexpr std::string_view kHashPrefix = "csi-";
 constexpr char kGlobalMount[] = "globalmount";
 constexpr char kOldStaged[] = "pv";
+// Beside the directories of block volumes; each has something of every volume.
+constexpr char kBlockStagingName[] = "staging";
+constexpr char kBlockPublishName[] = "publish";
 constexpr size_t kHashDigits = 64;
 
 std::string Escaped(const SpecName& spec) { return EscapeQualifiedName(spec.str()); }
@@ -92,6 +95,10 @@ SafePath CsiTargetPath(const KubeletPaths& paths, const PodUid& pod, const SpecN
   return CsiPodVolumeDir(paths, pod, spec).Below("mount");
 }
 
+bool HasSharedBlockDir(const SpecName& spec) {
+  return spec.str() == kBlockStagingName || spec.str() == kBlockPublishName;
+}
+
 SafePath CsiBlockDir(const KubeletPaths& paths, const SpecName& spec) {
   return DevicesDir(paths).Below(Escaped(spec));
 }
@@ -105,11 +112,11 @@ SafePath CsiBlockDataDir(const KubeletPaths& paths, const SpecName& spec) {
 }
 
 SafePath CsiBlockStagingPath(const KubeletPaths& paths, const SpecName& spec) {
-  return DevicesDir(paths).Below("staging").Below(spec.str());
+  return DevicesDir(paths).Below(kBlockStagingName).Below(spec.str());
 }
 
 SafePath CsiBlockPublishDir(const KubeletPaths& paths, const SpecName& spec) {
-  return DevicesDir(paths).Below("publish").Below(spec.str());
+  return DevicesDir(paths).Below(kBlockPublishName).Below(spec.str());
 }
 
 SafePath CsiBlockPublishPath(const KubeletPaths& paths, const SpecName& spec, const PodUid& pod) {
@@ -129,7 +136,7 @@ std::optional<KubeletPaths::DeviceMount> CsiDeviceAt(const std::vector<std::stri
   if (first == kVolumeDevicesDirName) {
     if (elements.size() != kThird + 2 || elements[kThird] != "dev") return std::nullopt;
     // The target path of a volume that is called "dev" looks so, too.
-    if (second == "publish" || second == "staging") return std::nullopt;
+    if (HasSharedBlockDir(SpecName(second))) return std::nullopt;
     return KubeletPaths::DeviceMount{kCsiPluginName, SpecName("block/" + second), true};
   }
   if (elements.size() != kThird + 1 || elements[kThird] != kGlobalMount) return std::nullopt;

@@ -81,6 +81,9 @@ SafePath CsiOldStagingPath(const KubeletPaths& paths, const SpecName& persistent
 SafePath CsiPodVolumeDir(const KubeletPaths& paths, const PodUid& pod, const SpecName& spec);
 SafePath CsiTargetPath(const KubeletPaths& paths, const PodUid& pod, const SpecName& spec);
 
+// Whether a block volume of this name, which a PersistentVolume may have, would have a directory of
+// all others as its own: what is made or removed there would be theirs. Kubelet's layout is so.
+bool HasSharedBlockDir(const SpecName& spec);
 // A block volume's directory; in it the map with a bind of the device per pod, and the directory
 // that has vol_data.json.
 SafePath CsiBlockDir(const KubeletPaths& paths, const SpecName& spec);

@@ -27,6 +27,16 @@ Error NotOurs(const VolumeSpec& spec) {
   return Error::NotApplied(Code::kInvalidArgument, spec.Display() + " is no CSI volume");
 }
 
+// Its devices would be bound over those of other volumes, and its end would remove theirs.
+Status CheckBlockName(const KubeletPaths& paths, const SpecName& spec) {
+  if (!HasSharedBlockDir(spec)) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "a CSI block volume cannot be called " + spec.str() + ": " +
+                               CsiBlockDir(paths, spec).Display() +
+                               " is the directory of all block volumes, in which nothing is made "
+                               "or removed for this one; its PersistentVolume needs another name");
+}
+
 }  // namespace
 
 CsiPlugin::CsiPlugin(CsiPluginParts parts) : parts_(std::move(parts)) {}
@@ -197,6 +207,7 @@ Result<std::unique_ptr<BlockVolumeMapper>> CsiPlugin::NewBlockVolumeMapper(const
     return Error::NotApplied(Code::kInvalidArgument,
                              spec.Display() + " cannot be a block volume of a pod");
   }
+  RETURN_IF_ERROR(CheckBlockName(context_->host.paths, spec.name()));
   ASSIGN_OR_RETURN(CsiVolume volume, CsiVolumeOf(spec, pod->uid(), pod->metadata.name_space));
   return std::unique_ptr<BlockVolumeMapper>(
       std::make_unique<CsiBlockMapper>(*context_, spec.name(), std::move(volume), std::move(pod)));
@@ -204,12 +215,14 @@ Result<std::unique_ptr<BlockVolumeMapper>> CsiPlugin::NewBlockVolumeMapper(const
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> CsiPlugin::NewBlockVolumeUnmapper(const SpecName& spec,
                                                                                const PodUid& pod) {
+  RETURN_IF_ERROR(CheckBlockName(context_->host.paths, spec));
   return std::unique_ptr<BlockVolumeUnmapper>(
       std::make_unique<CsiBlockUnmapper>(*context_, spec, pod, std::nullopt));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> CsiPlugin::NewBlockVolumeUnmapperOf(
     const VolumeSpec& recorded, const PodUid& pod) {
+  RETURN_IF_ERROR(CheckBlockName(context_->host.paths, recorded.name()));
   ASSIGN_OR_RETURN(const CsiVolume volume, CsiVolumeOf(recorded, pod));
   return std::unique_ptr<BlockVolumeUnmapper>(std::make_unique<CsiBlockUnmapper>(
       *context_, recorded.name(), pod, CsiVolumeId{volume.driver, volume.handle}));

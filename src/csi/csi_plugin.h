@@ -105,6 +105,8 @@ class CsiPlugin final : public VolumePlugin,
   Result<std::vector<UnrecordedDevice>> FindDevices(const CallOptions& call) override;
 
   // ---- Raw block devices: csi_block ----
+  // Errors of all three, before anything is made or removed: InvalidArgument, not applied, for a
+  // volume with HasSharedBlockDir().
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,

@@ -36,6 +36,10 @@ std::string PodQueries::WhoHas(const UniqueVolumeName& device) const {
   return "this node, where its device is " + std::string(VolumeStateName(there->state)) + ",";
 }
 
+std::vector<PodVolumeKey> PodQueries::UsersOf(const UniqueVolumeName& device) const {
+  return parts_.actual.UsersOf(device);
+}
+
 std::vector<PodView> PodQueries::Named(const std::string& name_space,
                                        const std::string& name) const {
   std::vector<PodView> named;

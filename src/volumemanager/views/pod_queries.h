@@ -93,6 +93,8 @@ class PodQueries {
   // Who has the device of a volume here, in words: "pod shop/web", or "this node" if only the
   // device is there. Empty: nobody has.
   std::string WhoHas(const UniqueVolumeName& device) const;
+  // The volumes of pods that are, or may be, bound from this device.
+  std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& device) const;
   // The volumes that the pod has or wants; empty if the node does not have the pod.
   std::vector<VolumeProgress> VolumesOf(const PodUid& pod) const;
   // When a pod begins to leave because its manifest has other volumes; nullopt if it is not to be

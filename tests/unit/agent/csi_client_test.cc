@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,7 +143,7 @@ class CsiClientTest : public testing::Test {
         .who_needs = [this](const CsiMethod&, const CsiVolumeId&) { return needed_by_; }};
     scheduler_.OnControl([&] {
       AskDriver({scheduler_.scheduler(), *client_, std::chrono::seconds(20), open_,
-                 changes ? &commands : nullptr},
+                 changes ? &commands : nullptr, may_look_},
                 request, [&](const Result<std::string>& told) {
                   happening_.Happened([&] { answer = told; });
                 });
@@ -163,6 +164,7 @@ class CsiClientTest : public testing::Test {
   int open_ = 0;
   DoneByHand operations_;
   std::string needed_by_;
+  std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look_;
   Status asked_ = OkStatus();
   v1::GetDriversResponse restored_;
   std::unique_ptr<CsiConnectionParts> connections_ =
@@ -267,6 +269,56 @@ TEST_F(CsiClientTest, WhereNothingMakesCallsThatChangeSomethingTheDriverNeverHea
   EXPECT_EQ(refused.error().outcome(), Outcome::kNotApplied);
   EXPECT_EQ(driver->server().requests().size(), before);
   EXPECT_EQ(open_, 0);
+}
+
+// Whoever may only read learnt whether a file of root's is there, and how full any directory is:
+// the driver looked for him.
+TEST_F(CsiClientTest, AReaderHadADriverLookAtAnyPathOfTheNode) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  may_look_ = [](const CsiVolumeId& volume, const std::string& path) {
+    return volume == CsiVolumeId{kName, "v"} && path == "/pods/1/mount";
+  };
+  const auto looks = [&] {
+    int count = 0;
+    const int all = static_cast<int>(driver->server().requests().size());
+    for (int i = 0; i < all; ++i) {
+      const std::string method = driver->server().method(i);
+      count += method.ends_with("/NodeGetVolumeStats") || method.ends_with("/NodeGetVolumeHealth");
+    }
+    return count;
+  };
+  const struct {
+    const char* method;
+    const char* json;
+  } refused[] = {
+      {"NodeGetVolumeStats", R"({"volume_id":"v","volume_path":"/root/.ssh/id_rsa"})"},
+      {"NodeGetVolumeStats", R"({"volume_id":"other","volume_path":"/pods/1/mount"})"},
+      {"NodeGetVolumeStats", R"({"volume_path":"/pods/1/mount"})"},
+      {"NodeGetVolumeStats",
+       R"({"volume_id":"v","volume_path":"/pods/1/mount","staging_target_path":"/root"})"},
+      {"NodeGetVolumeHealth", R"({"volume_id":"v","volume_publish_path":"/root"})"},
+      {"NodeGetVolumeHealth", R"({"volume_id":"v","staging_target_path":"/root"})"},
+  };
+  for (const auto& c : refused) {
+    SCOPED_TRACE(c.json);
+    const Result<std::string> answer = Ask(c.method, c.json);
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code(), Code::kPermissionDenied);
+    EXPECT_FALSE(answer.error().maybe_applied());
+    EXPECT_TRUE(answer.error().IsAbout(kAboutDriverPaths));
+    EXPECT_THAT(answer.error().message(), HasSubstr("needs role admin; "));
+  }
+  EXPECT_EQ(looks(), 0);
+  EXPECT_EQ(open_, 0);
+  const char* of_volume = R"({"volume_id":"v","volume_path":"/pods/1/mount"})";
+  (void)Ask("NodeGetVolumeStats", of_volume);
+  EXPECT_EQ(looks(), 1) << "its own path";
+  EXPECT_TRUE(Ask("NodeGetInfo").ok()) << "it names no path";
+  may_look_ = {};
+  (void)Ask("NodeGetVolumeStats", refused[0].json);
+  EXPECT_EQ(looks(), 2) << "an administrator may";
 }
 
 TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsAnOperation) {

@@ -149,6 +149,79 @@ TEST_F(CsiCallByHandTest, WhileAPodHasAnInlineVolumeItIsRefusedWithThePodsName) 
   EXPECT_THAT(calls_, ElementsAre());
 }
 
+// A pod stayed Ready without its volume: its path came with the id of a volume that nobody has, and
+// a driver unmounts by the path.
+TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathOfAPodsVolume) {
+  PutPod(/*is_inline=*/false);
+  const std::string target = Target(CsiSpec());
+  kernel_.AddDirectory("/elsewhere");
+  kernel_.AddSymlink("/elsewhere/pods", "/kubelet/pods");
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  const std::string pod_dir = "/kubelet/pods/" + std::string(kPodUid);
+  for (const std::string& path :
+       {target, target + "/", target + "/inside", pod_dir, std::string("/"),
+        "/kubelet/x/../pods/" + std::string(kPodUid), "/elsewhere/pods/" + std::string(kPodUid)}) {
+    SCOPED_TRACE(path);
+    request.set_target_path(path);
+    const Error refused = RefusedByHand(request);
+    EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+    EXPECT_FALSE(refused.maybe_applied());
+    EXPECT_THAT(refused.message(),
+                HasSubstr("target_path " + path + " is in use: pod shop/web has volume pv-1 at "));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_EQ(Rows(), 0u);
+  request.set_target_path("relative");
+  EXPECT_EQ(RefusedByHand(request).code(), Code::kInvalidArgument);
+  request.set_target_path("/kubelet/pods/" + std::string(kPodUid) + "-2");
+  const Outcome outcome = ByHand(request);
+  EXPECT_TRUE(outcome && outcome->value) << "nobody has that";
+}
+
+TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookTheStagingPathOfADevice) {
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  calls_.clear();
+  ::csi::v1::NodeUnstageVolumeRequest request = UnstageRequest();
+  request.set_volume_id("nosuch");
+  EXPECT_THAT(RefusedByHand(request).message(),
+              HasSubstr("staging_target_path " + Staging() +
+                        " is in use: this node has the device of volume pv-1 at " + Staging()));
+  EXPECT_THAT(calls_, ElementsAre());
+  ASSERT_TRUE(Unstage(CsiSpec()).ok());
+  const Outcome outcome = ByHand(request);
+  EXPECT_TRUE(outcome && outcome->value) << "it is not staged any more";
+}
+
+TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathsOfABlockVolume) {
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [](const Message&) {});
+  ASSERT_TRUE(SetUpDevice(CsiBlockSpec()).ok());
+  calls_.clear();
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  const SpecName spec("pv-1");
+  for (const SafePath& place :
+       {CsiBlockPublishPath(paths_, spec, PodUid(kPodUid)), CsiBlockStagingPath(paths_, spec),
+        CsiBlockMapDir(paths_, spec).Below(kPodUid)}) {
+    request.set_target_path(place.Display());
+    EXPECT_THAT(RefusedByHand(request).message(),
+                HasSubstr("this node has the device of volume pv-1 at "));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(CsiCallByHandTest, ALoopOfLinksAtThePathIsRefused) {
+  kernel_.AddSymlink("/a", "/b");
+  kernel_.AddSymlink("/b", "/a");
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  request.set_target_path("/a/x");
+  const Error refused = RefusedByHand(request);
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("loop of links"));
+  EXPECT_EQ(Rows(), 0u);
+}
+
 TEST_F(CsiCallByHandTest, WhileTheNodeHasTheDeviceItIsRefused) {
   ASSERT_TRUE(Stage(CsiSpec()).ok());
   calls_.clear();

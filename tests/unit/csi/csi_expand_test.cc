@@ -144,6 +144,37 @@ TEST_F(CsiExpandTest, AVolumeThatIsNotMountedAnyMoreIsALie) {
   ExpectLie(done.error(), "NodeExpandVolume", "0 mounts are at");
 }
 
+// As many mounts were there as before, and the pod stayed Ready with a strange filesystem.
+TEST_F(CsiExpandTest, AnotherFilesystemThatADriverMountedInTheVolumesPlaceWasTakenForIt) {
+  ServeGrowing();
+  StageAndSetUp();
+  const std::string target = Target(CsiSpec());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [&](const Message&) {
+    kernel_.UnmountBelow(target);
+    kernel_.AddMount("tmpfs", "swapped", target);
+  });
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume",
+            "what is mounted at " + target + " is swapped, and not what was mounted there before");
+  lies_.clear();
+  Grows(2 * kGi, 2 * kGi);
+  const auto again = Expand(CsiSpec());
+  ASSERT_FALSE(again.ok());
+  ExpectLie(again.error(), "NodeExpandVolume",
+            "what is mounted at " + target + " is swapped, and not /dev/sda that is staged");
+}
+
+TEST_F(CsiExpandTest, AVolumeThatIsNotStagedAnyMoreIsALie) {
+  ServeGrowing();
+  StageAndSetUp();
+  Does<::csi::v1::NodeExpandVolumeResponse>(
+      "NodeExpandVolume", [this](const Message&) { kernel_.UnmountBelow(Staging()); });
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "0 mounts are at " + Staging());
+}
+
 TEST_F(CsiExpandTest, OfAVolumeWithoutADiskTheDriversWordCounts) {
   ServeNode({NodeCapability::EXPAND_VOLUME});
   PutSecretOf("grow-node", "hunter2-grow");
@@ -247,6 +278,42 @@ TEST_F(CsiExpandTest, ABlockVolumeGrowsWhereItIsPublished) {
             CsiBlockPublishPath(paths_, spec.name(), PodUid(kPodUid)).Display());
   EXPECT_EQ(request.staging_target_path(), CsiBlockStagingPath(paths_, spec.name()).Display());
   EXPECT_TRUE(request.volume_capability().has_block());
+}
+
+// Of a block volume nobody looked whether it was the same device.
+TEST_F(CsiExpandTest, AnotherDeviceThatADriverBoundInABlockVolumesPlaceWasTakenForIt) {
+  ServeGrowing();
+  const VolumeSpec spec = CsiBlockSpec();
+  const SafePath target = CsiBlockPublishPath(paths_, spec.name(), PodUid(kPodUid));
+  const auto bind = [&](const std::string& device) {
+    Must(kernel_.Call(BindMount{.source = HostPathOf(device), .target = target}, {}));
+  };
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [](const Message&) {});
+  Does<::csi::v1::NodePublishVolumeResponse>("NodePublishVolume", [&](const Message&) {
+    kernel_.AddFile(target.Display(), "");
+    bind("/dev/sda");
+  });
+  ASSERT_TRUE(SetUpDevice(spec).ok());
+  ASSERT_TRUE(MapPodDevice(spec).ok());
+  MappedDeviceRecord mapped;
+  mapped.device = kernel_.Device("/dev/sda").identity;
+  mapped.path = "/dev/sda";
+  ASSERT_TRUE(devices_->SetMapped(CsiUniqueName(kName, kHandle), mapped).ok());
+  ASSERT_TRUE(Expand(spec).ok()) << "the same device is there";
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [&](const Message&) {
+    kernel_.UnmountBelow(target.Display());
+    kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& disk) { disk.identity.size_bytes = 2 * kGi; });
+    bind("/dev/sdb");
+  });
+  const auto done = Expand(spec);
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "and not what was mounted there before");
+  lies_.clear();
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  const auto again = Expand(spec);
+  ASSERT_FALSE(again.ok());
+  ExpectLie(again.error(), "NodeExpandVolume",
+            target.Display() + " is another device than /dev/sda, which pods were given");
 }
 
 }  // namespace

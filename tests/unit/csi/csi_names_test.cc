@@ -45,6 +45,17 @@ TEST(CsiNamesTest, PathsAreThoseOfAKubelet) {
             std::string("plugins/kubernetes.io/csi/disk.example.com/") + kHash + "/globalmount");
 }
 
+TEST(CsiNamesTest, TwoNamesOfBlockVolumesAreThoseOfSharedDirectories) {
+  const KubeletPaths paths("/r");
+  for (const char* name : {"publish", "staging"}) EXPECT_TRUE(HasSharedBlockDir(SpecName(name)));
+  for (const char* name : {"dev", "data", "pv-1", "publish-1", "a/publish"}) {
+    EXPECT_FALSE(HasSharedBlockDir(SpecName(name))) << name;
+  }
+  EXPECT_EQ(CsiBlockMapDir(paths, SpecName("publish")), CsiBlockPublishDir(paths, SpecName("dev")));
+  EXPECT_EQ(CsiBlockMapDir(paths, SpecName("staging")),
+            CsiBlockStagingPath(paths, SpecName("dev")));
+}
+
 TEST(CsiNamesTest, HashesAreThoseOfAKubelet) {
   EXPECT_EQ(CsiHandleHash("vol-1"), kHash);
   EXPECT_EQ(CsiHandleHash("a/b^c"),

@@ -149,5 +149,43 @@ TEST_F(CsiBlockTest, WithoutARecordTheFileSaysWhichVolumeItIs) {
             kHandle);
 }
 
+// A volume that was called "publish" had its devices bound over the targets of one called "dev":
+// its pod wrote to the other volume's disk; and its end removed the targets or staging directories
+// of all others.
+TEST_F(CsiBlockTest, AVolumeThatIsCalledAsTheDirectoryOfAllVolumesGotTheDevicesOfOthers) {
+  ServeBlock();
+  ASSERT_TRUE(SetUpDevice(spec_).ok());
+  ASSERT_TRUE(MapPodDevice(spec_).ok());
+  calls_.clear();
+  for (const char* name : {"publish", "staging"}) {
+    SCOPED_TRACE(name);
+    PersistentVolume volume = CsiPersistentVolume();
+    volume.metadata.name = name;
+    EXPECT_TRUE(plugin_
+                    ->NewMounter(CsiSpec(volume),
+                                 PodVolumeTarget(paths_, pod_, kCsiPluginName, SpecName(name)))
+                    .ok())
+        << "with a filesystem it has a place of its own";
+    volume.spec.volume_mode = VolumeMode::kBlock;
+    const VolumeSpec spec = CsiSpec(volume);
+    const auto mapper = plugin_->NewBlockVolumeMapper(spec, pod_);
+    const auto recorded = plugin_->NewBlockVolumeUnmapperOf(spec, PodUid(kPodUid));
+    const auto found = plugin_->NewBlockVolumeUnmapper(SpecName(name), PodUid(kPodUid));
+    ASSERT_FALSE(mapper.ok());
+    ASSERT_FALSE(recorded.ok());
+    ASSERT_FALSE(found.ok());
+    for (const Error& refused : {mapper.error(), recorded.error(), found.error()}) {
+      EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+      EXPECT_FALSE(refused.maybe_applied());
+      EXPECT_THAT(refused.message(), HasSubstr(Base("/" + std::string(name)) +
+                                               " is the directory of all block volumes"));
+    }
+    EXPECT_FALSE(kernel_.Exists(Base("/" + std::string(name) + "/dev")));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_TRUE(kernel_.Exists(Base("/staging/pv-1")));
+  EXPECT_TRUE(kernel_.Exists(Base("/publish/pv-1/uid-1")));
+}
+
 }  // namespace
 }  // namespace volumed
