@@ -1,8 +1,6 @@
 // What a start tells the operations of mounts that are on no record.
 #include "volumemanager/found_unrecorded.h"
 
-#include <algorithm>
-
 #include "unit/volumemanager/manager_fixture.h"
 #include "volume/unique_name.h"
 
