@@ -34,7 +34,8 @@ void Agent::MakeOperations() {
                      .storage = *storage_,
                      .settings = DeadlinesOf(config_),
                      .pod_directory_owner =
-                         is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
+                         is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent,
+                     .unrecorded = unrecorded_mounts_},
       *detach_observer_, boot_id_, lanes_.get());
   csi_context_.reset(new CsiContext{MakeCsiPluginParts(), *host_});
   debt_collector_ = std::make_unique<DebtCollector>(
@@ -79,6 +80,9 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
     operations_->Restore(volumes, devices);
+  };
+  hooks.found_unrecorded = [this](std::vector<UnrecordedMount> found) {
+    unrecorded_mounts_->Set(std::move(found));
   };
   hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
   hooks.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {

@@ -56,7 +56,8 @@ CsiPluginParts Agent::MakeCsiPluginParts() {
           .lied = [this](const std::string& driver,
                          const std::string& method) { csi_->figures().Lied(driver, method); },
           .commands = &csi_->commands(),
-          .debts = csi_debts_.get()};
+          .debts = csi_debts_.get(),
+          .unrecorded = unrecorded_mounts_.get()};
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {

@@ -19,6 +19,7 @@
 #include "csi/csi_settings.h"
 #include "csi/rpc/csi_call.h"
 #include "csi/rpc/csi_redact.h"
+#include "operation/unrecorded_mounts.h"
 #include "operation/volume_record_keeper.h"
 #include "os/kernel.h"
 #include "volumehost/volume_host.h"
@@ -41,6 +42,8 @@ struct CsiPluginParts {
   CsiCommands* commands = nullptr;
   // The calls that drivers are owed. Null: no driver is ever done without.
   CsiDebts* debts = nullptr;
+  // What was mounted at the start and is on no record. Null: nobody looks for it.
+  UnrecordedMounts* unrecorded = nullptr;
 };
 
 // The parts, and the node. References; what they refer to outlives the plugin and all that it has

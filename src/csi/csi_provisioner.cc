@@ -185,7 +185,10 @@ class CsiProvisioner final : public Provisioner {
  private:
   Result<CreateVolumeRequest> RequestOf(const std::string& text) const;
   Result<PersistentVolume> Proven(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked,
-                                  const PersistentVolume& planned) const;
+                                  const PersistentVolume& planned, const CallOptions& call) const;
+  // The pod that has the volume as another persistent volume, without a record; "" if none does.
+  Result<std::string> WhoHasAsAnother(const ::csi::v1::Volume& made, const SpecName& planned,
+                                      const CallOptions& call) const;
   // What is odd about the answer; "" if it can be true.
   std::string WhatIsOdd(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked,
                         bool knows_places) const;
@@ -229,7 +232,7 @@ Result<PersistentVolume> CsiProvisioner::Provision(const NodeObject*,
                    ReadSecret(context_, DeletionSecretOf(planned), "provisioner secret"));
   ASSIGN_OR_RETURN(const auto answer, CallDriver<::csi::v1::CreateVolumeResponse>(
                                           context_, driver_, WithSecrets(request, secrets), call));
-  return Proven(answer.volume(), request, planned);
+  return Proven(answer.volume(), request, planned, call);
 }
 
 std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
@@ -242,9 +245,24 @@ std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
   return odd;
 }
 
+Result<std::string> CsiProvisioner::WhoHasAsAnother(const ::csi::v1::Volume& made,
+                                                    const SpecName& planned,
+                                                    const CallOptions& call) const {
+  ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
+                   MountsWithoutRecord(context_, driver_, made.volume_id(), planned, call));
+  // What is there of this very one is there because its records were lost: it is made anew, as the
+  // same.
+  const auto other =
+      std::find_if(mounted.begin(), mounted.end(), [&](const UnrecordedMounts::Mounted& mount) {
+        return !mount.pod.empty() && mount.spec != planned;
+      });
+  return other == mounted.end() ? "" : UnrecordedMounts::Describe(other->spec, *other);
+}
+
 Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
                                                 const CreateVolumeRequest& asked,
-                                                const PersistentVolume& planned) const {
+                                                const PersistentVolume& planned,
+                                                const CallOptions& call) const {
   PersistentVolume volume = planned;
   auto& source = std::get<CsiPersistentVolumeSource>(volume.spec.source);
   source.volume_handle = made.volume_id();
@@ -254,6 +272,11 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   if (!driver.ok()) return driver.error().AsMaybeApplied();
   const bool knows_places = KnowsPlaces(*driver);
   std::string odd = WhatIsOdd(made, asked, knows_places);
+  if (odd.empty()) {
+    Result<std::string> who = WhoHasAsAnother(made, SpecName(planned.metadata.name), call);
+    if (!who.ok()) return who.error().AsMaybeApplied();
+    odd = *std::move(who);
+  }
   if (odd.empty() && options_.may_be_new) {
     const Status may_be = options_.may_be_new(volume);
     if (!may_be.ok()) odd = may_be.error().message();
@@ -306,7 +329,7 @@ Result<std::optional<PersistentVolume>> CsiProvisioner::FindMade(const Persisten
       context_, driver_, WithSecrets(request, secrets), call);
   if (!answer.ok() && SaysThereIsNone(answer.error())) return std::optional<PersistentVolume>();
   if (!answer.ok()) return answer.error();
-  ASSIGN_OR_RETURN(PersistentVolume made, Proven(answer->volume(), request, planned));
+  ASSIGN_OR_RETURN(PersistentVolume made, Proven(answer->volume(), request, planned, call));
   return std::optional(std::move(made));
 }
 

@@ -11,6 +11,7 @@
 #include "csi/csi_names.h"
 #include "csi/plugin_info.h"
 #include "metrics/metrics_nil.h"
+#include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
@@ -73,6 +74,21 @@ Status CheckMadeBy(const VolumeSpec& spec, const std::string& driver) {
                   "its annotation " + std::string(kProvisionedBy) +
                       " does not say that CSI driver " + driver +
                       " has made it, so its storage is not the driver's to delete");
+}
+
+// Under which names a start may have found the volume: its own, and those that stand for a place
+// where nothing says whose it is.
+std::vector<UniqueVolumeName> NamesFoundFor(const CsiContext& context, const std::string& driver,
+                                            const std::string& handle, const SpecName& volume) {
+  const KubeletPaths& paths = context.host.paths;
+  std::vector<UniqueVolumeName> names = {CsiUniqueName(driver, handle)};
+  for (const SafePath& place :
+       {CsiStagingPath(paths, driver, handle), CsiOldStagingPath(paths, volume),
+        CsiBlockMapDir(paths, volume).Below("any")}) {
+    const auto device = paths.ParseDeviceMount(place.Display());
+    if (device) names.push_back(GetUniqueVolumeName(device->plugin, device->volume.str()));
+  }
+  return names;
 }
 
 }  // namespace
@@ -148,10 +164,32 @@ std::string WhoHasOnNode(const CsiContext& context, const std::string& driver,
   return "it is on this node as " + device->spec.str();
 }
 
+Result<std::vector<UnrecordedMounts::Mounted>> MountsWithoutRecord(const CsiContext& context,
+                                                                   const std::string& driver,
+                                                                   const std::string& handle,
+                                                                   const SpecName& volume,
+                                                                   const CallOptions& call) {
+  std::vector<UnrecordedMounts::Mounted> all;
+  if (context.parts.unrecorded == nullptr) return all;
+  for (const UniqueVolumeName& name : NamesFoundFor(context, driver, handle, volume)) {
+    ASSIGN_OR_RETURN(
+        const std::vector<UnrecordedMounts::Mounted> some,
+        context.parts.unrecorded->Find({name, kCsiPluginName, volume}, context.kernel(), call));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volume,
                         const CallOptions& call) {
   const CsiPersistentVolumeSource& source = *SourceOf(volume);
-  const std::string here = WhoHasOnNode(context, source.driver, source.volume_handle);
+  std::string here = WhoHasOnNode(context, source.driver, source.volume_handle);
+  if (here.empty()) {
+    const SpecName name(volume.metadata.name);
+    ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
+                     MountsWithoutRecord(context, source.driver, source.volume_handle, name, call));
+    if (!mounted.empty()) here = UnrecordedMounts::Describe(name, mounted.front());
+  }
   if (!here.empty()) {
     return NewDeletedVolumeInUseError("persistentvolume " + volume.metadata.name +
                                       " cannot be deleted: " + here);

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -77,7 +78,8 @@ Result<std::unique_ptr<Provisioner>> NewCsiProvisioner(const CsiContext& context
 
 // Asks the driver to delete what the volume's source names. Storage that is not there is success.
 // Blocks: until the answer or the deadline. Errors: IsDeletedVolumeInUse() if the driver says that
-// somebody has it, or if this node has; those of the Secret, not applied; those of CallDriver().
+// somebody has it, or if this node has, on record or not; those of the Secret, not applied; those
+// of ListMounts and CallDriver().
 Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volume,
                         const CallOptions& call);
 
@@ -85,5 +87,14 @@ Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volum
 // for people.
 std::string WhoHasOnNode(const CsiContext& context, const std::string& driver,
                          const std::string& handle);
+
+// What of the driver's volume a start has found mounted and on no record, and still is. What says
+// only by its place which volume it is counts, too, if the persistent volume has such places.
+// Blocks: as ListMounts. Errors: those of ListMounts.
+Result<std::vector<UnrecordedMounts::Mounted>> MountsWithoutRecord(const CsiContext& context,
+                                                                   const std::string& driver,
+                                                                   const std::string& handle,
+                                                                   const SpecName& volume,
+                                                                   const CallOptions& call);
 
 }  // namespace volumed

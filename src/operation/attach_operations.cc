@@ -68,6 +68,16 @@ Status RecordPath(DeviceRecordKeeper& devices, const UniqueVolumeName& device,
   return recorded.ok() ? recorded : Status(recorded.error().AsMaybeApplied());
 }
 
+// What is at the device's own place is looked for there, whoever has mounted it.
+Status CheckNoneUnrecorded(const OperationParts& parts, const DeviceRecord& device,
+                           const CallOptions& call) {
+  return parts.unrecorded->CheckNone({device.key, device.plugin_name, device.spec},
+                                     parts.host.kernel, call,
+                                     [&device](const UnrecordedMounts::Mounted& mounted) {
+                                       return mounted.place != device.device_mount_path;
+                                     });
+}
+
 Failure FailedAt(const char* operation, const char* step, const Error& error) {
   return OperationFailure{operation, step, error};
 }
@@ -311,6 +321,7 @@ Status AddWaitForAttach(const OperationParts& parts, VolumePlugin& plugin,
 Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device,
                          const CallOptions& call) {
   RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device.key));
+  RETURN_IF_ERROR(CheckNoneUnrecorded(parts, device, call));
   ASSIGN_OR_RETURN(const MountListing there,
                    parts.host.kernel.Call(ListMounts{.below = device.device_mount_path}, call));
   if (!there.mounts.empty()) {

@@ -21,7 +21,8 @@ Status AddWaitForAttach(const OperationParts& parts, VolumePlugin& plugin,
                         std::string& device_path, std::vector<Step>& steps);
 
 // Checks that nothing on this node uses the device of an attached volume any more: no pod by its
-// record, no mount at its place, and nobody who has the device exclusively (CheckDeviceLetGo).
+// record, no mount at its place, none of the volume that is on no record, and nobody who has the
+// device exclusively (CheckDeviceLetGo).
 // Errors: FailedPrecondition, not applied, naming who uses it; those of ListMounts.
 Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device,
                          const CallOptions& call);

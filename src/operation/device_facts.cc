@@ -39,4 +39,12 @@ Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& 
                                users.front().pod_namespace + "/" + users.front().pod_name);
 }
 
+Status CheckNoPodHas(const OperationParts& parts, const DeviceRecord& device,
+                     const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device.key));
+  return parts.unrecorded->CheckNone(
+      {device.key, device.plugin_name, device.spec}, parts.host.kernel, call,
+      [](const UnrecordedMounts::Mounted& mounted) { return !mounted.pod.empty(); });
+}
+
 }  // namespace volumed

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "operation/operation_parts.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
@@ -12,7 +13,7 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never, unless the comment says otherwise.
 
 // What a call on the device records besides its state (RecordKeeper::BeginCall): names, place,
 // fault domain and the volume as JSON.
@@ -33,5 +34,10 @@ bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts);
 
 // Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
+
+// The same, also of pods whose mounts are on no record. Blocks: as ListMounts. Errors: that one;
+// FailedPrecondition, not applied, with pod and path; those of ListMounts.
+Status CheckNoPodHas(const OperationParts& parts, const DeviceRecord& device,
+                     const CallOptions& call);
 
 }  // namespace volumed

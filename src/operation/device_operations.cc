@@ -44,9 +44,8 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
 }
 
 Status CheckNobodyHasIt(const OperationParts& parts, DeviceMountableVolumePlugin& plugin,
-                        const UniqueVolumeName& device, const SafePath& path,
-                        const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device));
+                        const DeviceRecord& device, const SafePath& path, const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNoPodHas(parts, device, call));
   ASSIGN_OR_RETURN(std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
   // Two volumes of one disk have a mount each: neither keeps the other one's from going.
   std::erase_if(others, [&](const std::string& place) {
@@ -226,8 +225,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                         .timeout = parts.settings.unmount_device,
                         .changes_volume = false,
                         .run = [&](const CallOptions& options) {
-                          return CheckNobodyHasIt(parts, *mountable, call.facts.key, *path,
-                                                  options);
+                          return CheckNobodyHasIt(parts, *mountable, call.facts, *path, options);
                         }});
   const std::optional<VolumeSpec> recorded = ReadRecordedVolume(call.facts.volume_json);
   call.steps.push_back({.name = "UnmountDevice",

@@ -81,9 +81,9 @@ Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
   return OkStatus();
 }
 
-Status CheckNobodyHasTheDevice(const OperationParts& parts, const UniqueVolumeName& device,
+Status CheckNobodyHasTheDevice(const OperationParts& parts, const DeviceRecord& device,
                                const SafePath& map_path, const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device));
+  RETURN_IF_ERROR(CheckNoPodHas(parts, device, call));
   ASSIGN_OR_RETURN(const std::vector<std::string> refs,
                    VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, call));
   if (refs.empty()) return OkStatus();
@@ -253,7 +253,7 @@ std::vector<Step> DeviceUnmappingSteps(const OperationParts& parts, const Device
                    .timeout = parts.settings.unmount_device,
                    .changes_volume = false,
                    .run = [&](const CallOptions& call) {
-                     return CheckNobodyHasTheDevice(parts, facts.key, map_path, call);
+                     return CheckNobodyHasTheDevice(parts, facts, map_path, call);
                    }});
   steps.push_back(
       {.name = "ReleaseDevice",

@@ -17,7 +17,25 @@ std::string NameOf(const VolumeRecordKeeper& volumes, const UniqueVolumeName& de
   return its == had.end() ? pod.str() : its->pod_namespace + "/" + its->pod_name;
 }
 
-Status Take(const OperationParts& parts, const UniqueVolumeName& device, const PodUid& pod) {
+// What a pod has left of which no record tells is its own, and nobody knows whether it has ended.
+// What a record tells is in the row of the device.
+Status CheckNoLostPodHas(const OperationParts& parts, const MountRequest& request,
+                         const CallOptions& call) {
+  const std::optional<DeviceRecord> record = parts.devices.Find(request.unique_name);
+  const std::string plugin = record ? record->plugin_name : std::string();
+  return parts.unrecorded->CheckNone({request.unique_name, plugin, request.spec.name()},
+                                     parts.host.kernel, call,
+                                     [&](const UnrecordedMounts::Mounted& mounted) {
+                                       if (mounted.pod.empty() || mounted.pod == request.key().pod)
+                                         return false;
+                                       return !parts.volumes->Find({mounted.pod, mounted.spec});
+                                     });
+}
+
+Status Take(const OperationParts& parts, const MountRequest& request, const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNoLostPodHas(parts, request, call));
+  const UniqueVolumeName& device = request.unique_name;
+  const PodUid& pod = request.key().pod;
   Status taken = parts.devices.TakeOnlyPod(device, pod);
   if (taken.ok()) return taken;
   const std::optional<DeviceRecord> record = parts.devices.Find(device);
@@ -36,9 +54,7 @@ void AddTakeOnlyPod(const OperationParts& parts, const MountRequest& request,
   steps.push_back({.name = "TakeOnlyPod",
                    .timeout = parts.settings.make_pod_directories,
                    .changes_volume = false,
-                   .run = [&](const CallOptions&) {
-                     return Take(parts, request.unique_name, request.key().pod);
-                   }});
+                   .run = [&](const CallOptions& call) { return Take(parts, request, call); }});
 }
 
 void GiveBackOnlyPod(const OperationParts& parts, const MountRequest& request) {

@@ -12,11 +12,12 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: only the steps, on the store.
+// Threads: any. Blocks: only the steps, on the store and the mount table.
 
 // Adds the step "TakeOnlyPod" for a volume that only one pod may have and that has a device: a
 // volume without one has no record for it. Its error, not applied, names the pod that has it:
-// FailedPrecondition; or is the store's. `request` outlives the step.
+// FailedPrecondition, also for a pod whose mount is on no record; or is the store's, or that of
+// ListMounts. `request` outlives the step.
 void AddTakeOnlyPod(const OperationParts& parts, const MountRequest& request,
                     std::vector<Step>& steps);
 

@@ -8,6 +8,7 @@
 #include "operation/operation_settings.h"
 #include "operation/pod_directories.h"
 #include "operation/storage_guard.h"
+#include "operation/unrecorded_mounts.h"
 #include "operation/volume_record_keeper.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/record_store.h"
@@ -34,6 +35,8 @@ struct OperationParts {
   std::shared_ptr<VolumeRecordKeeper> volumes = nullptr;
   // The devices of block volumes that are kept open (blockmapper/device_pins.h).
   std::shared_ptr<DevicePins> pins = std::make_shared<DevicePins>();
+  // What was mounted at the start and is on no record.
+  std::shared_ptr<UnrecordedMounts> unrecorded = std::make_shared<UnrecordedMounts>();
 };
 
 }  // namespace volumed

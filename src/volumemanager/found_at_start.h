@@ -72,6 +72,8 @@ struct FoundAtStart {
   // What plugins construct of volumes that no record knows. A volume of which nothing tells any
   // more what it was is left out.
   std::map<PodVolumeKey, FoundVolume> constructed;
+  // Volumes that no record knows and of which no plugin can say which they are.
+  std::set<PodVolumeKey> unnamed;
 };
 
 // Loads all rows, those of the other kinds too, but does not decode the objects of pods. Threads:

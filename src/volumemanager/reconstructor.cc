@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "volume/unique_name.h"
 #include "volumemanager/found_devices.h"
+#include "volumemanager/found_unrecorded.h"
 
 namespace volumed {
 namespace {
@@ -164,8 +165,8 @@ std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
   return names;
 }
 
-// Asks the plugins about volumes that no record knows, except those of pods that are not this
-// agent's.
+// Asks the plugins about volumes that no record knows. Of pods that are not this agent's only what
+// is mounted counts, for that keeps its volume from others.
 void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
   std::set<PodVolumeKey> asked;
   for (const PodVolumeRecord& record : found.volumes) asked.insert(record.key);
@@ -175,8 +176,13 @@ void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundA
   for (const auto* volumes : {&found.mounted, &found.directories}) {
     for (const KubeletPaths::PodVolume& volume : *volumes) {
       const PodVolumeKey key{volume.pod, volume.spec};
-      if (!options.all_directories && !ours.contains(volume.pod)) continue;
+      const bool is_ours = options.all_directories || ours.contains(volume.pod);
+      if (!is_ours && volumes != &found.mounted) continue;
       if (!asked.insert(key).second) continue;
+      if (!is_ours && found.covered.contains(volume.pod)) {
+        found.unnamed.insert(key);
+        continue;
+      }
       CallOptions call;
       call.deadline = Deadline::After(parts.clock, options.call_timeout);
       Result<std::optional<FoundVolume>> constructed =
@@ -187,6 +193,7 @@ void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundA
                            {"volume", volume.spec},
                            {"plugin", volume.plugin},
                            {"error", constructed.error()}});
+        found.unnamed.insert(key);
       } else if (*constructed) {
         found.constructed.emplace(key, **std::move(constructed));
       }
@@ -458,6 +465,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     pod->covered_by = cover.mount_point;
     pod->quarantine_reason = cover.fs_type + " is mounted over its directory " + cover.mount_point;
   }
+  result.unrecorded = FindUnrecordedMounts(found, paths);
   return result;
 }
 

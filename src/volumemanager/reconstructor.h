@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "operation/unrecorded_mounts.h"
 #include "operation/volume_record.h"
 #include "os/kernel.h"
 #include "volumehost/kubelet_paths.h"
@@ -55,6 +56,8 @@ struct ReconstructResult {
   // alone.
   std::vector<KubeletPaths::PodVolume> unknown_mounts;
   std::vector<KubeletPaths::DeviceMount> unknown_device_mounts;  // likewise
+  // For the operation layer: all mounts of volumes that are on no record, also of pods that are.
+  std::vector<UnrecordedMount> unrecorded;
 };
 
 // Puts what was found into `actual`. With `adopt_root`, pods without a record are taken over too.

@@ -81,6 +81,9 @@ struct VolumeManagerHooks {
   // store: the operation layer keeps the states of their records (NodeVolumeOperations::Restore).
   std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
       restore_operations;
+  // Called once, before the first operation, with what is mounted and on no record: it keeps its
+  // volumes from others (UnrecordedMounts::Set).
+  std::function<void(std::vector<UnrecordedMount>)> found_unrecorded;
   // Says whether a worker for this key (OperationKey::ToString()) could not be ended.
   std::function<bool(const std::string& key)> is_stuck;
   // Called with what the start found, for metrics.

@@ -18,6 +18,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
     actual.DoubtFoundVolumes();
   }
   TellOfUnrecordedMounts(result);
+  if (hooks.found_unrecorded) hooks.found_unrecorded(std::move(loaded.result.unrecorded));
   lifecycle.RestoreAdoptedPods(found);
   TellOfCoveredPods(found);
   TellOfUnreadableRecords(found);

@@ -383,6 +383,63 @@ TEST_F(CsiStorageTest, NothingIsDeletedThatThisNodeHasOrThatIsAttachedSomewhere)
   EXPECT_TRUE(Delete(MadeVolume()).ok());
 }
 
+// DeleteVolume was made while the pod of an earlier agent had the volume mounted.
+TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatAPodHasMounted) {
+  const SpecName name("pv-made");
+  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), name);
+  for (const UniqueVolumeName& volume : {CsiUniqueName(kName, "vol-1"), UniqueVolumeName()}) {
+    unrecorded_.Set({LeftAt(target, volume, name, "lost")});
+    const Status held = Delete(MadeVolume());
+    ASSERT_FALSE(held.ok());
+    EXPECT_TRUE(IsDeletedVolumeInUse(held.error()));
+    EXPECT_NE(held.error().message().find("volume pv-made is mounted in pod lost, of which no "
+                                          "record tells: " +
+                                          target.Display()),
+              std::string::npos)
+        << held.error().message();
+    kernel_.UnmountBelow(target.Display());
+  }
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  EXPECT_TRUE(Delete(MadeVolume()).ok());
+  unrecorded_.Set({LeftAt(target, CsiUniqueName(kName, "vol-7"), SpecName("other"), "lost")});
+  EXPECT_TRUE(Delete(MadeVolume()).ok()) << "another volume is mounted";
+}
+
+TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatIsStagedThoughNoFileSaysWhichItIs) {
+  const SafePath staged = CsiStagingPath(paths_, kName, "vol-1");
+  const auto device = paths_.ParseDeviceMount(staged.Display());
+  ASSERT_TRUE(device.has_value());
+  const UniqueVolumeName stand_in(std::string(kCsiPluginName) + "/" + device->volume.str());
+  unrecorded_.Set({LeftAt(staged, stand_in, SpecName(), "")});
+  const Status held = Delete(MadeVolume());
+  ASSERT_FALSE(held.ok());
+  EXPECT_NE(held.error().message().find("is mounted on this node, of which no record tells: " +
+                                        staged.Display()),
+            std::string::npos)
+      << held.error().message();
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+}
+
+TEST_F(CsiStorageTest, AfterLostRecordsAVolumeIsMadeAgainAsItselfAndAsNoOther) {
+  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), SpecName("pvc-c1"));
+  const UniqueVolumeName volume = CsiUniqueName(kName, "vol-pvc-c1");
+  unrecorded_.Set({LeftAt(target, volume, SpecName("pvc-c1"), "lost")});
+  EXPECT_TRUE(Make().ok());
+  UnrecordedMount as_other;
+  as_other.plugin = kCsiPluginName;
+  as_other.volume = volume;
+  as_other.spec = SpecName("pvc-of-another");
+  as_other.pod = PodUid("lost");
+  as_other.places = {target.Display()};
+  unrecorded_.Set({as_other});
+  const auto refused = Make();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().maybe_applied());
+  EXPECT_NE(refused.error().message().find("volume pvc-of-another is mounted in pod lost"),
+            std::string::npos)
+      << refused.error().message();
+}
+
 TEST_F(CsiStorageTest, AVolumeThatSomebodyHasWrittenDownIsNotTheDriversToDelete) {
   PersistentVolume by_hand = MadeVolume();
   by_hand.metadata.annotations.clear();

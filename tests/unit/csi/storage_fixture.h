@@ -106,7 +106,8 @@ class CsiStorageFixture : public CsiDriversFixture {
                              .lied =
                                  [this](const std::string& driver, const std::string& method) {
                                    lies_.push_back(driver + " " + method);
-                                 }},
+                                 },
+                             .unrecorded = &unrecorded_},
                    .host = host_});
     storage_ = std::make_unique<CsiStorage>(*context_, plugin_);
     Serve({ControllerCapability::CREATE_DELETE_VOLUME});
@@ -191,6 +192,19 @@ class CsiStorageFixture : public CsiDriversFixture {
     ASSERT_TRUE(attempt.ok());
     ASSERT_TRUE(devices_.EndCall(facts.key, *attempt, CallAnswer::kDone).ok());
   }
+  // What a start finds mounted there after the records were lost; it is there.
+  UnrecordedMount LeftAt(const SafePath& place, UniqueVolumeName volume, const SpecName& spec,
+                         const std::string& pod) {
+    kernel_.AddDirectory(place.Display());
+    EXPECT_TRUE(kernel_.Call(Mount{"tmpfs", "tmpfs", place, {}}, {}).ok());
+    UnrecordedMount left;
+    left.plugin = kCsiPluginName;
+    left.volume = std::move(volume);
+    left.spec = spec;
+    left.pod = PodUid(pod);
+    left.places = {place.Display()};
+    return left;
+  }
   CallOptions Call() const {
     CallOptions options;
     options.deadline = Deadline::After(clock_, seconds(60));
@@ -200,7 +214,7 @@ class CsiStorageFixture : public CsiDriversFixture {
   FakeKernel kernel_;
   RecordingObserver observer_;
   StubHostParts parts_;
-  KubeletPaths paths_{"/kubelet"};
+  KubeletPaths paths_{"/kubelet", {&CsiDeviceAt}};
   ExportedFamilies families_;
   FakeIrreversibleSteps irreversible_;
   ListedAttachments attachments_;
@@ -208,6 +222,7 @@ class CsiStorageFixture : public CsiDriversFixture {
                    parts_, families_, irreversible_, nullptr, &attachments_};
   SharedCsiPluginSettings plugin_settings_;
   DeviceRecordKeeper devices_{store_, clock_, log_, observer_, BootId("boot-a")};
+  UnrecordedMounts unrecorded_;
   NamedPlugin plugin_;
   std::optional<CsiContext> context_;
   std::unique_ptr<CsiStorage> storage_;

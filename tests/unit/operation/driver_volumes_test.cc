@@ -57,9 +57,10 @@ class DriverVolumesTest : public ::testing::Test {
     devices_ =
         std::make_unique<DeviceRecordKeeper>(store_, clock_, logger_, observer_, BootId(boot));
     storage_ = std::make_unique<StorageGuard>(node_, store_, clock_, logger_, BootId(boot));
-    operations_ = std::make_unique<NodeVolumeOperations>(
-        scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
-        observer_, BootId(boot), &domains_);
+    OperationParts parts{plugins_, host_, logger_, store_, *devices_, *storage_};
+    parts.unrecorded = unrecorded_;
+    operations_ = std::make_unique<NodeVolumeOperations>(scheduler_, std::move(parts), observer_,
+                                                         BootId(boot), &domains_);
     std::vector<PodVolumeRecord> volumes;
     std::vector<DeviceRecord> devices;
     for (const Record& row : store_.All()) {
@@ -165,6 +166,23 @@ class DriverVolumesTest : public ::testing::Test {
     }
     return Start(ReclaimVolume(std::move(request)));
   }
+  // What a start finds of this pod after the records were lost: its mount, which is there.
+  UnrecordedMount LeftBy(const std::string& pod, UniqueVolumeName volume = kDriversVolume) {
+    const std::string place = paths_.GetPodVolumeDir(PodUid(pod), kDriverPlugin, kSpec).Display();
+    node_.AddDirectory(place + "/mount");
+    EXPECT_TRUE(node_.Call(Mount{"tmpfs", "tmpfs", {place + "/mount", ""}, {}}, {}).ok());
+    UnrecordedMount left;
+    left.plugin = kDriverPlugin;
+    left.volume = std::move(volume);
+    left.spec = kSpec;
+    left.pod = PodUid(pod);
+    left.places = {place};
+    return left;
+  }
+  void UnmountLeftBy(const std::string& pod) {
+    node_.UnmountBelow(
+        paths_.GetPodVolumeDir(PodUid(pod), kDriverPlugin, kSpec).Below("mount").Display());
+  }
   DeviceRecord Device() const { return devices_->Find(kDriversVolume).value_or(DeviceRecord{}); }
 
   ManualClock clock_;
@@ -184,6 +202,7 @@ class DriverVolumesTest : public ::testing::Test {
   TestDomains domains_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
+  std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<NodeVolumeOperations> operations_;
   bool is_block_ = false;
   bool one_pod_only_ = false;
@@ -288,6 +307,51 @@ TEST_F(DriverVolumesTest, AnAttachThatWasRefusedGivesTheVolumeFreeAndAnUncertain
   EXPECT_NE(Delete("disk", "vol-1"), "");
 }
 
+// ---- lost records ----------------------------------------------------------------------------
+
+// It was detached while the pod of an earlier agent wrote to it.
+TEST_F(DriverVolumesTest, AVolumeIsNotDetachedUnderAMountOfWhichTheRecordWasLost) {
+  ASSERT_EQ(Attach(), "");
+  unrecorded_->Set({LeftBy("lost")});
+  EXPECT_EQ(Detach(),
+            "CheckDeviceUnused: volume disk is mounted in pod lost, of which no record tells: "
+            "/var/lib/volumed/pods/lost/volumes/kubernetes.io~csi/disk/mount; an administrator has "
+            "to look at it, and to unmount it");
+  EXPECT_THAT(script_.calls, ElementsAre("attach vol-1"));
+  UnmountLeftBy("lost");
+  EXPECT_EQ(Detach(), "");
+}
+
+TEST_F(DriverVolumesTest, AVolumeIsNotUnstagedUnderAMountOfWhichTheRecordWasLost) {
+  ASSERT_EQ(Stage(false), "");
+  unrecorded_->Set({LeftBy("lost")});
+  EXPECT_THAT(Unstage(), HasSubstr("GetDeviceMountRefs: volume disk is mounted in pod lost"));
+  UnmountLeftBy("lost");
+  EXPECT_EQ(Unstage(), "");
+}
+
+TEST_F(DriverVolumesTest, AMountThatDoesNotSayItsVolumeKeepsTheOneOfItsNameAttached) {
+  ASSERT_EQ(Attach(), "");
+  unrecorded_->Set({LeftBy("lost", UniqueVolumeName())});
+  EXPECT_THAT(Detach(), HasSubstr("volume disk is mounted in pod lost"));
+}
+
+// Its own staging mount, which a start found, is on record once the volume is staged again.
+TEST_F(DriverVolumesTest, TheMountOfTheDeviceItselfDoesNotHoldItsUnmountUp) {
+  ASSERT_EQ(All({Attach(), Stage(true)}), "");
+  UnrecordedMount device;
+  device.plugin = kDriverPlugin;
+  device.volume = kDriversVolume;
+  device.places = {Device().device_mount_path};
+  node_.AddDirectory(device.places.front());
+  ASSERT_TRUE(node_.Call(Mount{"tmpfs", "tmpfs", {device.places.front(), ""}, {}}, {}).ok());
+  unrecorded_->Set({device});
+  ASSERT_EQ(Unstage(), "");
+  EXPECT_THAT(Detach(), HasSubstr("the device is still mounted at"));
+  node_.UnmountBelow(device.places.front());
+  EXPECT_EQ(Detach(), "");
+}
+
 // ---- a restart ----------------------------------------------------------------------------------
 
 TEST_F(DriverVolumesTest, ARestartIsNoCallAndWaitsForNoDriver) {
@@ -389,6 +453,40 @@ TEST_F(OnlyPodTest, AfterAPowerLossThePodsRemovalGivesItFreeAlsoOnceItIsUnstaged
   ASSERT_EQ(Stage(false), "");
   EXPECT_NE(Publish("b"), "");
   ASSERT_EQ(Remove("a"), "");
+  EXPECT_EQ(Publish("b"), "");
+}
+
+// The other pod was ready at once, on the volume that the first one had mounted.
+TEST_F(OnlyPodTest, LostRecordsGiveTheVolumeToNobodyButThePodThatHasItMounted) {
+  unrecorded_->Set({LeftBy("a")});
+  ASSERT_EQ(Stage(false), "");
+  EXPECT_THAT(Publish("b"),
+              HasSubstr("TakeOnlyPod: volume disk is mounted in pod a, of which no record tells: "
+                        "/var/lib/volumed/pods/a/volumes/kubernetes.io~csi/disk/mount"));
+  EXPECT_EQ(Holder(), "");
+  EXPECT_EQ(Publish("a"), "") << "it goes on";
+  EXPECT_EQ(Publish("b"), std::string(kRefused) + "default/a") << "a record tells it now";
+  UnmountLeftBy("a");
+  ASSERT_EQ(Unpublish("a"), "");
+  EXPECT_EQ(Publish("b"), "");
+}
+
+TEST_F(OnlyPodTest, LostRecordsGiveABlockVolumeToNobodyElseEither) {
+  is_block_ = true;
+  UnrecordedMount map;
+  map.plugin = kDriverPlugin;
+  map.volume = kDriversVolume;
+  map.spec = kSpec;
+  map.is_map = true;
+  map.places = {paths_.GetBlockMapDir(kDriverPlugin, kSpec).Display()};
+  const std::string node = map.places.front() + "/a";
+  node_.AddDirectory(node);
+  ASSERT_TRUE(node_.Call(Mount{"tmpfs", "tmpfs", {node, ""}, {}}, {}).ok());
+  unrecorded_->Set({map});
+  ASSERT_EQ(Stage(false), "");
+  EXPECT_THAT(Publish("b"), HasSubstr("TakeOnlyPod: volume disk is mounted in pod a"));
+  node_.UnmountBelow(node);
+  node_.Remove(node);
   EXPECT_EQ(Publish("b"), "");
 }
 

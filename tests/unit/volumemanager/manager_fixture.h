@@ -206,6 +206,9 @@ class ManagerTest : public ::testing::Test {
         restored.insert(restored.end(), volumes.begin(), volumes.end());
         restored_devices.insert(restored_devices.end(), devices.begin(), devices.end());
       };
+      hooks.found_unrecorded = [this](std::vector<UnrecordedMount> found) {
+        unrecorded = std::move(found);
+      };
       hooks.remove_object = [&test](const ObjectKey& key, uint64_t) {
         test.removed_objects.push_back(ToString(key));
       };
@@ -232,6 +235,7 @@ class ManagerTest : public ::testing::Test {
     FakeVolumeOperations operations;
     std::vector<PodVolumeRecord> restored;
     std::vector<DeviceRecord> restored_devices;
+    std::vector<UnrecordedMount> unrecorded;
     std::map<std::string, LoadedRecords> others;  // rows of other parts
     bool sources_started = false;
     std::map<std::string, SourceMemory> memories;  // what the sources are told then

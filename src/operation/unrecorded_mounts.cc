@@ -1,0 +1,93 @@
+#include "operation/unrecorded_mounts.h"
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+// In a map, a pod's node has the pod's uid as its name.
+PodUid PodAt(const UnrecordedMount& entry, const std::string& mount_point) {
+  if (!entry.is_map) return entry.pod;
+  const std::string place = entry.places.front() + "/";
+  if (!mount_point.starts_with(place)) return PodUid();
+  return PodUid(mount_point.substr(place.size()));
+}
+
+}  // namespace
+
+void UnrecordedMounts::Set(std::vector<UnrecordedMount> found) {
+  const MutexLock lock(mu_);
+  by_volume_.clear();
+  of_unknown_volumes_.clear();
+  for (UnrecordedMount& mount : found) {
+    auto& entries = mount.volume.empty() ? of_unknown_volumes_[{mount.plugin, mount.spec.str()}]
+                                         : by_volume_[mount.volume];
+    entries.push_back(std::move(mount));
+  }
+}
+
+std::vector<UnrecordedMount> UnrecordedMounts::Of(const Volume& volume) const {
+  std::vector<UnrecordedMount> entries;
+  const MutexLock lock(mu_);
+  if (const auto known = by_volume_.find(volume.name); known != by_volume_.end()) {
+    entries = known->second;
+  }
+  const PlaceName place(volume.plugin, EscapeQualifiedName(volume.spec.str()));
+  if (const auto unknown = of_unknown_volumes_.find(place); unknown != of_unknown_volumes_.end()) {
+    entries.insert(entries.end(), unknown->second.begin(), unknown->second.end());
+  }
+  return entries;
+}
+
+void UnrecordedMounts::Forget(const UnrecordedMount& gone) {
+  const auto erase_from = [&gone](auto& entries, const auto& key) {
+    const auto found = entries.find(key);
+    if (found == entries.end()) return;
+    std::erase_if(found->second,
+                  [&gone](const UnrecordedMount& entry) { return entry.places == gone.places; });
+    if (found->second.empty()) entries.erase(found);
+  };
+  const MutexLock lock(mu_);
+  if (gone.volume.empty()) {
+    erase_from(of_unknown_volumes_, PlaceName(gone.plugin, gone.spec.str()));
+  } else {
+    erase_from(by_volume_, gone.volume);
+  }
+}
+
+Result<std::vector<UnrecordedMounts::Mounted>> UnrecordedMounts::Find(const Volume& volume,
+                                                                      Kernel& kernel,
+                                                                      const CallOptions& call) {
+  std::vector<Mounted> mounted;
+  for (const UnrecordedMount& entry : Of(volume)) {
+    bool is_gone = true;
+    for (const std::string& place : entry.places) {
+      ASSIGN_OR_RETURN(const MountListing there, kernel.Call(ListMounts{.below = place}, call));
+      for (const MountEntry& mount : there.mounts) {
+        is_gone = false;
+        mounted.push_back({PodAt(entry, mount.mount_point), entry.spec, place, mount.mount_point});
+      }
+    }
+    if (is_gone) Forget(entry);
+  }
+  return mounted;
+}
+
+Status UnrecordedMounts::CheckNone(const Volume& volume, Kernel& kernel, const CallOptions& call,
+                                   const std::function<bool(const Mounted&)>& counts) {
+  ASSIGN_OR_RETURN(const std::vector<Mounted> mounted, Find(volume, kernel, call));
+  for (const Mounted& mount : mounted) {
+    if (!counts(mount)) continue;
+    return Error::NotApplied(Code::kFailedPrecondition, Describe(volume.spec, mount));
+  }
+  return OkStatus();
+}
+
+std::string UnrecordedMounts::Describe(const SpecName& volume, const Mounted& mounted) {
+  const std::string where = mounted.pod.empty() ? "on this node" : "in pod " + mounted.pod.str();
+  return "volume " + volume.str() + " is mounted " + where +
+         ", of which no record tells: " + mounted.mount_point +
+         "; an administrator has to look at it, and to unmount it";
+}
+
+}  // namespace volumed

@@ -1,0 +1,82 @@
+// UnrecordedMounts: what a start found mounted and on no record, as after lost records. A pod of an
+// earlier agent may use it still, so its volume is given to no other pod alone, detached or deleted
+// as long as it is there. It is kept in memory, and found anew at each start.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+struct UnrecordedMount {
+  std::string plugin;
+  // Empty: nothing tells which volume it is. Then it may be that of its plugin which is called as
+  // its directory is.
+  UniqueVolumeName volume;
+  SpecName spec;  // the name of its directory; empty for a device whose place does not say it
+  PodUid pod;     // empty: it is a device's
+  // Where it is mounted, or something in it. For people the first one counts.
+  std::vector<std::string> places;
+  // The place is a block volume's map: what lies in it is each bound for the pod of its name.
+  bool is_map = false;
+};
+
+// Threads: any.
+class UnrecordedMounts {
+ public:
+  UnrecordedMounts() = default;
+  UnrecordedMounts(const UnrecordedMounts&) = delete;
+  UnrecordedMounts& operator=(const UnrecordedMounts&) = delete;
+
+  // The volume about which something is decided; `spec` is the name that its directories have, as
+  // it is or escaped.
+  struct Volume {
+    UniqueVolumeName name;
+    std::string plugin;
+    SpecName spec;
+  };
+  // What is mounted now.
+  struct Mounted {
+    PodUid pod;     // empty: it is a device's
+    SpecName spec;  // as the entry has it
+    std::string place;
+    std::string mount_point;  // at the place, or in it
+  };
+
+  // Replaces all. Blocks: never.
+  void Set(std::vector<UnrecordedMount> found) EXCLUDES(mu_);
+
+  // What of the volume is still mounted, by the mount table of this moment. What is gone is
+  // forgotten. Costs nothing for a volume of which nothing was found, else one question for each
+  // place. Blocks: as ListMounts. Errors: those of ListMounts.
+  Result<std::vector<Mounted>> Find(const Volume& volume, Kernel& kernel, const CallOptions& call)
+      EXCLUDES(mu_);
+
+  // Errors: FailedPrecondition, not applied, with the text of Describe(), if anything of the volume
+  // is mounted for which `counts` is true; those of Find().
+  Status CheckNone(const Volume& volume, Kernel& kernel, const CallOptions& call,
+                   const std::function<bool(const Mounted&)>& counts) EXCLUDES(mu_);
+
+  // "volume v is mounted in pod <uid>, of which no record tells: <path>", and who must act.
+  static std::string Describe(const SpecName& volume, const Mounted& mounted);
+
+ private:
+  using PlaceName = std::pair<std::string, std::string>;  // plugin, and name of the directory
+
+  std::vector<UnrecordedMount> Of(const Volume& volume) const EXCLUDES(mu_);
+  void Forget(const UnrecordedMount& gone) EXCLUDES(mu_);
+
+  mutable Mutex mu_;
+  std::map<UniqueVolumeName, std::vector<UnrecordedMount>> by_volume_ GUARDED_BY(mu_);
+  std::map<PlaceName, std::vector<UnrecordedMount>> of_unknown_volumes_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

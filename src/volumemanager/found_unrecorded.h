@@ -1,0 +1,20 @@
+// What is mounted below the root and on no record, as the operations have to know of it: which
+// volume each is, as far as anything tells it.
+//
+// Threads: any. Blocks: never. Errors: none.
+#pragma once
+
+#include <vector>
+
+#include "operation/unrecorded_mounts.h"
+#include "volumehost/kubelet_paths.h"
+#include "volumemanager/found_at_start.h"
+
+namespace volumed {
+
+// Of pods' volumes those alone that may have a device or a driver: whoever empties another one
+// looks where it is mounted. REQUIRES: LookAtNode has filled in `found`.
+std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
+                                                  const KubeletPaths& paths);
+
+}  // namespace volumed

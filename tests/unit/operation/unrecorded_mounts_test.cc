@@ -1,0 +1,99 @@
+// What a start found mounted and on no record, as long as it is mounted.
+#include "operation/unrecorded_mounts.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "fakes/fake_kernel.h"
+
+namespace volumed {
+namespace {
+
+const UniqueVolumeName kVolume("kubernetes.io/csi/d.test.io^vol-1");
+constexpr char kPlugin[] = "kubernetes.io/csi";
+constexpr char kVolumeDir[] = "/r/pods/a/volumes/kubernetes.io~csi/pv";
+constexpr char kSubPaths[] = "/r/pods/a/volume-subpaths/pv";
+
+class UnrecordedMountsTest : public ::testing::Test {
+ protected:
+  void MountAt(const std::string& path) {
+    kernel_.AddDirectory(path);
+    ASSERT_TRUE(kernel_.Call(Mount{"tmpfs", "tmpfs", {path, ""}, {}}, {}).ok());
+  }
+  static UnrecordedMount OfPod(UniqueVolumeName volume) {
+    UnrecordedMount mount;
+    mount.plugin = kPlugin;
+    mount.volume = std::move(volume);
+    mount.spec = SpecName("pv");
+    mount.pod = PodUid("a");
+    mount.places = {kVolumeDir, kSubPaths};
+    return mount;
+  }
+  // The mount points that are found for the volume.
+  std::set<std::string> Find(const UniqueVolumeName& volume, const std::string& spec,
+                             const std::string& plugin = kPlugin) {
+    std::set<std::string> points;
+    const auto found = mounts_.Find({volume, plugin, SpecName(spec)}, kernel_, {});
+    EXPECT_TRUE(found.ok());
+    if (!found.ok()) return points;
+    for (const UnrecordedMounts::Mounted& mounted : *found) points.insert(mounted.mount_point);
+    return points;
+  }
+
+  FakeKernel kernel_;
+  UnrecordedMounts mounts_;
+};
+
+TEST_F(UnrecordedMountsTest, AMountCountsForItsVolumeUnderWhateverNameThatIsAskedFor) {
+  const std::string target = std::string(kVolumeDir) + "/mount";
+  MountAt(target);
+  mounts_.Set({OfPod(kVolume)});
+  EXPECT_EQ(Find(kVolume, "pv"), std::set{target});
+  EXPECT_EQ(Find(kVolume, "another-name"), std::set{target});
+  EXPECT_TRUE(Find(UniqueVolumeName("kubernetes.io/csi/d.test.io^vol-2"), "pv").empty());
+}
+
+TEST_F(UnrecordedMountsTest, OneThatDoesNotSayItsVolumeCountsForThatOfItsName) {
+  const std::string target = std::string(kVolumeDir) + "/mount";
+  MountAt(target);
+  mounts_.Set({OfPod(UniqueVolumeName())});
+  EXPECT_EQ(Find(kVolume, "pv"), std::set{target});
+  EXPECT_TRUE(Find(kVolume, "another-name").empty());
+  EXPECT_TRUE(Find(kVolume, "pv", "kubernetes.io/iscsi").empty());
+}
+
+TEST_F(UnrecordedMountsTest, WhatIsGoneIsForgottenAndAPartThatIsLeftIsNot) {
+  const std::string target = std::string(kVolumeDir) + "/mount";
+  const std::string part = std::string(kSubPaths) + "/c/0";
+  MountAt(target);
+  MountAt(part);
+  mounts_.Set({OfPod(kVolume)});
+  EXPECT_EQ(Find(kVolume, "pv"), (std::set{target, part}));
+  kernel_.UnmountBelow(target);
+  EXPECT_EQ(Find(kVolume, "pv"), std::set{part});
+  kernel_.UnmountBelow(part);
+  EXPECT_TRUE(Find(kVolume, "pv").empty());
+  MountAt(target);
+  EXPECT_TRUE(Find(kVolume, "pv").empty()) << "whoever mounts it now has a record";
+}
+
+TEST_F(UnrecordedMountsTest, InTheMapOfABlockVolumeEachNodeIsThePodsOfItsName) {
+  MountAt("/r/plugins/p/volumeDevices/pv/dev/b");
+  UnrecordedMount map;
+  map.plugin = kPlugin;
+  map.volume = kVolume;
+  map.spec = SpecName("pv");
+  map.places = {"/r/plugins/p/volumeDevices/pv/dev"};
+  map.is_map = true;
+  mounts_.Set({map});
+  const auto found = mounts_.Find({kVolume, kPlugin, SpecName("pv")}, kernel_, {});
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().pod, PodUid("b"));
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,80 @@
+// What a start tells the operations of mounts that are on no record.
+#include "volumemanager/found_unrecorded.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kLocalPlugin[] = "kubernetes.io/local-volume";
+
+class FoundUnrecordedTest : public ManagerTest {
+ protected:
+  static std::string VolumeDir(const std::string& pod, const std::string& plugin,
+                               const std::string& spec) {
+    return std::string(kRoot) + "/pods/" + pod + "/volumes/" + plugin + "/" + spec;
+  }
+  const std::vector<UnrecordedMount>& Started() {
+    StartAgent();
+    Settle();
+    return agent_->unrecorded;
+  }
+};
+
+// Nobody asked which volume it was, so nothing kept it from being given away or deleted.
+TEST_F(FoundUnrecordedTest, AMountOfAPodWhoseRecordsWereLostIsNamedByItsPlugin) {
+  kernel.mount_points = {VolumeDir("x", "kubernetes.io~local-volume", "disk")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].plugin, kLocalPlugin);
+  EXPECT_EQ(found[0].volume, GetUniqueVolumeName(kLocalPlugin, "disk"));
+  EXPECT_EQ(found[0].spec, SpecName("disk"));
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
+                                          std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
+}
+
+TEST_F(FoundUnrecordedTest, OneWhosePluginCannotSayItHasNoNameOfAVolume) {
+  kernel.mount_points = {VolumeDir("x", "example.com~nobody", "disk")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].plugin, "example.com/nobody");
+  EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_EQ(found[0].spec, SpecName("disk"));
+}
+
+TEST_F(FoundUnrecordedTest, AMountThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+  PutPodRecord("a");
+  PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
+  kernel.mount_points = {VolumeDir("a", "kubernetes.io~local-volume", "disk"),
+                         VolumeDir("x", "kubernetes.io~secret", "s")};
+  EXPECT_TRUE(Started().empty());
+}
+
+TEST_F(FoundUnrecordedTest, OfAPodThatIsCoveredNothingIsAskedAndItsVolumeHasNoName) {
+  kernel.mount_points = {std::string(kRoot) + "/pods/x",
+                         VolumeDir("x", "kubernetes.io~local-volume", "disk")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].volume.empty());
+}
+
+TEST_F(FoundUnrecordedTest, ADeviceMountIsToldByItsPlaceUnlessThatIsOnRecord) {
+  FoundAtStart found;
+  const KubeletPaths paths{kRoot};
+  found.device_mounts = {{kLocalPlugin, SpecName("disk"), false, "/p/disk"},
+                         {kLocalPlugin, SpecName("map"), true, "/p/map"}};
+  DeviceRecord record;
+  record.device_mount_path = "/p/disk";
+  found.devices = {record};
+  const std::vector<UnrecordedMount> told = FindUnrecordedMounts(found, paths);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].volume, GetUniqueVolumeName(kLocalPlugin, "map"));
+  EXPECT_EQ(told[0].places, std::vector<std::string>{"/p/map"});
+  EXPECT_TRUE(told[0].is_map);
+  EXPECT_TRUE(told[0].pod.empty());
+}
+
+}  // namespace
+}  // namespace volumed
