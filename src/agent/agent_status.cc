@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "agent/config_table.h"
 #include "agent/records_view.h"
@@ -32,7 +33,7 @@ void EncodeMountTable(const MountTableStats& stats, v1::MountTable* out) {
 }
 
 // Of drivers: what a reload changes, and no deadline of a step says.
-bool IsShownOfCsi(const std::string& key) {
+bool IsShownOfCsi(std::string_view key) {
   return key == "csi-calls-per-driver" || key == "csi-socket-owners" ||
          key == "deadline-csi-call" || key == "driver-absent-limit";
 }
