@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
+#include "agent/config_table.h"
 #include "agent/records_view.h"
 #include "agent/view_codec.h"
 #include "base/printable_text.h"
@@ -28,6 +30,12 @@ void EncodeMountTable(const MountTableStats& stats, v1::MountTable* out) {
   out->set_mounts(stats.mounts);
   out->set_updates(stats.updates);
   out->set_full_reads(stats.full_reads);
+}
+
+// Of drivers: what a reload changes, and no deadline of a step says.
+bool IsShownOfCsi(std::string_view key) {
+  return key == "csi-calls-per-driver" || key == "csi-socket-owners" ||
+         key == "deadline-csi-call" || key == "driver-absent-limit";
 }
 
 }  // namespace
@@ -84,6 +92,10 @@ v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
   for (const NamedDeadline& deadline : OperationDeadlines()) {
     (*status.mutable_deadlines())[std::string(deadline.key)] =
         FormatDuration(deadlines.*deadline.value);
+  }
+  for (const ConfigRow& row : ConfigTable()) {
+    if (!IsShownOfCsi(row.key.name)) continue;
+    (*status.mutable_csi_settings())[std::string(row.key.name)] = row.print(parts.config);
   }
   return status;
 }

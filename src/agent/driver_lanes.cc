@@ -1,7 +1,10 @@
 #include "agent/driver_lanes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
+#include "base/log.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -31,6 +34,14 @@ LaneHealth DriverLanes::HealthOf(const std::string& lane) const {
 
 std::string DriverLanes::WhyClosed(const std::string& lane) const {
   return IsDriverDomain(lane) ? drivers_.WhyAway(DriverOf(lane)) : kernel_.WhyClosed(lane);
+}
+
+std::string DriverLanes::WhenTakenAwayWithout(const std::string& lane) const {
+  if (!IsDriverDomain(lane) || debts_ == nullptr) return "";
+  const std::optional<int64_t> from = debts_->MayOweFromUnixMillis(DriverOf(lane));
+  if (!from) return "";
+  return "a plain mount of a disk is unmounted without it after " + WallTimeText(*from) +
+         " (driver-absent-limit)";
 }
 
 }  // namespace volumed

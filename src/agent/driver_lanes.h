@@ -25,6 +25,7 @@ class DriverLanes final : public FaultDomains {
   // is closed. A driver that may be done without keeps nothing from being taken away.
   LaneHealth HealthOf(const std::string& lane) const override;
   std::string WhyClosed(const std::string& lane) const override;
+  std::string WhenTakenAwayWithout(const std::string& lane) const override;
   std::vector<KnownMount> MountsAround(const std::string& directory) const override {
     return kernel_.MountsAround(directory);
   }

@@ -67,6 +67,16 @@ std::string FirstProblem(const v1::Pod& pod) {
   return warning;
 }
 
+// What a driver says may be long, and is the last column of a table; `explain` has all of it.
+std::string CutForTable(const std::string& text) {
+  constexpr size_t kLongest = 300;
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest - 3;
+  // Not amid a character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
 std::string StateOf(const v1::Volume& volume) {
   std::string state = volume.state();
   if (volume.stuck()) state += ",Stuck";
@@ -235,7 +245,7 @@ void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now
   for (const v1::Pod& pod : pods.pods()) {
     rows.push_back({pod.namespace_(), pod.name(), pod.phase(), ReadyCount(pod),
                     FormatAge(CreationOf(pod), now), OrDash(Join(pod.held_by(), ",")),
-                    FirstProblem(pod)});
+                    wide ? FirstProblem(pod) : CutForTable(FirstProblem(pod))});
     if (wide) rows.back().insert(rows.back().end(), {pod.uid(), pod.source()});
   }
   PrintTable(rows, out);
@@ -253,7 +263,8 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
       rows.push_back({pod.namespace_(), pod.name(), volume.name(), OrDash(volume.plugin()),
                       ClaimOf(volume), StateOf(volume), UsedOf(volume),
                       FormatAge(volume.since_unix_ms(), now),
-                      volume.has_problem() ? volume.problem().message() : "-"});
+                      wide ? OrDash(volume.problem().message())
+                           : OrDash(CutForTable(volume.problem().message()))});
       if (wide) rows.back().push_back(OrDash(volume.host_path()));
     }
   }

@@ -83,6 +83,21 @@ struct PodWait {
   bool was_there = false;  // it was listed before
 };
 
+// The stream tells of changes of the pod alone. Why it waits may be another thing by now, as the
+// state of a driver is.
+v1::Pod AsOfNow(const CliContext& context, const v1::Pod& last) {
+  v1::GetPodsRequest request;
+  request.set_namespace_(last.namespace_());
+  request.set_name(last.name());
+  v1::GetPodsResponse response;
+  Client client(context.socket, context.timeout);
+  if (!client.Call(&Stub::GetPods, request, &response).ok()) return last;
+  for (const v1::Pod& pod : response.pods()) {
+    if (pod.uid() == last.uid()) return pod;
+  }
+  return last;
+}
+
 ExitCode WaitFor(const CliContext& context, const PodWait& wait) {
   const auto& [pod, shown, words, until, listed] = wait;
   v1::WaitRequest request;
@@ -120,8 +135,10 @@ ExitCode WaitFor(const CliContext& context, const PodWait& wait) {
   }
   std::cerr << "volumectl: pod " << shown << " is not " << words.condition << " after "
             << MillisecondsOf(words.timeout_s).count() << " ms\n";
-  if (last.has_pod())
-    Explain(last.pod(), v1::GetSourcesResponse(), v1::GetStatusResponse(), NowUnixMs(), std::cerr);
+  if (last.has_pod()) {
+    Explain(AsOfNow(context, last.pod()), v1::GetSourcesResponse(), v1::GetStatusResponse(),
+            NowUnixMs(), std::cerr);
+  }
   return kExitTimeout;
 }
 

@@ -7,6 +7,7 @@
 
 #include "csi.pb.h"
 #include "csi/rpc/csi_outcome.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -55,8 +56,9 @@ Result<AttachmentPtr> AttachedObject(const CsiContext& context, const Target& ta
   const Result<AttachmentPtr> found = FindAttachment(context, target.attachment);
   if (!found.ok() && found.error().code() == Code::kNotFound) {
     return Refused(
-        Code::kUnavailable, target,
-        "waits for its attacher: no source has the VolumeAttachment " + target.attachment);
+               Code::kUnavailable, target,
+               "waits for its attacher: no source has the VolumeAttachment " + target.attachment)
+        .About(kAttacherAway);
   }
   if (!found.ok()) return found.error().With("VolumeAttachment " + target.attachment);
   const VolumeAttachment& attachment = **found;
@@ -76,7 +78,8 @@ Result<AttachmentPtr> AttachedObject(const CsiContext& context, const Target& ta
                    "VolumeAttachment " + target.attachment + ErrorText(attachment.attach_error));
   }
   return Refused(Code::kUnavailable, target,
-                 "is not attached for volume attachment " + target.attachment);
+                 "is not attached for volume attachment " + target.attachment)
+      .About(kAttacherAway);
 }
 
 // ---- Attaching ----
@@ -382,7 +385,8 @@ Status CsiDetacher::DetachByObjects(const Target& target) const {
   if (!(*found)->attached) return OkStatus();
   return Refused(Code::kUnavailable, target,
                  "waits for its attacher to detach it: VolumeAttachment " + target.attachment +
-                     " says that it is attached" + ErrorText((*found)->detach_error));
+                     " says that it is attached" + ErrorText((*found)->detach_error))
+      .About(kAttacherAway);
 }
 
 }  // namespace

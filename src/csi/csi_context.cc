@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "csi/rpc/csi_methods.h"
+#include "kube/about_object.h"
 
 namespace volumed {
 
@@ -35,9 +36,11 @@ Result<CsiSecretValues> ReadSecret(const CsiContext& context,
   if (!reference) return CsiSecretValues();
   const auto secret = context.host.objects.GetSecret(reference->name_space, reference->name);
   if (secret.ok()) return CsiSecretValues((*secret)->data);
-  return Error::NotApplied(Code::kUnavailable, "the " + what + " " + reference->name_space + "/" +
-                                                   reference->name +
-                                                   " cannot be had: " + secret.error().message());
+  const Error error = Error::NotApplied(
+      Code::kUnavailable, "the " + what + " " + reference->name_space + "/" + reference->name +
+                              " cannot be had: " + secret.error().message());
+  if (secret.error().code() != Code::kNotFound) return error;
+  return MissingObject(error, {ObjectKind::kSecret, reference->name_space, reference->name});
 }
 
 Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
@@ -52,9 +55,9 @@ Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string
   const Status delivered = DeliverCsiDebts(context, {driver, handle}, call);
   if (delivered.ok()) return pass;
   const Error& error = delivered.error();
-  Error nothing_sent =
-      Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
-  return nothing_sent;
+  return AboutAllOf(
+      Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message()),
+      error);
 }
 
 CsiCallScope::CsiCallScope(const CsiContext& context, const CallOptions& call)

@@ -67,7 +67,7 @@ Result<KubeletHost::CsiDriverPtr> CsiDriverObjectOf(const CsiContext& context,
 
 // The values of the Secret that a volume names for a call; none if it names none. `what` is what it
 // is for, for people: "node stage secret". Threads: any. Blocks: never. Errors: Unavailable, not
-// applied, if it is not there, for it may come.
+// applied, if it is not there, for it may come (that is a MissingObject()), or not known yet.
 Result<CsiSecretValues> ReadSecret(const CsiContext& context,
                                    const std::optional<SecretReference>& reference,
                                    const std::string& what);

@@ -308,15 +308,4 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
   return complete;
 }
 
-std::optional<SecretReference> DeletionSecretOf(const PersistentVolume& volume) {
-  const StringMap& annotations = volume.metadata.annotations;
-  const auto name = annotations.find(kDeletionSecretName);
-  const auto name_space = annotations.find(kDeletionSecretNamespace);
-  if (name == annotations.end() || name_space == annotations.end() || name->second.empty() ||
-      name_space->second.empty()) {
-    return std::nullopt;
-  }
-  return SecretReference{name->second, name_space->second};
-}
-
 }  // namespace volumed

@@ -15,14 +15,12 @@
 #include "csi/csi_capabilities.h"
 #include "csi/csi_driver_record.h"
 #include "kube/storage_objects.h"
+#include "volume/secrets_of_volume.h"
 
 namespace volumed {
 
-// Annotations of the PersistentVolume that is made; by the first two its deletion finds the secret.
-inline constexpr char kDeletionSecretName[] =
-    "volume.kubernetes.io/provisioner-deletion-secret-name";
-inline constexpr char kDeletionSecretNamespace[] =
-    "volume.kubernetes.io/provisioner-deletion-secret-namespace";
+// An annotation of the PersistentVolume that is made. Those by which its deletion finds the secret
+// are in volume/secrets_of_volume.h.
 inline constexpr char kProvisionedBy[] = "pv.kubernetes.io/provisioned-by";
 
 // What a new volume has in it from the beginning; at most one is set.
@@ -67,9 +65,5 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
 // The request, ready to be sent. It is not to be stored, logged, or printed but by csi/rpc.
 ::csi::v1::CreateVolumeRequest WithSecrets(const ::csi::v1::CreateVolumeRequest& request,
                                            const CsiSecretValues& secrets);
-
-// The secret by which a volume is deleted that was made by PlanCreateVolume(): as its annotations
-// say. Nullopt: none.
-std::optional<SecretReference> DeletionSecretOf(const PersistentVolume& volume);
 
 }  // namespace volumed

@@ -127,6 +127,18 @@ bool CsiDebts::MayOwe(const std::string& driver) const {
   return since && parts_.clock.Now() - *since >= limit;
 }
 
+std::optional<int64_t> CsiDebts::MayOweFromUnixMillis(const std::string& driver) const {
+  const Duration limit = parts_.settings.Get().absent_limit;
+  const std::shared_ptr<CsiDriver> found = parts_.drivers.Find(driver);
+  if (limit <= Duration::zero() || found == nullptr) return std::nullopt;
+  const std::optional<TimePoint> since = found->health().absent_since;
+  if (!since) return std::nullopt;
+  const Duration left = *since + limit - parts_.clock.Now();
+  const int64_t from = parts_.clock.WallUnixMillis() +
+                       std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  return from - from % 1000;
+}
+
 Status CsiDebts::Owe(CsiDebt debt) {
   const std::string key = RecordKey(debt);
   std::function<void(const CsiVolumeId&)> listener;

@@ -78,6 +78,8 @@ class CsiDebts {
 
   // Whether the driver is absent for longer than the limit, so that it may be done without.
   bool MayOwe(const std::string& driver) const;
+  // From when on it is so, to the second; nullopt if the driver is there, or there is no limit.
+  std::optional<int64_t> MayOweFromUnixMillis(const std::string& driver) const;
   // The call is owed from now on, on record; no effect if it is already. Errors, not applied: the
   // store's.
   Status Owe(CsiDebt debt) EXCLUDES(mu_);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "csi/rpc/csi_outcome.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -123,7 +124,9 @@ Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request)
   const std::shared_ptr<CsiCaller>& caller = is_node ? state_.node : state_.controller;
   if (caller == nullptr) {
     const std::string why = is_node ? WhyAway(state_) : WhyNoController(state_);
-    return Error::NotApplied(Code::kUnavailable, method->name + ": " + why).About(kCsiNeverSent);
+    return Error::NotApplied(Code::kUnavailable, method->name + ": " + why)
+        .About(kCsiNeverSent)
+        .About(kDriverAway);
   }
   ++state_.in_flight;
   return Way{caller, is_node, parts_.scheduler.clock().Now()};
@@ -140,7 +143,17 @@ CsiChannel::AnyAnswer CsiDriver::Perform(const google::protobuf::Message& reques
   ASSIGN_OR_RETURN(const Way way, Take(request));
   CsiChannel::AnyAnswer answer = way.caller->Perform(request, WithMemory(options));
   Ended(way, answer.ok() ? nullptr : &answer.error());
+  if (!answer.ok()) return WithSilence(answer.error());
   return answer;
+}
+
+// That a call was not answered in time passes by itself; that the driver answers nothing does not.
+Error CsiDriver::WithSilence(const Error& error) const {
+  if (error.code() != Code::kDeadlineExceeded) return error;
+  const CsiDriverHealth is = health();
+  if (is.state != CsiDriverState::kSilent) return error;
+  const std::string since = WallTimeText(std::max<int64_t>(0, is.since_unix_ms));
+  return error.With("CSI driver " + name_ + " is silent since " + since).About(kDriverAway);
 }
 
 void CsiDriver::Ended(const Way& way, const Error* error) {

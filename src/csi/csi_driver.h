@@ -133,8 +133,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
 
   // Makes a call, as CsiChannel::Call() does. Those of the controller's service go to its own
   // socket if it has one. Threads: any but control. Blocks: until the answer, the deadline or the
-  // cancel. Errors: those of CsiChannel; Unavailable, not applied, about kCsiNeverSent, if there is
-  // no connection.
+  // cancel. Errors: those of CsiChannel; Unavailable, not applied, about kCsiNeverSent and
+  // kDriverAway, if there is no connection; about kDriverAway too if the driver is silent.
   template <typename Response>
   Result<Response> Call(const google::protobuf::Message& request, const CsiCallOptions& options) {
     RETURN_IF_ERROR(CheckAnswer(request, Response::descriptor()));
@@ -268,6 +268,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   Result<Way> Take(const google::protobuf::Message& request) EXCLUDES(mu_);
   CsiCallOptions WithMemory(CsiCallOptions options) const;
   void Ended(const Way& way, const Error* error) EXCLUDES(mu_);
+  // The error of a call, which says that the driver is silent if that is why, and is then about
+  // kDriverAway.
+  Error WithSilence(const Error& error) const EXCLUDES(mu_);
   void Answered() EXCLUDES(mu_);
   void NotAnswered(TimePoint since) EXCLUDES(mu_);
 
@@ -322,6 +325,7 @@ void CsiDriver::Start(const google::protobuf::Message& request, const CsiCallOpt
       [self = weak_from_this(), way = *way, done = std::move(done)](Result<Response> answer) {
         if (const auto driver = self.lock()) {
           driver->Ended(way, answer.ok() ? nullptr : &answer.error());
+          if (!answer.ok()) answer = driver->WithSilence(answer.error());
         }
         done(std::move(answer));
       });

@@ -5,6 +5,8 @@
 
 #include "csi.pb.h"
 #include "csi/plugin_info.h"
+#include "kube/unknown_fields.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -12,8 +14,10 @@ namespace {
 // Only people look at when a driver was used last, so that alone is not worth a synced write.
 constexpr int64_t kNoticeableMillis = 3'600'000;
 
-std::string NeverSeen(const std::string& name) {
-  return "driver name " + name + " not found in the list of registered CSI drivers";
+// "; did you mean x?"; empty if none of them is near.
+std::string DidYouMean(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = Nearest(name, {known.begin(), known.end()});
+  return near.empty() || near == name ? "" : "; did you mean " + near + "?";
 }
 
 }  // namespace
@@ -92,7 +96,20 @@ std::vector<std::shared_ptr<CsiDriver>> CsiDrivers::All() const {
 
 Result<CsiDriverFacts> CsiDrivers::FactsOf(const std::string& name) const {
   if (const std::shared_ptr<CsiDriver> driver = Find(name)) return driver->facts();
-  return Error::NotApplied(Code::kUnavailable, NeverSeen(name));
+  return Error::NotApplied(Code::kUnavailable, NeverSeen(name)).About(kDriverAway);
+}
+
+std::string CsiDrivers::NeverSeen(const std::string& name) const {
+  return "driver name " + name + " not found in the list of registered CSI drivers" +
+         DidYouMean(name, KnownNames());
+}
+
+std::vector<std::string> CsiDrivers::KnownNames() const {
+  std::vector<std::string> names;
+  for (const std::shared_ptr<CsiDriver>& driver : All()) {
+    if (driver->known()) names.push_back(driver->name());
+  }
+  return names;
 }
 
 CsiLane CsiDrivers::LaneOf(const std::string& name) const {
@@ -110,7 +127,8 @@ std::string CsiDrivers::WhyAway(const std::string& name) const {
 std::string CsiDrivers::WhyNoProvisioner(const std::string& name) const {
   const std::shared_ptr<CsiDriver> driver = Find(name);
   if (driver == nullptr) {
-    return "no CSI driver " + name + " has registered (see `volumectl get drivers`)";
+    return "no CSI driver " + name + " has registered (see `volumectl get drivers`)" +
+           DidYouMean(name, KnownNames());
   }
   const CsiDriverFacts facts = driver->facts();
   if (facts.HasController(::csi::v1::ControllerServiceCapability::RPC::CREATE_DELETE_VOLUME)) {
@@ -120,10 +138,19 @@ std::string CsiDrivers::WhyNoProvisioner(const std::string& name) const {
   if (facts.controller_capabilities.empty() && !driver->controller_link()) {
     return "CSI driver " + name +
            " has registered, but serves no controller here: its own socket has none, and "
-           "csi-controller-endpoints names none for it";
+           "csi-controller-endpoints names none for it" +
+           NearController(name);
   }
   return "the controller of CSI driver " + name +
          " makes and deletes no volumes: it has no CREATE_DELETE_VOLUME";
+}
+
+// A key of csi-controller-endpoints that is no driver's may be this one's, misspelled.
+std::string CsiDrivers::NearController(const std::string& name) const {
+  std::vector<std::string> unused;
+  for (const UnusedController& one : UnusedControllers()) unused.push_back(one.driver);
+  const std::string near = Nearest(name, {unused.begin(), unused.end()});
+  return near.empty() ? "" : "; it names " + near + ", which no driver is called";
 }
 
 std::vector<UnusedController> CsiDrivers::UnusedControllers() const {

@@ -136,6 +136,10 @@ class CsiDrivers {
  private:
   std::shared_ptr<CsiDriver> FindAny(const std::string& name) const EXCLUDES(mu_);
   std::vector<std::shared_ptr<CsiDriver>> All() const EXCLUDES(mu_);
+  std::vector<std::string> KnownNames() const EXCLUDES(mu_);
+  // In kubelet's words, with the driver that may be meant.
+  std::string NeverSeen(const std::string& name) const EXCLUDES(mu_);
+  std::string NearController(const std::string& name) const EXCLUDES(mu_);
   std::shared_ptr<CsiDriver> Make(const CsiDriverRecord& record) EXCLUDES(mu_);
   void Accept(const CsiDriverRecord& record, std::function<void(Status)> done);
   bool IsWritten(const CsiDriverRecord& record) const;

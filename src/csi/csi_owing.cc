@@ -9,6 +9,7 @@
 #include "csi/csi_debts.h"
 #include "csi/csi_proof.h"
 #include "operation/call_options.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -125,7 +126,8 @@ WhyNot WhyNotStagedPlainly(const CsiContext& context, const CsiDebt& debt, const
 Error NotWithoutDriver(const CsiContext& context, const CsiDebt& debt, const std::string& why) {
   return Error::NotApplied(Code::kUnavailable, context.parts.drivers.WhyAway(debt.volume.driver) +
                                                    "; volume " + debt.volume.handle +
-                                                   " cannot be taken away without it: " + why);
+                                                   " cannot be taken away without it: " + why)
+      .About(kDriverAway);
 }
 
 // The debt is on record before the unmount. If the unmount certainly had no effect, the volume may

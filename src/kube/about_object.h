@@ -2,6 +2,8 @@
 // names their owners, without a search of its message.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.h"
 #include "kube/objects.h"
 
@@ -13,6 +15,15 @@ namespace volumed {
 // needed. The subject is the object's ToString(): "Secret default/db".
 inline Error AboutObject(const Error& error, const ObjectKey& object) {
   return error.About(ToString(object));
+}
+
+// What MissingObject() says of a Secret before its name.
+inline constexpr std::string_view kMissingSecret = "missing Secret ";
+
+// The same, of an object that is certainly not there: whoever has it acts, also if the code of the
+// error says that it may come.
+inline Error MissingObject(const Error& error, const ObjectKey& object) {
+  return AboutObject(error, object).About("missing " + ToString(object));
 }
 
 // True if AboutObject() has put this object into the error, or into an error that this one was made

@@ -187,7 +187,9 @@ LaneWait OperationLanes::Explain(const Place& place, const Known& known) const {
       health.silent_since ? SinceText(scheduler_.clock(), *health.silent_since) : "";
   if (health.closed) {
     const std::string why = domains_->WhyClosed(known.lane);
-    return {why.empty() ? name + " is away" : why, true};
+    const std::string until =
+        known.takes_away ? domains_->WhenTakenAwayWithout(known.lane) : std::string();
+    return {(why.empty() ? name + " is away" : why) + (until.empty() ? "" : "; " + until), true};
   }
   if (health.lost > 0) {
     const std::string workers =
@@ -197,9 +199,10 @@ LaneWait OperationLanes::Explain(const Place& place, const Known& known) const {
   if (health.silent_since) {
     return {name + " does not answer" + since + "; one operation at a time tries it", true};
   }
-  const std::string busy = std::to_string(lanes_.busy(place.lane));
+  const int busy = lanes_.busy(place.lane);
   if (lanes_.IsFull(place.lane)) {
-    return {name + " has " + busy + " operations under way, as many as " +
+    return {name + " has " + std::to_string(busy) + (busy == 1 ? " operation" : " operations") +
+            " under way, as many as " +
             (health.width > 0 ? "it may have now" : "one filesystem, server or driver may have")};
   }
   const std::string all = health.width > 0 ? "drivers" : "filesystems, servers and drivers";

@@ -28,6 +28,9 @@ class FaultDomains {
   // gone since ..: its socket refuses connections". Empty: it is not closed, or nobody knows why.
   // Blocks: never.
   virtual std::string WhyClosed(const std::string& /*lane*/) const { return ""; }
+  // Of a lane that is closed to what takes away: when that goes on all the same, in words for
+  // people. Empty: not before the lane is open. Blocks: never.
+  virtual std::string WhenTakenAwayWithout(const std::string& /*lane*/) const { return ""; }
   // What is mounted at, above or below this directory of the agent's own root, as was last known.
   // Blocks: never.
   struct KnownMount {

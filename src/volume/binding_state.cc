@@ -61,6 +61,8 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
     decision.reason += "; it is not reclaimed while its PersistentVolume is missing";
   } else if (const auto& pods = uses.OfVolume(decision.volume_name); !pods.empty()) {
     decision.reason += "; it is reclaimed when " + PodsText(pods) + " has left";
+  } else if (input.leaving_devices.contains(decision.volume_name)) {
+    decision.reason += "; it waits until its device has left this node";
   } else {
     decision.reclaim = action;
     if (failed) decision.reason += "; the last attempt to reclaim it failed";

@@ -126,6 +126,7 @@ class Binder {
   void Match(ClaimState& claim);
   void Explain(ClaimState& claim) const;
   void ExplainNoMatch(ClaimState& claim) const;
+  std::string UnfitOfClass(const ClaimNeeds& needs) const;
   const StorageClass* ClassObjectOf(const ClaimState& claim) const;
   std::optional<Misfit> MisfitOfState(const VolumeState& volume, const ClaimNeeds& needs) const;
   BindingResult Collect();
@@ -452,6 +453,18 @@ void Binder::Explain(ClaimState& claim) const {
   Wait(claim, obstacle->wait, std::move(obstacle->reason));
 }
 
+// Volumes of the class that nobody has, and that do not fit all the same; "" if there is none. That
+// others have theirs is no news.
+std::string Binder::UnfitOfClass(const ClaimNeeds& needs) const {
+  std::map<Misfit, size_t> misfits;
+  for (const auto& [name, volume] : volumes_) {
+    if (volume.object == nullptr || ClassOf(*volume.object) != needs.storage_class) continue;
+    const std::optional<Misfit> misfit = MisfitOfState(volume, needs);
+    if (misfit && *misfit != Misfit::kBound) ++misfits[*misfit];
+  }
+  return misfits.empty() ? "" : ", as " + NoMatchText(misfits);
+}
+
 void Binder::ExplainNoMatch(ClaimState& claim) const {
   const std::string& class_name = claim.decision.storage_class;
   if (WaitsForConsumer(claim)) {
@@ -476,7 +489,7 @@ void Binder::ExplainNoMatch(ClaimState& claim) const {
     }
     claim.decision.provisioner = storage_class->provisioner;
     return Wait(claim, ClaimWait::kProvisioning,
-                no_match + "; " + storage_class->provisioner + " is to provision one");
+                storage_class->provisioner + " is to provision one" + UnfitOfClass(needs));
   }
   const bool is_known = storage_class != nullptr || class_name.empty() ||
                         std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& one) {

@@ -83,6 +83,9 @@ struct BindingInput {
   std::set<std::string> ended_volumes;
   // Volumes whose storage nothing on this node can delete or recycle as their policy asks -> why.
   std::map<std::string, std::string> unreclaimable;
+  // Volumes whose device no pod has any more and that is about to leave this node: until then none
+  // is reclaimed.
+  std::set<std::string> leaving_devices;
   // Objects of the lists above that have left their source although nobody has deleted them.
   std::set<ClaimKey> missing_claims;
   std::set<std::string> missing_volumes;

@@ -1,5 +1,8 @@
 #include "volumemanager/failure_history.h"
 
+#include "kube/about_object.h"
+#include "volume/driver_domain.h"
+
 namespace volumed {
 
 void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure,
@@ -11,9 +14,26 @@ void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure&
   ++history->attempts;
 }
 
+namespace {
+
+// Who has what the error says is missing, or runs what it says is away; empty if it says neither.
+std::string NamedToAct(const Error& error) {
+  if (error.IsAbout(kDriverAway)) return kWhoeverRunsTheDriver;
+  if (error.IsAbout(kAttacherAway)) return "its driver's attacher; an administrator, if none runs";
+  for (const std::string& subject : error.about()) {
+    if (!subject.starts_with(kMissingSecret)) continue;
+    return "the owner of secret " + subject.substr(kMissingSecret.size());
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string WhoActsForNode(const FailureHistory& failure) {
   constexpr uint64_t kSeveral = 5;
   const Error& error = failure.last.error;
+  const std::string named = NamedToAct(error);
+  if (!named.empty()) return named;
   if (IsDiskFault(error.sys_errno())) return kAdministratorMustAct;
   switch (error.code()) {
     case Code::kNotFound:

@@ -6,6 +6,9 @@
 #include <variant>
 
 #include "base/random.h"
+#include "kube/about_object.h"
+#include "operation/attach_operations.h"
+#include "operation/device_operations.h"
 #include "volumemanager/claims/reclaim_check.h"
 
 namespace volumed {
@@ -202,6 +205,8 @@ DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
     storage_expander.MarkDirty(volume.str());
     claims.MarkDirty();
   };
+  // It waits no more, and what keeps it is to be seen.
+  its.stays = [this](const UniqueVolumeName&) { claims.MarkDirty(); };
   its.set_sizes = [this](const WantedVolume& wanted, MountDeviceRequest& request) {
     const VolumeExpander::Sizes sizes = expander.SizesForMount(wanted);
     request.size = sizes.now;
@@ -234,6 +239,7 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
   its.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
     return WhyNotReclaimed(parts.plugins, volume, action);
   };
+  its.device_leaves = [this](const PersistentVolume& volume) { return DeviceLeaves(volume); };
   its.decided = [this] {
     object_commands.ForgetUnlisted();
     storage_expander.ClaimsDecided();
@@ -243,6 +249,21 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
     object_commands.EndWithStorage(volume);
   };
   return its;
+}
+
+// One that could not be taken away, or that has a pod, is not waited for: who reclaims finds it
+// there, and says so.
+bool VolumeManager::Composition::DeviceLeaves(const PersistentVolume& volume) const {
+  const UniqueVolumeName name = resting.UniqueNameOf(volume);
+  const ActualDevice* const device = name.empty() ? nullptr : actual.devices().Find(name);
+  if (device == nullptr || !MayBePresent(*device) || !device->quarantine_reason.empty()) {
+    return false;
+  }
+  const bool has_pods = !actual.UsersOf(name).empty() || !desired.UsersOf(name).empty();
+  const bool is_in_vain =
+      device->failure && (device->failure->last.operation == kDetachOperation ||
+                          device->failure->last.operation == kUnmountDeviceOperation);
+  return !has_pods && !is_in_vain;
 }
 
 KnownObjects::Hooks VolumeManager::Composition::KnownObjectsHooks() {
@@ -322,14 +343,26 @@ void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
       claims.MarkDirty();
       return;
     case ObjectKind::kPod:
-    case ObjectKind::kSecret:
     case ObjectKind::kConfigMap:
     case ObjectKind::kNode:
     case ObjectKind::kCsiDriver:
     case ObjectKind::kCsiNode:
       return;
+    case ObjectKind::kSecret:
+      return SecretChanged(change.key);
     case ObjectKind::kVolumeAttachment:
       return AttachmentChanged(change);
+  }
+}
+
+void VolumeManager::Composition::SecretChanged(const ObjectKey& secret) {
+  if (provisioning.ResetBackoffWith(secret)) claims.MarkDirty();
+  claims.RetryReclaimsWith(secret);
+  storage_expander.RetryWith(secret);
+  for (const auto& [name, device] : actual.devices().all()) {
+    if (!device.failure || !IsAboutObject(device.failure->last.error, secret)) continue;
+    parts.operations.ResetBackoff(OperationKey(name));
+    devices.MarkDirty(name);
   }
 }
 

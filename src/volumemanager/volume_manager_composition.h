@@ -55,6 +55,7 @@ struct VolumeManager::Composition {
   VolumeExpander::Hooks ExpanderHooks();
   KnownObjects::Hooks KnownObjectsHooks();
   Claims::Hooks ClaimsHooks();
+  bool DeviceLeaves(const PersistentVolume& volume) const;
   DeviceReconciler::Hooks DeviceHooks();
   Reconciler::Hooks ReconcilerHooks();
   // A volume of a pod was set up: it is measured, and its server is looked at, from now on.
@@ -71,6 +72,9 @@ struct VolumeManager::Composition {
   // What a VolumeAttachment says of a device of this node has changed: the device is looked at at
   // once. Nothing is taken from the node because of it.
   void AttachmentChanged(const ObjectChange& change);
+  // What failed for want of this Secret, or with what it had in it, is tried at once: what no pod
+  // shows, for pods' own volumes are tried with their objects.
+  void SecretChanged(const ObjectKey& secret);
 
   // ---- the start (volume_manager_start.cc)
   // Takes over what was loaded, starts the sources, and lets the reconcilers begin; called once, in

@@ -13,6 +13,7 @@
 #include "pluginmgr/volume_plugin_with_attach_limits.h"
 #include "volume/csi_translation.h"
 #include "volume/unique_name.h"
+#include "volumemanager/failure_history.h"
 #include "volumemanager/sub_path_requests.h"
 #include "volumemanager/volume_inputs.h"
 
@@ -58,8 +59,7 @@ VolumeSpec WithPlainName(const VolumeSpec& spec) {
 // What a plugin does not know yet, it knows once its driver is registered.
 WantedProblem PluginProblem(const std::string& step, const Error& error) {
   const bool is_driver = error.code() == Code::kUnavailable;
-  return {step, error,
-          is_driver ? "whoever runs the driver: `volumectl get drivers` tells how it stands" : ""};
+  return {step, error, is_driver ? kWhoeverRunsTheDriver : ""};
 }
 
 // A source that a CSI driver has replaced is one of that driver's. Nullopt: of another kind.

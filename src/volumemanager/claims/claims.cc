@@ -6,6 +6,7 @@
 
 #include "operation/reclaim_operations.h"
 #include "operation/recorded_volume.h"
+#include "volume/secrets_of_volume.h"
 #include "volumemanager/claims/claim_events.h"
 
 namespace volumed {
@@ -102,6 +103,18 @@ void Claims::RetryReclaims() {
     }
   }
   MarkDirty();
+}
+
+void Claims::RetryReclaimsWith(const ObjectKey& secret) {
+  bool any = false;
+  for (const auto& [name, bound] : bound_) {
+    if (!bound.failure) continue;
+    const PersistentVolumePtr volume = FindVolumeObject(name);
+    if (volume == nullptr || !SecretsNamedBy(*volume).contains(secret)) continue;
+    parts_.operations.ResetBackoff(ReclaimKey(name));
+    any = true;
+  }
+  if (any) MarkDirty();
 }
 
 // ---- the decision -------------------------------------------------------------------------------

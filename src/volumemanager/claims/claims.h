@@ -100,6 +100,8 @@ class Claims final : public ClaimResolver {
     std::function<bool(const PodUid&)> has_pod;
     // Why nothing on this node can do this to the storage of the volume; "" if something can.
     std::function<std::string(const PersistentVolume&, ReclaimAction)> why_not_reclaimed;
+    // Whether the volume's device is on this node still, and is about to leave it.
+    std::function<bool(const PersistentVolume&)> device_leaves;
     // A new decision was made.
     std::function<void()> decided;
     // The object was deleted, and nothing protects it any more: it is to end.
@@ -133,6 +135,8 @@ class Claims final : public ClaimResolver {
   void ResetBackoff(const std::string& volume_name);
   // What kept the storage of any volume from being reclaimed may be gone.
   void RetryReclaims();
+  // The same of the volumes that are reclaimed by this Secret.
+  void RetryReclaimsWith(const ObjectKey& secret);
   // Makes a new decision at that time.
   void WakeAt(TimePoint when);
 
@@ -213,6 +217,7 @@ class Claims final : public ClaimResolver {
   void NameMissingMakers(BindingResult& result) const;
   // Adds what was deleted by command, what has ended with its pod, and what has left its source.
   void AddEnds(BindingInput& input) const;
+  void AddLeavingDevices(BindingInput& input) const;
   void MarkDeleted(BindingInput& input) const;
   void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input);
   // Takes over the decision, and writes what changed.

@@ -18,6 +18,7 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
   }
   AddEnds(input);
   AddVolumes(input);
+  AddLeavingDevices(input);
   AddPods(pods, input);
   MarkDeleted(input);
   return input;
@@ -47,6 +48,16 @@ void Claims::AddEnds(BindingInput& input) const {
     const std::string uid = bound.volume == nullptr ? "" : bound.volume->metadata.uid;
     const ObjectKey volume{ObjectKind::kPersistentVolume, "", name};
     if (!uid.empty() && parts_.deleted.HasEnded({volume, uid})) input.ended_volumes.insert(name);
+  }
+}
+
+// A try would only find the device there. It is no failure that steps have an order.
+void Claims::AddLeavingDevices(BindingInput& input) const {
+  for (const auto& [name, bound] : bound_) {
+    const BindingState state = bound.record.binding.state;
+    const bool released = state == BindingState::kReleased || state == BindingState::kReclaimFailed;
+    if (!released || bound.removing || bound.reclaiming || bound.volume == nullptr) continue;
+    if (hooks_.device_leaves(*bound.volume)) input.leaving_devices.insert(name);
   }
 }
 

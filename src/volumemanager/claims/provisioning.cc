@@ -5,6 +5,7 @@
 #include "operation/provision_operations.h"
 #include "operation/recorded_volume.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
+#include "volume/secrets_of_volume.h"
 
 namespace volumed {
 namespace {
@@ -244,7 +245,11 @@ void Provisioning::Intend(const PersistentVolumeClaim& claim, const ProvisionReq
   entry.record.plugin_name = request.plugin_name;
   entry.record.plan = request.plan;
   if (request.options.content) entry.record.cloned_volume = request.options.content->volume_name;
-  entry.volume = std::make_shared<const PersistentVolume>(request.planned);
+  PersistentVolume planned = request.planned;
+  // What is undone has an age, too. In seconds, as an object has it.
+  const int64_t now = parts_.rows.scheduler.clock().WallUnixMillis();
+  planned.metadata.creation_unix_millis = now - now % 1000;
+  entry.volume = std::make_shared<const PersistentVolume>(std::move(planned));
   changed_.insert(entry.record.claim);
   Write(entries_[name] = std::move(entry));
 }
@@ -358,6 +363,16 @@ void Provisioning::ResetBackoffOf(const std::string& storage_class) {
   ResetBackoffWhere([&storage_class](const Entry& entry) {
     return entry.volume->spec.storage_class_name == storage_class;
   });
+}
+
+bool Provisioning::ResetBackoffWith(const ObjectKey& secret) {
+  bool any = false;
+  ResetBackoffWhere([&](const Entry& entry) {
+    const bool concerns = entry.failure && SecretsNamedBy(*entry.volume).contains(secret);
+    any = any || concerns;
+    return concerns;
+  });
+  return any;
 }
 
 void Provisioning::ResetBackoffWhere(const std::function<bool(const Entry&)>& concerns) {

@@ -111,6 +111,8 @@ class Provisioning {
   void ResetBackoff();
   void ResetBackoffOf(const ClaimKey& claim);
   void ResetBackoffOf(const std::string& storage_class);
+  // The same of what could not be made or undone and is by this Secret. False if there is none.
+  bool ResetBackoffWith(const ObjectKey& secret);
 
   // A volume that was begun for a claim which does not wait for it any more: its maker is to take
   // back what there may be of it.

@@ -5,6 +5,7 @@
 #include "operation/expand_operations.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "volume/csi_translation.h"
+#include "volume/secrets_of_volume.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -20,7 +21,10 @@ const FailureHistory* StorageExpander::Failure(const std::string& volume) const 
 
 std::string StorageExpander::WaitsFor(const std::string& volume) const {
   const auto known = known_.find(volume);
-  return known == known_.end() ? "" : known->second.waits_for;
+  if (known == known_.end()) return "";
+  const std::optional<RunningOperation> running =
+      parts_.operations.FindRunning(ExpandStorageKey(known->second.unique_name));
+  return running && running->waits_for ? running->waits_for->text : known->second.waits_for;
 }
 
 std::string StorageExpander::WhoLetsGrow(const std::string& volume) const {
@@ -97,6 +101,14 @@ void StorageExpander::RetryDomain(const std::string& fault_domain) {
     const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
     const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
     if (plugin.ok() && (*plugin)->FaultDomain(spec) == fault_domain) Retry(name);
+  }
+}
+
+void StorageExpander::RetryWith(const ObjectKey& secret) {
+  for (const auto& [name, known] : known_) {
+    if (!known.failure) continue;
+    const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(name);
+    if (volume != nullptr && SecretsNamedBy(*volume).contains(secret)) Retry(name);
   }
 }
 

@@ -67,11 +67,13 @@ class StorageExpander {
   void Retry(const std::string& volume);
   // The same for all volumes of a plugin's fault domain ("csi:<driver>").
   void RetryDomain(const std::string& fault_domain);
+  // The same for all volumes that could not be made larger and name this Secret.
+  void RetryWith(const ObjectKey& secret);
 
   // The last failure since the last success; null if there is none. The pointer is valid until the
   // next change.
   const FailureHistory* Failure(const std::string& volume) const;
-  // What its growth waits for, for people; "" if for nothing.
+  // What its growth waits for, for people: its class, its pods, its driver; "" if for nothing.
   std::string WaitsFor(const std::string& volume) const;
   // Who can let it grow, if its class does not; "" otherwise.
   std::string WhoLetsGrow(const std::string& volume) const;

@@ -139,6 +139,7 @@ void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDe
       alive_.Guarded([this, name, spec = device.spec](const OperationOutcome<Unit>& outcome) {
         parts_.actual.devices().UnmountDone(name, outcome);
         if (outcome.value && parts_.actual.devices().Find(name) == nullptr) hooks_.gone(name, spec);
+        if (outcome.failure && hooks_.stays) hooks_.stays(name);
         MarkDirty(name);
         TellUsers(name);
       }));

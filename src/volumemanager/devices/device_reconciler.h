@@ -50,6 +50,8 @@ class DeviceReconciler {
     // Nothing of the device of this volume is on the node any more. The SpecName is that of the
     // volume.
     std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
+    // The device could not be taken from the node. May be empty.
+    std::function<void(const UniqueVolumeName&)> stays;
     // Fills in the size that the volume has and the size that it is to have. May be empty.
     std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
     // The device is mounted and verified. May be empty.

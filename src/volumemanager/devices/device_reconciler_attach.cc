@@ -109,6 +109,7 @@ void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDev
           SlotMayBeFree();
           hooks_.gone(name, spec);
         }
+        if (outcome.failure && hooks_.stays) hooks_.stays(name);
         MarkDirty(name);
         TellUsers(name);
       }));

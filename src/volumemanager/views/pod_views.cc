@@ -316,12 +316,23 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
                    breach->message + "It holds " + std::to_string(breach->used_bytes) + " bytes.",
                    OwnerOf(pod.identity), breach->since_unix_ms);
   }
-  // The pod has its volume, which is only smaller than it should be.
-  if (const FailureHistory* failure = parts_.expander.Failure(wanted->unique_name)) {
-    return FromFailure(*failure, ExpandKey(wanted->unique_name), pod, nullptr);
+  return GrowthProblem(key, pod, *wanted);
+}
+
+std::optional<ProblemView> PodViews::GrowthProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                                   const WantedVolume& wanted) const {
+  for (const OperationKey& growth :
+       {ExpandStorageKey(wanted.unique_name), ExpandKey(wanted.unique_name)}) {
+    std::optional<ProblemView> waits = LaneProblem(growth, std::nullopt);
+    if (!waits) continue;
+    waits->message = "the claim asks for more, and its growth waits: " + waits->message;
+    return waits;
+  }
+  if (const FailureHistory* failure = parts_.expander.Failure(wanted.unique_name)) {
+    return FromFailure(*failure, ExpandKey(wanted.unique_name), pod, nullptr);
   }
   if (const FailureHistory* failure = parts_.storage_expander.Failure(key.spec.str())) {
-    return FromFailure(*failure, ExpandStorageKey(wanted->unique_name), pod, nullptr);
+    return FromFailure(*failure, ExpandStorageKey(wanted.unique_name), pod, nullptr);
   }
   const std::string growth_waits_for = parts_.storage_expander.WaitsFor(key.spec.str());
   if (!growth_waits_for.empty()) {

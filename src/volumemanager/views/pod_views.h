@@ -89,6 +89,9 @@ class PodViews {
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,
                                            const ActualVolume* actual) const;
+  // The pod has its volume, which is only smaller than it should be.
+  std::optional<ProblemView> GrowthProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                           const WantedVolume& wanted) const;
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted) const;

@@ -9,6 +9,7 @@
 #include "kube/storage_enums.h"
 #include "operation/reclaim_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "volume/claim_resize.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/object_commands.h"
 #include "volumemanager/claims/reclaim_check.h"
@@ -167,7 +168,14 @@ bool StorageViews::IsBound(const ObjectKey& object) const {
 }
 
 PersistentVolumeClaimStatus StorageViews::ClaimStatus(const PersistentVolumeClaim& claim) const {
-  return parts_.claims.ShownStatus(claim);
+  PersistentVolumeClaimStatus status = parts_.claims.ShownStatus(claim);
+  const ClaimDecision* decision = parts_.claims.FindClaim(KeyOfClaim(claim));
+  if (decision == nullptr || decision->volume_name.empty()) return status;
+  const std::string growth = parts_.storage_expander.WaitsFor(decision->volume_name);
+  for (ClaimCondition& condition : status.conditions) {
+    if (condition.type == kResizing && condition.message.empty()) condition.message = growth;
+  }
+  return status;
 }
 
 PodUid StorageViews::PodOfClaim(const ObjectKey& claim) const {

@@ -66,6 +66,8 @@ TEST_F(ReloadTest, DeadlinesPeriodAndLogLevelCountFromTheReloadOn) {
   EXPECT_EQ(Deadline("setUp"), "31s");
   EXPECT_NE(Ctl({"explain", "waits"}).output.find("setUp 31s"), std::string::npos);
   EXPECT_LE(Measured(), 1);
+  EXPECT_EQ(AgentStatus().csi_settings().at("csi-calls-per-driver"), "64");
+  EXPECT_EQ(AgentStatus().csi_settings().at("driver-absent-limit"), "0s");
 
   ASSERT_NO_FATAL_FAILURE(Reload(
       Replaced(Replaced(file, "deadline-mount: 31s", "deadline-mount: 7s"),

@@ -228,6 +228,22 @@ TEST_F(CsiDebtsTest, WithoutALimitThePodWaits) {
   EXPECT_FALSE(kernel_.IsMountPoint(PodMount()));
 }
 
+// With a limit of ten minutes nobody knew that the pod leaves by itself.
+TEST_F(CsiDebtsTest, ItWasNotSaidWhenTheDriverIsDoneWithout) {
+  const std::string lane = std::string("csi:") + kName;
+  EXPECT_EQ(lanes_->WhenTakenAwayWithout(lane), "") << "it is there";
+  PutPod();
+  DriverDies();
+  const int64_t from = debts_->MayOweFromUnixMillis(kName).value();
+  const int64_t left = from - clock_.WallUnixMillis();
+  EXPECT_GT(left, 9 * 60'000);
+  EXPECT_LE(left, 10 * 60'000);
+  EXPECT_THAT(lanes_->WhenTakenAwayWithout(lane),
+              HasSubstr("unmounted without it after " + WallTimeText(from)));
+  plugin_settings_.Set({});
+  EXPECT_EQ(lanes_->WhenTakenAwayWithout(lane), "");
+}
+
 TEST_F(CsiDebtsTest, WhatIsOwedIsDeliveredOnceWhenTheDriverIsBackUnpublishFirst) {
   LeaveWithout();
   EXPECT_FALSE(kernel_.IsMountPoint(Staging()));

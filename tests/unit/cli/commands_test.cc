@@ -43,6 +43,24 @@ TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
 }
 
+// The driver's registrar was not there by then, and it still said that the driver makes the volume.
+TEST_F(CommandsTest, AWaitThatWasOverSaidWhyThePodHadWaitedBefore) {
+  AddPods({"a"});
+  const auto waits_for = [](v1::Pod& pod, const std::string& why) {
+    pod.clear_problems();
+    pod.add_problems()->set_message(why);
+  };
+  waits_for(*agent_.pods.mutable_pods(0), "its registrar has to be started");
+  agent_.waits.resize(1);
+  *agent_.waits[0].mutable_pod() = agent_.pods.pods(0);
+  waits_for(*agent_.waits[0].mutable_pod(), "its volume is being made");
+  agent_.never = "";
+  const Printed late = Run({"wait", "a", "--timeout", "20"});
+  EXPECT_EQ(late.code, kExitTimeout);
+  EXPECT_NE(late.err.find("its registrar has to be started"), std::string::npos) << late.err;
+  EXPECT_EQ(late.err.find("its volume is being made"), std::string::npos) << late.err;
+}
+
 // A script that waited for all pods to be gone went on before the agent knew of any.
 TEST_F(CommandsTest, AWaitForAllAtAnAgentThatIsStartingEndedWithThereIsNoPod) {
   v1::ErrorDetail detail;

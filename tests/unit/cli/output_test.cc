@@ -57,6 +57,29 @@ TEST(OutputTest, ASourceWithSeveralProblemsSaysThatThereAreMore) {
   EXPECT_NE(out.str().find("a.yaml: bad (and 2 more: -o json)\n"), std::string::npos) << out.str();
 }
 
+TEST(OutputTest, WhatADriverSaysFilledTheTableOfPods) {
+  v1::GetPodsResponse pods = OnePod();
+  const std::string start(288, 'a');
+  pods.mutable_pods(0)->mutable_volumes(1)->mutable_problem()->set_message(
+      start + "\xc3\xa4\xc3\xa4\xc3\xa4" + std::string(400, 'b'));
+  std::ostringstream table;
+  PrintPods(pods, OutputFormat::kTable, kToday, table);
+  // No character is cut in two: the first that ends too late is left out.
+  EXPECT_NE(table.str().find("secret: " + start + "...\n"), std::string::npos) << table.str();
+  EXPECT_EQ(table.str().find('b', table.str().find("aaa")), std::string::npos);
+  std::ostringstream wide;
+  PrintPods(pods, OutputFormat::kWide, kToday, wide);
+  EXPECT_NE(wide.str().find(std::string(400, 'b')), std::string::npos);
+}
+
+TEST(OutputTest, AClaimWithoutAVolumeHadAnEmptyPairOfParentheses) {
+  v1::GetPodsResponse pods = OnePod();
+  pods.mutable_pods(0)->mutable_volumes(1)->clear_plugin();
+  std::ostringstream out;
+  Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
+  EXPECT_NE(out.str().find("  volume secret: NotSetUp\n"), std::string::npos) << out.str();
+}
+
 TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
   std::ostringstream out;
   PrintPods(OnePod(), OutputFormat::kTable, kToday, out);

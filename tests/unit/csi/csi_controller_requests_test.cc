@@ -5,6 +5,7 @@
 #include "csi/csi_create_request.h"
 #include "fakes/must.h"
 #include "unit/csi/csi_volumes.h"
+#include "volume/secrets_of_volume.h"
 
 namespace volumed {
 namespace {

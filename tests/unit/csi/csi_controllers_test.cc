@@ -93,7 +93,10 @@ TEST_F(CsiControllerTest, WhyADriverMakesNoVolumesIsSaidInEachCaseInWhichItLooke
   // It has another driver's name.
   settings_.controllers.clear();
   Configure("dsik.example.com");
-  EXPECT_NE(WhyNone().find("csi-controller-endpoints names none for it"), std::string::npos);
+  EXPECT_NE(WhyNone().find("csi-controller-endpoints names none for it; it names "
+                           "dsik.example.com, which no driver is called"),
+            std::string::npos)
+      << WhyNone();
   ASSERT_EQ(drivers_->UnusedControllers().size(), 1u);
   EXPECT_EQ(drivers_->UnusedControllers()[0].driver, "dsik.example.com");
   EXPECT_EQ(drivers_->UnusedControllers()[0].place, kController);

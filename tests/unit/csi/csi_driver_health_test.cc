@@ -4,6 +4,7 @@
 
 #include "csi/csi_drivers.h"
 #include "unit/csi/registered_driver_fixture.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -23,6 +24,24 @@ TEST_F(CsiDriverHealthTest, ACallThatIsNotAnsweredInTimeMakesTheDriverSilentAndN
   EXPECT_TRUE(lane.health.silent_since.has_value());
   EXPECT_NE(drivers_->WhyAway(kName).find("does not answer since "), std::string::npos);
   EXPECT_EQ(Count(DriverEvent::kSilent), 1);
+}
+
+// A pod said DeadlineExceeded and that nobody has to act, while its driver answered nobody.
+TEST_F(CsiDriverHealthTest, TheErrorOfACallDidNotSayThatTheDriverIsSilentOrAway) {
+  RegisterWell();
+  process_->Hang("NodeStageVolume");
+  const auto silent = CallStage(seconds(10));
+  ASSERT_FALSE(silent.ok());
+  EXPECT_EQ(silent.error().message().find(std::string("CSI driver ") + kName + " is silent since "),
+            0u)
+      << silent.error().message();
+  EXPECT_TRUE(silent.error().IsAbout(kDriverAway));
+  EXPECT_TRUE(silent.error().maybe_applied());
+  dialer_.Kill(process_);
+  scheduler_.RunFor(milliseconds(1));
+  const auto away = CallStage(seconds(10));
+  ASSERT_FALSE(away.ok());
+  EXPECT_TRUE(away.error().IsAbout(kDriverAway));
 }
 
 TEST_F(CsiDriverHealthTest, TheWindowBeginsSmallGrowsByEachAnswerAndBeginsAnewAfterSilence) {

@@ -33,6 +33,17 @@ TEST_F(CsiDriversTest, WhatADriverSaysOfItselfIsKnownOnceItIsRegistered) {
   EXPECT_EQ(Count(DriverEvent::kFactsChanged), 1);
 }
 
+TEST_F(CsiDriversTest, AMisspelledDriverWasNotToldFromOneThatIsNotThere) {
+  const auto process = Serve();
+  ASSERT_TRUE(Register()->ok());
+  EXPECT_EQ(drivers_->FactsOf("disk.example.cmo").error().message(),
+            "driver name disk.example.cmo not found in the list of registered CSI drivers; did you "
+            "mean disk.example.com?");
+  EXPECT_EQ(drivers_->WhyNoProvisioner("dsik.example.com"),
+            "no CSI driver dsik.example.com has registered (see `volumectl get drivers`); did you "
+            "mean disk.example.com?");
+}
+
 TEST_F(CsiDriversTest, ADriverThatWasNeverSeenIsUnavailableByKubeletsWords) {
   const Result<CsiDriverFacts> facts = drivers_->FactsOf("other.example.com");
   ASSERT_FALSE(facts.ok());

@@ -175,6 +175,7 @@ TEST_F(CsiStorageTest, SecretsAreReadForTheCallAndAreInNoPlan) {
   ASSERT_FALSE(without.ok());
   EXPECT_FALSE(without.error().maybe_applied());
   EXPECT_EQ(asked_.size(), 1u) << "nothing is asked for without it";
+  EXPECT_TRUE(without.error().IsAbout("missing Secret storage/provision-data"));
 }
 
 TEST_F(CsiStorageTest, TheVolumeIsMadeWhereThisNodeIsAndSaysSo) {

@@ -306,6 +306,16 @@ TEST_F(DriverLaneTest, WhileItIsClosedNobodyHasAThreadAndThenAllGoOn) {
   EXPECT_EQ(ended_.size(), 301u);
 }
 
+// One did not know that waiting was enough.
+TEST_F(DriverLaneTest, WhatTakesAwayDidNotSayWhenItGoesOnWithoutTheDriver) {
+  domains_.taken_away_without[kLane] = "it is unmounted without it after 10:10";
+  Be(Away());
+  Start(0, kLane);
+  Start(1, kLane, /*takes_away=*/true);
+  EXPECT_EQ(WaitText(0).find("unmounted without it"), std::string::npos) << WaitText(0);
+  EXPECT_THAT(WaitText(1), HasSubstr("; it is unmounted without it after 10:10"));
+}
+
 TEST_F(DriverLaneTest, WhoWaitsIsCountedByDriverWhetherItSetsUpOrTakesAway) {
   Be(Away());
   Start(1, kLane);

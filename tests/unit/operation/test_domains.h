@@ -29,6 +29,11 @@ class TestDomains final : public FaultDomains {
     return found == why_closed.end() ? "" : found->second;
   }
 
+  std::string WhenTakenAwayWithout(const std::string& lane) const override {
+    const auto found = taken_away_without.find(lane);
+    return found == taken_away_without.end() ? "" : found->second;
+  }
+
   std::vector<KnownMount> MountsAround(const std::string& /*directory*/) const override {
     return mounts;
   }
@@ -37,6 +42,7 @@ class TestDomains final : public FaultDomains {
   std::map<std::string, std::string> lanes;       // by domain
   std::map<std::string, LaneHealth> health;       // by lane
   std::map<std::string, std::string> why_closed;  // likewise
+  std::map<std::string, std::string> taken_away_without;
   int located = 0;
 };
 

@@ -176,9 +176,23 @@ TEST(ClaimBinding, SaysWhoIsToProvision) {
   world.Add(MakeClaim("x", "1Gi", "fast")).Decide();
   EXPECT_EQ(world.Claim("x").wait, ClaimWait::kProvisioning);
   EXPECT_EQ(world.Claim("x").provisioner, "csi.example.org");
+  EXPECT_EQ(world.Claim("x").reason, "csi.example.org is to provision one");
+}
+
+// The cause came last, behind volumes of other classes.
+TEST(ClaimBinding, AClaimThatWaitsForItsProvisionerNamedVolumesThatAreNoneOfItsBusiness) {
+  World world;
+  world.Add(MakeClass("fast", VolumeBindingMode::kImmediate, "csi.example.org"));
+  PersistentVolume bound = MakeVolume("bound");
+  bound.spec.storage_class_name = "fast";
+  world.Add(bound).Add(MakeClaim("y", "1Gi", "fast")).Record("y", "bound");
+  world.Add(MakeVolume("of-another-class")).Add(MakeClaim("x", "900Gi", "fast")).Decide();
+  EXPECT_EQ(world.Claim("x").reason, "csi.example.org is to provision one");
+  PersistentVolume small = MakeVolume("small");
+  small.spec.storage_class_name = "fast";
+  world.Add(small).Decide();
   EXPECT_EQ(world.Claim("x").reason,
-            "no PersistentVolume matches: there is none (class \"fast\", 1Gi); csi.example.org is "
-            "to provision one");
+            "csi.example.org is to provision one, as no PersistentVolume matches: 1 too small");
 }
 
 TEST(ClaimBinding, LostWhenTheVolumeIsGone) {
@@ -277,6 +291,21 @@ TEST(ClaimBinding, ReclaimFollowsThePolicyWhenNoPodHoldsTheVolume) {
   world.input().uses.clear();
   world.Decide();
   EXPECT_EQ(world.Volume("r").reclaim, ReclaimAction::kRecycle);
+}
+
+TEST(ClaimBinding, AVolumeIsReleasedAndNotReclaimedWhileItsDeviceLeaves) {
+  World world;
+  world.Add(WithPolicy(MakeVolume("v"), ReclaimPolicy::kDelete)).Record("x", "v").End("x");
+  world.input().leaving_devices = {"v"};
+  world.Decide();
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Volume("v").reason,
+            "claim default/x is gone; it waits until its device has left this node");
+  EXPECT_FALSE(world.Volume("v").protection.may_go()) << "its data is not reclaimed yet";
+  world.input().leaving_devices.clear();
+  world.Decide();
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kDelete);
 }
 
 TEST(ClaimBinding, RecycledVolumeIsFreeWhateverUidItsManifestNames) {

@@ -19,6 +19,7 @@
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "pluginmgr/volume_plugin_with_attach_limits.h"
+#include "volume/secrets_of_volume.h"
 
 namespace volumed {
 
@@ -342,7 +343,8 @@ class FakePlugin final : public VolumePlugin {
     const std::shared_ptr<AttachScript> script_;
   };
 
-  // Volumes of a driver: their plan has a text, and no handle.
+  // Volumes of a driver: their plan has a text, and no handle. They are made by the Secret that the
+  // class's parameter "secret" names.
   class DriverPlanner final : public ProvisionableVolumePlugin {
    public:
     explicit DriverPlanner(VolumePlugin& plugin) : plugin_(plugin) {}
@@ -366,6 +368,11 @@ class FakePlugin final : public VolumePlugin {
         source.driver = "disk.example.com";
         source.volume_handle = "unknown:" + options_.pv_name;
         volume.spec.source = source;
+        if (const auto secret = options_.parameters.find("secret");
+            secret != options_.parameters.end()) {
+          volume.metadata.annotations[kDeletionSecretName] = secret->second;
+          volume.metadata.annotations[kDeletionSecretNamespace] = "default";
+        }
         return volume;
       }
       std::string PlanText() override {

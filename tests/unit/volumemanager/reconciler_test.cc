@@ -1,6 +1,8 @@
 // The volume manager from a source's list to operations, and what it shows of them.
 #include "kube/about_object.h"
 #include "unit/volumemanager/manager_fixture.h"
+#include "volume/driver_domain.h"
+#include "volumemanager/failure_history.h"
 
 namespace volumed {
 namespace {
@@ -165,6 +167,23 @@ TEST_F(ReconcilerTest, TheOwnerOfAnObjectActsOnlyIfTheErrorIsAboutIt) {
   EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "the owner of pod default/a")
       << "the message alone says nothing";
   EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act, "the owner of secret default/db");
+}
+
+TEST_F(ReconcilerTest, ADriverThatIsAwayWasNobodysToMend) {
+  StartAgent();
+  Settle();
+  const auto fail = [this](const char* pod, const char* subject) {
+    operations().FailNext("mount", Key(pod, "data"),
+                          Error::NotApplied(Code::kUnavailable, "no answer").About(subject), 1000);
+  };
+  fail("a", kDriverAway);
+  fail("b", kAttacherAway);
+  fail("c", "missing Secret default/stage");
+  Deliver(PodManifest("a", {kData}) + PodManifest("b", {kData}) + PodManifest("c", {kData}));
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, kWhoeverRunsTheDriver);
+  EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act,
+            "its driver's attacher; an administrator, if none runs");
+  EXPECT_EQ(View("c").volumes.at(0).problem->who_must_act, "the owner of secret default/stage");
 }
 
 TEST_F(ReconcilerTest, AFailedMountIsTriedAgainAtTheBackOffsEndAndSaysWhy) {

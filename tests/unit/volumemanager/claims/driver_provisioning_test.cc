@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "kube/about_object.h"
 #include "unit/volumemanager/claims/provisioning_fixture.h"
 
 namespace volumed {
@@ -143,6 +144,7 @@ TEST_F(DriverProvisioningTest, WhatWasUndoneInVainWasShownNowhere) {
   EXPECT_EQ(volumes[0].phase, "Undoing");
   EXPECT_EQ(volumes[0].claim, "default/data");
   EXPECT_EQ(volumes[0].reason, "no disk is so large");
+  EXPECT_GT(volumes[0].created_unix_ms, 0) << "its age was <unknown>";
   const std::vector<OwedView> owed = manager().storage().Owed();
   ASSERT_EQ(owed.size(), 1u);
   EXPECT_EQ(owed[0].what, "volume pvc-c1");
@@ -221,6 +223,42 @@ TEST_F(DriverProvisioningTest, AFailureThatIsNotExplainedWasNobodysForEver) {
   Pass(std::chrono::minutes(10));
   EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act.find("an administrator, as it has "), 0u)
       << View("a").volumes.at(0).problem->who_must_act;
+}
+
+// The Secret was there, and the claim said for up to two minutes that it is not found.
+TEST_F(DriverProvisioningTest, ASecretOfTheClassThatCameWasNotTriedAtOnce) {
+  const std::string by_secret = DriverClass("parameters: {secret: prov}\n") + Claim();
+  const std::string other =
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: other, namespace: default}\n";
+  const std::string prov =
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: prov, namespace: default}\n";
+  const Error missing = MissingObject(
+      Error::NotApplied(Code::kUnavailable, "the provisioner secret default/prov cannot be had"),
+      {ObjectKind::kSecret, "default", "prov"});
+  operations().FailNext("provision", ProvisionKey(kVolume), missing, 1000);
+  Deliver(by_secret + Pod());
+  ASSERT_EQ(Made(), 1u);
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "the owner of secret default/prov")
+      << "it said that nobody has to act";
+  Deliver(by_secret + Pod() + other);
+  EXPECT_EQ(Made(), 1u) << "it is another one's";
+  Deliver(by_secret + Pod() + other + prov);
+  EXPECT_EQ(Made(), 2u);
+  Deliver(by_secret + Pod() + other + prov + "stringData: {password: other}\n");
+  EXPECT_EQ(Made(), 3u) << "it may be right now";
+}
+
+TEST_F(DriverProvisioningTest, ASecretThatCameDidNotHaveADeletionTriedAtOnce) {
+  const std::string by_secret = DriverClass("parameters: {secret: prov}\n");
+  const std::string prov =
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: prov, namespace: default}\n";
+  Deliver(by_secret + Claim());
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::NotApplied(Code::kUnavailable, "no secret"), 1);
+  Deliver(by_secret);
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  Deliver(by_secret + prov);
+  EXPECT_EQ(operations().Count("reclaim"), 2u);
 }
 
 // Five claims that were applied had the driver asked five times more for each volume that failed.

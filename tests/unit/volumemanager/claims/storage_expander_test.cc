@@ -141,6 +141,49 @@ TEST_F(StorageExpanderTest, AClassThatDoesNotAllowItWasNotNamed) {
   EXPECT_EQ(manager().storage().PersistentVolumeClaims().at(0).reason, "");
 }
 
+// Only `top` had it, without the driver and the reason.
+TEST_F(StorageExpanderTest, AGrowthThatWaitsForItsDriverWasSaidNowhere) {
+  Deliver(Class() + Storage("1Gi") + Pod());
+  ASSERT_EQ(Phase("a"), "Ready");
+  operations().Hang(ExpandStorageKey(kUnique));
+  Deliver(Class() + Storage("3Gi") + Pod());
+  ASSERT_EQ(Grown(), 1u);
+  LaneWait wait;
+  wait.text = "CSI driver disk.example.com is gone since 09:30";
+  wait.does_not_answer = true;
+  wait.step = kWaitForDriver;
+  operations().waits_for[ExpandStorageKey(kUnique)] = wait;
+  const VolumeView volume = View("a").volumes.at(0);
+  ASSERT_TRUE(volume.problem);
+  EXPECT_EQ(volume.problem->message, "the claim asks for more, and its growth waits: " + wait.text);
+  EXPECT_EQ(volume.problem->who_must_act, "an administrator");
+  EXPECT_EQ(manager().storage().PersistentVolumeClaims().at(0).reason,
+            "it asks for more than its volume has: " + wait.text);
+  const auto claim = agent_->catalog.FindPersistentVolumeClaim("default", "data");
+  ASSERT_NE(claim, nullptr);
+  const PersistentVolumeClaimStatus status = manager().storage().ClaimStatus(*claim);
+  ASSERT_EQ(status.conditions.size(), 1u);
+  EXPECT_EQ(status.conditions[0].type, kResizing);
+  EXPECT_EQ(status.conditions[0].message, wait.text);
+}
+
+TEST_F(StorageExpanderTest, ASecretThatCameDidNotHaveTheGrowthTriedAtOnce) {
+  const auto with_secret = [](const std::string& request) {
+    std::string objects = Storage(request);
+    const std::string source = "volumeHandle: vol-1";
+    objects.insert(objects.find(source) + source.size(),
+                   ", controllerExpandSecretRef: {name: grow, namespace: default}");
+    return Class() + objects;
+  };
+  Deliver(with_secret("1Gi"));
+  FailNext(Error::NotApplied(Code::kUnavailable, "the controller expand secret cannot be had"));
+  Deliver(with_secret("3Gi"));
+  ASSERT_EQ(Grown(), 1u);
+  Deliver(with_secret("3Gi") +
+          "---\napiVersion: v1\nkind: Secret\nmetadata: {name: grow, namespace: default}\n");
+  EXPECT_EQ(Grown(), 2u);
+}
+
 TEST_F(StorageExpanderTest, ADriverThatCannotIsNotAsked) {
   driver->grows = false;
   Deliver(Class() + Storage("1Gi"));

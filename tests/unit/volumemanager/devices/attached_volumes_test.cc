@@ -78,6 +78,28 @@ TEST_F(AttachedVolumesTest, AVolumeWhoseDeviceCannotBeDetachedSaysWhyItIsNotDele
   EXPECT_EQ(manager().storage().Owed().size(), 2u);
 }
 
+// `delete pod` and `delete pvc` in one go made the volume Failed, with a warning, for a second.
+TEST_F(AttachedVolumesTest, AVolumeWhoseDeviceWasJustLeavingWasFailed) {
+  std::string volume = Volume("disk");
+  volume.insert(volume.find("  flexVolume"), "  persistentVolumeReclaimPolicy: Delete\n");
+  Deliver(volume + User("a", "disk"));
+  ASSERT_EQ(Phase("a"), "Ready");
+  operations().Hang(Disk());
+  Deliver(volume);
+  ASSERT_TRUE(DeleteClaim("disk"));
+  Settle();
+  Pass(seconds(60));
+  EXPECT_EQ(operations().Count("reclaim"), 0u) << "it would only find the device there";
+  const std::vector<PersistentVolumeView> waiting = manager().storage().PersistentVolumes();
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(waiting[0].phase, "Released");
+  EXPECT_EQ(waiting[0].reason,
+            "claim default/disk is gone; it waits until its device has left this node");
+  operations().Release(Disk());
+  Settle();
+  EXPECT_EQ(operations().Count("reclaim"), 1u) << "at once, when it has left";
+}
+
 // It was shown as "Attached", as a disk of the node is that nobody has mounted yet.
 TEST_F(AttachedVolumesTest, ADeviceWhoseDriverIsNotKnownHasNoStateYet) {
   attach->no_driver = NotApplied();
