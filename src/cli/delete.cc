@@ -252,9 +252,10 @@ void AddDeleteVerb(const Verbs& verbs) {
                         "what these manifests name, the last first; - is standard input")
             ->type_name("FILE")
             ->excludes(kind);
-        verb.add_flag(
-            "--force", options.force,
-            "also while processes use the pod's mounts; of a volume in phase Undoing: gives it up");
+        verb.add_flag("--force", options.force,
+                      "also while processes use the pod's mounts; of a volume in phase Undoing, or "
+                      "one that its "
+                      "driver is to delete and cannot: gives it up");
         verb.add_flag("--ignore-not-found", options.ignore_not_found,
                       "what is not there is no failure");
         verb.add_flag("--yes", options.yes, "also the data of a volume that has left its source");

@@ -32,10 +32,6 @@ std::string_view WordOf(OwedCall what) {
   return what == OwedCall::kUnstage ? "unstage" : "unpublish";
 }
 
-std::string_view RpcOf(OwedCall what) {
-  return what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume";
-}
-
 Status MakeOwedCall(const CsiContext& context, CsiDriver& driver, const CsiDebt& debt,
                     const CallOptions& call) {
   const CsiCallScope scope(context, call);
@@ -68,13 +64,17 @@ Status DeliverAll(const CsiContext& context, CsiDriver& driver, const std::vecto
     context.parts.log.Info("a call that a CSI driver was owed was made",
                            {{"driver", debt.volume.driver},
                             {"volume", debt.volume.handle},
-                            {"method", RpcOf(debt.what)},
+                            {"method", OwedCallName(debt.what)},
                             {"path", debt.path}});
   }
   return OkStatus();
 }
 
 }  // namespace
+
+std::string_view OwedCallName(OwedCall what) {
+  return what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume";
+}
 
 std::string RecordKey(const CsiDebt& debt) {
   return debt.volume.driver + "/" + CsiHandleHash(debt.volume.handle) + "/" +

@@ -39,6 +39,8 @@ enum class OwedCall { kNotKnown, kUnpublish, kUnstage };
 constexpr WireEnum<OwedCall> WireEnumOf(OwedCall) {
   return {OwedCall::kUnstage, OwedCall::kNotKnown};
 }
+// "NodeUnstageVolume". REQUIRES: it is known.
+std::string_view OwedCallName(OwedCall what);
 
 // Key: "<driver>/<sha256 of the handle>/<unpublish or unstage>/<sha256 of the path>".
 struct CsiDebt {
