@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/driver_view.h"
+#include "base/printable_text.h"
 #include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
@@ -66,18 +67,37 @@ void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver
   CommandDriver(*question.commands, driver, method, request, patience, done);
 }
 
+constexpr size_t kShownCalls = 5;
+
+void AddOpenCalls(const std::vector<std::string>& calls, v1::Driver* out) {
+  out->set_open_call_count(static_cast<int32_t>(calls.size()));
+  for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) {
+    out->add_open_calls(PrintableText(calls[i]));
+  }
+}
+
+void AddOwedCalls(const std::vector<std::string>& calls, v1::Driver* out) {
+  out->set_owed_call_count(static_cast<int32_t>(calls.size()));
+  for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) {
+    out->add_owed_calls(PrintableText(calls[i]));
+  }
+}
+
 }  // namespace
 
 Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& waiting,
                        const Clock& clock, const v1::GetDriversRequest& request,
-                       v1::GetDriversResponse* response) {
+                       v1::GetDriversResponse* response, const CsiDebts* debts) {
   const auto is_asked_for = [&](const std::string& name) {
     return request.name().empty() || request.name() == name;
   };
   for (const DriverView& driver : csi.drivers().List()) {
     if (!is_asked_for(driver.facts.name)) continue;
     const auto found = waiting.find(DriverDomain(driver.facts.name));
-    EncodeDriver(driver, found == waiting.end() ? 0 : found->second, response->add_drivers());
+    v1::Driver* const out = response->add_drivers();
+    EncodeDriver(driver, found == waiting.end() ? 0 : found->second, out);
+    AddOpenCalls(csi.commands().OpenOf(driver.facts.name), out);
+    if (debts != nullptr) AddOwedCalls(debts->TextsOf(driver.facts.name), out);
   }
   for (const RegisteredSocket& socket : csi.Sockets()) {
     if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());

@@ -228,6 +228,7 @@ ExitCode ForgetDrivers(const CliContext& context, const DeleteWords& words) {
       worst = ReportFailure(status, context.socket);
     } else {
       std::cout << "driver " << name << " forgotten\n";
+      if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
     }
   }
   return worst;

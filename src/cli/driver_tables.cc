@@ -69,6 +69,14 @@ std::string OperationsOf(const v1::Driver& driver) {
          std::to_string(driver.calls_at_a_time()) + " at a time";
 }
 
+// "2: a, b"; "" if there is none.
+template <typename Texts>
+std::string CountAndFirst(int count, const Texts& first) {
+  if (count == 0) return "";
+  const std::string rest = count > first.size() ? ", ..." : "";
+  return std::to_string(count) + ": " + Join(first, ", ") + rest;
+}
+
 std::string LastErrorOf(const v1::Driver& driver, int64_t now) {
   if (!driver.reason().empty() || driver.last_error().empty()) return "";
   if (driver.last_error_unix_ms() == 0) return driver.last_error();
@@ -103,6 +111,8 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
   AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
   AddFact(rows, "Operations", OperationsOf(driver));
+  AddFact(rows, "Open calls", CountAndFirst(driver.open_call_count(), driver.open_calls()));
+  AddFact(rows, "Owed calls", CountAndFirst(driver.owed_call_count(), driver.owed_calls()));
   AddFact(rows, "Node ID", driver.node_id());
   AddFact(rows, "Volumes",
           driver.max_volumes() > 0 ? std::to_string(driver.max_volumes()) + " at most"

@@ -230,6 +230,18 @@ bool CsiCommands::HasOf(const std::string& driver) const {
   return false;
 }
 
+std::vector<std::string> CsiCommands::OpenOf(const std::string& driver) const {
+  std::vector<std::string> open;
+  const MutexLock lock(mu_);
+  for (const auto& [key, entry] : entries_) {
+    if (entry.command.driver != driver) continue;
+    const std::string method = entry.command.method.empty() ? "a call" : entry.command.method;
+    open.push_back(method + " by hand of " + Quoted(entry.command.about, kShownOfCommand) +
+                   (entry.running ? ", under way" : ""));
+  }
+  return open;
+}
+
 Status CsiCommands::CheckAgainst(const Entry& there, const CsiCommandRecord& command) const {
   if (there.running || !there.unreadable.empty()) return Refusal(there);
   const bool is_of_pair = command.method == there.command.method ||

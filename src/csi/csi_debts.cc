@@ -192,6 +192,22 @@ std::vector<CsiVolumeId> CsiDebts::VolumesOf(const std::string& driver) const {
   return volumes;
 }
 
+std::vector<std::string> CsiDebts::TextsOf(const std::string& driver) const {
+  std::vector<std::string> texts;
+  const std::string prefix = driver + "/";
+  const MutexLock lock(mu_);
+  for (auto at = debts_.lower_bound(prefix); at != debts_.end() && at->first.starts_with(prefix);
+       ++at) {
+    const CsiDebt& debt = at->second;
+    texts.push_back(std::string(OwedCallName(debt.what)) + " of volume " + debt.volume.handle);
+  }
+  for (auto at = unreadable_.lower_bound(prefix);
+       at != unreadable_.end() && at->first.starts_with(prefix); ++at) {
+    texts.push_back("a call whose record cannot be read: " + at->second);
+  }
+  return texts;
+}
+
 bool CsiDebts::HasOf(const std::string& driver) const {
   const std::string prefix = driver + "/";
   const MutexLock lock(mu_);

@@ -74,6 +74,11 @@ class StorageViews {
   // The provisioner that is to undo the volume, which was begun for a claim that is gone; "" if it
   // is none of these.
   std::string WhoUndoes(const std::string& volume_name) const;
+  // What this provisioner may have made, and no claim has yet, for people who would forget it:
+  // each with what ends that.
+  std::vector<std::string> BegunBy(const std::string& provisioner) const;
+  // The names of the PersistentVolumes of this CSI driver that are known, sorted.
+  std::vector<std::string> VolumesOfDriver(const std::string& driver) const;
   // Nullopt if no claim has left the volume, its policy retains it, a pod has it, or no CSI driver
   // is to reclaim it.
   std::optional<PendingReclaim> ReclaimOf(const std::string& volume_name) const;

@@ -1,4 +1,6 @@
 // StorageViews: what is still to be taken back although no pod and no claim shows it any more.
+#include <set>
+
 #include "operation/attach_operations.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
@@ -81,6 +83,33 @@ std::string StorageViews::WhoUndoes(const std::string& volume_name) const {
     if (undoing.volume->metadata.name == volume_name) return undoing.provisioner;
   }
   return "";
+}
+
+std::vector<std::string> StorageViews::BegunBy(const std::string& provisioner) const {
+  std::vector<std::string> texts;
+  for (const Provisioning::Begun& begun : parts_.provisioning.BegunBy(provisioner)) {
+    const std::string claim = "claim " + ToString(begun.claim);
+    texts.push_back("volume " + begun.volume + ", which it may have made for " + claim +
+                    (begun.over ? ": `volumectl delete pv " + begun.volume + " --force` gives it up"
+                                : ": delete the claim first, if the driver never comes back"));
+  }
+  return texts;
+}
+
+std::vector<std::string> StorageViews::VolumesOfDriver(const std::string& driver) const {
+  parts_.claims.DecideNow();
+  std::set<std::string> names;
+  const auto note = [&](const PersistentVolumePtr& volume) {
+    if (volume == nullptr) return;
+    const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
+    const auto* csi = spec.SourceAs<CsiPersistentVolumeSource>();
+    if (csi != nullptr && csi->driver == driver) names.insert(volume->metadata.name);
+  };
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) note(volume);
+  for (const auto& [name, decision] : parts_.claims.volumes()) {
+    if (!names.contains(name)) note(parts_.claims.FindVolumeObject(name));
+  }
+  return {names.begin(), names.end()};
 }
 
 // A volume that waits for its driver has not failed, and may wait for ever.

@@ -171,6 +171,18 @@ class CsiClientTest : public testing::Test {
   std::unique_ptr<CsiClient> client_;
 };
 
+TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
+  EXPECT_EQ(TextOf(DriverTraces()), "");
+  EXPECT_EQ(
+      TextOf(DriverTraces{.volumes = {"a", "b", "c", "d", "e"},
+                          .open_calls = {"DeleteVolume by hand of \"v\""},
+                          .owed_calls = {"NodeUnstageVolume of volume v"},
+                          .begun = {}}),
+      "volumes of it are on this node's records: a, b, c and 2 more; calls to it have an open "
+      "outcome: DeleteVolume by hand of \"v\"; calls are owed to it: NodeUnstageVolume of "
+      "volume v");
+}
+
 TEST_F(CsiClientTest, ASocketInTheRegistryMakesItsDriverReadyAndItIsShownWithAllThatItSays) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();
