@@ -37,9 +37,15 @@ std::optional<Error> WhyNoCommand(const DriverCommands& parts, const CsiDriver& 
   if (!call.volume) return std::nullopt;
   const std::string who = parts.who_needs ? parts.who_needs(method, *call.volume) : "";
   if (who.empty()) return std::nullopt;
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + call.volume->handle +
-                                                          " of CSI driver " + call.volume->driver +
-                                                          " is in use: " + who + " has it");
+  const bool is_open = parts.csi.commands().IsOpen(call.command);
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + call.volume->handle + " of CSI driver " + call.volume->driver +
+          " is in use: " + who + " has it" +
+          (is_open
+               ? "; the outcome of a call by hand about it is open: delete who has it since (pod, "
+                 "claim, and `volumectl delete pv NAME --force`), then make this call again"
+               : ""));
 }
 
 Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
@@ -52,11 +58,20 @@ Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
   return Unavailable("what the call is about is in use: " + what + " is at it");
 }
 
+Error WithWhatIsOpen(const OperationFailure& failure) {
+  const Error& error = failure.error;
+  if (!error.maybe_applied()) return error;
+  return Error::FromParts(error.code(), error.outcome(), error.sys_errno(),
+                          error.message() +
+                              "; until its outcome is known the agent leaves alone "
+                              "what it is about: make it again");
+}
+
 void Tell(const DriverCommands& parts, const std::string& driver,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
   if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
-  if (!NeverReachedItsDriver(*outcome.failure)) return done(outcome.failure->error);
+  if (!NeverReachedItsDriver(*outcome.failure)) return done(WithWhatIsOpen(*outcome.failure));
   const std::string why = parts.csi.drivers().WhyAway(driver);
   done(Unavailable(why.empty() ? "CSI driver " + driver + " has as many calls as it may have"
                                : why));

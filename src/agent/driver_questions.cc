@@ -3,6 +3,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "agent/driver_view.h"
 #include "base/printable_text.h"
+#include "base/strings.h"
 #include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
@@ -32,11 +34,31 @@ const CsiMethod* FindRpc(const std::string& name) {
   return method != nullptr && method->service.starts_with("csi.v1.") ? method : nullptr;
 }
 
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// "; did you mean NodeGetInfo?", or all that there are.
+std::string NearRpcs(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CsiMethod& method : CsiMethods()) {
+    if (!method.service.starts_with("csi.v1.") || method.streaming) continue;
+    if (Lower(method.name) == Lower(name)) return "; did you mean " + method.name + "?";
+    names.push_back(method.name);
+  }
+  return "; it has " + Join(names, ", ");
+}
+
 // Errors, not applied: NotFound, Unimplemented, InvalidArgument.
 Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   if (method == nullptr) {
-    return Error::NotApplied(Code::kNotFound, "csi.v1 has no RPC " + request.method());
+    constexpr size_t kShown = 64;
+    return Error::NotApplied(Code::kNotFound,
+                             "csi.v1 has no RPC " +
+                                 PrintableText(BeginningOf(request.method(), kShown)) +
+                                 NearRpcs(request.method()));
   }
   if (method->streaming) {
     return Error::NotApplied(Code::kUnimplemented,

@@ -101,6 +101,8 @@ class CsiCommands {
       EXCLUDES(mu_);
   // Whether anything of the driver is open.
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
+  // Whether an earlier call about the same is open.
+  bool IsOpen(const CsiCommandRecord& command) const EXCLUDES(mu_);
   // What is open of it, for people: 'DeleteVolume by hand of "v"'.
   std::vector<std::string> OpenOf(const std::string& driver) const EXCLUDES(mu_);
 

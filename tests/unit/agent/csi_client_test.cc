@@ -315,6 +315,24 @@ TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsAReques
   EXPECT_TRUE(operations_.traits.empty());
 }
 
+TEST_F(CsiClientTest, ARequestOrAnRpcThatIsMisspelledWasRefusedWithoutAWordOfWhatIsWrong) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  const auto refusal = [this](const std::string& rpc, const char* request) {
+    const Result<std::string> answer = Ask(rpc, request, /*changes=*/true);
+    return answer.ok() ? *answer : answer.error().message();
+  };
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volumeid\":\"v\"}"),
+              HasSubstr("did you mean the field volume_id?"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"handle\":\"v\"}"),
+              HasSubstr("none of these: volume_id, secrets"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volume_id\":{}}"), HasSubstr("field volume_id has"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volume_id\""), HasSubstr("cannot be read as a JSON"));
+  EXPECT_THAT(refusal("nodegetinfo", ""), HasSubstr("did you mean NodeGetInfo?"));
+  EXPECT_THAT(refusal("Nothing", ""), HasSubstr("GetPluginInfo, "));
+}
+
 TEST_F(CsiClientTest, ADriverThatIsAwayTakesNoCallThatChangesSomething) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();
