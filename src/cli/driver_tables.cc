@@ -41,7 +41,7 @@ void PrintUnusedControllers(const v1::GetDriversResponse& drivers, std::ostream&
   for (const v1::UnusedController& unused : drivers.unused_controllers()) {
     rows.push_back({unused.driver(), unused.endpoint()});
   }
-  out << "\nin csi-controller-endpoints, and never registered here:\n";
+  out << "\nin csi-controller-endpoints, and not known here:\n";
   PrintTable(rows, out);
 }
 
@@ -173,6 +173,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
 }
 
 void PrintDriverDescription(const v1::GetDriversResponse& drivers, int64_t now, std::ostream& out) {
+  if (drivers.drivers().empty()) out << "no driver of this name is known here\n";
   for (const v1::Driver& driver : drivers.drivers()) PrintDriver(driver, now, out);
   PrintSockets(drivers, now, out);
   PrintUnusedControllers(drivers, out);

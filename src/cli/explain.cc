@@ -65,7 +65,10 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
 }
 
 void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
-  out << "  volume " << volume.name() << " (" << volume.plugin() << "): " << volume.state();
+  out << "  volume " << volume.name();
+  // Of a claim that is not bound nobody knows the plugin.
+  if (!volume.plugin().empty()) out << " (" << volume.plugin() << ")";
+  out << ": " << volume.state();
   if (volume.uncertain()) out << ", uncertain";
   if (volume.stuck()) out << ", stuck";
   if (!volume.running_step().empty()) {

@@ -199,7 +199,8 @@ LaneWait OperationLanes::Explain(const Place& place, const Known& known) const {
   }
   const std::string busy = std::to_string(lanes_.busy(place.lane));
   if (lanes_.IsFull(place.lane)) {
-    return {name + " has " + busy + " operations under way, as many as " +
+    const std::string operations = busy == "1" ? " operation" : " operations";
+    return {name + " has " + busy + operations + " under way, as many as " +
             (health.width > 0 ? "it may have now" : "one filesystem, server or driver may have")};
   }
   const std::string all = health.width > 0 ? "drivers" : "filesystems, servers and drivers";

@@ -48,6 +48,7 @@ std::string NoSuchField(const std::string& key, const Descriptor* of) {
     }
     names.push_back(of->field(i)->name());
   }
+  if (names.empty()) return "; that has no fields";
   return "; it has a field that is none of these: " + Join(names, ", ");
 }
 
