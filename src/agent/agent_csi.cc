@@ -1,8 +1,12 @@
 // Agent: its CSI drivers, and who hears what happens to them.
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/csi_settings_of_config.h"
+#include "agent/driver_commands.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -37,9 +41,15 @@ CsiClientHooks Agent::MakeCsiHooks() {
   hooks.drivers.has_attached = [this](const std::string& driver) {
     return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/true);
   };
-  hooks.drivers.has_volumes = [this](const std::string& driver) {
-    return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/false) ||
-           csi_->commands().HasOf(driver) || csi_debts_->HasOf(driver);
+  hooks.drivers.what_is_here = [this](const std::string& driver) {
+    const std::set<std::string> volumes = operations_->NamesOf(DriverDomain(driver));
+    return TextOf(DriverTraces{
+        .volumes = {volumes.begin(), volumes.end()},
+        .open_calls = csi_->commands().OpenOf(driver),
+        .owed_calls = csi_debts_->TextsOf(driver),
+        .begun =
+            manager_ == nullptr ? std::vector<std::string>() : manager_->storage().BegunBy(driver),
+    });
   };
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);

@@ -83,6 +83,7 @@ class CsiClient {
   CsiDrivers& drivers() { return drivers_; }
   const CsiDrivers& drivers() const { return drivers_; }
   CsiCommands& commands() { return commands_; }
+  const CsiCommands& commands() const { return commands_; }
   const CsiTrace& trace() const { return parts_.connections.trace; }
   CsiFigures& figures() { return parts_.connections.figures; }
   // In the directory of registrations; empty before Start().

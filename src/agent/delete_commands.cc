@@ -7,6 +7,7 @@
 #include "agent/command_admission.h"
 #include "agent/control_backend.h"
 #include "agent/pod_lookup.h"
+#include "base/strings.h"
 
 namespace volumed {
 namespace {
@@ -18,6 +19,49 @@ constexpr size_t kMostInATask = 32;
 constexpr const char* kAfterRecovery =
     "; the records are in recovery: if the agent is started anew before `volumectl "
     "records accept`, it comes back, and is to be deleted again";
+
+std::string GiveUpText(const std::string& volume) {
+  return "`volumectl delete pv " + volume + " --force`";
+}
+
+// What stays where once the reclaim of the volume is given up.
+std::string LeftText(const PendingReclaim& reclaim, const CsiDebts* debts) {
+  std::string text = "CSI driver " + reclaim.driver + " is not asked to delete volume " +
+                     reclaim.handle +
+                     ", which stays there with its data: look for it there, and "
+                     "delete it by hand";
+  if (reclaim.may_be_done) text += "; a try before may have deleted it all the same";
+  std::vector<std::string> owed;
+  if (debts != nullptr) {
+    const auto calls = debts->Of({reclaim.driver, reclaim.handle});
+    if (!calls.ok()) return text + "; what it is owed is not known: " + calls.error().message();
+    for (const CsiDebt& debt : *calls) owed.emplace_back(OwedCallName(debt.what));
+  }
+  if (!reclaim.device.empty()) {
+    text += "; on this node its device is still " + reclaim.device +
+            ": it is taken away once the driver is back";
+  }
+  if (!owed.empty()) text += "; owed to the driver, once it is back: " + Join(owed, ", ");
+  return text;
+}
+
+bool IsHeld(const VolumeManager& manager, const ObjectKey& key) {
+  const std::optional<StorageStatus> status = manager.storage().StatusOf(key);
+  return status && !status->held_by.empty();
+}
+
+// What is to be added to the answer for a PersistentVolume that goes no further.
+std::string WhyItWaits(const std::optional<PendingReclaim>& reclaim, const std::string& volume,
+                       bool force) {
+  const bool may_give_up = reclaim && !reclaim->problem.empty();
+  if (may_give_up) {
+    return "; it waits for CSI driver " + reclaim->driver + ": " + reclaim->problem + "; " +
+           GiveUpText(volume) + " gives that up: its object goes, and its storage stays there";
+  }
+  return force ? "; --force changes nothing here: it gives up what a driver that is away or fails "
+                 "is to delete, and nothing else"
+               : "";
+}
 
 // The answer to the command, made from that of the manager; the pod's object has gone before.
 Status AnswerOf(const Status& status, bool had_object, v1::DeleteResponse* response) {
@@ -111,11 +155,30 @@ void DeleteCommands::TakeUndoing(Command& command, const std::string& volume,
   });
 }
 
+bool DeleteCommands::TakeReclaim(const Command& command, const std::string& volume) {
+  const std::optional<PendingReclaim> reclaim = backend_.manager.storage().ReclaimOf(volume);
+  if (!command.request.force() || !reclaim || reclaim->problem.empty()) return false;
+  const std::string left = LeftText(*reclaim, backend_.csi_debts);
+  backend_.manager.object_commands().GiveUpReclaim(
+      volume, "by command it is not reclaimed: " + left,
+      [this, response = command.response, done = command.done, volume, left](const Status& status) {
+        if (status.ok()) {
+          response->set_warning(left);
+          backend_.log.Warning("by command a volume is not reclaimed",
+                               {{"volume", volume}, {"told", left}});
+        }
+        done(status);
+      });
+  return true;
+}
+
 void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
-  if (key.kind == ObjectKind::kPersistentVolume && backend_.catalog.FindObject(key) == nullptr) {
+  const bool is_volume = key.kind == ObjectKind::kPersistentVolume;
+  if (is_volume && backend_.catalog.FindObject(key) == nullptr) {
     const std::string undoes = backend_.manager.storage().WhoUndoes(key.name);
     if (!undoes.empty()) return TakeUndoing(command, key.name, undoes);
   }
+  if (is_volume && TakeReclaim(command, key.name)) return;
   const bool yes = command.request.yes();
   if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
     return command.done(may);
@@ -127,10 +190,13 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
     fate += "; not before `volumectl records accept`, for the records are in recovery";
   }
   backend_.manager.object_commands().Delete(
-      key, [this, response = command.response, done = command.done, key, origin,
-            fate](const Status& status) {
+      key, [this, response = command.response, done = command.done, key, origin, fate,
+            force = command.request.force()](const Status& status) {
         if (status.ok()) {
-          const std::string more = WarningOfDelete(backend_.manager, key, origin);
+          std::string more = WarningOfDelete(backend_.manager, key, origin);
+          if (key.kind == ObjectKind::kPersistentVolume && IsHeld(backend_.manager, key)) {
+            more += WhyItWaits(backend_.manager.storage().ReclaimOf(key.name), key.name, force);
+          }
           response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
           backend_.log.Info("deleted by command",
                             {{"object", ToString(key)}, {"told", response->warning()}});

@@ -25,6 +25,8 @@ class DeleteCommands {
   // all the same, since its file cannot be removed or the records are in recovery, that is OK too,
   // and the response has a warning.
   // A PersistentVolume in the phase Undoing is given up: what there may be of it stays where it is.
+  // With `force` so is one that its claim has left, if its driver is away or fails to delete its
+  // storage.
   // Errors, not applied: InvalidArgument for an unknown kind; NotFound; Unavailable for a pod that
   // is not known as long as a source or the records may still have it; FailedPrecondition if `yes`
   // is needed (CheckDelete in agent/command_admission.h), or `force` for a volume in the phase
@@ -61,6 +63,8 @@ class DeleteCommands {
   void TakePod(Command& command);
   // A PersistentVolume that was begun for a claim which is gone: gives up that it is undone.
   void TakeUndoing(Command& command, const std::string& volume, const std::string& provisioner);
+  // Whether the command gives up that the PersistentVolume is reclaimed; then it is carried out.
+  bool TakeReclaim(const Command& command, const std::string& volume);
   // Deletes an object of any kind but Pod.
   void TakeObject(Command& command, const ObjectKey& key);
   // Removes the waiting pods from the directory of applied objects. If other pods are being removed

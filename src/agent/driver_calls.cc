@@ -24,7 +24,8 @@ Status HandleGetDrivers(ControlBackend& backend, const v1::GetDriversRequest& re
   if (backend.csi == nullptr) return NoDrivers();
   const std::map<std::string, int> waiting =
       backend.waiting_for_drivers ? backend.waiting_for_drivers() : std::map<std::string, int>();
-  return DescribeDrivers(*backend.csi, waiting, backend.scheduler.clock(), request, response);
+  return DescribeDrivers(*backend.csi, waiting, backend.scheduler.clock(), request, response,
+                         backend.csi_debts);
 }
 
 Status HandleGetDriverTrace(ControlBackend& backend, const v1::GetDriverTraceRequest& request,
@@ -118,8 +119,11 @@ void HandleForgetDriver(const UnaryCall<v1::ForgetDriverRequest, v1::ForgetDrive
     // Before that nobody knows who has what.
     const Status loaded = backend.manager.pods().CheckLoaded();
     if (!loaded.ok()) return call.Finish(loaded);
-    backend.csi->drivers().Forget(call.request.driver(),
-                                  [call](const Status& forgotten) { call.Finish(forgotten); });
+    const std::string warning = WarningOfForget(backend.manager, call.request.driver());
+    backend.csi->drivers().Forget(call.request.driver(), [call, warning](const Status& forgotten) {
+      if (forgotten.ok()) call.response->set_warning(warning);
+      call.Finish(forgotten);
+    });
   });
 }
 

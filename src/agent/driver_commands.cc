@@ -1,9 +1,11 @@
 #include "agent/driver_commands.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "base/strings.h"
 #include "csi/csi_call_by_hand.h"
 
 namespace volumed {
@@ -35,9 +37,15 @@ std::optional<Error> WhyNoCommand(const DriverCommands& parts, const CsiDriver& 
   if (!call.volume) return std::nullopt;
   const std::string who = parts.who_needs ? parts.who_needs(method, *call.volume) : "";
   if (who.empty()) return std::nullopt;
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + call.volume->handle +
-                                                          " of CSI driver " + call.volume->driver +
-                                                          " is in use: " + who + " has it");
+  const bool is_open = parts.csi.commands().IsOpen(call.command);
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + call.volume->handle + " of CSI driver " + call.volume->driver +
+          " is in use: " + who + " has it" +
+          (is_open
+               ? "; the outcome of a call by hand about it is open: delete who has it since (pod, "
+                 "claim, and `volumectl delete pv NAME --force`), then make this call again"
+               : ""));
 }
 
 Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
@@ -50,11 +58,20 @@ Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
   return Unavailable("what the call is about is in use: " + what + " is at it");
 }
 
+Error WithWhatIsOpen(const OperationFailure& failure) {
+  const Error& error = failure.error;
+  if (!error.maybe_applied()) return error;
+  return Error::FromParts(error.code(), error.outcome(), error.sys_errno(),
+                          error.message() +
+                              "; until its outcome is known the agent leaves alone "
+                              "what it is about: make it again");
+}
+
 void Tell(const DriverCommands& parts, const std::string& driver,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
   if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
-  if (!NeverReachedItsDriver(*outcome.failure)) return done(outcome.failure->error);
+  if (!NeverReachedItsDriver(*outcome.failure)) return done(WithWhatIsOpen(*outcome.failure));
   const std::string why = parts.csi.drivers().WhyAway(driver);
   done(Unavailable(why.empty() ? "CSI driver " + driver + " has as many calls as it may have"
                                : why));
@@ -99,6 +116,34 @@ std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& ca
     if (handle != nullptr && *handle == volume.handle) return "persistent volume " + view.name;
   }
   return "";
+}
+
+std::string FirstOf(const std::vector<std::string>& texts) {
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(texts.size(), kShown);
+  std::string text =
+      Join(std::vector<std::string>(texts.begin(), texts.begin() + static_cast<long>(shown)), ", ");
+  if (texts.size() > shown) text += " and " + std::to_string(texts.size() - shown) + " more";
+  return text;
+}
+
+std::string TextOf(const DriverTraces& traces) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::string& what, const std::vector<std::string>& texts) {
+    if (!texts.empty()) parts.push_back(what + FirstOf(texts));
+  };
+  add("volumes of it are on this node's records: ", traces.volumes);
+  add("calls to it have an open outcome: ", traces.open_calls);
+  add("calls are owed to it: ", traces.owed_calls);
+  add("a call to make a volume has an open outcome: ", traces.begun);
+  return Join(parts, "; ");
+}
+
+std::string WarningOfForget(const VolumeManager& manager, const std::string& driver) {
+  const std::vector<std::string> volumes = manager.storage().VolumesOfDriver(driver);
+  if (volumes.empty()) return "";
+  return "PersistentVolumes of it are here: " + FirstOf(volumes) +
+         "; until it registers again none of them can be mounted, and none has its storage deleted";
 }
 
 }  // namespace volumed

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/csi_client.h"
 #include "base/clock.h"
@@ -47,5 +48,22 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
 // on all PersistentVolumes.
 std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
                            const CsiMethod& method, const CsiVolumeId& volume);
+
+// "a, b and 3 more". Pure; threads: any.
+std::string FirstOf(const std::vector<std::string>& texts);
+
+// What is here of a driver, for CsiDriversHooks::what_is_here.
+struct DriverTraces {
+  std::vector<std::string> volumes;  // of which something is on record on this node
+  std::vector<std::string> open_calls;
+  std::vector<std::string> owed_calls;
+  std::vector<std::string> begun;  // StorageViews::BegunBy
+};
+// With a few names of each; "" if there is nothing. Pure; threads: any.
+std::string TextOf(const DriverTraces& traces);
+
+// What the PersistentVolumes of a driver that is forgotten have lost; "" if it has none.
+// Threads: control. Blocks: never.
+std::string WarningOfForget(const VolumeManager& manager, const std::string& driver);
 
 }  // namespace volumed

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "agent/driver_view.h"
+#include "base/printable_text.h"
+#include "base/strings.h"
 #include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
@@ -34,11 +37,31 @@ const CsiMethod* FindRpc(const std::string& name) {
   return method != nullptr && method->service.starts_with("csi.v1.") ? method : nullptr;
 }
 
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// "; did you mean NodeGetInfo?", or all that there are.
+std::string NearRpcs(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CsiMethod& method : CsiMethods()) {
+    if (!method.service.starts_with("csi.v1.") || method.streaming) continue;
+    if (Lower(method.name) == Lower(name)) return "; did you mean " + method.name + "?";
+    names.push_back(method.name);
+  }
+  return "; it has " + Join(names, ", ");
+}
+
 // Errors, not applied: NotFound, Unimplemented, InvalidArgument.
 Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   if (method == nullptr) {
-    return Error::NotApplied(Code::kNotFound, "csi.v1 has no RPC " + request.method());
+    constexpr size_t kShown = 64;
+    return Error::NotApplied(Code::kNotFound,
+                             "csi.v1 has no RPC " +
+                                 PrintableText(BeginningOf(request.method(), kShown)) +
+                                 NearRpcs(request.method()));
   }
   if (method->streaming) {
     return Error::NotApplied(Code::kUnimplemented,
@@ -91,18 +114,37 @@ void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver
   CommandDriver(*question.commands, driver, method, request, patience, done);
 }
 
+constexpr size_t kShownCalls = 5;
+
+void AddOpenCalls(const std::vector<std::string>& calls, v1::Driver* out) {
+  out->set_open_call_count(static_cast<int32_t>(calls.size()));
+  for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) {
+    out->add_open_calls(PrintableText(calls[i]));
+  }
+}
+
+void AddOwedCalls(const std::vector<std::string>& calls, v1::Driver* out) {
+  out->set_owed_call_count(static_cast<int32_t>(calls.size()));
+  for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) {
+    out->add_owed_calls(PrintableText(calls[i]));
+  }
+}
+
 }  // namespace
 
 Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& waiting,
                        const Clock& clock, const v1::GetDriversRequest& request,
-                       v1::GetDriversResponse* response) {
+                       v1::GetDriversResponse* response, const CsiDebts* debts) {
   const auto is_asked_for = [&](const std::string& name) {
     return request.name().empty() || request.name() == name;
   };
   for (const DriverView& driver : csi.drivers().List()) {
     if (!is_asked_for(driver.facts.name)) continue;
     const auto found = waiting.find(DriverDomain(driver.facts.name));
-    EncodeDriver(driver, found == waiting.end() ? 0 : found->second, response->add_drivers());
+    v1::Driver* const out = response->add_drivers();
+    EncodeDriver(driver, found == waiting.end() ? 0 : found->second, out);
+    AddOpenCalls(csi.commands().OpenOf(driver.facts.name), out);
+    if (debts != nullptr) AddOwedCalls(debts->TextsOf(driver.facts.name), out);
   }
   for (const RegisteredSocket& socket : csi.Sockets()) {
     if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_names.h"
+#include "csi/csi_debts.h"
 #include "volumemanager/node_events.h"
 
 namespace volumed {
@@ -22,9 +23,10 @@ namespace volumed {
 // nobody knows; InvalidArgument for a time that is none.
 //
 // `waiting` has how many operations wait for each driver, by its lane.
+// `debts`: null: there are none.
 Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& waiting,
                        const Clock& clock, const v1::GetDriversRequest& request,
-                       v1::GetDriversResponse* response);
+                       v1::GetDriversResponse* response, const CsiDebts* debts = nullptr);
 Status DescribeTrace(const CsiClient& csi, const Clock& clock,
                      const v1::GetDriverTraceRequest& request,
                      v1::GetDriverTraceResponse* response);

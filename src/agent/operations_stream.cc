@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "agent/view_codec.h"
+#include "base/printable_text.h"
+#include "volumemanager/failure_history.h"
 
 namespace volumed {
 namespace {
@@ -94,6 +96,11 @@ void OperationsStream::AddOperation(const RunningOperation& running, int64_t now
   out->set_step(running.step);
   out->set_since_unix_ms(running.since_unix_ms);
   out->set_step_since_unix_ms(running.step_since_unix_ms);
+  if (running.waits_for) {
+    out->set_waits_for(PrintableText(running.waits_for->text));
+    out->set_who_must_act(running.waits_for->does_not_answer ? kAdministratorMustAct
+                                                             : kNobodyMustAct);
+  }
   out->set_done(running.progress);
   out->set_per_second(Rate(running, key, now));
   samples[key] = {running.step, running.progress, now};

@@ -228,6 +228,7 @@ ExitCode ForgetDrivers(const CliContext& context, const DeleteWords& words) {
       worst = ReportFailure(status, context.socket);
     } else {
       std::cout << "driver " << name << " forgotten\n";
+      if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
     }
   }
   return worst;
@@ -252,9 +253,10 @@ void AddDeleteVerb(const Verbs& verbs) {
                         "what these manifests name, the last first; - is standard input")
             ->type_name("FILE")
             ->excludes(kind);
-        verb.add_flag(
-            "--force", options.force,
-            "also while processes use the pod's mounts; of a volume in phase Undoing: gives it up");
+        verb.add_flag("--force", options.force,
+                      "also while processes use the pod's mounts; of a volume in phase Undoing, or "
+                      "one that its "
+                      "driver is to delete and cannot: gives it up");
         verb.add_flag("--ignore-not-found", options.ignore_not_found,
                       "what is not there is no failure");
         verb.add_flag("--yes", options.yes, "also the data of a volume that has left its source");

@@ -41,7 +41,7 @@ void PrintUnusedControllers(const v1::GetDriversResponse& drivers, std::ostream&
   for (const v1::UnusedController& unused : drivers.unused_controllers()) {
     rows.push_back({unused.driver(), unused.endpoint()});
   }
-  out << "\nin csi-controller-endpoints, and never registered here:\n";
+  out << "\nin csi-controller-endpoints, and not known here:\n";
   PrintTable(rows, out);
 }
 
@@ -67,6 +67,14 @@ std::string OperationsOf(const v1::Driver& driver) {
   return may + "; " + std::to_string(driver.operations_waiting()) + " waiting, " +
          std::to_string(driver.calls_in_flight()) + " calls under way of " +
          std::to_string(driver.calls_at_a_time()) + " at a time";
+}
+
+// "2: a, b"; "" if there is none.
+template <typename Texts>
+std::string CountAndFirst(int count, const Texts& first) {
+  if (count == 0) return "";
+  const std::string rest = count > first.size() ? ", ..." : "";
+  return std::to_string(count) + ": " + Join(first, ", ") + rest;
 }
 
 std::string LastErrorOf(const v1::Driver& driver, int64_t now) {
@@ -103,6 +111,8 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
   AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
   AddFact(rows, "Operations", OperationsOf(driver));
+  AddFact(rows, "Open calls", CountAndFirst(driver.open_call_count(), driver.open_calls()));
+  AddFact(rows, "Owed calls", CountAndFirst(driver.owed_call_count(), driver.owed_calls()));
   AddFact(rows, "Node ID", driver.node_id());
   AddFact(rows, "Volumes",
           driver.max_volumes() > 0 ? std::to_string(driver.max_volumes()) + " at most"
@@ -163,6 +173,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
 }
 
 void PrintDriverDescription(const v1::GetDriversResponse& drivers, int64_t now, std::ostream& out) {
+  if (drivers.drivers().empty()) out << "no driver of this name is known here\n";
   for (const v1::Driver& driver : drivers.drivers()) PrintDriver(driver, now, out);
   PrintSockets(drivers, now, out);
   PrintUnusedControllers(drivers, out);

@@ -1,5 +1,6 @@
 #include "cli/top.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -24,12 +25,21 @@ std::string Rate(const v1::RunningOperation& operation) {
   return text;
 }
 
+std::string WaitsFor(const v1::RunningOperation& operation) {
+  if (operation.waits_for().empty()) return "-";
+  return operation.waits_for() + "; who acts: " + operation.who_must_act();
+}
+
 void PrintRunning(const v1::WatchOperationsResponse& answer, std::ostream& out) {
   if (answer.operations().empty()) {
     out << "nothing runs\n";
     return;
   }
   Rows rows = {{"POD", "VOLUME", "OPERATION", "STEP", "SINCE", "IN STEP", "DONE", "RATE"}};
+  const auto& all = answer.operations();
+  const bool any_waits = std::any_of(
+      all.begin(), all.end(), [](const auto& operation) { return !operation.waits_for().empty(); });
+  if (any_waits) rows[0].emplace_back("WAITS FOR");
   const int64_t now = answer.now_unix_ms();
   for (const v1::RunningOperation& operation : answer.operations()) {
     rows.push_back(
@@ -37,6 +47,7 @@ void PrintRunning(const v1::WatchOperationsResponse& answer, std::ostream& out) 
          operation.operation(), operation.step().empty() ? "-" : operation.step(),
          FormatAge(operation.since_unix_ms(), now), FormatAge(operation.step_since_unix_ms(), now),
          operation.done() == 0 ? "-" : std::to_string(operation.done()), Rate(operation)});
+    if (any_waits) rows.back().push_back(WaitsFor(operation));
   }
   PrintTable(rows, out);
   if (answer.operations_not_shown() > 0) {

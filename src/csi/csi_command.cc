@@ -113,6 +113,12 @@ bool Settles(const CsiCommandRecord& command, bool was_open, const Status& answe
   return TakesBack(command.method) && answer.error().code() == Code::kNotFound;
 }
 
+// Nobody makes a call by hand about a volume that is in use, the same one neither.
+constexpr const char* kWhatIsToGoFirst =
+    "; if it is refused because something has the volume since, delete that first: the pod, and "
+    "for "
+    "DeleteVolume the claim and the PersistentVolume (`volumectl delete pv NAME --force`)";
+
 std::string WhatItIsAbout(const CsiCommandRecord& command) {
   return Quoted(command.about, kShownOfCommand) + " of CSI driver " + command.driver;
 }
@@ -200,7 +206,8 @@ Error CsiCommands::Refusal(const Entry& there) const {
                            WhatItIsAbout(command) + ": " + command.method +
                                " by hand has an open outcome: make it again" +
                                (inverse.empty() ? "" : ", or " + inverse) +
-                               ", by hand (volumectl csi " + command.driver + ")");
+                               ", by hand (volumectl csi " + command.driver + ")" +
+                               kWhatIsToGoFirst);
 }
 
 Result<CsiCommands::Pass> CsiCommands::AdmitOperation(const std::string& driver,
@@ -228,6 +235,23 @@ bool CsiCommands::HasOf(const std::string& driver) const {
     if (entry.command.driver == driver) return true;
   }
   return false;
+}
+
+bool CsiCommands::IsOpen(const CsiCommandRecord& command) const {
+  const MutexLock lock(mu_);
+  return entries_.contains(KeyOf(command));
+}
+
+std::vector<std::string> CsiCommands::OpenOf(const std::string& driver) const {
+  std::vector<std::string> open;
+  const MutexLock lock(mu_);
+  for (const auto& [key, entry] : entries_) {
+    if (entry.command.driver != driver) continue;
+    const std::string method = entry.command.method.empty() ? "a call" : entry.command.method;
+    open.push_back(method + " by hand of " + Quoted(entry.command.about, kShownOfCommand) +
+                   (entry.running ? ", under way" : ""));
+  }
+  return open;
 }
 
 Status CsiCommands::CheckAgainst(const Entry& there, const CsiCommandRecord& command) const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -100,6 +101,10 @@ class CsiCommands {
       EXCLUDES(mu_);
   // Whether anything of the driver is open.
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
+  // Whether an earlier call about the same is open.
+  bool IsOpen(const CsiCommandRecord& command) const EXCLUDES(mu_);
+  // What is open of it, for people: 'DeleteVolume by hand of "v"'.
+  std::vector<std::string> OpenOf(const std::string& driver) const EXCLUDES(mu_);
 
   // Whether this call may be made by hand, as far as other calls are concerned: after one by hand
   // whose outcome is open only the same about the same place, or its inverse. Errors, not applied:

@@ -32,10 +32,6 @@ std::string_view WordOf(OwedCall what) {
   return what == OwedCall::kUnstage ? "unstage" : "unpublish";
 }
 
-std::string_view RpcOf(OwedCall what) {
-  return what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume";
-}
-
 Status MakeOwedCall(const CsiContext& context, CsiDriver& driver, const CsiDebt& debt,
                     const CallOptions& call) {
   const CsiCallScope scope(context, call);
@@ -68,13 +64,17 @@ Status DeliverAll(const CsiContext& context, CsiDriver& driver, const std::vecto
     context.parts.log.Info("a call that a CSI driver was owed was made",
                            {{"driver", debt.volume.driver},
                             {"volume", debt.volume.handle},
-                            {"method", RpcOf(debt.what)},
+                            {"method", OwedCallName(debt.what)},
                             {"path", debt.path}});
   }
   return OkStatus();
 }
 
 }  // namespace
+
+std::string_view OwedCallName(OwedCall what) {
+  return what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume";
+}
 
 std::string RecordKey(const CsiDebt& debt) {
   return debt.volume.driver + "/" + CsiHandleHash(debt.volume.handle) + "/" +
@@ -202,6 +202,22 @@ std::vector<CsiVolumeId> CsiDebts::VolumesOf(const std::string& driver) const {
     }
   }
   return volumes;
+}
+
+std::vector<std::string> CsiDebts::TextsOf(const std::string& driver) const {
+  std::vector<std::string> texts;
+  const std::string prefix = driver + "/";
+  const MutexLock lock(mu_);
+  for (auto at = debts_.lower_bound(prefix); at != debts_.end() && at->first.starts_with(prefix);
+       ++at) {
+    const CsiDebt& debt = at->second;
+    texts.push_back(std::string(OwedCallName(debt.what)) + " of volume " + debt.volume.handle);
+  }
+  for (auto at = unreadable_.lower_bound(prefix);
+       at != unreadable_.end() && at->first.starts_with(prefix); ++at) {
+    texts.push_back("a call whose record cannot be read: " + at->second);
+  }
+  return texts;
 }
 
 bool CsiDebts::HasOf(const std::string& driver) const {

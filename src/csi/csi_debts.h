@@ -39,6 +39,8 @@ enum class OwedCall { kNotKnown, kUnpublish, kUnstage };
 constexpr WireEnum<OwedCall> WireEnumOf(OwedCall) {
   return {OwedCall::kUnstage, OwedCall::kNotKnown};
 }
+// "NodeUnstageVolume". REQUIRES: it is known.
+std::string_view OwedCallName(OwedCall what);
 
 // Key: "<driver>/<sha256 of the handle>/<unpublish or unstage>/<sha256 of the path>".
 struct CsiDebt {
@@ -92,6 +94,8 @@ class CsiDebts {
   Result<std::vector<CsiDebt>> Of(const CsiVolumeId& volume) const EXCLUDES(mu_);
   // The driver's volumes about which anything is owed.
   std::vector<CsiVolumeId> VolumesOf(const std::string& driver) const EXCLUDES(mu_);
+  // What is owed to the driver, for people: "NodeUnstageVolume of volume v".
+  std::vector<std::string> TextsOf(const std::string& driver) const EXCLUDES(mu_);
   // Whether anything is owed to the driver, or may be.
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
   // How many calls are owed, by driver.

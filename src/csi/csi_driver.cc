@@ -264,12 +264,17 @@ std::string CsiDriver::WhyAway(const State& state) const {
   const std::string driver = "CSI driver " + name_;
   const std::string since = " since " + WallTimeText(std::max<int64_t>(0, state.since_unix_ms));
   const std::string why = state.last_error.empty() ? "" : ": " + state.last_error;
+  const std::string refusal = RefusalText(state);
+  const std::string refused = refusal.empty() ? "" : "; " + refusal;
   switch (is) {
     case CsiDriverState::kGone:
-      return driver + " is gone" + since + why;
+      return driver + " is gone" + since + why + refused;
     case CsiDriverState::kUnregistered:
-      return driver + " is not registered any more" + since +
-             (state.facets.connected ? HowToRegister(state) : why);
+      return driver +
+             (state.facets.presence == Presence::kRestored
+                  ? std::string(" has not registered since the agent started")
+                  : " is not registered any more" + since) +
+             (state.facets.connected ? HowToRegister(state) : why + refused);
     case CsiDriverState::kOtherNode:
       return driver + " calls this node \"" + state.facets.other_node +
              "\"; volumes were attached as \"" + state.record.facts.node_id +
@@ -286,14 +291,25 @@ std::string CsiDriver::WhyAway(const State& state) const {
   return "";
 }
 
+std::string CsiDriver::RefusalText(const State& state) {
+  if (state.refusal.empty()) return "";
+  return "its registration was refused at " + WallTimeText(state.refusal_unix_ms) + ": " +
+         state.refusal;
+}
+
 // It is there, but nobody has said that it may be used.
 std::string CsiDriver::HowToRegister(const State& state) {
-  std::string socket;
-  if (!state.record.socket.empty()) {
-    const std::string why = state.registrar_error.empty() ? "" : ": " + state.registrar_error;
-    socket = " (registration socket " + state.record.socket + why + ")";
+  const std::string refusal = RefusalText(state);
+  const std::string until = "; until then it only takes volumes away";
+  // Its registrar runs: to start it changes nothing.
+  if (state.registrar_refused) return ": " + refusal + "; it has to be registered" + until;
+  const std::string& place = state.record.socket;
+  std::string socket = state.registrar_error;
+  if (socket.find(place) == std::string::npos) {
+    socket = "registration socket " + place + (socket.empty() ? "" : ": " + socket);
   }
-  return ": its registrar has to be started" + socket + "; until then it only takes volumes away";
+  return ": its registrar has to be started" + (place.empty() ? "" : " (" + socket + ")") +
+         (refusal.empty() ? "" : "; " + refusal) + until;
 }
 
 std::string CsiDriver::WhyNoController() const {

@@ -188,8 +188,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   void RefreshNowAndThen();
   // Volumes were detached: another name of the node may be taken now.
   void RecheckNode();
-  // Why the socket by which it registered last does not register it now; for WhyAway().
-  void RegistrarFailed(const std::string& why) EXCLUDES(mu_);
+  // Why the socket by which it registered last does not register it now; for WhyAway(). A refusal
+  // is kept until the driver is registered, whatever becomes of its registrar meanwhile.
+  void RegistrarFailed(const std::string& why, bool is_refusal) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
 
  private:
@@ -213,7 +214,10 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     TimePoint absent_since;  // while there is no connection
     std::string last_error;
     int64_t last_error_unix_ms = 0;
-    std::string registrar_error;  // of the socket by which it registered last
+    std::string registrar_error;     // of the socket by which it registered last
+    bool registrar_refused = false;  // that is a refusal: the registrar runs
+    std::string refusal;             // the last one since it was registered
+    int64_t refusal_unix_ms = 0;
     std::shared_ptr<CsiCaller> node;
     std::shared_ptr<CsiCaller> controller;
     int64_t controller_since_unix_ms = 0;               // of there being one, or none
@@ -285,6 +289,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   void SetError(State& state, const std::string& why) const;
   std::string WhyAway(const State& state) const;
   static std::string HowToRegister(const State& state);
+  // "its registration was refused at ..: .."; "" if it was not.
+  static std::string RefusalText(const State& state);
   std::string WhyNoController(const State& state) const;
 
   const Parts parts_;

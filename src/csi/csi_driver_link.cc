@@ -263,9 +263,14 @@ void CsiDriver::RefreshNowAndThen() {
   Refresh();
 }
 
-void CsiDriver::RegistrarFailed(const std::string& why) {
+void CsiDriver::RegistrarFailed(const std::string& why, bool is_refusal) {
   MutexLock lock(mu_);
   state_.registrar_error = why;
+  state_.registrar_refused = is_refusal;
+  if (why.empty()) state_.refusal.clear();
+  if (!is_refusal) return;
+  state_.refusal = why;
+  state_.refusal_unix_ms = parts_.scheduler.clock().WallUnixMillis();
 }
 
 void CsiDriver::RecheckNode() {

@@ -232,9 +232,10 @@ std::string CsiDrivers::LastError(const std::string& name) const {
   return driver == nullptr ? "" : driver->health().last_error;
 }
 
-void CsiDrivers::RegistrarFailed(const std::string& socket, const std::string& why) {
+void CsiDrivers::RegistrarFailed(const std::string& socket, const std::string& why,
+                                 bool is_refusal) {
   for (const std::shared_ptr<CsiDriver>& driver : All()) {
-    if (driver->record().socket == socket) driver->RegistrarFailed(why);
+    if (driver->record().socket == socket) driver->RegistrarFailed(why, is_refusal);
   }
 }
 
@@ -332,10 +333,7 @@ void CsiDrivers::MakeRoom() {
 std::string CsiDrivers::WhyKept(const CsiDriver& driver) const {
   if (driver.registered() || driver.registering()) return "it is registered";
   if (driver.connected()) return "there is a connection to it";
-  if (hooks_.has_volumes && hooks_.has_volumes(driver.name())) {
-    return "volumes of it are here, or calls to it are on record";
-  }
-  return "";
+  return hooks_.what_is_here ? hooks_.what_is_here(driver.name()) : "";
 }
 
 void CsiDrivers::Forget(const std::string& name, std::function<void(Status)> done) {

@@ -28,8 +28,9 @@ struct CsiDriversHooks {
   // Whether a volume is attached to this node by the driver: then it may not call the node
   // otherwise. Empty: none is.
   std::function<bool(const std::string& driver)> has_attached;
-  // Whether anything here is of the driver, so that it may not be forgotten. Empty: all may.
-  std::function<bool(const std::string& driver)> has_volumes;
+  // What is here of the driver, for people, so that it may not be forgotten; "" if it may. Empty:
+  // all may.
+  std::function<std::string(const std::string& driver)> what_is_here;
   // Adds to the node's labels what the driver says of where it is; an error if they say otherwise.
   std::function<Status(const std::string& driver,
                        const std::map<std::string, std::string>& topology)>
@@ -114,8 +115,10 @@ class CsiDrivers {
   std::vector<SafePath> Endpoints() const EXCLUDES(mu_);
   // What kept it from being used last, also of one that has not registered yet.
   std::string LastError(const std::string& name) const EXCLUDES(mu_);
-  // The drivers that registered by this socket last are not registered by it now, as says `why`.
-  void RegistrarFailed(const std::string& socket, const std::string& why) EXCLUDES(mu_);
+  // The drivers that registered by this socket last are not registered by it now, as says `why`; ""
+  // if they are.
+  void RegistrarFailed(const std::string& socket, const std::string& why, bool is_refusal = false)
+      EXCLUDES(mu_);
   // Whether a connection to it is there.
   bool IsConnected(const std::string& name) const EXCLUDES(mu_);
   Result<SafePath> PlaceOf(const std::string& endpoint) const;

@@ -29,6 +29,12 @@ std::string NameTaken(const PluginVersion& wanted, const PluginVersion& there,
   return who + ", and lives: at " + place.Display() + ", of version " + there.text;
 }
 
+// Whether whoever registers was there, and was not taken.
+bool IsRefusal(const Error& error) {
+  return error.IsAbout(kCsiSocketRefused) ||
+         (error.code() != Code::kUnavailable && error.code() != Code::kDeadlineExceeded);
+}
+
 // What kubelet's texts begin with.
 Error RegisterError(Code code, const std::string& what) {
   return Error::NotApplied(code, "RegisterPlugin error -- " + what);
@@ -236,6 +242,12 @@ std::vector<RegisteredSocket> CsiRegistration::Sockets() const {
     if (socket->state == RegistrationState::kConnecting && shown.reason.empty()) {
       shown.reason = parts_.drivers.LastError(socket->driver);
     }
+    // A registrar may end because of its refusal.
+    if (!socket->refusal.empty() && socket->refusal != shown.reason) {
+      shown.reason +=
+          (shown.reason.empty() ? "" : "; ") +
+          ("it was refused at " + WallTimeText(socket->refusal_unix_ms) + ": " + socket->refusal);
+    }
     all.push_back(std::move(shown));
   }
   return all;
@@ -393,6 +405,7 @@ void CsiRegistration::TakeNotified(Socket& socket, const Status& status) {
   }
   socket.state = RegistrationState::kRegistered;
   socket.reason.clear();
+  socket.refusal.clear();
   parts_.drivers.RegistrarFailed(PlaceOf(socket).Display(), "");
   backoff_.Reset(socket.name);
   socket.link->Hangup();  // as kubelet does
@@ -440,8 +453,13 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
   // Of what the driver's own socket is refused for, somebody else may be the cause.
   const bool is_asking = socket.state == RegistrationState::kAsking;
   const std::string driver = socket.driver;
+  const bool is_refusal = IsRefusal(error);
   socket.reason = error.message();
-  parts_.drivers.RegistrarFailed(PlaceOf(socket).Display(), socket.reason);
+  if (is_refusal) {
+    socket.refusal = socket.reason;
+    socket.refusal_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+  }
+  parts_.drivers.RegistrarFailed(PlaceOf(socket).Display(), socket.reason, is_refusal);
   EndAttempt(socket);
   GiveUpName(socket);
   if (is_asking && error.IsAbout(kCsiSocketRefused)) {
@@ -449,8 +467,9 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
   } else {
     Wait(socket, is_asking && error.code() == Code::kUnavailable);
   }
-  parts_.log.LogLimited("csi registration " + socket.name, LogLevel::kWarning,
-                        "CSI driver is not registered",
+  // Else it would be left out because nobody had listened a moment before.
+  const std::string what = is_refusal ? "csi refusal " : "csi registration ";
+  parts_.log.LogLimited(what + socket.name, LogLevel::kWarning, "CSI driver is not registered",
                         {{"socket", PlaceOf(socket).Display()},
                          {"driver", socket.info.name()},
                          {"state", RegistrationStateName(socket.state)},

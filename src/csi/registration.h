@@ -103,6 +103,8 @@ class CsiRegistration {
     uint64_t turn = 0;  // one number for each time that it came
     RegistrationState state = RegistrationState::kAsking;
     std::string reason;
+    std::string refusal;  // the last one since it came; kept if nobody listens afterwards
+    int64_t refusal_unix_ms = 0;
     ::pluginregistration::PluginInfo info;  // of the last answer
     std::string driver;                     // that it registers; empty: none yet
     PluginVersion version;

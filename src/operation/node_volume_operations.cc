@@ -157,4 +157,17 @@ bool NodeVolumeOperations::HasAnyOf(const std::string& fault_domain, bool attach
          }));
 }
 
+std::set<std::string> NodeVolumeOperations::NamesOf(const std::string& fault_domain) const {
+  std::set<std::string> names;
+  const auto note = [&](const auto& record, const SpecName& spec) {
+    if (record.fault_domain == fault_domain) names.insert(spec.str());
+    return false;  // all of them
+  };
+  (void)parts_->devices.HasAny(
+      [&](const DeviceRecord& device) { return note(device, device.spec); });
+  (void)parts_->volumes->HasAny(
+      [&](const PodVolumeRecord& volume) { return note(volume, volume.key.spec); });
+  return names;
+}
+
 }  // namespace volumed

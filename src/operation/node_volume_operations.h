@@ -76,6 +76,8 @@ class NodeVolumeOperations final : public VolumeOperations {
   // Whether a volume, or a device, of this fault domain is on record; `attached`: only devices that
   // the agent attaches count. Looks at all records.
   bool HasAnyOf(const std::string& fault_domain, bool attached) const;
+  // The names of the volumes of which there is any record in the domain, each once, sorted.
+  std::set<std::string> NamesOf(const std::string& fault_domain) const;
   // How many operations wait for each lane of a driver.
   std::map<std::string, int> WaitingForDrivers() const { return executor_.WaitingForDrivers(); }
 

@@ -99,11 +99,14 @@ struct DeletedObjectRecord {
   // Nothing protects the object any more: it is gone, whatever a source says.
   bool ended = false;
   int64_t since_unix_ms = 0;
+  // Of a PersistentVolume: by command nothing reclaims its storage, which stays where it is.
+  bool storage_left = false;
   static void FieldsBesideObject(auto& v, auto& m) {
     v.Text(4, m.uid);
     v(5, m.number);
     v(6, m.ended);
     v(7, m.since_unix_ms);
+    v(8, m.storage_left);
   }
   friend bool operator==(const DeletedObjectRecord&, const DeletedObjectRecord&) = default;
 };

@@ -13,6 +13,7 @@ namespace volumed {
 namespace {
 
 constexpr const char* kWriteOperation = "claim_binding";
+constexpr const char* kReclaimGivenUp = "ReclaimGivenUp";
 
 // Whether the two are the same, except for the size in the claim's status.
 bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
@@ -380,6 +381,10 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   } else if (const auto next = parts_.operations.NextTry(ReclaimKey(name))) {
     WakeAt(*next);
   }
+}
+
+void Claims::TellReclaimGivenUp(const std::string& name, const std::string& left) const {
+  parts_.events.RecordVolumeEvent(name, EventType::kWarning, kReclaimGivenUp, left);
 }
 
 void Claims::Reclaimed(const std::string& name, ReclaimAction action,

@@ -187,6 +187,8 @@ class Claims final : public ClaimResolver {
   void SetResize(const std::string& volume_name, const ClaimResize& resize);
   // The claim's status, with what only the agent knows.
   PersistentVolumeClaimStatus ShownStatus(const PersistentVolumeClaim& claim) const;
+  // An administrator has given up that the volume is reclaimed: its event, with this text.
+  void TellReclaimGivenUp(const std::string& volume_name, const std::string& left) const;
   // The failure of a reclaim that is tried again; null if there is none.
   const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
 

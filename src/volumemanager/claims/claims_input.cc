@@ -82,8 +82,13 @@ void Claims::AddVolumes(BindingInput& input) const {
   const auto add = [this, &input](PersistentVolumePtr volume) {
     const std::string& name = volume->metadata.name;
     const ReclaimAction action = ReclaimActionOf(volume->spec.reclaim_policy);
-    const std::string why =
+    std::string why =
         action == ReclaimAction::kNone ? "" : hooks_.why_not_reclaimed(*volume, action);
+    const DeletedObjectRecord* deleted =
+        parts_.deleted.Find({{ObjectKind::kPersistentVolume, "", name}, volume->metadata.uid});
+    if (deleted != nullptr && deleted->storage_left && action != ReclaimAction::kNone) {
+      why = "by command nothing reclaims it";
+    }
     if (!why.empty()) input.unreclaimable[name] = why;
     input.volumes.push_back(std::move(volume));
   };

@@ -70,10 +70,28 @@ void DeletedObjects::Delete(const Id& object, bool at_once, Done done) {
   TakeNumber([this, object, at_once, done = std::move(done)](const Result<uint64_t>& number) {
     if (!number.ok()) return done(number.error());
     Row& row = deleted_[object];
-    row.record = {object.first, object.second, *number, at_once,
-                  parts_.scheduler.clock().WallUnixMillis()};
+    const bool storage_left = row.record.storage_left && !row.record.ended;
+    row.record = {
+        object.first, object.second, *number, at_once, parts_.scheduler.clock().WallUnixMillis(),
+        storage_left};
     row.waiting.push_back(done);
     Write(object, row);
+  });
+}
+
+void DeletedObjects::LeaveStorage(const Id& volume, Done done) {
+  const DeletedObjectRecord* known = Find(volume);
+  if (known != nullptr && (known->ended || known->storage_left)) return done(OkStatus());
+  TakeNumber([this, volume, done = std::move(done)](const Result<uint64_t>& number) {
+    if (!number.ok()) return done(number.error());
+    Row& row = deleted_[volume];
+    DeletedObjectRecord& record = row.record;
+    // It may have been deleted before, and have ended since it was looked at.
+    const int64_t since = record.since_unix_ms != 0 ? record.since_unix_ms
+                                                    : parts_.scheduler.clock().WallUnixMillis();
+    record = {volume.first, volume.second, *number, record.ended, since, /*storage_left=*/true};
+    row.waiting.push_back(done);
+    Write(volume, row);
   });
 }
 

@@ -57,6 +57,9 @@ class DeletedObjects {
   // applied if it could not be recorded yet, which is tried again. If the object was deleted
   // before, nothing is written, and `done` is called before this returns.
   void Delete(const Id& object, bool at_once, Done done);
+  // The PersistentVolume is to go, and its storage stays as it is. `done` and errors: as of
+  // Delete(); nothing is written if that is on record, or if the object has ended.
+  void LeaveStorage(const Id& volume, Done done);
   // Nothing protects the object any more. Has no effect if it was not deleted, or has already
   // ended.
   void End(const Id& object);

@@ -85,6 +85,26 @@ void ObjectCommands::GiveUpUndo(const std::string& volume, const Done& done) {
       volume, [this, done](const Status& status) { PostAnswer(parts_.scheduler, done, status); });
 }
 
+void ObjectCommands::GiveUpReclaim(const std::string& volume, const std::string& left,
+                                   const Done& done) {
+  if (const std::optional<Error> why_not = WhyNoCommand()) {
+    return PostAnswer(parts_.scheduler, done, *why_not);
+  }
+  const ObjectKey key{ObjectKind::kPersistentVolume, "", volume};
+  const std::set<std::string> uids = UidsOf(key);
+  if (uids.size() != 1) {
+    return PostAnswer(parts_.scheduler, done,
+                      Error::NotApplied(Code::kNotFound, "there is no " + ToString(key)));
+  }
+  parts_.deleted.Saw(parts_.catalog.last_number());
+  parts_.deleted.LeaveStorage({key, *uids.begin()}, [this, volume, left, owner = alive_.watch(),
+                                                     done](const Status& status) {
+    if (!owner.alive()) return;
+    if (status.ok()) parts_.claims.TellReclaimGivenUp(volume, left);
+    PostAnswer(parts_.scheduler, done, status);
+  });
+}
+
 // The uids that the name stands for: that of the object or, if no source has it or it cannot be
 // read, those in the records of that name. Empty if there is nothing of that name.
 std::set<std::string> ObjectCommands::UidsOf(const ObjectKey& key) const {

@@ -63,6 +63,11 @@ class ObjectCommands {
   // undone: what there may be of it is left where it is. `done` is called when that is on record.
   // Errors, not applied: those of Provisioning::GiveUp; Unavailable, as above.
   void GiveUpUndo(const std::string& volume, const Done& done);
+  // An administrator's word that the storage of this volume, which its claim has left, is not
+  // reclaimed: the object goes, and the storage stays where it is. `left` is the text of the event
+  // that tells what stays. `done` is called when that is on record.
+  // REQUIRES: StorageViews::ReclaimOf has it. Errors: those of Delete().
+  void GiveUpReclaim(const std::string& volume, const std::string& left, const Done& done);
   // Gives the number of a command that gives objects; it is higher than that of every command
   // before.
   // Errors: Unavailable (not applied), as above; RecordStore's (not applied).

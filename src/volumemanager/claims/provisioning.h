@@ -124,6 +124,14 @@ class Provisioning {
   };
   // Those that may have been made, sorted by name.
   std::vector<Undoing> Undoings() const;
+  // What this provisioner may have made and nobody has yet: with `over` nobody waits for it.
+  struct Begun {
+    std::string volume;
+    ClaimKey claim;
+    bool over = false;
+  };
+  // Sorted by name.
+  std::vector<Begun> BegunBy(const std::string& provisioner) const;
   // An administrator's word that what there may be of such a volume is left where it is. `done` is
   // called once on the control thread: when that is on record, or before this returns if it cannot
   // be. A try that runs may still succeed before. Errors, not applied: NotFound if the volume is

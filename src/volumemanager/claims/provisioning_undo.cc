@@ -47,6 +47,17 @@ std::vector<Provisioning::Undoing> Provisioning::Undoings() const {
   return undoings;
 }
 
+std::vector<Provisioning::Begun> Provisioning::BegunBy(const std::string& provisioner) const {
+  std::vector<Begun> begun;
+  for (const auto& [name, entry] : entries_) {
+    const bool is_intent = entry.record.state == ProvisionState::kProvisioning;
+    if (entry.record.plugin_name != provisioner || !is_intent) continue;
+    if (!entry.maybe_made || entry.removing) continue;
+    begun.push_back({name, entry.record.claim, entry.over});
+  }
+  return begun;
+}
+
 void Provisioning::GiveUp(const std::string& volume_name, const std::function<void(Status)>& done) {
   const auto found = entries_.find(volume_name);
   if (found == entries_.end() || !found->second.over) {

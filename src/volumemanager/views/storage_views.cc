@@ -7,7 +7,6 @@
 
 #include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
-#include "operation/reclaim_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volume/claim_resize.h"
 #include "volumemanager/claims/claims.h"
@@ -87,12 +86,8 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
     view.missing = decision->missing;
     if (decision->claim) view.claim = ToString(*decision->claim);
   }
-  if (const FailureHistory* failure = parts_.claims.ReclaimFailure(view.name)) {
-    view.problem = OwedProblem(ReclaimKey(view.name), failure, "");
-    const std::string device = WhyDeviceStays(view.name);
-    if (!device.empty()) view.problem->message = device;
-    view.reason = view.problem->message;
-  }
+  view.problem = ReclaimProblem(view.name);
+  if (view.problem) view.reason = view.problem->message;
   return view;
 }
 

@@ -23,6 +23,7 @@ class Provisioning;
 class StorageExpander;
 class VolumeOperations;
 class VolumePluginMgr;
+struct ActualDevice;
 struct FailureHistory;
 
 // Threads: the control thread. Blocks: never. Errors: none. A decision that is due is made first,
@@ -73,12 +74,24 @@ class StorageViews {
   // The provisioner that is to undo the volume, which was begun for a claim that is gone; "" if it
   // is none of these.
   std::string WhoUndoes(const std::string& volume_name) const;
+  // What this provisioner may have made, and no claim has yet, for people who would forget it:
+  // each with what ends that.
+  std::vector<std::string> BegunBy(const std::string& provisioner) const;
+  // The names of the PersistentVolumes of this CSI driver that are known, sorted.
+  std::vector<std::string> VolumesOfDriver(const std::string& driver) const;
+  // Nullopt if no claim has left the volume, its policy retains it, a pod has it, or no CSI driver
+  // is to reclaim it.
+  std::optional<PendingReclaim> ReclaimOf(const std::string& volume_name) const;
 
  private:
   // In storage_views_owed.cc. `failure` may be null; `otherwise` is the message without one.
   ProblemView OwedProblem(const OperationKey& key, const FailureHistory* failure,
                           const std::string& otherwise) const;
   std::vector<PersistentVolumeView> Undoings() const;
+  // What keeps the volume from being reclaimed; nullopt if nothing is known to.
+  std::optional<ProblemView> ReclaimProblem(const std::string& volume_name) const;
+  // The device of the volume, if it may be on this node; else null.
+  const ActualDevice* DeviceOf(const std::string& volume_name) const;
   // Why the device of the volume cannot leave the node; "" if there is none, or nothing has failed.
   std::string WhyDeviceStays(const std::string& volume_name) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;

@@ -1,7 +1,10 @@
 // StorageViews: what is still to be taken back although no pod and no claim shows it any more.
+#include <set>
+
 #include "operation/attach_operations.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
+#include "volume/csi_translation.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/provisioning.h"
@@ -16,6 +19,12 @@ std::string UndoingText(const Provisioning::Undoing& undoing) {
   return "it was begun for claim " + ToString(undoing.claim) +
          ", which does not wait for it any more; " + undoing.provisioner +
          " is to take back what there may be of it";
+}
+
+// Whether the operation waits for a driver that is away, and not for its turn.
+bool IsWithoutDriver(const std::optional<RunningOperation>& running) {
+  return running && running->waits_for && running->waits_for->step == kWaitForDriver &&
+         running->waits_for->does_not_answer;
 }
 
 }  // namespace
@@ -76,6 +85,77 @@ std::string StorageViews::WhoUndoes(const std::string& volume_name) const {
   return "";
 }
 
+std::vector<std::string> StorageViews::BegunBy(const std::string& provisioner) const {
+  std::vector<std::string> texts;
+  for (const Provisioning::Begun& begun : parts_.provisioning.BegunBy(provisioner)) {
+    const std::string claim = "claim " + ToString(begun.claim);
+    texts.push_back("volume " + begun.volume + ", which it may have made for " + claim +
+                    (begun.over ? ": `volumectl delete pv " + begun.volume + " --force` gives it up"
+                                : ": delete the claim first, if the driver never comes back"));
+  }
+  return texts;
+}
+
+std::vector<std::string> StorageViews::VolumesOfDriver(const std::string& driver) const {
+  parts_.claims.DecideNow();
+  std::set<std::string> names;
+  const auto note = [&](const PersistentVolumePtr& volume) {
+    if (volume == nullptr) return;
+    const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
+    const auto* csi = spec.SourceAs<CsiPersistentVolumeSource>();
+    if (csi != nullptr && csi->driver == driver) names.insert(volume->metadata.name);
+  };
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) note(volume);
+  for (const auto& [name, decision] : parts_.claims.volumes()) {
+    if (!names.contains(name)) note(parts_.claims.FindVolumeObject(name));
+  }
+  return {names.begin(), names.end()};
+}
+
+// A volume that waits for its driver has not failed, and may wait for ever.
+std::optional<ProblemView> StorageViews::ReclaimProblem(const std::string& volume_name) const {
+  const FailureHistory* failure = parts_.claims.ReclaimFailure(volume_name);
+  const bool is_away = IsWithoutDriver(parts_.operations.FindRunning(ReclaimKey(volume_name)));
+  if (failure == nullptr && !is_away) return std::nullopt;
+  ProblemView problem = OwedProblem(ReclaimKey(volume_name), failure, "");
+  const std::string device = WhyDeviceStays(volume_name);
+  if (!device.empty() && !is_away) problem.message = device;
+  if (is_away) {
+    problem.who_must_act += "; `volumectl delete pv " + volume_name + " --force` gives it up";
+  }
+  return problem;
+}
+
+std::optional<PendingReclaim> StorageViews::ReclaimOf(const std::string& volume_name) const {
+  parts_.claims.DecideNow();
+  const VolumeDecision* decision = parts_.claims.FindVolume(volume_name);
+  if (decision == nullptr || decision->reclaim != ReclaimAction::kDelete) return std::nullopt;
+  const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(volume_name);
+  if (volume == nullptr) return std::nullopt;
+  const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
+  const auto* csi = spec.SourceAs<CsiPersistentVolumeSource>();
+  if (csi == nullptr) return std::nullopt;
+  PendingReclaim reclaim{.driver = csi->driver, .handle = csi->volume_handle, .problem = ""};
+  const ActualDevice* device = DeviceOf(volume_name);
+  if (device != nullptr) reclaim.device = VolumeStateName(device->state);
+  const FailureHistory* failure = parts_.claims.ReclaimFailure(volume_name);
+  reclaim.waits_for_driver =
+      IsWithoutDriver(parts_.operations.FindRunning(ReclaimKey(volume_name)));
+  reclaim.may_be_done = failure != nullptr && failure->last.error.maybe_applied();
+  // That a device has not left yet, and goes on its way, is no reason to give anything up.
+  const bool is_on_its_way = device != nullptr && !device->failure && !reclaim.waits_for_driver;
+  const std::optional<ProblemView> problem = ReclaimProblem(volume_name);
+  if (problem && !is_on_its_way) reclaim.problem = problem->message;
+  return reclaim;
+}
+
+const ActualDevice* StorageViews::DeviceOf(const std::string& volume_name) const {
+  for (const auto& [name, device] : parts_.actual.devices().all()) {
+    if (device.spec.str() == volume_name && MayBePresent(device)) return &device;
+  }
+  return nullptr;
+}
+
 std::string StorageViews::WhyDeviceStays(const std::string& volume_name) const {
   for (const auto& [name, device] : parts_.actual.devices().all()) {
     const bool stays = device.spec.str() == volume_name && device.failure && MayBePresent(device);
@@ -94,12 +174,8 @@ std::vector<OwedView> StorageViews::Owed() const {
     owed.push_back({"volume " + undoing.name, *undoing.problem});
   }
   for (const auto& [name, decision] : parts_.claims.volumes()) {
-    const FailureHistory* failure = parts_.claims.ReclaimFailure(name);
-    if (failure == nullptr) continue;
-    OwedView view{"volume " + name, OwedProblem(ReclaimKey(name), failure, "")};
-    const std::string device = WhyDeviceStays(name);
-    if (!device.empty()) view.problem.message = device;
-    owed.push_back(std::move(view));
+    const std::optional<ProblemView> problem = ReclaimProblem(name);
+    if (problem) owed.push_back({"volume " + name, *problem});
   }
   for (const auto& [name, device] : parts_.actual.devices().all()) {
     const bool has_pods =

@@ -130,6 +130,17 @@ struct OwedView {
   ProblemView problem;
 };
 
+// What a CSI driver is still to do with a volume that its claim has left.
+struct PendingReclaim {
+  std::string driver;
+  std::string handle;
+  // What keeps it from being done; "": nothing that one has to give up.
+  std::string problem = {};
+  bool waits_for_driver = false;
+  bool may_be_done = false;  // the last try may have deleted the storage
+  std::string device = {};   // the state of its device on this node; "": there is none
+};
+
 // A claim of the sources, one that was made for a pod's generic ephemeral volume, or one that is
 // refused.
 struct PersistentVolumeClaimView {

@@ -173,6 +173,18 @@ class CsiClientTest : public testing::Test {
   std::unique_ptr<CsiClient> client_;
 };
 
+TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
+  EXPECT_EQ(TextOf(DriverTraces()), "");
+  EXPECT_EQ(
+      TextOf(DriverTraces{.volumes = {"a", "b", "c", "d", "e"},
+                          .open_calls = {"DeleteVolume by hand of \"v\""},
+                          .owed_calls = {"NodeUnstageVolume of volume v"},
+                          .begun = {}}),
+      "volumes of it are on this node's records: a, b, c and 2 more; calls to it have an open "
+      "outcome: DeleteVolume by hand of \"v\"; calls are owed to it: NodeUnstageVolume of "
+      "volume v");
+}
+
 TEST_F(CsiClientTest, ASocketInTheRegistryMakesItsDriverReadyAndItIsShownWithAllThatItSays) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();
@@ -353,6 +365,24 @@ TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsAReques
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code(), Code::kInvalidArgument);
   EXPECT_TRUE(operations_.traits.empty());
+}
+
+TEST_F(CsiClientTest, ARequestOrAnRpcThatIsMisspelledWasRefusedWithoutAWordOfWhatIsWrong) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  const auto refusal = [this](const std::string& rpc, const char* request) {
+    const Result<std::string> answer = Ask(rpc, request, /*changes=*/true);
+    return answer.ok() ? *answer : answer.error().message();
+  };
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volumeid\":\"v\"}"),
+              HasSubstr("did you mean the field volume_id?"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"handle\":\"v\"}"),
+              HasSubstr("none of these: volume_id, secrets"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volume_id\":{}}"), HasSubstr("field volume_id has"));
+  EXPECT_THAT(refusal("DeleteVolume", "{\"volume_id\""), HasSubstr("cannot be read as a JSON"));
+  EXPECT_THAT(refusal("nodegetinfo", ""), HasSubstr("did you mean NodeGetInfo?"));
+  EXPECT_THAT(refusal("Nothing", ""), HasSubstr("GetPluginInfo, "));
 }
 
 TEST_F(CsiClientTest, ADriverThatIsAwayTakesNoCallThatChangesSomething) {

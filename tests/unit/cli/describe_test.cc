@@ -82,6 +82,23 @@ TEST(DescribeTest, UsersComeWithTheirProblems) {
   EXPECT_NE(text.find("Not shown: 3 more users"), std::string::npos) << text;
 }
 
+TEST(TopTest, WhatWaitsForADriverSaidNeitherForWhichNorWhoActs) {
+  v1::WatchOperationsResponse answer;
+  answer.set_now_unix_ms(100'000);
+  v1::RunningOperation* const waiting = answer.add_operations();
+  waiting->set_volume("reclaim/pvc-1");
+  waiting->set_operation("volume_delete");
+  waiting->set_step("WaitForDriver");
+  waiting->set_waits_for("CSI driver x is gone since 10:00");
+  waiting->set_who_must_act("an administrator");
+  std::ostringstream out;
+  PrintTop(answer, OutputFormat::kTable, out);
+  EXPECT_NE(out.str().find("RATE  WAITS FOR"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("CSI driver x is gone since 10:00; who acts: an administrator"),
+            std::string::npos)
+      << out.str();
+}
+
 TEST(TopTest, ShowsStepProgressAndRateAndWhatIsStuck) {
   v1::WatchOperationsResponse answer;
   answer.set_now_unix_ms(kNow);

@@ -49,6 +49,24 @@ std::string DescriptionOf(const v1::GetDriversResponse& drivers) {
   return out.str();
 }
 
+TEST(DriverTablesTest, WhatADriverIsOwedAndWhatIsOpenWasInNoDescription) {
+  v1::GetDriversResponse drivers = TwoDrivers();
+  drivers.mutable_drivers()->DeleteSubrange(1, 1);
+  v1::Driver& driver = *drivers.mutable_drivers(0);
+  driver.add_open_calls("DeleteVolume by hand of \"v\"");
+  driver.set_open_call_count(1);
+  driver.add_owed_calls("NodeUnstageVolume of volume v");
+  driver.set_owed_call_count(2);
+  const std::string text = DescriptionOf(drivers);
+  EXPECT_NE(text.find("1: DeleteVolume by hand of \"v\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2: NodeUnstageVolume of volume v, ...\n"), std::string::npos) << text;
+}
+
+TEST(DriverTablesTest, TheDescriptionOfADriverThatIsNotKnownWasAnEmptyLine) {
+  const std::string text = DescriptionOf(v1::GetDriversResponse());
+  EXPECT_EQ(text.find("no driver of this name is known here\n"), 0u) << text;
+}
+
 TEST(DriverTablesTest, ADriverIsALineAndWhyItIsAwayIsItsLast) {
   EXPECT_EQ(TableOf(TwoDrivers(), OutputFormat::kTable),
             "NAME  STATE  SINCE  VERSION  CALLS  WAITING  REASON\n"
@@ -124,7 +142,7 @@ TEST(DriverTablesTest, AnEndpointOfADriverThatNeverRegisteredStandsBelow) {
   EXPECT_EQ(TableOf(all, OutputFormat::kTable),
             "no CSI driver has registered\n"
             "\n"
-            "in csi-controller-endpoints, and never registered here:\n"
+            "in csi-controller-endpoints, and not known here:\n"
             "DRIVER   ENDPOINT\n"
             "dsik.io  /run/a.sock\n");
 }

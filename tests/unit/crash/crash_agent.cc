@@ -239,8 +239,9 @@ std::unique_ptr<CrashCsiClient> CrashAgent::MakeCsi() {
   hooks.drivers.has_attached = [this](const std::string& driver) {
     return operations_.HasAnyOf(DriverDomain(driver), /*attached=*/true);
   };
-  hooks.drivers.has_volumes = [this](const std::string& driver) {
-    return operations_.HasAnyOf(DriverDomain(driver), /*attached=*/false);
+  hooks.drivers.what_is_here = [this](const std::string& driver) {
+    const bool has_any = operations_.HasAnyOf(DriverDomain(driver), /*attached=*/false);
+    return std::string(has_any ? "volumes of it are here" : "");
   };
   hooks.happened = [this](const std::string& driver, DriverEvent event) {
     DriverHappened(driver, event);

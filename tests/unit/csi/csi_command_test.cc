@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/manual_clock.h"
 #include "csi.pb.h"
@@ -156,6 +157,18 @@ TEST_F(CsiCommandTest, AfterAnOpenOutcomeOnlyTheSameAboutTheSamePlaceOrItsInvers
   EXPECT_TRUE(Made(Unstage(), OkStatus()));
   EXPECT_EQ(Rows(), 0u);
   EXPECT_TRUE(Operation(Stage()).ok());
+}
+
+TEST_F(CsiCommandTest, TheAdviceForAnOpenOutcomeCouldNotBeFollowedWhileAnythingHadTheVolume) {
+  EXPECT_FALSE(commands_.IsOpen(Command(Stage())));
+  EXPECT_FALSE(Made(Stage(), Open()));
+  EXPECT_TRUE(commands_.IsOpen(Command(Stage())));
+  const std::vector<std::string> open = commands_.OpenOf(kDriver);
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_THAT(open[0], HasSubstr("NodeStageVolume by hand of \"vol-1\""));
+  const Status operation = Operation(Stage());
+  ASSERT_FALSE(operation.ok());
+  EXPECT_THAT(operation.error().message(), HasSubstr("`volumectl delete pv NAME --force`"));
 }
 
 TEST_F(CsiCommandTest, ARefusalSaysNothingOfAnEarlierCallThatCanBeTakenBack) {

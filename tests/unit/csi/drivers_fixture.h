@@ -40,7 +40,10 @@ class CsiDriversFixture : public testing::Test {
         CsiDrivers::Parts{scheduler_, dialer_, store_, log_}, settings_,
         CsiDriversHooks{
             .has_attached = [this](const std::string&) { return has_attached_; },
-            .has_volumes = [this](const std::string&) { return has_volumes_; },
+            .what_is_here =
+                [this](const std::string&) {
+                  return std::string(has_volumes_ ? "volumes of it are here: volume pvc-1" : "");
+                },
             .merge_topology = [this](const std::string&,
                                      const std::map<std::string, std::string>&) { return merged_; },
             .release_topology =

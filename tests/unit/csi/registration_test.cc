@@ -403,13 +403,47 @@ TEST_F(RegistrationTest, ADriverWhoseRegistrarIsGoneSaysWhichSocketIsToBeServedA
     scheduler_.RunFor(seconds(20));
     EXPECT_EQ(State(), CsiDriverState::kUnregistered);
     const std::string why = drivers_->WhyAway(kName);
-    const std::string socket =
-        is_there ? ": nobody listens at " + PathOf(kSocket) : ": it is not there";
-    EXPECT_NE(why.find("its registrar has to be started (registration socket " + PathOf(kSocket) +
+    const std::string socket = is_there
+                                   ? "nobody listens at " + PathOf(kSocket)
+                                   : "registration socket " + PathOf(kSocket) + ": it is not there";
+    EXPECT_NE(why.find("has not registered since the agent started: its registrar has to be "
+                       "started (" +
                        socket + "); until then it only takes volumes away"),
               std::string::npos)
         << why;
   }
+}
+
+// One started the registrar again and again, which had ended because it was refused.
+TEST_F(RegistrationTest, TheReasonOfARefusalWasLostWithTheEndOfTheRegistrar) {
+  auto driver = Serve();
+  auto registrar = Registrar();
+  scheduler_.RunFor(seconds(1));
+  ASSERT_EQ(StateOf(), RegistrationState::kRegistered);
+  dialer_.Refuse(
+      PathOf(kSocket),
+      Error::NotApplied(Code::kPermissionDenied, "is of uid 1000").About(kCsiSocketRefused));
+  Tell(What::kWent, kSocket);
+  Tell(What::kCame, kSocket);
+  scheduler_.RunFor(seconds(1));
+  const std::string refused = drivers_->WhyAway(kName);
+  EXPECT_NE(refused.find("its registration was refused at "), std::string::npos) << refused;
+  EXPECT_NE(refused.find("is of uid 1000"), std::string::npos) << refused;
+  EXPECT_EQ(refused.find("has to be started"), std::string::npos) << "it runs: " << refused;
+  dialer_.Allow(PathOf(kSocket));
+  dialer_.Kill(registrar);
+  Tell(What::kChanged, kSocket);
+  scheduler_.RunFor(seconds(1));
+  const std::string ended = drivers_->WhyAway(kName);
+  EXPECT_NE(ended.find("its registrar has to be started (nobody listens at " + PathOf(kSocket) +
+                       "); its registration was refused at "),
+            std::string::npos)
+      << ended;
+  EXPECT_NE(Socket().reason.find("; it was refused at "), std::string::npos) << Socket().reason;
+  registrar = Registrar();
+  scheduler_.RunFor(seconds(30));
+  EXPECT_EQ(StateOf(), RegistrationState::kRegistered);
+  EXPECT_EQ(drivers_->WhyAway(kName), "");
 }
 
 TEST_F(RegistrationTest, ARetryByHandIsMadeAtOnce) {

@@ -309,7 +309,8 @@ void AddObjects(Samples& samples) {
   samples.Add("smallest", ObjectSourceRecord{.name = "s"}, DecodeObjectSourceRecord);
   samples.Add("numbers that are zero", ObjectSourceRecord{"s", {"", "", 0, 0, 0}},
               DecodeObjectSourceRecord);
-  samples.Add("full", DeletedObjectRecord{claim, "u", kMost, true, 8}, DecodeDeletedObjectRecord);
+  samples.Add("full", DeletedObjectRecord{claim, "u", kMost, true, 8, true},
+              DecodeDeletedObjectRecord);
   samples.Add("smallest", DeletedObjectRecord{.object = claim}, DecodeDeletedObjectRecord);
   samples.Add("full", CommandNumberRecord{kMost}, DecodeCommandNumberRecord);
   samples.Add("smallest", CommandNumberRecord{}, DecodeCommandNumberRecord);

@@ -74,6 +74,25 @@ class DeletedObjectsTest : public ::testing::Test {
   std::unique_ptr<Agent> agent;
 };
 
+TEST_F(DeletedObjectsTest, ThatStorageIsLeftOutlivesTheAgentAndALaterDelete) {
+  const DeletedObjects::Id volume{{ObjectKind::kPersistentVolume, "", "disk"}, "v-1"};
+  ASSERT_TRUE(Delete(volume)->ok());
+  EXPECT_FALSE(deleted().Find(volume)->storage_left);
+  const int64_t since = deleted().Find(volume)->since_unix_ms;
+  clock.Advance(std::chrono::minutes(1));
+  std::optional<Status> left;
+  deleted().LeaveStorage(volume, [&](const Status& status) { left = status; });
+  Settle();
+  ASSERT_TRUE(left && left->ok());
+  Restart();
+  ASSERT_NE(deleted().Find(volume), nullptr);
+  EXPECT_TRUE(deleted().Find(volume)->storage_left);
+  EXPECT_FALSE(deleted().Find(volume)->ended);
+  EXPECT_EQ(deleted().Find(volume)->since_unix_ms, since);
+  ASSERT_TRUE(Delete(volume)->ok());
+  EXPECT_TRUE(deleted().Find(volume)->storage_left);
+}
+
 TEST_F(DeletedObjectsTest, IsAnsweredOnceTheRowIsOnRecord) {
   std::optional<Status> answer;
   deleted().Delete(kFirst, false, [&](const Status& status) {

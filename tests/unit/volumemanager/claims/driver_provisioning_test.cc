@@ -155,6 +155,24 @@ TEST_F(DriverProvisioningTest, WhatWasUndoneInVainWasShownNowhere) {
   EXPECT_GE(owed[0].problem.attempts, 1u);
 }
 
+// Its driver could be forgotten, and then nobody asked for it any more.
+TEST_F(DriverProvisioningTest, WhatADriverMayHaveMadeIsNamedToWhoWouldForgetTheDriver) {
+  UndoInVain();
+  const std::vector<std::string> begun = manager().storage().BegunBy("disk.example.com");
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0],
+            "volume pvc-c1, which it may have made for claim default/data: `volumectl delete pv "
+            "pvc-c1 --force` gives it up");
+  EXPECT_TRUE(manager().storage().BegunBy("other.example.com").empty());
+}
+
+TEST_F(DriverProvisioningTest, TheVolumesOfADriverAreNamedToWhoWouldForgetTheDriver) {
+  Deliver(DriverClass() + Claim() + Pod());
+  EXPECT_EQ(manager().storage().VolumesOfDriver("disk.example.com"),
+            std::vector<std::string>{"pvc-c1"});
+  EXPECT_TRUE(manager().storage().BegunBy("disk.example.com").empty());
+}
+
 TEST_F(DriverProvisioningTest, WhatWasUndoneInVainCouldNotBeGivenUp) {
   UndoInVain();
   std::optional<Status> told;

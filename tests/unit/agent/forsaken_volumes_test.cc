@@ -1,0 +1,131 @@
+// A volume that its claim has left, and whose driver is away or fails: how people see it, and how
+// they give it up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "agent/delete_commands.h"
+#include "agent/describer.h"
+#include "unit/agent/control_backend_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ForsakenVolumesTest : public ControlBackendTest {
+ protected:
+  static constexpr const char* kVolume = "pvc-c1";
+
+  ForsakenVolumesTest() {
+    Deliver(
+        "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
+        "provisioner: disk.example.com\n"
+        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+        "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, "
+        "resources: {requests: {storage: 1Gi}}}\n");
+    Settle();
+  }
+  // The driver goes, and then the claim.
+  void Forsake() {
+    operations().Hang(ReclaimKey(kVolume));
+    operations().waits_for[ReclaimKey(kVolume)] = {
+        "CSI driver disk.example.com is gone since 10:00: nobody listens", true, kWaitForDriver};
+    EXPECT_TRUE(DeleteClaim("data"));
+    Settle();
+    ASSERT_EQ(operations().Count("reclaim"), 1u);
+  }
+  std::optional<Status> Delete(bool force) {
+    DeleteCommands commands(*backend_);
+    std::optional<Status> told;
+    v1::DeleteRequest request;
+    request.mutable_object()->set_kind("PersistentVolume");
+    request.mutable_object()->set_name(kVolume);
+    request.set_force(force);
+    response_.Clear();
+    commands.Delete({{request, &response_, [&told](const Status& status) { told = status; }}});
+    Settle();
+    return told;
+  }
+  bool IsThere() { return !manager().storage().PersistentVolumes().empty(); }
+  bool HasEvent(const std::string& beginning) const {
+    const auto& events = host_parts.object_events;
+    return std::any_of(events.begin(), events.end(),
+                       [&](const std::string& event) { return event.find(beginning) == 0; });
+  }
+
+  v1::DeleteResponse response_;
+};
+
+TEST_F(ForsakenVolumesTest, AVolumeWhoseDriverNeverComesBackCouldNotBeGivenUp) {
+  Forsake();
+  const std::optional<Status> told = Delete(/*force=*/true);
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_THAT(response_.warning(),
+              HasSubstr("CSI driver disk.example.com is not asked to delete volume vol-pvc-c1"));
+  EXPECT_TRUE(HasEvent("PersistentVolume pvc-c1 Warning ReclaimGivenUp: by command "));
+  EXPECT_TRUE(operations().given_up.contains(ReclaimKey(kVolume)));
+  operations().Release(ReclaimKey(kVolume));
+  Settle();
+  EXPECT_FALSE(IsThere());
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("reclaim"), 1u) << "nothing asks for it any more";
+}
+
+TEST_F(ForsakenVolumesTest, TheAnswerSaidDeletedOfAVolumeThatWaitsForItsDriverForEver) {
+  Forsake();
+  const std::optional<Status> told = Delete(/*force=*/false);
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_THAT(response_.warning(),
+              HasSubstr("it waits for CSI driver disk.example.com: CSI driver disk.example.com is "
+                        "gone since 10:00"));
+  EXPECT_THAT(response_.warning(), HasSubstr("`volumectl delete pv pvc-c1 --force`"));
+  EXPECT_TRUE(IsThere());
+  // What was deleted before is given up all the same.
+  ASSERT_TRUE(Delete(/*force=*/true)->ok());
+  operations().Release(ReclaimKey(kVolume));
+  Settle();
+  EXPECT_FALSE(IsThere());
+}
+
+TEST_F(ForsakenVolumesTest, ForceOfAVolumeThatAClaimHasIsNoWayAroundTheClaim) {
+  const std::optional<Status> told = Delete(/*force=*/true);
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_THAT(response_.warning(), HasSubstr("bound to claim default/data"));
+  EXPECT_THAT(response_.warning(), HasSubstr("--force changes nothing here"));
+  EXPECT_TRUE(IsThere());
+  EXPECT_FALSE(HasEvent("PersistentVolume pvc-c1 Warning ReclaimGivenUp"));
+}
+
+TEST_F(ForsakenVolumesTest, AReleasedVolumeSaidNothingOfItsDriverThatIsAway) {
+  Forsake();
+  v1::DescribeRequest request;
+  request.mutable_object()->set_kind("PersistentVolume");
+  request.mutable_object()->set_name(kVolume);
+  v1::DescribeResponse described;
+  const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"));
+  ASSERT_TRUE(describer.Describe(request, &described).ok());
+  ASSERT_EQ(described.problems_size(), 1);
+  EXPECT_THAT(described.problems(0).message(), HasSubstr("is gone since 10:00"));
+  EXPECT_THAT(described.problems(0).who_must_act(), HasSubstr("an administrator"));
+  EXPECT_THAT(described.problems(0).who_must_act(), HasSubstr("delete pv pvc-c1 --force"));
+  const std::vector<OwedView> owed = manager().storage().Owed();
+  ASSERT_EQ(owed.size(), 1u);
+  EXPECT_EQ(owed[0].what, "volume pvc-c1");
+  EXPECT_THAT(owed[0].problem.message, HasSubstr("is gone since 10:00"));
+}
+
+TEST_F(ForsakenVolumesTest, AVolumeThatItsDriverDoesNotDeleteIsGivenUpToo) {
+  operations().FailNext("reclaim", ReclaimKey(kVolume),
+                        Error::MaybeApplied(Code::kInternal, "the backend is lost"), 1000);
+  ASSERT_TRUE(DeleteClaim("data"));
+  Settle();
+  ASSERT_TRUE(Delete(/*force=*/true)->ok());
+  EXPECT_THAT(response_.warning(), HasSubstr("a try before may have deleted it all the same"));
+  EXPECT_FALSE(IsThere());
+}
+
+}  // namespace
+}  // namespace volumed
