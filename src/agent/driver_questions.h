@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/scheduler.h"
-#include "csi/csi_names.h"
 #include "csi/csi_debts.h"
+#include "csi/csi_names.h"
 #include "volumemanager/node_events.h"
 
 namespace volumed {

@@ -50,9 +50,9 @@ struct LaneHealth {
 
 // A lane is what hangs together: a filesystem, a server, a device, a driver. Who works in a lane
 // has a place of it. Who was given up because it cannot be ended keeps its place, as lost, until it
-// is found to be gone. Those who wait for one lane are admitted in the order in which they came, but
-// that those who finish what was begun go before all others; between lanes, the one with the fewest
-// at work goes first.
+// is found to be gone. Those who wait for one lane are admitted in the order in which they came,
+// but that those who finish what was begun go before all others; between lanes, the one with the
+// fewest at work goes first.
 //
 // Of the places of all lanes, a quarter is a reserve, so that lanes which hang leave room for
 // others, however many of them there are:
