@@ -13,6 +13,7 @@
 #include "agent/driver_view.h"
 #include "base/printable_text.h"
 #include "base/strings.h"
+#include "csi.pb.h"
 #include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
@@ -23,6 +24,8 @@ namespace {
 
 // Whoever may only read could keep a driver busy otherwise.
 constexpr int kMostOpenCalls = 8;
+// Of these, whoever may not change anything leaves some to the others.
+constexpr int kKeptForAdmins = 2;
 constexpr size_t kLongestDriverRequest = size_t{1} << 20;
 // Where on the node a driver is asked to look.
 constexpr std::array kLookedAt{"volume_path", "volume_publish_path", "staging_target_path"};
@@ -78,10 +81,24 @@ std::string FieldOf(const google::protobuf::Message& request, const std::string&
   return field == nullptr ? "" : request.GetReflection()->GetString(request, field);
 }
 
+bool HasSecrets(const google::protobuf::Message& request) {
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  request.GetReflection()->ListFields(request, &set);
+  return std::any_of(set.begin(), set.end(), [](const auto* field) {
+    return field->options().GetExtension(::csi::v1::csi_secret);
+  });
+}
+
 // Errors, not applied: PermissionDenied, about kAboutDriverPaths.
 Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
                     const CsiMethod& method, const google::protobuf::Message& request) {
   if (!question.may_look || method.kind == CsiRpcKind::kMutating) return OkStatus();
+  // The driver's memory of secrets would learn of them, and forget others for them.
+  if (HasSecrets(request)) {
+    return Error::NotApplied(Code::kPermissionDenied, "needs role admin; with another one " +
+                                                          method.name + " is asked without secrets")
+        .About(std::string(kAboutDriverPaths));
+  }
   for (const char* name : kLookedAt) {
     const std::string path = FieldOf(request, name);
     if (path.empty() || question.may_look({driver, FieldOf(request, "volume_id")}, path)) continue;
@@ -206,9 +223,9 @@ void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
   if (!may_look.ok()) return done(may_look.error());
   const std::shared_ptr<CsiDriver> driver = question.csi.drivers().Find(request.driver());
   if (driver == nullptr) return done(NoSuchDriver(request.driver()));
-  if (question.open >= kMostOpenCalls) {
+  if (question.open >= (question.may_look ? kMostOpenCalls - kKeptForAdmins : kMostOpenCalls)) {
     return done(Error::NotApplied(Code::kResourceExhausted,
-                                  "CSI drivers have " + std::to_string(kMostOpenCalls) +
+                                  "CSI drivers have " + std::to_string(question.open) +
                                       " calls by hand already; try it again later"));
   }
   Duration patience = question.patience;

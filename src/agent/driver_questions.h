@@ -49,7 +49,8 @@ struct DriverQuestion {
   // For an RPC that changes something. Null: none may be made.
   const DriverCommands* commands = nullptr;
   // Whether the peer may have the driver look at this path of the node for this volume, with the
-  // driver's own rights, by an RPC that only asks. Empty: at any path.
+  // driver's own rights, by an RPC that only asks. Such a peer may send no secrets either, and
+  // leaves some of the places for calls to others. Empty: at any path.
   std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look = {};
 };
 // What the error of a question is about that only a peer with the role admin may ask.

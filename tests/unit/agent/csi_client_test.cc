@@ -333,6 +333,40 @@ TEST_F(CsiClientTest, AReaderHadADriverLookAtAnyPathOfTheNode) {
   EXPECT_EQ(looks(), 2) << "an administrator may";
 }
 
+// What a reader called secrets pushed the real ones out of the driver's memory, and a driver's next
+// error showed them.
+TEST_F(CsiClientTest, AReaderFilledADriversMemoryOfSecrets) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  may_look_ = [](const CsiVolumeId&, const std::string&) { return true; };
+  const char* request = R"({"volume_id":"v","secrets":{"k":"filler"}})";
+  const Result<std::string> answer = Ask("ValidateVolumeCapabilities", request);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kPermissionDenied);
+  EXPECT_THAT(answer.error().message(), HasSubstr("is asked without secrets"));
+  may_look_ = {};
+  const Result<std::string> of_admin = Ask("ValidateVolumeCapabilities", request);
+  EXPECT_TRUE(of_admin.ok() || of_admin.error().code() != Code::kPermissionDenied);
+}
+
+// Eight slow calls of a reader kept an administrator from making one.
+TEST_F(CsiClientTest, AReaderTookAllPlacesForCallsByHand) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  open_ = 6;
+  EXPECT_TRUE(Ask("NodeGetInfo").ok());
+  may_look_ = [](const CsiVolumeId&, const std::string&) { return true; };
+  const Result<std::string> refused = Ask("NodeGetInfo");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+  may_look_ = {};
+  open_ = 8;
+  EXPECT_FALSE(Ask("NodeGetInfo").ok());
+  open_ = 0;
+}
+
 TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsAnOperation) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();
