@@ -84,6 +84,13 @@ const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& na
   return nullptr;
 }
 
+// Whether both are of one storage, and yet not the same: another partition of it, or one of them
+// read-only. Volumes of the pod itself whose source a driver has replaced may be so.
+bool DiffersInSource(const VolumeSpec& a, const VolumeSpec& b) {
+  const bool have_volumes = a.persistent_volume() != nullptr && b.persistent_volume() != nullptr;
+  return have_volumes && a.persistent_volume()->spec.source != b.persistent_volume()->spec.source;
+}
+
 // Merges two volumes of one pod that are the same volume on the node.
 void Merge(WantedVolume& into, WantedVolume more) {
   if (!into.mountable() || into.unique_name.empty() || into.unique_name != more.unique_name) {
@@ -102,6 +109,15 @@ void Merge(WantedVolume& into, WantedVolume more) {
                                            "volumes " + into.pod_volumes.front() + " and " +
                                                more.pod_volumes.front() +
                                                " name the same claim, one of them with readOnly")});
+  }
+  if (DiffersInSource(into.spec, more.spec)) {
+    into.problems.push_back(
+        {"CheckVolumes",
+         Error::NotApplied(Code::kInvalidArgument,
+                           "volumes " + into.pod_volumes.front() + " and " +
+                               more.pod_volumes.front() +
+                               " name the same storage, and differ in what they want of it "
+                               "(readOnly, partition or attributes)")});
   }
   const auto append = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));

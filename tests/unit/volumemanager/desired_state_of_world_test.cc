@@ -79,6 +79,37 @@ TEST_F(DesiredStateTest, RefusedSourcesSayWhatToUseInTheirPlace) {
             std::string::npos);
 }
 
+// Two volumes of a pod on one disk, as two partitions of it are once they are translated, were both
+// the first one.
+TEST_F(DesiredStateTest, TwoPartitionsOfOneDiskWereBothTheFirst) {
+  const auto answer = [](const std::string& partition) {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    volume.spec.source = CsiPersistentVolumeSource{.driver = "disk.example.com",
+                                                   .volume_handle = "vol-x",
+                                                   .volume_attributes = {{"partition", partition}}};
+    ResolvedClaim resolved;
+    resolved.volume = std::make_shared<const PersistentVolume>(std::move(volume));
+    return resolved;
+  };
+  const PodPtr pod = PodOf(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a}\nspec:\n"
+      "  volumes:\n"
+      "  - {name: one, persistentVolumeClaim: {claimName: one}}\n"
+      "  - {name: two, persistentVolumeClaim: {claimName: two}}\n"
+      "  containers:\n  - name: c\n    image: x\n    volumeMounts:\n"
+      "    - {name: one, mountPath: /o}\n    - {name: two, mountPath: /t}\n");
+  claims_.answers = {{"one", answer("1")}, {"two", answer("1")}};
+  desired_->SetPod(pod);
+  EXPECT_TRUE(Volume("disk").problems.empty());
+  claims_.answers["two"] = answer("2");
+  desired_->SetPod(pod);
+  ASSERT_EQ(Volume("disk").problems.size(), 1u);
+  EXPECT_EQ(Volume("disk").problems[0].error.message(),
+            "volumes one and two name the same storage, and differ in what they want of it "
+            "(readOnly, partition or attributes)");
+}
+
 TEST_F(DesiredStateTest, SubPathsAreExpandedPerContainerAndStayAsTheyWere) {
   const std::string containers =
       "  containers:\n"
