@@ -85,9 +85,11 @@ TEST_F(DesiredStateTest, TwoPartitionsOfOneDiskWereBothTheFirst) {
   const auto answer = [](const std::string& partition) {
     PersistentVolume volume;
     volume.metadata.name = "disk";
-    volume.spec.source = CsiPersistentVolumeSource{.driver = "disk.example.com",
-                                                   .volume_handle = "vol-x",
-                                                   .volume_attributes = {{"partition", partition}}};
+    CsiPersistentVolumeSource source;
+    source.driver = "disk.example.com";
+    source.volume_handle = "vol-x";
+    source.volume_attributes["partition"] = partition;
+    volume.spec.source = source;
     ResolvedClaim resolved;
     resolved.volume = std::make_shared<const PersistentVolume>(std::move(volume));
     return resolved;
