@@ -29,11 +29,12 @@ std::string Name(const Record& record) { return "record " + record.kind + "/" + 
 }  // namespace
 
 RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
-                               std::set<std::string> expendable_kinds)
+                               const RecordDatabaseOptions& options)
     : file_(std::move(file)),
       ballast_(std::move(ballast)),
       numbering_(std::move(numbering)),
-      expendable_kinds_(std::move(expendable_kinds)) {}
+      expendable_kinds_(options.expendable_kinds),
+      teardown_kinds_(options.teardown_kinds) {}
 
 Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabaseOptions& options) {
   Ballast ballast(options.file.directory + "/records.ballast", options.ballast_bytes);
@@ -48,7 +49,7 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
       new RecordDatabase(*std::move(opened), std::move(ballast),
                          RecordNumbering(options.file.directory + kNumberFileSuffix, options.place,
                                          options.sign_of_use, options.now_unix_ms),
-                         options.expendable_kinds));
+                         options));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
   // If the number cannot be written now, the next transaction writes it, and this process keeps it
@@ -189,7 +190,7 @@ Status RecordDatabase::Admit(const RecordChange& change) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              Name(record) + " is quarantined: " + bad->second);
   }
-  if (!on_ballast()) return OkStatus();
+  if (!on_ballast() || teardown_kinds_.contains(record.kind)) return OkStatus();
   if (ChecksumOnRecord(record.kind, record.key)) return OkStatus();
   return Full("new " + Name(record) + " is refused, and the space left is kept for teardown");
 }

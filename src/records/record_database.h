@@ -38,6 +38,7 @@ struct RecordDatabaseOptions {
   std::string sign_of_use;
   int64_t now_unix_ms = 0;
   std::set<std::string> expendable_kinds;
+  std::set<std::string> teardown_kinds;
 };
 
 // Threads: one at a time. Blocks: on the disk.
@@ -97,7 +98,7 @@ class RecordDatabase {
   };
 
   RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
-                 std::set<std::string> expendable_kinds);
+                 const RecordDatabaseOptions& options);
   Status Prepare();
   Status LoadQuarantine();
   Status CompareTally();
@@ -136,6 +137,7 @@ class RecordDatabase {
   RecordNumbering numbering_;
   RecordTally tally_;
   const std::set<std::string> expendable_kinds_;
+  const std::set<std::string> teardown_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
   std::set<RowId> in_place_;                      // those of them that are no damage of the disk
