@@ -91,6 +91,8 @@ Status Agent::OpenRecords() {
       kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
       kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind,
       kLostRowsRecordKind,      kCsiDriverRecordKind};
+  // The driver says it all anew when it registers.
+  options.renewed_kinds = {kCsiDriverRecordKind};
   // A pod whose driver is absent leaves once it is on record what the driver is owed.
   options.teardown_kinds = {kCsiDebtRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));

@@ -81,9 +81,11 @@ class CsiDrivers {
   CsiDrivers(const CsiDrivers&) = delete;
   CsiDrivers& operator=(const CsiDrivers&) = delete;
 
-  // The drivers of earlier runs, which are gone until they register. Threads: control; before
-  // anybody asks for one.
-  void Restore(const std::vector<CsiDriverRecord>& records) EXCLUDES(mu_);
+  // The drivers of earlier runs, which are gone until they register. `unreadable` are the names of
+  // those whose row cannot be read, and why: they count as never seen until they register, and
+  // their row is written over then. Threads: control; before anybody asks for one.
+  void Restore(const std::vector<CsiDriverRecord>& records,
+               std::map<std::string, std::string> unreadable = {}) EXCLUDES(mu_);
 
   // Null for a driver that was never seen here. A driver that is gone is found.
   std::shared_ptr<CsiDriver> Find(const std::string& name) const EXCLUDES(mu_);
@@ -140,6 +142,9 @@ class CsiDrivers {
   void Accept(const CsiDriverRecord& record, std::function<void(Status)> done);
   bool IsWritten(const CsiDriverRecord& record) const;
   void Write(const CsiDriverRecord& record, std::function<void(Status)> done);
+  void Written(const CsiDriverRecord& record) EXCLUDES(mu_);
+  // In kubelet's words, and with the row that cannot be read, if that is why.
+  std::string NeverSeen(const std::string& name) const EXCLUDES(mu_);
   void Happened(const std::string& name, DriverEvent event);
   // A driver that never came goes again.
   void ForgetUnknown(const std::string& name) EXCLUDES(mu_);
@@ -158,6 +163,7 @@ class CsiDrivers {
   mutable Mutex mu_;
   CsiDriverSettings driver_settings_ GUARDED_BY(mu_);
   std::map<std::string, std::shared_ptr<CsiDriver>> drivers_ GUARDED_BY(mu_);
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // driver -> why
   AliveGuard alive_;
 };
 
