@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "mounter/host_directory.h"
@@ -38,33 +39,63 @@ Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEnt
   return std::string();
 }
 
-// The agent's own directories below its root, by their names: nothing of them is a volume. Each
-// pod's directory is its own again, and a driver may have its volumes in its own.
+// The agent's own directories below its root, by their names: nothing of them is a volume, but what
+// is the volume's own in the latter ones. A driver may have its volumes in its own directory beside
+// them, so of `plugins` nothing else is the agent's.
 constexpr std::array kOwnWholly{"volumed", "plugins_registry"};
-constexpr std::array kOwnAlone{"pods", "plugins"};
+constexpr std::array kOwnButForVolume{"pods", "plugins/kubernetes.io"};
+constexpr const char* kOwnAlone = "plugins";
 
-// `shown` and `root` are paths of one filesystem.
-bool ShowsOwn(const std::string& shown, const std::string& root) {
+// `shown` and `root` are paths of one filesystem; `places` are the volume's own, relative to the
+// root.
+bool ShowsOwn(const std::string& shown, const std::string& root,
+              const std::vector<std::string>& places) {
   const std::string below = root == "/" ? root : root + "/";
-  const auto is_in = [&](const char* name) { return IsAtOrBelow(shown, below + name); };
-  const auto is_it = [&](const char* name) { return shown == below + name; };
-  return IsAtOrBelow(root, shown) || std::any_of(kOwnWholly.begin(), kOwnWholly.end(), is_in) ||
-         std::any_of(kOwnAlone.begin(), kOwnAlone.end(), is_it);
+  const auto is_in = [&](const std::string& name) { return IsAtOrBelow(shown, below + name); };
+  if (IsAtOrBelow(root, shown) || shown == below + kOwnAlone) return true;
+  if (std::any_of(kOwnWholly.begin(), kOwnWholly.end(), is_in)) return true;
+  return std::any_of(kOwnButForVolume.begin(), kOwnButForVolume.end(), is_in) &&
+         std::none_of(places.begin(), places.end(), is_in);
+}
+
+// The path as the mount's filesystem has it; nullopt if the path lies on another filesystem. The
+// path is taken as text: a link in it is not followed.
+Result<std::optional<std::string>> OnFilesystemOf(const CsiContext& context,
+                                                  const MountEntry& mount, const std::string& path,
+                                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(const MountListing around,
+                   context.kernel().Call(ListMounts{.around = path}, OnOwnFilesystem(call)));
+  if (around.mounts.empty()) return std::optional<std::string>();
+  const MountEntry& own = around.mounts.back();
+  if (!IsSameFilesystem(own, mount)) return std::optional<std::string>();
+  const std::string rest =
+      own.mount_point == "/" ? path : path.substr(own.mount_point.size());  // "" or "/..."
+  const std::string inside = own.root == "/" ? rest : own.root + rest;
+  return std::make_optional(inside.empty() ? "/" : inside);
+}
+
+void AppendBelowRoot(const CsiContext& context, const SafePath& place,
+                     std::vector<std::string>& places) {
+  const std::string path = place.Display();
+  const std::string below = context.host.paths.root() + "/";
+  if (path.starts_with(below)) places.push_back(path.substr(below.size()));
 }
 
 // Whether the mount shows the agent's own directories, or one above them.
 Result<bool> ShowsAgent(const CsiContext& context, const MountEntry& mount,
-                        const CallOptions& call) {
-  const std::string& root = context.host.paths.root();
-  ASSIGN_OR_RETURN(const MountListing around,
-                   context.kernel().Call(ListMounts{.around = root}, OnOwnFilesystem(call)));
-  if (around.mounts.empty()) return false;
-  const MountEntry& own = around.mounts.back();
-  if (!IsSameFilesystem(own, mount)) return false;
-  const std::string rest =
-      own.mount_point == "/" ? root : root.substr(own.mount_point.size());  // "" or "/..."
-  const std::string inside = own.root == "/" ? rest : own.root + rest;
-  return ShowsOwn(mount.root, inside.empty() ? "/" : inside);
+                        const PublishedLook& look, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> root,
+                   OnFilesystemOf(context, mount, context.host.paths.root(), call));
+  std::vector<std::string> places;
+  AppendBelowRoot(context, look.target, places);
+  if (look.staging) AppendBelowRoot(context, *look.staging, places);
+  if (root && ShowsOwn(mount.root, *root, places)) return true;
+  for (const std::string& path : context.parts.settings.Get().own_places) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> own,
+                     OnFilesystemOf(context, mount, path, call));
+    if (own && (IsAtOrBelow(mount.root, *own) || IsAtOrBelow(*own, mount.root))) return true;
+  }
+  return false;
 }
 
 std::string Several(size_t layers, const std::string& path) {
@@ -145,7 +176,7 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
         "what is mounted at " + path + " can be written to, though it was to be read-only";
     return finding;
   }
-  ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
+  ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, look, call));
   if (shows_agent) {
     finding.wrong =
         "what is mounted at " + path + " is the agent's own directory, or one that it lies in";

@@ -44,7 +44,8 @@ struct PublishedLook {
 
 // A pod's volume has to be one mount (of some drivers a directory does, see CsiPluginSettings),
 // which nobody can write to if that was asked for; of the disk that is staged, if one is; of no
-// other volume's disk; and not the agent's own directory or one above it.
+// other volume's disk; and not the agent's own directory or one above it. Of what the agent has for
+// volumes below its root, the volume's own target and staging path may be shown.
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
                                    const CallOptions& call);
 

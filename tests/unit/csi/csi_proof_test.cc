@@ -71,6 +71,48 @@ TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
   }
 }
 
+// What the agent keeps for volumes was walked for the pod's fsGroup, and the pod could write to it.
+TEST_F(CsiProofTest, WhatTheAgentKeepsForVolumesIsNoVolume) {
+  for (const char* own :
+       {"plugins/kubernetes.io", "plugins/kubernetes.io/csi/disk.example.com/x/globalmount",
+        "pods/uid-2", "pods/uid-2/volumes/kubernetes.io~empty-dir/scratch", "pods/uid-1",
+        "pods/uid-1/volumes/kubernetes.io~csi/pv-1", "plugins"}) {
+    kernel_.AddDirectory(std::string("/kubelet/") + own);
+    Bind({"/kubelet", own});
+    EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+}
+
+TEST_F(CsiProofTest, ADirectoryOfTheVolumesOwnStagingPathMayBeThePodsVolume) {
+  const SafePath staging = CsiStagingPath(paths_, kName, kHandle);
+  kernel_.AddDirectory(staging.Display() + "/sub");
+  for (const SafePath& shown : {staging, staging.Below("sub"), HostPathOf(kTarget)}) {
+    Bind(shown);
+    const PublishedLook look{kName, CsiTargetPath(paths_, PodUid(kPodUid), SpecName("pv-1")), false,
+                             staging};
+    EXPECT_EQ(Must(LookAtPublished(*context_, look, Call())).wrong, std::nullopt)
+        << shown.Display();
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+}
+
+// A pod that can write where manifests are read from makes pods of its own.
+TEST_F(CsiProofTest, WhereTheAgentTakesItsOrdersFromIsNoVolume) {
+  CsiPluginSettings settings;
+  settings.own_places = {"/etc/volumed/manifests"};
+  plugin_settings_.Set(settings);
+  kernel_.AddDirectory("/etc/volumed/manifests/a");
+  kernel_.AddDirectory("/etc/volumed/manifests-of-others");
+  for (const char* own : {"volumed", "volumed/manifests", "volumed/manifests/a"}) {
+    Bind({"/etc", own});
+    EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+  Bind({"/etc", "volumed/manifests-of-others"});
+  EXPECT_EQ(Published().wrong, std::nullopt);
+}
+
 TEST_F(CsiProofTest, AFilesystemOnTheNetworkMayShowInTwoVolumes) {
   const std::string other = StageOther();
   kernel_.AddMount("cifs", "//server/share", other);
