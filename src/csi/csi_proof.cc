@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "csi/csi_volume_files.h"
+#include "csi/vol_data.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
@@ -35,6 +37,47 @@ Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEnt
     if (there.mount_point != own && context.parts.devices.IsMountPath(there.mount_point)) {
       return there.mount_point;
     }
+  }
+  return std::string();
+}
+
+// Whether this is the target of a pod's persistent volume, and not of that one. What has no file
+// beside it that can be read is nobody's as far as anyone knows.
+Result<bool> IsOtherVolumesTarget(const CsiContext& context, const std::string& path,
+                                  const SpecName& own, const CsiVolumeId& volume,
+                                  const CallOptions& call) {
+  const KubeletPaths& paths = context.host.paths;
+  const std::optional<KubeletPaths::PodVolume> there = paths.ParsePodVolume(path);
+  if (!there || there->is_block || there->plugin != kCsiPluginName || there->spec == own) {
+    return false;
+  }
+  const SafePath target = CsiTargetPath(paths, there->pod, there->spec);
+  if (target.Display() != path) return false;
+  const Result<StringMap> data = ReadVolData(context, ParentOf(target), call);
+  if (!data.ok()) {
+    const bool is_known = data.error().code() != Code::kNotFound;
+    return is_known && data.error().code() != Code::kDataLoss ? Result<bool>(data.error()) : false;
+  }
+  if (VolDataOf(*data, kVolDataLifecycleMode) == kVolDataEphemeral) return false;
+  const std::optional<CsiVolumeId> id = VolumeIdOf(*data);
+  return id && *id != volume;
+}
+
+// The target of a pod's volume that shows the same as this mount, and is another persistent volume;
+// "" if there is none. Pods that share a volume share its name, so their files are not read.
+Result<std::string> OtherVolumesTarget(const CsiContext& context, const MountEntry& mount,
+                                       const CsiVolumeId& volume, const CallOptions& call) {
+  if (!IsOfDisk(mount)) return std::string();
+  const std::optional<KubeletPaths::PodVolume> own =
+      context.host.paths.ParsePodVolume(mount.mount_point);
+  if (!own) return std::string();
+  ListMounts question;
+  question.showing = FilesystemPart{mount.device_major, mount.device_minor, mount.root};
+  ASSIGN_OR_RETURN(const MountListing shown, context.kernel().Call(question, call));
+  for (const MountEntry& there : shown.mounts) {
+    ASSIGN_OR_RETURN(const bool is_other,
+                     IsOtherVolumesTarget(context, there.mount_point, own->spec, volume, call));
+    if (is_other) return there.mount_point;
   }
   return std::string();
 }
@@ -134,6 +177,26 @@ Result<std::optional<std::string>> WhyNotOfStaged(const CsiContext& context,
                             ", and not " + staged->source + " that is staged");
 }
 
+// Nullopt if the pod's mount is of no other volume.
+Result<std::optional<std::string>> WhyOtherVolumes(const CsiContext& context,
+                                                   const MountEntry& mount,
+                                                   const PublishedLook& look,
+                                                   const CallOptions& call) {
+  const std::string path = look.target.Display();
+  const std::string own = look.staging ? look.staging->Display() : std::string();
+  ASSIGN_OR_RETURN(const std::string device, OtherVolumesDevice(context, mount, own, call));
+  if (!device.empty()) {
+    return std::make_optional("what is mounted at " + path +
+                              " is the disk of the volume that is staged at " + device);
+  }
+  if (!look.persistent) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(const std::string target,
+                   OtherVolumesTarget(context, mount, *look.persistent, call));
+  if (target.empty()) return std::optional<std::string>();
+  return std::make_optional("what is mounted at " + path +
+                            " is what is published as another volume at " + target);
+}
+
 }  // namespace
 
 Result<std::vector<MountEntry>> MountLayers(Kernel& kernel, const std::string& path,
@@ -186,12 +249,7 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
     ASSIGN_OR_RETURN(finding.wrong, WhyNotOfStaged(context, mount, *look.staging, call));
     if (finding.wrong) return finding;
   }
-  const std::string own = look.staging ? look.staging->Display() : std::string();
-  ASSIGN_OR_RETURN(const std::string other, OtherVolumesDevice(context, mount, own, call));
-  if (!other.empty()) {
-    finding.wrong =
-        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
-  }
+  ASSIGN_OR_RETURN(finding.wrong, WhyOtherVolumes(context, mount, look, call));
   return finding;
 }
 

@@ -23,6 +23,18 @@ class CsiProofTest : public CsiPluginFixture {
     kernel_.AddDirectory(kTarget);
     Must(kernel_.Call(BindMount{.source = source, .target = HostPathOf(kTarget)}, {}));
   }
+  // A pod has this volume, and it shows the same as `source`.
+  void PublishOther(const StringMap& vol_data, const SafePath& source) {
+    const std::string directory = "/kubelet/pods/uid-2/volumes/kubernetes.io~csi/pv-2";
+    kernel_.AddDirectory(directory + "/mount");
+    kernel_.AddFile(directory + "/vol_data.json", FormatVolData(vol_data));
+    Must(kernel_.Call(BindMount{.source = source, .target = HostPathOf(directory + "/mount")}, {}));
+  }
+  CsiFinding PublishedAs(const std::string& handle) {
+    PublishedLook look{kName, HostPathOf(kTarget)};
+    look.persistent = CsiVolumeId{kName, handle};
+    return Must(LookAtPublished(*context_, look, Call()));
+  }
   // Another volume of the node is staged there.
   std::string StageOther() {
     const std::string place = "/kubelet/plugins/kubernetes.io/csi/disk.example.com/x/globalmount";
@@ -69,6 +81,31 @@ TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
     EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
     Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
   }
+}
+
+// Of a driver that stages nothing two pods had one volume's data as two volumes, and no lie was
+// told.
+TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
+  const SafePath data{"/data", "vol-2"};
+  kernel_.AddDirectory(data.Display());
+  PublishOther({{"driverName", kName}, {"volumeHandle", "vol-2"}}, data);
+  Bind(data);
+  EXPECT_THAT(PublishedAs("vol-1").wrong.value_or(""),
+              HasSubstr("is what is published as another volume at "
+                        "/kubelet/pods/uid-2/volumes/kubernetes.io~csi/pv-2/mount"));
+  EXPECT_EQ(PublishedAs("vol-2").wrong, std::nullopt) << "two names of one volume";
+  EXPECT_EQ(Published().wrong, std::nullopt) << "of an inline volume it is not asked";
+}
+
+TEST_F(CsiProofTest, AnInlineVolumeOfAnotherPodMayShowTheSameDirectory) {
+  const SafePath data{"/data", "vol-2"};
+  kernel_.AddDirectory(data.Display());
+  PublishOther({{"driverName", kName},
+                {"volumeHandle", "csi-1"},
+                {"volumeLifecycleMode", kVolDataEphemeral}},
+               data);
+  Bind(data);
+  EXPECT_EQ(PublishedAs("vol-1").wrong, std::nullopt);
 }
 
 // What the agent keeps for volumes was walked for the pod's fsGroup, and the pod could write to it.
