@@ -226,6 +226,16 @@ Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place
   return finding;
 }
 
+std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
+                                         const MountEntry& mount) {
+  if (!IsOfDisk(mount)) return std::nullopt;
+  const std::optional<UniqueVolumeName> other = context.parts.devices.FindOtherMapped(
+      mount.device_major, mount.device_minor, CsiUniqueName(volume.driver, volume.handle));
+  if (!other) return std::nullopt;
+  return "what is mounted at " + mount.mount_point + " is " + mount.source +
+         ", the device that pods have as volume " + other->str();
+}
+
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
                                    const CallOptions& call) {
   const std::string path = look.target.Display();

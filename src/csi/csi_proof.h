@@ -34,6 +34,11 @@ struct CsiFinding {
 Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place,
                                 const CallOptions& call);
 
+// What a volume was just staged as must not be the device that pods have raw as another volume: in
+// words that follow "and"; nullopt: it is not. Blocks: never.
+std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
+                                         const MountEntry& mount);
+
 struct PublishedLook {
   std::string driver;
   SafePath target;

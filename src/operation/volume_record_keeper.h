@@ -71,10 +71,10 @@ class RecordKeeper {
   // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
   // attempt, and what CarryOver in the source file takes from the row before, as the format.
   // Errors, all not applied: FailedPrecondition, with the reason, if the call cannot be made in the
-  // volume's state; Aborted if its row is just being written; those of the store. A disk that takes no writes (full, read-only, EIO) does not
-  // stop a call that takes away a volume which already has a row: whatever that row says, a restart
-  // finds the volume by it. Nor does it stop a call that brings the content of a volume up to date
-  // that is set up.
+  // volume's state; Aborted if its row is just being written; those of the store. A disk that takes
+  // no writes (full, read-only, EIO) does not stop a call that takes away a volume which already
+  // has a row: whatever that row says, a restart finds the volume by it. Nor does it stop a call
+  // that brings the content of a volume up to date that is set up.
   Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The same for several volumes at the price of one; each stands for itself.
@@ -225,6 +225,11 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
 
   // Whether a device, in whichever state, has its mount there.
   bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
+
+  // The block volume other than this one whose pods are given this device; nullopt: none. The cost
+  // depends on all volumes of the node.
+  std::optional<UniqueVolumeName> FindOtherMapped(uint32_t device_major, uint32_t device_minor,
+                                                  const UniqueVolumeName& but) const EXCLUDES(mu_);
 
   // The volume has ended. Errors: FailedPrecondition, not applied, unless it is unmounted; those of
   // the store.

@@ -87,6 +87,7 @@ TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
 // told.
 TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
   const SafePath data{"/data", "vol-2"};
+  Mounts("/data", "/dev/sda");
   kernel_.AddDirectory(data.Display());
   PublishOther({{"driverName", kName}, {"volumeHandle", "vol-2"}}, data);
   Bind(data);
@@ -99,6 +100,7 @@ TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
 
 TEST_F(CsiProofTest, AnInlineVolumeOfAnotherPodMayShowTheSameDirectory) {
   const SafePath data{"/data", "vol-2"};
+  Mounts("/data", "/dev/sda");
   kernel_.AddDirectory(data.Display());
   PublishOther({{"driverName", kName},
                 {"volumeHandle", "csi-1"},
