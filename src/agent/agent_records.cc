@@ -8,6 +8,7 @@
 #include "agent/command_admission.h"
 #include "base/regular_file.h"
 #include "base/strings.h"
+#include "csi/csi_debts.h"
 #include "csi/csi_driver_record.h"
 #include "kube/directory_identity.h"
 #include "operation/object_record.h"
@@ -90,6 +91,10 @@ Status Agent::OpenRecords() {
       kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
       kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind,
       kLostRowsRecordKind,      kCsiDriverRecordKind};
+  // The driver says it all anew when it registers.
+  options.renewed_kinds = {kCsiDriverRecordKind};
+  // A pod whose driver is absent leaves once it is on record what the driver is owed.
+  options.teardown_kinds = {kCsiDebtRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();

@@ -1,7 +1,11 @@
 #include "agent/csi_client.h"
 
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/printable_text.h"
 #include "csi/csi_driver_record.h"
 
 namespace volumed {
@@ -40,15 +44,23 @@ void CsiClient::Restore(const std::string& kind, const LoadedRecords& rows) {
   if (kind == kCsiCommandRecordKind) commands_.Restore(rows);
 }
 
-// A row that cannot be read is that of a driver which was never seen: it registers anew. Until
-// somebody accepts the records its row stays as it is, and the driver is not used.
+// A row that cannot be read is that of a driver which was never seen, and says nothing that the
+// driver does not say anew when it registers: it is written over then.
 void CsiClient::RestoreDrivers(const LoadedRecords& rows) {
   std::vector<CsiDriverRecord> records;
+  std::map<std::string, std::string> unreadable;
   for (const Record& row : rows.records) {
     Result<CsiDriverRecord> record = DecodeCsiDriverRecord(row);
-    if (record.ok()) records.push_back(*std::move(record));
+    if (record.ok()) {
+      records.push_back(*std::move(record));
+    } else {
+      unreadable[PrintableText(row.key)] = record.error().message();
+    }
   }
-  drivers_.Restore(records);
+  for (const QuarantinedRecord& row : rows.quarantined) {
+    unreadable[PrintableText(row.key)] = row.reason;
+  }
+  drivers_.Restore(records, std::move(unreadable));
 }
 
 void CsiClient::Start(std::shared_ptr<RegistryWatch> watch) {

@@ -1,6 +1,11 @@
 #include "agent/csi_settings_of_config.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace volumed {
 namespace {
@@ -13,6 +18,21 @@ constexpr int kMostCallsUnderWay = 2 * kMostCsiCallsPerDriver + 64;
 SafePath TrustedPlace(const std::string& path) {
   const size_t slash = path.rfind('/');
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// What the agent reads, and obeys, beside its root.
+std::set<std::string> OwnPlacesOf(const Config& config) {
+  std::vector<std::string> all = config.manifest_dirs;
+  all.push_back(config.volume_plugin_dir);
+  all.push_back(config.plugins_registry);
+  all.push_back(config.host_path_recycler_template);
+  std::set<std::string> places;
+  for (const std::string& path : all) {
+    std::string clean = std::filesystem::path(path).lexically_normal().string();
+    if (clean.ends_with('/')) clean.pop_back();
+    if (clean.starts_with('/')) places.insert(std::move(clean));
+  }
+  return places;
 }
 
 }  // namespace
@@ -53,6 +73,7 @@ CsiPluginSettings CsiPluginSettingsOf(const Config& config) {
   settings.attach = config.csi_attach;
   settings.level = config.csi_level;
   settings.plain_directories = config.csi_plain_directories;
+  settings.own_places = OwnPlacesOf(config);
   settings.republish_period = config.csi_republish_period;
   settings.absent_limit = config.driver_absent_limit;
   settings.deadline = config.deadline_csi_call;

@@ -194,8 +194,11 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
       context.parts.devices.SetStaged(CsiUniqueName(volume.driver, volume.handle), true));
   RETURN_IF_ERROR(CallDriver<::csi::v1::NodeStageVolumeResponse>(
       context, volume.driver, NodeStageRequest(driver, volume, wish), call, volume.migrated));
-  const Result<CsiFinding> found = LookAtStaged(context, place, call);
+  Result<CsiFinding> found = LookAtStaged(context, place, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
+  if (!found->wrong && found->mount) {
+    found->wrong = WhyPodsDevice(context, {volume.driver, volume.handle}, *found->mount);
+  }
   if (!found->wrong) return OkStatus();
   return DriverLied(context, volume.driver, kStage,
                     Named(volume.handle) + " is staged at " + wish.staging_path, *found->wrong);

@@ -57,7 +57,12 @@ std::shared_ptr<CsiDriver> CsiDrivers::Make(const CsiDriverRecord& record) {
   return driver;
 }
 
-void CsiDrivers::Restore(const std::vector<CsiDriverRecord>& records) {
+void CsiDrivers::Restore(const std::vector<CsiDriverRecord>& records,
+                         std::map<std::string, std::string> unreadable) {
+  {
+    MutexLock lock(mu_);
+    unreadable_ = std::move(unreadable);
+  }
   for (const CsiDriverRecord& record : records) {
     const std::string& name = record.facts.name;
     written_[name] = record;
@@ -100,8 +105,17 @@ Result<CsiDriverFacts> CsiDrivers::FactsOf(const std::string& name) const {
 }
 
 std::string CsiDrivers::NeverSeen(const std::string& name) const {
-  return "driver name " + name + " not found in the list of registered CSI drivers" +
-         DidYouMean(name, KnownNames());
+  const std::string unseen =
+      "driver name " + name + " not found in the list of registered CSI drivers";
+  {
+    MutexLock lock(mu_);
+    const auto row = unreadable_.find(name);
+    if (row != unreadable_.end()) {
+      return unseen + ": its record csi-driver/" + name + " cannot be read (" + row->second +
+             "), and is written anew when the driver registers (see `volumectl records`)";
+    }
+  }
+  return unseen + DidYouMean(name, KnownNames());
 }
 
 std::vector<std::string> CsiDrivers::KnownNames() const {
@@ -293,10 +307,24 @@ void CsiDrivers::Write(const CsiDriverRecord& record, std::function<void(Status)
         const Status put = parts.records.Put(EncodeRecord(record), kCsiDriverRecordDurability);
         parts.scheduler.Post([this, watch, record, put, done] {
           if (!watch.alive()) return;
-          if (put.ok()) written_[record.facts.name] = record;
+          if (put.ok()) Written(record);
           done(put.ok() ? put : Status(put.error().With("what the driver is cannot be recorded")));
         });
       });
+}
+
+void CsiDrivers::Written(const CsiDriverRecord& record) {
+  const std::string& name = record.facts.name;
+  written_[name] = record;
+  bool is_renewed = false;
+  {
+    MutexLock lock(mu_);
+    is_renewed = unreadable_.erase(name) > 0;
+  }
+  if (is_renewed) {
+    parts_.log.Warning("the record of a CSI driver, which could not be read, is written anew",
+                       {{"driver", name}});
+  }
 }
 
 void CsiDrivers::MakeRoom() {

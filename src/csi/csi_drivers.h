@@ -82,9 +82,11 @@ class CsiDrivers {
   CsiDrivers(const CsiDrivers&) = delete;
   CsiDrivers& operator=(const CsiDrivers&) = delete;
 
-  // The drivers of earlier runs, which are gone until they register. Threads: control; before
-  // anybody asks for one.
-  void Restore(const std::vector<CsiDriverRecord>& records) EXCLUDES(mu_);
+  // The drivers of earlier runs, which are gone until they register. `unreadable` are the names of
+  // those whose row cannot be read, and why: they count as never seen until they register, and
+  // their row is written over then. Threads: control; before anybody asks for one.
+  void Restore(const std::vector<CsiDriverRecord>& records,
+               std::map<std::string, std::string> unreadable = {}) EXCLUDES(mu_);
 
   // Null for a driver that was never seen here. A driver that is gone is found.
   std::shared_ptr<CsiDriver> Find(const std::string& name) const EXCLUDES(mu_);
@@ -140,13 +142,15 @@ class CsiDrivers {
   std::shared_ptr<CsiDriver> FindAny(const std::string& name) const EXCLUDES(mu_);
   std::vector<std::shared_ptr<CsiDriver>> All() const EXCLUDES(mu_);
   std::vector<std::string> KnownNames() const EXCLUDES(mu_);
-  // In kubelet's words, with the driver that may be meant.
+  // In kubelet's words, with the row that cannot be read, if that is why, or else the driver that
+  // may be meant.
   std::string NeverSeen(const std::string& name) const EXCLUDES(mu_);
   std::string NearController(const std::string& name) const EXCLUDES(mu_);
   std::shared_ptr<CsiDriver> Make(const CsiDriverRecord& record) EXCLUDES(mu_);
   void Accept(const CsiDriverRecord& record, std::function<void(Status)> done);
   bool IsWritten(const CsiDriverRecord& record) const;
   void Write(const CsiDriverRecord& record, std::function<void(Status)> done);
+  void Written(const CsiDriverRecord& record) EXCLUDES(mu_);
   void Happened(const std::string& name, DriverEvent event);
   // A driver that never came goes again.
   void ForgetUnknown(const std::string& name) EXCLUDES(mu_);
@@ -165,6 +169,7 @@ class CsiDrivers {
   mutable Mutex mu_;
   CsiDriverSettings driver_settings_ GUARDED_BY(mu_);
   std::map<std::string, std::shared_ptr<CsiDriver>> drivers_ GUARDED_BY(mu_);
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // driver -> why
   AliveGuard alive_;
 };
 

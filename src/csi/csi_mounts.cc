@@ -141,6 +141,7 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
   // A release of the driver that stages nothing may find what the one before it has staged.
   const bool is_staged = setting_up.staging.staged == StagedState::kStaged;
   if (is_staged || !setting_up.wish.staging_path.empty()) look.staging = setting_up.staging.path;
+  if (!volume_.is_ephemeral()) look.persistent = CsiVolumeId{volume_.driver, volume_.handle};
   const Result<CsiFinding> found = LookAtPublished(context_, look, args.call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (found->wrong) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
+#include "csi/csi_volume_files.h"
+#include "csi/vol_data.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
@@ -38,33 +41,104 @@ Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEnt
   return std::string();
 }
 
-// The agent's own directories below its root, by their names: nothing of them is a volume. Each
-// pod's directory is its own again, and a driver may have its volumes in its own.
-constexpr std::array kOwnWholly{"volumed", "plugins_registry"};
-constexpr std::array kOwnAlone{"pods", "plugins"};
+// Whether this is the target of a pod's persistent volume, and not of that one. What has no file
+// beside it that can be read is nobody's as far as anyone knows.
+Result<bool> IsOtherVolumesTarget(const CsiContext& context, const std::string& path,
+                                  const SpecName& own, const CsiVolumeId& volume,
+                                  const CallOptions& call) {
+  const KubeletPaths& paths = context.host.paths;
+  const std::optional<KubeletPaths::PodVolume> there = paths.ParsePodVolume(path);
+  if (!there || there->is_block || there->plugin != kCsiPluginName || there->spec == own) {
+    return false;
+  }
+  const SafePath target = CsiTargetPath(paths, there->pod, there->spec);
+  if (target.Display() != path) return false;
+  const Result<StringMap> data = ReadVolData(context, ParentOf(target), call);
+  if (!data.ok()) {
+    const bool is_known = data.error().code() != Code::kNotFound;
+    return is_known && data.error().code() != Code::kDataLoss ? Result<bool>(data.error()) : false;
+  }
+  if (VolDataOf(*data, kVolDataLifecycleMode) == kVolDataEphemeral) return false;
+  const std::optional<CsiVolumeId> id = VolumeIdOf(*data);
+  return id && *id != volume;
+}
 
-// `shown` and `root` are paths of one filesystem.
-bool ShowsOwn(const std::string& shown, const std::string& root) {
+// The target of a pod's volume that shows the same as this mount, and is another persistent volume;
+// "" if there is none. Pods that share a volume share its name, so their files are not read.
+Result<std::string> OtherVolumesTarget(const CsiContext& context, const MountEntry& mount,
+                                       const CsiVolumeId& volume, const CallOptions& call) {
+  if (!IsOfDisk(mount)) return std::string();
+  const std::optional<KubeletPaths::PodVolume> own =
+      context.host.paths.ParsePodVolume(mount.mount_point);
+  if (!own) return std::string();
+  ListMounts question;
+  question.showing = FilesystemPart{mount.device_major, mount.device_minor, mount.root};
+  ASSIGN_OR_RETURN(const MountListing shown, context.kernel().Call(question, call));
+  for (const MountEntry& there : shown.mounts) {
+    ASSIGN_OR_RETURN(const bool is_other,
+                     IsOtherVolumesTarget(context, there.mount_point, own->spec, volume, call));
+    if (is_other) return there.mount_point;
+  }
+  return std::string();
+}
+
+// The agent's own directories below its root, by their names: nothing of them is a volume, but what
+// is the volume's own in the latter ones. A driver may have its volumes in its own directory beside
+// them, so of `plugins` nothing else is the agent's.
+constexpr std::array kOwnWholly{"volumed", "plugins_registry"};
+constexpr std::array kOwnButForVolume{"pods", "plugins/kubernetes.io"};
+constexpr const char* kOwnAlone = "plugins";
+
+// `shown` and `root` are paths of one filesystem; `places` are the volume's own, relative to the
+// root.
+bool ShowsOwn(const std::string& shown, const std::string& root,
+              const std::vector<std::string>& places) {
   const std::string below = root == "/" ? root : root + "/";
-  const auto is_in = [&](const char* name) { return IsAtOrBelow(shown, below + name); };
-  const auto is_it = [&](const char* name) { return shown == below + name; };
-  return IsAtOrBelow(root, shown) || std::any_of(kOwnWholly.begin(), kOwnWholly.end(), is_in) ||
-         std::any_of(kOwnAlone.begin(), kOwnAlone.end(), is_it);
+  const auto is_in = [&](const std::string& name) { return IsAtOrBelow(shown, below + name); };
+  if (IsAtOrBelow(root, shown) || shown == below + kOwnAlone) return true;
+  if (std::any_of(kOwnWholly.begin(), kOwnWholly.end(), is_in)) return true;
+  return std::any_of(kOwnButForVolume.begin(), kOwnButForVolume.end(), is_in) &&
+         std::none_of(places.begin(), places.end(), is_in);
+}
+
+// The path as the mount's filesystem has it; nullopt if the path lies on another filesystem. The
+// path is taken as text: a link in it is not followed.
+Result<std::optional<std::string>> OnFilesystemOf(const CsiContext& context,
+                                                  const MountEntry& mount, const std::string& path,
+                                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(const MountListing around,
+                   context.kernel().Call(ListMounts{.around = path}, OnOwnFilesystem(call)));
+  if (around.mounts.empty()) return std::optional<std::string>();
+  const MountEntry& own = around.mounts.back();
+  if (!IsSameFilesystem(own, mount)) return std::optional<std::string>();
+  const std::string rest =
+      own.mount_point == "/" ? path : path.substr(own.mount_point.size());  // "" or "/..."
+  const std::string inside = own.root == "/" ? rest : own.root + rest;
+  return std::make_optional(inside.empty() ? "/" : inside);
+}
+
+void AppendBelowRoot(const CsiContext& context, const SafePath& place,
+                     std::vector<std::string>& places) {
+  const std::string path = place.Display();
+  const std::string below = context.host.paths.root() + "/";
+  if (path.starts_with(below)) places.push_back(path.substr(below.size()));
 }
 
 // Whether the mount shows the agent's own directories, or one above them.
 Result<bool> ShowsAgent(const CsiContext& context, const MountEntry& mount,
-                        const CallOptions& call) {
-  const std::string& root = context.host.paths.root();
-  ASSIGN_OR_RETURN(const MountListing around,
-                   context.kernel().Call(ListMounts{.around = root}, OnOwnFilesystem(call)));
-  if (around.mounts.empty()) return false;
-  const MountEntry& own = around.mounts.back();
-  if (!IsSameFilesystem(own, mount)) return false;
-  const std::string rest =
-      own.mount_point == "/" ? root : root.substr(own.mount_point.size());  // "" or "/..."
-  const std::string inside = own.root == "/" ? rest : own.root + rest;
-  return ShowsOwn(mount.root, inside.empty() ? "/" : inside);
+                        const PublishedLook& look, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> root,
+                   OnFilesystemOf(context, mount, context.host.paths.root(), call));
+  std::vector<std::string> places;
+  AppendBelowRoot(context, look.target, places);
+  if (look.staging) AppendBelowRoot(context, *look.staging, places);
+  if (root && ShowsOwn(mount.root, *root, places)) return true;
+  for (const std::string& path : context.parts.settings.Get().own_places) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> own,
+                     OnFilesystemOf(context, mount, path, call));
+    if (own && (IsAtOrBelow(mount.root, *own) || IsAtOrBelow(*own, mount.root))) return true;
+  }
+  return false;
 }
 
 std::string Several(size_t layers, const std::string& path) {
@@ -103,6 +177,26 @@ Result<std::optional<std::string>> WhyNotOfStaged(const CsiContext& context,
                             ", and not " + staged->source + " that is staged");
 }
 
+// Nullopt if the pod's mount is of no other volume.
+Result<std::optional<std::string>> WhyOtherVolumes(const CsiContext& context,
+                                                   const MountEntry& mount,
+                                                   const PublishedLook& look,
+                                                   const CallOptions& call) {
+  const std::string path = look.target.Display();
+  const std::string own = look.staging ? look.staging->Display() : std::string();
+  ASSIGN_OR_RETURN(const std::string device, OtherVolumesDevice(context, mount, own, call));
+  if (!device.empty()) {
+    return std::make_optional("what is mounted at " + path +
+                              " is the disk of the volume that is staged at " + device);
+  }
+  if (!look.persistent) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(const std::string target,
+                   OtherVolumesTarget(context, mount, *look.persistent, call));
+  if (target.empty()) return std::optional<std::string>();
+  return std::make_optional("what is mounted at " + path +
+                            " is what is published as another volume at " + target);
+}
+
 }  // namespace
 
 Result<std::vector<MountEntry>> MountLayers(Kernel& kernel, const std::string& path,
@@ -132,6 +226,16 @@ Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place
   return finding;
 }
 
+std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
+                                         const MountEntry& mount) {
+  if (!IsOfDisk(mount)) return std::nullopt;
+  const std::optional<UniqueVolumeName> other = context.parts.devices.FindOtherMapped(
+      mount.device_major, mount.device_minor, CsiUniqueName(volume.driver, volume.handle));
+  if (!other) return std::nullopt;
+  return "what is mounted at " + mount.mount_point + " is " + mount.source +
+         ", the device that pods have as volume " + other->str();
+}
+
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
                                    const CallOptions& call) {
   const std::string path = look.target.Display();
@@ -145,7 +249,7 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
         "what is mounted at " + path + " can be written to, though it was to be read-only";
     return finding;
   }
-  ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, call));
+  ASSIGN_OR_RETURN(const bool shows_agent, ShowsAgent(context, mount, look, call));
   if (shows_agent) {
     finding.wrong =
         "what is mounted at " + path + " is the agent's own directory, or one that it lies in";
@@ -155,12 +259,7 @@ Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLoo
     ASSIGN_OR_RETURN(finding.wrong, WhyNotOfStaged(context, mount, *look.staging, call));
     if (finding.wrong) return finding;
   }
-  const std::string own = look.staging ? look.staging->Display() : std::string();
-  ASSIGN_OR_RETURN(const std::string other, OtherVolumesDevice(context, mount, own, call));
-  if (!other.empty()) {
-    finding.wrong =
-        "what is mounted at " + path + " is the disk of the volume that is staged at " + other;
-  }
+  ASSIGN_OR_RETURN(finding.wrong, WhyOtherVolumes(context, mount, look, call));
   return finding;
 }
 

@@ -34,17 +34,27 @@ struct CsiFinding {
 Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place,
                                 const CallOptions& call);
 
+// What a volume was just staged as must not be the device that pods have raw as another volume: in
+// words that follow "and"; nullopt: it is not. Blocks: never.
+std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
+                                         const MountEntry& mount);
+
 struct PublishedLook {
   std::string driver;
   SafePath target;
   bool read_only = false;  // it was asked to be
   // Where the volume is staged; nullopt: its driver stages nothing.
   std::optional<SafePath> staging = {};
+  // It is to be no other persistent volume than this one; nullopt: that is not asked. Inline
+  // volumes of several pods may show one directory by right.
+  std::optional<CsiVolumeId> persistent = {};
 };
 
 // A pod's volume has to be one mount (of some drivers a directory does, see CsiPluginSettings),
 // which nobody can write to if that was asked for; of the disk that is staged, if one is; of no
-// other volume's disk; and not the agent's own directory or one above it.
+// other volume's disk, nor what a pod has as another persistent volume; and not the agent's own
+// directory or one above it. Of what the agent has for volumes below its root, the volume's own
+// target and staging path may be shown.
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,
                                    const CallOptions& call);
 

@@ -29,6 +29,9 @@ struct CsiPluginSettings {
   CsiLevel level = CsiLevel::k1_12;
   // Drivers whose published volumes need not be mounts: a directory counts, too.
   std::set<std::string> plain_directories = {};
+  // The agent's own directories and files outside of its root: absolute and clean. Nothing in them,
+  // and nothing that they lie in, is a volume.
+  std::set<std::string> own_places = {};
   // How often a volume is published anew whose CSIDriver says requiresRepublish.
   Duration republish_period = std::chrono::minutes(1);
   Duration deadline = std::chrono::minutes(2);  // of each call to a driver

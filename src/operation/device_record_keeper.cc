@@ -44,6 +44,25 @@ bool DeviceRecordKeeper::IsMountPath(const std::string& path) const {
   });
 }
 
+// In another boot the number may be another device's, as it may once the volume is unmapped.
+std::optional<UniqueVolumeName> DeviceRecordKeeper::FindOtherMapped(
+    uint32_t device_major, uint32_t device_minor, const UniqueVolumeName& but) const {
+  const MutexLock lock(mu_);
+  for (const auto& [key, entry] : entries_) {
+    const DeviceRecord& record = entry.record;
+    if (entry.gone || key == but || !record.is_block || !record.mapped) continue;
+    const bool is_set_up = record.state == VolumeState::kDeviceMounted ||
+                           record.state == VolumeState::kExpanding ||
+                           record.state == VolumeState::kUnmountingDevice;
+    const DeviceIdentity& device = record.mapped->device;
+    if (is_set_up && record.mapped->boot_id == record.boot_id &&
+        device.device_major == device_major && device.device_minor == device_minor) {
+      return key;
+    }
+  }
+  return std::nullopt;
+}
+
 Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const Entry now = EntryOf(device);
   if (!IsGone(now.record)) {

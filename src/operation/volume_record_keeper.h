@@ -228,6 +228,11 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // Whether a device, in whichever state, has its mount there.
   bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
 
+  // The block volume other than this one whose pods are given this device; nullopt: none. The cost
+  // depends on all volumes of the node.
+  std::optional<UniqueVolumeName> FindOtherMapped(uint32_t device_major, uint32_t device_minor,
+                                                  const UniqueVolumeName& but) const EXCLUDES(mu_);
+
   // The volume has ended. Errors: FailedPrecondition, not applied, unless it is unmounted; those of
   // the store.
   Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);

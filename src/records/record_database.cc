@@ -29,11 +29,13 @@ std::string Name(const Record& record) { return "record " + record.kind + "/" + 
 }  // namespace
 
 RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
-                               std::set<std::string> expendable_kinds)
+                               const RecordDatabaseOptions& options)
     : file_(std::move(file)),
       ballast_(std::move(ballast)),
       numbering_(std::move(numbering)),
-      expendable_kinds_(std::move(expendable_kinds)) {}
+      expendable_kinds_(options.expendable_kinds),
+      renewed_kinds_(options.renewed_kinds),
+      teardown_kinds_(options.teardown_kinds) {}
 
 Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabaseOptions& options) {
   Ballast ballast(options.file.directory + "/records.ballast", options.ballast_bytes);
@@ -48,7 +50,7 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
       new RecordDatabase(*std::move(opened), std::move(ballast),
                          RecordNumbering(options.file.directory + kNumberFileSuffix, options.place,
                                          options.sign_of_use, options.now_unix_ms),
-                         options.expendable_kinds));
+                         options));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
   // If the number cannot be written now, the next transaction writes it, and this process keeps it
@@ -86,6 +88,10 @@ Status RecordDatabase::Prepare() {
                     "INSERT INTO quarantine(kind, key, version, bytes, checksum, reason)"
                     " SELECT kind, key, version, bytes, checksum, ?3 FROM records"
                     " WHERE kind=?1 AND key=?2"));
+  ASSIGN_OR_RETURN(statements_.give_up,
+                   SqlitePrepare(db,
+                                 "UPDATE quarantine SET reason=?3||reason WHERE kind=?1 AND key=?2"
+                                 " AND substr(reason,1,length(?3))<>?3"));
   RETURN_IF_ERROR(tally_.Prepare(db));
   sqlite3_wal_hook(
       db,
@@ -134,7 +140,7 @@ void RecordDatabase::Apply(const std::vector<RecordChange*>& changes, Durability
     change->status = ready.ok() ? Admit(*change) : ready;
     if (change->status.ok()) admitted.push_back(change);
   }
-  if (admitted.size() > 1) {
+  if (admitted.size() > 1 && !log_uncertain_) {
     const Attempt attempt = TryCommit(admitted);
     if (!attempt.error) return;
     if (attempt.error->maybe_applied()) {
@@ -185,11 +191,8 @@ Status RecordDatabase::Admit(const RecordChange& change) {
     return Error::NotApplied(Code::kInvalidArgument, "a record needs a kind and a key");
   }
   if (change.remove) return OkStatus();
-  if (const auto bad = quarantine_.find(RowId(record.kind, record.key)); bad != quarantine_.end()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             Name(record) + " is quarantined: " + bad->second);
-  }
-  if (!on_ballast()) return OkStatus();
+  if (quarantine_.contains(RowId(record.kind, record.key))) RETURN_IF_ERROR(Renew(record));
+  if (!on_ballast() || teardown_kinds_.contains(record.kind)) return OkStatus();
   if (ChecksumOnRecord(record.kind, record.key)) return OkStatus();
   return Full("new " + Name(record) + " is refused, and the space left is kept for teardown");
 }

@@ -38,6 +38,8 @@ struct RecordDatabaseOptions {
   std::string sign_of_use;
   int64_t now_unix_ms = 0;
   std::set<std::string> expendable_kinds;
+  std::set<std::string> renewed_kinds;
+  std::set<std::string> teardown_kinds;
 };
 
 // Threads: one at a time. Blocks: on the disk.
@@ -88,7 +90,7 @@ class RecordDatabase {
  private:
   using RowId = std::pair<std::string, std::string>;  // kind, key
   struct Statements {
-    SqliteStatement begin, commit, rollback, put, remove, exists, set_aside;
+    SqliteStatement begin, commit, rollback, put, remove, exists, set_aside, give_up;
   };
   // What became of a transaction.
   struct Attempt {
@@ -97,7 +99,7 @@ class RecordDatabase {
   };
 
   RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
-                 std::set<std::string> expendable_kinds);
+                 const RecordDatabaseOptions& options);
   Status Prepare();
   Status LoadQuarantine();
   Status CompareTally();
@@ -107,6 +109,10 @@ class RecordDatabase {
   // kinds, or those of one volume.
   Status AcceptLosses(const std::optional<std::string>& volume);
   bool IsKept(const QuarantinedRecord& row) const;
+  // The quarantine keeps these rows as given up. Errors: those of a change.
+  Status GiveUp(const std::vector<QuarantinedRecord>& rows);
+  // Makes room for a row of a kind that is renewed; FailedPrecondition, not applied, for another.
+  Status Renew(const Record& record);
 
   Error Full(const std::string& consequence) const;
   void ApplyOne(RecordChange& change);
@@ -136,6 +142,8 @@ class RecordDatabase {
   RecordNumbering numbering_;
   RecordTally tally_;
   const std::set<std::string> expendable_kinds_;
+  const std::set<std::string> renewed_kinds_;
+  const std::set<std::string> teardown_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
   std::set<RowId> in_place_;                      // those of them that are no damage of the disk

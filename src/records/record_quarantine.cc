@@ -98,35 +98,56 @@ RecordsRecovery RecordDatabase::recovery() const {
 }
 
 Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
-  sqlite3* db = file_.db.get();
-  RETURN_IF_ERROR(SetSynchronous(Durability::kPowerLoss));
-  ASSIGN_OR_RETURN(const SqliteStatement accept,
-                   SqlitePrepare(db,
-                                 "UPDATE quarantine SET reason=?3||reason WHERE kind=?1 AND key=?2"
-                                 " AND substr(reason,1,length(?3))<>?3"));
-  const std::string prefix(kAccepted);
   std::vector<QuarantinedRecord> given_up;
-  std::vector<QuarantinedRecord> in_place;
   for (const auto& [id, reason] : quarantine_) {
     const bool is_expendable = expendable_kinds_.contains(id.first);
     const bool is_its = volume && (is_expendable ? PrintableText(id.second) == *volume
                                                  : IsOfVolume(id.second, *volume));
     if (volume ? !is_its : IsKept({id.first, id.second, reason})) continue;
     given_up.push_back({id.first, id.second, reason});
-    if (in_place_.contains(id)) in_place.push_back({id.first, id.second, prefix + reason});
+  }
+  RETURN_IF_ERROR(GiveUp(given_up));
+  if (volume) given_up_.insert(*volume);
+  return OkStatus();
+}
+
+Status RecordDatabase::GiveUp(const std::vector<QuarantinedRecord>& rows) {
+  RETURN_IF_ERROR(SetSynchronous(Durability::kPowerLoss));
+  const std::string prefix(kAccepted);
+  std::vector<QuarantinedRecord> in_place;
+  for (const QuarantinedRecord& row : rows) {
+    if (!in_place_.contains(RowId(row.kind, row.key))) continue;
+    in_place.push_back({row.kind, row.key, prefix + row.reason});
   }
   RETURN_IF_ERROR(MoveAside(in_place));
   for (const QuarantinedRecord& row : in_place) in_place_.erase(RowId(row.kind, row.key));
-  for (const QuarantinedRecord& row : given_up) {
-    SqliteBind(accept.get(), 1, row.kind);
-    SqliteBind(accept.get(), 2, row.key);
-    SqliteBind(accept.get(), 3, prefix);
-    const int rc = SqliteRun(accept.get());
+  for (const QuarantinedRecord& row : rows) {
+    sqlite3_stmt* give_up = statements_.give_up.get();
+    SqliteBind(give_up, 1, row.kind);
+    SqliteBind(give_up, 2, row.key);
+    SqliteBind(give_up, 3, prefix);
+    const int rc = SqliteRun(give_up);
     if (rc != SQLITE_OK) {
-      return SqliteError(db, rc, "give damaged records up", Outcome::kNotApplied);
+      return SqliteError(file_.db.get(), rc, "give damaged records up", Outcome::kNotApplied);
     }
   }
-  if (volume) given_up_.insert(*volume);
+  return OkStatus();
+}
+
+// If the agent ends before the new row is written, the key counts as never written.
+Status RecordDatabase::Renew(const Record& record) {
+  const RowId id(record.kind, record.key);
+  const std::string reason = quarantine_.find(id)->second;
+  if (!renewed_kinds_.contains(record.kind)) {
+    return Error::NotApplied(Code::kFailedPrecondition, "record " + record.kind + "/" + record.key +
+                                                            " is quarantined: " + reason);
+  }
+  if (ChecksumOnRecord(record.kind, record.key)) {
+    RETURN_IF_ERROR(MoveAside({{record.kind, record.key, std::string(kAccepted) + reason}}));
+    in_place_.erase(id);
+  }
+  RETURN_IF_ERROR(GiveUp({{record.kind, record.key, reason}}));
+  quarantine_.erase(id);
   return OkStatus();
 }
 

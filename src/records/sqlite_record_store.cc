@@ -39,6 +39,8 @@ Result<std::unique_ptr<SqliteRecordStore>> SqliteRecordStore::Open(
   database_options.sign_of_use = options.sign_of_use;
   database_options.now_unix_ms = options.now_unix_ms;
   database_options.expendable_kinds = options.expendable_kinds;
+  database_options.renewed_kinds = options.renewed_kinds;
+  database_options.teardown_kinds = options.teardown_kinds;
   ASSIGN_OR_RETURN(auto database, RecordDatabase::Open(database_options));
   return std::unique_ptr<SqliteRecordStore>(
       new SqliteRecordStore(std::move(database), options.idle));

@@ -39,6 +39,11 @@ struct SqliteRecordStoreOptions {
   // Kinds of which a damaged row counts as never written from the start after the administrator's
   // word on; one of any other kind has to be repaired.
   std::set<std::string> expendable_kinds;
+  // Kinds whose rows repeat what somebody says anew: one that cannot be read is written over, and
+  // is kept aside.
+  std::set<std::string> renewed_kinds;
+  // Kinds of which teardown writes new rows: these have the ballast, too.
+  std::set<std::string> teardown_kinds;
   // How long nobody may have written anything until the log is written back.
   Duration idle = std::chrono::seconds(5);
   // For tests: SQL that takes the schema from version i + 3 to i + 4, and the name of a SQLite VFS.
@@ -57,8 +62,10 @@ class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
   // REQUIRES: nobody is in, or about to make, a call.
   ~SqliteRecordStore() override;
 
-  // Beside the errors of RecordStore: FailedPrecondition for a key that is quarantined;
-  // ResourceExhausted for a new row while on ballast; Unavailable *maybe applied* in one case:
+  // Beside the errors of RecordStore: FailedPrecondition for a key that is quarantined, but for one
+  // of a kind that is renewed;
+  // ResourceExhausted for a new row while on ballast, but for those of teardown; Unavailable
+  // *maybe applied* in one case:
   // the disk failed in the middle of the commit and of its repair, and what the next start will
   // find is not known. No other change is accepted until the repair succeeds.
   Status Put(const Record& record, Durability durability) override;

@@ -42,6 +42,7 @@ Status MemoryRecordStore::Put(const Record& record, Durability durability) {
   MutexLock lock(mu_);
   const RowId id(record.kind, record.key);
   RETURN_IF_ERROR(BeginWrite(id));
+  if (record.kind == renewed_kind_) quarantine_.erase(id);
   if (const auto bad = quarantine_.find(id); bad != quarantine_.end()) {
     ++stats_.failures;
     return Error::NotApplied(Code::kFailedPrecondition, "record " + record.kind + "/" + record.key +
@@ -196,6 +197,11 @@ void MemoryRecordStore::Corrupt(const std::string& kind, const std::string& key,
   quarantine_[id] = std::move(reason);
 }
 
+void MemoryRecordStore::RenewKind(std::string kind) {
+  MutexLock lock(mu_);
+  renewed_kind_ = std::move(kind);
+}
+
 std::unique_ptr<MemoryRecordStore> MemoryRecordStore::Clone() const {
   auto copy = std::make_unique<MemoryRecordStore>();
   MutexLock lock(mu_);
@@ -203,6 +209,7 @@ std::unique_ptr<MemoryRecordStore> MemoryRecordStore::Clone() const {
   copy->state_ = state_;
   copy->file_number_ = file_number_;
   copy->quarantine_ = quarantine_;
+  copy->renewed_kind_ = renewed_kind_;
   return copy;
 }
 

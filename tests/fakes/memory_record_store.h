@@ -59,6 +59,9 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   void PowerLoss() EXCLUDES(mu_);
   // Sets a row aside, as the real store does with one that it cannot read.
   void Corrupt(const std::string& kind, const std::string& key, std::string reason) EXCLUDES(mu_);
+  // A row of this kind that is set aside is written over, as the real store does with a kind that
+  // is renewed.
+  void RenewKind(std::string kind) EXCLUDES(mu_);
   // The same rows; no faults, no counts.
   std::unique_ptr<MemoryRecordStore> Clone() const EXCLUDES(mu_);
 
@@ -99,6 +102,7 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   bool keeps_history_ GUARDED_BY(mu_) = false;
   std::vector<State> history_ GUARDED_BY(mu_);
   std::map<RowId, std::string> quarantine_ GUARDED_BY(mu_);
+  std::string renewed_kind_ GUARDED_BY(mu_);  // "": none
   RecordStoreStats stats_ GUARDED_BY(mu_);
   uint64_t calls_ GUARDED_BY(mu_) = 0;
   bool inert_ GUARDED_BY(mu_) = false;

@@ -86,6 +86,29 @@ TEST_F(CsiDriversTest, ADriverWhoseRowCannotBeWrittenIsNotUsed) {
   EXPECT_EQ(drivers_->Find(kName), nullptr);
 }
 
+// It was refused until the records were accepted and the agent was started anew; and whoever waited
+// for the driver was told that nobody knows it.
+TEST_F(CsiDriversTest, ADriverWhoseRowIsDamagedRegistersAndItsRowIsWrittenAnew) {
+  RegisterWell();
+  store_.Corrupt(kCsiDriverRecordKind, kName, "its checksum is wrong");
+  store_.RenewKind(kCsiDriverRecordKind);
+  Restart();
+  const Result<CsiDriverFacts> facts = drivers_->FactsOf(kName);
+  ASSERT_FALSE(facts.ok());
+  EXPECT_EQ(facts.error().message(),
+            "driver name disk.example.com not found in the list of registered CSI drivers: its "
+            "record csi-driver/disk.example.com cannot be read (its checksum is wrong), and is "
+            "written anew when the driver registers (see `volumectl records`)");
+  EXPECT_EQ(drivers_->WhyAway(kName), facts.error().message());
+  const std::optional<Status> status = Register();
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(status->ok()) << status->error().ToString();
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
+  Restart();
+  EXPECT_TRUE(drivers_->FactsOf(kName).ok());
+}
+
 TEST_F(CsiDriversTest, ARestoredDriverIsKnownAndGoneUntilItRegisters) {
   RegisterWell();
   Restart();

@@ -310,5 +310,33 @@ TEST_F(CsiStageTest, AVolumeThatAnOlderKubeletStagedKeepsItsPlace) {
             old);
 }
 
+// Two filesystems wrote to one disk: a pod had it raw, and another one mounted.
+TEST_F(CsiStageTest, ADeviceThatPodsHaveRawIsNotStagedAsAnotherVolume) {
+  ServeNode();
+  Mounts("/probe", disk_);
+  MappedDeviceRecord mapped;
+  for (const MountEntry& mount : kernel_.Mounts()) {
+    if (mount.mount_point != "/probe") continue;
+    mapped.device.device_major = mount.device_major;
+    mapped.device.device_minor = mount.device_minor;
+  }
+  ASSERT_NE(mapped.device.device_major, 0u);
+  kernel_.UnmountBelow("/probe");
+  DeviceRecord facts;
+  facts.key = CsiUniqueName(kName, "vol-raw");
+  facts.plugin_name = kCsiPluginName;
+  facts.spec = SpecName("pv-raw");
+  facts.is_block = true;
+  facts.device_mount_path = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv-raw/dev";
+  const uint64_t attempt = Must(devices_->BeginCall(facts, VolumeEvent::kMountDevice));
+  ASSERT_TRUE(devices_->EndCall(facts.key, attempt, CallAnswer::kDone).ok());
+  ASSERT_TRUE(devices_->SetMapped(facts.key, mapped).ok());
+
+  const Status staged = Stage(CsiSpec());
+  ASSERT_FALSE(staged.ok());
+  ExpectLie(staged.error(), "NodeStageVolume",
+            "the device that pods have as volume " + facts.key.str());
+}
+
 }  // namespace
 }  // namespace volumed

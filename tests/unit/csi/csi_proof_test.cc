@@ -23,6 +23,18 @@ class CsiProofTest : public CsiPluginFixture {
     kernel_.AddDirectory(kTarget);
     Must(kernel_.Call(BindMount{.source = source, .target = HostPathOf(kTarget)}, {}));
   }
+  // A pod has this volume, and it shows the same as `source`.
+  void PublishOther(const StringMap& vol_data, const SafePath& source) {
+    const std::string directory = "/kubelet/pods/uid-2/volumes/kubernetes.io~csi/pv-2";
+    kernel_.AddDirectory(directory + "/mount");
+    kernel_.AddFile(directory + "/vol_data.json", FormatVolData(vol_data));
+    Must(kernel_.Call(BindMount{.source = source, .target = HostPathOf(directory + "/mount")}, {}));
+  }
+  CsiFinding PublishedAs(const std::string& handle) {
+    PublishedLook look{kName, HostPathOf(kTarget)};
+    look.persistent = CsiVolumeId{kName, handle};
+    return Must(LookAtPublished(*context_, look, Call()));
+  }
   // Another volume of the node is staged there.
   std::string StageOther() {
     const std::string place = "/kubelet/plugins/kubernetes.io/csi/disk.example.com/x/globalmount";
@@ -69,6 +81,75 @@ TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
     EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
     Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
   }
+}
+
+// Of a driver that stages nothing two pods had one volume's data as two volumes, and no lie was
+// told.
+TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
+  const SafePath data{"/data", "vol-2"};
+  Mounts("/data", "/dev/sda");
+  kernel_.AddDirectory(data.Display());
+  PublishOther({{"driverName", kName}, {"volumeHandle", "vol-2"}}, data);
+  Bind(data);
+  EXPECT_THAT(PublishedAs("vol-1").wrong.value_or(""),
+              HasSubstr("is what is published as another volume at "
+                        "/kubelet/pods/uid-2/volumes/kubernetes.io~csi/pv-2/mount"));
+  EXPECT_EQ(PublishedAs("vol-2").wrong, std::nullopt) << "two names of one volume";
+  EXPECT_EQ(Published().wrong, std::nullopt) << "of an inline volume it is not asked";
+}
+
+TEST_F(CsiProofTest, AnInlineVolumeOfAnotherPodMayShowTheSameDirectory) {
+  const SafePath data{"/data", "vol-2"};
+  Mounts("/data", "/dev/sda");
+  kernel_.AddDirectory(data.Display());
+  PublishOther({{"driverName", kName},
+                {"volumeHandle", "csi-1"},
+                {"volumeLifecycleMode", kVolDataEphemeral}},
+               data);
+  Bind(data);
+  EXPECT_EQ(PublishedAs("vol-1").wrong, std::nullopt);
+}
+
+// What the agent keeps for volumes was walked for the pod's fsGroup, and the pod could write to it.
+TEST_F(CsiProofTest, WhatTheAgentKeepsForVolumesIsNoVolume) {
+  for (const char* own :
+       {"plugins/kubernetes.io", "plugins/kubernetes.io/csi/disk.example.com/x/globalmount",
+        "pods/uid-2", "pods/uid-2/volumes/kubernetes.io~empty-dir/scratch", "pods/uid-1",
+        "pods/uid-1/volumes/kubernetes.io~csi/pv-1", "plugins"}) {
+    kernel_.AddDirectory(std::string("/kubelet/") + own);
+    Bind({"/kubelet", own});
+    EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+}
+
+TEST_F(CsiProofTest, ADirectoryOfTheVolumesOwnStagingPathMayBeThePodsVolume) {
+  const SafePath staging = CsiStagingPath(paths_, kName, kHandle);
+  kernel_.AddDirectory(staging.Display() + "/sub");
+  for (const SafePath& shown : {staging, staging.Below("sub"), HostPathOf(kTarget)}) {
+    Bind(shown);
+    const PublishedLook look{kName, CsiTargetPath(paths_, PodUid(kPodUid), SpecName("pv-1")), false,
+                             staging};
+    EXPECT_EQ(Must(LookAtPublished(*context_, look, Call())).wrong, std::nullopt)
+        << shown.Display();
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+}
+
+// A pod that can write where manifests are read from makes pods of its own.
+TEST_F(CsiProofTest, WhereTheAgentTakesItsOrdersFromIsNoVolume) {
+  CsiPluginSettings settings;
+  settings.own_places = {"/etc/volumed/manifests"};
+  plugin_settings_.Set(settings);
+  kernel_.AddDirectory("/etc/volumed/manifests/a");
+  kernel_.AddDirectory("/etc/volumed/manifests-of-others");
+  for (const char* own : {"volumed", "volumed/manifests", "volumed/manifests/a"}) {
+    Bind({"/etc", own});
+    EXPECT_THAT(Published().wrong.value_or(""), HasSubstr("the agent's own directory")) << own;
+    Must(kernel_.Call(Unmount{.target = HostPathOf(kTarget)}, {}));
+  }
+  Bind({"/etc", "volumed/manifests-of-others"});
+  EXPECT_EQ(Published().wrong, std::nullopt);
 }
 
 TEST_F(CsiProofTest, AFilesystemOnTheNetworkMayShowInTwoVolumes) {

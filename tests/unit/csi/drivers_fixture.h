@@ -53,7 +53,9 @@ class CsiDriversFixture : public testing::Test {
     });
     std::vector<CsiDriverRecord> records;
     for (const Record& row : rows->records) records.push_back(*DecodeCsiDriverRecord(row));
-    drivers_->Restore(records);
+    std::map<std::string, std::string> unreadable;
+    for (const QuarantinedRecord& row : rows->quarantined) unreadable[row.key] = row.reason;
+    drivers_->Restore(records, unreadable);
   }
 
   // A driver that says all that it has to.

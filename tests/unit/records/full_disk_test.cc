@@ -108,5 +108,31 @@ TEST_F(FullDiskTest, TeardownIsRecordedOnAFullDiskAndNewRowsReturnWithTheRoom) {
   EXPECT_FALSE(store->on_ballast());
 }
 
+// A debt is a new row of a pod that leaves. It was refused with the rows of new pods, and the pod
+// was Terminating for ever.
+TEST_F(FullDiskTest, ANewRowThatTeardownNeedsWasRefusedTheRoomThatWasKeptForIt) {
+  SqliteRecordStoreOptions options = Options();
+  options.teardown_kinds = {"debt"};
+  auto opened = SqliteRecordStore::Open(options);
+  ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+  auto store = std::move(opened).value();
+  ASSERT_NO_FATAL_FAILURE(Fill());
+  const std::string bytes(1000, 'x');
+  Status status;
+  for (int i = 0; status.ok() && i < 10'000; ++i) {
+    status = store->Put({"pod", std::to_string(i), 1, bytes}, Durability::kProcess);
+  }
+  ASSERT_FALSE(status.ok());
+  ASSERT_TRUE(store->on_ballast());
+  constexpr int kDebts = 100;
+  for (int i = 0; i < kDebts; ++i) {
+    const Status owed = store->Put({"debt", std::to_string(i), 1, bytes}, Durability::kPowerLoss);
+    ASSERT_TRUE(owed.ok()) << i << ": " << owed.error().ToString();
+  }
+  EXPECT_TRUE(store->on_ballast());
+  EXPECT_FALSE(store->Put({"pod", "new", 1, bytes}, Durability::kProcess).ok());
+  EXPECT_THAT(store->Load("debt")->records, SizeIs(kDebts));
+}
+
 }  // namespace
 }  // namespace volumed

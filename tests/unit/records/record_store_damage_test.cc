@@ -214,6 +214,72 @@ TEST_F(RecordStoreDamageTest, ARowThatItsOwnerCannotDecodeIsDamagedAndStaysForAN
   EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA, kPodB));
 }
 
+// A damaged row of what a driver says of itself kept the driver from being used until the records
+// were accepted and the agent started anew.
+TEST_F(RecordStoreDamageTest, ADamagedRowThatItsOwnerHearsAnewIsWrittenOverAndStaysAside) {
+  const Record driver{"driver", "d", 1, "one"};
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(driver, Durability::kPowerLoss).ok());
+    ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00';");
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {"driver", "pod"};
+  options.renewed_kinds = {"driver"};
+  {
+    auto store = Open(options);
+    EXPECT_THAT(store->Load("driver")->quarantined, SizeIs(1));
+    EXPECT_FALSE(store->Put(kPodA, Durability::kPowerLoss).ok()) << "of another kind";
+    ASSERT_TRUE(store->Put(driver, Durability::kPowerLoss).ok());
+    EXPECT_THAT(store->Load("driver")->records, ElementsAre(driver));
+    EXPECT_THAT(store->Load("driver")->quarantined, IsEmpty());
+    EXPECT_TRUE(store->recovery().active) << "until a person has seen it";
+    EXPECT_TRUE(store->Put({"driver", "d", 1, "two"}, Durability::kPowerLoss).ok());
+  }
+  {
+    auto store = Open(options);
+    EXPECT_THAT(store->Load("driver")->records, ElementsAre(Record{"driver", "d", 1, "two"}));
+    EXPECT_THAT(store->Load("driver")->quarantined, IsEmpty());
+    // So is a row that is whole, and that a newer program wrote.
+    ASSERT_TRUE(store->QuarantineInPlace({{"driver", "d", "has version 9"}}).ok());
+    ASSERT_TRUE(store->Put(driver, Durability::kPowerLoss).ok());
+    ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
+    EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
+  }
+  auto store = Open(options);
+  EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
+  EXPECT_THAT(store->Load("driver")->records, ElementsAre(driver));
+}
+
+// A row that could not be set aside is not in the count of rows: its successor has to be.
+TEST_F(RecordStoreDamageTest, ADamagedRowThatWasNeverSetAsideIsWrittenOverAndCountedOnce) {
+  const Record driver{"driver", "d", 1, "one"};
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(driver, Durability::kPowerLoss).ok());
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00';");
+  {
+    FaultVfs vfs;
+    vfs.no_space = true;
+    SqliteRecordStoreOptions options = Options();
+    options.renewed_kinds = {"driver"};
+    options.vfs = vfs.name();
+    auto store = Open(options);
+    vfs.no_space = false;
+    for (int i = 0; i < 2; ++i) {
+      const Status put = store->Put(driver, Durability::kPowerLoss);
+      ASSERT_TRUE(put.ok()) << put.error().ToString();
+    }
+  }
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {"driver"};
+  auto store = Open(options);
+  EXPECT_THAT(store->Load("driver")->records, ElementsAre(driver));
+  EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty());
+}
+
 // A page of the database that was written over with another one took all bindings of claims along,
 // without an error, and a volume with one's data was given to the next claim.
 TEST_F(RecordStoreDamageTest, RowsThatAreGoneOrOlderWithoutAnErrorAreNoticed) {
