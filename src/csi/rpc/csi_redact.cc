@@ -137,27 +137,35 @@ CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> 
   const std::vector<std::string> values = finder.Take();
   if (values.empty()) return;
   auto own = std::make_shared<CsiSpellings>();
-  for (const std::string& value : values) own->Add(value);
+  own->AddAll(values);
   own_ = std::move(own);
   if (memory_ != nullptr) memory_->Remember(values);
 }
 
-std::vector<bool> CsiSecrets::HiddenIn(std::string_view text) const {
+bool CsiSecrets::Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const {
   const bool remembers = memory_ != nullptr && !memory_->empty();
-  if (own_ == nullptr && !remembers) return {};
-  std::vector<bool> hidden(text.size());
-  if (own_ != nullptr) own_->Mark(text, hidden);
-  if (remembers) memory_->Mark(text, hidden);
-  return hidden;
+  if (own_ == nullptr && !remembers) return true;
+  hidden.resize(text.size());
+  if (own_ != nullptr && !own_->Mark(text, hidden, steps)) return false;
+  return !remembers || memory_->Mark(text, hidden, steps);
 }
 
 std::string CsiSecrets::Replaced(std::string_view text, size_t most) const {
+  size_t steps = kCsiSearchSteps;
+  return Replaced(text, most, steps);
+}
+
+std::string CsiSecrets::Replaced(std::string_view text, size_t most, size_t& steps) const {
+  const size_t whole = text.size();
   // A driver may say megabytes. What lies so far behind is not shown, unless nearly all before it
   // belongs to secrets; and of one that would end still farther behind, its beginning is not.
   const size_t searched = std::max(kMostSearched, 2 * most + 2);
   const bool is_cut = text.size() > searched;
   if (is_cut) text = text.substr(0, searched);
-  const std::vector<bool> hidden = HiddenIn(text);
+  std::vector<bool> hidden;
+  if (!Hide(text, hidden, steps)) {
+    return "[a text of " + std::to_string(whole) + " bytes that may contain a secret]";
+  }
   if (is_cut) text = text.substr(0, searched / 2);
   if (hidden.empty()) return std::string(text.substr(0, most + 1));
   std::string shown;

@@ -156,6 +156,27 @@ TEST(CsiRedactTest, OfMegabytesOnlyTheBeginningIsSearchedAndShown) {
   EXPECT_EQ(secrets.RemovedFrom(many, 100).find("hunt"), std::string::npos);
 }
 
+TEST(CsiRedactTest, NothingIsShownOfATextThatWouldTakeTooLongToSearch) {
+  const std::string quotes(3'000, '\'');
+  const std::string said = "bad password " + std::string(7'000, '\'');
+  const std::string note = "[a text of 7013 bytes that may contain a secret]";
+  EXPECT_EQ(Removed({quotes}, said), note);
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  (void)CsiSecrets(WithSecrets({quotes, "hunter2"}), memory);
+  const CsiSecrets later(memory);
+  EXPECT_EQ(later.RemovedFrom(said, kAll), note);
+  EXPECT_EQ(later.RemovedFrom("login hunter2 isn't right", kAll),
+            "login ***stripped*** isn't right");
+  // All texts of a message are one search.
+  ::csi::v1::CreateVolumeResponse answer;
+  (*answer.mutable_volume()->mutable_volume_context())["a"] = said;
+  (*answer.mutable_volume()->mutable_volume_context())["b"] = "hunter2";
+  const std::string shown = later.StrippedText(answer, kAll);
+  EXPECT_EQ(shown.find("hunter2"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\"a\":\"" + note), std::string::npos) << shown;
+  EXPECT_NE(shown.find("a text of 7 bytes"), std::string::npos) << shown;
+}
+
 TEST(CsiRedactTest, ASecretAtTheEndOfTheBoundIsNotCutOpen) {
   const CsiSecrets secrets(WithSecrets({"hunter2hunter2"}));
   for (size_t most = 0; most < 60; ++most) {
