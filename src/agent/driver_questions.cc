@@ -51,7 +51,7 @@ Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
 Result<std::string> Ask(CsiDriver& driver, const google::protobuf::Message& request,
                         Deadline deadline) {
   ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, {.deadline = deadline}));
-  return CsiJsonOf(*answer);
+  return CsiShownJsonOf(*answer, CsiSecrets(request, driver.secrets()));
 }
 
 void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver>& driver,

@@ -45,11 +45,12 @@ struct DriverQuestion {
   const DriverCommands* commands = nullptr;
 };
 // Makes the RPC, on an executor thread. `done` is called once on the control thread with the answer
-// as JSON. REQUIRES: the request lives until then. Threads: control. Blocks: never. Errors, not
-// applied: NotFound for an RPC or driver that there is not; Unimplemented for an RPC that answers
-// by a stream; Unavailable for one that changes something where none may be made; ResourceExhausted
-// if there are as many calls as there may be; those of CsiRequestFromJson(), of
-// CsiDriver::Perform() and of CsiJsonOf(). Those of CommandDriver().
+// as JSON, without the secrets that the driver was sent. REQUIRES: the request lives until then.
+// Threads: control. Blocks: never. Errors, not applied: NotFound for an RPC or driver that there is
+// not; Unimplemented for an RPC that answers by a stream; Unavailable for one that changes
+// something where none may be made; ResourceExhausted if there are as many calls as there may be;
+// those of CsiRequestFromJson(), of CsiDriver::Perform() and of CsiShownJsonOf(). Those of
+// CommandDriver().
 void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
                std::function<void(const Result<std::string>&)> done);
 

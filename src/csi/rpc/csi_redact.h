@@ -64,6 +64,10 @@ class CsiSecrets {
   std::string Replaced(std::string_view text, size_t most) const;
   std::string Replaced(std::string_view text, size_t most, size_t& steps) const;
 
+  // All texts of the message without the secrets, also the keys of its maps, and whole otherwise.
+  // What is large may take its time: it is for threads that nobody waits for.
+  void RemoveFromTextsOf(google::protobuf::Message& message) const;
+
  private:
   // Which bytes of the text belong to a secret; empty if there are no secrets. False: not known.
   bool Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const;

@@ -177,6 +177,35 @@ TEST(CsiRedactTest, NothingIsShownOfATextThatWouldTakeTooLongToSearch) {
   EXPECT_NE(shown.find("a text of 7 bytes"), std::string::npos) << shown;
 }
 
+TEST(CsiRedactTest, AllTextsOfAnAnswerAreShownWithoutSecretsAndWholeOtherwise) {
+  ::csi::v1::ListVolumesResponse answer;
+  const std::string large(50'000, 'x');
+  for (const char* id : {"vol-1", "vol-2"}) {
+    auto& entry = *answer.add_entries();
+    entry.mutable_volume()->set_volume_id(id);
+    auto& context = *entry.mutable_volume()->mutable_volume_context();
+    context["login"] = "u:hunter2@nas";
+    context["of-hunter2"] = large;
+    entry.mutable_status()->add_published_node_ids("node-hunter%32");
+  }
+  answer.set_next_token("\u20acuro");
+  // A driver may have a secret that is a part of a character.
+  CsiSecrets(WithSecrets({"hunter2",
+                          "\xac"
+                          "uro"}))
+      .RemoveFromTextsOf(answer);
+  ASSERT_EQ(answer.entries_size(), 2);
+  for (const auto& entry : answer.entries()) {
+    EXPECT_TRUE(entry.volume().volume_id().starts_with("vol-"));
+    const auto& context = entry.volume().volume_context();
+    ASSERT_EQ(context.size(), 2u);
+    EXPECT_EQ(context.at("login"), "u:***stripped***@nas");
+    EXPECT_EQ(context.at("of-***stripped***"), large);
+    EXPECT_EQ(entry.status().published_node_ids(0), "node-***stripped***");
+  }
+  EXPECT_EQ(answer.next_token(), "\\xe2\\x82***stripped***");
+}
+
 TEST(CsiRedactTest, ASecretAtTheEndOfTheBoundIsNotCutOpen) {
   const CsiSecrets secrets(WithSecrets({"hunter2hunter2"}));
   for (size_t most = 0; most < 60; ++most) {
