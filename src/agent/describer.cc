@@ -9,6 +9,7 @@
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
 #include "base/printable_text.h"
+#include "csi/rpc/csi_redact.h"
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims/refused_objects.h"
 #include "volumemanager/volume_inputs.h"
@@ -45,8 +46,8 @@ void AddSummaryField(const std::string& name, const std::string& value, v1::Desc
   field->set_value(value);
 }
 
-void AddSummary(const Object& object, v1::DescribeResponse* out) {
-  const SummaryLines lines = SummariseObject(object);
+void AddSummary(const Object& object, const ShownText& shown, v1::DescribeResponse* out) {
+  const SummaryLines lines = SummariseObject(object, shown);
   for (size_t i = 0; i < std::min(lines.size(), kMaxSummaryLines); ++i) {
     AddSummaryField(lines[i].first, lines[i].second, out);
   }
@@ -55,16 +56,29 @@ void AddSummary(const Object& object, v1::DescribeResponse* out) {
 
 // Of volumes and claims, where they decide what becomes of the storage. What kubectl keeps there of
 // the manifest is in the other lines.
-void AddAnnotations(ObjectKind kind, const ObjectMeta& meta, v1::DescribeResponse* out) {
+void AddAnnotations(ObjectKind kind, const ObjectMeta& meta, const ShownText& shown,
+                    v1::DescribeResponse* out) {
   if (kind != ObjectKind::kPersistentVolume && kind != ObjectKind::kPersistentVolumeClaim) return;
-  for (const auto& [name, value] : meta.annotations) {
+  for (const auto& [name, given] : meta.annotations) {
     if (name == "kubectl.kubernetes.io/last-applied-configuration") continue;
     constexpr size_t kMostShown = 200;
+    const std::string value = shown ? shown(given) : given;
     const bool is_long = value.size() > kMostShown;
     AddSummaryField(
         "Annotation",
         name + "=" + std::string(BeginningOf(value, kMostShown)) + (is_long ? "..." : ""), out);
   }
+}
+
+// Whose context of a volume the object has, as CreateVolume or ControllerPublishVolume gave it.
+// Empty: nobody's.
+std::string DriverOf(const Object& object) {
+  if (const auto* volume = std::get_if<PersistentVolume>(&object)) {
+    const auto* csi = std::get_if<CsiPersistentVolumeSource>(&volume->spec.source);
+    return csi == nullptr ? "" : csi->driver;
+  }
+  const auto* attachment = std::get_if<VolumeAttachment>(&object);
+  return attachment == nullptr ? "" : attachment->attacher;
 }
 
 // As in kubectl, an object that only waits for its end is shown as Terminating; as in `get`, a
@@ -249,6 +263,18 @@ bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) cons
   return true;
 }
 
+ShownText Describer::WithoutSecrets(const Object& object) const {
+  const std::string driver = DriverOf(object);
+  if (driver.empty() || !secrets_of_) return {};
+  const std::shared_ptr<CsiSecretMemory> memory = secrets_of_(driver);
+  if (memory == nullptr) return {};
+  // All texts of the object are one search.
+  return [secrets = CsiSecrets(memory), steps = kCsiSearchSteps](const std::string& text) mutable {
+    const std::string shown = secrets.Replaced(text, kMaxSummaryValue, steps);
+    return IsUtf8(shown) ? shown : PrintableText(shown);
+  };
+}
+
 bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const {
   const ObjectPtr object = catalog_.FindObject(key);
   if (!object) return false;
@@ -262,13 +288,14 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     out->set_file(origin->file);
     out->set_document(origin->document);
   }
-  AddAnnotations(key.kind, meta, out);
+  const ShownText shown_text = WithoutSecrets(*object);
+  AddAnnotations(key.kind, meta, shown_text, out);
   if (const auto* claim = std::get_if<PersistentVolumeClaim>(&*object)) {
     PersistentVolumeClaim shown = *claim;
     shown.status = manager_.storage().ClaimStatus(*claim);
-    AddSummary(Object(std::move(shown)), out);
+    AddSummary(Object(std::move(shown)), shown_text, out);
   } else {
-    AddSummary(*object, out);
+    AddSummary(*object, shown_text, out);
   }
   for (const DecodeProblem& problem : catalog_.ProblemsOf(key)) {
     v1::Problem* encoded = out->add_problems();

@@ -2,13 +2,17 @@
 // answer.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "agent.pb.h"
 #include "agent/mount_facts.h"
+#include "agent/object_summary.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "csi/rpc/csi_secret_memory.h"
 #include "kube/object_catalog.h"
 #include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
@@ -18,9 +22,17 @@ namespace volumed {
 // Threads: the control thread. Blocks: never. All constructor arguments outlive it.
 class Describer {
  public:
+  // The secrets that a CSI driver was sent, which it may have put into what it says of a volume;
+  // null for one that nobody knows.
+  using SecretsOf = std::function<std::shared_ptr<CsiSecretMemory>(const std::string& driver)>;
+  // `secrets_of` may be empty: there are no drivers.
   Describer(const ObjectCatalog& catalog, const VolumeManager& manager, const EventLog& events,
-            NodeName node)
-      : catalog_(catalog), manager_(manager), events_(events), node_(std::move(node)) {}
+            NodeName node, SecretsOf secrets_of = {})
+      : catalog_(catalog),
+        manager_(manager),
+        events_(events),
+        node_(std::move(node)),
+        secrets_of_(std::move(secrets_of)) {}
 
   // Fills the answer except for the mounts; returns the questions whose answers are the mounts
   // (AddMountFacts), none for an object that has no mounts. A namespaced object without a namespace
@@ -44,6 +56,8 @@ class Describer {
   // Adds that a command has deleted the object and that its manifest still has it; false if that is
   // not so.
   bool AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const;
+  // What is shown of the words of the driver that an object is of. Empty: all.
+  ShownText WithoutSecrets(const Object& object) const;
   // Adds identity, summary and problems of the object of a source; false if no source has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
@@ -56,6 +70,7 @@ class Describer {
   const VolumeManager& manager_;
   const EventLog& events_;
   const NodeName node_;
+  const SecretsOf secrets_of_;
 };
 
 // Whether the word means a pod's volume, which is no object of its own: "volume" in upper or lower

@@ -116,7 +116,7 @@ Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
 Result<std::string> Ask(CsiDriver& driver, const google::protobuf::Message& request,
                         Deadline deadline) {
   ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, {.deadline = deadline}));
-  return CsiJsonOf(*answer);
+  return CsiShownJsonOf(*answer, CsiSecrets(request, driver.secrets()));
 }
 
 void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver>& driver,

@@ -57,12 +57,13 @@ struct DriverQuestion {
 inline constexpr std::string_view kAboutDriverPaths = "role for a driver's paths";
 
 // Makes the RPC, on an executor thread. `done` is called once on the control thread with the answer
-// as JSON. REQUIRES: the request lives until then. Threads: control. Blocks: never. Errors, not
-// applied: NotFound for an RPC or driver that there is not; Unimplemented for an RPC that answers
-// by a stream; Unavailable for one that changes something where none may be made; ResourceExhausted
-// if there are as many calls as there may be; PermissionDenied, about kAboutDriverPaths, for a path
-// at which the peer may not have the driver look; those of CsiRequestFromJson(), of
-// CsiDriver::Perform() and of CsiJsonOf(). Those of CommandDriver().
+// as JSON, without the secrets that the driver was sent. REQUIRES: the request lives until then.
+// Threads: control. Blocks: never. Errors, not applied: NotFound for an RPC or driver that there is
+// not; Unimplemented for an RPC that answers by a stream; Unavailable for one that changes
+// something where none may be made; ResourceExhausted if there are as many calls as there may be;
+// PermissionDenied, about kAboutDriverPaths, for a path at which the peer may not have the driver
+// look, or for secrets of its own; those of CsiRequestFromJson(), of CsiDriver::Perform() and of
+// CsiShownJsonOf(). Those of CommandDriver().
 void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
                std::function<void(const Result<std::string>&)> done);
 

@@ -22,7 +22,7 @@ std::string Cut(std::string value) {
 }
 
 void Add(SummaryLines& lines, std::string name, std::string value) {
-  if (!value.empty()) lines.emplace_back(std::move(name), Cut(std::move(value)));
+  if (!value.empty()) lines.emplace_back(std::move(name), std::move(value));
 }
 
 // The object as JSON, with a secret's values withheld.
@@ -130,13 +130,20 @@ void SummariseFields(const Object& object, SummaryLines& lines) {
 
 }  // namespace
 
-SummaryLines SummariseObject(const Object& object) {
+SummaryLines SummariseObject(const Object& object, const ShownText& shown) {
   SummaryLines lines;
   void (*summarise)(const Object&, SummaryLines&) = &SummariseFields;
   for (const SummaryRow& row : kRows) {
     if (row.kind == KindOf(object)) summarise = row.summarise;
   }
   summarise(object, lines);
+  for (auto& [name, value] : lines) {
+    if (shown) {
+      name = shown(name);
+      value = shown(value);
+    }
+    value = Cut(std::move(value));
+  }
   return lines;
 }
 

@@ -2,6 +2,7 @@
 // Secret, and of a ConfigMap only the sizes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,10 +20,14 @@ using SummaryLines = std::vector<std::pair<std::string, std::string>>;
 inline constexpr size_t kMaxSummaryLines = 200;
 inline constexpr size_t kMaxSummaryValue = 256;
 
+// What is shown of a name or a value, without what nobody may see. It is asked before a value is
+// cut, and may leave out what is behind its first kMaxSummaryValue bytes.
+using ShownText = std::function<std::string(const std::string&)>;
+
 // Made by the kind's row in the table of object_summary.cc; a kind without a row is shown field by
 // field ("spec.claimRef.name"), and has one line more than kMaxSummaryLines at most, by which one
-// sees that there are more. The object's identity (metadata, kind) is not in it. Threads: any.
-// Blocks: never.
-SummaryLines SummariseObject(const Object& object);
+// sees that there are more. The object's identity (metadata, kind) is not in it. `shown` may be
+// empty: all is shown. Threads: any. Blocks: never.
+SummaryLines SummariseObject(const Object& object, const ShownText& shown = {});
 
 }  // namespace volumed

@@ -149,7 +149,7 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
     progress.EnterStep(step = "Call");
     ASSIGN_OR_RETURN(const auto message, driver->Perform(*request, {.deadline = deadline}));
     // It has succeeded, whatever can be shown of it.
-    Result<std::string> json = CsiJsonOf(*message);
+    Result<std::string> json = CsiShownJsonOf(*message, CsiSecrets(*request, driver->secrets()));
     answer = json.ok() ? *std::move(json) : "{}";
     return OkStatus();
   };

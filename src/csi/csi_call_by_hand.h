@@ -25,10 +25,10 @@ inline constexpr const char* kCallByHandOperation = "csi_command";
 std::string WhoHasCsiVolume(const OperationParts& parts, const CsiVolumeId& volume);
 
 // The row is written before the call is sent, and goes when the outcome is known. What is answered
-// is JSON. Errors: FailedPrecondition, not applied, with the name of who has the volume, or a
-// volume at a path that the request names; those of WhoHasPlace(), of CsiCommands::Begin() and
-// Write(), of the StorageGuard, of CsiDriver::Perform() and CsiJsonOf(). Threads: one at a time per
-// volume. Blocks: until the answer or the deadline.
+// is JSON without the driver's secrets. Errors: FailedPrecondition, not applied, with the name of
+// who has the volume, or a volume at a path that the request names; those of WhoHasPlace(), of
+// CsiCommands::Begin() and Write(), of the StorageGuard, of CsiDriver::Perform() and
+// CsiShownJsonOf(). Threads: one at a time per volume. Blocks: until the answer or the deadline.
 struct CallByHand : OperationOf<std::string> {
   CallByHand(CsiCommands& of_commands, std::shared_ptr<CsiDriver> of_driver,
              CsiCommandRecord of_command, std::shared_ptr<const google::protobuf::Message> message,

@@ -100,6 +100,14 @@ Result<std::string> CsiJsonOf(const google::protobuf::Message& message) {
                            message.GetDescriptor()->full_name() + " cannot be shown as JSON");
 }
 
+Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
+                                   const CsiSecrets& secrets) {
+  const std::unique_ptr<google::protobuf::Message> shown(answer.New());
+  shown->CopyFrom(answer);
+  secrets.RemoveFromTextsOf(*shown);
+  return CsiJsonOf(*shown);
+}
+
 Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std::string_view json,
                                   const CsiCallOptions& options) {
   const CsiMethod* method = FindCsiMethod(rpc);
@@ -111,7 +119,7 @@ Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std
                    CsiRequestFromJson(*method, json));
   ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> answer,
                    channel.Perform(*request, options));
-  Result<std::string> shown = CsiJsonOf(*answer);
+  Result<std::string> shown = CsiShownJsonOf(*answer, CsiSecrets(*request, options.secrets));
   // The call itself has gone well.
   if (!shown.ok() && method->kind == CsiRpcKind::kMutating) return shown.error().AsMaybeApplied();
   return shown;

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "csi/rpc/csi_channel.h"
+#include "csi/rpc/csi_redact.h"
 
 namespace volumed {
 
@@ -19,12 +20,17 @@ namespace volumed {
 Result<std::unique_ptr<google::protobuf::Message>> CsiRequestFromJson(const CsiMethod& method,
                                                                       std::string_view json);
 // The whole message on one line, with the proto's field names and those fields that are not set.
-// Secrets are stripped nowhere: it is for answers, which have none. Errors, not applied: Internal,
-// for texts that are no UTF-8.
+// Secrets are stripped nowhere: it is for what is kept. Errors, not applied: Internal, for texts
+// that are no UTF-8.
 Result<std::string> CsiJsonOf(const google::protobuf::Message& message);
+// CsiJsonOf() of an answer that is shown: without the secrets, which a driver may have put into any
+// text of it.
+Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
+                                   const CsiSecrets& secrets);
 
-// Makes the call `rpc` (as FindCsiMethod() has it). Threads and blocking: as CsiChannel::Perform().
-// Errors: those of the three above; NotFound, not applied, for an RPC that there is not.
+// Makes the call `rpc` (as FindCsiMethod() has it); the answer is shown. Threads and blocking: as
+// CsiChannel::Perform(). Errors: those of the others; NotFound, not applied, for an RPC that there
+// is not.
 Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std::string_view json,
                                   const CsiCallOptions& options);
 

@@ -122,6 +122,66 @@ class SecretFinder {
   std::vector<std::string> values_;
 };
 
+// Takes the secrets out of the texts of a message.
+class TextsOfMessage {
+ public:
+  TextsOfMessage(const CsiSecrets& secrets, const Message& whole)
+      : secrets_(secrets),
+        steps_(std::max(kCsiSearchSteps, kStepsPerByte * whole.ByteSizeLong())) {}
+
+  void Change(Message& message) {
+    std::vector<const FieldDescriptor*> fields;
+    message.GetReflection()->ListFields(message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+        ChangeTexts(message, *field);
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        ChangeMessages(message, *field);
+      }
+    }
+  }
+
+ private:
+  // Several times what a text without long runs takes, with its fields' share.
+  static constexpr size_t kStepsPerByte = 16;
+
+  void ChangeTexts(Message& message, const FieldDescriptor& field) {
+    const Reflection& reflection = *message.GetReflection();
+    if (!field.is_repeated()) {
+      return reflection.SetString(&message, &field,
+                                  Shown(field, reflection.GetString(message, &field)));
+    }
+    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+      reflection.SetRepeatedString(&message, &field, i,
+                                   Shown(field, reflection.GetRepeatedString(message, &field, i)));
+    }
+  }
+
+  void ChangeMessages(Message& message, const FieldDescriptor& field) {
+    const Reflection& reflection = *message.GetReflection();
+    if (!field.is_repeated()) return Change(*reflection.MutableMessage(&message, &field));
+    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+      Change(*reflection.MutableRepeatedMessage(&message, &field, i));
+    }
+  }
+
+  std::string Shown(const FieldDescriptor& field, const std::string& text) {
+    // While one text is searched, calls of the driver may wait for its memory.
+    size_t steps = std::min(steps_, kCsiSearchSteps);
+    steps_ -= steps;
+    // What is shown may be longer than the text, and all of it is.
+    const size_t most = text.size() * std::string_view(kCsiStripped).size();
+    const std::string shown = secrets_.Replaced(text, most, steps);
+    steps_ += steps;
+    // A secret may have been a part of a character.
+    const bool is_text = field.type() == FieldDescriptor::TYPE_STRING;
+    return is_text && !IsUtf8(shown) ? PrintableText(shown) : shown;
+  }
+
+  const CsiSecrets& secrets_;
+  size_t steps_;  // that are left
+};
+
 }  // namespace
 
 std::string CsiStrippedText(const Message& message, size_t most) {
@@ -137,27 +197,35 @@ CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> 
   const std::vector<std::string> values = finder.Take();
   if (values.empty()) return;
   auto own = std::make_shared<CsiSpellings>();
-  for (const std::string& value : values) own->Add(value);
+  own->AddAll(values);
   own_ = std::move(own);
   if (memory_ != nullptr) memory_->Remember(values);
 }
 
-std::vector<bool> CsiSecrets::HiddenIn(std::string_view text) const {
+bool CsiSecrets::Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const {
   const bool remembers = memory_ != nullptr && !memory_->empty();
-  if (own_ == nullptr && !remembers) return {};
-  std::vector<bool> hidden(text.size());
-  if (own_ != nullptr) own_->Mark(text, hidden);
-  if (remembers) memory_->Mark(text, hidden);
-  return hidden;
+  if (own_ == nullptr && !remembers) return true;
+  hidden.resize(text.size());
+  if (own_ != nullptr && !own_->Mark(text, hidden, steps)) return false;
+  return !remembers || memory_->Mark(text, hidden, steps);
 }
 
 std::string CsiSecrets::Replaced(std::string_view text, size_t most) const {
+  size_t steps = kCsiSearchSteps;
+  return Replaced(text, most, steps);
+}
+
+std::string CsiSecrets::Replaced(std::string_view text, size_t most, size_t& steps) const {
+  const size_t whole = text.size();
   // A driver may say megabytes. What lies so far behind is not shown, unless nearly all before it
   // belongs to secrets; and of one that would end still farther behind, its beginning is not.
   const size_t searched = std::max(kMostSearched, 2 * most + 2);
   const bool is_cut = text.size() > searched;
   if (is_cut) text = text.substr(0, searched);
-  const std::vector<bool> hidden = HiddenIn(text);
+  std::vector<bool> hidden;
+  if (!Hide(text, hidden, steps)) {
+    return "[a text of " + std::to_string(whole) + " bytes that may contain a secret]";
+  }
   if (is_cut) text = text.substr(0, searched / 2);
   if (hidden.empty()) return std::string(text.substr(0, most + 1));
   std::string shown;
@@ -185,6 +253,10 @@ std::string CsiSecrets::StrippedText(const Message& message, size_t most) const 
   CsiTextWriter writer(most, this);
   writer.Write(message);
   return writer.Take();
+}
+
+void CsiSecrets::RemoveFromTextsOf(Message& message) const {
+  TextsOfMessage(*this, message).Change(message);
 }
 
 }  // namespace volumed

@@ -51,19 +51,26 @@ class CsiSecrets {
   // over. A value is looked for as a whole and line by line, in the spellings of csi_spellings.h.
   // Values, and lines, of less than 4 bytes are not looked for: a "1" or "yes" among the secrets
   // would leave nothing of the text. A driver that encrypts a secret, or prints a part of one, is
-  // not found out.
+  // not found out. Of a text that would take more than kCsiSearchSteps nothing is shown, but how
+  // long it is.
   std::string RemovedFrom(std::string_view text, size_t most) const;
 
   // CsiStrippedText() of a message whose texts may have the secrets in them.
   std::string StrippedText(const google::protobuf::Message& message, size_t most) const;
 
   // The text without the secrets, as it came otherwise. Beyond `most` bytes any part of it may be
-  // left out, but it has more than that if there is more.
+  // left out, but it has more than that if there is more. `steps` are those of the search, which
+  // several texts may share: they are counted down, and once they are used up nothing is shown.
   std::string Replaced(std::string_view text, size_t most) const;
+  std::string Replaced(std::string_view text, size_t most, size_t& steps) const;
+
+  // All texts of the message without the secrets, also the keys of its maps, and whole otherwise.
+  // What is large may take its time: it is for threads that nobody waits for.
+  void RemoveFromTextsOf(google::protobuf::Message& message) const;
 
  private:
-  // Which bytes of the text belong to a secret; empty if none does.
-  std::vector<bool> HiddenIn(std::string_view text) const;
+  // Which bytes of the text belong to a secret; empty if there are no secrets. False: not known.
+  bool Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const;
 
   std::shared_ptr<const CsiSpellings> own_;  // null: the request has none
   std::shared_ptr<CsiSecretMemory> memory_;

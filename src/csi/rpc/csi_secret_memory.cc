@@ -1,5 +1,6 @@
 #include "csi/rpc/csi_secret_memory.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace volumed {
@@ -15,7 +16,11 @@ constexpr size_t kMostValueBytes = 16 * 1024;
 
 void CsiSecretMemory::Remember(const std::vector<std::string>& values) {
   MutexLock lock(mu_);
-  for (const std::string& value : values) {
+  std::vector<std::string> added;
+  // Of more, the first ones would be forgotten at once.
+  const size_t left_out = values.size() - std::min(values.size(), kMostValues);
+  for (size_t i = left_out; i < values.size(); ++i) {
+    const std::string& value = values[i];
     if (value.size() > kMostValueBytes) continue;
     if (const auto known = places_.find(value); known != places_.end()) {
       values_.splice(values_.end(), values_, known->second);
@@ -24,8 +29,9 @@ void CsiSecretMemory::Remember(const std::vector<std::string>& values) {
     values_.push_back(value);
     places_.emplace(values_.back(), std::prev(values_.end()));
     bytes_ += value.size();
-    spellings_.Add(value);
+    added.push_back(value);
   }
+  spellings_.AddAll(added);
   while (values_.size() > kMostValues || bytes_ > kMostBytes) ForgetOldest();
 }
 
@@ -37,9 +43,9 @@ void CsiSecretMemory::ForgetOldest() {
   values_.pop_front();
 }
 
-void CsiSecretMemory::Mark(std::string_view text, std::vector<bool>& places) const {
+bool CsiSecretMemory::Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const {
   MutexLock lock(mu_);
-  spellings_.Mark(text, places);
+  return spellings_.Mark(text, places, steps);
 }
 
 bool CsiSecretMemory::empty() const {

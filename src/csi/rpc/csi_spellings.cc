@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/base64.h"
@@ -17,9 +18,6 @@ namespace {
 constexpr size_t kMostBackslashes = 8;
 constexpr size_t kMostEntityBytes = 10;
 constexpr int kMostUrls = 3;  // one within the other
-
-// What may stand for something else than itself.
-bool IsSpecial(char c) { return std::string_view("\\%+&'").find(c) != std::string_view::npos; }
 
 bool IsLetterOrDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -169,17 +167,108 @@ void ReadAt(std::string_view text, size_t at, const Take& take) {
   }
 }
 
-// So many bytes of what is wanted are read, and the next place of the text.
-using Read = std::pair<size_t, size_t>;
+using Wanted = std::vector<std::string>;
 
-// Goes on as long as all stands for itself. False: it is not what is wanted.
-bool ReadPlain(std::string_view text, std::string_view wanted, Read& read) {
-  auto& [done, at] = read;
-  for (; done < wanted.size() && at < text.size() && !IsSpecial(text[at]); ++done, ++at) {
-    if (text[at] != wanted[done]) return false;
+// A beginning of what is wanted that stands in the text from `start` to the place where this is
+// kept: of the list, those from `first` to `last` begin so, and no others.
+struct Begun {
+  size_t start;
+  const Wanted* wanted;
+  size_t first;
+  size_t last;
+  size_t read;  // bytes of the beginning
+};
+
+// Goes on with these bytes. False: nothing that is wanted does.
+bool GoOnWith(std::string_view bytes, Begun& begun) {
+  for (const char c : bytes) {
+    const size_t place = begun.read;
+    // What ends there is sorted before all that goes on.
+    const auto at = [place](const std::string& text) {
+      return place < text.size() ? static_cast<unsigned char>(text[place]) : -1;
+    };
+    const int byte = static_cast<unsigned char>(c);
+    const Wanted& wanted = *begun.wanted;
+    if (begun.last - begun.first == 1) {
+      if (at(wanted[begun.first]) != byte) return false;
+    } else {
+      const auto all = wanted.begin() + static_cast<ptrdiff_t>(begun.first);
+      const auto end = wanted.begin() + static_cast<ptrdiff_t>(begun.last);
+      const auto low =
+          std::partition_point(all, end, [&](const std::string& text) { return at(text) < byte; });
+      const auto high =
+          std::partition_point(low, end, [&](const std::string& text) { return at(text) == byte; });
+      if (low == high) return false;
+      begun.first = static_cast<size_t>(low - wanted.begin());
+      begun.last = static_cast<size_t>(high - wanted.begin());
+    }
+    ++begun.read;
   }
-  return done == wanted.size() || at < text.size();
+  return true;
 }
+
+// Of those that have come to the same beginning by several readings, or from several places, one is
+// enough: that which began first, as it has the bytes of all.
+void KeepTheFirstOfEach(std::vector<Begun>& begun) {
+  if (begun.size() < 2) return;
+  const auto same = [](const Begun& a) { return std::tie(a.wanted, a.first, a.read); };
+  std::sort(begun.begin(), begun.end(), [&same](const Begun& a, const Begun& b) {
+    return same(a) != same(b) ? same(a) < same(b) : a.start < b.start;
+  });
+  const auto is_same = [&same](const Begun& a, const Begun& b) { return same(a) == same(b); };
+  begun.erase(std::unique(begun.begin(), begun.end(), is_same), begun.end());
+}
+
+// One way through a text, with all that has begun so far.
+class Search {
+ public:
+  // `lists` by their first byte, each sorted.
+  Search(std::string_view text, const std::array<Wanted, 256>& lists, size_t& steps)
+      : text_(text), lists_(lists), steps_(steps), ends_(text.size()) {}
+
+  // False: the steps were not enough.
+  bool Run() {
+    for (size_t at = 0; at < text_.size(); ++at) {
+      std::vector<Begun>& here = begun_[at % kPlaces];
+      KeepTheFirstOfEach(here);
+      ReadAt(text_, at, [&](size_t length, std::string_view bytes) {
+        if (bytes.empty()) return;
+        const Wanted& wanted = lists_[static_cast<unsigned char>(bytes[0])];
+        const size_t next = at + length;
+        if (!wanted.empty()) Take({at, &wanted, 0, wanted.size(), 1}, next, bytes.substr(1));
+        for (const Begun& begun : here) Take(begun, next, bytes);
+      });
+      here.clear();
+      if (steps_ == 0) return false;
+    }
+    return true;
+  }
+
+  // Where the longest ends that begins there; 0: none does.
+  const std::vector<size_t>& ends() const { return ends_; }
+
+ private:
+  // More than any reading has bytes: two codes of four digits have 26 with their backslashes.
+  static constexpr size_t kPlaces = 32;
+
+  void Take(Begun begun, size_t next, std::string_view bytes) {
+    if (steps_ == 0) return;
+    --steps_;
+    if (!GoOnWith(bytes, begun)) return;
+    const Wanted& wanted = *begun.wanted;
+    if (wanted[begun.first].size() == begun.read) {
+      ends_[begun.start] = std::max(ends_[begun.start], next);
+    }
+    const bool is_open = wanted[begun.last - 1].size() > begun.read;
+    if (is_open && next < text_.size()) begun_[next % kPlaces].push_back(begun);
+  }
+
+  const std::string_view text_;
+  const std::array<Wanted, 256>& lists_;
+  size_t& steps_;
+  std::vector<size_t> ends_;
+  std::array<std::vector<Begun>, kPlaces> begun_;
+};
 
 // Puts a reading of the base64 alphabet for files and URLs beside that of the standard one.
 void AddBase64(std::string encoded, std::set<std::string>& all) {
@@ -218,34 +307,23 @@ std::vector<std::string> CsiEncodingsOf(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
-size_t CsiSpellingEnd(std::string_view text, size_t at, std::string_view wanted) {
-  Read first{0, at};
-  if (!ReadPlain(text, wanted, first)) return at;
-  if (first.first == wanted.size()) return first.second;
-  size_t end = at;
-  std::vector<Read> open{first};
-  std::set<Read> seen;
-  while (!open.empty()) {
-    const Read now = open.back();
-    open.pop_back();
-    if (now.first == wanted.size()) {
-      end = std::max(end, now.second);
-      continue;
-    }
-    ReadAt(text, now.second, [&](size_t length, std::string_view bytes) {
-      if (bytes.empty() || wanted.substr(now.first, bytes.size()) != bytes) return;
-      Read next{now.first + bytes.size(), now.second + length};
-      if (ReadPlain(text, wanted, next) && seen.insert(next).second) open.push_back(next);
-    });
-  }
-  return end;
-}
+void CsiSpellings::Add(std::string_view text) { AddAll({std::string(text)}); }
 
-void CsiSpellings::Add(std::string_view text) {
-  ++count_;
-  for (std::string& encoding : CsiEncodingsOf(text)) {
-    if (encoding.empty()) continue;
-    wanted_[static_cast<unsigned char>(encoding[0])].push_back(std::move(encoding));
+void CsiSpellings::AddAll(const std::vector<std::string>& texts) {
+  std::array<size_t, 256> before{};
+  for (size_t i = 0; i < wanted_.size(); ++i) before[i] = wanted_[i].size();
+  count_ += texts.size();
+  for (const std::string& text : texts) {
+    for (std::string& encoding : CsiEncodingsOf(text)) {
+      if (encoding.empty()) continue;
+      wanted_[static_cast<unsigned char>(encoding[0])].push_back(std::move(encoding));
+    }
+  }
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i].size() == before[i]) continue;
+    const auto added = wanted_[i].begin() + static_cast<ptrdiff_t>(before[i]);
+    std::sort(added, wanted_[i].end());
+    std::inplace_merge(wanted_[i].begin(), added, wanted_[i].end());
   }
 }
 
@@ -254,35 +332,24 @@ void CsiSpellings::Remove(std::string_view text) {
   for (const std::string& encoding : CsiEncodingsOf(text)) {
     if (encoding.empty()) continue;
     std::vector<std::string>& wanted = wanted_[static_cast<unsigned char>(encoding[0])];
-    const auto found = std::find(wanted.begin(), wanted.end(), encoding);
-    if (found != wanted.end()) wanted.erase(found);
+    const auto found = std::lower_bound(wanted.begin(), wanted.end(), encoding);
+    if (found != wanted.end() && *found == encoding) wanted.erase(found);
   }
 }
 
-size_t CsiSpellings::EndAt(std::string_view text, size_t at) const {
-  size_t end = at;
-  std::string looked;  // for what begins so; a run of backslashes has many readings that do
-  const auto look = [&](size_t, std::string_view bytes) {
-    if (bytes.empty() || looked.find(bytes[0]) != std::string::npos) return;
-    looked += bytes[0];
-    for (const std::string& wanted : wanted_[static_cast<unsigned char>(bytes[0])]) {
-      end = std::max(end, CsiSpellingEnd(text, at, wanted));
-    }
-  };
-  ReadAt(text, at, look);
-  return end;
-}
-
-void CsiSpellings::Mark(std::string_view text, std::vector<bool>& places) const {
-  if (empty()) return;
+bool CsiSpellings::Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const {
+  if (empty()) return true;
+  Search search(text, wanted_, steps);
+  if (!search.Run()) return false;
   size_t done = 0;
   for (size_t at = 0; at < text.size(); ++at) {
-    const size_t end = EndAt(text, at);
+    const size_t end = search.ends()[at];
     if (end <= done) continue;
     std::fill(places.begin() + static_cast<ptrdiff_t>(std::max(at, done)),
               places.begin() + static_cast<ptrdiff_t>(end), true);
     done = end;
   }
+  return true;
 }
 
 }  // namespace volumed

@@ -17,30 +17,33 @@ namespace volumed {
 // the bits of one character at each end are not in it. Sorted, each once. Pure.
 std::vector<std::string> CsiEncodingsOf(std::string_view text);
 
-// Where the longest spelling of `wanted` ends that begins at `at`; `at` if none does. Each byte of
-// it may be written in any way, whatever the bytes beside it are, and escapes may be escaped again:
-// JSON within JSON. Pure; it takes time by the product of both sizes at worst.
-// REQUIRES: at < text.size().
-size_t CsiSpellingEnd(std::string_view text, size_t at, std::string_view wanted);
+// The steps that the search of one text, or of the texts of one message, may take: some
+// milliseconds at most, as it holds up a thread that all drivers' calls need. Sixteen KiB of an
+// ordinary text take a third of it.
+inline constexpr size_t kCsiSearchSteps = 200'000;
 
 // Texts to look for, however they are spelled. They are secrets: nothing hands them out. Threads:
 // external lock.
 class CsiSpellings {
  public:
   void Add(std::string_view text);
+  void AddAll(const std::vector<std::string>& texts);
   // Of texts that were added twice, one goes.
   void Remove(std::string_view text);
   bool empty() const { return count_ == 0; }
 
-  // Sets the places of those bytes of the text that belong to a spelling of any. REQUIRES: both
-  // have one size.
-  void Mark(std::string_view text, std::vector<bool>& places) const;
+  // Sets the places of those bytes of the text that belong to a spelling of any. Each byte of a
+  // spelling may be written in any way, whatever the bytes beside it are, and escapes may be
+  // escaped again: JSON within JSON. False: `steps` were not enough, which are counted down by what
+  // it took; then nothing is known, and `places` is as it was. Of a text and a secret of many
+  // quotes or backslashes each number of them may stand for each other, so that takes the product
+  // of both sizes; all else takes about the size of the text, however many are looked for.
+  // REQUIRES: text and places have one size.
+  [[nodiscard]] bool Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const;
 
  private:
-  size_t EndAt(std::string_view text, size_t at) const;
-
   size_t count_ = 0;
-  // The encodings, by their first byte.
+  // The encodings, by their first byte; each list is sorted.
   std::array<std::vector<std::string>, 256> wanted_;
 };
 

@@ -164,7 +164,7 @@ void CsiTextWriter::WriteFlag(std::string_view flag) {
 void CsiTextWriter::QuoteText(std::string_view text) {
   // Before it is cut: the beginning of a secret would not be found.
   if (secrets_ == nullptr) return Quote(text);
-  Quote(secrets_->Replaced(text, kTextBytes));
+  Quote(secrets_->Replaced(text, kTextBytes, steps_));
 }
 
 void CsiTextWriter::Quote(std::string_view text) {

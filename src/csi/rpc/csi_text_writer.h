@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "csi/rpc/csi_spellings.h"
+
 namespace volumed {
 
 class CsiSecrets;
@@ -49,6 +51,7 @@ class CsiTextWriter {
 
   const size_t most_;
   const CsiSecrets* const secrets_;
+  size_t steps_ = kCsiSearchSteps;  // those that are left for all texts of the message
   std::string text_;
 };
 

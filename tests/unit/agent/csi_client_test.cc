@@ -270,6 +270,22 @@ TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
   EXPECT_EQ(Ask("GetInfo").error().code(), Code::kNotFound) << "it is the registration's";
 }
 
+TEST_F(CsiClientTest, WhoeverMayOnlyReadSawASecretInTheAnswerToACallByHand) {
+  auto driver = StartDriver();
+  ::csi::v1::ListVolumesResponse volumes;
+  auto& volume = *volumes.add_entries()->mutable_volume();
+  volume.set_volume_id("vol-1");
+  (*volume.mutable_volume_context())["login"] = "u:hunter2@nas";
+  driver->Answer("/csi.v1.Controller/ListVolumes", volumes);
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  client_->drivers().Find(kName)->secrets()->Remember({"hunter2"});
+  const Result<std::string> answer = Ask("ListVolumes");
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_THAT(*answer, HasSubstr("\"volume_id\":\"vol-1\""));
+  EXPECT_THAT(*answer, HasSubstr("\"login\":\"u:***stripped***@nas\""));
+}
+
 TEST_F(CsiClientTest, WhereNothingMakesCallsThatChangeSomethingTheDriverNeverHearsOfOne) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();

@@ -98,6 +98,22 @@ TEST(ObjectSummaryTest, APodsEnvironmentIsNotShownAndLongValuesAreCut) {
       << text;
 }
 
+TEST(ObjectSummaryTest, WhatMayNotBeSeenIsHiddenBeforeAValueIsCut) {
+  const ShownText shown = [](const std::string& text) {
+    const size_t at = text.find("hunter2");
+    return at == std::string::npos ? text : text.substr(0, at) + "***" + text.substr(at + 7);
+  };
+  const Object volume = Decoded(
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\nspec:\n"
+      "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  csi: {driver: d, volumeHandle: v, volumeAttributes: {of-hunter2: a, long: " +
+      std::string(252, 'i') + "hunter2}}\n");
+  const std::string text = Text(SummariseObject(volume, shown));
+  EXPECT_EQ(text.find("hunt"), std::string::npos) << text;
+  EXPECT_NE(text.find("volumeAttributes.of-***=a\n"), std::string::npos) << text;
+  EXPECT_NE(Text(SummariseObject(volume)).find("of-hunter2=a\n"), std::string::npos);
+}
+
 // A description with such a value could not be read by volumectl at all.
 TEST(ObjectSummaryTest, AValueWasCutAmidACharacter) {
   for (const int before : {254, 255, 256}) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 
 #include "agent/delete_commands.h"
@@ -54,7 +55,11 @@ class UndoingVolumesTest : public ControlBackendTest {
     v1::DescribeRequest request;
     request.mutable_object()->set_kind("PersistentVolume");
     request.mutable_object()->set_name(name);
-    const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"));
+    const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"),
+                              [this](const std::string& driver) {
+                                return driver == "disk.example.com" ? secrets_ : nullptr;
+                              });
+    described_.Clear();
     const auto described = describer.Describe(request, &described_);
     return described.ok() ? OkStatus() : Status(described.error());
   }
@@ -65,6 +70,7 @@ class UndoingVolumesTest : public ControlBackendTest {
     return "";
   }
 
+  const std::shared_ptr<CsiSecretMemory> secrets_ = std::make_shared<CsiSecretMemory>();
   v1::DeleteResponse response_;
   v1::GetStorageResponse listed_;
   v1::DescribeResponse described_;
@@ -107,6 +113,24 @@ TEST_F(UndoingVolumesTest, TheAnnotationThatDecidesWhetherAVolumeIsDeletedWasNot
       "v1}\n");
   ASSERT_TRUE(Describe("disk").ok());
   EXPECT_EQ(Field("Annotation"), "pv.kubernetes.io/provisioned-by=disk.example.com");
+}
+
+TEST_F(UndoingVolumesTest, ASecretThatTheDriverPutIntoAVolumesContextWasDescribed) {
+  const auto volume = [](const std::string& name, const std::string& driver) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
+           ", annotations: {note: hunter2}}\nspec:\n  capacity: {storage: 1Gi}\n"
+           "  accessModes: [ReadWriteOnce]\n  csi: {driver: " +
+           driver + ", volumeHandle: v-" + name +
+           ", volumeAttributes: {login: \"u:hunter2@nas\", share: a}}\n";
+  };
+  secrets_->Remember({"hunter2"});
+  Deliver(volume("disk", "disk.example.com") + volume("other", "other.example.com"));
+  ASSERT_TRUE(Describe("disk").ok());
+  EXPECT_EQ(Field("spec.csi.volumeAttributes.login"), "u:***stripped***@nas");
+  EXPECT_EQ(Field("spec.csi.volumeAttributes.share"), "a");
+  EXPECT_EQ(Field("Annotation"), "note=***stripped***");
+  ASSERT_TRUE(Describe("other").ok());
+  EXPECT_EQ(Field("spec.csi.volumeAttributes.login"), "u:hunter2@nas") << "it is no driver's";
 }
 
 }  // namespace

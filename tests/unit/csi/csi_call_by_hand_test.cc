@@ -130,6 +130,24 @@ TEST_F(CsiCallByHandTest, ItsRowIsThereBeforeTheDriverIsCalledAndGoesWithTheAnsw
   EXPECT_TRUE(Stage(CsiSpec()).ok()) << "operations go on";
 }
 
+TEST_F(CsiCallByHandTest, TheAnswerToACallByHandShowedASecretThatTheDriverRepeats) {
+  ::csi::v1::CreateVolumeResponse made;
+  made.mutable_volume()->set_volume_id("vol-new");
+  auto& context = *made.mutable_volume()->mutable_volume_context();
+  context["login"] = "u:hunter2-hand@nas";
+  context["of-earlier"] = "hunter2-earlier";
+  process_->Answer("CreateVolume", made);
+  drivers_->Find(kName)->secrets()->Remember({"hunter2-earlier"});
+  ::csi::v1::CreateVolumeRequest request;
+  request.set_name("new");
+  (*request.mutable_secrets())["password"] = "hunter2-hand";
+  const Outcome outcome = ByHand(request);
+  ASSERT_TRUE(outcome && outcome->value);
+  EXPECT_THAT(*outcome->value, HasSubstr("\"volume_id\":\"vol-new\""));
+  EXPECT_THAT(*outcome->value, HasSubstr("\"login\":\"u:***stripped***@nas\""));
+  EXPECT_THAT(*outcome->value, HasSubstr("\"of-earlier\":\"***stripped***\""));
+}
+
 TEST_F(CsiCallByHandTest, WhileAPodHasTheVolumeItIsRefusedWithThePodsName) {
   PutPod(/*is_inline=*/false);
   const Error refused = RefusedByHand(UnstageRequest());

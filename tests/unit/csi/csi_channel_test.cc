@@ -290,6 +290,19 @@ TEST_F(CsiChannelTest, ARpcIsCalledByNameWithJson) {
   EXPECT_EQ(driver_->requests().back(), Stage("vol-9").SerializeAsString());
 }
 
+TEST_F(CsiChannelTest, TheJsonOfAnAnswerHadASecretOfTheDriver) {
+  ::csi::v1::NodeGetInfoResponse info;
+  info.set_node_id("node-hunter2");
+  Serve(ScriptedDriver::Always({.bytes = info.SerializeAsString()}));
+  Connect();
+  CsiCallOptions options;
+  options.secrets = std::make_shared<CsiSecretMemory>();
+  options.secrets->Remember({"hunter2"});
+  const Result<std::string> answer = CallCsiByName(*channel_, "NodeGetInfo", "", options);
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_EQ(*answer, "{\"node_id\":\"node-***stripped***\",\"max_volumes_per_node\":\"0\"}");
+}
+
 TEST_F(CsiChannelTest, JsonThatIsNoRequestIsRefusedWithoutAWordOfIt) {
   Serve(ScriptedDriver::Always({}));
   Connect();

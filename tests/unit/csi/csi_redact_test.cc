@@ -156,6 +156,56 @@ TEST(CsiRedactTest, OfMegabytesOnlyTheBeginningIsSearchedAndShown) {
   EXPECT_EQ(secrets.RemovedFrom(many, 100).find("hunt"), std::string::npos);
 }
 
+TEST(CsiRedactTest, NothingIsShownOfATextThatWouldTakeTooLongToSearch) {
+  const std::string quotes(3'000, '\'');
+  const std::string said = "bad password " + std::string(7'000, '\'');
+  const std::string note = "[a text of 7013 bytes that may contain a secret]";
+  EXPECT_EQ(Removed({quotes}, said), note);
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  (void)CsiSecrets(WithSecrets({quotes, "hunter2"}), memory);
+  const CsiSecrets later(memory);
+  EXPECT_EQ(later.RemovedFrom(said, kAll), note);
+  EXPECT_EQ(later.RemovedFrom("login hunter2 isn't right", kAll),
+            "login ***stripped*** isn't right");
+  // All texts of a message are one search.
+  ::csi::v1::CreateVolumeResponse answer;
+  (*answer.mutable_volume()->mutable_volume_context())["a"] = said;
+  (*answer.mutable_volume()->mutable_volume_context())["b"] = "hunter2";
+  const std::string shown = later.StrippedText(answer, kAll);
+  EXPECT_EQ(shown.find("hunter2"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\"a\":\"" + note), std::string::npos) << shown;
+  EXPECT_NE(shown.find("a text of 7 bytes"), std::string::npos) << shown;
+}
+
+TEST(CsiRedactTest, AllTextsOfAnAnswerAreShownWithoutSecretsAndWholeOtherwise) {
+  ::csi::v1::ListVolumesResponse answer;
+  const std::string large(50'000, 'x');
+  for (const char* id : {"vol-1", "vol-2"}) {
+    auto& entry = *answer.add_entries();
+    entry.mutable_volume()->set_volume_id(id);
+    auto& context = *entry.mutable_volume()->mutable_volume_context();
+    context["login"] = "u:hunter2@nas";
+    context["of-hunter2"] = large;
+    entry.mutable_status()->add_published_node_ids("node-hunter%32");
+  }
+  answer.set_next_token("\u20acuro");
+  // A driver may have a secret that is a part of a character.
+  CsiSecrets(WithSecrets({"hunter2",
+                          "\xac"
+                          "uro"}))
+      .RemoveFromTextsOf(answer);
+  ASSERT_EQ(answer.entries_size(), 2);
+  for (const auto& entry : answer.entries()) {
+    EXPECT_TRUE(entry.volume().volume_id().starts_with("vol-"));
+    const auto& context = entry.volume().volume_context();
+    ASSERT_EQ(context.size(), 2u);
+    EXPECT_EQ(context.at("login"), "u:***stripped***@nas");
+    EXPECT_EQ(context.at("of-***stripped***"), large);
+    EXPECT_EQ(entry.status().published_node_ids(0), "node-***stripped***");
+  }
+  EXPECT_EQ(answer.next_token(), "\\xe2\\x82***stripped***");
+}
+
 TEST(CsiRedactTest, ASecretAtTheEndOfTheBoundIsNotCutOpen) {
   const CsiSecrets secrets(WithSecrets({"hunter2hunter2"}));
   for (size_t most = 0; most < 60; ++most) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,8 @@ struct Spelled {
 // The bytes that are left of the text once all spellings are taken out.
 std::string LeftOf(const CsiSpellings& spellings, std::string_view text) {
   std::vector<bool> places(text.size());
-  spellings.Mark(text, places);
+  size_t steps = kCsiSearchSteps;
+  EXPECT_TRUE(spellings.Mark(text, places, steps));
   std::string left;
   for (size_t i = 0; i < text.size(); ++i) {
     if (!places[i]) left += text[i];
@@ -133,11 +135,81 @@ TEST(CsiSpellingsTest, WhatIsTakenOutIsNotLookedForAnyMore) {
   EXPECT_TRUE(spellings.empty());
 }
 
+// ---- What a search may cost ----
+
+std::string Repeated(std::string_view text, size_t times) {
+  std::string all;
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// Nullopt: more than any search may take.
+std::optional<size_t> StepsFor(const std::vector<std::string>& wanted, std::string_view text) {
+  CsiSpellings spellings;
+  spellings.AddAll(wanted);
+  std::vector<bool> places(text.size());
+  size_t steps = kCsiSearchSteps;
+  if (spellings.Mark(text, places, steps)) return kCsiSearchSteps - steps;
+  EXPECT_EQ(steps, 0u);
+  EXPECT_EQ(std::find(places.begin(), places.end(), true), places.end());
+  return std::nullopt;
+}
+
+TEST(CsiSpellingsTest, OneSecretOfManyQuotesDoesNotStopTheAgent) {
+  for (const char* c : {"'", "\\"}) {
+    EXPECT_EQ(StepsFor({Repeated(c, 3'000)}, Repeated(c, 7'000)), std::nullopt) << c;
+    EXPECT_EQ(StepsFor({Repeated(c, 3'000)}, Repeated(c, 16'384)), std::nullopt) << c;
+  }
+  EXPECT_EQ(StepsFor({Repeated("''", 3'000) + "x"}, Repeated("'\\''", 4'000)), std::nullopt);
+  EXPECT_EQ(StepsFor({std::string(8'000, 'a') + "b"}, std::string(16'384, 'a')), std::nullopt);
+  // So few of them are searched, and found.
+  EXPECT_EQ(LeftOf(Repeated("'", 20), "<" + Repeated("''", 20) + ">"), "<>");
+}
+
+TEST(CsiSpellingsTest, PercentSignsAreReadOnce) {
+  for (const std::string& text :
+       {Repeated("%", 16'384), Repeated("%25", 5'000), "%" + Repeated("25", 8'000)}) {
+    (void)StepsFor({Repeated("%", 3'000)}, text);
+  }
+  const std::optional<size_t> steps =
+      StepsFor({Repeated("%", 20)}, "login failed: " + Repeated("%25", 20) + " is wrong");
+  ASSERT_TRUE(steps);
+  EXPECT_LT(*steps, 2'000u);
+}
+
+TEST(CsiSpellingsTest, ManySecretsCostNoMoreThanOne) {
+  std::vector<std::string> secrets;
+  std::string text;
+  // Secrets and text that have much in common, also as hexadecimal digits and in base64.
+  for (int i = 0; i < 256; ++i) {
+    secrets.push_back("password-" + std::to_string(i * 7'919 % 1'000) + "-of-pool");
+  }
+  while (text.size() < 16'384) text += "mount of pool password 70617373 cGFzc3dvcmQ= failed; ";
+  text.resize(16'384);
+  const std::optional<size_t> one = StepsFor({secrets.front()}, text);
+  const std::optional<size_t> all = StepsFor(secrets, text);
+  ASSERT_TRUE(one && all);
+  EXPECT_LT(*one, 4 * text.size());
+  EXPECT_LT(*all, 4 * text.size());
+}
+
+TEST(CsiSpellingsTest, SeveralTextsShareTheirSteps) {
+  CsiSpellings spellings;
+  spellings.Add("hunter2");
+  std::vector<bool> places(7);
+  size_t steps = 8;
+  EXPECT_TRUE(spellings.Mark("hunter2", places, steps));
+  EXPECT_EQ(steps, 1u);
+  EXPECT_FALSE(spellings.Mark("hunter2", places, steps));
+  EXPECT_EQ(steps, 0u);
+}
+
 // ---- CsiSecretMemory ----
 
 std::string LeftOf(const CsiSecretMemory& memory, std::string_view text) {
   std::vector<bool> places(text.size());
-  memory.Mark(text, places);
+  size_t steps = kCsiSearchSteps;
+  EXPECT_TRUE(memory.Mark(text, places, steps));
   return {text.begin(), std::find(places.begin(), places.end(), true) == places.end()
                             ? text.end()
                             : text.begin()};
