@@ -9,6 +9,7 @@
 #include "operation/device_facts.h"
 #include "operation/expand_operations.h"
 #include "volumemanager/adopted_pods.h"
+#include "volumemanager/devices/other_volume.h"
 
 namespace volumed {
 namespace {
@@ -227,6 +228,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   }
   if (!wanted.has_device) return std::nullopt;
   const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
+  if (auto other = OtherVolumeProblem(wanted, pod, device)) return other;
   if (auto attach = AttachProblem(wanted, pod, device)) return attach;
   if (device == nullptr) return std::nullopt;
   if (!device->quarantine_reason.empty()) {
@@ -240,6 +242,25 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   if (!device->failure) return OwnerProblem(key, wanted);
   // The disk belongs to the node, so no owner of a pod can repair it.
   return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
+}
+
+std::optional<ProblemView> PodViews::OtherVolumeProblem(const WantedVolume& wanted,
+                                                        const ActualPod& pod,
+                                                        const ActualDevice* device) const {
+  if (device == nullptr || !device->quarantine_reason.empty()) return std::nullopt;
+  const bool is_of_other_kind = MayBeAtItsPlace(*device) && device->is_block != wanted.is_block;
+  if (!is_of_other_kind && !HasToLeaveFirst(parts_.desired, parts_.actual, wanted.unique_name)) {
+    return std::nullopt;
+  }
+  const OperationKey key(wanted.unique_name);
+  std::optional<ProblemView> problem = LaneProblem(key, device->failure);
+  if (!problem && device->failure) problem = FromFailure(*device->failure, key, pod, nullptr);
+  if (!problem) {
+    return Waiting("WaitForUnmount", StillThereText(*device), kNobodyMustAct,
+                   device->since_unix_ms);
+  }
+  problem->message = StillThereText(*device) + ": " + problem->message;
+  return problem;
 }
 
 std::optional<ProblemView> PodViews::OwnerProblem(const PodVolumeKey& key,
