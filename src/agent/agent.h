@@ -163,6 +163,8 @@ class Agent {
   void StartCsi();
   // Tells operations and pods what happened to a driver.
   void DriverHappened(const std::string& driver, DriverEvent event);
+  // What waited in its back-off for the debt is tried again.
+  void DebtPaid(const std::string& driver);
   // Prepares what the plugins and the recycler need, and logs what they lack.
   void RunPlugins();
   // UpdateBegins is called before an update of a source is taken over, PartTaken after each part of

@@ -88,6 +88,10 @@ void Agent::StartCsi() {
   (void)use().ok();
 }
 
+void Agent::DebtPaid(const std::string& driver) {
+  if (manager_ != nullptr) manager_->events().DriverIsBack(kCsiPlugin, DriverDomain(driver));
+}
+
 // Lanes and pods hear of it in a task of their own: whoever told of it is not done yet.
 void Agent::DriverHappened(const std::string& driver, DriverEvent event) {
   scheduler_->Post([this, driver, event] {

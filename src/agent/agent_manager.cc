@@ -39,7 +39,8 @@ void Agent::MakeOperations() {
       *detach_observer_, boot_id_, lanes_.get());
   csi_context_.reset(new CsiContext{MakeCsiPluginParts(), *host_});
   debt_collector_ = std::make_unique<DebtCollector>(
-      DebtCollector::Parts{*scheduler_, *csi_context_, *operations_, [this] { LanesChanged(); }});
+      DebtCollector::Parts{*scheduler_, *csi_context_, *operations_, [this] { LanesChanged(); },
+                           [this](const std::string& driver) { DebtPaid(driver); }});
 }
 
 VolumeManagerSettings Agent::MakeManagerSettings() const {

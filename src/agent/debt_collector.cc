@@ -70,7 +70,9 @@ void DebtCollector::Deliver(const CsiVolumeId& volume) {
   const DeliverDebts deliver(parts_.context, volume);
   const StartResult started = parts_.operations.Start(
       deliver, [this, watch = alive_.watch(), volume](const OperationOutcome<Unit>& outcome) {
-        if (outcome.failure && watch.alive()) DeliverAfter(volume, Duration::zero());
+        if (!watch.alive()) return;
+        if (outcome.failure) return DeliverAfter(volume, Duration::zero());
+        if (parts_.paid) parts_.paid(volume.driver);
       });
   if (started == StartResult::kPending) return DeliverAfter(volume, kAfterOperation);
   if (started == StartResult::kBackoff) DeliverAfter(volume, Duration::zero());

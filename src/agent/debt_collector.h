@@ -25,6 +25,9 @@ class DebtCollector {
     VolumeOperations& operations;
     // A driver may be done without from now on, or not any more.
     std::function<void()> lanes_changed;
+    // The driver was paid what it was owed about a volume, for which others may have waited. May be
+    // empty.
+    std::function<void(const std::string& driver)> paid = {};
   };
   explicit DebtCollector(Parts parts);
   ~DebtCollector();

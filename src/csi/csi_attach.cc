@@ -326,6 +326,7 @@ class CsiDetacher final : public Detacher {
 
  private:
   static Result<CsiVolumeId> IdOf(const std::string& volume_name);
+  Status CheckNothingAt(const Target& target, const SafePath& place, const CallOptions& call) const;
   Status DetachFrom(const Target& target, const CsiVolume* recorded, const CallOptions& call);
   Status DetachByController(const Target& target, const std::string& node_id,
                             const CsiVolume* recorded, const CallOptions& call);
@@ -352,11 +353,25 @@ Status CsiDetacher::DetachRecorded(const VolumeSpec& recorded, const std::string
                              "the record of volume " + volume_name + " is of " +
                                  CsiVolumeName(volume.driver, volume.handle));
   }
+  RETURN_IF_ERROR(CheckNothingAt(TargetOf(id, node),
+                                 CsiBlockStagingPath(context_.host.paths, recorded.name()), call));
   return DetachFrom(TargetOf(std::move(id), node), &volume, call);
+}
+
+// The record has one place alone. A disk never leaves under a mount that it does not tell of.
+Status CsiDetacher::CheckNothingAt(const Target& target, const SafePath& place,
+                                   const CallOptions& call) const {
+  ASSIGN_OR_RETURN(const MountListing there,
+                   context_.kernel().Call(ListMounts{.below = place.Display()}, call));
+  if (there.mounts.empty()) return OkStatus();
+  return Refused(Code::kFailedPrecondition, target,
+                 "it is not detached: " + there.mounts.front().mount_point + " is still mounted");
 }
 
 Status CsiDetacher::DetachFrom(const Target& target, const CsiVolume* recorded,
                                const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNothingAt(
+      target, CsiStagingPath(context_.host.paths, target.id.driver, target.id.handle), call));
   const std::optional<DeviceRecord> record = context_.parts.devices.Find(target.device);
   const AttachWay way = record ? record->attach_way : AttachWay::kNotKnown;
   // Without a way nothing was ever sent to a controller from here: if it is attached, somebody else

@@ -43,6 +43,31 @@ Result<CsiSecretValues> ReadSecret(const CsiContext& context,
   return MissingObject(error, {ObjectKind::kSecret, reference->name_space, reference->name});
 }
 
+namespace {
+
+std::string TextAt(const google::protobuf::Message& request, const char* field) {
+  const auto* found = request.GetDescriptor()->FindFieldByName(field);
+  return found == nullptr ? "" : request.GetReflection()->GetString(request, found);
+}
+
+// Where the call puts the volume, or from where it takes it.
+struct CalledPlace {
+  std::string to{};
+  std::string from{};
+};
+
+CalledPlace PlaceOf(const google::protobuf::Message& request) {
+  const CsiMethod* const method = CsiMethodOf(request.GetDescriptor());
+  const std::string_view name = method == nullptr ? std::string_view() : method->name;
+  if (name == "NodePublishVolume") return {TextAt(request, "target_path"), ""};
+  if (name == "NodeUnpublishVolume") return {"", TextAt(request, "target_path")};
+  if (name == "NodeStageVolume") return {TextAt(request, "staging_target_path"), ""};
+  if (name == "NodeUnstageVolume") return {"", TextAt(request, "staging_target_path")};
+  return {};
+}
+
+}  // namespace
+
 Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
                                     const google::protobuf::Message& request,
                                     const CallOptions& call) {
@@ -52,9 +77,11 @@ Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string
   }
   const std::string handle = context.parts.debts == nullptr ? "" : CsiVolumeToChange(request);
   if (handle.empty()) return pass;
-  const Status delivered = DeliverCsiDebts(context, {driver, handle}, call);
-  if (delivered.ok()) return pass;
-  const Error& error = delivered.error();
+  const CalledPlace place = PlaceOf(request);
+  Status admitted = DeliverCsiDebts(context, {driver, handle}, call, place.from);
+  if (admitted.ok()) admitted = CheckNothingIsOwedAt(context, place.to);
+  if (admitted.ok()) return pass;
+  const Error& error = admitted.error();
   return AboutAllOf(
       Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message()),
       error);

@@ -90,9 +90,10 @@ class CsiCallScope {
 };
 
 // Whether an operation may make this call now; what the driver is owed about the volume is made up
-// for first. The pass is kept as long as the call lasts. Threads: any but control. Blocks: for what
-// is owed. Errors: those of CsiCommands::AdmitOperation(); of DeliverCsiDebts(), as not applied: of
-// this call nothing was sent.
+// for first, and nothing is put at a path about which anything is owed of another one. The pass is
+// kept as long as the call lasts. Threads: any but control. Blocks: for what is owed. Errors: those
+// of CsiCommands::AdmitOperation(); of DeliverCsiDebts() and CheckNothingIsOwedAt(), as not
+// applied: of this call nothing was sent.
 Result<CsiCommands::Pass> AdmitCall(const CsiContext& context, const std::string& driver,
                                     const google::protobuf::Message& request,
                                     const CallOptions& call);

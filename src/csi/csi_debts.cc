@@ -8,6 +8,7 @@
 #include "csi/csi_capabilities.h"
 #include "csi/csi_context.h"
 #include "csi/csi_node_requests.h"
+#include "csi/csi_proof.h"
 #include "operation/call_options.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_parts.h"
@@ -32,6 +33,9 @@ std::string_view WordOf(OwedCall what) {
   return what == OwedCall::kUnstage ? "unstage" : "unpublish";
 }
 
+// A key ends with it.
+std::string_view PathHashOf(std::string_view key) { return key.substr(key.rfind('/') + 1); }
+
 Status MakeOwedCall(const CsiContext& context, CsiDriver& driver, const CsiDebt& debt,
                     const CallOptions& call) {
   const CsiCallScope scope(context, call);
@@ -53,9 +57,24 @@ bool IsMoot(const CsiDriver& driver, const CsiDebt& debt, const Error& error) {
          !DriverStages(driver.facts());
 }
 
+// The agent had unmounted what was there, or has still to. A driver would unmount whatever it
+// finds.
+Status CheckNothingHasCome(const CsiContext& context, const CsiDebt& debt,
+                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
+                   MountLayers(context.kernel(), debt.path, call));
+  if (layers.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           std::string(OwedCallName(debt.what)) + " of volume " +
+                               debt.volume.handle + " is owed to CSI driver " + debt.volume.driver +
+                               ", and waits: " + layers.back().source + " is mounted at " +
+                               debt.path + ", and it may be another volume by now");
+}
+
 Status DeliverAll(const CsiContext& context, CsiDriver& driver, const std::vector<CsiDebt>& debts,
-                  const CallOptions& call) {
+                  const CallOptions& call, const std::string& own_path) {
   for (const CsiDebt& debt : debts) {
+    if (debt.path != own_path) RETURN_IF_ERROR(CheckNothingHasCome(context, debt, call));
     const Status made = MakeOwedCall(context, driver, debt, call);
     if (!made.ok() && !IsMoot(driver, debt, made.error())) {
       return made.error().With("it is owed since the driver was absent");
@@ -100,6 +119,8 @@ std::string CsiDebts::PrefixOf(const CsiVolumeId& volume) {
   return volume.driver + "/" + CsiHandleHash(volume.handle) + "/";
 }
 
+void CsiDebts::Index(const std::string& key) { by_path_[std::string(PathHashOf(key))].insert(key); }
+
 void CsiDebts::Restore(const LoadedRecords& rows) {
   const MutexLock lock(mu_);
   for (const Record& row : rows.records) {
@@ -109,8 +130,12 @@ void CsiDebts::Restore(const LoadedRecords& rows) {
     } else {
       unreadable_[row.key] = debt.error().message();
     }
+    Index(row.key);
   }
-  for (const QuarantinedRecord& row : rows.quarantined) unreadable_[row.key] = row.reason;
+  for (const QuarantinedRecord& row : rows.quarantined) {
+    unreadable_[row.key] = row.reason;
+    Index(row.key);
+  }
 }
 
 void CsiDebts::SetListener(std::function<void(const CsiVolumeId&)> listener) {
@@ -152,6 +177,7 @@ Status CsiDebts::Owe(CsiDebt debt) {
   {
     const MutexLock lock(mu_);
     debts_[key] = std::move(debt);
+    Index(key);
   }
   if (listener) listener(volume);
   return OkStatus();
@@ -162,7 +188,26 @@ Status CsiDebts::Forget(const CsiDebt& debt) {
   RETURN_IF_ERROR(parts_.store.Remove(kCsiDebtRecordKind, key, kCsiDebtRecordDurability));
   const MutexLock lock(mu_);
   debts_.erase(key);
+  const auto there = by_path_.find(std::string(PathHashOf(key)));
+  if (there == by_path_.end()) return OkStatus();
+  there->second.erase(key);
+  if (there->second.empty()) by_path_.erase(there);
   return OkStatus();
+}
+
+std::string CsiDebts::WhatIsOwedAt(const std::string& path) const {
+  const MutexLock lock(mu_);
+  if (by_path_.empty()) return "";
+  const auto there = by_path_.find(CsiHandleHash(path));
+  if (there == by_path_.end()) return "";
+  const std::string& key = *there->second.begin();
+  const auto debt = debts_.find(key);
+  if (debt == debts_.end()) {
+    return "CSI driver " + key.substr(0, key.find('/')) +
+           " may be owed a call, whose record cannot be read";
+  }
+  return "CSI driver " + debt->second.volume.driver + " is owed " +
+         std::string(OwedCallName(debt->second.what)) + " of volume " + debt->second.volume.handle;
 }
 
 bool CsiDebts::Has(const CsiDebt& debt) const {
@@ -247,7 +292,7 @@ void CsiDebts::EndDelivery(const CsiVolumeId& volume) {
 }
 
 Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
-                       const CallOptions& call) {
+                       const CallOptions& call, const std::string& own_path) {
   CsiDebts* const debts = context.parts.debts;
   if (debts == nullptr) return OkStatus();
   ASSIGN_OR_RETURN(std::vector<CsiDebt> owed, debts->Of(volume));
@@ -261,9 +306,17 @@ Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
   // Whoever delivered before may have ended since they were looked for.
   Result<std::vector<CsiDebt>> left = debts->Of(volume);
   const Status delivered =
-      left.ok() ? DeliverAll(context, *driver, *left, call) : Status(left.error());
+      left.ok() ? DeliverAll(context, *driver, *left, call, own_path) : Status(left.error());
   debts->EndDelivery(volume);
   return delivered;
+}
+
+Status CheckNothingIsOwedAt(const CsiContext& context, const std::string& path) {
+  if (context.parts.debts == nullptr || path.empty()) return OkStatus();
+  const std::string owed = context.parts.debts->WhatIsOwedAt(path);
+  if (owed.empty()) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable,
+                           owed + " at " + path + ": nothing is put there before it was made");
 }
 
 OperationKey DeliverDebts::key() const {

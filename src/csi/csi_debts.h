@@ -2,7 +2,8 @@
 // driver-absent-limit holds up no pod that leaves: what is certainly a plain mount is unmounted
 // without it (csi/csi_owing.h), and the NodeUnpublishVolume or NodeUnstageVolume that this leaves
 // out goes on record first, and is made when the driver is there again, before any other call about
-// the volume.
+// the volume. Drivers go by the path: nothing is put at one that a debt names, and the call is not
+// made while something is mounted there that has come since.
 #pragma once
 
 #include <cstdint>
@@ -98,6 +99,9 @@ class CsiDebts {
   std::vector<std::string> TextsOf(const std::string& driver) const EXCLUDES(mu_);
   // Whether anything is owed to the driver, or may be.
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
+  // Which call is owed, or may be, about this path, whatever the volume, for people: "CSI driver x
+  // is owed NodeUnpublishVolume of volume y"; "" if none is.
+  std::string WhatIsOwedAt(const std::string& path) const EXCLUDES(mu_);
   // How many calls are owed, by driver.
   std::map<std::string, int> Counts() const EXCLUDES(mu_);
 
@@ -107,11 +111,14 @@ class CsiDebts {
 
  private:
   static std::string PrefixOf(const CsiVolumeId& volume);
+  void Index(const std::string& key) REQUIRES(mu_);
 
   const Parts parts_;
   mutable Mutex mu_;
   std::map<std::string, CsiDebt> debts_ GUARDED_BY(mu_);           // by key
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // key -> why
+  // The keys of both, by the hash of the path with which they end.
+  std::map<std::string, std::set<std::string>> by_path_ GUARDED_BY(mu_);
   std::set<std::string> delivering_ GUARDED_BY(mu_);
   std::function<void(const CsiVolumeId&)> listener_ GUARDED_BY(mu_);
 };
@@ -119,10 +126,16 @@ class CsiDebts {
 // Makes the calls that are owed about the volume: unpublish before unstage. A driver that does not
 // know the volume is owed nothing. Threads: any but control. Blocks: until the answers or the
 // deadline. Errors: those of FindDriver() and of the calls, and of the store; Unavailable, not
-// applied, if it is being delivered already; that of CsiDebts::Of(). What was not delivered stays
-// owed.
+// applied, if it is being delivered already; FailedPrecondition, not applied, while something is
+// mounted at a path that a debt names, for it may be another volume's; that of CsiDebts::Of(). What
+// was not delivered stays owed. `own_path` is the one from which the caller takes this very volume
+// away: what is mounted there is its own, as after an unmount that was left unfinished.
 Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
-                       const CallOptions& call);
+                       const CallOptions& call, const std::string& own_path = "");
+
+// Whether nothing is owed about the path at which something is to be put. Threads: any. Blocks:
+// never. Errors: Unavailable, not applied, naming the debt.
+Status CheckNothingIsOwedAt(const CsiContext& context, const std::string& path);
 
 inline constexpr const char* kDeliverDebtsOperation = "csi_debt";
 

@@ -30,6 +30,19 @@ bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts) {
   return IsDriverDomain(facts.fault_domain) ? facts.attachable : plugin.AsAttachable() != nullptr;
 }
 
+Status CheckNotElsewhere(const DeviceRecordKeeper& devices, const DeviceRecord& facts) {
+  const std::optional<DeviceRecord> there = devices.Find(facts.key);
+  if (!there || !MayBeAtPlace(there->state) || there->device_mount_path.empty()) return OkStatus();
+  const bool is_same =
+      there->is_block == facts.is_block && there->device_mount_path == facts.device_mount_path;
+  if (is_same) return OkStatus();
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + facts.key.str() + " is still " + std::string(VolumeStateName(there->state)) +
+          " at " + there->device_mount_path + " for volume " + there->spec.str() +
+          ": it has to leave that place before it can come to " + facts.device_mount_path);
+}
+
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {
   const std::vector<PodVolumeRecord> users = volumes.FindOfDevice(device);
   if (users.empty()) return OkStatus();

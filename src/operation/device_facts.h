@@ -32,6 +32,12 @@ inline bool IsDevicePath(const std::string& path) { return path.starts_with('/')
 // driver's devices are asked one by one: its plugin stands for drivers that attach and for others.
 bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts);
 
+// A row has one place. What is mounted, staged or mapped at the one that it has, or may be, would
+// be forgotten with it, and nobody would ever take it back. Errors: FailedPrecondition, not
+// applied, if the row has another place, or the other kind, than these facts of a mount or of a
+// map.
+Status CheckNotElsewhere(const DeviceRecordKeeper& devices, const DeviceRecord& facts);
+
 // Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
 

@@ -135,6 +135,9 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
                        .event = VolumeEvent::kMountDevice,
                        .facts = DeviceFactsOf(request.device, **plugin, request.spec, *path),
                        .steps = {}};
+  if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
+    return failed("CheckPlace", left.error());
+  }
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
   call.facts.attachable = request.attachable;

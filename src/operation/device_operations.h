@@ -22,7 +22,9 @@ inline constexpr const char* kForgetDeviceOperation = "forget_device";  // this 
 // unmount of a pod's volume that names the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, if the plugin mounts no devices; those of the steps.
+// Errors: Unimplemented, not applied, if the plugin mounts no devices; FailedPrecondition, not
+// applied, if by its record the device is at another place, or may be: it has to be unmounted there
+// first; those of the steps.
 struct MountDevice : OperationOf<MountedDevice> {
   explicit MountDevice(MountDeviceRequest mount) : request(std::move(mount)) {}
 

@@ -321,6 +321,9 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
       .facts = DeviceFactsOf(request.device, (*plugin)->plugin(), request.spec, *path),
       .steps = {}};
   call.facts.is_block = true;
+  if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
+    return failed("CheckPlace", left.error());
+  }
   call.facts.attachable = request.attachable;
   const bool as_recorded = IsProvenAsRecorded(parts, request, (*plugin)->plugin());
   if (!request.attachable) {
@@ -401,7 +404,7 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
   if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
   const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
-  if (const Status set_up = CheckDevice(parts.devices, request.device()); !set_up.ok()) {
+  if (const Status set_up = CheckDevice(parts.devices, request.device(), &*path); !set_up.ok()) {
     return failed("CheckDevice", set_up.error());
   }
   Mapping mapping{parts, request, **mapper, *path, ""};

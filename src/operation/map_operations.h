@@ -26,7 +26,8 @@ inline constexpr const char* kUnmapDeviceOperation = "unmap_device";
 
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, if the plugin has no block volumes; those of the steps.
+// Errors: Unimplemented, not applied, if the plugin has no block volumes; as MountDevice has it of
+// a device that is at another place; those of the steps.
 std::optional<OperationFailure> RunSetUpDevice(const OperationParts& parts,
                                                const MountDeviceRequest& request,
                                                OperationProgress& progress, MountedDevice& result);

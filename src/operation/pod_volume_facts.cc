@@ -51,11 +51,21 @@ std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeepe
 
 // The executor keeps the two apart; a bind of a directory that no device is mounted on would give
 // the pod the node's own disk.
-Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device) {
+Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device,
+                   const SafePath* map_path) {
   if (device.empty()) return OkStatus();
   const std::optional<DeviceRecord> record = devices.Find(device);
   if (record && record->state == VolumeState::kDeviceMounted && !record->uncertain) {
-    return OkStatus();
+    // Another PersistentVolume of the same storage may have it, with another mode or name.
+    const bool is_as_wanted =
+        record->is_block ? map_path != nullptr && record->device_mount_path == map_path->Display()
+                         : map_path == nullptr;
+    if (is_as_wanted) return OkStatus();
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the device of volume " + device.str() + " is " +
+                                 (record->is_block ? "set up" : "mounted") + " at " +
+                                 record->device_mount_path + " for volume " + record->spec.str() +
+                                 ", which has to leave first");
   }
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the device of volume " + device.str() + " is not " +

@@ -19,8 +19,9 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
 // The CallOptions::domain of the calls of that operation.
 std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
-// Errors: FailedPrecondition, not applied, unless the device of that name is mounted or set up; an
-// empty name is success.
-Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device);
+// Errors: FailedPrecondition, not applied, unless the device of that name is mounted or, with a map
+// directory, set up there; an empty name is success.
+Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device,
+                   const SafePath* map_path = nullptr);
 
 }  // namespace volumed

@@ -301,6 +301,11 @@ bool IsInCall(VolumeState state) {
   __builtin_unreachable();
 }
 
+bool MayBeAtPlace(VolumeState state) {
+  return state == VolumeState::kMountingDevice || state == VolumeState::kDeviceMounted ||
+         state == VolumeState::kUnmountingDevice || state == VolumeState::kExpanding;
+}
+
 VolumeState RestingState(bool attachable) { return attachable ? S::kDetached : S::kAttached; }
 
 std::string_view VolumeStateName(VolumeState state) {

@@ -102,6 +102,10 @@ VolumeEvent AnswerEvent(CallAnswer answer, bool uncertain_before_call);
 // Whether a call is being made, or was being made when the program ended.
 bool IsInCall(VolumeState state);
 
+// Whether a device in this state is mounted, or set up, at the place that its record has, or may
+// be.
+bool MayBeAtPlace(VolumeState state);
+
 // The state in which a device begins and ends: nothing of it is on the node.
 VolumeState RestingState(bool attachable);
 

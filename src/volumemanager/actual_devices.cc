@@ -252,6 +252,10 @@ bool IsMounted(const ActualDevice& device) {
          (!device.attachable || device.attachment == Attachment::kAttached);
 }
 
+bool MayBeAtItsPlace(const ActualDevice& device) {
+  return MayBeAtPlace(device.state) || device.rest_of_mount;
+}
+
 bool MayBePresent(const ActualDevice& device) {
   return device.state != RestingState(device.attachable) || device.uncertain;
 }

@@ -158,6 +158,9 @@ class ActualDevices {
 
 // Whether it is mounted and this process has verified that: pods may get binds of it.
 bool IsMounted(const ActualDevice& device);
+// Whether it is mounted, or set up, at its place, or may be; also what a reboot may have left
+// there.
+bool MayBeAtItsPlace(const ActualDevice& device);
 // Whether some of the device may be on the node: it is in another state than RestingState(), or it
 // is uncertain.
 bool MayBePresent(const ActualDevice& device);

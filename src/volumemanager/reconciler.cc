@@ -206,7 +206,7 @@ std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolu
 bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
   if (!wanted.has_device) return true;
   const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
-  return device != nullptr && IsMounted(*device);
+  return device != nullptr && IsMounted(*device) && device->is_block == wanted.is_block;
 }
 
 void Reconciler::SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device) {

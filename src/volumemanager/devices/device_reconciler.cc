@@ -6,6 +6,7 @@
 
 #include "operation/device_operations.h"
 #include "operation/pin_operations.h"
+#include "volumemanager/devices/other_volume.h"
 
 namespace volumed {
 
@@ -37,10 +38,32 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
   return pods;
 }
 
-void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
-  const bool wanted = !parts_.desired.UsersOf(name).empty();
-  if (!wanted) WaitsNoMore(name);
+bool DeviceReconciler::IsWantedNow(const UniqueVolumeName& name) const {
+  return !parts_.desired.UsersOf(name).empty() &&
+         !HasToLeaveFirst(parts_.desired, parts_.actual, name);
+}
+
+std::vector<PodUid> DeviceReconciler::PodsOfOneKind(const UniqueVolumeName& name,
+                                                    std::vector<PodUid> pods) const {
   const ActualDevice* device = parts_.actual.devices().Find(name);
+  const bool is_there = device != nullptr && MayBeAtItsPlace(*device);
+  const bool is_block =
+      is_there ? device->is_block : parts_.desired.FindUse(pods.front(), name)->is_block;
+  std::erase_if(pods, [&](const PodUid& pod) {
+    return parts_.desired.FindUse(pod, name)->is_block != is_block;
+  });
+  if (!is_there || !is_block) return pods;
+  std::vector<PodUid> of_its_name = pods;
+  std::erase_if(of_its_name, [&](const PodUid& pod) {
+    return parts_.desired.FindUse(pod, name)->spec.name() != device->spec;
+  });
+  return of_its_name.empty() ? pods : of_its_name;
+}
+
+void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
+  if (parts_.desired.UsersOf(name).empty()) WaitsNoMore(name);
+  const ActualDevice* device = parts_.actual.devices().Find(name);
+  const bool wanted = IsWantedNow(name);
   if (device != nullptr && device->in_flight) {
     // An operation that waits for a filesystem which hangs would keep the device for as long.
     if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
@@ -95,7 +118,8 @@ void DeviceReconciler::MarkUnpinnedDirty() {
 }
 
 void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
-  const std::vector<PodUid> pods = PodsThatMayHave(name);
+  const std::vector<PodUid> pods = PodsOfOneKind(name, PodsThatMayHave(name));
+  if (pods.empty()) return;  // those that want it as it is there have no record yet
   const WantedPod& first = *parts_.desired.Find(pods.front());
   const WantedVolume& wanted = *WritingUse(parts_.desired, pods, name);
   const bool some_only_read = std::any_of(pods.begin(), pods.end(), [&](const PodUid& pod) {

@@ -3,7 +3,8 @@
 //
 // A device is unmounted only if no pod wants the volume, no pod may have any of it, and every
 // source has delivered a complete list. If the volume needs it, the device is attached before the
-// mount, and detached after the unmount.
+// mount, and detached after the unmount. A device that is there for another PersistentVolume than
+// the one that pods want by now is unmounted first.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
 // (unmountDetachDevices).
 #pragma once
@@ -104,6 +105,13 @@ class DeviceReconciler {
   void TellRefused(const std::vector<PodUid>& pods, const WantedVolume& wanted,
                    const Error& error) const;
   void Verified(const UniqueVolumeName& name);
+
+  // Whether a pod wants the device, and not for another volume than the one that it is there for
+  // (other_volume.h): then it has to leave its place first.
+  bool IsWantedNow(const UniqueVolumeName& name) const;
+  // Of these pods, those that want the device as it is there already, or else as the first of them
+  // does: as a filesystem or raw. REQUIRES: there is one.
+  std::vector<PodUid> PodsOfOneKind(const UniqueVolumeName& name, std::vector<PodUid> pods) const;
 
   // Pods that want the volume and whose record is written, in the order of their uids.
   std::vector<PodUid> PodsThatMayHave(const UniqueVolumeName& name) const;

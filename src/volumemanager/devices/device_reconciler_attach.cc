@@ -37,7 +37,7 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
   }
   AttachSituation now;
   now.device = device;
-  now.wanted = !parts_.desired.UsersOf(name).empty();
+  now.wanted = IsWantedNow(name);
   now.may_begin = !PodsThatMayHave(name).empty();
   now.used = !parts_.actual.UsersOf(name).empty();
   now.may_leave = parts_.readiness.Ready();

@@ -227,6 +227,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   }
   if (!wanted.has_device) return std::nullopt;
   const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
+  if (auto other = OtherVolumeProblem(wanted, pod, device)) return other;
   if (auto attach = AttachProblem(wanted, pod, device)) return attach;
   if (device == nullptr) return std::nullopt;
   if (!device->quarantine_reason.empty()) {

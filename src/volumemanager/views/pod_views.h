@@ -95,6 +95,9 @@ class PodViews {
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted) const;
+  // Of a volume whose device has to leave the place first that it has for another one.
+  std::optional<ProblemView> OtherVolumeProblem(const WantedVolume& wanted, const ActualPod& pod,
+                                                const ActualDevice* device) const;
   // What keeps a volume from being attached, except failures of its own, and what is wrong with a
   // device that is mounted. It is in pod_views_attach.cc.
   std::optional<ProblemView> AttachProblem(const WantedVolume& wanted, const ActualPod& pod,

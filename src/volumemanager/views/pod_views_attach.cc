@@ -1,5 +1,6 @@
-// PodViews: problems of volumes that are attached.
+// PodViews: problems of volumes that are attached, or whose device is there for another volume.
 #include "operation/attach_operations.h"
+#include "volumemanager/devices/other_volume.h"
 #include "volumemanager/views/pod_views.h"
 
 namespace volumed {
@@ -54,6 +55,25 @@ std::optional<ProblemView> PodViews::AttachProblem(const WantedVolume& wanted, c
   }
   return Waiting(kVerifyStep, "its plugin is asked whether the volume is attached still",
                  "nobody: retried", device->since_unix_ms);
+}
+
+std::optional<ProblemView> PodViews::OtherVolumeProblem(const WantedVolume& wanted,
+                                                        const ActualPod& pod,
+                                                        const ActualDevice* device) const {
+  if (device == nullptr || !device->quarantine_reason.empty()) return std::nullopt;
+  const bool is_of_other_kind = MayBeAtItsPlace(*device) && device->is_block != wanted.is_block;
+  if (!is_of_other_kind && !HasToLeaveFirst(parts_.desired, parts_.actual, wanted.unique_name)) {
+    return std::nullopt;
+  }
+  const OperationKey key(wanted.unique_name);
+  std::optional<ProblemView> problem = LaneProblem(key, device->failure);
+  if (!problem && device->failure) problem = FromFailure(*device->failure, key, pod, nullptr);
+  if (!problem) {
+    return Waiting("WaitForUnmount", StillThereText(*device), kNobodyMustAct,
+                   device->since_unix_ms);
+  }
+  problem->message = StillThereText(*device) + ": " + problem->message;
+  return problem;
 }
 
 }  // namespace volumed

@@ -66,5 +66,32 @@ TEST_F(AbsentDriverTest, APodLeavesWithoutItsDriverWhichIsOwedTheCallsOverAResta
   }));
 }
 
+// The same names, with another volume of the driver: what was owed took its mount from the pod.
+TEST_F(AbsentDriverTest, APodWithAnotherVolumeAtTheSamePathHadItsMountTakenByADebt) {
+  driver_->Kill();
+  ASSERT_TRUE(Delete("Pod", "p").ok());
+  ASSERT_TRUE(WaitGone("p")) << Explain("p");
+  ASSERT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
+  ASSERT_TRUE(Delete("PersistentVolume", "v").ok());
+  const CsiTestVolume volume = VolumeOf("v", kDriver);
+  std::string storage = Storage(volume);
+  const std::string handle = "volumeHandle: h-v";
+  storage.replace(storage.find(handle), handle.size(), "volumeHandle: h-other");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(storage + PodOn("p", {volume})));
+  ASSERT_TRUE(driver_->Start());
+  ASSERT_TRUE(WaitPhase("p", "Ready", Milliseconds(60000))) << Explain("p");
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return MetricLines({"volumed_csi_debts{", kDriver}).empty();
+  }));
+  EXPECT_EQ(MountsBelow(TargetOf("p", "v")).size(), 1u);
+  bool is_published = false;
+  for (const CsiFakeEntry& entry : LogOf(kDriver)) {
+    if (entry.rpc == "NodePublishVolume" && entry.volume == "h-other") is_published = true;
+    if (entry.rpc != "NodeUnpublishVolume") continue;
+    EXPECT_FALSE(is_published) << "it may have taken the mount of the other volume";
+  }
+}
+
 }  // namespace
 }  // namespace volumed::absent_driver_test

@@ -31,6 +31,13 @@ class BlockVolumeTest : public CsiAgentTest {
     CsiAgentTest::TearDown();
   }
 
+  // The volume's claim and PersistentVolume go, and come anew with the other mode.
+  void ComeAnewAs(bool block) {
+    ASSERT_TRUE(Delete("PersistentVolumeClaim", "disk").ok());
+    ASSERT_TRUE(Delete("PersistentVolume", "disk").ok());
+    volume_.block = block;
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(volume_)));
+  }
   void Begin(bool attaches) {
     CsiFakeOptions options = OptionsOf(kDriver);
     if (attaches) options.controller_capabilities = {"PUBLISH_UNPUBLISH_VOLUME"};
@@ -114,6 +121,30 @@ TEST_F(BlockVolumeTest, ADriverUnmountsItsBindAfterTheDaemonWasStartedAgain) {
   ASSERT_NO_FATAL_FAILURE(ExpectDeviceOf("a"));
   ASSERT_NO_FATAL_FAILURE(Remove("a"));
   ASSERT_NO_FATAL_FAILURE(Remove("b"));
+  ExpectNothingLeft();
+}
+
+// An unstage that had failed was forgotten when a PersistentVolume of the other mode came with the
+// same handle, and the disk was detached while it was still mounted.
+TEST_F(BlockVolumeTest, ADiskWasDetachedUnderTheMountOfAVolumeWithItsHandle) {
+  volume_.block = false;
+  ASSERT_NO_FATAL_FAILURE(Begin(/*attaches=*/true));
+  ASSERT_NO_FATAL_FAILURE(Add("m"));
+  driver_->Script(R"([{"rpc": "NodeUnstageVolume", "code": 13, "message": "not yet"}])");
+  ASSERT_NO_FATAL_FAILURE(Remove("m"));
+  ASSERT_TRUE(Eventually(kPatience, [&] { return CountOf(kDriver, "NodeUnstageVolume") > 0; }));
+  ASSERT_NO_FATAL_FAILURE(ComeAnewAs(/*block=*/true));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("nb", {volume_})));
+  EXPECT_TRUE(WaitSays("nb", "has to leave that place first")) << Explain("nb");
+  EXPECT_TRUE(WaitSays("nb", "not yet")) << Explain("nb");
+  EXPECT_EQ(CountOf(kDriver, "NodeStageVolume"), 1);
+  EXPECT_EQ(CountOf(kDriver, "ControllerUnpublishVolume"), 0);
+  driver_->Script("[]");
+  ASSERT_TRUE(WaitPhase("nb", "Ready", Milliseconds(60000))) << Explain("nb");
+  EXPECT_EQ(CountOf(kDriver, "NodeStageVolume"), 2);
+  ASSERT_NO_FATAL_FAILURE(Remove("nb"));
+  EXPECT_TRUE(
+      Eventually(kPatience, [&] { return CountOf(kDriver, "ControllerUnpublishVolume") == 1; }));
   ExpectNothingLeft();
 }
 

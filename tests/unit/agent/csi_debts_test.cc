@@ -283,6 +283,80 @@ TEST_F(CsiDebtsTest, AnyOtherCallAboutTheVolumeComesAfterWhatIsOwed) {
   EXPECT_THAT(Rows(), IsEmpty());
 }
 
+// A pod's path is made of names, which another volume may have by now: drivers unmount by the path,
+// and a pod was left Ready without its mount.
+TEST_F(CsiDebtsTest, AnotherVolumeWasPutAtThePathOfADebt) {
+  LeaveWithout();
+  RestartAll();
+  collector_.reset();
+  ::csi::v1::NodePublishVolumeRequest publish;
+  publish.set_volume_id("vol-other");
+  publish.set_target_path(PodMount());
+  ::csi::v1::NodeStageVolumeRequest stage;
+  stage.set_volume_id("vol-other");
+  stage.set_staging_target_path(Staging());
+  for (const char* driver : {kName, "other.example.com"}) {
+    SCOPED_TRACE(driver);
+    const auto refused = AdmitCall(*with_debts_, driver, publish, Call());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+    EXPECT_FALSE(refused.error().maybe_applied());
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr("CSI driver disk.example.com is owed NodeUnpublishVolume of volume " +
+                          std::string(kHandle) + " at " + PodMount()));
+    const auto unstaged = AdmitCall(*with_debts_, driver, stage, Call());
+    ASSERT_FALSE(unstaged.ok());
+    EXPECT_THAT(unstaged.error().message(), HasSubstr("is owed NodeUnstageVolume"));
+  }
+  publish.set_target_path(PodMount() + "-2");
+  EXPECT_TRUE(AdmitCall(*with_debts_, kName, publish, Call()).ok());
+  DriverReturns();
+  ASSERT_TRUE(DeliverCsiDebts(*with_debts_, {kName, kHandle}, Call()).ok());
+  publish.set_target_path(PodMount());
+  EXPECT_TRUE(AdmitCall(*with_debts_, kName, publish, Call()).ok());
+  EXPECT_TRUE(AdmitCall(*with_debts_, kName, stage, Call()).ok());
+}
+
+TEST_F(CsiDebtsTest, ADebtWhoseRowCannotBeReadKeepsItsPathFromEverybody) {
+  LeaveWithout();
+  for (const Record& row : Rows()) store_.Corrupt(kCsiDebtRecordKind, row.key, "a bit has turned");
+  RestartAll();
+  EXPECT_THAT(debts_->WhatIsOwedAt(PodMount()), HasSubstr("whose record cannot be read"));
+  EXPECT_EQ(debts_->WhatIsOwedAt(PodMount() + "-2"), "");
+}
+
+TEST_F(CsiDebtsTest, ADebtTookTheMountOfTheVolumeThatHadComeToItsPath) {
+  LeaveWithout();
+  collector_.reset();
+  DriverReturns();
+  Mounts(PodMount(), "/dev/sdb");
+  StartCollector();
+  scheduler_.RunFor(seconds(5));
+  EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_TRUE(kernel_.IsMountPoint(PodMount()));
+  EXPECT_EQ(Rows().size(), 2u);
+  const Status held = DeliverCsiDebts(*with_debts_, {kName, kHandle}, Call());
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(held.error().message(), HasSubstr("/dev/sdb is mounted at " + PodMount()));
+  kernel_.UnmountBelow(PodMount());
+  scheduler_.RunFor(minutes(5));
+  EXPECT_THAT(calls_, ElementsAre("NodeUnpublishVolume", "NodeUnstageVolume"));
+  EXPECT_THAT(Rows(), IsEmpty());
+}
+
+// The agent had ended between the debt and the unmount.
+TEST_F(CsiDebtsTest, AVolumeThatIsMountedStillByItsDebtIsTakenAwayByItsOwnTeardown) {
+  PutPod();
+  collector_.reset();
+  const CsiDebt debt{{kName, kHandle}, OwedCall::kUnpublish, PodMount(), 1'767'323'045'678};
+  ASSERT_TRUE(debts_->Owe(debt).ok());
+  EXPECT_FALSE(DeliverCsiDebts(*with_debts_, {kName, kHandle}, Call()).ok());
+  EXPECT_EQ(PodLeaves(), "");
+  EXPECT_FALSE(kernel_.IsMountPoint(PodMount()));
+  EXPECT_THAT(Rows(), IsEmpty());
+}
+
 TEST_F(CsiDebtsTest, ACallThatIsOwedAndFailsKeepsOthersOutAndIsMadeAgain) {
   LeaveWithout();
   collector_.reset();

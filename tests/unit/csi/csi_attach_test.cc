@@ -152,6 +152,22 @@ TEST_F(CsiAttachTest, EachCodeOfControllerUnpublishHasItsOutcomeAndNotFoundIsDon
   }
 }
 
+// By a record that had forgotten the mount.
+TEST_F(CsiAttachTest, ADiskWasDetachedUnderItsStagingMount) {
+  const auto process = ServeAttacher();
+  ASSERT_TRUE(Attach().ok());
+  const std::string staging = CsiStagingPath(paths_, kName, kHandle).Display();
+  kernel_.AddMount("ext4", "/dev/sda", staging);
+  const Status detached = Detach();
+  ASSERT_FALSE(detached.ok());
+  EXPECT_EQ(detached.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(detached.error().maybe_applied());
+  EXPECT_THAT(detached.error().message(), HasSubstr(staging + " is still mounted"));
+  EXPECT_EQ(Calls(process, "ControllerUnpublishVolume"), 0);
+  kernel_.UnmountBelow(staging);
+  EXPECT_TRUE(Detach().ok());
+}
+
 TEST_F(CsiAttachTest, ADriverThatIsAwayIsNotSentAnythingAndKeepsTheRecord) {
   const auto process = ServeAttacher();
   ASSERT_TRUE(Attach().ok());

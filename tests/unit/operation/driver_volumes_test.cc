@@ -230,6 +230,26 @@ TEST_F(DriverVolumesTest, ABlockVolumesWayDownIsToldToo) {
   EXPECT_THAT(script_.calls, ElementsAre("unpublish vol-1", "unstage vol-1"));
 }
 
+// The row was written over: nobody knew of the mount any more, and the disk was detached under it.
+TEST_F(DriverVolumesTest, ABlockVolumeOfTheHandleMadeTheMountOfAnotherForgotten) {
+  ASSERT_EQ(All({Attach(), Stage(true)}), "");
+  const std::string place = Device().device_mount_path;
+  is_block_ = true;
+  const std::string refused = Stage(true);
+  EXPECT_THAT(refused, HasSubstr("CheckPlace: "));
+  EXPECT_THAT(refused, HasSubstr("is still DeviceMounted at " + place + " for volume disk"));
+  EXPECT_THAT(Publish("a"), HasSubstr("CheckDevice: "));
+  EXPECT_EQ(Device().device_mount_path, place);
+  EXPECT_FALSE(Device().is_block);
+  EXPECT_FALSE(Device().uncertain);
+  EXPECT_EQ(Unstage(), "");
+  EXPECT_EQ(All({Stage(true), Publish("a")}), "");
+  EXPECT_TRUE(Device().is_block);
+  is_block_ = false;
+  EXPECT_THAT(Stage(true), HasSubstr("CheckPlace: "));
+  EXPECT_TRUE(Device().is_block);
+}
+
 TEST_F(DriverVolumesTest, WithoutARecordThePluginLooksWhatIsOnDisk) {
   EXPECT_EQ(Unpublish("a"), "");
   EXPECT_THAT(script_.calls, ElementsAre("unpublish ?"));

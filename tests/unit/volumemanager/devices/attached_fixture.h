@@ -54,11 +54,11 @@ class AttachedTest : public ManagerTest {
   }
   // The row that the operation layer writes.
   void LeaveDevice(const std::string& volume, VolumeState state,
-                   const std::string& boot_id = "boot-1") {
+                   const std::string& boot_id = "boot-1", const std::string& spec = "") {
     DeviceRecord device;
     device.key = Device(volume);
     device.plugin_name = kPlugin;
-    device.spec = SpecName(volume);
+    device.spec = SpecName(spec.empty() ? volume : spec);
     device.device_mount_path = "/var/lib/volumed/plugins/test.io/array/mounts/" + volume;
     device.state = state;
     device.boot_id = BootId(boot_id);

@@ -304,6 +304,33 @@ TEST_F(AttachedVolumesTest, NothingIsDetachedBeforeEverySourceHasDelivered) {
   EXPECT_EQ(Done(), (Lines{"detach disk"}));
 }
 
+// Another PersistentVolume of the same disk was mounted as if its unmount had never been begun.
+TEST_F(AttachedVolumesTest, TheOpenUnmountOfAnotherVolumeOfTheDiskWasGivenUp) {
+  BindBefore(Volume("disk"));
+  LeaveDevice("disk", VolumeState::kUnmountingDevice, "boot-1", "old");
+  node.attached.insert(Device("disk"));
+  node.devices.insert(Device("disk"));
+  Restart();
+  operations().FailNext("unmount_device", Disk(), MaybeApplied(), 3);
+  Deliver(Volume("disk") + User("a", "disk"));
+  const Lines begun = Done();
+  EXPECT_EQ(std::count(begun.begin(), begun.end(), "unmount_device disk"), 1);
+  EXPECT_EQ(std::count(begun.begin(), begun.end(), "mount_device disk"), 0);
+  const VolumeView waiting = ViewOf("a");
+  ASSERT_TRUE(waiting.problem);
+  EXPECT_THAT(waiting.problem->message,
+              testing::HasSubstr("the volume is still UnmountingDevice at "
+                                 "/var/lib/volumed/plugins/test.io/array/mounts/disk for volume "
+                                 "old, and has to leave that place first: "));
+  EXPECT_THAT(waiting.problem->message, testing::HasSubstr("the array"));
+  Pass(seconds(60));
+  const Lines done = Done();
+  EXPECT_EQ(std::count(done.begin(), done.end(), "unmount_device disk"), 3);
+  EXPECT_EQ(std::count(done.begin(), done.end(), "mount_device disk"), 1);
+  EXPECT_EQ(std::count(done.begin(), done.end(), "detach disk"), 0);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
 // ---- restarts -----------------------------------------------------------------------------------
 
 struct Found {
