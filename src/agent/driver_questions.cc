@@ -13,10 +13,10 @@
 #include "agent/driver_view.h"
 #include "base/printable_text.h"
 #include "base/strings.h"
-#include "csi.pb.h"
 #include "csi/csi_names.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
+#include "csi/rpc/csi_redact.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -81,22 +81,14 @@ std::string FieldOf(const google::protobuf::Message& request, const std::string&
   return field == nullptr ? "" : request.GetReflection()->GetString(request, field);
 }
 
-bool HasSecrets(const google::protobuf::Message& request) {
-  std::vector<const google::protobuf::FieldDescriptor*> set;
-  request.GetReflection()->ListFields(request, &set);
-  return std::any_of(set.begin(), set.end(), [](const auto* field) {
-    return field->options().GetExtension(::csi::v1::csi_secret);
-  });
-}
-
 // Errors, not applied: PermissionDenied, about kAboutDriverPaths.
 Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
                     const CsiMethod& method, const google::protobuf::Message& request) {
   if (!question.may_look || method.kind == CsiRpcKind::kMutating) return OkStatus();
   // The driver's memory of secrets would learn of them, and forget others for them.
-  if (HasSecrets(request)) {
+  if (CsiHasSecrets(request)) {
     return Error::NotApplied(Code::kPermissionDenied, "needs role admin; with another one " +
-                                                          method.name + " is asked without secrets")
+                                                          method.name + " is asked without secrets and mount flags")
         .About(std::string(kAboutDriverPaths));
   }
   for (const char* name : kLookedAt) {

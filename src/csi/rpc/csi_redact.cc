@@ -184,6 +184,12 @@ class TextsOfMessage {
 
 }  // namespace
 
+bool CsiHasSecrets(const Message& message) {
+  SecretFinder finder;
+  finder.Look(message);
+  return !finder.Take().empty();
+}
+
 std::string CsiStrippedText(const Message& message, size_t most) {
   CsiTextWriter writer(most);
   writer.Write(message);

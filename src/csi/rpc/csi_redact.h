@@ -33,6 +33,10 @@ inline constexpr const char* kCsiStripped = "***stripped***";
 // Threads: any. Blocks: never. It costs no more than what is shown.
 std::string CsiStrippedText(const google::protobuf::Message& message, size_t most);
 
+// Whether the message has anything that CsiSecrets hides: a field that csi.proto marks as secret,
+// mount flags, tokens in a volume's context. Threads: any. Blocks: never.
+bool CsiHasSecrets(const google::protobuf::Message& message);
+
 // The secret values of one request, and those that its driver was sent before, to be removed from
 // what the driver says.
 // Threads: any. It does not change, but for what the driver is sent meanwhile.
