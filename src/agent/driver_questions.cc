@@ -87,8 +87,9 @@ Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
   if (!question.may_look || method.kind == CsiRpcKind::kMutating) return OkStatus();
   // The driver's memory of secrets would learn of them, and forget others for them.
   if (CsiHasSecrets(request)) {
-    return Error::NotApplied(Code::kPermissionDenied, "needs role admin; with another one " +
-                                                          method.name + " is asked without secrets and mount flags")
+    return Error::NotApplied(Code::kPermissionDenied,
+                             "needs role admin; with another one " + method.name +
+                                 " is asked without secrets and mount flags")
         .About(std::string(kAboutDriverPaths));
   }
   for (const char* name : kLookedAt) {
