@@ -70,8 +70,7 @@ TEST_F(CsiStageTest, EachCodeOfNodeStageHasItsOutcomeAndNoSecret) {
     EXPECT_EQ(staged.error().code(), code);
     const bool is_open = CsiOutcome(CsiRpcKind::kMutating, code) == Outcome::kMaybeApplied;
     EXPECT_EQ(staged.error().maybe_applied(), is_open);
-    EXPECT_THAT(staged.error().message(),
-                testing::StartsWith(std::string(kName) + ": NodeStageVolume: "));
+    EXPECT_THAT(staged.error().message(), HasSubstr(std::string(kName) + ": NodeStageVolume: "));
     EXPECT_THAT(staged.error().message(), Not(HasSubstr("hunter2")));
     // What was refused for good leaves nothing; of the rest the second witness stays.
     EXPECT_EQ(kernel_.Exists(StageDir()), is_open);
@@ -313,15 +312,15 @@ TEST_F(CsiStageTest, AVolumeThatAnOlderKubeletStagedKeepsItsPlace) {
 // Two filesystems wrote to one disk: a pod had it raw, and another one mounted.
 TEST_F(CsiStageTest, ADeviceThatPodsHaveRawIsNotStagedAsAnotherVolume) {
   ServeNode();
-  Mounts("/probe", disk_);
+  Mounts("/mnt/probe", disk_);
   MappedDeviceRecord mapped;
   for (const MountEntry& mount : kernel_.Mounts()) {
-    if (mount.mount_point != "/probe") continue;
+    if (mount.mount_point != "/mnt/probe") continue;
     mapped.device.device_major = mount.device_major;
     mapped.device.device_minor = mount.device_minor;
   }
   ASSERT_NE(mapped.device.device_major, 0u);
-  kernel_.UnmountBelow("/probe");
+  kernel_.UnmountBelow("/mnt/probe");
   DeviceRecord facts;
   facts.key = CsiUniqueName(kName, "vol-raw");
   facts.plugin_name = kCsiPluginName;

@@ -86,8 +86,8 @@ TEST_F(CsiProofTest, NoDirectoryOfTheAgentsOwnIsAVolume) {
 // Of a driver that stages nothing two pods had one volume's data as two volumes, and no lie was
 // told.
 TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
-  const SafePath data{"/data", "vol-2"};
-  Mounts("/data", "/dev/sda");
+  const SafePath data{"/mnt/data", "vol-2"};
+  Mounts("/mnt/data", "/dev/sda");
   kernel_.AddDirectory(data.Display());
   PublishOther({{"driverName", kName}, {"volumeHandle", "vol-2"}}, data);
   Bind(data);
@@ -99,8 +99,8 @@ TEST_F(CsiProofTest, WhatAPodHasAsAnotherVolumeIsNotThisOne) {
 }
 
 TEST_F(CsiProofTest, AnInlineVolumeOfAnotherPodMayShowTheSameDirectory) {
-  const SafePath data{"/data", "vol-2"};
-  Mounts("/data", "/dev/sda");
+  const SafePath data{"/mnt/data", "vol-2"};
+  Mounts("/mnt/data", "/dev/sda");
   kernel_.AddDirectory(data.Display());
   PublishOther({{"driverName", kName},
                 {"volumeHandle", "csi-1"},
