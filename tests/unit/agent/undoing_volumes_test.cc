@@ -56,8 +56,8 @@ class UndoingVolumesTest : public ControlBackendTest {
     request.mutable_object()->set_kind("PersistentVolume");
     request.mutable_object()->set_name(name);
     const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"),
-                              [this](const std::string& driver) {
-                                return driver == "disk.example.com" ? secrets_ : nullptr;
+                              [this](const std::string& name) {
+                                return name == "disk.example.com" ? secrets_ : nullptr;
                               });
     described_.Clear();
     const auto described = describer.Describe(request, &described_);
@@ -116,11 +116,11 @@ TEST_F(UndoingVolumesTest, TheAnnotationThatDecidesWhetherAVolumeIsDeletedWasNot
 }
 
 TEST_F(UndoingVolumesTest, ASecretThatTheDriverPutIntoAVolumesContextWasDescribed) {
-  const auto volume = [](const std::string& name, const std::string& driver) {
+  const auto volume = [](const std::string& name, const std::string& of_driver) {
     return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
            ", annotations: {note: hunter2}}\nspec:\n  capacity: {storage: 1Gi}\n"
            "  accessModes: [ReadWriteOnce]\n  csi: {driver: " +
-           driver + ", volumeHandle: v-" + name +
+           of_driver + ", volumeHandle: v-" + name +
            ", volumeAttributes: {login: \"u:hunter2@nas\", share: a}}\n";
   };
   secrets_->Remember({"hunter2"});

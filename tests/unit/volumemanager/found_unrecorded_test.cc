@@ -62,13 +62,13 @@ TEST_F(FoundUnrecordedTest, OfAPodThatIsCoveredNothingIsAskedAndItsVolumeHasNoNa
 
 TEST_F(FoundUnrecordedTest, ADeviceMountIsToldByItsPlaceUnlessThatIsOnRecord) {
   FoundAtStart found;
-  const KubeletPaths paths{kRoot};
+  const KubeletPaths places{kRoot};
   found.device_mounts = {{kLocalPlugin, SpecName("disk"), false, "/p/disk"},
                          {kLocalPlugin, SpecName("map"), true, "/p/map"}};
   DeviceRecord record;
   record.device_mount_path = "/p/disk";
   found.devices = {record};
-  const std::vector<UnrecordedMount> told = FindUnrecordedMounts(found, paths);
+  const std::vector<UnrecordedMount> told = FindUnrecordedMounts(found, places);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].volume, GetUniqueVolumeName(kLocalPlugin, "map"));
   EXPECT_EQ(told[0].places, std::vector<std::string>{"/p/map"});
