@@ -56,8 +56,8 @@ class UndoingVolumesTest : public ControlBackendTest {
     request.mutable_object()->set_kind("PersistentVolume");
     request.mutable_object()->set_name(name);
     const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"),
-                              [this](const std::string& name) {
-                                return name == "disk.example.com" ? secrets_ : nullptr;
+                              [this](const std::string& whose) {
+                                return whose == "disk.example.com" ? secrets_ : nullptr;
                               });
     described_.Clear();
     const auto described = describer.Describe(request, &described_);
