@@ -149,8 +149,7 @@ Status DeviceRecordKeeper::WriteReleased(const UniqueVolumeName& device, const P
   }
   // Whoever removes a pod has no turn at its devices: the state of one whose call begins meanwhile
   // would be written over.
-  const Turn turn(*this, device);
-  if (!turn.is_mine()) return BeingWritten(device);
+  const Turn turn(*this, device, IfTaken::kWait);
   Entry next = EntryOf(device);
   if (next.in_call) return BeingWritten(device);
   if (next.record.only_pod == pod) next.record.only_pod = PodUid();

@@ -174,15 +174,22 @@ typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
 }
 
 template <typename T>
-RecordKeeper<T>::Turn::Turn(RecordKeeper& keeper, const Key& key) : keeper_(keeper), key_(key) {
+RecordKeeper<T>::Turn::Turn(RecordKeeper& keeper, const Key& key, IfTaken if_taken)
+    : keeper_(keeper), key_(key) {
   const MutexLock lock(keeper_.mu_);
   is_mine_ = keeper_.turns_.insert(key_).second;
+  while (!is_mine_ && if_taken == IfTaken::kWait) {
+    keeper_.turn_ended_.Wait(keeper_.mu_);
+    is_mine_ = keeper_.turns_.insert(key_).second;
+  }
 }
 
 template <typename T>
 RecordKeeper<T>::Turn::~Turn() {
+  if (!is_mine_) return;
   const MutexLock lock(keeper_.mu_);
-  if (is_mine_) keeper_.turns_.erase(key_);
+  keeper_.turns_.erase(key_);
+  keeper_.turn_ended_.NotifyAll();
 }
 
 template <typename T>
@@ -238,7 +245,7 @@ std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> call
   std::vector<T> before;
   std::vector<std::unique_ptr<Turn>> turns;  // until what they wrote is seen
   for (Call& call : calls) {
-    turns.push_back(std::make_unique<Turn>(*this, call.facts.key));
+    turns.push_back(std::make_unique<Turn>(*this, call.facts.key, IfTaken::kDoNothing));
     if (!turns.back()->is_mine()) {
       begun.push_back(BeingWritten(call.facts.key));
       continue;

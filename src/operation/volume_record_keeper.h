@@ -118,10 +118,12 @@ class RecordKeeper {
   Entry EntryOf(const Key& key) const EXCLUDES(mu_);
 
   // As long as it lives, its key's row is read, changed and written by one alone: of those that may
-  // meet, the one that comes later does nothing.
+  // meet, the one that comes later does nothing, or waits for the other's write. Who waits has no
+  // other turn.
+  enum class IfTaken { kDoNothing, kWait };
   class Turn {
    public:
-    Turn(RecordKeeper& keeper, const Key& key);
+    Turn(RecordKeeper& keeper, const Key& key, IfTaken if_taken);
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -154,6 +156,7 @@ class RecordKeeper {
   mutable Mutex mu_;
   std::map<Key, Entry> entries_ GUARDED_BY(mu_);
   std::set<Key> turns_ GUARDED_BY(mu_);
+  CondVar turn_ended_;
 
  private:
   Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);

@@ -74,6 +74,7 @@ TEST_F(AbsentDriverTest, APodWithAnotherVolumeAtTheSamePathHadItsMountTakenByADe
   ASSERT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
   ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
   ASSERT_TRUE(Delete("PersistentVolume", "v").ok());
+  ASSERT_TRUE(Eventually(kPatience, [&] { return Ctl({"get", "pv", "v"}).exit_status != 0; }));
   const CsiTestVolume volume = VolumeOf("v", kDriver);
   std::string storage = Storage(volume);
   const std::string handle = "volumeHandle: h-v";

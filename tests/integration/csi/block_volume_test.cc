@@ -35,6 +35,9 @@ class BlockVolumeTest : public CsiAgentTest {
   void ComeAnewAs(bool block) {
     ASSERT_TRUE(Delete("PersistentVolumeClaim", "disk").ok());
     ASSERT_TRUE(Delete("PersistentVolume", "disk").ok());
+    ASSERT_TRUE(Eventually(kPatience, [&] {
+      return Ctl({"get", "pv", "disk"}).exit_status != 0;
+    })) << Ctl({"describe", "pv", "disk"}).output;
     volume_.block = block;
     ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(volume_)));
   }
