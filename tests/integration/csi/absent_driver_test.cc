@@ -56,6 +56,10 @@ TEST_F(AbsentDriverTest, APodLeavesWithoutItsDriverWhichIsOwedTheCallsOverAResta
   EXPECT_TRUE(WaitGone("p")) << Explain("p");
   EXPECT_TRUE(Eventually(kPatience, [&] { return CsiLeftOvers().empty(); })) << CsiLeftOvers();
   EXPECT_EQ(CountOf(kDriver, "NodeUnpublishVolume"), 0);
+  // An unstage whose end is not on record is made again.
+  const std::vector<std::string> unstaged = {"storage_operation_duration_seconds_count",
+                                             "\"unmount_device\"", "\"success\""};
+  ASSERT_TRUE(Eventually(kPatience, [&] { return !MetricLines(unstaged).empty(); }));
   ASSERT_NO_FATAL_FAILURE(KillAgent());
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_TRUE(driver_->Start());
