@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -29,6 +28,14 @@ Error HadByPod(const PodUid& pod) {
 
 }  // namespace
 
+std::string MountPathTrait(const std::string& device_mount_path) {
+  return "path:" + device_mount_path;
+}
+
+std::string MappedTrait(uint32_t device_major, uint32_t device_minor) {
+  return "mapped:" + std::to_string(device_major) + ":" + std::to_string(device_minor);
+}
+
 void DeviceRecordKeeper::Restore(DeviceRecord record) {
   if (!record.only_pod.empty()) {
     const MutexLock lock(mu_);
@@ -39,26 +46,24 @@ void DeviceRecordKeeper::Restore(DeviceRecord record) {
 
 bool DeviceRecordKeeper::IsMountPath(const std::string& path) const {
   const MutexLock lock(mu_);
-  return std::any_of(entries_.begin(), entries_.end(), [&path](const auto& entry) {
-    return !entry.second.gone && entry.second.record.device_mount_path == path;
-  });
+  for (const UniqueVolumeName& device : KeysOf(MountPathTrait(path))) {
+    if (!entries_.at(device).gone) return true;
+  }
+  return false;
 }
 
 // In another boot the number may be another device's, as it may once the volume is unmapped.
 std::optional<UniqueVolumeName> DeviceRecordKeeper::FindOtherMapped(
     uint32_t device_major, uint32_t device_minor, const UniqueVolumeName& but) const {
   const MutexLock lock(mu_);
-  for (const auto& [key, entry] : entries_) {
+  for (const UniqueVolumeName& key : KeysOf(MappedTrait(device_major, device_minor))) {
+    const Entry& entry = entries_.at(key);
     const DeviceRecord& record = entry.record;
-    if (entry.gone || key == but || !record.is_block || !record.mapped) continue;
     const bool is_set_up = record.state == VolumeState::kDeviceMounted ||
                            record.state == VolumeState::kExpanding ||
                            record.state == VolumeState::kUnmountingDevice;
-    const DeviceIdentity& device = record.mapped->device;
-    if (is_set_up && record.mapped->boot_id == record.boot_id &&
-        device.device_major == device_major && device.device_minor == device_minor) {
-      return key;
-    }
+    const bool is_of_now = is_set_up && record.mapped->boot_id == record.boot_id;
+    if (!entry.gone && key != but && is_of_now) return key;
   }
   return std::nullopt;
 }
@@ -73,7 +78,7 @@ Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   if (!now.stored) return OkStatus();
   RETURN_IF_ERROR(store_.Remove(kDeviceRecordKind, RecordKey(device), kDeviceRecordDurability));
   const MutexLock lock(mu_);
-  entries_.erase(device);
+  EraseEntry(device);
   return OkStatus();
 }
 

@@ -47,6 +47,10 @@ struct Kind<PodVolumeRecord> {
   }
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
   static void ClearGone(PodVolumeRecord&) {}
+  static std::vector<std::string> IndexedBy(const PodVolumeRecord& record) {
+    if (!record.has_device) return {};
+    return {record.unique_name.str()};
+  }
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
   static std::string Name(const PodVolumeKey& key) { return key.ToString(); }
 };
@@ -100,6 +104,14 @@ struct Kind<DeviceRecord> {
     record.staged = StagedState::kNotKnown;
     record.node_id.clear();
   }
+  static std::vector<std::string> IndexedBy(const DeviceRecord& record) {
+    std::vector<std::string> traits{MountPathTrait(record.device_mount_path)};
+    if (record.is_block && record.mapped) {
+      const DeviceIdentity& device = record.mapped->device;
+      traits.push_back(MappedTrait(device.device_major, device.device_minor));
+    }
+    return traits;
+  }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
 };
@@ -152,7 +164,43 @@ void RecordKeeper<T>::Restore(T record) {
   if (record.attempt > last_attempt_.load()) last_attempt_.store(record.attempt);
   const Key key = record.key;
   const MutexLock lock(mu_);
-  entries_[key] = Entry{.record = std::move(record), .stored = true};
+  PutEntry(key, Entry{.record = std::move(record), .stored = true});
+}
+
+template <typename T>
+void RecordKeeper<T>::PutEntry(const Key& key, Entry entry) {
+  const auto [at, is_new] = entries_.try_emplace(key);
+  const std::vector<std::string> traits = Kind<T>::IndexedBy(entry.record);
+  if (is_new || Kind<T>::IndexedBy(at->second.record) != traits) {
+    if (!is_new) LeaveIndex(at->second.record, key);
+    for (const std::string& trait : traits) keys_by_trait_[trait].insert(key);
+  }
+  at->second = std::move(entry);
+}
+
+template <typename T>
+void RecordKeeper<T>::EraseEntry(const Key& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  LeaveIndex(found->second.record, key);
+  entries_.erase(found);
+}
+
+template <typename T>
+void RecordKeeper<T>::LeaveIndex(const T& record, const Key& key) {
+  for (const std::string& trait : Kind<T>::IndexedBy(record)) {
+    const auto keys = keys_by_trait_.find(trait);
+    keys->second.erase(key);
+    if (keys->second.empty()) keys_by_trait_.erase(keys);
+  }
+}
+
+template <typename T>
+const std::set<typename RecordKeeper<T>::Key>& RecordKeeper<T>::KeysOf(
+    const std::string& trait) const {
+  static const std::set<Key> kNone;
+  const auto found = keys_by_trait_.find(trait);
+  return found == keys_by_trait_.end() ? kNone : found->second;
 }
 
 template <typename T>
@@ -390,9 +438,9 @@ void RecordKeeper<T>::Show(Assignment assignment) {
   {
     const MutexLock lock(mu_);
     if (Kind<T>::IsNothing(next.record) && !next.gone && !Kind<T>::HoldsMore(next.record)) {
-      entries_.erase(key);
+      EraseEntry(key);
     } else {
-      entries_[key] = std::move(next);
+      PutEntry(key, std::move(next));
     }
   }
   observer_.StateAssigned(Kind<T>::Shown(key), state, uncertain);
@@ -409,51 +457,5 @@ void RecordKeeper<T>::LogTolerated(const T& record, const Error& error) {
 
 template class RecordKeeper<PodVolumeRecord>;
 template class RecordKeeper<DeviceRecord>;
-
-// ---- the volumes of pods ------------------------------------------------------------------------
-
-std::vector<PodVolumeRecord> VolumeRecordKeeper::FindOfPod(const PodUid& pod) const {
-  std::vector<PodVolumeRecord> found;
-  const MutexLock lock(mu_);
-  for (auto it = entries_.lower_bound({pod, SpecName()});
-       it != entries_.end() && it->first.pod == pod; ++it) {
-    if (!it->second.gone) found.push_back(it->second.record);
-  }
-  return found;
-}
-
-std::vector<PodVolumeRecord> VolumeRecordKeeper::FindOfDevice(
-    const UniqueVolumeName& device) const {
-  std::vector<PodVolumeRecord> found;
-  const MutexLock lock(mu_);
-  for (const auto& [key, entry] : entries_) {
-    const bool uses = entry.record.has_device && entry.record.unique_name == device;
-    if (!entry.gone && uses) found.push_back(entry.record);
-  }
-  return found;
-}
-
-Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
-  std::vector<PodVolumeKey> leftover;
-  {
-    const MutexLock lock(mu_);
-    for (auto it = entries_.lower_bound({pod, SpecName()});
-         it != entries_.end() && it->first.pod == pod; ++it) {
-      if (!it->second.gone) {
-        return Error::NotApplied(Code::kFailedPrecondition,
-                                 "volume \"" + it->first.spec.str() + "\" is still " +
-                                     std::string(VolumeStateName(it->second.record.state)));
-      }
-      leftover.push_back(it->first);
-    }
-  }
-  for (const PodVolumeKey& key : leftover) {
-    RETURN_IF_ERROR(
-        store_.Remove(kPodVolumeRecordKind, RecordKey(key), kPodVolumeRecordDurability));
-    const MutexLock lock(mu_);
-    entries_.erase(key);
-  }
-  return OkStatus();
-}
 
 }  // namespace volumed

@@ -35,6 +35,10 @@ struct RecordTraits<DeviceRecord> {
   using Key = UniqueVolumeName;
 };
 
+// What device_record_keeper.cc looks devices up by.
+std::string MountPathTrait(const std::string& device_mount_path);
+std::string MappedTrait(uint32_t device_major, uint32_t device_minor);
+
 // Whether it is the disk that takes no writes; a store that is closed or refuses is another matter.
 // Threads: any. Blocks: never.
 bool CannotBeWritten(const Error& error);
@@ -116,6 +120,12 @@ class RecordKeeper {
   enum class RowEffect { kNone, kPut, kRemove };
 
   Entry EntryOf(const Key& key) const EXCLUDES(mu_);
+  // The keys of the records with this trait, of those that IndexedBy in the source file gives them;
+  // also of such as are gone.
+  const std::set<Key>& KeysOf(const std::string& trait) const REQUIRES(mu_);
+  // The only functions that change entries_, for each change is one of the index as well.
+  void PutEntry(const Key& key, Entry entry) REQUIRES(mu_);
+  void EraseEntry(const Key& key) REQUIRES(mu_);
 
   // As long as it lives, its key's row is read, changed and written by one alone: of those that may
   // meet, the one that comes later does nothing, or waits for the other's write. Who waits has no
@@ -155,6 +165,7 @@ class RecordKeeper {
   const Clock& clock_;
   mutable Mutex mu_;
   std::map<Key, Entry> entries_ GUARDED_BY(mu_);
+  std::map<std::string, std::set<Key>> keys_by_trait_ GUARDED_BY(mu_);
   std::set<Key> turns_ GUARDED_BY(mu_);
   CondVar turn_ended_;
 
@@ -166,6 +177,7 @@ class RecordKeeper {
   Status EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
                       const Error& error) EXCLUDES(mu_);
   void Show(Assignment assignment) EXCLUDES(mu_);
+  void LeaveIndex(const T& record, const Key& key) REQUIRES(mu_);
 
   Logger& logger_;
   OperationObserver& observer_;
@@ -176,7 +188,7 @@ class RecordKeeper {
 extern template class RecordKeeper<PodVolumeRecord>;
 extern template class RecordKeeper<DeviceRecord>;
 
-// The volumes of pods. Threads, Blocks: as RecordKeeper.
+// The volumes of pods; in pod_volume_record_keeper.cc. Threads, Blocks: as RecordKeeper.
 class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
  public:
   using RecordKeeper::RecordKeeper;
@@ -184,8 +196,7 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
   // The records of the pod's volumes of which something is on the node, or may be; in the order of
   // their names.
   std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
-  // Volumes that are bound from this device, in whichever state. The cost depends on all volumes of
-  // the node.
+  // Volumes that are bound from this device, in whichever state; in the order of their keys.
   std::vector<PodVolumeRecord> FindOfDevice(const UniqueVolumeName& device) const EXCLUDES(mu_);
   // Removes the rows that are left of a pod. Errors: FailedPrecondition, not applied, naming a
   // volume that is not torn down.
@@ -231,8 +242,7 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // Whether a device, in whichever state, has its mount there.
   bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
 
-  // The block volume other than this one whose pods are given this device; nullopt: none. The cost
-  // depends on all volumes of the node.
+  // The block volume other than this one whose pods are given this device; nullopt: none.
   std::optional<UniqueVolumeName> FindOtherMapped(uint32_t device_major, uint32_t device_minor,
                                                   const UniqueVolumeName& but) const EXCLUDES(mu_);
 
