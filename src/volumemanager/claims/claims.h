@@ -253,6 +253,7 @@ class Claims final : public ClaimResolver {
   static PodUid OwnerAmong(const ClaimKey& claim, const std::map<EndedClaim, PodsClaim>& of_pods);
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
   PodUid PodOf(const ClaimBinding& binding) const;
+  WantedProblem ProblemOfUndecided(const ObjectKey& claim) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
                                          const Bound* bound) const;
   const Bound* BoundTo(const ClaimKey& claim) const;
