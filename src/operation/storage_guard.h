@@ -164,7 +164,7 @@ class StorageGuard {
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);
 
  private:
-  // storage_guard_records.cc: the rows.
+  // storage_guard_records.cc: how rows are read, believed and written.
   Status Load() EXCLUDES(mu_);
   // Volumes of claims whose row may be one of the damaged ones, under another key, count as
   // unreadable.
@@ -172,13 +172,6 @@ class StorageGuard {
       REQUIRES(mu_);
   // Reclaims that a worker may be at although their row cannot be read.
   void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
-  std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
-  // A row that cannot be read is not the same as no row: nobody knows what it says. Errors:
-  // FailedPrecondition, not applied.
-  Status CheckReadable(const std::string& row_key) const EXCLUDES(mu_);
-  Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
-  Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
-  // storage_guard.cc: who takes storage, and whose it is.
   // Adds what may be there to the table.
   void ExpectInTable(const KnownStorage& known);
   void ReadAll() EXCLUDES(mu_);
@@ -199,6 +192,7 @@ class StorageGuard {
   // Releases what such a reclaim had taken. Errors, not applied: NotFound if it may be tried again;
   // Aborted if a worker is at it; the store's.
   Status ReleaseEnded(const std::string& id) EXCLUDES(mu_);
+  Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
   // Checks one unknown volume.
   Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
                             const StorageIdentity* identity, const CallOptions& call);
@@ -235,6 +229,11 @@ class StorageGuard {
   static Error HeldBy(const StorageHolder& wanted, const StorageName& name,
                       const StorageHolder& there);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
+  std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
+  // A row that cannot be read is not the same as no row: nobody knows what it says. Errors:
+  // FailedPrecondition, not applied.
+  Status CheckReadable(const std::string& row_key) const EXCLUDES(mu_);
+  Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
   Status RemoveOwner(const std::string& row_key) EXCLUDES(mu_);
   // storage_guard_retained.cc: the data of volumes that have ended.
   Status Retain(StorageOwnerRecord record) EXCLUDES(mu_);
