@@ -29,6 +29,12 @@ class AttachedTest : public ManagerTest {
     return PodManifest(pod, {"v: persistentVolumeClaim: {claimName: " + volume + "}"});
   }
 
+  // Failures of operations.
+  static Error NotApplied(Code code = Code::kUnavailable) {
+    return Error::NotApplied(code, "the array");
+  }
+  static Error MaybeApplied() { return Error::MaybeApplied(Code::kDeadlineExceeded, "the array"); }
+
   // What was done since the last call, in order: "attach disk", "mount disk for a".
   std::vector<std::string> Done() {
     std::vector<std::string> done;
