@@ -377,8 +377,8 @@ UniqueVolumeName VolumeManager::Composition::DeviceOf(const VolumeAttachment& at
   const PersistentVolumePtr volume = claims.FindVolumeObject(name);
   if (volume != nullptr) return resting.UniqueNameOf(*volume);
   // A volume that nobody knows any more may still have to leave the node.
-  for (const auto& [device, known] : actual.devices().all()) {
-    if (known.attachable && known.spec.str() == name) return device;
+  for (const auto& [device, there] : actual.devices().all()) {
+    if (there.attachable && there.spec.str() == name) return device;
   }
   return {};
 }

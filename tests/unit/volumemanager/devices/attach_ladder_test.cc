@@ -74,6 +74,23 @@ TEST(AttachLadderTest, WhatMayBeMountedIsUnmountedBeforeItIsDetachedOrAttachedAn
   });
 }
 
+// A driver may list wrong nodes: what that brings about is that the volume is attached once more.
+TEST(AttachLadderTest, WhatIsWantedIsNeverDetachedWhateverItsPluginSaysOfWhereItIs) {
+  ForEachDevice([](ActualDevice device) {
+    for (const bool rest : {false, true}) {
+      device.rest_of_mount = rest;
+      for (const bool used : {false, true}) {
+        const AttachStep step = NextAttachStep({&device, true, true, used, true});
+        EXPECT_NE(step, AttachStep::kDetach) << VolumeStateName(device.state);
+        EXPECT_NE(step, AttachStep::kForget) << VolumeStateName(device.state);
+        if (step != AttachStep::kUnmount) continue;
+        EXPECT_FALSE(used) << VolumeStateName(device.state);
+        EXPECT_EQ(device.attachment, Attachment::kMissing) << VolumeStateName(device.state);
+      }
+    }
+  });
+}
+
 // Its unmount was tried for ever, although its record said that it was unmounted.
 TEST(AttachLadderTest, AnAttachedDeviceThatIsMissingIsDetachedAndNotUnmountedOnceMore) {
   ActualDevice device;
