@@ -426,8 +426,8 @@ void CsiDrivers::Happened(const std::string& name, DriverEvent event) {
       break;
     case DriverEvent::kControllerAway:
       parts_.log.LogLimited("csi controller away " + name, LogLevel::kWarning,
-                            "the controller of a CSI driver is away",
-                            {{"driver", name}, {"reason", driver->WhyNoController()}});
+                            "volumes wait for the controller of a CSI driver",
+                            {{"driver", name}, {"reason", driver->WhyControllerAway()}});
       break;
     case DriverEvent::kRegistered:
     case DriverEvent::kFactsChanged:

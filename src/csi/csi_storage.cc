@@ -29,12 +29,23 @@ bool SaysItCan(const std::vector<int32_t>& capabilities, int32_t capability) {
   return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
 }
 
+// One with an inline spec is of a pod that names the same disk itself.
+bool IsOf(const VolumeAttachment& attachment, const PersistentVolume& volume) {
+  if (!attachment.inline_volume_spec) {
+    return attachment.persistent_volume_name == volume.metadata.name;
+  }
+  const CsiPersistentVolumeSource& attached = attachment.inline_volume_spec->csi;
+  const CsiPersistentVolumeSource* source = SourceOf(volume);
+  return source != nullptr && source->driver == attached.driver &&
+         source->volume_handle == attached.volume_handle;
+}
+
 // The node to which a VolumeAttachment says that the volume is attached, or is being; "" if none
-// does. Source: external-provisioner (canDeleteVolume).
-std::string AttachedTo(const CsiContext& context, const std::string& volume) {
+// does. Source: external-provisioner (canDeleteVolume), which passes over inline specs.
+std::string AttachedTo(const CsiContext& context, const PersistentVolume& volume) {
   if (context.host.attach_detach == nullptr) return "";
   for (const auto& attachment : context.host.attach_detach->ListVolumeAttachments()) {
-    if (attachment->persistent_volume_name == volume) return attachment->node_name;
+    if (IsOf(*attachment, volume)) return attachment->node_name;
   }
   return "";
 }
@@ -48,7 +59,7 @@ class CsiDeleter final : public Deleter {
   std::string GetPath() const override { return ""; }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
   Status Delete(const CallOptions& call) override {
-    const std::string node = AttachedTo(context_, volume_.metadata.name);
+    const std::string node = AttachedTo(context_, volume_);
     if (!node.empty()) {
       return NewDeletedVolumeInUseError("persistentvolume " + volume_.metadata.name +
                                         " is still attached to node " + node);

@@ -240,6 +240,9 @@ struct DeviceRecord {
   PodUid only_pod;
   // What the driver called this node when the volume was attached by its controller.
   std::string node_id;
+  // Something of a mount from before a boot, or of one that was found without a record, may be left
+  // at device_mount_path, whatever the state says: the device is unmounted before it is detached.
+  bool rest_of_mount = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key);
     v.Text(2, m.plugin_name);
@@ -266,6 +269,7 @@ struct DeviceRecord {
     v(23, m.staged);
     v.Text(24, m.only_pod);
     v.Text(25, m.node_id);
+    v(26, m.rest_of_mount);
   }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
@@ -420,7 +424,7 @@ PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
 // The same for a device. A device of another boot that needs no attach may have left its mount
 // point, so it counts as found. Of an attachable device it is not known whether it is attached, nor
-// under which path.
+// under which path, and something of its mount may be left.
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot);
 
 }  // namespace volumed

@@ -213,6 +213,36 @@ TEST_F(DeviceRecordsTest, WhatAnAttachAnsweredIsOnRecordAtOnceAndUntilTheDetach)
   EXPECT_FALSE(Stored());
 }
 
+// The agent of the new boot began to attach the device anew, and ended: the one after it detached
+// the device without an unmount, and nobody told the driver that it is not staged any more.
+TEST_F(DeviceRecordsTest, TheRestOfAMountWasForgottenOnceAnAttachAnewHadBegun) {
+  DeviceRecord facts = Facts();
+  facts.attachable = true;
+  DeviceRecord mounted = facts;
+  mounted.state = VolumeState::kDeviceMounted;
+  mounted.boot_id = BootId("the boot before");
+  keeper_.Restore(mounted);
+  const auto attach = keeper_.BeginCall(facts, VolumeEvent::kAttach);
+  ASSERT_TRUE(attach.ok());
+  const auto of_next_agent = [this] { return AfterRestart(*Stored(), BootId("boot-a")); };
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttaching);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attach, CallAnswer::kDone).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  // A mount of which nothing was done changes nothing of it.
+  const auto mount = keeper_.BeginCall(facts, VolumeEvent::kMountDevice);
+  ASSERT_TRUE(mount.ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *mount, CallAnswer::kNotApplied).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  const auto unmount = keeper_.BeginCall(facts, VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(unmount.ok()) << unmount.error().ToString();
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *unmount, CallAnswer::kDone).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_FALSE(of_next_agent().rest_of_mount);
+}
+
 TEST_F(DeviceRecordsTest, ARowThatIsKeptForItsFormatTellsOfNoAttachmentAndNoStage) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());

@@ -239,6 +239,9 @@ void AddDevices(Samples& samples) {
   staged.attach_way = AttachWay::kByObjects;
   staged.staged = StagedState::kStaged;
   samples.Add("staged", staged, DecodeDeviceRecord);
+  DeviceRecord rest = SmallestDevice();
+  rest.rest_of_mount = true;
+  samples.Add("with the rest of a mount", rest, DecodeDeviceRecord);
   DeviceRecord empty = SmallestDevice();
   empty.format = FormatRecord{};
   empty.source = MountedSource{};

@@ -404,5 +404,19 @@ INSTANTIATE_TEST_SUITE_P(
              (found.param.boot == "boot-1" ? "" : "AfterReboot");
     });
 
+// After a reboot the device was to be attached anew, and then the agent was restarted.
+TEST_F(AttachedVolumesTest, TheRestOfAMountWasForgottenByARestartAfterAnAttachAnewHadBegun) {
+  for (const VolumeState state : {VolumeState::kAttaching, VolumeState::kAttached}) {
+    node = {};
+    BindBefore(Volume("disk"));
+    LeaveDevice("disk", state, "boot-1", "", /*rest_of_mount=*/true);
+    node.attached.insert(Device("disk"));
+    Restart();
+    Deliver(Volume("disk"));
+    EXPECT_EQ(Done(), kDown) << VolumeStateName(state);
+    EXPECT_TRUE(node.attached.empty()) << VolumeStateName(state);
+  }
+}
+
 }  // namespace
 }  // namespace volumed
