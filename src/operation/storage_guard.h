@@ -169,8 +169,9 @@ class StorageGuard {
   // unreadable.
   void DoubtOwners(const std::vector<QuarantinedRecord>& damaged, const LoadedRecords& bindings)
       REQUIRES(mu_);
-  // Reclaims that a worker may be at although their row cannot be read.
-  void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
+  // The reclaim with this id, or with any if it is empty, may go on although its row is damaged or
+  // gone.
+  void ExpectReclaims(const std::string& id) REQUIRES(mu_);
   // Adds what may be there to the table.
   void ExpectInTable(const KnownStorage& known);
   void ReadAll() EXCLUDES(mu_);

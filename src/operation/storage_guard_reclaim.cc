@@ -161,6 +161,23 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   return false;
 }
 
+// What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever
+// comes to the storage of the volume asks for that. A bit of the row's key may have turned, or the
+// row be gone, and then it may be about any volume.
+void StorageGuard::ExpectReclaims(const std::string& id) {
+  for (const auto& [key, owner] : owners_) {
+    if (owner.retained != 0 || owner.name.path.empty()) continue;
+    const StorageHolder reclaim{.id = "reclaim/" + owner.volume,
+                                .volume = owner.volume,
+                                .use = StorageUse::kReclaim,
+                                .persistent = true,
+                                .text = "persistent volume " + owner.volume};
+    if (!id.empty() && id != reclaim.id) continue;
+    ExpectInTable({reclaim, owner.name});
+    ended_.insert(reclaim.id);
+  }
+}
+
 Status StorageGuard::EndReclaims(const std::string& volume) {
   RETURN_IF_ERROR(Load());
   std::vector<std::string> ids;
