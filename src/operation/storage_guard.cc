@@ -300,14 +300,6 @@ Status StorageGuard::Release(const std::string& id) {
   return OkStatus();
 }
 
-Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name) {
-  StorageReservationRecord record{holder, name, boot_id_};
-  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
-  const MutexLock lock(mu_);
-  reserved_[holder.id] = std::move(record);
-  return OkStatus();
-}
-
 // ---- records ------------------------------------------------------------------------------------
 
 Status StorageGuard::Load() {
