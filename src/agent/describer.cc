@@ -90,11 +90,17 @@ std::string ShownPhase(const View& view) {
   return view.missing ? phase + " (MISSING)" : phase;
 }
 
+// Whether a volume of a pod may name objects of this kind. All of these have a namespace.
+bool HasUsers(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolumeClaim || kind == ObjectKind::kSecret ||
+         kind == ObjectKind::kConfigMap;
+}
+
 // The volumes of the pod that name the object.
 std::vector<std::string> VolumesThatUse(const Pod& pod, const ObjectKey& key) {
   std::vector<std::string> volumes;
+  if (pod.metadata.name_space != key.name_space) return volumes;
   if (key.kind == ObjectKind::kPersistentVolumeClaim) {
-    if (pod.metadata.name_space != key.name_space) return volumes;
     for (const PodClaim& of : ClaimsOfPod(pod)) {
       if (of.claim == key.name) volumes.push_back(of.volume);
     }
@@ -313,6 +319,7 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
 }
 
 void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const {
+  if (!HasUsers(key.kind)) return;
   int more = 0;
   for (const std::shared_ptr<const Pod>& pod : catalog_.Pods()) {
     for (const std::string& volume : VolumesThatUse(*pod, key)) {
