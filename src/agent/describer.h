@@ -63,6 +63,8 @@ class Describer {
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Adds how many keys a Secret has, but never what it holds.
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
+  void ListPods(const std::string& name_space, v1::ListObjectsResponse* response) const;
+  void ListVolumes(const std::string& name_space, v1::ListObjectsResponse* response) const;
   void ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,
                    v1::ListObjectsResponse* response) const;
 

@@ -197,7 +197,10 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
   Result<CsiFinding> found = LookAtStaged(context, place, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong && found->mount) {
-    found->wrong = WhyPodsDevice(context, {volume.driver, volume.handle}, *found->mount);
+    Result<std::optional<std::string>> wrong =
+        WhyPodsDevice(context, {volume.driver, volume.handle}, *found->mount, call);
+    if (!wrong.ok()) return wrong.error().AsMaybeApplied();
+    found->wrong = *std::move(wrong);
   }
   if (!found->wrong) return OkStatus();
   return DriverLied(context, volume.driver, kStage,

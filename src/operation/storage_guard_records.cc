@@ -44,8 +44,10 @@ Status StorageGuard::Load() {
         "a reservation of storage cannot be read: where a worker is at a reclaim still, "
         "only the record of the volume's storage keeps others out",
         {{"record", row.key}, {"error", row.reason}});
-    ExpectReclaims(row);
+    ExpectReclaims(row.key_is_right ? row.key : "");
   }
+  // What is gone may have been one.
+  if (!lost.quarantined.empty()) ExpectReclaims("");
   for (const StorageReservationRecord& record : reservations.rows) {
     reserved_[record.holder.id] = record;
     // No work of another boot goes on; its row goes with the volume's next reclaim.
@@ -55,23 +57,6 @@ Status StorageGuard::Load() {
   }
   loaded_ = true;
   return OkStatus();
-}
-
-// What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever
-// comes to the storage of the volume asks for that. A bit of the row's key may have turned, and
-// then it may be about any volume.
-void StorageGuard::ExpectReclaims(const QuarantinedRecord& damaged) {
-  for (const auto& [key, owner] : owners_) {
-    if (owner.retained != 0 || owner.name.path.empty()) continue;
-    const StorageHolder reclaim{.id = "reclaim/" + owner.volume,
-                                .volume = owner.volume,
-                                .use = StorageUse::kReclaim,
-                                .persistent = true,
-                                .text = "persistent volume " + owner.volume};
-    if (damaged.key_is_right && damaged.key != reclaim.id) continue;
-    ExpectInTable({reclaim, owner.name});
-    ended_.insert(reclaim.id);
-  }
 }
 
 // A bit of the row's key may have turned: if it names no volume of a claim on record, or one whose

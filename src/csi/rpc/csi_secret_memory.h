@@ -24,8 +24,8 @@ class CsiSecretMemory {
 
   void Remember(const std::vector<std::string>& values) EXCLUDES(mu_);
   // As CsiSpellings::Mark().
-  [[nodiscard]] bool Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const
-      EXCLUDES(mu_);
+  [[nodiscard]] bool Mark(std::string_view text, bool is_cut, std::vector<bool>& places,
+                          size_t& steps) const EXCLUDES(mu_);
   bool empty() const EXCLUDES(mu_);
 
  private:

@@ -160,6 +160,8 @@ class Claims final : public ClaimResolver {
   // The claims of generic ephemeral volumes of the pods that are here, as of the last decision; no
   // source has them.
   std::vector<PersistentVolumeClaimPtr> MadeForPods() const;
+  // The one of these that has the name; null if there is none.
+  PersistentVolumeClaimPtr MadeForPod(const ClaimKey& claim) const;
 
   // How many decisions were made; for tests that count work.
   uint64_t decisions() const { return decisions_; }

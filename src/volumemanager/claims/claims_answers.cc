@@ -227,6 +227,15 @@ std::vector<PersistentVolumeClaimPtr> Claims::MadeForPods() const {
   return made;
 }
 
+PersistentVolumeClaimPtr Claims::MadeForPod(const ClaimKey& claim) const {
+  PersistentVolumeClaimPtr made;
+  const auto first = of_pods_.lower_bound({claim, ""});
+  for (auto at = first; at != of_pods_.end() && at->first.claim == claim; ++at) {
+    made = at->second.claim;
+  }
+  return made;
+}
+
 std::string Claims::BoundUid(const ClaimKey& claim) const {
   const Bound* bound = BoundTo(claim);
   return bound == nullptr ? "" : bound->record.binding.claim_uid;

@@ -51,6 +51,10 @@ class StorageViews {
   // by namespace and name.
   std::vector<PersistentVolumeView> PersistentVolumes() const;
   std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const;
+  // The one of these that has the name; nullopt if there is none. The cost depends on what is to be
+  // undone, and not on all objects.
+  std::optional<PersistentVolumeView> FindPersistentVolume(const std::string& name) const;
+  std::optional<PersistentVolumeClaimView> FindPersistentVolumeClaim(const ClaimKey& claim) const;
   // As of the last decision; nullopt if nothing was decided about the object.
   std::optional<StorageStatus> StatusOf(const ObjectKey& object) const;
   // The claim's status as it is to be shown: that of the object, with what the agent knows.
@@ -96,6 +100,7 @@ class StorageViews {
   std::string WhyDeviceStays(const std::string& volume_name) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
+  PersistentVolumeClaimView BuildClaimOfPod(const PersistentVolumeClaim& claim) const;
   std::optional<StorageStatus> ClaimStatusOf(const ClaimKey& claim) const;
   std::optional<StorageStatus> VolumeStatusOf(const std::string& name) const;
 

@@ -339,6 +339,10 @@ void AddStorage(Samples& samples) {
   samples.Add("smallest", smallest, DecodeStorageReservationRecord);
   smallest.name = {.path = "vol-1", .driver = "disks.io"};
   samples.Add("of a driver", smallest, DecodeStorageReservationRecord);
+  StorageReservationRecord taken = FullReservation();
+  taken.own_keys = {"fs:8:17:/pv"};
+  taken.object = SomeObject(2);
+  samples.Add("with what was taken", taken, DecodeStorageReservationRecord);
 }
 
 }  // namespace

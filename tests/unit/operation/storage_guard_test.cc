@@ -469,5 +469,19 @@ TEST_F(StorageGuardTest, ADamagedReservationLetAPodIntoWhatAWorkerWasStillDeleti
   }
 }
 
+// The count of the rows said that some are gone; the reservation may have been one.
+TEST_F(StorageGuardTest, AReservationThatIsGoneLetAPodIntoWhatAWorkerWasStillDeleting) {
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  kernel_.AddDirectory("/data/v");
+  kernel_.AddDirectory("/data/other");
+  Use(volume, "claim-1");
+  store_.Corrupt(kLostRowsRecordKind, kLostRowsKey, "some of the rows are gone");
+  Restart();
+  kernel_.FailNext("Stat", Error::NotApplied(Code::kAborted, "it holds the key"), 1);
+  EXPECT_TRUE(Has(Take(Pod("a"), "/data/v"), "whose content is being deleted"));
+  EXPECT_EQ(Take(Pod("b"), "/data/other"), "") << "it is no volume's";
+  EXPECT_EQ(Take(Pod("a"), "/data/v"), "") << "no worker is at it";
+}
+
 }  // namespace
 }  // namespace volumed
