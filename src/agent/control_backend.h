@@ -84,6 +84,8 @@ struct ControlBackend {
   VolumeOperations* driver_operations = nullptr;
   // What drivers are owed. Null: nothing.
   const CsiDebts* csi_debts = nullptr;
+  // The labels of this node. Empty: it has none but those of its object. Threads: any.
+  std::function<std::map<std::string, std::string>()> node_labels = {};
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.
