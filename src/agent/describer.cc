@@ -223,6 +223,7 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   if (!(!is_pods_own && AddObject(key, out)) && !is_kept && !is_this_node) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }
+  if (is_this_node) AddNodeLabels(out);
   const EventSubject subject = is_this_node ? EventSubject(PodUid()) : EventSubject(key);
   for (const KeptEvent& event : events_.Snapshot(subject)) EncodeEvent(event, out->add_events());
   AddUsers(key, out);
@@ -254,6 +255,11 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
     return true;
   }
   return false;
+}
+
+void Describer::AddNodeLabels(v1::DescribeResponse* out) const {
+  if (!node_labels_) return;
+  for (auto& [name, value] : node_labels_()) (*out->mutable_labels())[name] = value;
 }
 
 bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const {

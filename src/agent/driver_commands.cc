@@ -118,32 +118,12 @@ std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& ca
   return "";
 }
 
-std::string FirstOf(const std::vector<std::string>& texts) {
-  constexpr size_t kShown = 3;
-  const size_t shown = std::min(texts.size(), kShown);
+std::string FirstOf(const std::vector<std::string>& texts, size_t shown) {
+  shown = std::min(texts.size(), shown);
   std::string text =
       Join(std::vector<std::string>(texts.begin(), texts.begin() + static_cast<long>(shown)), ", ");
   if (texts.size() > shown) text += " and " + std::to_string(texts.size() - shown) + " more";
   return text;
-}
-
-std::string TextOf(const DriverTraces& traces) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const std::string& what, const std::vector<std::string>& texts) {
-    if (!texts.empty()) parts.push_back(what + FirstOf(texts));
-  };
-  add("volumes of it are on this node's records: ", traces.volumes);
-  add("calls to it have an open outcome: ", traces.open_calls);
-  add("calls are owed to it: ", traces.owed_calls);
-  add("a call to make a volume has an open outcome: ", traces.begun);
-  return Join(parts, "; ");
-}
-
-std::string WarningOfForget(const VolumeManager& manager, const std::string& driver) {
-  const std::vector<std::string> volumes = manager.storage().VolumesOfDriver(driver);
-  if (volumes.empty()) return "";
-  return "PersistentVolumes of it are here: " + FirstOf(volumes) +
-         "; until it registers again none of them can be mounted, and none has its storage deleted";
 }
 
 }  // namespace volumed

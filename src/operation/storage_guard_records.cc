@@ -102,12 +102,4 @@ Status StorageGuard::PutOwner(StorageOwnerRecord record) {
   return OkStatus();
 }
 
-Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name) {
-  StorageReservationRecord record{holder, name, boot_id_};
-  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
-  const MutexLock lock(mu_);
-  reserved_[holder.id] = std::move(record);
-  return OkStatus();
-}
-
 }  // namespace volumed

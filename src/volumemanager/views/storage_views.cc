@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -158,6 +159,20 @@ PersistentVolumeClaimView StorageViews::BuildClaimOfPod(const PersistentVolumeCl
   PersistentVolumeClaimView view = BuildClaim(claim);
   view.uid = ShownUid(claim);
   return view;
+}
+
+std::vector<ClaimKey> StorageViews::ClaimsThatWaitIn(const std::string& storage_class) const {
+  parts_.claims.DecideNow();
+  std::set<ClaimKey> waiting;
+  const auto note = [&](const PersistentVolumeClaimPtr& claim) {
+    const ClaimDecision* decision = parts_.claims.FindClaim(KeyOfClaim(*claim));
+    if (decision == nullptr || decision->storage_class != storage_class) return;
+    if (decision->phase != PersistentVolumeClaimPhase::kPending) return;
+    if (!decision->protection.deletion_requested) waiting.insert(decision->claim);
+  };
+  for (const PersistentVolumeClaimPtr& claim : parts_.catalog.PersistentVolumeClaims()) note(claim);
+  for (const PersistentVolumeClaimPtr& claim : parts_.claims.MadeForPods()) note(claim);
+  return {waiting.begin(), waiting.end()};
 }
 
 PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& claim) const {

@@ -81,6 +81,8 @@ class StorageViews {
   // What this provisioner may have made, and no claim has yet, for people who would forget it:
   // each with what ends that.
   std::vector<std::string> BegunBy(const std::string& provisioner) const;
+  // The claims of the class that have no volume yet and are not being deleted, sorted.
+  std::vector<ClaimKey> ClaimsThatWaitIn(const std::string& storage_class) const;
   // The names of the PersistentVolumes of this CSI driver that are known, sorted.
   std::vector<std::string> VolumesOfDriver(const std::string& driver) const;
   // Nullopt if no claim has left the volume, its policy retains it, a pod has it, or no CSI driver
