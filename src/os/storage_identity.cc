@@ -16,6 +16,7 @@
 
 #include "base/descriptor.h"
 #include "base/strings.h"
+#include "os/directory_reader.h"
 #include "os/file_effects.h"
 #include "os/safe_open.h"
 #include "os/statmount.h"
