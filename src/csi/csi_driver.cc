@@ -193,7 +193,7 @@ void CsiDriver::Ended(const Way& way, const Error* error) {
     case Answering::kYes:
       return Answered(way.is_node);
     case Answering::kNo:
-      return NotAnswered(way.is_node, way.begun);
+      return Doubt(way.is_node, way.begun);
     case Answering::kUnknown:
       return;
   }
@@ -206,14 +206,39 @@ void CsiDriver::Answered(bool is_node) {
     state.has_answered = true;
     const bool was_silent = state.facets.silent_since.has_value();
     state.facets.silent_since.reset();
+    // The calls that were not answered in time have places still, or will have them again.
+    const int wider = state.doubted_since ? 2 * state.window : state.window + 1;
+    state.doubted_since.reset();
     state.window = was_silent ? state.settings.calls_after_silence
-                              : std::min(state.window + 1, std::max(1, state.settings.most_calls));
+                              : std::min(wider, std::max(1, state.settings.most_calls));
+  });
+}
+
+// A call may wait for its volume's storage alone: a driver that answers a probe meanwhile is there
+// for all others.
+void CsiDriver::Doubt(bool is_node, TimePoint since) {
+  if (Settings().probe_period <= Duration::zero()) return NotAnswered(is_node, since);
+  {
+    MutexLock lock(mu_);
+    std::optional<TimePoint>& doubted =
+        is_node ? state_.doubted_since : state_.controller_doubted_since;
+    const bool is_silent =
+        is_node ? state_.facets.silent_since.has_value() : state_.controller_is_silent;
+    const TimePoint answered = is_node ? state_.last_answer : state_.controller_last_answer;
+    if (is_silent || doubted || answered > since) return;
+    doubted = since;
+  }
+  parts_.scheduler.Post([weak = weak_from_this(), is_node] {
+    const auto driver = weak.lock();
+    if (driver == nullptr) return;
+    driver->Probe(is_node ? driver->node_probing_ : driver->controller_probing_);
   });
 }
 
 void CsiDriver::NotAnswered(bool is_node, TimePoint since) {
   if (!is_node) return ControllerNotAnswered(since);
   Update([this, since](State& state) {
+    state.doubted_since.reset();
     // One call that takes long is no silence as long as others are answered.
     if (state.facets.silent_since || state.last_answer > since) return;
     state.facets.silent_since = since;

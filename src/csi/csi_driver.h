@@ -230,6 +230,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     std::string controller_error;          // why there is none, or it is silent
     bool controller_is_silent = false;
     TimePoint controller_last_answer;
+    // When the call began that was not answered in time, whose end has them probed.
+    std::optional<TimePoint> doubted_since;
+    std::optional<TimePoint> controller_doubted_since;
     int controller_calls = 0;                           // under way
     std::vector<std::weak_ptr<CsiCaller>> all_callers;  // older ones may have calls under way
     int in_flight = 0;
@@ -297,6 +300,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   std::string SilentSince(const Way& way) const EXCLUDES(mu_);
   std::string ControllerName() const;
   void Answered(bool is_node) EXCLUDES(mu_);
+  // A call that began then was not answered in time.
+  void Doubt(bool is_node, TimePoint since) EXCLUDES(mu_);
   void NotAnswered(bool is_node, TimePoint since) EXCLUDES(mu_);
   void ControllerAnswered() EXCLUDES(mu_);
   void ControllerNotAnswered(TimePoint since) EXCLUDES(mu_);
@@ -304,6 +309,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   void ProbeLater(Probing& probing, Duration delay);
   void Probe(Probing& probing) EXCLUDES(mu_);
   bool AnswersAnyway(const Probing& probing) const EXCLUDES(mu_);
+  std::optional<TimePoint> DoubtedSince(const Probing& probing) const REQUIRES(mu_);
+  void NotProbed(const Probing& probing) EXCLUDES(mu_);
   void TakeProbe(Probing& probing, TimePoint begun, const Result<::csi::v1::ProbeResponse>& answer)
       EXCLUDES(mu_);
   const CsiLink& LinkOf(const Probing& probing) const {

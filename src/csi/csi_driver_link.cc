@@ -30,6 +30,7 @@ void CsiDriver::ControllerUp() {
     const bool was_away = state_.controller == nullptr || state_.controller_is_silent;
     state_.controller = controller_link_->caller();
     state_.controller_is_silent = false;
+    state_.controller_doubted_since.reset();
     state_.controller_last_answer = parts_.scheduler.clock().Now();
     std::erase_if(state_.all_callers, [](const auto& weak) { return weak.expired(); });
     state_.all_callers.push_back(state_.controller);
@@ -51,6 +52,7 @@ void CsiDriver::ControllerAway(const Error& why) {
     if (!was_there && state_.controller_error == why.message()) return;
     if (was_there) state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
     state_.controller_is_silent = false;
+    state_.controller_doubted_since.reset();
     state_.controller_error = why.message();
   }
   Tell(DriverEvent::kControllerAway);
@@ -60,6 +62,7 @@ void CsiDriver::ControllerAnswered() {
   {
     MutexLock lock(mu_);
     state_.controller_last_answer = parts_.scheduler.clock().Now();
+    state_.controller_doubted_since.reset();
     if (!std::exchange(state_.controller_is_silent, false)) return;
     state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
     state_.controller_error.clear();
@@ -70,6 +73,7 @@ void CsiDriver::ControllerAnswered() {
 void CsiDriver::ControllerNotAnswered(TimePoint since) {
   {
     MutexLock lock(mu_);
+    state_.controller_doubted_since.reset();
     if (state_.controller == nullptr || state_.controller_last_answer > since) return;
     if (std::exchange(state_.controller_is_silent, true)) return;
     state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
@@ -221,6 +225,7 @@ void CsiDriver::NodeUp() {
     state.facets.connected = true;
     state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
+    state.doubted_since.reset();
     state.last_error.clear();  // it was about the time before
     state.has_answered = true;
     state.last_answer = parts_.scheduler.clock().Now();
@@ -244,6 +249,7 @@ void CsiDriver::NodeLost(const Error& why) {
     state.node.reset();
     state.facets.connected = state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
+    state.doubted_since.reset();
     SetError(state, why.message());
   });
 }
@@ -324,7 +330,7 @@ void CsiDriver::ProbeLater(Probing& probing, Duration delay) {
 
 bool CsiDriver::AnswersAnyway(const Probing& probing) const {
   MutexLock lock(mu_);
-  if (probing.missed > 0) return false;
+  if (probing.missed > 0 || DoubtedSince(probing)) return false;
   if (!probing.is_node) {
     return !state_.controller_is_silent && state_.controller_last_answer > probing.asked;
   }
@@ -348,6 +354,21 @@ void CsiDriver::Probe(Probing& probing) {
       });
 }
 
+std::optional<TimePoint> CsiDriver::DoubtedSince(const Probing& probing) const {
+  return probing.is_node ? state_.doubted_since : state_.controller_doubted_since;
+}
+
+// One missed probe says as little as one missed call; the two together are silence.
+void CsiDriver::NotProbed(const Probing& probing) {
+  std::optional<TimePoint> doubted;
+  {
+    MutexLock lock(mu_);
+    doubted = DoubtedSince(probing);
+  }
+  if (doubted) return NotAnswered(probing.is_node, *doubted);
+  if (probing.missed > 1) NotAnswered(probing.is_node, probing.first_missed);
+}
+
 void CsiDriver::TakeProbe(Probing& probing, TimePoint begun,
                           const Result<::csi::v1::ProbeResponse>& answer) {
   // A controller that says that it is not ready, or not well, has answered: its calls say the rest.
@@ -369,7 +390,7 @@ void CsiDriver::TakeProbe(Probing& probing, TimePoint begun,
     }
     case Answering::kNo:
       if (probing.missed++ == 0) probing.first_missed = begun;
-      if (probing.missed > 1) NotAnswered(probing.is_node, probing.first_missed);
+      NotProbed(probing);
       break;
     case Answering::kUnknown:
       break;

@@ -158,7 +158,10 @@ TEST_F(CsiControllerTest, AControllerThatHangsLookedWellAndNobodyWasToldToAct) {
   auto controller = ServeController();
   ASSERT_EQ(WhyNone(), "");
   controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
   const int width = drivers_->LaneOf(kName).width;
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
   const auto deleted = BeginDelete();
   scheduler_.RunFor(seconds(11));
   ASSERT_TRUE(deleted->has_value());
@@ -191,8 +194,9 @@ TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer)
   auto controller = ServeController();
   ASSERT_EQ(WhyNone(), "");
   controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
   BeginDelete();
-  scheduler_.RunFor(seconds(11));
+  scheduler_.RunFor(seconds(21));
   const auto tried = BeginDelete();
   const auto refused = BeginDelete();
   scheduler_.RunFor(milliseconds(1));
@@ -203,6 +207,7 @@ TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer)
   EXPECT_FALSE(refused->value().error().maybe_applied());
   EXPECT_EQ(controller->calls("DeleteVolume"), 2);
   controller->Unhang("DeleteVolume");
+  controller->Unhang("Probe");
   scheduler_.RunFor(seconds(11));
   ASSERT_TRUE(tried->has_value());
   const auto answered = BeginDelete();
@@ -212,6 +217,18 @@ TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer)
   EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent);
   EXPECT_EQ(drivers_->Find(kName)->WhyControllerAway(), "");
   EXPECT_EQ(Count(DriverEvent::kControllerReady), 2);
+}
+
+// Each other attach of the driver failed at once as long as one hung.
+TEST_F(CsiControllerTest, OneCallThatHungMadeAControllerSilentThatAnswersProbes) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("DeleteVolume");
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent);
+  EXPECT_EQ(Count(DriverEvent::kControllerAway), 0);
 }
 
 TEST_F(CsiControllerTest, AControllerThatNobodyCallsIsProbedAndTwoMissedProbesAreSilence) {
@@ -235,8 +252,9 @@ TEST_F(CsiControllerTest, AControllerThatIsStartedAnewIsNotSilent) {
   auto controller = ServeController();
   ASSERT_EQ(WhyNone(), "");
   controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
   BeginDelete();
-  scheduler_.RunFor(seconds(11));
+  scheduler_.RunFor(seconds(21));
   ASSERT_TRUE(drivers_->Find(kName)->controller_link()->silent);
   dialer_.Kill(controller);
   scheduler_.RunFor(milliseconds(1));
