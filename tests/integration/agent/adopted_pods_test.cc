@@ -117,7 +117,7 @@ TEST_F(AdoptedPodsTest, WhoWouldGoIsSeenWhileADirectoryIsAwaited) {
   const std::string pods = Ctl({"get", "pods", "-o", "wide"}).output;
   EXPECT_NE(pods.find(kOtherUid), std::string::npos) << pods;
   const std::string explained = Ctl({"explain", kOtherUid}).output;
-  for (const std::string part :
+  for (const std::string& part :
        {std::string("WaitForSources"), std::string("no source has the pod"), awaited,
         std::string("volume disk (kubernetes.io/empty-dir)")}) {
     EXPECT_NE(explained.find(part), std::string::npos) << part << " in:\n" << explained;
