@@ -217,6 +217,7 @@ DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
   if (record.boot_id != current_boot) {
     record.source.reset();
     record.device_path.clear();
+    record.before_growth.clear();
   }
   ApplyRestart(record, current_boot);
   if (!record.attachable && record.state == VolumeState::kAttached && record.uncertain) {

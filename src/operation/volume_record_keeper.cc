@@ -87,6 +87,7 @@ struct Kind<DeviceRecord> {
     facts.attach_way = before.attach_way;
     facts.staged = before.staged;
     facts.node_id = before.node_id;
+    facts.before_growth = before.before_growth;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
@@ -97,6 +98,7 @@ struct Kind<DeviceRecord> {
   static void Publish(const PublishedContent&, DeviceRecord&) {}
   // What is left, for its format or for the pod that alone may have it, tells of no device.
   static void ClearGone(DeviceRecord& record) {
+    if (!MayBeAtPlace(record.state)) record.before_growth.clear();
     if (!IsGone(record)) return;
     record.device_path.clear();
     record.publish_context.clear();

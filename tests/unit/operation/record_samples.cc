@@ -102,6 +102,7 @@ DeviceRecord FullDeviceOfDriver() {
   record.staged = StagedState::kNot;
   record.only_pod = PodUid("uid-1");
   record.node_id = "node-\xc3\xa4";
+  record.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
   return record;
 }
 
