@@ -102,7 +102,6 @@ DeviceRecord FullDeviceOfDriver() {
   record.staged = StagedState::kNot;
   record.only_pod = PodUid("uid-1");
   record.node_id = "node-\xc3\xa4";
-  record.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
   return record;
 }
 
@@ -240,6 +239,9 @@ void AddDevices(Samples& samples) {
   staged.attach_way = AttachWay::kByObjects;
   staged.staged = StagedState::kStaged;
   samples.Add("staged", staged, DecodeDeviceRecord);
+  DeviceRecord growing = SmallestDevice();
+  growing.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
+  samples.Add("growing", growing, DecodeDeviceRecord);
   DeviceRecord empty = SmallestDevice();
   empty.format = FormatRecord{};
   empty.source = MountedSource{};
