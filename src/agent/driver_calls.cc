@@ -54,6 +54,10 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
             }
             return WhoNeedsVolume(backend.manager, backend.catalog, method, volume);
           },
+      .names_of =
+          [&backend](const CsiVolumeId& volume) {
+            return PersistentVolumesOf(backend.manager, backend.catalog, volume);
+          },
       .settled =
           [&backend](const std::string& driver) {
             backend.manager.events().DriverIsBack(kCsiPluginName, DriverDomain(driver));

@@ -91,8 +91,9 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
                                       ", so nobody knows what the call would be about"));
   }
   CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
-  const CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
-                        Deadline::After(clock, patience));
+  CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
+                  Deadline::After(clock, patience));
+  if (call.volume && parts.names_of) call.persistent_volumes = parts.names_of(*call.volume);
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
   const StartResult started = parts.operations.Start(
@@ -110,12 +111,19 @@ std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& ca
                            const CsiMethod& method, const CsiVolumeId& volume) {
   std::string who = manager.pods().WhoHas(CsiUniqueName(volume.driver, volume.handle));
   if (!who.empty() || method.name != kDeleteVolume) return who;
+  const std::vector<SpecName> names = PersistentVolumesOf(manager, catalog, volume);
+  return names.empty() ? std::string() : "persistent volume " + names.front().str();
+}
+
+std::vector<SpecName> PersistentVolumesOf(const VolumeManager& manager,
+                                          const ObjectCatalog& catalog, const CsiVolumeId& volume) {
+  std::vector<SpecName> names;
   for (const PersistentVolumeView& view : manager.storage().PersistentVolumes()) {
     const std::string* const handle =
         HandleOf(catalog.FindObject({ObjectKind::kPersistentVolume, "", view.name}), volume.driver);
-    if (handle != nullptr && *handle == volume.handle) return "persistent volume " + view.name;
+    if (handle != nullptr && *handle == volume.handle) names.emplace_back(view.name);
   }
-  return "";
+  return names;
 }
 
 std::string FirstOf(const std::vector<std::string>& texts, size_t shown) {

@@ -30,6 +30,8 @@ struct DriverCommands {
   // what the node shows, or what its deletion would take from a claim. Empty: nothing speaks
   // against it.
   std::function<std::string(const CsiMethod& method, const CsiVolumeId& volume)> who_needs;
+  // The PersistentVolumes that name this volume. Empty: nobody knows of any.
+  std::function<std::vector<SpecName>(const CsiVolumeId& volume)> names_of = {};
   // Nothing of the driver's volumes is kept from operations by a call by hand any more.
   std::function<void(const std::string& driver)> settled = {};
 };
@@ -49,6 +51,11 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
 // on all PersistentVolumes.
 std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
                            const CsiMethod& method, const CsiVolumeId& volume);
+
+// For DriverCommands::names_of. Threads: control. Blocks: never. The cost depends on all
+// PersistentVolumes.
+std::vector<SpecName> PersistentVolumesOf(const VolumeManager& manager,
+                                          const ObjectCatalog& catalog, const CsiVolumeId& volume);
 
 // "a, b and 3 more", with so many of them. Pure; threads: any.
 std::string FirstOf(const std::vector<std::string>& texts, size_t shown = 3);

@@ -218,6 +218,7 @@ DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
   if (is_another) {
     record.source.reset();
     record.device_path.clear();
+    record.before_growth.clear();
   }
   ApplyRestart(record, current_boot);
   if (is_another && record.attachable && record.state == VolumeState::kAttached) {

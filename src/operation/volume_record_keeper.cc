@@ -88,6 +88,7 @@ struct Kind<DeviceRecord> {
     facts.staged = before.staged;
     facts.node_id = before.node_id;
     facts.rest_of_mount = facts.rest_of_mount || before.rest_of_mount;
+    facts.before_growth = before.before_growth;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
@@ -103,6 +104,7 @@ struct Kind<DeviceRecord> {
     const bool was_unmounted =
         in_call == VolumeState::kUnmountingDevice && record.state == VolumeState::kAttached;
     if (record.state == VolumeState::kDeviceMounted || was_unmounted) record.rest_of_mount = false;
+    if (!MayBeAtPlace(record.state)) record.before_growth.clear();
     if (!IsGone(record)) return;
     record.rest_of_mount = false;
     record.device_path.clear();

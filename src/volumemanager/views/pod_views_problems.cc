@@ -199,7 +199,7 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const Operation
 std::string PodViews::WhoMustAct(const FailureHistory& failure, const ActualPod& pod,
                                  const WantedVolume* wanted) const {
   const Error& error = failure.last.error;
-  if (wanted == nullptr || IsDiskFault(error.sys_errno())) return WhoActsForNode(failure);
+  if (wanted == nullptr || IsForNode(error)) return WhoActsForNode(failure);
   switch (error.code()) {
     case Code::kNotFound:
     case Code::kInvalidArgument:

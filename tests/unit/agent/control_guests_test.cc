@@ -32,9 +32,9 @@ class ControlGuestsTest : public testing::Test {
   Descriptor Connect(uid_t uid, PeerRole role) {
     if (!guests_) {
       guests_ = std::make_unique<ControlGuests>(*loop_, limits_,
-                                                [this](Descriptor connection, PeerRole role) {
+                                                [this](Descriptor connection, PeerRole as) {
                                                   served_.push_back(std::move(connection));
-                                                  roles_.push_back(role);
+                                                  roles_.push_back(as);
                                                 });
     }
     int ends[2] = {-1, -1};

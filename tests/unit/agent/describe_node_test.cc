@@ -9,10 +9,10 @@ namespace {
 
 class DescribeNodeTest : public ControlBackendTest {
  protected:
-  std::map<std::string, std::string> LabelsOf(const std::string& node) {
+  std::map<std::string, std::string> LabelsOf(const std::string& name) {
     v1::DescribeRequest request;
     request.mutable_object()->set_kind("node");
-    request.mutable_object()->set_name(node);
+    request.mutable_object()->set_name(name);
     const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"), {},
                               [this] { return host_parts.labels; });
     v1::DescribeResponse described;

@@ -258,6 +258,35 @@ TEST_F(DeviceRecordsTest, ARowThatIsKeptForItsFormatTellsOfNoAttachmentAndNoStag
   EXPECT_EQ(Stored()->node_id, "");
 }
 
+TEST_F(DeviceRecordsTest, WhatWasMountedBeforeAGrowthIsOnRecordUntilThatHasSucceeded) {
+  using Places = std::vector<MountBeforeGrowth>;
+  const Places before = {{"/p", "/dev/sdb", 8, 16, "/"}};
+  const Places swapped = {{"/p", "/dev/sdc", 8, 32, "/"}};
+  Do(VolumeEvent::kMountDevice);
+  const Status idle = keeper_.RememberBeforeGrowth(kRecordedDisk, before);
+  ASSERT_FALSE(idle.ok());
+  EXPECT_EQ(idle.error().code(), Code::kFailedPrecondition);
+  uint64_t attempt = Begin(VolumeEvent::kExpand);
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, before).ok());
+  store_.PowerLoss();
+  EXPECT_EQ(Stored()->before_growth, before);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kMaybeApplied).ok());
+  Do(VolumeEvent::kMountDevice);  // its facts know nothing of it
+  attempt = Begin(VolumeEvent::kExpand);
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, swapped).ok());
+  EXPECT_EQ(Stored()->before_growth, before);
+  EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-a")).before_growth, before);
+  EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-b")).before_growth, Places());
+  ASSERT_TRUE(keeper_.SetSize(kRecordedDisk, 1 << 21).ok());
+  EXPECT_EQ(Stored()->before_growth, Places());
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, swapped).ok());
+  ASSERT_TRUE(keeper_.ForgetBeforeGrowth(kRecordedDisk, {"/elsewhere"}).ok());
+  EXPECT_EQ(Stored()->before_growth, swapped);
+  ASSERT_TRUE(keeper_.ForgetBeforeGrowth(kRecordedDisk, {"/p"}).ok());
+  EXPECT_EQ(Stored()->before_growth, Places());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
+}
+
 TEST_F(DeviceRecordsTest, WhatIsSaidTwiceIsWrittenOnce) {
   Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, true).ok());

@@ -242,6 +242,9 @@ void AddDevices(Samples& samples) {
   DeviceRecord rest = SmallestDevice();
   rest.rest_of_mount = true;
   samples.Add("with the rest of a mount", rest, DecodeDeviceRecord);
+  DeviceRecord growing = SmallestDevice();
+  growing.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
+  samples.Add("growing", growing, DecodeDeviceRecord);
   DeviceRecord empty = SmallestDevice();
   empty.format = FormatRecord{};
   empty.source = MountedSource{};
