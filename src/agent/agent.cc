@@ -202,8 +202,12 @@ Status Agent::MakeHost() {
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
   host_objects_ = std::make_unique<CatalogHostObjects>();
+  csi_earlier_secrets_ = std::make_unique<CsiEarlierSecrets>(CsiEarlierSecrets::Parts{
+      *host_objects_, *log_,
+      [this](const std::string& driver) { csi_->drivers().TextsShown(driver); }});
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     host_objects_->Follow(changes);
+    csi_earlier_secrets_->Follow(changes);
     NoteRefused();
     heap_trimmer_->Changed();
   });

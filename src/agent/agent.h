@@ -38,6 +38,7 @@
 #include "base/log.h"
 #include "base/real_scheduler.h"
 #include "csi/csi_context.h"
+#include "csi/csi_earlier_secrets.h"
 #include "csi/csi_health.h"
 #include "csi/csi_node_object.h"
 #include "csi/csi_settings.h"
@@ -229,6 +230,7 @@ class Agent {
   std::unique_ptr<HeapTrimmer> heap_trimmer_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
+  std::unique_ptr<CsiEarlierSecrets> csi_earlier_secrets_;
   std::unique_ptr<HealingTokens> tokens_;
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;

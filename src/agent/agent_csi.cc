@@ -1,4 +1,5 @@
 // Agent: its CSI drivers, and who hears what happens to them.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,12 @@ CsiClientHooks Agent::MakeCsiHooks() {
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);
   };
+  hooks.drivers.made = [this](const std::string& driver,
+                              const std::shared_ptr<CsiSecretMemory>& memory) {
+    csi_earlier_secrets_->DriverMade(driver, memory);
+  };
   hooks.drivers.release_topology = [this](const std::string& driver) {
+    csi_earlier_secrets_->DriverForgotten(driver);
     node_->ReleaseTopology(driver);
   };
   hooks.happened = [this](const std::string& driver, DriverEvent event) {

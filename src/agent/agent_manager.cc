@@ -74,6 +74,9 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   hooks.may_measure = [this](const std::string& domain) {
     return !lanes_->HealthOf(domain).silent_since.has_value();
   };
+  hooks.secrets_on_record = [this](SentSecretsByDriver recorded) {
+    csi_earlier_secrets_->TakeRecorded(std::move(recorded));
+  };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
     csi_->Restore(kind, rows);

@@ -55,6 +55,7 @@ void Agent::PartTaken(bool is_last) {
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   const bool are_complete = catalog_->AllSourcesComplete();
   kubelet_host_->SetSynced(are_complete);
+  if (are_complete) csi_earlier_secrets_->ObjectsComplete();
   csi_node_->SyncChanged();
   if (were_complete_ != are_complete) {
     manager_->ObjectsChanged();

@@ -63,7 +63,7 @@ void AddAnnotations(ObjectKind kind, const ObjectMeta& meta, const ShownText& sh
   for (const auto& [name, given] : meta.annotations) {
     if (name == "kubectl.kubernetes.io/last-applied-configuration") continue;
     constexpr size_t kMostShown = 200;
-    const std::string value = shown ? shown(given) : given;
+    const std::string value = shown ? shown(given, WordsOf::kOwner) : given;
     const bool is_long = value.size() > kMostShown;
     AddSummaryField(
         "Annotation",
@@ -280,8 +280,11 @@ ShownText Describer::WithoutSecrets(const Object& object) const {
   const std::shared_ptr<CsiSecretMemory> memory = secrets_of_(driver);
   if (memory == nullptr) return {};
   // All texts of the object are one search.
-  return [secrets = CsiSecrets(memory), steps = kCsiSearchSteps](const std::string& text) mutable {
-    const std::string shown = secrets.Replaced(text, kMaxSummaryValue, steps);
+  return [secrets = CsiSecrets(memory), steps = kCsiSearchSteps](const std::string& text,
+                                                                 WordsOf whose) mutable {
+    const std::string shown = whose == WordsOf::kDriver
+                                  ? secrets.Replaced(text, kMaxSummaryValue, steps)
+                                  : secrets.ReplacedInOurs(text, kMaxSummaryValue, steps);
     return IsUtf8(shown) ? shown : PrintableText(shown);
   };
 }

@@ -34,9 +34,6 @@ void EncodeFacts(const CsiDriverFacts& facts, v1::Driver* out) {
   AddAll(PluginCapabilityNames(facts), out->mutable_plugin_capabilities());
   AddAll(NodeCapabilityNames(facts), out->mutable_node_capabilities());
   AddAll(ControllerCapabilityNames(facts), out->mutable_controller_capabilities());
-  for (const auto& [key, value] : facts.topology) {
-    (*out->mutable_topology())[PrintableText(key)] = PrintableText(value);
-  }
   out->set_max_volumes(facts.max_volumes);
 }
 
@@ -57,6 +54,7 @@ void EncodeController(const DriverView& driver, v1::Driver* out) {
 
 void EncodeDriver(const DriverView& driver, int waiting, v1::Driver* out) {
   EncodeFacts(driver.facts, out);
+  for (const auto& [key, value] : driver.shown_topology) (*out->mutable_topology())[key] = value;
   EncodeController(driver, out);
   out->set_state(std::string(CsiDriverStateName(driver.health.state)));
   out->set_since_unix_ms(driver.health.since_unix_ms);

@@ -130,6 +130,15 @@ void SummariseFields(const Object& object, SummaryLines& lines) {
 
 }  // namespace
 
+namespace {
+
+WordsOf WhoseIs(const std::string& field) {
+  const bool is_context = field.starts_with("spec.csi.volumeAttributes.");
+  return is_context || field.starts_with("status.") ? WordsOf::kDriver : WordsOf::kOwner;
+}
+
+}  // namespace
+
 SummaryLines SummariseObject(const Object& object, const ShownText& shown) {
   SummaryLines lines;
   void (*summarise)(const Object&, SummaryLines&) = &SummariseFields;
@@ -139,8 +148,9 @@ SummaryLines SummariseObject(const Object& object, const ShownText& shown) {
   summarise(object, lines);
   for (auto& [name, value] : lines) {
     if (shown) {
-      name = shown(name);
-      value = shown(value);
+      const WordsOf whose = WhoseIs(name);
+      name = shown(name, whose);
+      value = shown(value, whose);
     }
     value = Cut(std::move(value));
   }

@@ -20,9 +20,13 @@ using SummaryLines = std::vector<std::pair<std::string, std::string>>;
 inline constexpr size_t kMaxSummaryLines = 200;
 inline constexpr size_t kMaxSummaryValue = 256;
 
+// A driver may have said what a field of its volume or attachment holds: its context of the volume,
+// or why it failed. All else is the words of whoever made the object.
+enum class WordsOf { kOwner, kDriver };
+
 // What is shown of a name or a value, without what nobody may see. It is asked before a value is
 // cut, and may leave out what is behind its first kMaxSummaryValue bytes.
-using ShownText = std::function<std::string(const std::string&)>;
+using ShownText = std::function<std::string(const std::string& text, WordsOf whose)>;
 
 // Made by the kind's row in the table of object_summary.cc; a kind without a row is shown field by
 // field ("spec.claimRef.name"), and has one line more than kMaxSummaryLines at most, by which one

@@ -301,6 +301,18 @@ Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCr
   return plan;
 }
 
+std::set<ObjectKey> SecretsNamedByClass(const StringMap& parameters) {
+  std::set<ObjectKey> named;
+  for (const SecretKeys& secret : kAllSecrets) {
+    const Result<std::optional<Templates>> templates = TemplatesOf(secret, parameters);
+    if (!templates.ok() || !*templates) continue;
+    const auto& [name, name_space] = **templates;
+    const bool is_outright = (name + name_space).find('$') == std::string::npos;
+    if (is_outright) named.insert({ObjectKind::kSecret, name_space, name});
+  }
+  return named;
+}
+
 ::csi::v1::CreateVolumeRequest WithSecrets(const ::csi::v1::CreateVolumeRequest& request,
                                            const CsiSecretValues& secrets) {
   ::csi::v1::CreateVolumeRequest complete = request;

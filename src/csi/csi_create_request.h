@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,10 @@ struct CsiCreatePlan {
 // Errors, not applied: InvalidArgument for parameters that say nothing that can be done, and for
 // access modes that CSI has no word for.
 Result<CsiCreatePlan> PlanCreateVolume(const CsiDriverFacts& driver, const CsiCreateWish& wish);
+
+// The Secrets that a class names outright. Which one a template means ("${pvc.name}") only the
+// volume says that was made.
+std::set<ObjectKey> SecretsNamedByClass(const StringMap& parameters);
 
 // The request, ready to be sent. It is not to be stored, logged, or printed but by csi/rpc.
 ::csi::v1::CreateVolumeRequest WithSecrets(const ::csi::v1::CreateVolumeRequest& request,

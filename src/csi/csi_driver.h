@@ -198,6 +198,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // is kept until the driver is registered, whatever becomes of its registrar meanwhile.
   void RegistrarFailed(const std::string& why, bool is_refusal) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
+  // Its words are not withheld any more.
+  void TextsShown() EXCLUDES(mu_) { PutVersion(); }
 
  private:
   enum class Presence { kRestored, kRegistered, kUnregistered };
@@ -277,6 +279,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   void Put(const CsiDriverRecord& record, std::function<bool()> wanted,
            std::function<void(Status)> done);
   void Adopt(const CsiDriverRecord& accepted) EXCLUDES(mu_);
+  // The version that it said while its words were withheld is put on record, if they may be shown
+  // now and nothing else of it is being written.
+  void PutVersion() EXCLUDES(mu_);
   void EndRegistering(const Status& status);
   // Whether a call's end shows that the driver answers; null: it was OK. Unavailable may as well be
   // the connection's.
@@ -340,7 +345,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
 
   // Control thread.
   std::optional<Registering> registering_;
-  uint64_t inquiry_ = 0;  // counts them; an older one is of no interest
+  uint64_t inquiry_ = 0;                         // counts them; an older one is of no interest
+  int puts_ = 0;                                 // what of it is being written
+  std::optional<std::string> withheld_version_;  // as it came
   bool refreshing_ = false;
   std::optional<TimePoint> refreshed_;
   Probing node_probing_{.is_node = true};

@@ -183,6 +183,9 @@ void CsiDriver::Accept(CsiDriverFacts fresh, std::function<void(Status)> done) {
   Update([](State& state) { state.facets.other_node.clear(); });
   fresh.endpoint = registering_ ? registering_->registration.endpoint : before.endpoint;
   fresh.version = registering_ ? registering_->registration.version : before.version;
+  const bool is_withheld = !secrets_->withheld_until().empty();
+  withheld_version_ = is_withheld ? std::optional(fresh.vendor_version) : std::nullopt;
+  fresh.vendor_version = ShownCsiVersion(fresh.vendor_version, CsiSecrets(secrets_));
   if (controller_place_) {
     fresh.controller_endpoint = controller_place_->Display();
     fresh.controller_capabilities = before.controller_capabilities;
@@ -196,12 +199,25 @@ void CsiDriver::Accept(CsiDriverFacts fresh, std::function<void(Status)> done) {
 
 void CsiDriver::Put(const CsiDriverRecord& record, std::function<bool()> wanted,
                     std::function<void(Status)> done) {
+  ++puts_;
   hooks_.accept(record, [this, watch = alive_.watch(), record, wanted = std::move(wanted),
                          done = std::move(done)](const Status& accepted) {
-    if (!watch.alive() || !wanted()) return;
+    if (!watch.alive()) return;
+    --puts_;
+    if (!wanted()) return;
     if (accepted.ok()) Adopt(record);
     done(accepted);
+    if (watch.alive() && accepted.ok()) PutVersion();
   });
+}
+
+void CsiDriver::PutVersion() {
+  if (!withheld_version_ || puts_ > 0 || !secrets_->withheld_until().empty()) return;
+  CsiDriverRecord known = record();
+  known.facts.vendor_version =
+      ShownCsiVersion(*std::exchange(withheld_version_, std::nullopt), CsiSecrets(secrets_));
+  Put(
+      known, [this, inquiry = inquiry_] { return inquiry == inquiry_; }, [](const Status&) {});
 }
 
 void CsiDriver::Adopt(const CsiDriverRecord& accepted) {

@@ -5,6 +5,7 @@
 
 #include "csi.pb.h"
 #include "csi/plugin_info.h"
+#include "csi/rpc/csi_redact.h"
 #include "kube/unknown_fields.h"
 #include "volume/driver_domain.h"
 
@@ -13,6 +14,18 @@ namespace {
 
 // Only people look at when a driver was used last, so that alone is not worth a synced write.
 constexpr int64_t kNoticeableMillis = 3'600'000;
+// Of what is shown of a topology: a segment has 128 bytes, what is said in its place may have more.
+constexpr size_t kMostSegment = 1024;
+
+std::map<std::string, std::string> ShownTopology(const CsiDriverFacts& facts,
+                                                 const std::shared_ptr<CsiSecretMemory>& memory) {
+  const CsiSecrets secrets(memory);
+  std::map<std::string, std::string> shown;
+  for (const auto& [key, value] : facts.topology) {
+    shown[secrets.RemovedFrom(key, kMostSegment)] = secrets.RemovedFrom(value, kMostSegment);
+  }
+  return shown;
+}
 
 // "; did you mean x?"; empty if none of them is near.
 std::string DidYouMean(const std::string& name, const std::vector<std::string>& known) {
@@ -49,11 +62,16 @@ std::shared_ptr<CsiDriver> CsiDrivers::Make(const CsiDriverRecord& record) {
     return watch.alive() && hooks_.has_attached && hooks_.has_attached(name);
   };
   const auto controller = settings_.controllers.find(name);
-  MutexLock lock(mu_);
-  const auto driver = CsiDriver::Make(
-      {parts_.scheduler, parts_.dialer}, driver_settings_, std::move(hooks), record,
-      controller == settings_.controllers.end() ? std::nullopt : std::optional(controller->second));
-  drivers_[name] = driver;
+  std::shared_ptr<CsiDriver> driver;
+  {
+    MutexLock lock(mu_);
+    driver = CsiDriver::Make(
+        {parts_.scheduler, parts_.dialer}, driver_settings_, std::move(hooks), record,
+        controller == settings_.controllers.end() ? std::nullopt
+                                                  : std::optional(controller->second));
+    drivers_[name] = driver;
+  }
+  if (hooks_.made) hooks_.made(name, driver->secrets());
   return driver;
 }
 
@@ -187,7 +205,8 @@ std::vector<DriverView> CsiDrivers::List() const {
                      .health = driver->health(),
                      .lane = driver->lane(),
                      .why_away = driver->WhyAway(),
-                     .controller = driver->controller_link()});
+                     .controller = driver->controller_link(),
+                     .shown_topology = ShownTopology(record.facts, driver->secrets())});
   }
   return views;
 }
@@ -272,6 +291,10 @@ void CsiDrivers::Refresh(const std::string& name) {
 
 void CsiDrivers::RefreshNowAndThen(const std::string& name) {
   if (const std::shared_ptr<CsiDriver> driver = FindAny(name)) driver->RefreshNowAndThen();
+}
+
+void CsiDrivers::TextsShown(const std::string& name) {
+  if (const std::shared_ptr<CsiDriver> driver = FindAny(name)) driver->TextsShown();
 }
 
 void CsiDrivers::SetSettings(const CsiDriverSettings& settings) {

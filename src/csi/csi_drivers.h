@@ -18,6 +18,7 @@
 #include "csi/csi_caller.h"
 #include "csi/csi_driver.h"
 #include "csi/csi_driver_record.h"
+#include "csi/rpc/csi_secret_memory.h"
 #include "os/safe_path.h"
 #include "records/record_store.h"
 
@@ -35,6 +36,10 @@ struct CsiDriversHooks {
   std::function<Status(const std::string& driver,
                        const std::map<std::string, std::string>& topology)>
       merge_topology;
+  // There is a driver of this name from now on, that may be one of an earlier run: what it was sent
+  // as a secret before is to be in its memory, or withheld. Called before the driver says anything.
+  std::function<void(const std::string& driver, const std::shared_ptr<CsiSecretMemory>& memory)>
+      made;
   // The driver is forgotten, and what it said of the node too.
   std::function<void(const std::string& driver)> release_topology;
 };
@@ -56,8 +61,9 @@ struct DriverView {
   bool was_unregistered = false;  // in this run, and it has not registered since
   CsiDriverHealth health;
   CsiLane lane;
-  std::string why_away;                              // empty if it is ready
-  std::optional<CsiControllerLink> controller = {};  // nullopt: it has no socket of its own
+  std::string why_away;                                    // empty if it is ready
+  std::optional<CsiControllerLink> controller = {};        // nullopt: it has no socket of its own
+  std::map<std::string, std::string> shown_topology = {};  // that of the facts, without secrets
 };
 
 // A socket of a controller that the settings name, and no driver of that name is known.
@@ -140,6 +146,8 @@ class CsiDrivers {
   void Refresh(const std::string& name) EXCLUDES(mu_);
   void RefreshNowAndThen(const std::string& name) EXCLUDES(mu_);
   void SetSettings(const CsiDriverSettings& settings) EXCLUDES(mu_);
+  // The driver's words are not withheld any more.
+  void TextsShown(const std::string& name) EXCLUDES(mu_);
 
  private:
   std::shared_ptr<CsiDriver> FindAny(const std::string& name) const EXCLUDES(mu_);

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kNodeIdBytes = 256;
 constexpr size_t kTextBytes = 128;
 constexpr size_t kMapBytes = 4096;
+constexpr size_t kMostVersion = 32 * 1024;
 
 Error Senseless(const std::string& what) { return Error::NotApplied(Code::kInvalidArgument, what); }
 
@@ -66,6 +67,10 @@ Status CheckCsiTopology(const std::map<std::string, std::string>& topology) {
   }
   if (bytes > kMapBytes) return Senseless("NodeGetInfo answered a topology of more than 4 KiB");
   return OkStatus();
+}
+
+std::string ShownCsiVersion(const std::string& said, const CsiSecrets& secrets) {
+  return PrintableText(BeginningOf(secrets.Replaced(said, kTextBytes), kTextBytes));
 }
 
 void CsiInquiry::Begin(Scheduler& scheduler, std::shared_ptr<CsiCaller> caller,
@@ -123,8 +128,8 @@ Status CsiInquiry::TakeName(const ::csi::v1::GetPluginInfoResponse& answer) {
                      (" at the socket of " + settings_.driver) + " calls itself " +
                      Quoted(Shown(answer.name()), kTextBytes));
   }
-  const std::string version = Shown(answer.vendor_version());
-  facts_.vendor_version = PrintableText(BeginningOf(version, kTextBytes));
+  // Of a longer one no more is searched.
+  facts_.vendor_version = answer.vendor_version().substr(0, kMostVersion);
   return OkStatus();
 }
 

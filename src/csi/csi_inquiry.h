@@ -13,6 +13,7 @@
 #include "csi.pb.h"
 #include "csi/csi_caller.h"
 #include "csi/csi_driver_record.h"
+#include "csi/rpc/csi_redact.h"
 
 namespace volumed {
 
@@ -33,6 +34,9 @@ struct CsiInquirySettings {
 Status CheckCsiNodeId(const std::string& node_id);
 Status CheckCsiTopology(const std::map<std::string, std::string>& topology);
 
+// What is kept and shown of the version that a driver says it has. Threads: any. Blocks: never.
+std::string ShownCsiVersion(const std::string& said, const CsiSecrets& secrets);
+
 // GetPluginInfo, GetPluginCapabilities, Probe (repeated while the driver says that it is not
 // ready), NodeGetCapabilities, ControllerGetCapabilities, NodeGetInfo; one after the other. A
 // driver that does not implement one of the first three, or the controller, is none the worse for
@@ -46,7 +50,8 @@ class CsiInquiry : public std::enable_shared_from_this<CsiInquiry> {
   struct Hooks {
     std::function<bool()> wanted;     // false: nothing more is asked, and nobody is told
     std::function<void()> not_ready;  // it has answered Probe so; it is asked again
-    // The facts have neither endpoints nor a version. Errors, not applied: of the calls;
+    // The facts have neither endpoints nor a version; the driver's own version is as it came, and
+    // may have secrets in it (ShownCsiVersion). Errors, not applied: of the calls;
     // InvalidArgument for what the specification does not allow.
     Done done;
   };

@@ -31,4 +31,20 @@ std::set<ObjectKey> SecretsNamedBy(const PersistentVolume& volume) {
   return secrets;
 }
 
+void AddSentSecrets(const VolumeSpec& volume, const std::string& pod_namespace,
+                    SentSecretsByDriver& sent) {
+  if (const auto* source = volume.SourceAs<CsiVolumeSource>()) {
+    SentSecrets& to = sent[source->driver];
+    const auto& secret = source->node_publish_secret_ref;
+    if (secret) to.objects.insert({ObjectKind::kSecret, pod_namespace, secret->name});
+    return;
+  }
+  const auto* source = volume.SourceAs<CsiPersistentVolumeSource>();
+  if (source == nullptr) return;
+  const PersistentVolume& object = *volume.persistent_volume();
+  SentSecrets& to = sent[source->driver];
+  to.objects.merge(SecretsNamedBy(object));
+  to.mount_options.insert(object.spec.mount_options.begin(), object.spec.mount_options.end());
+}
+
 }  // namespace volumed

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "volumemanager/recorded_secrets.h"
+
 namespace volumed {
 
 // All of this may be as large as what the node has, so the control thread neither makes, copies nor
@@ -14,6 +16,7 @@ struct RecordsLoader::Loading {
 
   std::optional<Error> error;
   LoadedState loaded;
+  SentSecretsByDriver secrets;
   std::atomic<int> under_way{2};  // decoding the pods' objects, and looking at the node
   size_t restored = 0;            // how many volumes of the result the operations know
 };
@@ -34,6 +37,7 @@ void RecordsLoader::Load() {
     LoadedState& loaded = loading->loaded;
     if (!loading->error) {
       DropOnlyPodsOfNobody(loaded.found);
+      loading->secrets = SecretsOnRecord(loaded.found);
       loaded.result =
           Reconstruct(loaded.found, boot_id, options.all_directories, parts.paths, loaded.actual);
     }
@@ -68,6 +72,7 @@ void RecordsLoader::Load() {
 void RecordsLoader::Loaded(const std::shared_ptr<Loading>& loading) {
   if (loading->error) return LoadAgain(*loading->error);
   parts_.readiness.SetLoadError(std::nullopt);
+  if (hooks_.secrets_on_record) hooks_.secrets_on_record(std::move(loading->secrets));
   if (hooks_.restore_other) {
     for (const auto& [kind, rows] : loading->loaded.found.others) hooks_.restore_other(kind, rows);
   }

@@ -16,6 +16,7 @@
 #include "os/kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/record_store.h"
+#include "volume/secrets_of_volume.h"
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/readiness.h"
@@ -47,8 +48,10 @@ class RecordsLoader {
     Readiness& readiness;  // it is told why the records cannot be loaded
   };
   struct Hooks {
+    // VolumeManagerHooks::secrets_on_record; may be empty. It is called once, before all others.
+    std::function<void(SentSecretsByDriver)> secrets_on_record;
     // VolumeManagerSettings::other_kinds, and VolumeManagerHooks::restore_other, which is called
-    // once for each of them, before all others.
+    // once for each of them, before those below.
     std::vector<OtherRecordKind> other_kinds;
     std::function<void(const std::string& kind, const LoadedRecords&)> restore_other;
     // VolumeManagerHooks::restore_operations; may be empty. It is called before take_over: first

@@ -74,8 +74,8 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
              {.all_directories = settings.adopt_root,
               .pod_logs_directory = settings.pod_logs_directory,
               .call_timeout = settings.find_deadline},
-             {settings.other_kinds, hooks.restore_other, hooks.restore_operations,
-              [this](LoadedState& loaded) { TakeOver(loaded); }}) {
+             {hooks.secrets_on_record, settings.other_kinds, hooks.restore_other,
+              hooks.restore_operations, [this](LoadedState& loaded) { TakeOver(loaded); }}) {
   devices.SetVerifyAttachedPeriod(settings.verify_attached_period);
   Listen();
 }

@@ -18,6 +18,7 @@
 #include "pluginmgr/volume_content.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/record_store.h"
+#include "volume/secrets_of_volume.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/devices/verify_attached_period.h"
 #include "volumemanager/reconstructor.h"
@@ -73,6 +74,9 @@ struct VolumeManagerSettings {
 // What the manager asks its owner, and tells him. Each may be empty, and is called on the control
 // thread.
 struct VolumeManagerHooks {
+  // Called once, before all others, with what drivers may have been sent for the volumes on record
+  // that nobody is to see: whoever shows the words of drivers knows of it from the start.
+  std::function<void(SentSecretsByDriver)> secrets_on_record;
   // Called once for each of VolumeManagerSettings::other_kinds with the rows that the store has,
   // before restore_operations: what the plugins know by them has to be there when the first pod is
   // looked at. Those that cannot be read are among the quarantined ones.

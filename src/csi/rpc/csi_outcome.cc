@@ -76,7 +76,9 @@ CsiRepeat CsiRepeatOf(const Error& error) {
 
 Error CsiError(std::string_view driver, const CsiMethod& method, const CsiFailure& failure,
                const CsiSecrets& secrets) {
-  std::string reason = secrets.RemovedFrom(TrimSpace(failure.message), kMessageBytes);
+  const std::string_view message = TrimSpace(failure.message);
+  std::string reason = failure.never_sent ? secrets.RemovedFromOurs(message, kMessageBytes)
+                                          : secrets.RemovedFrom(message, kMessageBytes);
   if (reason.empty()) reason = "the driver gave no reason";
   const std::string text = Join(
       std::vector<std::string_view>{driver, method.name, CodeName(failure.code), reason}, ": ");

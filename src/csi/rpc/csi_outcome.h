@@ -49,7 +49,7 @@ struct CsiFailure {
   Code code = Code::kUnknown;
   // Of the driver, as it came: any bytes, of any length, and secrets among them. Or of this side.
   std::string message;
-  bool never_sent = false;
+  bool never_sent = false;  // then the message is of this side
 };
 
 // "hostpath.csi.k8s.io: NodeStageVolume: Internal: <message>", with the outcome of the tables

@@ -19,6 +19,14 @@ using google::protobuf::Reflection;
 constexpr size_t kLeastSecret = 4;
 constexpr size_t kMostSearched = 16 * 1024;
 
+// Printable, and of `most` bytes at most.
+std::string CutPrintable(const std::string& text, size_t most) {
+  const std::string shown = PrintableText(text);
+  if (shown.size() <= most) return shown;
+  constexpr std::string_view kMore = "...";
+  return std::string(BeginningOf(shown, most - std::min(most, kMore.size()))) + std::string(kMore);
+}
+
 // What the secrets of a request are looked for as.
 class SecretFinder {
  public:
@@ -169,7 +177,7 @@ class TextsOfMessage {
     // While one text is searched, calls of the driver may wait for its memory.
     size_t steps = std::min(steps_, kCsiSearchSteps);
     steps_ -= steps;
-    // What is shown may be longer than the text, and all of it is.
+    // What is shown may be longer than the text, and all of it is, also of one that is withheld.
     const size_t most = text.size() * std::string_view(kCsiStripped).size();
     const std::string shown = secrets_.Replaced(text, most, steps);
     steps_ += steps;
@@ -184,10 +192,12 @@ class TextsOfMessage {
 
 }  // namespace
 
-bool CsiHasSecrets(const Message& message) {
+bool CsiHasSecrets(const Message& message) { return !CsiSecretValuesIn(message).empty(); }
+
+std::vector<std::string> CsiSecretValuesIn(const Message& request) {
   SecretFinder finder;
-  finder.Look(message);
-  return !finder.Take().empty();
+  finder.Look(request);
+  return finder.Take();
 }
 
 std::string CsiStrippedText(const Message& message, size_t most) {
@@ -198,9 +208,7 @@ std::string CsiStrippedText(const Message& message, size_t most) {
 
 CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> memory)
     : memory_(std::move(memory)) {
-  SecretFinder finder;
-  finder.Look(request);
-  const std::vector<std::string> values = finder.Take();
+  const std::vector<std::string> values = CsiSecretValuesIn(request);
   if (values.empty()) return;
   auto own = std::make_shared<CsiSpellings>();
   own->AddAll(values);
@@ -223,6 +231,13 @@ std::string CsiSecrets::Replaced(std::string_view text, size_t most) const {
 }
 
 std::string CsiSecrets::Replaced(std::string_view text, size_t most, size_t& steps) const {
+  const std::string until =
+      memory_ == nullptr || text.empty() ? std::string() : memory_->withheld_until();
+  if (!until.empty()) return "[withheld, as it may have a secret in it, until " + until + "]";
+  return ReplacedInOurs(text, most, steps);
+}
+
+std::string CsiSecrets::ReplacedInOurs(std::string_view text, size_t most, size_t& steps) const {
   const size_t whole = text.size();
   // A driver may say megabytes. What lies so far behind is not shown, unless nearly all before it
   // belongs to secrets. One that would end still farther behind is hidden to there.
@@ -250,10 +265,12 @@ std::string CsiSecrets::Replaced(std::string_view text, size_t most, size_t& ste
 }
 
 std::string CsiSecrets::RemovedFrom(std::string_view text, size_t most) const {
-  const std::string shown = PrintableText(Replaced(text, most));
-  if (shown.size() <= most) return shown;
-  constexpr std::string_view kMore = "...";
-  return std::string(BeginningOf(shown, most - std::min(most, kMore.size()))) + std::string(kMore);
+  return CutPrintable(Replaced(text, most), most);
+}
+
+std::string CsiSecrets::RemovedFromOurs(std::string_view text, size_t most) const {
+  size_t steps = kCsiSearchSteps;
+  return CutPrintable(ReplacedInOurs(text, most, steps), most);
 }
 
 std::string CsiSecrets::StrippedText(const Message& message, size_t most) const {

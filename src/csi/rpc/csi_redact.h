@@ -37,8 +37,13 @@ std::string CsiStrippedText(const google::protobuf::Message& message, size_t mos
 // mount flags, tokens in a volume's context. Threads: any. Blocks: never.
 bool CsiHasSecrets(const google::protobuf::Message& message);
 
+// The values that CsiSecrets looks for in what a driver says to this request, for a driver's
+// memory. They are secrets.
+std::vector<std::string> CsiSecretValuesIn(const google::protobuf::Message& request);
+
 // The secret values of one request, and those that its driver was sent before, to be removed from
-// what the driver says.
+// what the driver says. As long as the memory withholds what the driver says, in the place of each
+// text that is not empty stands until when: "[withheld, as it may have a secret in it, until ..]".
 // Threads: any. It does not change, but for what the driver is sent meanwhile.
 class CsiSecrets {
  public:
@@ -58,6 +63,8 @@ class CsiSecrets {
   // not found out. Of a text that would take more than kCsiSearchSteps nothing is shown, but how
   // long it is.
   std::string RemovedFrom(std::string_view text, size_t most) const;
+  // The same of words that are not the driver's: they are never withheld.
+  std::string RemovedFromOurs(std::string_view text, size_t most) const;
 
   // CsiStrippedText() of a message whose texts may have the secrets in them.
   std::string StrippedText(const google::protobuf::Message& message, size_t most) const;
@@ -67,6 +74,8 @@ class CsiSecrets {
   // several texts may share: they are counted down, and once they are used up nothing is shown.
   std::string Replaced(std::string_view text, size_t most) const;
   std::string Replaced(std::string_view text, size_t most, size_t& steps) const;
+  // The same of words that are not the driver's: they are never withheld.
+  std::string ReplacedInOurs(std::string_view text, size_t most, size_t& steps) const;
 
   // All texts of the message without the secrets, also the keys of its maps, and whole otherwise.
   // What is large may take its time: it is for threads that nobody waits for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace volumed {
 namespace {
@@ -33,6 +34,34 @@ void CsiSecretMemory::Remember(const std::vector<std::string>& values) {
   }
   spellings_.AddAll(added);
   while (values_.size() > kMostValues || bytes_ > kMostBytes) ForgetOldest();
+}
+
+bool CsiSecretMemory::HasRoomFor(const std::string& value) const {
+  return value.size() <= kMostValueBytes && values_.size() < kMostValues &&
+         bytes_ + value.size() <= kMostBytes;
+}
+
+void CsiSecretMemory::RememberEarlier(const std::vector<std::string>& values) {
+  MutexLock lock(mu_);
+  std::vector<std::string> added;
+  for (const std::string& value : values) {
+    if (places_.contains(value) || !HasRoomFor(value)) continue;
+    values_.push_front(value);
+    places_.emplace(values_.front(), values_.begin());
+    bytes_ += value.size();
+    added.push_back(value);
+  }
+  spellings_.AddAll(added);
+}
+
+void CsiSecretMemory::Withhold(std::string until) {
+  MutexLock lock(mu_);
+  withheld_until_ = std::move(until);
+}
+
+std::string CsiSecretMemory::withheld_until() const {
+  MutexLock lock(mu_);
+  return withheld_until_;
 }
 
 void CsiSecretMemory::ForgetOldest() {

@@ -252,7 +252,18 @@ TEST_F(DriverTableTest, ASecretThatADriverRepeatsIsShownNowhere) {
   EXPECT_GE(repeated, 2) << "the driver has said it";
   driver.Script("[]");
   EXPECT_TRUE(RetryUntilPhase("p19", "Ready")) << Explain("p19");
+
+  // A restart sends the driver nothing, and the driver remembers what it was sent.
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  driver.Script(std::string(R"([{"rpc": "NodeUnpublishVolume", "code": 13, "message": "left )") +
+                kCanary + R"(."}])");
   ASSERT_TRUE(Delete("Pod", "p19").ok());
+  ASSERT_TRUE(WaitSays("p19", "NodeUnpublishVolume: Internal: left ***stripped***"))
+      << Explain("p19");
+  seen = Explain("p19") + Ctl({"get", "pods", "-o", "yaml"}).output + ReadText(log_path());
+  EXPECT_EQ(seen.find(kCanary), std::string::npos);
+  driver.Script("[]");
   EXPECT_TRUE(RetryUntilGone("p19")) << Explain("p19");
 }
 

@@ -99,7 +99,7 @@ TEST(ObjectSummaryTest, APodsEnvironmentIsNotShownAndLongValuesAreCut) {
 }
 
 TEST(ObjectSummaryTest, WhatMayNotBeSeenIsHiddenBeforeAValueIsCut) {
-  const ShownText shown = [](const std::string& text) {
+  const ShownText shown = [](const std::string& text, WordsOf) {
     const size_t at = text.find("hunter2");
     return at == std::string::npos ? text : text.substr(0, at) + "***" + text.substr(at + 7);
   };

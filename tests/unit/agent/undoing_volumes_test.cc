@@ -97,5 +97,21 @@ TEST_F(UndoingVolumesTest, ASecretThatTheDriverPutIntoAVolumesContextWasDescribe
   EXPECT_EQ(Field("spec.csi.volumeAttributes.login"), "u:hunter2@nas") << "it is no driver's";
 }
 
+// What a volume's owner has written is shown: by it one sees which Secret is missing.
+TEST_F(UndoingVolumesTest, AsLongAsADriversWordsAreWithheldItsContextOfAVolumeIsNotDescribed) {
+  secrets_->Withhold("Secret default/login is there");
+  Deliver(
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "
+      "{storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n  csi: {driver: disk.example.com, "
+      "volumeHandle: v1, nodeStageSecretRef: {name: login, namespace: default}, volumeAttributes: "
+      "{login: \"u:hunter2@nas\"}}\n");
+  ASSERT_TRUE(Describe("disk").ok());
+  EXPECT_EQ(Field("spec.csi.nodeStageSecretRef.name"), "login");
+  EXPECT_EQ(Field("spec.csi.volumeAttributes.login"), "");
+  const std::string note =
+      "[withheld, as it may have a secret in it, until Secret default/login is there]";
+  EXPECT_EQ(Field(note), note);
+}
+
 }  // namespace
 }  // namespace volumed

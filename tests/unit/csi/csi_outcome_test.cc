@@ -52,6 +52,23 @@ TEST(CsiOutcomeTest, OnlyUnimplementedIsNeverRepeated) {
   }
 }
 
+TEST(CsiOutcomeTest, OfAnErrorThatIsWithheldTheCodeIsShownAndWhatThisSideSaysIsNotWithheld) {
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  memory->Withhold("it is known");
+  const CsiSecrets secrets(memory);
+  EXPECT_EQ(
+      CsiError("d", Stage(), {.code = Code::kInternal, .message = "hunter2"}, secrets).message(),
+      "d: NodeStageVolume: Internal: [withheld, as it may have a secret in it, until it is "
+      "known]");
+  EXPECT_EQ(CsiError("d", Stage(), {.code = Code::kInternal, .message = " "}, secrets).message(),
+            "d: NodeStageVolume: Internal: the driver gave no reason");
+  EXPECT_EQ(CsiError("d", Stage(),
+                     {.code = Code::kUnavailable, .message = "no connection", .never_sent = true},
+                     secrets)
+                .message(),
+            "d: NodeStageVolume: Unavailable: no connection");
+}
+
 TEST(CsiOutcomeTest, ACallThatNeverReachedTheDriverIsNotAppliedWhateverItsCode) {
   for (const Code code : {Code::kUnavailable, Code::kDeadlineExceeded, Code::kCancelled}) {
     const Error error =

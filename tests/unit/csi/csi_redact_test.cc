@@ -190,6 +190,26 @@ TEST(CsiRedactTest, NothingIsShownOfATextThatWouldTakeTooLongToSearch) {
   EXPECT_NE(shown.find("a text of 7 bytes"), std::string::npos) << shown;
 }
 
+TEST(CsiRedactTest, WhatIsWithheldIsInNoTextOfAMessageAndSaysUntilWhen) {
+  const auto memory = std::make_shared<CsiSecretMemory>();
+  memory->Withhold("it is known");
+  const std::string note = "[withheld, as it may have a secret in it, until it is known]";
+  const CsiSecrets secrets(memory);
+  ::csi::v1::CreateVolumeResponse answer;
+  answer.mutable_volume()->set_capacity_bytes(5);
+  (*answer.mutable_volume()->mutable_volume_context())["login"] = "hunter2";
+  EXPECT_EQ(
+      secrets.StrippedText(answer, kAll),
+      "{\"volume\":{\"capacity_bytes\":5,\"volume_context\":{\"" + note + "\":\"" + note + "\"}}}");
+  ::csi::v1::CreateVolumeResponse shown = answer;
+  secrets.RemoveFromTextsOf(shown);
+  EXPECT_EQ(shown.volume().volume_context().at(note), note);
+  EXPECT_EQ(shown.volume().volume_id(), "") << "nothing was said there";
+  EXPECT_EQ(secrets.RemovedFromOurs("it was not sent", kAll), "it was not sent");
+  memory->Withhold("");
+  EXPECT_EQ(secrets.RemovedFrom("hunter3", kAll), "hunter3");
+}
+
 TEST(CsiRedactTest, AllTextsOfAnAnswerAreShownWithoutSecretsAndWholeOtherwise) {
   ::csi::v1::ListVolumesResponse answer;
   const std::string large(50'000, 'x');

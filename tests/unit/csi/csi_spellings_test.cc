@@ -242,5 +242,17 @@ TEST(CsiSecretMemoryTest, LargeValuesPushOutOthersAndTooLargeOnesDoNot) {
   EXPECT_EQ(LeftOf(memory, Large('d')), "");
 }
 
+TEST(CsiSecretMemoryTest, WhatMayHaveBeenSentEarlierPushesOutNothingAndIsForgottenFirst) {
+  CsiSecretMemory memory;
+  for (int i = 0; i < 255; ++i) memory.Remember({"secret-" + std::to_string(i) + "-x"});
+  memory.RememberEarlier({"secret-0-x", std::string(20'000, 'k'), "earlier-1", "earlier-2"});
+  EXPECT_EQ(LeftOf(memory, "earlier-1"), "");
+  EXPECT_EQ(LeftOf(memory, "earlier-2"), "earlier-2") << "there was no room";
+  EXPECT_EQ(LeftOf(memory, "secret-0-x"), "");
+  memory.Remember({"secret-new"});
+  EXPECT_EQ(LeftOf(memory, "earlier-1"), "earlier-1");
+  EXPECT_EQ(LeftOf(memory, "secret-0-x"), "");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,7 @@ class CsiDriversFixture : public testing::Test {
                 },
             .merge_topology = [this](const std::string&,
                                      const std::map<std::string, std::string>&) { return merged_; },
+            .made = made_,
             .release_topology =
                 [this](const std::string& driver) { released_.push_back(driver); }});
     drivers_->AddListener([this](const std::string& driver, DriverEvent event) {
@@ -131,6 +133,8 @@ class CsiDriversFixture : public testing::Test {
   bool has_attached_ = false;
   bool has_volumes_ = false;
   Status merged_ = OkStatus();
+  // CsiDriversHooks::made, from the next Restart() on.
+  std::function<void(const std::string&, const std::shared_ptr<CsiSecretMemory>&)> made_;
   std::vector<std::string> released_;
   std::vector<std::pair<std::string, DriverEvent>> events_;
   std::unique_ptr<CsiDrivers> drivers_;

@@ -197,6 +197,10 @@ class ManagerTest : public ::testing::Test {
       settings.stats.period = test.stats_period;
       settings.size_limit_action = test.size_limit_action;
       settings.other_kinds = test.other_kinds;
+      hooks.secrets_on_record = [this](SentSecretsByDriver recorded) {
+        EXPECT_TRUE(others.empty() && restored.empty() && !sources_started);
+        secrets_on_record = std::move(recorded);
+      };
       hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
         EXPECT_TRUE(restored_devices.empty() && !sources_started);
         others[kind] = rows;
@@ -236,7 +240,8 @@ class ManagerTest : public ::testing::Test {
     std::vector<PodVolumeRecord> restored;
     std::vector<DeviceRecord> restored_devices;
     std::vector<UnrecordedMount> unrecorded;
-    std::map<std::string, LoadedRecords> others;  // rows of other parts
+    std::optional<SentSecretsByDriver> secrets_on_record;  // nullopt: it was not told
+    std::map<std::string, LoadedRecords> others;           // rows of other parts
     bool sources_started = false;
     std::map<std::string, SourceMemory> memories;  // what the sources are told then
     std::unique_ptr<VolumeManager> manager;
