@@ -204,8 +204,7 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
   Result<CsiFinding> found = LookAtStaged(context, place, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong && found->mount) {
-    Result<std::optional<std::string>> wrong =
-        WhyPodsDevice(context, id, *found->mount, call);
+    Result<std::optional<std::string>> wrong = WhyPodsDevice(context, id, *found->mount, call);
     if (!wrong.ok()) return wrong.error().AsMaybeApplied();
     found->wrong = *std::move(wrong);
   }
