@@ -70,7 +70,7 @@ Status RecordPath(DeviceRecordKeeper& devices, const UniqueVolumeName& device,
 }
 
 // Nobody calls a driver for a volume that has to wait once it is attached.
-Status CheckMode(const OperationParts& parts, DeviceRecord wanted, const VolumeSpec& spec) {
+Status CheckVolumeMode(const OperationParts& parts, DeviceRecord wanted, const VolumeSpec& spec) {
   wanted.is_block = IsBlockVolume(spec);
   wanted.device_mount_path.clear();
   return CheckNotHadOtherwise(parts, wanted, nullptr);
@@ -147,8 +147,8 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
                        .event = VolumeEvent::kAttach,
                        .facts = DeviceFactsOf(request.device, **plugin, request.spec, *place),
                        .steps = {}};
-  if (const Status free = CheckMode(parts, call.facts, request.spec); !free.ok()) {
-    return failed(kCheckPlaceStep, free.error());
+  if (const Status is_free = CheckVolumeMode(parts, call.facts, request.spec); !is_free.ok()) {
+    return failed(kCheckPlaceStep, is_free.error());
   }
   call.facts.attachable = true;
   call.facts.limit_key = request.limit_key;

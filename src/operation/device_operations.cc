@@ -206,8 +206,8 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
       .facts = DeviceFactsOf(request.device, *mounting.plugin, request.spec, mounting.path),
       .steps = {}};
   mounting.as_recorded = IsProvenAsRecorded(parts, request, *mounting.plugin);
-  if (const Status free = CheckPlace(parts, mounting, call.facts); !free.ok()) {
-    return FailedMount(kCheckPlaceStep, free.error());
+  if (const Status is_free = CheckPlace(parts, mounting, call.facts); !is_free.ok()) {
+    return FailedMount(kCheckPlaceStep, is_free.error());
   }
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;

@@ -198,8 +198,8 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
       .steps = {}};
   call.facts.is_block = true;
   set_up.as_recorded = IsProvenAsRecorded(parts, request, plugin);
-  if (const Status free = CheckMapPlace(parts, set_up, call.facts); !free.ok()) {
-    return FailedSetUp(kCheckPlaceStep, free.error());
+  if (const Status is_free = CheckMapPlace(parts, set_up, call.facts); !is_free.ok()) {
+    return FailedSetUp(kCheckPlaceStep, is_free.error());
   }
   call.facts.attachable = request.attachable;
   if (const Status added = AddSetUpSteps(parts, request, set_up, call.steps); !added.ok()) {
