@@ -51,16 +51,14 @@ std::string DevicePlaceOf(const KubeletPaths::DeviceMount& device, const Kubelet
 
 void FindMountedDevices(const MountListing& listing, const KubeletPaths& paths,
                         FoundAtStart& found) {
-  std::vector<KubeletPaths::DeviceMount>& devices = found.device_mounts;
+  std::set<std::string> places;
   for (const MountEntry& mount : listing.mounts) {
     std::optional<KubeletPaths::DeviceMount> device = paths.ParseDeviceMount(mount.mount_point);
     if (!device) continue;
     // Several pods may have one device.
     const PodUid pod = std::exchange(device->pod, PodUid());
     if (!pod.empty()) found.device_pods[device->place].insert(pod);
-    if (std::find(devices.begin(), devices.end(), *device) == devices.end()) {
-      devices.push_back(*std::move(device));
-    }
+    if (places.insert(device->place).second) found.device_mounts.push_back(*std::move(device));
   }
 }
 

@@ -65,9 +65,10 @@ UnrecordedMount LostOf(const DeviceRecord& record, const PodUid& pod,
 using LostBlockVolumes = std::vector<std::pair<const DeviceRecord*, PodUid>>;
 
 LostBlockVolumes LostOfRecordedDevices(const FoundAtStart& found) {
+  LostBlockVolumes lost;
+  if (found.device_pods.empty()) return lost;
   std::set<PodVolumeKey> recorded;
   for (const PodVolumeRecord& record : found.volumes) recorded.insert(record.key);
-  LostBlockVolumes lost;
   for (const DeviceRecord& record : found.devices) {
     const auto pods = found.device_pods.find(record.device_mount_path);
     if (!record.is_block || pods == found.device_pods.end()) continue;
