@@ -17,6 +17,7 @@ constexpr char kOldStaged[] = "pv";
 // Beside the directories of block volumes; each has something of every volume.
 constexpr char kBlockStagingName[] = "staging";
 constexpr char kBlockPublishName[] = "publish";
+constexpr char kBlockMapName[] = "dev";
 constexpr size_t kHashDigits = 64;
 
 std::string Escaped(const SpecName& spec) { return EscapeQualifiedName(spec.str()); }
@@ -104,7 +105,7 @@ SafePath CsiBlockDir(const KubeletPaths& paths, const SpecName& spec) {
 }
 
 SafePath CsiBlockMapDir(const KubeletPaths& paths, const SpecName& spec) {
-  return CsiBlockDir(paths, spec).Below("dev");
+  return CsiBlockDir(paths, spec).Below(kBlockMapName);
 }
 
 SafePath CsiBlockDataDir(const KubeletPaths& paths, const SpecName& spec) {
@@ -123,6 +124,38 @@ SafePath CsiBlockPublishPath(const KubeletPaths& paths, const SpecName& spec, co
   return CsiBlockPublishDir(paths, spec).Below(pod.str());
 }
 
+namespace {
+
+// The device of a block volume with all its places; `pod` has it at the path that was asked about.
+KubeletPaths::DeviceMount BlockDeviceOf(const std::string& spec, const std::string& pod) {
+  const std::string devices =
+      std::string(kCsiPluginName) + "/" + std::string(kVolumeDevicesDirName) + "/";
+  const std::string directory = EscapeQualifiedName(spec);
+  KubeletPaths::DeviceMount device{kCsiPluginName, SpecName("block/" + directory), true};
+  device.place = devices + directory + "/" + kBlockMapName;
+  device.pods_place = devices + kBlockPublishName + "/" + spec;
+  device.node_place = devices + kBlockStagingName + "/" + spec;
+  device.pod = PodUid(pod);
+  return device;
+}
+
+// `elements` are kubernetes.io, csi, volumeDevices, and then <esc pv>, dev, <uid>, or publish,
+// <pv>, <uid>, or staging, <pv>. A driver may have mounted something in the latter two.
+std::optional<KubeletPaths::DeviceMount> BlockDeviceAt(const std::vector<std::string>& elements) {
+  constexpr size_t kFirst = 3;
+  constexpr size_t kSecond = 4;
+  constexpr size_t kPod = 5;
+  const std::string& first = elements[kFirst];
+  const std::string& second = elements[kSecond];
+  if (first == kBlockStagingName) return BlockDeviceOf(second, "");
+  if (elements.size() <= kPod) return std::nullopt;
+  if (first == kBlockPublishName) return BlockDeviceOf(second, elements[kPod]);
+  if (elements.size() != kPod + 1 || second != kBlockMapName) return std::nullopt;
+  return BlockDeviceOf(UnescapeQualifiedName(first), elements[kPod]);
+}
+
+}  // namespace
+
 std::optional<KubeletPaths::DeviceMount> CsiDeviceAt(const std::vector<std::string>& elements) {
   // kubernetes.io, csi, and then what is called by its place here.
   constexpr size_t kFirst = 2;
@@ -133,12 +166,7 @@ std::optional<KubeletPaths::DeviceMount> CsiDeviceAt(const std::vector<std::stri
   }
   const std::string& first = elements[kFirst];
   const std::string& second = elements[kSecond];
-  if (first == kVolumeDevicesDirName) {
-    if (elements.size() != kThird + 2 || elements[kThird] != "dev") return std::nullopt;
-    // The target path of a volume that is called "dev" looks so, too.
-    if (HasSharedBlockDir(SpecName(second))) return std::nullopt;
-    return KubeletPaths::DeviceMount{kCsiPluginName, SpecName("block/" + second), true};
-  }
+  if (first == kVolumeDevicesDirName) return BlockDeviceAt(elements);
   if (elements.size() != kThird + 1 || elements[kThird] != kGlobalMount) return std::nullopt;
   if (first != kOldStaged && !IsHash(second)) return std::nullopt;
   return KubeletPaths::DeviceMount{kCsiPluginName, SpecName("staged/" + first + "/" + second),

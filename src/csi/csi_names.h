@@ -94,11 +94,12 @@ SafePath CsiBlockStagingPath(const KubeletPaths& paths, const SpecName& spec);
 SafePath CsiBlockPublishDir(const KubeletPaths& paths, const SpecName& spec);
 SafePath CsiBlockPublishPath(const KubeletPaths& paths, const SpecName& spec, const PodUid& pod);
 
-// Where devices of CSI volumes lie, as a KubeletPaths::DeviceLayout: both staging paths, and the
-// binds of block volumes. A path has but the hash of a handle, or no word of it; so the volume that
-// is answered is a stand-in, which is no volume's name (ParseCsiVolumeName() takes none of them):
-// "staged/<driver>/<hash>", "staged/pv/<persistent volume>", "block/<esc spec name>". What
-// vol_data.json beside it says is the volume.
+// Where devices of CSI volumes lie, as a KubeletPaths::DeviceLayout: both staging paths, and of
+// block volumes the binds, the target paths, and the staging path and what lies in it. A path has
+// but the hash of a handle, or no word of it; so the volume that is answered is a stand-in, which
+// is no volume's name (ParseCsiVolumeName() takes none of them): "staged/<driver>/<hash>",
+// "staged/pv/<persistent volume>", "block/<esc spec name>". What vol_data.json beside it says is
+// the volume.
 std::optional<KubeletPaths::DeviceMount> CsiDeviceAt(const std::vector<std::string>& elements);
 
 }  // namespace volumed

@@ -8,6 +8,7 @@
 #include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
+#include "operation/device_operations.h"
 #include "operation/device_use.h"
 #include "operation/driver_storage.h"
 #include "operation/operation_parts.h"
@@ -66,6 +67,13 @@ Status RecordPath(DeviceRecordKeeper& devices, const UniqueVolumeName& device,
                   const std::string& path) {
   const Status recorded = devices.SetDevicePath(device, path);
   return recorded.ok() ? recorded : Status(recorded.error().AsMaybeApplied());
+}
+
+// Nobody calls a driver for a volume that has to wait once it is attached.
+Status CheckVolumeMode(const OperationParts& parts, DeviceRecord wanted, const VolumeSpec& spec) {
+  wanted.is_block = IsBlockVolume(spec);
+  wanted.device_mount_path.clear();
+  return CheckNotHadOtherwise(parts, wanted, nullptr);
 }
 
 // What is at the device's own place is looked for there, whoever has mounted it.
@@ -139,6 +147,9 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
                        .event = VolumeEvent::kAttach,
                        .facts = DeviceFactsOf(request.device, **plugin, request.spec, *place),
                        .steps = {}};
+  if (const Status is_free = CheckVolumeMode(parts, call.facts, request.spec); !is_free.ok()) {
+    return failed(kCheckPlaceStep, is_free.error());
+  }
   call.facts.attachable = true;
   call.facts.limit_key = request.limit_key;
   call.facts.rest_of_mount = request.found_mounted;

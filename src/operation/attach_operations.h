@@ -30,7 +30,8 @@ inline constexpr const char* kBulkVerifyAttachedOperation = "verify_volumes_are_
 // operation on the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, if the plugin attaches nothing; those of the steps.
+// Errors: Unimplemented, not applied, if the plugin attaches nothing; FailedPrecondition, not
+// applied, if somebody has the volume in the other volumeMode; those of the steps.
 struct AttachVolume : OperationOf<AttachedVolume> {
   explicit AttachVolume(AttachRequest attach) : request(std::move(attach)) {}
 

@@ -7,6 +7,30 @@
 #include "volume/driver_domain.h"
 
 namespace volumed {
+namespace {
+
+// Pods share a mounted device, under several names too.
+bool IsHadOtherwise(const PodVolumeRecord& record, const DeviceRecord& wanted,
+                    const PlaceOfVolume& place_of) {
+  if (record.state == VolumeState::kNotSetUp && !record.uncertain) return false;
+  if (record.is_block != wanted.is_block) return true;
+  if (!record.is_block || !place_of || record.key.spec == wanted.spec) return false;
+  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(record.volume_json);
+  if (!recorded) return true;
+  const Result<SafePath> place = place_of(*recorded);
+  return !place.ok() || place->Display() != wanted.device_mount_path;
+}
+
+bool IsMountedOtherwise(const UnrecordedMounts::Mounted& mounted, const DeviceRecord& wanted) {
+  if (mounted.is_block != wanted.is_block) return true;
+  if (mounted.device_place.empty() || wanted.device_mount_path.empty()) return false;
+  // A driver's filesystem has its place by its handle. Another one is that which kubelets before
+  // 1.24 gave the same volume, and the driver stages it beside that, as for a kubelet.
+  if (!wanted.is_block && IsDriverDomain(wanted.fault_domain)) return false;
+  return mounted.device_place != wanted.device_mount_path;
+}
+
+}  // namespace
 
 DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
                            const VolumeSpec& spec, const SafePath& device_mount_path) {
@@ -41,6 +65,24 @@ Status CheckNotElsewhere(const DeviceRecordKeeper& devices, const DeviceRecord& 
       "volume " + facts.key.str() + " is still " + std::string(VolumeStateName(there->state)) +
           " at " + there->device_mount_path + " for volume " + there->spec.str() +
           ": it has to leave that place before it can come to " + facts.device_mount_path);
+}
+
+Status CheckNotHadOtherwise(const OperationParts& parts, const DeviceRecord& wanted,
+                            const PlaceOfVolume& place_of) {
+  for (const PodVolumeRecord& record : parts.volumes->FindOfDevice(wanted.key)) {
+    if (!IsHadOtherwise(record, wanted, place_of)) continue;
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "volume " + wanted.spec.str() + " is still " + std::string(VolumeStateName(record.state)) +
+            " for pod " + record.pod_namespace + "/" + record.pod_name + " as volume " +
+            record.key.spec.str() + (record.is_block ? ", a block volume" : ", a filesystem") +
+            ": it has to leave that pod first");
+  }
+  return parts.unrecorded->CheckNone({wanted.key, wanted.plugin_name, wanted.spec},
+                                     parts.host.kernel, CallOptions{},
+                                     [&wanted](const UnrecordedMounts::Mounted& mounted) {
+                                       return IsMountedOtherwise(mounted, wanted);
+                                     });
 }
 
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {

@@ -2,6 +2,7 @@
 // pod may have any of the device.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -37,6 +38,18 @@ bool IsDetachedNext(VolumePlugin& plugin, const DeviceRecord& facts);
 // applied, if the row has another place, or the other kind, than these facts of a mount or of a
 // map.
 Status CheckNotElsewhere(const DeviceRecordKeeper& devices, const DeviceRecord& facts);
+
+// Where a volume's device is: its mount, or its global map directory. Blocks: never.
+using PlaceOfVolume = std::function<Result<SafePath>(const VolumeSpec&)>;
+
+// The row of the device may be lost, or say nothing of a place, while pods have the device still:
+// by their own rows, or by mounts of which no record tells. As a filesystem such a device would be
+// formatted under a pod that has it raw. Errors: FailedPrecondition, not applied, naming the pod or
+// the mount, if somebody has the device in the other volumeMode than `wanted`, or at another place;
+// those of ListMounts. Without a place in `wanted`, and then without `place_of`, the modes alone
+// are compared. Costs what this one device has.
+Status CheckNotHadOtherwise(const OperationParts& parts, const DeviceRecord& wanted,
+                            const PlaceOfVolume& place_of);
 
 // Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);

@@ -118,6 +118,17 @@ Failure FindDeviceMounter(const OperationParts& parts, const MountDeviceRequest&
   return std::nullopt;
 }
 
+// Errors: those of CheckNotElsewhere and CheckNotHadOtherwise. What is only to be proven to be
+// there as it is on record gets no call of the driver.
+Status CheckPlace(const OperationParts& parts, const DeviceMounting& mounting,
+                  const DeviceRecord& wanted) {
+  RETURN_IF_ERROR(CheckNotElsewhere(parts.devices, wanted));
+  if (mounting.as_recorded) return OkStatus();
+  return CheckNotHadOtherwise(parts, wanted, [&mounting](const VolumeSpec& spec) {
+    return mounting.mounter->GetDeviceMountPath(spec);
+  });
+}
+
 // Errors: those of AddWaitForAttach. `parts`, `request` and `mounting` outlive the steps.
 Status AddMountingSteps(const OperationParts& parts, const MountDeviceRequest& request,
                         DeviceMounting& mounting, std::vector<Step>& steps) {
@@ -194,13 +205,13 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
       .event = VolumeEvent::kMountDevice,
       .facts = DeviceFactsOf(request.device, *mounting.plugin, request.spec, mounting.path),
       .steps = {}};
-  if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
-    return FailedMount("CheckPlace", left.error());
+  mounting.as_recorded = IsProvenAsRecorded(parts, request, *mounting.plugin);
+  if (const Status is_free = CheckPlace(parts, mounting, call.facts); !is_free.ok()) {
+    return FailedMount(kCheckPlaceStep, is_free.error());
   }
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
   call.facts.attachable = request.attachable;
-  mounting.as_recorded = IsProvenAsRecorded(parts, request, *mounting.plugin);
   if (const Status added = AddMountingSteps(parts, request, mounting, call.steps); !added.ok()) {
     return FailedMount("NewAttacher", added.error());
   }

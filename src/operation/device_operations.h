@@ -17,14 +17,19 @@ inline constexpr const char* kMountDeviceOperation = "mount_device";
 inline constexpr const char* kUnmountDeviceOperation = "unmount_device";
 inline constexpr const char* kForgetDeviceOperation = "forget_device";  // this program's name
 
+// The step of a mount or an attach that asks whether the device is, for somebody, what it is not
+// to be here. Whoever wants it in another way may be let in.
+inline constexpr const char* kCheckPlaceStep = "CheckPlace";
+
 // Mounts the device of a volume once for all pods of the node; the device of a block volume is only
 // set up (map_operations.h does that). These two operations exclude each other, and each mount or
 // unmount of a pod's volume that names the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
 // Errors: Unimplemented, not applied, if the plugin mounts no devices; FailedPrecondition, not
-// applied, if by its record the device is at another place, or may be: it has to be unmounted there
-// first; those of the steps.
+// applied, if by its record the device is at another place, or may be, or if by a pod's record or
+// by a mount without one somebody has it there, or in the other volumeMode: it has to be unmounted
+// there first; those of the steps.
 struct MountDevice : OperationOf<MountedDevice> {
   explicit MountDevice(MountDeviceRequest mount) : request(std::move(mount)) {}
 

@@ -13,6 +13,7 @@
 #include "operation/block_plugins.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
+#include "operation/device_operations.h"
 #include "operation/device_use.h"
 #include "operation/driver_storage.h"
 #include "operation/operation_parts.h"
@@ -55,6 +56,17 @@ Failure FindDeviceMapper(const OperationParts& parts, const MountDeviceRequest& 
   set_up.mapper = *std::move(mapper);
   set_up.global_map_path = *path;
   return std::nullopt;
+}
+
+// Errors: those of CheckNotElsewhere and CheckNotHadOtherwise. What is only to be proven to be
+// there as it is on record gets no call of the driver.
+Status CheckMapPlace(const OperationParts& parts, const DeviceSetUp& set_up,
+                     const DeviceRecord& wanted) {
+  RETURN_IF_ERROR(CheckNotElsewhere(parts.devices, wanted));
+  if (set_up.as_recorded) return OkStatus();
+  return CheckNotHadOtherwise(parts, wanted, [&set_up](const VolumeSpec& spec) {
+    return set_up.mapper->GetGlobalMapPath(spec);
+  });
 }
 
 // Errors: those of AddWaitForAttach. `parts`, `request` and `set_up` outlive the steps.
@@ -185,11 +197,11 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
       .facts = DeviceFactsOf(request.device, plugin, request.spec, set_up.global_map_path),
       .steps = {}};
   call.facts.is_block = true;
-  if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
-    return FailedSetUp("CheckPlace", left.error());
+  set_up.as_recorded = IsProvenAsRecorded(parts, request, plugin);
+  if (const Status is_free = CheckMapPlace(parts, set_up, call.facts); !is_free.ok()) {
+    return FailedSetUp(kCheckPlaceStep, is_free.error());
   }
   call.facts.attachable = request.attachable;
-  set_up.as_recorded = IsProvenAsRecorded(parts, request, plugin);
   if (const Status added = AddSetUpSteps(parts, request, set_up, call.steps); !added.ok()) {
     return FailedSetUp("NewAttacher", added.error());
   }

@@ -1,16 +1,19 @@
 #include "operation/unrecorded_mounts.h"
 
+#include <optional>
+#include <string_view>
+
 #include "base/strings.h"
 
 namespace volumed {
 namespace {
 
-// In a map, a pod's node has the pod's uid as its name.
-PodUid PodAt(const UnrecordedMount& entry, const std::string& mount_point) {
+// In a map, what a pod has is called by the pod's uid, and a driver may have mounted more in it.
+PodUid PodAt(const UnrecordedMount& entry, const std::string& place,
+             const std::string& mount_point) {
   if (!entry.is_map) return entry.pod;
-  const std::string place = entry.places.front() + "/";
-  if (!mount_point.starts_with(place)) return PodUid();
-  return PodUid(mount_point.substr(place.size()));
+  const std::optional<std::string_view> below = StripPrefix(mount_point, place + "/");
+  return below ? PodUid(std::string(below->substr(0, below->find('/')))) : PodUid();
 }
 
 }  // namespace
@@ -94,8 +97,8 @@ Status UnrecordedMounts::AddMounted(const UnrecordedMount& entry, Kernel& kernel
     ASSIGN_OR_RETURN(const MountListing there, kernel.Call(ListMounts{.below = place}, call));
     for (const MountEntry& mount : there.mounts) {
       is_gone = false;
-      mounted.push_back(
-          {PodAt(entry, mount.mount_point), entry.spec, place, mount.mount_point, entry.volume});
+      mounted.push_back({PodAt(entry, place, mount.mount_point), entry.spec, place,
+                         mount.mount_point, entry.volume, entry.is_block, entry.device_place});
     }
   }
   if (is_gone) Forget(entry);

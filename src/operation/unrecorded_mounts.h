@@ -29,8 +29,13 @@ struct UnrecordedMount {
   PodUid pod;     // empty: it is a device's
   // Where it is mounted, or something in it. For people the first one counts.
   std::vector<std::string> places;
-  // The place is a block volume's map: what lies in it is each bound for the pod of its name.
+  // The places are those of a block volume's pods, as its map: what lies in them is each the pod's
+  // of its name.
   bool is_map = false;
+  bool is_block = false;  // of volumeMode Block
+  // Where the device is of which it is: its mount, or a block volume's global map directory. Empty
+  // for a filesystem that a pod has: wherever that device is, pods share it.
+  std::string device_place = {};
 };
 
 // Threads: any.
@@ -54,6 +59,8 @@ class UnrecordedMounts {
     std::string place;
     std::string mount_point;       // at the place, or in it
     UniqueVolumeName volume = {};  // as the entry has it
+    bool is_block = false;
+    std::string device_place = {};  // as the entry has it
   };
 
   // Replaces all. Blocks: never.

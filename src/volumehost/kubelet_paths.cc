@@ -134,6 +134,10 @@ std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
     }
   }
   if (!device) return std::nullopt;
+  for (std::string* place : {&device->place, &device->pods_place, &device->node_place}) {
+    if (!place->empty()) *place = GetPluginsDir().Below(*place).Display();
+  }
+  if (!device->place.empty()) return device;
   // A pod's node lies in the directory of its device.
   device->place =
       device->is_block ? absolute_path.substr(0, absolute_path.rfind('/')) : absolute_path;

@@ -44,11 +44,17 @@ class KubeletPaths {
     std::string place = {};  // the device's mount, or the global map directory
     // Of a block volume: the name that its places have, if its plugin says it; else it is `volume`.
     std::optional<SpecName> spec = std::nullopt;
+    // Of a block volume that its plugin has elsewhere, too: the directory in which each pod has it
+    // by the pod's uid, and the place that it has for the node. Empty: there is none.
+    std::string pods_place = {};
+    std::string node_place = {};
+    PodUid pod = {};  // of such a volume: what is at the path is this pod's; empty: the node's
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
   // Reads a path of a plugin whose devices lie in a way of their own: gets the elements below
-  // <root>/plugins, none of which is empty, "." or ".."; nullopt for the paths of others. Pure;
-  // `place` is not filled in.
+  // <root>/plugins, none of which is empty, "." or ".."; nullopt for the paths of others. The
+  // places in what it answers are below <root>/plugins, too; an empty `place` is the path itself,
+  // or, of a block volume, the directory in which it lies. Pure.
   using DeviceLayout = std::optional<DeviceMount> (*)(const std::vector<std::string>& elements);
 
   // `root` is absolute and clean. `layouts` are asked for what does not lie in the common way.
@@ -104,8 +110,8 @@ class KubeletPaths {
   // The volume to which an absolute path belongs (the path is the volume's, or lies in it); for a
   // block volume, the pod's device node in the global map directory. nullopt for any other path.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
-  // The device that is, or was, mounted or bound at exactly this absolute path; nullopt for any
-  // other path.
+  // The device that is, or was, mounted or bound at exactly this absolute path, or, for a block
+  // volume, in a place that its plugin has for it; nullopt for any other path.
   std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
   // The pod whose directory an absolute path is, or lies in; nullopt for any other path.
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;

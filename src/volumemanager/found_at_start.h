@@ -69,6 +69,9 @@ struct FoundAtStart {
   // From the mount table, and from plugins that say which volumes their devices are
   // (found_devices.h); each once.
   std::vector<KubeletPaths::DeviceMount> device_mounts;
+  // From the mount table, by the global map directory: pods that have a block volume, for plugins
+  // that say it of a path (KubeletPaths::DeviceMount::pod).
+  std::map<std::string, std::set<PodUid>> device_pods;
   // What plugins construct of volumes that no record knows. A volume of which nothing tells any
   // more what it was is left out.
   std::map<PodVolumeKey, FoundVolume> constructed;

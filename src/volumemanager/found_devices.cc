@@ -1,6 +1,7 @@
 #include "volumemanager/found_devices.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ void TakeDevice(const std::string& plugin, const UnrecordedDevice& device, bool 
                                    return DevicePlaceOf(mount, paths) == known.place;
                                  });
   if (same != found.device_mounts.end()) {
+    known.pods_place = same->pods_place;
+    known.node_place = same->node_place;
     *same = std::move(known);
   } else if (also_unmounted) {
     found.device_mounts.push_back(std::move(known));
@@ -44,6 +47,19 @@ std::string DevicePlaceOf(const KubeletPaths::DeviceMount& device, const Kubelet
   return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
                           : paths.GetDeviceMountDir(device.plugin, device.volume))
       .Display();
+}
+
+void FindMountedDevices(const MountListing& listing, const KubeletPaths& paths,
+                        FoundAtStart& found) {
+  std::set<std::string> places;
+  for (const MountEntry& mount : listing.mounts) {
+    std::optional<KubeletPaths::DeviceMount> device = paths.ParseDeviceMount(mount.mount_point);
+    if (!device) continue;
+    // Several pods may have one device.
+    const PodUid pod = std::exchange(device->pod, PodUid());
+    if (!pod.empty()) found.device_pods[device->place].insert(pod);
+    if (places.insert(device->place).second) found.device_mounts.push_back(*std::move(device));
+  }
 }
 
 void AskPluginsForDevices(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {

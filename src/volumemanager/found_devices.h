@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "os/kernel.h"
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/found_at_start.h"
 #include "volumemanager/reconstructor.h"
@@ -15,6 +16,10 @@ namespace volumed {
 
 // Where the device is mounted, or where its device nodes are bound. Pure.
 std::string DevicePlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths);
+
+// Fills in `device_mounts` and `device_pods` by this mount table. Blocks: never.
+void FindMountedDevices(const MountListing& listing, const KubeletPaths& paths,
+                        FoundAtStart& found);
 
 // Puts into `device_mounts` what plugins know of these devices. With all_directories, all plugins
 // are asked, also for devices without a mount; else those alone of which a mount is on no record.

@@ -17,4 +17,8 @@ namespace volumed {
 std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
                                                   const KubeletPaths& paths);
 
+// Block volumes that pods have of devices which are on record, though the pods' own rows are not.
+// REQUIRES: the same.
+std::vector<KubeletPaths::PodVolume> FindLostBlockVolumes(const FoundAtStart& found);
+
 }  // namespace volumed

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kube/decode.h"
+#include "operation/device_operations.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
 #include "operation/volume_record.h"
@@ -211,7 +212,14 @@ bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
 
 void Reconciler::SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device) {
   if (volume.empty()) return;
-  if (has_device) parts_.devices.MarkDirty(volume);
+  if (has_device) {
+    const ActualDevice* device = parts_.actual.devices().Find(volume);
+    // What a pod had of it may have been in its way.
+    if (device != nullptr && device->failure && device->failure->last.step == kCheckPlaceStep) {
+      parts_.operations.ResetBackoff(OperationKey(volume));
+    }
+    parts_.devices.MarkDirty(volume);
+  }
   parts_.devices.TellUsers(volume);
 }
 

@@ -142,18 +142,6 @@ std::vector<KubeletPaths::PodVolume> MountedVolumes(const MountListing& listing,
   return volumes;
 }
 
-std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listing,
-                                                      const KubeletPaths& paths) {
-  std::vector<KubeletPaths::DeviceMount> devices;
-  for (const MountEntry& mount : listing.mounts) {
-    const auto device = paths.ParseDeviceMount(mount.mount_point);
-    if (device && std::find(devices.begin(), devices.end(), *device) == devices.end()) {
-      devices.push_back(*device);
-    }
-  }
-  return devices;
-}
-
 std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
                                         const std::vector<PodVolumeRecord>& volumes) {
   std::set<std::string> names;
@@ -210,7 +198,7 @@ Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtSta
   ASSIGN_OR_RETURN(const MountListing mounts,
                    parts.kernel.Call(ListMounts{parts.paths.root()}, call));
   found.mounted = MountedVolumes(mounts, parts.paths);
-  found.device_mounts = MountedDevices(mounts, parts.paths);
+  FindMountedDevices(mounts, parts.paths, found);
   AskPluginsForDevices(parts, options, found);
   for (const MountEntry& mount : mounts.mounts) {
     const auto [at, is_first] = found.mounts_at.emplace(mount.mount_point, mount.fs_type);
@@ -488,6 +476,9 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     if (pod == nullptr || !pod->quarantine_reason.empty()) continue;
     pod->covered_by = cover.mount_point;
     pod->quarantine_reason = cover.fs_type + " is mounted over its directory " + cover.mount_point;
+  }
+  for (KubeletPaths::PodVolume& volume : FindLostBlockVolumes(found)) {
+    if (actual.FindPod(volume.pod) == nullptr) result.unknown_mounts.push_back(std::move(volume));
   }
   result.unrecorded = FindUnrecordedMounts(found, paths);
   return result;

@@ -1,6 +1,7 @@
 #include "volumemanager/devices/device_reconciler.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -43,19 +44,40 @@ bool DeviceReconciler::IsWantedNow(const UniqueVolumeName& name) const {
          !HasToLeaveFirst(parts_.desired, parts_.actual, name);
 }
 
+bool DeviceReconciler::PutFirstWhoMayJoin(const UniqueVolumeName& name,
+                                          std::vector<PodUid>& pods) const {
+  std::set<std::pair<bool, SpecName>> had;
+  for (const PodVolumeKey& user : parts_.actual.UsersOf(name)) {
+    const bool is_block = parts_.actual.FindVolume(user)->is_block;
+    had.emplace(is_block, is_block ? user.spec : SpecName());
+  }
+  const ActualDevice* device = parts_.actual.devices().Find(name);
+  const bool was_refused =
+      device != nullptr && device->failure && device->failure->last.step == kCheckPlaceStep;
+  const auto joins = [&](const PodUid& pod) {
+    const WantedVolume& use = *parts_.desired.FindUse(pod, name);
+    if (had.empty()) return !was_refused || use.spec.name() != device->spec;
+    return had.contains({use.is_block, use.is_block ? use.spec.name() : SpecName()});
+  };
+  const auto others = std::stable_partition(pods.begin(), pods.end(), joins);
+  return !had.empty() && others != pods.begin();
+}
+
 std::vector<PodUid> DeviceReconciler::PodsOfOneKind(const UniqueVolumeName& name,
                                                     std::vector<PodUid> pods) const {
   const ActualDevice* device = parts_.actual.devices().Find(name);
   const bool is_there = device != nullptr && MayBeAtItsPlace(*device);
-  const bool is_block =
-      is_there ? device->is_block : parts_.desired.FindUse(pods.front(), name)->is_block;
+  const bool joins = !is_there && PutFirstWhoMayJoin(name, pods);
+  const WantedVolume& first = *parts_.desired.FindUse(pods.front(), name);
+  const bool is_block = is_there ? device->is_block : first.is_block;
+  const SpecName spec = is_there ? device->spec : first.spec.name();
   std::erase_if(pods, [&](const PodUid& pod) {
     return parts_.desired.FindUse(pod, name)->is_block != is_block;
   });
-  if (!is_there || !is_block) return pods;
+  if (!is_block || !(is_there || joins)) return pods;
   std::vector<PodUid> of_its_name = pods;
   std::erase_if(of_its_name, [&](const PodUid& pod) {
-    return parts_.desired.FindUse(pod, name)->spec.name() != device->spec;
+    return parts_.desired.FindUse(pod, name)->spec.name() != spec;
   });
   return of_its_name.empty() ? pods : of_its_name;
 }

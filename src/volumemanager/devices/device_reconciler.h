@@ -109,8 +109,14 @@ class DeviceReconciler {
   // Whether a pod wants the device, and not for another volume than the one that it is there for
   // (other_volume.h): then it has to leave its place first.
   bool IsWantedNow(const UniqueVolumeName& name) const;
+  // Puts those of the pods first that want the device as other pods have it by their own records,
+  // also if its record is lost or says nothing of a place: nobody else is let in
+  // (CheckNotHadOtherwise). If nobody has it, and one that wanted it was not let in, whoever wants
+  // it under another name goes first. Whether there is one of the former.
+  bool PutFirstWhoMayJoin(const UniqueVolumeName& name, std::vector<PodUid>& pods) const;
+
   // Of these pods, those that want the device as it is there already, or else as the first of them
-  // does: as a filesystem or raw. REQUIRES: there is one.
+  // does that may join: as a filesystem or raw. REQUIRES: there is one.
   std::vector<PodUid> PodsOfOneKind(const UniqueVolumeName& name, std::vector<PodUid> pods) const;
 
   // Pods that want the volume and whose record is written, in the order of their uids.

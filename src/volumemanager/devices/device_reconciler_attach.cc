@@ -70,7 +70,8 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
 }
 
 void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
-  const std::vector<PodUid> pods = PodsThatMayHave(name);
+  std::vector<PodUid> pods = PodsThatMayHave(name);
+  PutFirstWhoMayJoin(name, pods);
   const WantedVolume& wanted = *parts_.desired.FindUse(pods.front(), name);
   if (const std::optional<AttachLimits::Refusal> refused = limits_.Admit(name, wanted)) {
     if (refused->is_new) TellRefused(pods, wanted, refused->error);

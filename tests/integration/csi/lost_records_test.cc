@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "integration/csi/csi_agent_fixture.h"
+#include "integration/loop_device.h"
 
 namespace volumed::lost_records_test {
 namespace {
@@ -39,6 +41,19 @@ class LostRecordsTest : public CsiAgentTest {
     ASSERT_NO_FATAL_FAILURE(StartAgent());
   }
 
+  // The agent ends, and all that it knows is lost: its records, and what was applied.
+  void LoseEverything(const std::string& gone) {
+    ASSERT_NO_FATAL_FAILURE(KillAgent());
+    fs::remove_all(root() + "/volumed/records");
+    fs::remove(root() + "/volumed/records.number");
+    std::vector<fs::path> objects;
+    for (const auto& entry : fs::directory_iterator(root() + "/volumed/objects")) {
+      if (entry.is_regular_file()) objects.push_back(entry.path());
+    }
+    for (const fs::path& object : objects) fs::remove(object);
+    fs::remove(ManifestOf(gone));
+  }
+
   CsiTestVolume volume_ = VolumeOf("v", kDriver);
   std::unique_ptr<CsiFakeProcess> driver_;
 };
@@ -61,6 +76,32 @@ TEST_F(LostRecordsTest, APodsReadWriteOncePodVolumeIsGivenToNoOtherPodWhileItIsM
 
   ASSERT_EQ(::umount(target.c_str()), 0);
   EXPECT_TRUE(RetryUntilPhase("two", "Ready")) << Explain("two");
+}
+
+// The driver was called to stage it, and made a filesystem on it, while a process wrote to it.
+TEST_F(LostRecordsTest, ADeviceThatALostPodHasRawWasGivenToAnotherVolumeOfItsHandle) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  volume_.block = true;
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ApplyOk(DriverObject(kDriver, false) + Storage(volume_));
+  WriteText(ManifestOf("one"), PodOn("one", {volume_}));
+  ASSERT_TRUE(WaitPhase("one", "Ready")) << Explain("one");
+  const std::string devices = root() + "/plugins/kubernetes.io/csi/volumeDevices";
+  const std::string target = devices + "/publish/v/uid-one";
+  ASSERT_EQ(MountsBelow(target).size(), 1u);
+
+  ASSERT_NO_FATAL_FAILURE(LoseEverything("one"));
+  // As if the agent had ended before it bound the device for the pod.
+  ASSERT_EQ(::umount((devices + "/v/dev/uid-one").c_str()), 0);
+  volume_.block = false;
+  WriteText(ManifestOf("two"), PodOn("two", {volume_}));
+  ASSERT_NO_FATAL_FAILURE(StartAgent());
+  EXPECT_NE(Ctl({"status", "-o", "json"}).output.find("device of volume"), std::string::npos);
+  ApplyOk(DriverObject(kDriver, false) + Storage(volume_));
+  EXPECT_TRUE(WaitSays("two", "is mounted in pod uid-one, of which no record tells: " + target))
+      << Explain("two");
+  EXPECT_EQ(CountOf(kDriver, "NodeStageVolume"), 1);
+  EXPECT_EQ(MountsBelow(target).size(), 1u);
 }
 
 }  // namespace

@@ -114,6 +114,29 @@ TEST(CsiNamesTest, APlaceOfADeviceIsFoundAgainInBothLayouts) {
   EXPECT_EQ(block->place, CsiBlockMapDir(paths, SpecName("pv-1")).Display());
 }
 
+// What was mounted there alone was not known at all.
+TEST(CsiNamesTest, ABlockVolumeIsFoundAgainByEachOfItsPlaces) {
+  const KubeletPaths paths = Paths();
+  for (const char* name : {"pv-1", "dev"}) {
+    const SpecName pv(name);
+    const SafePath target = CsiBlockPublishPath(paths, pv, PodUid("uid-1"));
+    const SafePath staging = CsiBlockStagingPath(paths, pv);
+    for (const SafePath& at : {CsiBlockMapDir(paths, pv).Below("uid-1"), target,
+                               target.Below("device"), staging, staging.Below("device")}) {
+      const auto device = At(at);
+      ASSERT_TRUE(device) << at.Display();
+      EXPECT_TRUE(device->is_block);
+      EXPECT_EQ(device->plugin, kCsiPluginName);
+      EXPECT_EQ(device->volume.str(), std::string("block/") + name);
+      EXPECT_EQ(device->place, CsiBlockMapDir(paths, pv).Display());
+      EXPECT_EQ(device->pods_place, CsiBlockPublishDir(paths, pv).Display());
+      EXPECT_EQ(device->node_place, staging.Display());
+      const bool is_nodes = at.Display().starts_with(staging.Display());
+      EXPECT_EQ(device->pod, is_nodes ? PodUid() : PodUid("uid-1"));
+    }
+  }
+}
+
 TEST(CsiNamesTest, WhatStandsInForAVolumeIsNoVolumesName) {
   const KubeletPaths paths = Paths();
   std::set<std::string> names;
@@ -134,9 +157,8 @@ TEST(CsiNamesTest, OtherPlacesHaveNoDevice) {
   for (const std::string& path :
        {csi + "d/" + kHash, csi + "d/" + kHash + "/vol_data.json", csi + "d/vol-1/globalmount",
         csi + "d/" + kHash + "/globalmount/x", csi + "pv/pv-1", csi + "volumeDevices/pv-1/dev",
-        csi + "volumeDevices/pv-1/data/vol_data.json", csi + "volumeDevices/staging/pv-1",
-        csi + "volumeDevices/publish/pv-1/uid-1", csi + "volumeDevices/publish/dev/uid-1",
-        csi + "volumeDevices/staging/dev/x", csi + "volumeDevices/pv-1/dev/uid-1/x",
+        csi + "volumeDevices/pv-1/data/vol_data.json", csi + "volumeDevices/staging",
+        csi + "volumeDevices/publish/pv-1", csi + "volumeDevices/pv-1/dev/uid-1/x",
         std::string("kubernetes.io/nfs/d/") + kHash + "/globalmount", std::string("csi")}) {
     EXPECT_EQ(CsiDeviceAt(Split(path, '/')), std::nullopt) << path;
   }

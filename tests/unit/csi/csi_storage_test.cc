@@ -434,6 +434,22 @@ TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatIsStagedThoughNoFileSa
   EXPECT_EQ(process_->calls("DeleteVolume"), 0);
 }
 
+TEST_F(CsiStorageTest, LostRecordsLetNoBlockVolumeBeDeletedThatIsAtItsTargetPathAlone) {
+  const SafePath target = CsiBlockPublishPath(paths_, SpecName("pv-made"), PodUid("lost"));
+  const auto device = paths_.ParseDeviceMount(target.Display());
+  ASSERT_TRUE(device.has_value());
+  const UniqueVolumeName stand_in(std::string(kCsiPluginName) + "/" + device->volume.str());
+  for (const UniqueVolumeName& volume : {CsiUniqueName(kName, "vol-1"), stand_in}) {
+    unrecorded_.Set({LeftAt(target, volume, SpecName(), "lost")});
+    const Status held = Delete(MadeVolume());
+    ASSERT_FALSE(held.ok());
+    EXPECT_NE(held.error().message().find(target.Display()), std::string::npos)
+        << held.error().message();
+    kernel_.UnmountBelow(target.Display());
+  }
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+}
+
 TEST_F(CsiStorageTest, AfterLostRecordsAVolumeIsMadeAgainAsItselfAndAsNoOther) {
   const SafePath target = CsiTargetPath(paths_, PodUid("lost"), SpecName("pvc-c1"));
   const UniqueVolumeName volume = CsiUniqueName(kName, "vol-pvc-c1");

@@ -95,5 +95,34 @@ TEST_F(UnrecordedMountsTest, InTheMapOfABlockVolumeEachNodeIsThePodsOfItsName) {
   EXPECT_EQ(found->front().pod, PodUid("b"));
 }
 
+// What a driver had given to a pod elsewhere was nobody's.
+TEST_F(UnrecordedMountsTest, InTheOtherPlaceOfABlockVolumesPodsEachNodeIsThePodsOfItsNameToo) {
+  const std::string publish = "/r/plugins/p/volumeDevices/publish/pv";
+  MountAt(publish + "/b/device");
+  UnrecordedMount map;
+  map.plugin = kPlugin;
+  map.volume = kVolume;
+  map.places = {"/r/plugins/p/volumeDevices/pv/dev", publish};
+  map.is_map = true;
+  map.is_block = true;
+  map.device_place = map.places.front();
+  UnrecordedMount staged = map;
+  staged.is_map = false;
+  staged.places = {"/r/plugins/p/volumeDevices/staging/pv"};
+  MountAt(staged.places.front() + "/device");
+  mounts_.Set({staged, map});
+  const auto found = mounts_.Find({kVolume, kPlugin, SpecName("pv")}, kernel_, {});
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_TRUE(found->front().pod.empty()) << "it is the device's";
+  EXPECT_EQ(found->back().pod, PodUid("b"));
+  for (const UnrecordedMounts::Mounted& mounted : *found) {
+    EXPECT_TRUE(mounted.is_block);
+    EXPECT_EQ(mounted.device_place, map.places.front());
+  }
+  kernel_.UnmountBelow(publish);
+  EXPECT_EQ(Find(kVolume, "pv"), std::set{staged.places.front() + "/device"});
+}
+
 }  // namespace
 }  // namespace volumed

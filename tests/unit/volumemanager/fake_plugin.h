@@ -39,6 +39,8 @@ class FakePlugin final : public VolumePlugin {
     bool attaches = true;  // false: a driver without attach, which makes its volumes larger
     std::optional<Error> no_driver;  // what is said of each volume of "iscsi", and of "flexVolume"
     std::set<ObjectKey> depends_on;
+    // What volumes are called that are not called as their PersistentVolumes, by these.
+    std::map<std::string, std::string> volume_names = {};
     bool growth_needs_pod = false;
     // What "local" finds of devices that are on no record.
     std::vector<UnrecordedDevice> found = {};
@@ -67,7 +69,8 @@ class FakePlugin final : public VolumePlugin {
     // A stand-in for an inline volume has no name.
     const auto* driven = spec.SourceAs<CsiPersistentVolumeSource>();
     if (driven != nullptr && spec.name().empty()) return driven->volume_handle;
-    return spec.name().str();
+    const auto named = attach_->volume_names.find(spec.name().str());
+    return named == attach_->volume_names.end() ? spec.name().str() : named->second;
   }
   bool CanSupport(const VolumeSpec& spec) const override {
     // That of "csi" has the volumes of its one driver alone.

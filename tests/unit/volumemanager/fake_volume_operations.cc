@@ -205,7 +205,8 @@ std::optional<StartResult> FakeVolumeOperations::Try(const OperationPtr& operati
   if constexpr (std::is_same_v<Op, VerifyVolumesAreAttached>) seen_now = Perform(asked);
   Finish(call.key, [this, operation, started, seen_now, name = call.operation, key = call.key] {
     OperationOutcome<typename Op::Value> outcome;
-    outcome.failure = TakeFailure(name, key, StepOf(name));
+    const auto step = fails_at.find(name);
+    outcome.failure = TakeFailure(name, key, step == fails_at.end() ? StepOf(name) : step->second);
     if (!outcome.failure) outcome.value = seen_now ? *seen_now : Perform(started->operation());
     started->Finish(outcome);
   });

@@ -65,6 +65,8 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
   void FailNext(const std::string& operation, const OperationKey& key, Error error, int times = 1);
+  // Steps at which operations of these kinds fail, in place of the usual ones.
+  std::map<std::string, std::string> fails_at;
   // Operations of this volume do not end until Release.
   void Hang(const OperationKey& key);
   void Release(const OperationKey& key);

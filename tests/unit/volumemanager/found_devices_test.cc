@@ -1,6 +1,11 @@
 // What plugins say of devices that are on no record.
 #include "volumemanager/found_devices.h"
 
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "unit/volumemanager/manager_fixture.h"
 #include "volume/unique_name.h"
 #include "volumemanager/reconstructor.h"
@@ -84,6 +89,38 @@ TEST_F(FoundDevicesTest, ABlockVolumeKeepsTheNameThatItsPlacesHave) {
   const ActualDevice* known = actual.devices().Find(GetUniqueVolumeName(kPlugin, "d^vol-1"));
   ASSERT_NE(known, nullptr);
   EXPECT_EQ(known->spec, SpecName("pv-1"));
+}
+
+// A layout that has a block volume in a directory of all pods, too.
+std::optional<KubeletPaths::DeviceMount> TestDeviceAt(const std::vector<std::string>& elements) {
+  if (elements.size() != 3 || elements[0] != "x") return std::nullopt;
+  KubeletPaths::DeviceMount device{"kubernetes.io/local-volume", SpecName(elements[1]), true};
+  device.place = "x/maps/" + elements[1];
+  device.pods_place = "x/" + elements[1];
+  device.pod = PodUid(elements[2]);
+  return device;
+}
+
+TEST_F(FoundDevicesTest, ABlockVolumeThatPodsHaveElsewhereAloneIsOneDeviceWithItsPods) {
+  const KubeletPaths paths("/r", {&TestDeviceAt});
+  MountListing mounts;
+  for (const char* pod : {"a", "b"}) {
+    MountEntry mount;
+    mount.mount_point = std::string("/r/plugins/x/pv-1/") + pod;
+    mounts.mounts.push_back(mount);
+  }
+  FindMountedDevices(mounts, paths, found_);
+  ASSERT_EQ(found_.device_mounts.size(), 1u);
+  EXPECT_EQ(found_.device_mounts[0].place, "/r/plugins/x/maps/pv-1");
+  EXPECT_EQ(found_.device_pods["/r/plugins/x/maps/pv-1"], (std::set{PodUid("a"), PodUid("b")}));
+  // The name that its plugin knows takes its places over.
+  UnrecordedDevice device = Device("d^vol-1", "plugins/x/maps/pv-1");
+  device.is_block = true;
+  script_->found = {device};
+  const std::vector<KubeletPaths::DeviceMount> asked = Ask(/*adopt=*/false);
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].volume, SpecName("d^vol-1"));
+  EXPECT_EQ(asked[0].pods_place, "/r/plugins/x/pv-1");
 }
 
 TEST_F(FoundDevicesTest, WhereEverythingIsOnRecordNobodyIsAsked) {

@@ -73,7 +73,60 @@ TEST_F(FoundUnrecordedTest, ADeviceMountIsToldByItsPlaceUnlessThatIsOnRecord) {
   EXPECT_EQ(told[0].volume, GetUniqueVolumeName(kLocalPlugin, "map"));
   EXPECT_EQ(told[0].places, std::vector<std::string>{"/p/map"});
   EXPECT_TRUE(told[0].is_map);
+  EXPECT_EQ(told[0].device_place, "/p/map");
   EXPECT_TRUE(told[0].pod.empty());
+}
+
+class LostBlockVolumeTest : public ::testing::Test {
+ protected:
+  LostBlockVolumeTest() {
+    KubeletPaths::DeviceMount device{kLocalPlugin, SpecName("map"), true, "/p/map"};
+    device.pods_place = "/p/publish/map";
+    device.node_place = "/p/staging/map";
+    found_.device_mounts = {device};
+    found_.device_pods["/p/map"] = {PodUid("a"), PodUid("b")};
+  }
+
+  const KubeletPaths paths_{"/p"};
+  FoundAtStart found_;
+};
+
+// A driver had it at its target path alone: it was detached, deleted and formatted.
+TEST_F(LostBlockVolumeTest, ItIsToldWithAllPlacesThatItsPluginHasForIt) {
+  const std::vector<UnrecordedMount> told = FindUnrecordedMounts(found_, paths_);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].places, std::vector<std::string>{"/p/staging/map"});
+  EXPECT_FALSE(told[0].is_map);
+  EXPECT_EQ(told[1].places, (std::vector<std::string>{"/p/map", "/p/publish/map"}));
+  EXPECT_TRUE(told[1].is_map);
+  for (const UnrecordedMount& mount : told) {
+    EXPECT_TRUE(mount.is_block);
+    EXPECT_EQ(mount.device_place, "/p/map");
+    EXPECT_EQ(mount.volume, GetUniqueVolumeName(kLocalPlugin, "map"));
+  }
+  EXPECT_TRUE(FindLostBlockVolumes(found_).empty());
+}
+
+TEST_F(LostBlockVolumeTest, WhatAPodWithoutARowHasOfADeviceOnRecordIsToldToo) {
+  DeviceRecord device;
+  device.key = GetUniqueVolumeName(kLocalPlugin, "map");
+  device.plugin_name = kLocalPlugin;
+  device.spec = SpecName("map");
+  device.is_block = true;
+  device.device_mount_path = "/p/map";
+  found_.devices = {device};
+  PodVolumeRecord record;
+  record.key = {PodUid("a"), SpecName("map")};
+  found_.volumes = {record};
+  const std::vector<UnrecordedMount> told = FindUnrecordedMounts(found_, paths_);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].pod, PodUid("b"));
+  EXPECT_EQ(told[0].volume, device.key);
+  EXPECT_EQ(told[0].places, (std::vector<std::string>{"/p/map/b", "/p/publish/map/b"}));
+  EXPECT_TRUE(told[0].is_block);
+  const std::vector<KubeletPaths::PodVolume> lost = FindLostBlockVolumes(found_);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0], (KubeletPaths::PodVolume{PodUid("b"), kLocalPlugin, SpecName("map"), true}));
 }
 
 }  // namespace
