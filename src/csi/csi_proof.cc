@@ -111,10 +111,7 @@ Result<std::optional<std::string>> OnFilesystemOf(const CsiContext& context,
   if (around.mounts.empty()) return std::optional<std::string>();
   const MountEntry& own = around.mounts.back();
   if (!IsSameFilesystem(own, mount)) return std::optional<std::string>();
-  const std::string rest =
-      own.mount_point == "/" ? path : path.substr(own.mount_point.size());  // "" or "/..."
-  const std::string inside = own.root == "/" ? rest : own.root + rest;
-  return std::make_optional(inside.empty() ? "/" : inside);
+  return std::make_optional(PartAt(own, path).root);
 }
 
 void AppendBelowRoot(const CsiContext& context, const SafePath& place,

@@ -33,7 +33,9 @@ std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
   std::vector<UnrecordedMount> mounts;
   std::set<PodVolumeKey> recorded;
   for (const PodVolumeRecord& record : found.volumes) recorded.insert(record.key);
-  for (const KubeletPaths::PodVolume& volume : found.mounted) {
+  std::vector<KubeletPaths::PodVolume> volumes = found.mounted;
+  volumes.insert(volumes.end(), found.sub_paths_alone.begin(), found.sub_paths_alone.end());
+  for (const KubeletPaths::PodVolume& volume : volumes) {
     const PodVolumeKey key{volume.pod, volume.spec};
     if (recorded.contains(key)) continue;
     const auto of = found.constructed.find(key);
