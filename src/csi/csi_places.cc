@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
+#include "os/mount_index.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -38,13 +39,9 @@ void AddElements(const std::string& path, std::vector<std::string>& left) {
   left.insert(left.end(), elements.rbegin(), elements.rend());
 }
 
-bool IsPathIn(const std::string& path, const std::string& directory) {
-  return path == directory || directory == "/" || path.starts_with(directory + "/");
-}
-
 bool IsPartIn(const FilesystemPart& part, const FilesystemPart& whole) {
   return part.device_major == whole.device_major && part.device_minor == whole.device_minor &&
-         IsPathIn(part.root, whole.root);
+         IsAtOrBelow(part.root, whole.root);
 }
 
 // What a path is, through whichever mount it is named: the part of a filesystem that shows there,
@@ -52,7 +49,7 @@ bool IsPartIn(const FilesystemPart& part, const FilesystemPart& whole) {
 void AddPartsAt(const MountSnapshot& mounts, const std::string& path,
                 std::vector<FilesystemPart>& shown) {
   const MountEntry* mount = mounts.FindCovering(path);
-  while (mount != nullptr && IsPathIn(path, mount->mount_point)) {
+  while (mount != nullptr && IsAtOrBelow(path, mount->mount_point)) {
     shown.push_back(PartAt(*mount, path));
     const bool is_upon = mount->mount_point == path && mount->parent_id != mount->mount_id;
     mount = is_upon ? mounts.FindById(mount->parent_id) : nullptr;
@@ -77,7 +74,7 @@ struct AskedPath {
 
   // Whether it is the place, or lies in it, or above it.
   bool Meets(const std::string& place) const {
-    if (IsPathIn(path, place) || IsPathIn(place, path)) return true;
+    if (IsAtOrBelow(path, place) || IsAtOrBelow(place, path)) return true;
     if (shown.empty() || !place.starts_with('/')) return false;
     const std::vector<FilesystemPart> there = ShownAt(mounts, place);
     return std::any_of(shown.begin(), shown.end(), [&there](const FilesystemPart& part) {
@@ -134,7 +131,7 @@ std::vector<std::string> PlacesOf(const KubeletPaths& paths, const UnrecordedMou
   if (mount.plugin != kCsiPluginName || mount.spec.empty()) return places;
   const std::string map = CsiBlockMapDir(paths, mount.spec).Display();
   const bool is_block = std::any_of(places.begin(), places.end(), [&map](const std::string& place) {
-    return IsPathIn(place, map);
+    return IsAtOrBelow(place, map);
   });
   if (is_block) AddBlockPlaces(paths, mount.spec, places);
   return places;

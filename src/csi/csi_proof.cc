@@ -10,14 +10,10 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
+#include "os/mount_index.h"
 
 namespace volumed {
 namespace {
-
-bool IsAtOrBelow(const std::string& path, const std::string& directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path == directory || path.starts_with(directory + "/");
-}
 
 bool IsSameFilesystem(const MountEntry& a, const MountEntry& b) {
   return a.device_major == b.device_major && a.device_minor == b.device_minor;

@@ -20,8 +20,11 @@ UnrecordedMount MountOfPod(const KubeletPaths::PodVolume& volume, const KubeletP
     mount.places = {map.Below(volume.pod.str()).Display()};
   } else {
     // A container may have a part of the volume after the whole was unmounted.
-    mount.places = {paths.GetPodVolumeDir(volume.pod, volume.plugin, volume.spec).Display(),
-                    paths.GetPodVolumeSubpathsDir(volume.pod).Below(volume.spec.str()).Display()};
+    if (!volume.plugin.empty()) {
+      mount.places = {paths.GetPodVolumeDir(volume.pod, volume.plugin, volume.spec).Display()};
+    }
+    mount.places.push_back(
+        paths.GetPodVolumeSubpathsDir(volume.pod).Below(volume.spec.str()).Display());
   }
   return mount;
 }

@@ -93,6 +93,8 @@ TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPlugins
   EXPECT_TRUE(found[0].volume.empty());
   EXPECT_EQ(found[0].spec, SpecName("disk"));
   EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places,
+            std::vector<std::string>{std::string(kRoot) + "/pods/x/volume-subpaths/disk"});
 }
 
 TEST_F(FoundUnrecordedTest, APartOfAPodThatIsCoveredIsLookedForInNoDirectory) {
