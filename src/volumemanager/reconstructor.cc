@@ -465,6 +465,9 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   for (const PodUid& pod : found.pod_directories) {
     actual.AddPod(pod, {}).has_directories = true;
   }
+  for (const KubeletPaths::PodVolume& volume : found.sub_paths_alone) {
+    if (actual.FindPod(volume.pod) == nullptr) result.unknown_mounts.push_back(volume);
+  }
   RestoreDevices(found, boot_id, adopt_root, paths, actual, result);
   std::set<PodUid> quarantined;
   for (const QuarantinedRecord& row : found.quarantined) {
@@ -479,9 +482,6 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     if (pod == nullptr || !pod->quarantine_reason.empty()) continue;
     pod->covered_by = cover.mount_point;
     pod->quarantine_reason = cover.fs_type + " is mounted over its directory " + cover.mount_point;
-  }
-  for (const KubeletPaths::PodVolume& volume : found.sub_paths_alone) {
-    if (actual.FindPod(volume.pod) == nullptr) result.unknown_mounts.push_back(volume);
   }
   result.unrecorded = FindUnrecordedMounts(found, paths);
   return result;
