@@ -81,8 +81,16 @@ bool Names(const google::protobuf::Message& request, const std::string& path) {
 // outcome is open, a start finds on no record what that call has mounted: it is to be taken back.
 Status CheckPathsUnused(const OperationParts& parts, const google::protobuf::Message& request,
                         bool is_open, const CallOptions& call) {
-  for (const NamedPath& named : PathsOf(request)) {
-    Result<std::string> who = WhoHasPlace(parts, named.path, call, /*but_at_path=*/is_open);
+  const std::vector<NamedPath> paths = PathsOf(request);
+  if (paths.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(MountListing table, parts.host.kernel.Call(ListMounts{}, call));
+  const MountSnapshot mounts(std::move(table.mounts));
+  std::vector<std::string> own;
+  for (const NamedPath& named : paths) {
+    if (is_open) own.push_back(named.path);
+  }
+  for (const NamedPath& named : paths) {
+    Result<std::string> who = WhoHasPlace(parts, mounts, named.path, call, own);
     if (!who.ok()) return who.error().With(named.field);
     if (who->empty()) continue;
     return Error::NotApplied(Code::kFailedPrecondition,

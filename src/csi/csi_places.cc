@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
+#include "os/mount_index.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -38,14 +39,55 @@ void AddElements(const std::string& path, std::vector<std::string>& left) {
   left.insert(left.end(), elements.rbegin(), elements.rend());
 }
 
-bool IsPathIn(const std::string& path, const std::string& directory) {
-  return path == directory || directory == "/" || path.starts_with(directory + "/");
+bool IsPartIn(const FilesystemPart& part, const FilesystemPart& whole) {
+  return part.device_major == whole.device_major && part.device_minor == whole.device_minor &&
+         IsAtOrBelow(part.root, whole.root);
 }
 
-bool AnyMeets(const std::vector<std::string>& places, const std::string& path, std::string& place) {
-  const auto found = std::find_if(places.begin(), places.end(), [&path](const std::string& one) {
-    return IsPathIn(path, one) || IsPathIn(one, path);
-  });
+// What a path is, through whichever mount it is named: the part of a filesystem that shows there,
+// and, if that is mounted there, what each mount lies upon.
+void AddPartsAt(const MountSnapshot& mounts, const std::string& path,
+                std::vector<FilesystemPart>& shown) {
+  const MountEntry* mount = mounts.FindCovering(path);
+  while (mount != nullptr && IsAtOrBelow(path, mount->mount_point)) {
+    shown.push_back(PartAt(*mount, path));
+    const bool is_upon = mount->mount_point == path && mount->parent_id != mount->mount_id;
+    mount = is_upon ? mounts.FindById(mount->parent_id) : nullptr;
+  }
+}
+
+// The same with all that is mounted below the path.
+std::vector<FilesystemPart> ShownAt(const MountSnapshot& mounts, const std::string& path) {
+  std::vector<FilesystemPart> shown;
+  AddPartsAt(mounts, path, shown);
+  for (const MountEntry& below : mounts.Find(ListMounts{.below = path})) {
+    if (below.mount_point != path) AddPartsAt(mounts, below.mount_point, shown);
+  }
+  return shown;
+}
+
+// A path that somebody asks about: its name, which is clean, and what it shows.
+struct AskedPath {
+  std::string path;
+  const MountSnapshot& mounts;
+  std::vector<FilesystemPart> shown = {};  // empty: it counts by its name alone
+
+  // Whether it is the place, or lies in it, or above it.
+  bool Meets(const std::string& place) const {
+    if (IsAtOrBelow(path, place) || IsAtOrBelow(place, path)) return true;
+    if (shown.empty() || !place.starts_with('/')) return false;
+    const std::vector<FilesystemPart> there = ShownAt(mounts, place);
+    return std::any_of(shown.begin(), shown.end(), [&there](const FilesystemPart& part) {
+      return std::any_of(there.begin(), there.end(), [&part](const FilesystemPart& other) {
+        return IsPartIn(part, other) || IsPartIn(other, part);
+      });
+    });
+  }
+};
+
+bool AnyMeets(const std::vector<std::string>& places, const AskedPath& asked, std::string& place) {
+  const auto found = std::find_if(places.begin(), places.end(),
+                                  [&asked](const std::string& one) { return asked.Meets(one); });
   if (found != places.end()) place = *found;
   return found != places.end();
 }
@@ -89,7 +131,7 @@ std::vector<std::string> PlacesOf(const KubeletPaths& paths, const UnrecordedMou
   if (mount.plugin != kCsiPluginName || mount.spec.empty()) return places;
   const std::string map = CsiBlockMapDir(paths, mount.spec).Display();
   const bool is_block = std::any_of(places.begin(), places.end(), [&map](const std::string& place) {
-    return IsPathIn(place, map);
+    return IsAtOrBelow(place, map);
   });
   if (is_block) AddBlockPlaces(paths, mount.spec, places);
   return places;
@@ -112,33 +154,33 @@ std::vector<UniqueVolumeName> NamesFoundFor(const KubeletPaths& paths, const Csi
   return names;
 }
 
-// `path` is clean.
-Result<std::string> WhoHasCleanPlace(const OperationParts& parts, const std::string& path,
-                                     const CallOptions& call, bool but_at_path) {
+Result<std::string> WhoHasAskedPath(const OperationParts& parts, const AskedPath& asked,
+                                    const CallOptions& call,
+                                    const std::vector<std::string>& but_at) {
   const KubeletPaths& paths = parts.host.paths;
   std::string who;
   std::string place;
   parts.volumes->HasAny([&](const PodVolumeRecord& record) {
-    if (!AnyMeets(PlacesOf(paths, record), path, place)) return false;
+    if (!AnyMeets(PlacesOf(paths, record), asked, place)) return false;
     who = "pod " + record.pod_namespace + "/" + record.pod_name + " has volume " +
           record.key.spec.str() + " at " + place;
     return true;
   });
   if (!who.empty()) return who;
   parts.devices.HasAny([&](const DeviceRecord& record) {
-    if (IsGone(record) || !AnyMeets(PlacesOf(paths, record), path, place)) return false;
+    if (IsGone(record) || !AnyMeets(PlacesOf(paths, record), asked, place)) return false;
     who = "this node has the device of volume " + record.spec.str() + " at " + place;
     return true;
   });
   if (!who.empty()) return who;
   const auto meets = [&](const UnrecordedMount& mount) {
-    return AnyMeets(PlacesOf(paths, mount), path, place);
+    return AnyMeets(PlacesOf(paths, mount), asked, place);
   };
   ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
                    parts.unrecorded->FindWhere(meets, parts.host.kernel, call));
   for (const UnrecordedMounts::Mounted& mount : mounted) {
-    if (but_at_path && mount.mount_point == path) continue;
-    return UnrecordedMounts::Describe(mount);
+    const bool counts = std::find(but_at.begin(), but_at.end(), mount.mount_point) == but_at.end();
+    if (counts) return UnrecordedMounts::Describe(mount);
   }
   return std::string();
 }
@@ -178,17 +220,22 @@ Result<std::string> FindRealPath(Kernel& kernel, const std::string& path, const 
   return real.empty() ? "/" : real;
 }
 
-Result<std::string> WhoHasPlace(const OperationParts& parts, const std::string& path,
-                                const CallOptions& call, bool but_at_path) {
+Result<std::string> WhoHasPlace(const OperationParts& parts, const MountSnapshot& mounts,
+                                const std::string& path, const CallOptions& call,
+                                const std::vector<std::string>& but_at) {
   if (!path.starts_with('/')) {
     return Error::NotApplied(Code::kInvalidArgument, path + " is no absolute path");
   }
   std::string clean = std::filesystem::path(path).lexically_normal().string();
   while (clean.size() > 1 && clean.back() == '/') clean.pop_back();
-  ASSIGN_OR_RETURN(std::string who, WhoHasCleanPlace(parts, clean, call, but_at_path));
+  // What shows there may be told only of a path without links.
+  const AskedPath by_name{.path = std::move(clean), .mounts = mounts};
+  ASSIGN_OR_RETURN(std::string who, WhoHasAskedPath(parts, by_name, call, but_at));
   if (!who.empty()) return who;
-  ASSIGN_OR_RETURN(const std::string real, FindRealPath(parts.host.kernel, path, call));
-  return WhoHasCleanPlace(parts, real, call, but_at_path);
+  ASSIGN_OR_RETURN(std::string real, FindRealPath(parts.host.kernel, path, call));
+  std::vector<FilesystemPart> shown = ShownAt(mounts, real);
+  const AskedPath asked{.path = std::move(real), .mounts = mounts, .shown = std::move(shown)};
+  return WhoHasAskedPath(parts, asked, call, but_at);
 }
 
 Result<std::vector<UnrecordedMounts::Mounted>> FindUnrecorded(UnrecordedMounts& unrecorded,

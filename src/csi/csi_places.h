@@ -1,6 +1,6 @@
-// Which volumes of the node a path is about, by the records of pods and devices, and by the mounts
-// of which none tells: a driver goes by the path that it is given, whatever volume is named beside
-// it.
+// Which volumes of the node a path is about, by the records of pods and devices, by the mounts of
+// which none tells, and by what the mount table says the path is: a driver goes by the path that it
+// is given, whatever volume is named beside it.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@
 #include "operation/operation_parts.h"
 #include "operation/unrecorded_mounts.h"
 #include "os/kernel.h"
+#include "os/mount_table.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -23,15 +24,19 @@ namespace volumed {
 Result<std::string> FindRealPath(Kernel& kernel, const std::string& path, const CallOptions& call);
 
 // Who has a volume at this path, in it or above it: "pod shop/web has volume pv-1 at /x/y"; empty:
-// nobody. The path is looked at as it stands and with its links resolved. Those of a volume are its
-// directories, links and binds in pods and beside them, and where its device is mounted, staged and
-// mapped; the same of what a start has found mounted and on no record, as long as it is mounted.
-// The cost depends on all volumes of the node. Threads, Blocks: as above. Errors, not applied:
+// nobody. The path is looked at as it stands, with its links resolved, and by what it then is: the
+// place may have another name through another mount of the same tree, and what is unmounted there
+// is unmounted in the peers of that mount. Those of a volume are its directories, links and binds
+// in pods and beside them, and where its device is mounted, staged and mapped, with all that shows
+// there; the same of what a start has found mounted and on no record, as long as it is mounted. The
+// cost depends on all volumes of the node. Threads, Blocks: as above. Errors, not applied:
 // InvalidArgument for a path that is not absolute; those of FindRealPath(), and of ListMounts.
 //
-// With `but_at_path` a mount on no record at exactly this path counts for nothing.
-Result<std::string> WhoHasPlace(const OperationParts& parts, const std::string& path,
-                                const CallOptions& call, bool but_at_path = false);
+// `mounts` is the whole mount table. Mounts on no record at exactly the paths `but_at` count for
+// nothing.
+Result<std::string> WhoHasPlace(const OperationParts& parts, const MountSnapshot& mounts,
+                                const std::string& path, const CallOptions& call,
+                                const std::vector<std::string>& but_at = {});
 
 // What of the driver's volume a start has found mounted and on no record, and still is. What says
 // only by its place which volume it is counts, too, if the persistent volume, whose name may be

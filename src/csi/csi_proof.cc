@@ -12,14 +12,10 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
+#include "os/mount_index.h"
 
 namespace volumed {
 namespace {
-
-bool IsAtOrBelow(const std::string& path, const std::string& directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path == directory || path.starts_with(directory + "/");
-}
 
 bool IsSameFilesystem(const MountEntry& a, const MountEntry& b) {
   return a.device_major == b.device_major && a.device_minor == b.device_minor;
@@ -111,10 +107,7 @@ Result<std::optional<std::string>> OnFilesystemOf(const CsiContext& context,
   if (around.mounts.empty()) return std::optional<std::string>();
   const MountEntry& own = around.mounts.back();
   if (!IsSameFilesystem(own, mount)) return std::optional<std::string>();
-  const std::string rest =
-      own.mount_point == "/" ? path : path.substr(own.mount_point.size());  // "" or "/..."
-  const std::string inside = own.root == "/" ? rest : own.root + rest;
-  return std::make_optional(inside.empty() ? "/" : inside);
+  return std::make_optional(PartAt(own, path).root);
 }
 
 void AppendBelowRoot(const CsiContext& context, const SafePath& place,

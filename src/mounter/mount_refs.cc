@@ -15,16 +15,15 @@ Result<MountSnapshot> MountsAround(Kernel& kernel, const std::string& path,
   return MountSnapshot(std::move(listing.mounts));
 }
 
-// Returns the part of the filesystem that is at `path`, which lies on the mount `covering`.
-FilesystemPart PartAt(const MountEntry& covering, const std::string& path) {
-  const std::string below =
-      covering.mount_point == "/" ? path : path.substr(covering.mount_point.size());
-  std::string root = covering.root == "/" ? below : covering.root + below;
-  if (root.empty()) root = "/";
-  return {covering.device_major, covering.device_minor, std::move(root)};
-}
-
 }  // namespace
+
+FilesystemPart PartAt(const MountEntry& mount, const std::string& path) {
+  std::string below = mount.mount_point == "/" ? path : path.substr(mount.mount_point.size());
+  if (below == "/") below.clear();
+  std::string root = mount.root == "/" ? below : mount.root + below;
+  if (root.empty()) root = "/";
+  return {mount.device_major, mount.device_minor, std::move(root)};
+}
 
 Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
                                               const CallOptions& call) {

@@ -25,6 +25,10 @@ Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string&
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
 
+// The part of the filesystem that is at `path`. Pure. REQUIRES: the path is the mount's mount point
+// or lies below it, and no other mount is meant.
+FilesystemPart PartAt(const MountEntry& mount, const std::string& path);
+
 // Whether the filesystem, or the mount itself, lets nobody write to it. Pure.
 bool TakesNoWrites(const MountEntry& mount);
 

@@ -15,15 +15,21 @@ constexpr const char* kStep = "ExpandVolumeDevice";
 constexpr const char* kVolumeResizeSuccessful = "VolumeResizeSuccessful";
 constexpr const char* kFileSystemResizeRequired = "FileSystemResizeRequired";
 
-// Nothing of the volume may be attached to the node, or be in a pod, by the records of both.
-Status CheckUnused(const OperationParts& parts, const UniqueVolumeName& volume) {
+// Nothing of the volume may be attached to the node, or be in a pod, by the records of both, nor be
+// mounted as what a pod or device has left whose records are lost.
+Status CheckUnused(const OperationParts& parts, const ExpandStorageRequest& request,
+                   const VolumePlugin& plugin, const CallOptions& call) {
+  const UniqueVolumeName& volume = request.volume;
   const std::optional<DeviceRecord> device = parts.devices.Find(volume);
   if (device && !IsGone(*device)) {
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "volume " + volume.str() + " is on the node, and its storage is made larger only unused");
   }
-  return parts.volumes == nullptr ? OkStatus() : CheckNoPodHas(*parts.volumes, volume);
+  if (parts.volumes != nullptr) RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, volume));
+  return parts.unrecorded->CheckNone({volume, plugin.GetPluginName(), request.spec.name()},
+                                     parts.host.kernel, call,
+                                     [](const UnrecordedMounts::Mounted&) { return true; });
 }
 
 Result<ExpandedStorage> Expand(const OperationParts& parts, const ExpandStorageRequest& request,
@@ -35,12 +41,12 @@ Result<ExpandedStorage> Expand(const OperationParts& parts, const ExpandStorageR
         Code::kUnimplemented,
         "nothing on this node makes the storage of volume " + request.volume.str() + " larger");
   }
-  if (plugin->ExpandsOnlyUnused(request.spec)) {
-    RETURN_IF_ERROR(CheckUnused(parts, request.volume));
-  }
   CallOptions call = OperationCall(ExpandStorageKey(request.volume).ToString(),
                                    plugin->plugin().FaultDomain(request.spec), "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.expand_storage);
+  if (plugin->ExpandsOnlyUnused(request.spec)) {
+    RETURN_IF_ERROR(CheckUnused(parts, request, plugin->plugin(), call));
+  }
   ASSIGN_OR_RETURN(const ExpandedStorage expanded,
                    plugin->ExpandStorage(request.spec, request.new_size, request.old_size, call));
   if (expanded.size < request.new_size) {

@@ -37,10 +37,10 @@ OperationKey ExpandStorageKey(const UniqueVolumeName& volume);
 // meanwhile, and the driver is asked one thing at a time about a volume.
 // Run: Threads: one at a time per volume. Blocks: until the plugin's answer or the deadline.
 // Errors, not applied: Unimplemented, if no plugin does it here; FailedPrecondition, if the volume
-// is in use and its storage grows only unused; those of the plugin. Internal, maybe applied, for an
-// answer that is smaller than what was asked for.
-// Events of the claim: VolumeResizeSuccessful, FileSystemResizeRequired if it is the node's turn,
-// VolumeResizeFailed.
+// is in use, be it by a mount on no record, and its storage grows only unused; those of ListMounts
+// and of the plugin. Internal, maybe applied, for an answer that is smaller than what was asked
+// for. Events of the claim: VolumeResizeSuccessful, FileSystemResizeRequired if it is the node's
+// turn, VolumeResizeFailed.
 struct ExpandStorage : OperationOf<ExpandedStorage> {
   explicit ExpandStorage(ExpandStorageRequest expand) : request(std::move(expand)) {}
 

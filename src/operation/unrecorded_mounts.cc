@@ -35,9 +35,12 @@ std::vector<UnrecordedMount> UnrecordedMounts::Of(const Volume& volume) const {
   if (const auto known = by_volume_.find(volume.name); known != by_volume_.end()) {
     entries = known->second;
   }
-  const PlaceName place(volume.plugin, EscapeQualifiedName(volume.spec.str()));
-  if (const auto unknown = of_unknown_volumes_.find(place); unknown != of_unknown_volumes_.end()) {
+  const std::string spec = EscapeQualifiedName(volume.spec.str());
+  for (const PlaceName& place : {PlaceName(volume.plugin, spec), PlaceName("", spec)}) {
+    const auto unknown = of_unknown_volumes_.find(place);
+    if (unknown == of_unknown_volumes_.end()) continue;
     entries.insert(entries.end(), unknown->second.begin(), unknown->second.end());
+    if (volume.plugin.empty()) break;  // both are one
   }
   return entries;
 }

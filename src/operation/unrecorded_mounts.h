@@ -21,7 +21,7 @@ namespace volumed {
 inline constexpr char kAboutUnrecordedMount[] = "unrecorded mount";
 
 struct UnrecordedMount {
-  std::string plugin;
+  std::string plugin;  // empty: nothing tells that either, and it may be any plugin's
   // Empty: nothing tells which volume it is. Then it may be that of its plugin which is called as
   // its directory is.
   UniqueVolumeName volume;

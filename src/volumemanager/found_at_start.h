@@ -57,6 +57,9 @@ struct FoundAtStart {
   std::vector<QuarantinedRecord> quarantined;        // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // from the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;  // below pods/, of pods with a record or of all
+  // On no record, and of which but a subPath of a container is mounted, each once. The plugin is
+  // that of the volume's directory; empty if there is none any more.
+  std::vector<KubeletPaths::PodVolume> sub_paths_alone;
   std::map<PodUid, CoveredPod> covered;  // from the mount table; these are not looked into
   // What is mounted below the root, by mount point: the filesystem, or kSeveralMounts if there are
   // several mounts.

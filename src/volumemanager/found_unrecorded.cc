@@ -23,8 +23,11 @@ UnrecordedMount MountOfPod(const KubeletPaths::PodVolume& volume, const KubeletP
     mount.places = {map.Below(volume.pod.str()).Display()};
   } else {
     // A container may have a part of the volume after the whole was unmounted.
-    mount.places = {paths.GetPodVolumeDir(volume.pod, volume.plugin, volume.spec).Display(),
-                    paths.GetPodVolumeSubpathsDir(volume.pod).Below(volume.spec.str()).Display()};
+    if (!volume.plugin.empty()) {
+      mount.places = {paths.GetPodVolumeDir(volume.pod, volume.plugin, volume.spec).Display()};
+    }
+    mount.places.push_back(
+        paths.GetPodVolumeSubpathsDir(volume.pod).Below(volume.spec.str()).Display());
   }
   return mount;
 }
@@ -94,7 +97,9 @@ std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
   std::vector<UnrecordedMount> mounts;
   std::set<PodVolumeKey> recorded;
   for (const PodVolumeRecord& record : found.volumes) recorded.insert(record.key);
-  for (const KubeletPaths::PodVolume& volume : found.mounted) {
+  std::vector<KubeletPaths::PodVolume> volumes = found.mounted;
+  volumes.insert(volumes.end(), found.sub_paths_alone.begin(), found.sub_paths_alone.end());
+  for (const KubeletPaths::PodVolume& volume : volumes) {
     const PodVolumeKey key{volume.pod, volume.spec};
     if (recorded.contains(key)) continue;
     const auto of = found.constructed.find(key);

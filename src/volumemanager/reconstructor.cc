@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "volume/unique_name.h"
 #include "volumemanager/found_devices.h"
+#include "volumemanager/found_sub_paths.h"
 #include "volumemanager/found_unrecorded.h"
 
 namespace volumed {
@@ -153,6 +154,19 @@ std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
   return names;
 }
 
+// REQUIRES: `mounted` and `covered` are in `found`.
+void FindSubPaths(const MountListing& listing, const KubeletPaths& paths,
+                  const DirectoryFinder& finder, FoundAtStart& found) {
+  const std::set<PodVolumeKey> alone = FindSubPathsAlone(listing, paths, found);
+  std::set<PodUid> pods;
+  for (const PodVolumeKey& key : alone) {
+    if (!found.covered.contains(key.pod)) pods.insert(key.pod);
+  }
+  std::vector<KubeletPaths::PodVolume> directories;
+  finder.AddVolumesOf({pods.begin(), pods.end()}, directories);
+  found.sub_paths_alone = WithPlugins(alone, directories);
+}
+
 // Asks the plugins about volumes that no record knows. Of pods that are not this agent's only what
 // is mounted counts, for that keeps its volume from others.
 void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
@@ -161,11 +175,11 @@ void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundA
   std::set<PodUid> ours;
   for (const PodRecord& pod : found.pods) ours.insert(pod.uid);
   for (const PodVolumeRecord& record : found.volumes) ours.insert(record.key.pod);
-  for (const auto* volumes : {&found.mounted, &found.directories}) {
+  for (const auto* volumes : {&found.mounted, &found.sub_paths_alone, &found.directories}) {
     for (const KubeletPaths::PodVolume& volume : *volumes) {
       const PodVolumeKey key{volume.pod, volume.spec};
       const bool is_ours = options.all_directories || ours.contains(volume.pod);
-      if (!is_ours && volumes != &found.mounted) continue;
+      if (!is_ours && volumes == &found.directories) continue;
       if (!asked.insert(key).second) continue;
       if (!is_ours && found.covered.contains(volume.pod)) {
         found.unnamed.insert(key);
@@ -219,6 +233,7 @@ Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtSta
   std::copy_if(pods.begin(), pods.end(), std::back_inserter(uncovered),
                [&](const PodUid& pod) { return !found.covered.contains(pod); });
   finder.AddVolumesOf(uncovered, found.directories);
+  FindSubPaths(mounts, parts.paths, finder, found);
   if (options.all_directories) {
     found.adopted = FindAdoptedPods({parts.kernel, parts.clock, parts.paths, parts.log,
                                      options.pod_logs_directory, options.call_timeout},
@@ -460,6 +475,9 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   }
   for (const PodUid& pod : found.pod_directories) {
     actual.AddPod(pod, {}).has_directories = true;
+  }
+  for (const KubeletPaths::PodVolume& volume : found.sub_paths_alone) {
+    if (actual.FindPod(volume.pod) == nullptr) result.unknown_mounts.push_back(volume);
   }
   RestoreDevices(found, boot_id, adopt_root, paths, actual, result);
   std::set<PodUid> quarantined;

@@ -125,6 +125,14 @@ class CsiCallByHandTest : public CsiPluginFixture {
   std::string LostTarget() {
     return CsiTargetPath(paths_, PodUid("lost"), SpecName("pv-1")).Display();
   }
+  // Gives the root, with all that is mounted in it, a second name.
+  std::string BindRoot() {
+    kernel_.AddDirectory("/data/alias");
+    const SafePath root{"/", paths_.root().substr(1)};
+    Must(kernel_.Call(
+        BindMount{.source = root, .target = HostPathOf("/data/alias"), .recursive = true}, {}));
+    return "/data/alias";
+  }
   static UniqueVolumeName TheVolume() { return CsiUniqueName(kName, kHandle); }
   size_t Rows() { return store_.Load(kCsiCommandRecordKind)->records.size(); }
 
@@ -229,6 +237,66 @@ TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookTheStagingPathOfADevice) {
   ASSERT_TRUE(Unstage(CsiSpec()).ok());
   const Outcome outcome = ByHand(request);
   EXPECT_TRUE(outcome && outcome->value) << "it is not staged any more";
+}
+
+// The root may have a second name, as /data/kubelet has beside /var/lib/kubelet: what is unmounted
+// below the one is unmounted below the other.
+TEST_F(CsiCallByHandTest, ThroughABindOfTheRootACallAboutAnotherVolumeTookAPodsVolume) {
+  PutPod(/*is_inline=*/false);
+  Mounts(Target(CsiSpec()), disk_);
+  const std::string alias = BindRoot();
+  const std::string target = alias + Target(CsiSpec()).substr(paths_.root().size());
+  ASSERT_TRUE(kernel_.IsMountPoint(target));
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  for (const std::string& path :
+       std::vector<std::string>{target, target + "/inside", alias + "/pods/" + kPodUid, alias,
+                                "/data", "/data/./other/../alias/pods"}) {
+    SCOPED_TRACE(path);
+    request.set_target_path(path);
+    const Error refused = RefusedByHand(request);
+    EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+    EXPECT_THAT(refused.message(),
+                HasSubstr("target_path " + path + " is in use: pod shop/web has volume pv-1 at "));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_TRUE(kernel_.IsMountPoint(target));
+  request.set_target_path(alias + "/pods/" + kPodUid + "-2/mount");
+  const Outcome outcome = ByHand(request);
+  EXPECT_TRUE(outcome && outcome->value) << "nobody has that";
+}
+
+TEST_F(CsiCallByHandTest, ThroughAnotherMountOfItACallAboutAnotherVolumeTookAStagedDevice) {
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  calls_.clear();
+  const std::string staged = BindRoot() + Staging().substr(paths_.root().size());
+  kernel_.AddDirectory("/mnt/again");
+  Must(kernel_.Call(BindMount{.source = HostPathOf(Staging()), .target = HostPathOf("/mnt/again")},
+                    {}));
+  Mounts("/mnt/other", "/dev/sdb");
+  ::csi::v1::NodeUnstageVolumeRequest request = UnstageRequest();
+  request.set_volume_id("nosuch");
+  for (const std::string& path : {staged, std::string("/mnt/again"), std::string("/mnt")}) {
+    request.set_staging_target_path(path);
+    EXPECT_THAT(RefusedByHand(request).message(),
+                HasSubstr("staging_target_path " + path +
+                          " is in use: this node has the device of volume pv-1 at " + Staging()));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  request.set_staging_target_path("/mnt/other");
+  const Outcome outcome = ByHand(request);
+  EXPECT_TRUE(outcome && outcome->value) << "that is another disk";
+}
+
+TEST_F(CsiCallByHandTest, ThroughABindOfTheRootACallAboutAnotherVolumeTookALostPodsMount) {
+  unrecorded_->Set({LeftByLostPod(TheVolume())});
+  const std::string target = BindRoot() + LostTarget().substr(paths_.root().size());
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  request.set_target_path(target);
+  EXPECT_THAT(RefusedByHand(request).message(),
+              HasSubstr("of which no record tells: " + LostTarget()));
+  EXPECT_THAT(calls_, ElementsAre());
 }
 
 TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathsOfABlockVolume) {
@@ -403,6 +471,28 @@ TEST_F(CsiCallByHandTest, WhatACallWithAnOpenOutcomeHasMountedIsTakenBackUnlessA
   kernel_.UnmountBelow(LostTarget());
   const Outcome back = ByHand(UnstageRequest());
   EXPECT_TRUE(back && back->value);
+  EXPECT_EQ(Rows(), 0u);
+}
+
+// What is staged shows at both of its paths.
+TEST_F(CsiCallByHandTest, APublishWithAnOpenOutcomeIsMadeAgainThoughBothItsPathsShowTheVolume) {
+  ::csi::v1::NodePublishVolumeRequest request;
+  request.set_volume_id(kHandle);
+  request.set_staging_target_path(Staging());
+  request.set_target_path(LostTarget());
+  Mounts(Staging(), disk_);
+  Says("NodePublishVolume", Code::kInternal);
+  const Outcome outcome = ByHand(request);
+  ASSERT_TRUE(outcome && outcome->failure);
+  RestartAll();
+  UnrecordedMount staged;
+  staged.plugin = kCsiPluginName;
+  staged.volume = TheVolume();
+  staged.places = {Staging()};
+  unrecorded_->Set({staged, LeftByLostPod(TheVolume())});
+  Does<::csi::v1::NodePublishVolumeResponse>("NodePublishVolume", [](const Message&) {});
+  const Outcome again = ByHand(request);
+  EXPECT_TRUE(again && again->value);
   EXPECT_EQ(Rows(), 0u);
 }
 

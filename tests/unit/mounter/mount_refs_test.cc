@@ -34,6 +34,27 @@ TEST_F(MountRefsTest, WhereElseADirectoryShowsIsFound) {
   EXPECT_THAT(FindMountRefs(kernel_, "/a", {}).value(), UnorderedElementsAre("/disk"));
 }
 
+TEST_F(MountRefsTest, APathIsAPartOfTheFilesystemThatIsMountedAroundIt) {
+  const struct {
+    const char* root;
+    const char* mount_point;
+    const char* path;
+    const char* part;
+  } cases[] = {
+      {"/", "/", "/", "/"},          {"/", "/", "/x", "/x"},           {"/sub", "/", "/", "/sub"},
+      {"/sub", "/", "/x", "/sub/x"}, {"/", "/m", "/m", "/"},           {"/", "/m", "/m/x", "/x"},
+      {"/sub", "/m", "/m", "/sub"},  {"/sub", "/m", "/m/x", "/sub/x"},
+  };
+  for (const auto& c : cases) {
+    MountEntry mount;
+    mount.device_major = 8;
+    mount.device_minor = 1;
+    mount.root = c.root;
+    mount.mount_point = c.mount_point;
+    EXPECT_EQ(PartAt(mount, c.path), (FilesystemPart{8, 1, c.part})) << c.root << " " << c.path;
+  }
+}
+
 TEST_F(MountRefsTest, OfMountsUponEachOtherTheUpperOneIsAtThePath) {
   EXPECT_FALSE(FindMountAt(kernel_, "/a", {}).value().has_value());
   Bind("/disk", "/a");

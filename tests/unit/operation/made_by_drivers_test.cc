@@ -155,7 +155,8 @@ class MadeByDriversTest : public ::testing::Test {
             .store = store_,
             .devices = devices_,
             .storage = storage_,
-            .volumes = volumes_};
+            .volumes = volumes_,
+            .unrecorded = unrecorded_};
   }
   // The error; "" for success.
   template <typename Op>
@@ -210,6 +211,7 @@ class MadeByDriversTest : public ::testing::Test {
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
   const std::shared_ptr<VolumeRecordKeeper> volumes_ =
       std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
+  const std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
   Maker maker_;
   ProvisionRequest request_;
   std::vector<std::shared_ptr<const PersistentVolume>> volumes_known_ = {
@@ -286,6 +288,34 @@ TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasI
   EXPECT_NE(Grow().find("is on the node"), std::string::npos);
   EXPECT_EQ(outcome_, Outcome::kNotApplied);
   EXPECT_EQ(maker_.grows, 1);
+}
+
+// A driver was told to make larger what it grows only unused, while a pod whose records were lost
+// had it mounted.
+TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedGrewUnderTheMountOfALostPod) {
+  const std::string target = "/var/lib/volumed/pods/lost/volumes/kubernetes.io~csi/pv/mount";
+  kernel_.AddDirectory(target);
+  kernel_.AddMount("tmpfs", "tmpfs", target);
+  UnrecordedMount left;
+  left.plugin = "kubernetes.io/csi";
+  left.spec = SpecName("pv");
+  left.pod = PodUid("lost");
+  left.places = {target};
+  maker_.only_unused = true;
+  for (const UniqueVolumeName& volume : {kUnique, UniqueVolumeName()}) {
+    left.volume = volume;
+    unrecorded_->Set({left});
+    EXPECT_NE(Grow().find("in pod lost, of which no record tells: " + target), std::string::npos)
+        << volume.str();
+    EXPECT_EQ(outcome_, Outcome::kNotApplied);
+  }
+  EXPECT_EQ(maker_.grows, 0);
+  maker_.only_unused = false;
+  EXPECT_EQ(Grow(), "") << "it grows in use";
+  maker_.only_unused = true;
+  kernel_.UnmountBelow(target);
+  EXPECT_EQ(Grow(), "") << "it is mounted no more";
+  EXPECT_EQ(maker_.grows, 2);
 }
 
 TEST_F(MadeByDriversTest, AnAnswerSmallerThanWhatWasAskedForIsAnErrorWhoseOutcomeIsOpen) {

@@ -65,6 +65,23 @@ TEST_F(UnrecordedMountsTest, OneThatDoesNotSayItsVolumeCountsForThatOfItsName) {
   EXPECT_TRUE(Find(kVolume, "pv", "kubernetes.io/iscsi").empty());
 }
 
+TEST_F(UnrecordedMountsTest, OneThatDoesNotSayItsPluginEitherCountsForAnyVolumeOfItsName) {
+  const std::string part = std::string(kSubPaths) + "/c/0";
+  MountAt(part);
+  UnrecordedMount left = OfPod(UniqueVolumeName());
+  left.plugin.clear();
+  left.places = {kSubPaths};
+  mounts_.Set({left});
+  EXPECT_EQ(Find(kVolume, "pv"), std::set{part});
+  EXPECT_EQ(Find(kVolume, "pv", "kubernetes.io/iscsi"), std::set{part});
+  EXPECT_TRUE(Find(kVolume, "another-name").empty());
+  const auto of_no_plugin = mounts_.Find({kVolume, "", SpecName("pv")}, kernel_, {});
+  ASSERT_TRUE(of_no_plugin.ok());
+  EXPECT_EQ(of_no_plugin->size(), 1u) << "it is told once";
+  kernel_.UnmountBelow(part);
+  EXPECT_TRUE(Find(kVolume, "pv").empty());
+}
+
 TEST_F(UnrecordedMountsTest, WhatIsGoneIsForgottenAndAPartThatIsLeftIsNot) {
   const std::string target = std::string(kVolumeDir) + "/mount";
   const std::string part = std::string(kSubPaths) + "/c/0";

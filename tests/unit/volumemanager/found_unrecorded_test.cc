@@ -15,6 +15,15 @@ class FoundUnrecordedTest : public ManagerTest {
                                const std::string& spec) {
     return std::string(kRoot) + "/pods/" + pod + "/volumes/" + plugin + "/" + spec;
   }
+  static std::string SubPath(const std::string& pod, const std::string& spec) {
+    return std::string(kRoot) + "/pods/" + pod + "/volume-subpaths/" + spec + "/main/0";
+  }
+  // The directory of a pod's volume, in which nothing is mounted.
+  void PutVolumeDir(const std::string& pod, const std::string& plugin, const std::string& spec) {
+    const std::string volumes = std::string(kRoot) + "/pods/" + pod + "/volumes";
+    kernel.directories[volumes] = {plugin};
+    kernel.directories[volumes + "/" + plugin] = {spec};
+  }
   const std::vector<UnrecordedMount>& Started() {
     StartAgent();
     Settle();
@@ -58,6 +67,58 @@ TEST_F(FoundUnrecordedTest, OfAPodThatIsCoveredNothingIsAskedAndItsVolumeHasNoNa
   const std::vector<UnrecordedMount>& found = Started();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].volume.empty());
+}
+
+// A pod had but the mount of a subPath left: its volume was given to another pod that had to be the
+// only one, and deleted.
+TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsMountedNoMoreWasNotSeen) {
+  PutVolumeDir("x", "kubernetes.io~local-volume", "disk");
+  kernel.mount_points = {SubPath("x", "disk")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].plugin, kLocalPlugin);
+  EXPECT_EQ(found[0].volume, GetUniqueVolumeName(kLocalPlugin, "disk"));
+  EXPECT_EQ(found[0].spec, SpecName("disk"));
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
+                                          std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
+  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume disk of pod x"});
+}
+
+TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPluginsOfItsName) {
+  kernel.mount_points = {SubPath("x", "disk"), SubPath("x", "disk") + "/nested"};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].plugin, "");
+  EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_EQ(found[0].spec, SpecName("disk"));
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places,
+            std::vector<std::string>{std::string(kRoot) + "/pods/x/volume-subpaths/disk"});
+}
+
+TEST_F(FoundUnrecordedTest, APartOfAPodThatIsCoveredIsLookedForInNoDirectory) {
+  PutVolumeDir("x", "kubernetes.io~local-volume", "disk");
+  kernel.mount_points = {std::string(kRoot) + "/pods/x", SubPath("x", "disk")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].plugin, "");
+  EXPECT_TRUE(found[0].volume.empty());
+}
+
+TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+  PutPodRecord("a");
+  PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
+  PutVolumeDir("x", "kubernetes.io~empty-dir", "data");
+  kernel.mount_points = {SubPath("a", "disk"), SubPath("x", "data")};
+  EXPECT_TRUE(Started().empty());
+}
+
+TEST_F(FoundUnrecordedTest, APartIsToldWithTheWholeThatIsMountedToo) {
+  PutVolumeDir("x", "kubernetes.io~local-volume", "disk");
+  kernel.mount_points = {VolumeDir("x", "kubernetes.io~local-volume", "disk"),
+                         SubPath("x", "disk")};
+  EXPECT_EQ(Started().size(), 1u);
 }
 
 TEST_F(FoundUnrecordedTest, ADeviceMountIsToldByItsPlaceUnlessThatIsOnRecord) {
