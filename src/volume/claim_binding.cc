@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "volume/binding_state.h"
 
@@ -109,6 +110,7 @@ class Binder {
                         const ClaimBinding& record);
   void BindByUid();
   void BindReserved();
+  bool MayGrow(const PersistentVolume& volume) const;
   void SettleUnready(ClaimState& claim);
   void BindNamed(ClaimState& claim);
   struct Obstacle {
@@ -273,9 +275,17 @@ void Binder::BindByUid() {
   }
 }
 
+// What is known of classes counts once every source has delivered.
+bool Binder::MayGrow(const PersistentVolume& volume) const {
+  const auto found = classes_.find(ClassOf(volume));
+  return input_.sources_complete &&
+         MayGrowForClaim(volume, found == classes_.end() ? nullptr : found->second);
+}
+
 // Volumes whose manifest names a claim, whatever its uid.
 void Binder::BindReserved() {
   std::map<ClaimKey, std::string> chosen;
+  std::map<ClaimKey, std::vector<std::string>> outgrown;
   for (const auto& [name, volume] : volumes_) {
     const ClaimReference* reserved = volume.Reservation();
     if (volume.IsTaken() || volume.missing || reserved == nullptr || !reserved->uid.empty()) {
@@ -292,12 +302,21 @@ void Binder::BindReserved() {
       continue;
     }
     const ClaimNeeds needs{object, claim->second.decision.storage_class, input_.node};
-    if (!object.spec.volume_name.empty() || MisfitOfReserved(*volume.object, needs)) continue;
+    if (!object.spec.volume_name.empty()) continue;
+    if (const std::optional<Misfit> misfit = MisfitOfReserved(*volume.object, needs)) {
+      const bool may_grow = misfit == Misfit::kTooSmall && MayGrow(*volume.object);
+      if (may_grow) outgrown[claim->first].push_back(name);
+      continue;
+    }
     const auto [best, first] = chosen.emplace(claim->first, name);
     if (!first && IsBetterFit(*volume.object, *volumes_.at(best->second).object,
                               VolumeBindingMode::kWaitForFirstConsumer)) {
       best->second = name;
     }
+  }
+  // Of several that are too small, nothing says which one the claim had.
+  for (const auto& [key, names] : outgrown) {
+    if (names.size() == 1) chosen.emplace(key, names.front());
   }
   for (const auto& [key, name] : chosen) Bind(claims_.at(key), name, volumes_.at(name));
 }
@@ -337,7 +356,7 @@ std::optional<Binder::Obstacle> Binder::WhyNotNamed(const ClaimState& claim) con
   }
   if (claim.WasBound()) return std::nullopt;  // the rules were asked then
   const PersistentVolume& volume = *found->second.object;
-  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node};
+  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node, MayGrow(volume)};
   const std::optional<Misfit> misfit = MisfitOfNamed(volume, needs);
   if (!misfit) return std::nullopt;
   return Obstacle{ClaimWait::kVolumeUnfit, WhyUnfit(volume, claim, *misfit)};
