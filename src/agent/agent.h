@@ -22,6 +22,7 @@
 #include "agent/debt_collector.h"
 #include "agent/detach_observer.h"
 #include "agent/driver_lanes.h"
+#include "agent/forget_driver.h"
 #include "agent/healing_tokens.h"
 #include "agent/heap_trimmer.h"
 #include "agent/http_server.h"
@@ -166,6 +167,7 @@ class Agent {
   void DriverHappened(const std::string& driver, DriverEvent event);
   // What waited in its back-off for the debt is tried again.
   void DebtPaid(const std::string& driver);
+  DriverTraces TracesOf(const std::string& driver) const;
   // Prepares what the plugins and the recycler need, and logs what they lack.
   void RunPlugins();
   // UpdateBegins is called before an update of a source is taken over, PartTaken after each part of

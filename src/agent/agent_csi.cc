@@ -1,13 +1,12 @@
 // Agent: its CSI drivers, and who hears what happens to them.
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/agent.h"
 #include "agent/csi_settings_of_config.h"
-#include "agent/driver_commands.h"
+#include "agent/forget_driver.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -43,14 +42,7 @@ CsiClientHooks Agent::MakeCsiHooks() {
     return operations_->HasAnyOf(DriverDomain(driver), /*attached=*/true);
   };
   hooks.drivers.what_is_here = [this](const std::string& driver) {
-    const std::set<std::string> volumes = operations_->NamesOf(DriverDomain(driver));
-    return TextOf(DriverTraces{
-        .volumes = {volumes.begin(), volumes.end()},
-        .open_calls = csi_->commands().OpenOf(driver),
-        .owed_calls = csi_debts_->TextsOf(driver),
-        .begun =
-            manager_ == nullptr ? std::vector<std::string>() : manager_->storage().BegunBy(driver),
-    });
+    return TextOf(TracesOf(driver));
   };
   hooks.drivers.merge_topology = [this](const std::string& driver, const StringMap& topology) {
     return node_->MergeTopology(driver, topology);
@@ -73,6 +65,15 @@ CsiClientHooks Agent::MakeCsiHooks() {
     watchdog_->Status(NotReadyReason().value_or("ready"));
   };
   return hooks;
+}
+
+DriverTraces Agent::TracesOf(const std::string& driver) const {
+  return {.driver = driver,
+          .volumes = operations_->VolumesOf(DriverDomain(driver)),
+          .open_calls = csi_->commands().OpenOf(driver),
+          .owed_calls = csi_debts_->TextsOf(driver),
+          .begun = manager_ == nullptr ? std::vector<std::string>()
+                                       : manager_->storage().BegunBy(driver)};
 }
 
 void Agent::StartCsi() {

@@ -114,6 +114,8 @@ Status Agent::MakeControlServices() {
       .waiting_for_drivers = [this] { return operations_->WaitingForDrivers(); },
       .driver_operations = operations_.get(),
       .csi_debts = csi_debts_.get(),
+      .driver_traces = [this](const std::string& driver) { return TracesOf(driver); },
+      .node_labels = [this] { return node_->GetNodeLabels(); },
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

@@ -14,6 +14,7 @@
 
 #include "agent.pb.h"
 #include "agent/csi_client.h"
+#include "agent/forget_driver.h"
 #include "agent/look_limit.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
@@ -83,7 +84,11 @@ struct ControlBackend {
   // By which calls that change something are made. Null: as of `csi`.
   VolumeOperations* driver_operations = nullptr;
   // What drivers are owed. Null: nothing.
-  const CsiDebts* csi_debts = nullptr;
+  CsiDebts* csi_debts = nullptr;
+  // What is here of a driver. Threads: the control thread. Set if `csi_debts` is.
+  std::function<DriverTraces(const std::string& driver)> driver_traces = {};
+  // The labels of this node. Empty: it has none but those of its object. Threads: any.
+  std::function<std::map<std::string, std::string>()> node_labels = {};
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.

@@ -37,6 +37,7 @@ ControlLimits ControlLimitsOfProcess() {
   const size_t share = static_cast<size_t>(files.rlim_cur / kShareOfDescriptors);
   limits.connections = std::clamp(share, kLeastConnections, limits.connections);
   limits.connections_of_users = limits.connections / 4 * 3;
+  limits.connections_of_readers = limits.connections / 2;
   limits.connections_per_user = limits.connections / 4;
   return limits;
 }
@@ -49,14 +50,14 @@ ControlGuests::~ControlGuests() {
 }
 
 bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, PeerRole role) {
-  if (!MakeRoomFor(peer.uid)) return false;
+  const Guest guest{peer.uid, role};
+  if (!MakeRoomFor(guest)) return false;
   const Id id = next_++;
   const int fd = connection.get();
-  Silent& guest = silent_[id];
-  guest.connection = std::move(connection);
-  guest.uid = peer.uid;
-  guest.role = role;
-  guest.timer = loop_.PostAfter(limits_.first_words, [this, id] { Drop(id); });
+  Silent& waiting = silent_[id];
+  waiting.connection = std::move(connection);
+  waiting.guest = guest;
+  waiting.timer = loop_.PostAfter(limits_.first_words, [this, id] { Drop(id); });
   // Edge-triggered, since the bytes are only looked at and stay readable.
   if (!loop_.WatchFd(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, [this, id](uint32_t) { Listen(id); })
            .ok()) {
@@ -74,43 +75,59 @@ bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, Pe
 bool ControlGuests::MakeRoom() {
   if (silent_.empty()) return false;
   const auto users = std::find_if(silent_.begin(), silent_.end(),
-                                  [](const auto& entry) { return entry.second.uid != 0; });
+                                  [](const auto& entry) { return !entry.second.guest.is_root(); });
   Drop(users == silent_.end() ? silent_.begin()->first : users->first);
   return true;
 }
 
-bool ControlGuests::MakeRoomFor(uid_t uid) {
-  if (!IsFull(uid)) return true;
+bool ControlGuests::MakeRoomFor(const Guest& guest) {
+  if (!IsFull(guest)) return true;
   ForgetEnded();
-  while (IsFull(uid)) {
-    const std::optional<Id> victim = Victim(uid);
+  while (IsFull(guest)) {
+    const std::optional<Id> victim = Victim(guest);
     if (!victim) return false;
     Drop(*victim);
   }
   return true;
 }
 
-bool ControlGuests::IsFull(uid_t uid) const {
+bool ControlGuests::IsFull(const Guest& guest) const {
   if (silent_.size() + served_.size() >= limits_.connections) return true;
-  if (uid == 0) return false;
-  return Count([](uid_t other) { return other != 0; }) >= limits_.connections_of_users ||
-         Count([&](uid_t other) { return other == uid; }) >= limits_.connections_per_user;
+  if (guest.is_root()) return false;
+  return Count([](const Guest& other) { return !other.is_root(); }) >=
+             limits_.connections_of_users ||
+         HasAllOfHisOwn(guest) || (guest.is_reader() && HaveReadersAll());
 }
 
-size_t ControlGuests::Count(const std::function<bool(uid_t)>& counts) const {
+bool ControlGuests::HasAllOfHisOwn(const Guest& guest) const {
+  return Count([&guest](const Guest& other) { return other.uid == guest.uid; }) >=
+         limits_.connections_per_user;
+}
+
+bool ControlGuests::HaveReadersAll() const {
+  return Count([](const Guest& other) { return other.is_reader(); }) >=
+         limits_.connections_of_readers;
+}
+
+size_t ControlGuests::Count(const std::function<bool(const Guest&)>& counts) const {
   return static_cast<size_t>(
       std::count_if(silent_.begin(), silent_.end(),
-                    [&](const auto& entry) { return counts(entry.second.uid); }) +
+                    [&](const auto& entry) { return counts(entry.second.guest); }) +
       std::count_if(served_.begin(), served_.end(),
-                    [&](const Served& served) { return counts(served.uid); }));
+                    [&](const Served& served) { return counts(served.guest); }));
 }
 
-// A user who has all of his places gives up one of his own; only root takes one of root's.
-std::optional<ControlGuests::Id> ControlGuests::Victim(uid_t uid) const {
-  const bool of_his_own =
-      uid != 0 && Count([&](uid_t other) { return other == uid; }) >= limits_.connections_per_user;
-  for (const auto& [id, guest] : silent_) {
-    if (of_his_own ? guest.uid == uid : (uid == 0 || guest.uid != 0)) return id;
+// A user who has all of his places gives up one of his own, and readers who have all of theirs one
+// of a reader; only root takes one of root's.
+std::optional<ControlGuests::Id> ControlGuests::Victim(const Guest& guest) const {
+  const bool of_his_own = !guest.is_root() && HasAllOfHisOwn(guest);
+  const bool of_readers = guest.is_reader() && HaveReadersAll();
+  for (const auto& [id, waiting] : silent_) {
+    const Guest& other = waiting.guest;
+    const bool may_go = guest.is_root() || !other.is_root();
+    const bool is_his = !of_his_own || other.uid == guest.uid;
+    const bool is_readers = !of_readers || other.is_reader();
+    if (may_go && is_his && is_readers) return id;
   }
   return std::nullopt;
 }
@@ -122,20 +139,20 @@ void ControlGuests::ForgetEnded() {
 void ControlGuests::Listen(Id id) {
   const auto found = silent_.find(id);
   if (found == silent_.end()) return;
-  Silent& guest = found->second;
+  Silent& waiting = found->second;
   std::array<char, kFirstWords.size()> words{};
-  const ssize_t got = ::recv(guest.connection.get(), words.data(), words.size(), MSG_PEEK);
+  const ssize_t got = ::recv(waiting.connection.get(), words.data(), words.size(), MSG_PEEK);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return Drop(id);
   const std::string_view said(words.data(), static_cast<size_t>(got));
   if (!kFirstWords.starts_with(said)) return Drop(id);
   if (said.size() < kFirstWords.size()) return;
-  const int fd = guest.connection.get();
-  loop_.Cancel(guest.timer);
+  const int fd = waiting.connection.get();
+  loop_.Cancel(waiting.timer);
   loop_.UnwatchFd(fd);
-  served_.push_back({fd, InodeOf(fd).value_or(0), guest.uid});
-  Descriptor connection = std::move(guest.connection);
-  const PeerRole role = guest.role;
+  served_.push_back({fd, InodeOf(fd).value_or(0), waiting.guest});
+  Descriptor connection = std::move(waiting.connection);
+  const PeerRole role = waiting.guest.role;
   silent_.erase(found);
   serve_(std::move(connection), role);
 }

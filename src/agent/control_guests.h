@@ -1,7 +1,8 @@
 // ControlGuests: limits the connections of the control socket, in all and for each user. A
 // connection that has not begun to speak HTTP/2 gets nothing but a descriptor, and that for a few
 // seconds; one that says something else is closed. No user but root can take the places that root
-// needs to see what is wrong. Source: RFC 9113 section 3.4 (the first bytes of a client).
+// needs to see what is wrong, and nobody who may only read those of whoever may operate. Source:
+// RFC 9113 section 3.4 (the first bytes of a client).
 #pragma once
 
 #include <sys/types.h>
@@ -20,9 +21,10 @@
 namespace volumed {
 
 struct ControlLimits {
-  size_t connections = 256;           // of all users together
-  size_t connections_of_users = 192;  // of all users but root together
-  size_t connections_per_user = 64;   // of each user but root
+  size_t connections = 256;             // of all users together
+  size_t connections_of_users = 192;    // of all users but root together
+  size_t connections_of_readers = 128;  // of all together who may only read
+  size_t connections_per_user = 64;     // of each user but root
   // A connection that has not begun to speak HTTP/2 within this time is closed.
   Duration first_words = std::chrono::seconds(5);
 };
@@ -63,27 +65,35 @@ class ControlGuests {
 
  private:
   using Id = uint64_t;
-  struct Silent {
-    Descriptor connection;
+  struct Guest {
     uid_t uid = 0;
     PeerRole role = PeerRole::kNone;
+    bool is_root() const { return uid == 0; }
+    bool is_reader() const { return role == PeerRole::kRead; }
+  };
+  struct Silent {
+    Descriptor connection;
+    Guest guest;
     TimerId timer = 0;
   };
   // Serve owns the descriptor `fd` now; the inode tells whether it is still the same connection.
   struct Served {
     int fd = -1;
     ino_t inode = 0;
-    uid_t uid = 0;
+    Guest guest;
   };
 
-  bool MakeRoomFor(uid_t uid);
-  bool IsFull(uid_t uid) const;
-  // The connection that has been silent longest among those that may make room for `uid`.
-  std::optional<Id> Victim(uid_t uid) const;
+  bool MakeRoomFor(const Guest& guest);
+  bool IsFull(const Guest& guest) const;
+  // The connection that has been silent longest among those that may make room for this one.
+  std::optional<Id> Victim(const Guest& guest) const;
+  // Whether all places of this user, and of all readers, are taken.
+  bool HasAllOfHisOwn(const Guest& guest) const;
+  bool HaveReadersAll() const;
   void ForgetEnded();
   void Listen(Id id);
   void Drop(Id id);
-  size_t Count(const std::function<bool(uid_t)>& counts) const;
+  size_t Count(const std::function<bool(const Guest&)>& counts) const;
 
   EventLoop& loop_;
   const ControlLimits limits_;

@@ -6,6 +6,7 @@
 
 #include "agent/command_admission.h"
 #include "agent/control_backend.h"
+#include "agent/object_use.h"
 #include "agent/pod_lookup.h"
 #include "base/strings.h"
 
@@ -185,19 +186,21 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
   }
   // This is asked before the object goes: a manifest that has it now still has it afterwards.
   const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
-  std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
+  std::string told = WarningOfUse(backend_.catalog, backend_.manager, key);
+  const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
+  if (!fate.empty()) told = fate;  // no object has both
   if (!fate.empty() && backend_.recovery.recovery().active) {
-    fate += "; not before `volumectl records accept`, for the records are in recovery";
+    told += "; not before `volumectl records accept`, for the records are in recovery";
   }
   backend_.manager.object_commands().Delete(
-      key, [this, response = command.response, done = command.done, key, origin, fate,
+      key, [this, response = command.response, done = command.done, key, origin, told,
             force = command.request.force()](const Status& status) {
         if (status.ok()) {
           std::string more = WarningOfDelete(backend_.manager, key, origin);
           if (key.kind == ObjectKind::kPersistentVolume && IsHeld(backend_.manager, key)) {
             more += WhyItWaits(backend_.manager.storage().ReclaimOf(key.name), key.name, force);
           }
-          response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
+          response->set_warning(told + (told.empty() || more.empty() ? "" : "; ") + more);
           backend_.log.Info("deleted by command",
                             {{"object", ToString(key)}, {"told", response->warning()}});
         }

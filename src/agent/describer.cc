@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <utility>
 
 #include "agent/object_columns.h"
@@ -89,11 +90,17 @@ std::string ShownPhase(const View& view) {
   return view.missing ? phase + " (MISSING)" : phase;
 }
 
+// Whether a volume of a pod may name objects of this kind. All of these have a namespace.
+bool HasUsers(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolumeClaim || kind == ObjectKind::kSecret ||
+         kind == ObjectKind::kConfigMap;
+}
+
 // The volumes of the pod that name the object.
 std::vector<std::string> VolumesThatUse(const Pod& pod, const ObjectKey& key) {
   std::vector<std::string> volumes;
+  if (pod.metadata.name_space != key.name_space) return volumes;
   if (key.kind == ObjectKind::kPersistentVolumeClaim) {
-    if (pod.metadata.name_space != key.name_space) return volumes;
     for (const PodClaim& of : ClaimsOfPod(pod)) {
       if (of.claim == key.name) volumes.push_back(of.volume);
     }
@@ -216,6 +223,7 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   if (!(!is_pods_own && AddObject(key, out)) && !is_kept && !is_this_node) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }
+  if (is_this_node) AddNodeLabels(out);
   const EventSubject subject = is_this_node ? EventSubject(PodUid()) : EventSubject(key);
   for (const KeptEvent& event : events_.Snapshot(subject)) EncodeEvent(event, out->add_events());
   AddUsers(key, out);
@@ -227,28 +235,31 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
     if (!value.empty()) AddSummaryField(name, value, out);
   };
   if (key.kind == ObjectKind::kPersistentVolume) {
-    for (const PersistentVolumeView& volume : manager_.storage().PersistentVolumes()) {
-      if (volume.name != key.name) continue;
-      add("Status", ShownPhase(volume));
-      add("Claim", volume.claim);
-      add("Reason", volume.reason);
-      if (volume.problem) EncodeProblemView(*volume.problem, out->add_problems());
-      return true;
-    }
+    const auto volume = manager_.storage().FindPersistentVolume(key.name);
+    if (!volume) return false;
+    add("Status", ShownPhase(*volume));
+    add("Claim", volume->claim);
+    add("Reason", volume->reason);
+    if (volume->problem) EncodeProblemView(*volume->problem, out->add_problems());
+    return true;
   }
   if (key.kind == ObjectKind::kPersistentVolumeClaim) {
-    for (const PersistentVolumeClaimView& claim : manager_.storage().PersistentVolumeClaims()) {
-      if (claim.ns != key.name_space || claim.name != key.name) continue;
-      out->mutable_object()->set_uid(claim.uid);
-      add("Status", ShownPhase(claim));
-      add("Owner", claim.owner);
-      add("Volume", claim.volume);
-      add("Capacity", claim.capacity);
-      add("Reason", claim.reason);
-      return true;
-    }
+    const auto claim = manager_.storage().FindPersistentVolumeClaim({key.name_space, key.name});
+    if (!claim) return false;
+    out->mutable_object()->set_uid(claim->uid);
+    add("Status", ShownPhase(*claim));
+    add("Owner", claim->owner);
+    add("Volume", claim->volume);
+    add("Capacity", claim->capacity);
+    add("Reason", claim->reason);
+    return true;
   }
   return false;
+}
+
+void Describer::AddNodeLabels(v1::DescribeResponse* out) const {
+  if (!node_labels_) return;
+  for (auto& [name, value] : node_labels_()) (*out->mutable_labels())[name] = value;
 }
 
 bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const {
@@ -317,6 +328,7 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
 }
 
 void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const {
+  if (!HasUsers(key.kind)) return;
   int more = 0;
   for (const std::shared_ptr<const Pod>& pod : catalog_.Pods()) {
     for (const std::string& volume : VolumesThatUse(*pod, key)) {
@@ -360,17 +372,12 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   const bool volumes = IsVolumeKind(request.kind());
   const std::optional<ObjectKind> kind = ParseObjectKind(request.kind());
   if (!volumes && !kind) return UnknownKind(request.kind());
-  if (volumes || *kind == ObjectKind::kPod) {
-    for (const PodView& pod : manager_.pods().All()) {
-      if (!request.namespace_().empty() && pod.ns != request.namespace_()) continue;
-      v1::ObjectRef ref = MakePodRef(pod);
-      if (!volumes) AddListed(ref, response);
-      for (const VolumeView& volume : volumes ? pod.volumes : std::vector<VolumeView>()) {
-        ref.set_kind("Volume");
-        ref.set_name(pod.name + "/" + volume.spec.str());
-        AddListed(ref, response);
-      }
-    }
+  if (volumes) {
+    ListVolumes(request.namespace_(), response);
+    return OkStatus();
+  }
+  if (*kind == ObjectKind::kPod) {
+    ListPods(request.namespace_(), response);
     return OkStatus();
   }
   for (const std::string_view column : ColumnsOf(*kind)) {
@@ -383,6 +390,32 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   }
   ListRefused(*kind, name_space, request.name(), response);
   return OkStatus();
+}
+
+void Describer::ListPods(const std::string& name_space, v1::ListObjectsResponse* response) const {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  for (const PodName& pod : manager_.pods().Names({}, kAll)) {
+    if (!name_space.empty() && pod.ns != name_space) continue;
+    v1::ObjectRef ref;
+    ref.set_kind("Pod");
+    ref.set_namespace_(pod.ns);
+    ref.set_name(pod.name);
+    ref.set_uid(pod.uid.str());
+    AddListed(std::move(ref), response);
+  }
+}
+
+void Describer::ListVolumes(const std::string& name_space,
+                            v1::ListObjectsResponse* response) const {
+  for (const PodView& pod : manager_.pods().All()) {
+    if (!name_space.empty() && pod.ns != name_space) continue;
+    v1::ObjectRef ref = MakePodRef(pod);
+    ref.set_kind("Volume");
+    for (const VolumeView& volume : pod.volumes) {
+      ref.set_name(pod.name + "/" + volume.spec.str());
+      AddListed(ref, response);
+    }
+  }
 }
 
 void Describer::ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,

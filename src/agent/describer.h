@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,14 +26,19 @@ class Describer {
   // The secrets that a CSI driver was sent, which it may have put into what it says of a volume;
   // null for one that nobody knows.
   using SecretsOf = std::function<std::shared_ptr<CsiSecretMemory>(const std::string& driver)>;
-  // `secrets_of` may be empty: there are no drivers.
+  // The labels by which this node is chosen: its own, those of the configuration, and those that
+  // CSI drivers say of where it is.
+  using NodeLabels = std::function<std::map<std::string, std::string>()>;
+  // `secrets_of` may be empty: there are no drivers. So may `node_labels`: the node has none but
+  // those of its object.
   Describer(const ObjectCatalog& catalog, const VolumeManager& manager, const EventLog& events,
-            NodeName node, SecretsOf secrets_of = {})
+            NodeName node, SecretsOf secrets_of = {}, NodeLabels node_labels = {})
       : catalog_(catalog),
         manager_(manager),
         events_(events),
         node_(std::move(node)),
-        secrets_of_(std::move(secrets_of)) {}
+        secrets_of_(std::move(secrets_of)),
+        node_labels_(std::move(node_labels)) {}
 
   // Fills the answer except for the mounts; returns the questions whose answers are the mounts
   // (AddMountFacts), none for an object that has no mounts. A namespaced object without a namespace
@@ -53,6 +59,8 @@ class Describer {
   Status DescribeObject(ObjectKind kind, const v1::ObjectRef& ref, v1::DescribeResponse* out) const;
   // Adds what was decided about a volume or a claim; false if nothing is known of it.
   bool AddStorageState(const ObjectKey& key, v1::DescribeResponse* out) const;
+  // Adds the labels of this node. Where its object has another value, that decides nothing.
+  void AddNodeLabels(v1::DescribeResponse* out) const;
   // Adds that a command has deleted the object and that its manifest still has it; false if that is
   // not so.
   bool AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const;
@@ -63,6 +71,8 @@ class Describer {
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Adds how many keys a Secret has, but never what it holds.
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
+  void ListPods(const std::string& name_space, v1::ListObjectsResponse* response) const;
+  void ListVolumes(const std::string& name_space, v1::ListObjectsResponse* response) const;
   void ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,
                    v1::ListObjectsResponse* response) const;
 
@@ -71,6 +81,7 @@ class Describer {
   const EventLog& events_;
   const NodeName node_;
   const SecretsOf secrets_of_;
+  const NodeLabels node_labels_;
 };
 
 // Whether the word means a pod's volume, which is no object of its own: "volume" in upper or lower

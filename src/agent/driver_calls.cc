@@ -8,6 +8,8 @@
 #include "agent/control_service.h"
 #include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
+#include "agent/forget_driver.h"
+#include "base/strings.h"
 #include "csi/csi_names.h"
 #include "csi/csi_places.h"
 #include "volume/driver_domain.h"
@@ -51,6 +53,10 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
                 return std::string("a call that the driver is owed");
             }
             return WhoNeedsVolume(backend.manager, backend.catalog, method, volume);
+          },
+      .names_of =
+          [&backend](const CsiVolumeId& volume) {
+            return PersistentVolumesOf(backend.manager, backend.catalog, volume);
           },
       .settled =
           [&backend](const std::string& driver) {
@@ -112,17 +118,44 @@ Status HandleRetryDriver(ControlBackend& backend, const v1::RetryDriverRequest& 
   return RetryDriver(*backend.csi, backend.manager.events(), request, response);
 }
 
-void HandleForgetDriver(const UnaryCall<v1::ForgetDriverRequest, v1::ForgetDriverResponse>& call) {
+using ForgetCall = UnaryCall<v1::ForgetDriverRequest, v1::ForgetDriverResponse>;
+
+void TellGivenUp(const ForgetCall& call, const std::vector<std::string>& given_up) {
+  if (given_up.empty()) return;
+  const std::string& before = call.response->warning();
+  call.response->set_warning(before + (before.empty() ? "" : "; ") +
+                             "it is not owed any more, and what it does beside an unmount is not "
+                             "done: " +
+                             Join(given_up, ", "));
+  call.backend.log.Warning("by command a CSI driver is not owed its calls any more",
+                           {{"driver", call.request.driver()}, {"told", call.response->warning()}});
+}
+
+void HandleForgetDriver(const ForgetCall& call) {
   call.backend.scheduler.Post([call] {
     ControlBackend& backend = call.backend;
     if (backend.csi == nullptr) return call.Finish(NoDrivers());
     // Before that nobody knows who has what.
     const Status loaded = backend.manager.pods().CheckLoaded();
     if (!loaded.ok()) return call.Finish(loaded);
-    const std::string warning = WarningOfForget(backend.manager, call.request.driver());
-    backend.csi->drivers().Forget(call.request.driver(), [call, warning](const Status& forgotten) {
-      if (forgotten.ok()) call.response->set_warning(warning);
-      call.Finish(forgotten);
+    const std::string& driver = call.request.driver();
+    const std::string warning = WarningOfForget(backend.manager, driver);
+    const auto done = [call, warning](const Result<std::vector<std::string>>& given_up) {
+      if (!given_up.ok()) return call.Finish(given_up.error());
+      call.response->set_warning(warning);
+      TellGivenUp(call, *given_up);
+      call.Finish(OkStatus());
+    };
+    CsiDrivers& drivers = backend.csi->drivers();
+    const bool owes = backend.csi_debts != nullptr && backend.csi_debts->HasOf(driver);
+    if (call.request.force() && owes) {
+      return ForgetAndOweNothing(
+          {backend.scheduler, drivers, *backend.csi_debts, backend.kernel, backend.look_limit()},
+          backend.driver_traces(driver), done);
+    }
+    drivers.Forget(driver, [done](const Status& forgotten) {
+      if (!forgotten.ok()) return done(forgotten.error());
+      done(std::vector<std::string>());
     });
   });
 }

@@ -91,8 +91,9 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
                                       ", so nobody knows what the call would be about"));
   }
   CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
-  const CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
-                        Deadline::After(clock, patience));
+  CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
+                  Deadline::After(clock, patience));
+  if (call.volume && parts.names_of) call.persistent_volumes = parts.names_of(*call.volume);
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
   const StartResult started = parts.operations.Start(
@@ -110,40 +111,27 @@ std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& ca
                            const CsiMethod& method, const CsiVolumeId& volume) {
   std::string who = manager.pods().WhoHas(CsiUniqueName(volume.driver, volume.handle));
   if (!who.empty() || method.name != kDeleteVolume) return who;
+  const std::vector<SpecName> names = PersistentVolumesOf(manager, catalog, volume);
+  return names.empty() ? std::string() : "persistent volume " + names.front().str();
+}
+
+std::vector<SpecName> PersistentVolumesOf(const VolumeManager& manager,
+                                          const ObjectCatalog& catalog, const CsiVolumeId& volume) {
+  std::vector<SpecName> names;
   for (const PersistentVolumeView& view : manager.storage().PersistentVolumes()) {
     const std::string* const handle =
         HandleOf(catalog.FindObject({ObjectKind::kPersistentVolume, "", view.name}), volume.driver);
-    if (handle != nullptr && *handle == volume.handle) return "persistent volume " + view.name;
+    if (handle != nullptr && *handle == volume.handle) names.emplace_back(view.name);
   }
-  return "";
+  return names;
 }
 
-std::string FirstOf(const std::vector<std::string>& texts) {
-  constexpr size_t kShown = 3;
-  const size_t shown = std::min(texts.size(), kShown);
+std::string FirstOf(const std::vector<std::string>& texts, size_t shown) {
+  shown = std::min(texts.size(), shown);
   std::string text =
       Join(std::vector<std::string>(texts.begin(), texts.begin() + static_cast<long>(shown)), ", ");
   if (texts.size() > shown) text += " and " + std::to_string(texts.size() - shown) + " more";
   return text;
-}
-
-std::string TextOf(const DriverTraces& traces) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const std::string& what, const std::vector<std::string>& texts) {
-    if (!texts.empty()) parts.push_back(what + FirstOf(texts));
-  };
-  add("volumes of it are on this node's records: ", traces.volumes);
-  add("calls to it have an open outcome: ", traces.open_calls);
-  add("calls are owed to it: ", traces.owed_calls);
-  add("a call to make a volume has an open outcome: ", traces.begun);
-  return Join(parts, "; ");
-}
-
-std::string WarningOfForget(const VolumeManager& manager, const std::string& driver) {
-  const std::vector<std::string> volumes = manager.storage().VolumesOfDriver(driver);
-  if (volumes.empty()) return "";
-  return "PersistentVolumes of it are here: " + FirstOf(volumes) +
-         "; until it registers again none of them can be mounted, and none has its storage deleted";
 }
 
 }  // namespace volumed

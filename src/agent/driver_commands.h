@@ -3,6 +3,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ struct DriverCommands {
   // what the node shows, or what its deletion would take from a claim. Empty: nothing speaks
   // against it.
   std::function<std::string(const CsiMethod& method, const CsiVolumeId& volume)> who_needs;
+  // The PersistentVolumes that name this volume. Empty: nobody knows of any.
+  std::function<std::vector<SpecName>(const CsiVolumeId& volume)> names_of = {};
   // Nothing of the driver's volumes is kept from operations by a call by hand any more.
   std::function<void(const std::string& driver)> settled = {};
 };
@@ -49,21 +52,12 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
 std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
                            const CsiMethod& method, const CsiVolumeId& volume);
 
-// "a, b and 3 more". Pure; threads: any.
-std::string FirstOf(const std::vector<std::string>& texts);
+// For DriverCommands::names_of. Threads: control. Blocks: never. The cost depends on all
+// PersistentVolumes.
+std::vector<SpecName> PersistentVolumesOf(const VolumeManager& manager,
+                                          const ObjectCatalog& catalog, const CsiVolumeId& volume);
 
-// What is here of a driver, for CsiDriversHooks::what_is_here.
-struct DriverTraces {
-  std::vector<std::string> volumes;  // of which something is on record on this node
-  std::vector<std::string> open_calls;
-  std::vector<std::string> owed_calls;
-  std::vector<std::string> begun;  // StorageViews::BegunBy
-};
-// With a few names of each; "" if there is nothing. Pure; threads: any.
-std::string TextOf(const DriverTraces& traces);
-
-// What the PersistentVolumes of a driver that is forgotten have lost; "" if it has none.
-// Threads: control. Blocks: never.
-std::string WarningOfForget(const VolumeManager& manager, const std::string& driver);
+// "a, b and 3 more", with so many of them. Pure; threads: any.
+std::string FirstOf(const std::vector<std::string>& texts, size_t shown = 3);
 
 }  // namespace volumed

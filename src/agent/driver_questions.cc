@@ -195,7 +195,7 @@ Status RetryDriver(CsiClient& csi, NodeEvents& events, const v1::RetryDriverRequ
   csi.drivers().Refresh(request.driver());
   events.DriverIsBack(kCsiPluginName, DriverDomain(request.driver()));
   const std::string why = driver->WhyAway();
-  response->set_reason(why.empty() ? driver->WhyNoController() : why);
+  response->set_reason(why.empty() ? driver->WhyControllerAway() : why);
   return OkStatus();
 }
 

@@ -44,7 +44,8 @@ void EncodeController(const DriverView& driver, v1::Driver* out) {
   }
   const CsiControllerLink& link = *driver.controller;
   out->set_controller_endpoint(PrintableText(link.place));
-  out->set_controller_state(link.connected ? "connected" : "not connected");
+  const std::string connected = link.silent ? "silent" : "connected";
+  out->set_controller_state(link.connected ? connected : "not connected");
   out->set_controller_since_unix_ms(link.since_unix_ms);
   out->set_controller_reason(PrintableText(link.last_error));
 }

@@ -157,12 +157,16 @@ void HandleDeleteObjects(const std::shared_ptr<DeleteCommands>& deletes,
 // ---- what there is ------------------------------------------------------------------------------
 
 Describer MakeDescriber(const ControlBackend& backend) {
-  return {backend.catalog, backend.manager, backend.events, backend.node,
+  return {backend.catalog,
+          backend.manager,
+          backend.events,
+          backend.node,
           [csi = backend.csi](const std::string& name) -> std::shared_ptr<CsiSecretMemory> {
             const std::shared_ptr<CsiDriver> driver =
                 csi == nullptr ? nullptr : csi->drivers().Find(name);
             return driver == nullptr ? nullptr : driver->secrets();
-          }};
+          },
+          backend.node_labels};
 }
 
 void HandleDescribe(const UnaryCall<v1::DescribeRequest, v1::DescribeResponse>& call) {

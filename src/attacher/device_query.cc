@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "os/safe_open.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -16,12 +17,9 @@ bool Contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The name by which /sys/block and its like call the device: the last component, with '!' in place
-// of '/'.
+// The name of the device that this path leads to in /sys/block and its like.
 std::string NameOfSysfsPath(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
-  std::replace(name.begin(), name.end(), '!', '/');
-  return name;
+  return NodeNameOf(path.substr(path.rfind('/') + 1));
 }
 
 bool IsShortSysfsPath(const std::string& path) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -109,9 +110,7 @@ Result<std::optional<std::string>> ScsiDevices::NameOf(const std::string& device
       return std::optional<std::string>();
     }
     if (!IsMissing(target.error()) && target.error().sys_errno() != EINVAL) return target.error();
-    std::string name(*below);
-    std::replace(name.begin(), name.end(), '/', '!');
-    return std::optional(std::move(name));
+    return std::optional(SysfsNameOf(std::string(*below)));
   }
   return Error::NotApplied(Code::kInvalidArgument, "\"" + device + "\": too many links");
 }
@@ -132,7 +131,7 @@ Result<std::optional<ScsiDisk>> ScsiDevices::DiskByName(const std::string& name,
       (std::filesystem::path("block") / link->bytes).lexically_normal();
   ScsiDisk disk;
   disk.name = name;
-  disk.node = dev_root_ + "/" + name;
+  disk.node = dev_root_ + "/" + NodeNameOf(name);
   // .. / <address> / block / <name>
   disk.sysfs_path = place.parent_path().parent_path().native();
   disk.address = place.parent_path().parent_path().filename().native();
@@ -173,9 +172,8 @@ Result<std::optional<std::string>> ScsiDevices::NodeOf(uint64_t device_number,
       kernel_.Call(ReadLink{Sys("dev/block/" + number.ToString())}, call);
   if (!link.ok() && IsMissing(link.error())) return std::optional<std::string>();
   if (!link.ok()) return link.error();
-  std::string name = std::filesystem::path(link->bytes).filename().native();
-  std::replace(name.begin(), name.end(), '!', '/');  // as a driver's name may have it
-  return std::optional(dev_root_ + "/" + name);
+  return std::optional(dev_root_ + "/" +
+                       NodeNameOf(std::filesystem::path(link->bytes).filename().native()));
 }
 
 Result<std::vector<ScsiDisk>> ScsiDevices::ListDisks(const CallOptions& call) {
@@ -265,7 +263,7 @@ Result<std::vector<std::string>> ScsiDevices::PathsOf(const std::string& dm,
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(dm, call));
   if (!name) return std::vector<std::string>();
   ASSIGN_OR_RETURN(std::vector<std::string> paths, NamesIn("block/" + *name + "/slaves", call));
-  for (std::string& path : paths) path.insert(0, dev_root_ + "/");
+  for (std::string& path : paths) path = dev_root_ + "/" + NodeNameOf(path);
   return paths;
 }
 

@@ -219,6 +219,7 @@ ExitCode ForgetDrivers(const CliContext& context, const DeleteWords& words) {
   for (const std::string& name : words.names) {
     v1::ForgetDriverRequest request;
     request.set_driver(name);
+    request.set_force(words.options.force);
     v1::ForgetDriverResponse response;
     Client client(context.socket, context.timeout);
     const grpc::Status status = client.Call(&Stub::ForgetDriver, request, &response);
@@ -256,7 +257,8 @@ void AddDeleteVerb(const Verbs& verbs) {
         verb.add_flag("--force", options.force,
                       "also while processes use the pod's mounts; of a volume in phase Undoing, or "
                       "one that its "
-                      "driver is to delete and cannot: gives it up");
+                      "driver is to delete and cannot: gives it up; of a driver: gives up the "
+                      "calls that it is owed");
         verb.add_flag("--ignore-not-found", options.ignore_not_found,
                       "what is not there is no failure");
         verb.add_flag("--yes", options.yes, "also the data of a volume that has left its source");

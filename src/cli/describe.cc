@@ -28,11 +28,12 @@ std::string Manifest(const v1::DescribeResponse& described) {
   return described.file() + ", document " + std::to_string(described.document() + 1);
 }
 
-std::string Labels(const v1::DescribeResponse& described) {
+// A line each, as kubectl has them: a node has many.
+void AddLabels(const v1::DescribeResponse& described, Rows& rows) {
   std::vector<std::string> labels;
   for (const auto& [name, value] : described.labels()) labels.push_back(name + "=" + value);
   std::sort(labels.begin(), labels.end());
-  return Join(labels, ",");
+  for (size_t i = 0; i < labels.size(); ++i) rows.push_back({i == 0 ? "Labels:" : "", labels[i]});
 }
 
 void PrintIdentity(const v1::DescribeResponse& described, int64_t now, std::ostream& out) {
@@ -44,7 +45,7 @@ void PrintIdentity(const v1::DescribeResponse& described, int64_t now, std::ostr
   if (is_volume) Add(rows, "Pod", object.namespace_() + "/" + object.name());
   if (!is_volume) Add(rows, "Namespace", object.namespace_());
   Add(rows, is_volume ? "Pod UID" : "UID", object.uid());
-  Add(rows, "Labels", Labels(described));
+  AddLabels(described, rows);
   Add(rows, "Created", Since(described.created_unix_ms(), now));
   Add(rows, "Source", described.source());
   Add(rows, "Manifest", Manifest(described));

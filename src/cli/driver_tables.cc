@@ -89,17 +89,21 @@ std::string ControllerOf(const v1::Driver& driver, int64_t now) {
   if (state == "none") return "not configured: csi-controller-endpoints names none for it";
   if (state == "own socket") return "at the driver's own socket";
   if (state == "connected") return "connected at " + place;
-  if (state != "not connected") return place;
-  return "not connected since " + FormatAge(driver.controller_since_unix_ms(), now) + " at " +
-         place + ": " + driver.controller_reason();
+  if (state != "not connected" && state != "silent") return place;
+  return state + " since " + FormatAge(driver.controller_since_unix_ms(), now) + " at " + place +
+         ": " + driver.controller_reason();
 }
 
-// A driver may be ready, and its controller be away.
+// A driver may be ready, and its controller be away or silent.
 std::string ReasonToShow(const v1::Driver& driver) {
-  const bool is_all = !driver.reason().empty() || driver.controller_state() != "not connected";
-  return is_all ? driver.reason()
-                : "no connection to its controller at " + driver.controller_endpoint() + ": " +
-                      driver.controller_reason();
+  const bool is_silent = driver.controller_state() == "silent";
+  const bool is_all =
+      !driver.reason().empty() || (!is_silent && driver.controller_state() != "not connected");
+  if (is_all) return driver.reason();
+  const std::string at = " at " + driver.controller_endpoint();
+  return (is_silent ? "its controller" + at + " does not answer: "
+                    : "no connection to its controller" + at + ": ") +
+         driver.controller_reason();
 }
 
 void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {

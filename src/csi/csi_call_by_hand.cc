@@ -1,5 +1,6 @@
 #include "csi/csi_call_by_hand.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -54,29 +55,65 @@ StorageHolder HolderOf(const CsiCommandRecord& command) {
   return holder;
 }
 
-// A driver may take away what is at the path, whatever volume it is told of.
-Status CheckPathsUnused(const OperationParts& parts, const google::protobuf::Message& request,
-                        const CallOptions& call) {
+struct NamedPath {
+  std::string field;
+  std::string path;
+};
+
+std::vector<NamedPath> PathsOf(const google::protobuf::Message& request) {
+  std::vector<NamedPath> paths;
   for (const char* name : kPathFields) {
     const auto* const field = request.GetDescriptor()->FindFieldByName(name);
     if (field == nullptr) continue;
-    const std::string path = request.GetReflection()->GetString(request, field);
-    if (path.empty()) continue;
-    Result<std::string> who = WhoHasPlace(parts, path, call);
-    if (!who.ok()) return who.error().With(name);
+    std::string path = request.GetReflection()->GetString(request, field);
+    if (!path.empty()) paths.push_back({name, std::move(path)});
+  }
+  return paths;
+}
+
+bool Names(const google::protobuf::Message& request, const std::string& path) {
+  const std::vector<NamedPath> paths = PathsOf(request);
+  return std::any_of(paths.begin(), paths.end(),
+                     [&path](const NamedPath& named) { return named.path == path; });
+}
+
+// A driver may take away what is at the path, whatever volume it is told of. After a call whose
+// outcome is open, a start finds on no record what that call has mounted: it is to be taken back.
+Status CheckPathsUnused(const OperationParts& parts, const google::protobuf::Message& request,
+                        bool is_open, const CallOptions& call) {
+  for (const NamedPath& named : PathsOf(request)) {
+    Result<std::string> who = WhoHasPlace(parts, named.path, call, /*but_at_path=*/is_open);
+    if (!who.ok()) return who.error().With(named.field);
     if (who->empty()) continue;
     return Error::NotApplied(Code::kFailedPrecondition,
-                             std::string(name) + " " + path + " is in use: " + *who);
+                             named.field + " " + named.path + " is in use: " + *who);
   }
   return OkStatus();
 }
 
-Status CheckVolumeUnused(const OperationParts& parts, const CsiVolumeId& volume) {
+Error InUse(const CsiVolumeId& volume, const std::string& who) {
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + volume.handle + " of CSI driver " + volume.driver + " is in use: " + who);
+}
+
+// After lost records a pod may have the volume still: its mount alone tells.
+Status CheckVolumeUnused(const OperationParts& parts, const CallByHand& command, bool is_open,
+                         const CallOptions& call) {
+  const CsiVolumeId& volume = *command.volume;
   const std::string who = WhoHasCsiVolume(parts, volume);
-  if (who.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.handle +
-                                                          " of CSI driver " + volume.driver +
-                                                          " is in use: " + who + " has it");
+  if (!who.empty()) return InUse(volume, who + " has it");
+  std::vector<SpecName> names = command.persistent_volumes;
+  names.emplace_back();
+  for (const SpecName& name : names) {
+    ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
+                     FindUnrecorded(*parts.unrecorded, parts.host, volume, name, call));
+    for (const UnrecordedMounts::Mounted& mount : mounted) {
+      const bool is_its_own = is_open && Names(*command.request, mount.mount_point);
+      if (!is_its_own) return InUse(volume, UnrecordedMounts::Describe(mount));
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -128,6 +165,7 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
     return OperationFailure{kCallByHandOperation, step, error};
   };
   progress.EnterStep("CheckUnused");
+  const bool is_open = commands->IsOpen(command);
   // First it is known to all others, and only then they are looked for: so of two that come at once
   // one sees the other.
   if (const Status begun = commands->Begin(command); !begun.ok()) {
@@ -138,8 +176,8 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
   const auto call = [&]() -> Status {
     CallOptions look;
     look.deadline = deadline;
-    if (volume) RETURN_IF_ERROR(CheckVolumeUnused(parts, *volume));
-    RETURN_IF_ERROR(CheckPathsUnused(parts, *request, look));
+    if (volume) RETURN_IF_ERROR(CheckVolumeUnused(parts, *this, is_open, look));
+    RETURN_IF_ERROR(CheckPathsUnused(parts, *request, is_open, look));
     if (volume) {
       const StorageName name{.path = volume->handle, .server = "", .driver = volume->driver};
       RETURN_IF_ERROR(parts.storage.Take(holder, name, look));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "csi/csi_command.h"
@@ -26,7 +27,8 @@ std::string WhoHasCsiVolume(const OperationParts& parts, const CsiVolumeId& volu
 
 // The row is written before the call is sent, and goes when the outcome is known. What is answered
 // is JSON without the driver's secrets. Errors: FailedPrecondition, not applied, with the name of
-// who has the volume, or a volume at a path that the request names; those of WhoHasPlace(), of
+// who has the volume, or a volume at a path that the request names, or with the path of a mount of
+// the volume of which no record tells; those of WhoHasPlace() and FindUnrecorded(), of
 // CsiCommands::Begin() and Write(), of the StorageGuard, of CsiDriver::Perform() and
 // CsiShownJsonOf(). Threads: one at a time per volume. Blocks: until the answer or the deadline.
 struct CallByHand : OperationOf<std::string> {
@@ -46,6 +48,9 @@ struct CallByHand : OperationOf<std::string> {
   CsiCommandRecord command;
   // Nullopt: the call is about no volume that a node may have.
   std::optional<CsiVolumeId> volume;
+  // The PersistentVolumes that name it: a mount on no record may say by its place alone of which
+  // one it is.
+  std::vector<SpecName> persistent_volumes = {};
   std::shared_ptr<const google::protobuf::Message> request;
   Deadline deadline;
 };

@@ -148,6 +148,8 @@ CsiPublishedNodes::Listed CsiPublishedNodes::Ask(const std::string& driver,
   if (!CanList(driver)) return {};
   const CsiLane lane = context_.parts.drivers.LaneOf(driver);
   if (lane.closed || lane.health.silent_since) return {};
+  const std::shared_ptr<CsiDriver> asked = context_.parts.drivers.Find(driver);
+  if (asked != nullptr && !asked->WhyControllerAway().empty()) return {};
   const Turn turn = TakeTurn(driver, question);
   if (!turn.asks) return turn.known;
   const Result<Listed> listed = List(driver, question, call);

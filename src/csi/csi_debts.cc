@@ -59,10 +59,8 @@ bool IsMoot(const CsiDriver& driver, const CsiDebt& debt, const Error& error) {
 
 // The agent had unmounted what was there, or has still to. A driver would unmount whatever it
 // finds.
-Status CheckNothingHasCome(const CsiContext& context, const CsiDebt& debt,
-                           const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
-                   MountLayers(context.kernel(), debt.path, call));
+Status CheckNothingHasCome(Kernel& kernel, const CsiDebt& debt, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> layers, MountLayers(kernel, debt.path, call));
   if (layers.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            std::string(OwedCallName(debt.what)) + " of volume " +
@@ -74,7 +72,9 @@ Status CheckNothingHasCome(const CsiContext& context, const CsiDebt& debt,
 Status DeliverAll(const CsiContext& context, CsiDriver& driver, const std::vector<CsiDebt>& debts,
                   const CallOptions& call, const std::string& own_path) {
   for (const CsiDebt& debt : debts) {
-    if (debt.path != own_path) RETURN_IF_ERROR(CheckNothingHasCome(context, debt, call));
+    if (debt.path != own_path) {
+      RETURN_IF_ERROR(CheckNothingHasCome(context.kernel(), debt, call));
+    }
     const Status made = MakeOwedCall(context, driver, debt, call);
     if (!made.ok() && !IsMoot(driver, debt, made.error())) {
       return made.error().With("it is owed since the driver was absent");
@@ -215,25 +215,35 @@ bool CsiDebts::Has(const CsiDebt& debt) const {
   return debts_.contains(RecordKey(debt));
 }
 
-Result<std::vector<CsiDebt>> CsiDebts::Of(const CsiVolumeId& volume) const {
+Result<std::vector<CsiDebt>> CsiDebts::Under(const std::string& prefix,
+                                             const std::string& whose) const {
   std::vector<CsiDebt> owed;
-  const MutexLock lock(mu_);
-  if (debts_.empty() && unreadable_.empty()) return owed;
-  const std::string prefix = PrefixOf(volume);
   const auto bad = unreadable_.lower_bound(prefix);
   if (bad != unreadable_.end() && bad->first.starts_with(prefix)) {
-    return Error::NotApplied(
-        Code::kFailedPrecondition,
-        "volume " + volume.handle + " of CSI driver " + volume.driver +
-            ": what the driver is owed about it cannot be read: " + bad->second);
+    return Error::NotApplied(Code::kFailedPrecondition, whose + " cannot be read: " + bad->second);
   }
   for (auto at = debts_.lower_bound(prefix); at != debts_.end() && at->first.starts_with(prefix);
        ++at) {
     owed.push_back(at->second);
   }
+  return owed;
+}
+
+Result<std::vector<CsiDebt>> CsiDebts::Of(const CsiVolumeId& volume) const {
+  const MutexLock lock(mu_);
+  if (debts_.empty() && unreadable_.empty()) return std::vector<CsiDebt>();
+  ASSIGN_OR_RETURN(
+      std::vector<CsiDebt> owed,
+      Under(PrefixOf(volume), "volume " + volume.handle + " of CSI driver " + volume.driver +
+                                  ": what the driver is owed about it"));
   std::stable_sort(owed.begin(), owed.end(),
                    [](const CsiDebt& a, const CsiDebt& b) { return a.what < b.what; });
   return owed;
+}
+
+Result<std::vector<CsiDebt>> CsiDebts::AllOf(const std::string& driver) const {
+  const MutexLock lock(mu_);
+  return Under(driver + "/", "CSI driver " + driver + ": what it is owed");
 }
 
 std::vector<CsiVolumeId> CsiDebts::VolumesOf(const std::string& driver) const {
@@ -309,6 +319,22 @@ Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
       left.ok() ? DeliverAll(context, *driver, *left, call, own_path) : Status(left.error());
   debts->EndDelivery(volume);
   return delivered;
+}
+
+Result<std::vector<std::string>> GiveUpCsiDebts(CsiDebts& debts, Kernel& kernel,
+                                                const std::string& driver,
+                                                const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<CsiDebt> owed, debts.AllOf(driver));
+  for (const CsiDebt& debt : owed) RETURN_IF_ERROR(CheckNothingHasCome(kernel, debt, call));
+  std::vector<std::string> given_up;
+  for (const CsiDebt& debt : owed) {
+    if (const Status forgotten = debts.Forget(debt); !forgotten.ok()) {
+      return given_up.empty() ? forgotten.error() : forgotten.error().AsMaybeApplied();
+    }
+    given_up.push_back(std::string(OwedCallName(debt.what)) + " of volume " + debt.volume.handle +
+                       " at " + debt.path);
+  }
+  return given_up;
 }
 
 Status CheckNothingIsOwedAt(const CsiContext& context, const std::string& path) {

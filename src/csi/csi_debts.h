@@ -93,6 +93,9 @@ class CsiDebts {
   // What is owed about the volume, in the order in which it is to be delivered. Errors, not
   // applied: FailedPrecondition if a row about it cannot be read.
   Result<std::vector<CsiDebt>> Of(const CsiVolumeId& volume) const EXCLUDES(mu_);
+  // All that is owed to the driver. Errors, not applied: FailedPrecondition if a row of it cannot
+  // be read.
+  Result<std::vector<CsiDebt>> AllOf(const std::string& driver) const EXCLUDES(mu_);
   // The driver's volumes about which anything is owed.
   std::vector<CsiVolumeId> VolumesOf(const std::string& driver) const EXCLUDES(mu_);
   // What is owed to the driver, for people: "NodeUnstageVolume of volume v".
@@ -112,6 +115,10 @@ class CsiDebts {
  private:
   static std::string PrefixOf(const CsiVolumeId& volume);
   void Index(const std::string& key) REQUIRES(mu_);
+  // Those whose keys begin so. Errors, not applied: FailedPrecondition, with the words "<whose>
+  // cannot be read", if one of them cannot.
+  Result<std::vector<CsiDebt>> Under(const std::string& prefix, const std::string& whose) const
+      REQUIRES(mu_);
 
   const Parts parts_;
   mutable Mutex mu_;
@@ -132,6 +139,15 @@ class CsiDebts {
 // away: what is mounted there is its own, as after an unmount that was left unfinished.
 Status DeliverCsiDebts(const CsiContext& context, const CsiVolumeId& volume,
                        const CallOptions& call, const std::string& own_path = "");
+
+// An administrator's word that the driver never comes back: it is owed nothing any more. Returns
+// what was given up, for people. Nothing is if anything is mounted at the path of a debt: that may
+// be what the driver was to take away. Threads: any but control. Blocks: for the mount table until
+// the deadline, and for the store. Errors: those of AllOf() and of the look, not applied;
+// FailedPrecondition, not applied; those of the store, maybe applied if something was given up
+// already.
+Result<std::vector<std::string>> GiveUpCsiDebts(CsiDebts& debts, Kernel& kernel,
+                                                const std::string& driver, const CallOptions& call);
 
 // Whether nothing is owed about the path at which something is to be put. Threads: any. Blocks:
 // never. Errors: Unavailable, not applied, naming the debt.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "csi.pb.h"
+#include "csi/csi_before_growth.h"
 #include "csi/csi_node_requests.h"
 #include "csi/csi_owing.h"
 #include "csi/csi_proof.h"
@@ -40,7 +41,11 @@ Status ProveAsRecorded(const CsiContext& context, const CsiVolume& volume,
   if (staging.staged != StagedState::kStaged && !staging.source) return OkStatus();
   const Result<CsiFinding> found = LookAtStaged(context, staging.path, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
-  const std::optional<std::string> wrong = WhyNotAsRecorded(staging, *found);
+  std::optional<std::string> wrong = WhyNotAsRecorded(staging, *found);
+  if (!wrong) {
+    wrong = WhyNotAsBeforeGrowth(context, {volume.driver, volume.handle}, staging.path.Display(),
+                                 found->mount);
+  }
   if (!wrong) return OkStatus();
   return Error::MaybeApplied(Code::kInternal, "by its record " + Named(volume.handle) +
                                                   " is staged at " + staging.path.Display() +
@@ -190,6 +195,8 @@ std::string StagingPathFor(const CsiDriverFacts& driver, const CsiStaging& stagi
 
 Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, const CsiVolume& volume,
                    const CsiStageWish& wish, const SafePath& place, const CallOptions& call) {
+  const CsiVolumeId id{volume.driver, volume.handle};
+  RETURN_IF_ERROR(ForgetIfUnmounted(context, id, place.Display(), call));
   RETURN_IF_ERROR(
       context.parts.devices.SetStaged(CsiUniqueName(volume.driver, volume.handle), true));
   RETURN_IF_ERROR(CallDriver<::csi::v1::NodeStageVolumeResponse>(
@@ -197,7 +204,13 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
   Result<CsiFinding> found = LookAtStaged(context, place, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong && found->mount) {
-    found->wrong = WhyPodsDevice(context, {volume.driver, volume.handle}, *found->mount);
+    Result<std::optional<std::string>> wrong =
+        WhyPodsDevice(context, id, *found->mount, call);
+    if (!wrong.ok()) return wrong.error().AsMaybeApplied();
+    found->wrong = *std::move(wrong);
+  }
+  if (!found->wrong) {
+    found->wrong = WhyNotAsBeforeGrowth(context, id, place.Display(), found->mount);
   }
   if (!found->wrong) return OkStatus();
   return DriverLied(context, volume.driver, kStage,

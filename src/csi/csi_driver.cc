@@ -14,6 +14,16 @@ bool IsOfController(const CsiMethod& method) {
          method.service == "csi.v1.SnapshotMetadata";
 }
 
+std::string SinceWall(int64_t unix_ms) {
+  return "since " + WallTimeText(std::max<int64_t>(0, unix_ms));
+}
+
+Error NeverSent(const CsiMethod& method, const std::string& why) {
+  return Error::NotApplied(Code::kUnavailable, method.name + ": " + why)
+      .About(kCsiNeverSent)
+      .About(kDriverAway);
+}
+
 }  // namespace
 
 CsiDriver::Answering CsiDriver::AnsweringOf(const Error* error) {
@@ -88,7 +98,8 @@ CsiDriver::CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDr
 
 CsiDriver::~CsiDriver() {
   alive_.Renew();
-  parts_.scheduler.Cancel(probe_timer_);
+  parts_.scheduler.Cancel(node_probing_.timer);
+  parts_.scheduler.Cancel(controller_probing_.timer);
   parts_.scheduler.Cancel(grace_timer_);
   link_.reset();
   controller_link_.reset();
@@ -123,10 +134,12 @@ Result<CsiDriver::Way> CsiDriver::Take(const google::protobuf::Message& request)
   MutexLock lock(mu_);
   const std::shared_ptr<CsiCaller>& caller = is_node ? state_.node : state_.controller;
   if (caller == nullptr) {
-    const std::string why = is_node ? WhyAway(state_) : WhyNoController(state_);
-    return Error::NotApplied(Code::kUnavailable, method->name + ": " + why)
-        .About(kCsiNeverSent)
-        .About(kDriverAway);
+    return NeverSent(*method, is_node ? WhyAway(state_) : WhyNoController(state_));
+  }
+  if (!is_node) {
+    const bool is_taken = state_.controller_is_silent && state_.controller_calls > 0;
+    if (is_taken) return NeverSent(*method, WhyControllerSilent(state_));
+    ++state_.controller_calls;
   }
   ++state_.in_flight;
   return Way{caller, is_node, parts_.scheduler.clock().Now()};
@@ -143,23 +156,32 @@ CsiChannel::AnyAnswer CsiDriver::Perform(const google::protobuf::Message& reques
   ASSIGN_OR_RETURN(const Way way, Take(request));
   CsiChannel::AnyAnswer answer = way.caller->Perform(request, WithMemory(options));
   Ended(way, answer.ok() ? nullptr : &answer.error());
-  if (!answer.ok()) return WithSilence(answer.error());
+  if (!answer.ok()) return WithSilence(way, answer.error());
   return answer;
 }
 
 // That a call was not answered in time passes by itself; that the driver answers nothing does not.
-Error CsiDriver::WithSilence(const Error& error) const {
+Error CsiDriver::WithSilence(const Way& way, const Error& error) const {
   if (error.code() != Code::kDeadlineExceeded) return error;
-  const CsiDriverHealth is = health();
-  if (is.state != CsiDriverState::kSilent) return error;
-  const std::string since = WallTimeText(std::max<int64_t>(0, is.since_unix_ms));
-  return error.With("CSI driver " + name_ + " is silent since " + since).About(kDriverAway);
+  const std::string since = SilentSince(way);
+  if (since.empty()) return error;
+  const std::string who = way.is_node ? "CSI driver " + name_ : ControllerName();
+  return error.With(who + " is silent " + since).About(kDriverAway);
+}
+
+std::string CsiDriver::SilentSince(const Way& way) const {
+  MutexLock lock(mu_);
+  const bool is_silent =
+      way.is_node ? StateOf(state_.facets) == CsiDriverState::kSilent : state_.controller_is_silent;
+  return is_silent ? SinceWall(way.is_node ? state_.since_unix_ms : state_.controller_since_unix_ms)
+                   : "";
 }
 
 void CsiDriver::Ended(const Way& way, const Error* error) {
   {
     MutexLock lock(mu_);
     --state_.in_flight;
+    if (!way.is_node) --state_.controller_calls;
   }
   if (error != nullptr && error->code() == Code::kUnimplemented && !error->IsAbout(kCsiNeverSent)) {
     // It has said that it can do this, and cannot. Source: CSI spec v1.13.0, "Error Scheme".
@@ -167,30 +189,56 @@ void CsiDriver::Ended(const Way& way, const Error* error) {
       if (const auto driver = weak.lock()) driver->RefreshNowAndThen();
     });
   }
-  if (!way.is_node) return;
   switch (AnsweringOf(error)) {
     case Answering::kYes:
-      return Answered();
+      return Answered(way.is_node);
     case Answering::kNo:
-      return NotAnswered(way.begun);
+      return Doubt(way.is_node, way.begun);
     case Answering::kUnknown:
       return;
   }
 }
 
-void CsiDriver::Answered() {
+void CsiDriver::Answered(bool is_node) {
+  if (!is_node) return ControllerAnswered();
   Update([this](State& state) {
     state.last_answer = parts_.scheduler.clock().Now();
     state.has_answered = true;
     const bool was_silent = state.facets.silent_since.has_value();
     state.facets.silent_since.reset();
+    // The calls that were not answered in time have places still, or will have them again.
+    const int wider = state.doubted_since ? 2 * state.window : state.window + 1;
+    state.doubted_since.reset();
     state.window = was_silent ? state.settings.calls_after_silence
-                              : std::min(state.window + 1, std::max(1, state.settings.most_calls));
+                              : std::min(wider, std::max(1, state.settings.most_calls));
   });
 }
 
-void CsiDriver::NotAnswered(TimePoint since) {
+// A call may wait for its volume's storage alone: a driver that answers a probe meanwhile is there
+// for all others.
+void CsiDriver::Doubt(bool is_node, TimePoint since) {
+  if (Settings().probe_period <= Duration::zero()) return NotAnswered(is_node, since);
+  {
+    MutexLock lock(mu_);
+    std::optional<TimePoint>& doubted =
+        is_node ? state_.doubted_since : state_.controller_doubted_since;
+    const bool is_silent =
+        is_node ? state_.facets.silent_since.has_value() : state_.controller_is_silent;
+    const TimePoint answered = is_node ? state_.last_answer : state_.controller_last_answer;
+    if (is_silent || doubted || answered > since) return;
+    doubted = since;
+  }
+  parts_.scheduler.Post([weak = weak_from_this(), is_node] {
+    const auto driver = weak.lock();
+    if (driver == nullptr) return;
+    driver->Probe(is_node ? driver->node_probing_ : driver->controller_probing_);
+  });
+}
+
+void CsiDriver::NotAnswered(bool is_node, TimePoint since) {
+  if (!is_node) return ControllerNotAnswered(since);
   Update([this, since](State& state) {
+    state.doubted_since.reset();
     // One call that takes long is no silence as long as others are answered.
     if (state.facets.silent_since || state.last_answer > since) return;
     state.facets.silent_since = since;
@@ -319,10 +367,25 @@ std::string CsiDriver::WhyNoController() const {
 
 std::string CsiDriver::WhyNoController(const State& state) const {
   if (!controller_place_ || state.controller != nullptr) return "";
-  const int64_t since = std::max<int64_t>(0, state.controller_since_unix_ms);
   return "CSI driver " + name_ + ": there is no connection to its controller at " +
-         controller_place_->Display() + " since " + WallTimeText(since) + ": " +
+         controller_place_->Display() + " " + SinceWall(state.controller_since_unix_ms) + ": " +
          state.controller_error;
+}
+
+std::string CsiDriver::ControllerName() const {
+  return "the controller of CSI driver " + name_ + " at " + controller_place_->Display();
+}
+
+std::string CsiDriver::WhyControllerSilent(const State& state) const {
+  if (!state.controller_is_silent) return "";
+  return ControllerName() + " does not answer " + SinceWall(state.controller_since_unix_ms) + ": " +
+         state.controller_error;
+}
+
+std::string CsiDriver::WhyControllerAway() const {
+  MutexLock lock(mu_);
+  const std::string why = WhyNoController(state_);
+  return why.empty() ? WhyControllerSilent(state_) : why;
 }
 
 std::optional<CsiControllerLink> CsiDriver::controller_link() const {
@@ -330,6 +393,7 @@ std::optional<CsiControllerLink> CsiDriver::controller_link() const {
   MutexLock lock(mu_);
   return CsiControllerLink{.place = controller_place_->Display(),
                            .connected = state_.controller != nullptr,
+                           .silent = state_.controller_is_silent,
                            .since_unix_ms = state_.controller_since_unix_ms,
                            .last_error = state_.controller_error};
 }
@@ -401,7 +465,9 @@ void CsiDriver::SetSettings(const CsiDriverSettings& settings) {
     state_.settings = settings;
     state_.window = std::min(state_.window, std::max(1, settings.most_calls));
   }
-  if (connected()) ProbeLater(settings.probe_period);
+  if (connected()) ProbeLater(node_probing_, settings.probe_period);
+  const bool has_controller = controller_link_ != nullptr && controller_link_->caller() != nullptr;
+  if (has_controller) ProbeLater(controller_probing_, settings.probe_period);
 }
 
 }  // namespace volumed

@@ -57,8 +57,9 @@ struct CsiDriverHealth {
 struct CsiControllerLink {
   std::string place;  // for display
   bool connected = false;
-  int64_t since_unix_ms = 0;  // of that
-  std::string last_error;     // why there is no connection; empty if there is one
+  bool silent = false;        // it is connected, and did not answer in time
+  int64_t since_unix_ms = 0;  // of these two
+  std::string last_error;     // why it is away or silent; empty if it is neither
 };
 
 // What operations that need the driver may do.
@@ -75,7 +76,8 @@ enum class DriverEvent {
   kSilent,        // they go on one at a time
   kAway,          // they wait
   kFactsChanged,  // what FactsOf() answers
-  // Of a controller with a socket of its own. It is told anew if another error keeps it away.
+  // Of a controller with a socket of its own; a silent one is away too. It is told anew if another
+  // error keeps it away.
   kControllerReady,
   kControllerAway,
 };
@@ -102,8 +104,8 @@ struct CsiRegister {
   std::string version;
 };
 
-// State changes happen on the control thread, but for silence and its end, which a call finds on
-// any. Those are told on the control thread too, later.
+// State changes happen on the control thread, but for silence and its end, that of a controller
+// too, which a call finds on any. Those are told on the control thread too, later.
 class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
  public:
   struct Parts {
@@ -134,7 +136,9 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // Makes a call, as CsiChannel::Call() does. Those of the controller's service go to its own
   // socket if it has one. Threads: any but control. Blocks: until the answer, the deadline or the
   // cancel. Errors: those of CsiChannel; Unavailable, not applied, about kCsiNeverSent and
-  // kDriverAway, if there is no connection; about kDriverAway too if the driver is silent.
+  // kDriverAway, if there is no connection, or if a controller with a socket of its own is silent
+  // and has a call already: the lane is for those whom the node's part answers. About kDriverAway
+  // too if the driver is silent, or its controller is whose call it was.
   template <typename Response>
   Result<Response> Call(const google::protobuf::Message& request, const CsiCallOptions& options) {
     RETURN_IF_ERROR(CheckAnswer(request, Response::descriptor()));
@@ -169,6 +173,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // "CSI driver x: there is no connection to its controller at ..."; empty if there is one, or if
   // it has no socket of its own.
   std::string WhyNoController() const EXCLUDES(mu_);
+  // The same, or that it "does not answer since 2026-05-01T09:30:00Z"; empty if it is neither.
+  std::string WhyControllerAway() const EXCLUDES(mu_);
   CsiDriverRecord record() const EXCLUDES(mu_);
 
   // The rest is for CsiDrivers. Threads: control. Blocks: never.
@@ -222,8 +228,14 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
     int64_t refusal_unix_ms = 0;
     std::shared_ptr<CsiCaller> node;
     std::shared_ptr<CsiCaller> controller;
-    int64_t controller_since_unix_ms = 0;               // of there being one, or none
-    std::string controller_error;                       // why there is none
+    int64_t controller_since_unix_ms = 0;  // of there being one, or none
+    std::string controller_error;          // why there is none, or it is silent
+    bool controller_is_silent = false;
+    TimePoint controller_last_answer;
+    // When the call began that was not answered in time, whose end has them probed.
+    std::optional<TimePoint> doubted_since;
+    std::optional<TimePoint> controller_doubted_since;
+    int controller_calls = 0;                           // under way
     std::vector<std::weak_ptr<CsiCaller>> all_callers;  // older ones may have calls under way
     int in_flight = 0;
     int window = 0;
@@ -233,6 +245,14 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   struct Registering {
     CsiRegister registration;
     std::function<void(Status)> done;
+  };
+  // How a link is asked whether the driver's process answers.
+  struct Probing {
+    bool is_node = true;
+    TimerId timer = 0;
+    TimePoint asked{};  // when it was last known to have been asked
+    int missed = 0;
+    TimePoint first_missed{};
   };
 
   CsiDriver(Parts parts, CsiDriverSettings settings, Hooks hooks, CsiDriverRecord record,
@@ -277,15 +297,30 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   Result<Way> Take(const google::protobuf::Message& request) EXCLUDES(mu_);
   CsiCallOptions WithMemory(CsiCallOptions options) const;
   void Ended(const Way& way, const Error* error) EXCLUDES(mu_);
-  // The error of a call, which says that the driver is silent if that is why, and is then about
-  // kDriverAway.
-  Error WithSilence(const Error& error) const EXCLUDES(mu_);
-  void Answered() EXCLUDES(mu_);
-  void NotAnswered(TimePoint since) EXCLUDES(mu_);
+  // The error of a call, which says that the driver, or its controller, is silent if that is why,
+  // and is then about kDriverAway.
+  Error WithSilence(const Way& way, const Error& error) const EXCLUDES(mu_);
+  // "since 2026-05-01T09:30:00Z" of the silence of whom the way leads to; empty if it is not
+  // silent.
+  std::string SilentSince(const Way& way) const EXCLUDES(mu_);
+  std::string ControllerName() const;
+  void Answered(bool is_node) EXCLUDES(mu_);
+  // A call that began then was not answered in time.
+  void Doubt(bool is_node, TimePoint since) EXCLUDES(mu_);
+  void NotAnswered(bool is_node, TimePoint since) EXCLUDES(mu_);
+  void ControllerAnswered() EXCLUDES(mu_);
+  void ControllerNotAnswered(TimePoint since) EXCLUDES(mu_);
 
-  void ProbeLater(Duration delay);
-  void Probe() EXCLUDES(mu_);
-  void TakeProbe(TimePoint begun, const Result<::csi::v1::ProbeResponse>& answer) EXCLUDES(mu_);
+  void ProbeLater(Probing& probing, Duration delay);
+  void Probe(Probing& probing) EXCLUDES(mu_);
+  bool AnswersAnyway(const Probing& probing) const EXCLUDES(mu_);
+  std::optional<TimePoint> DoubtedSince(const Probing& probing) const REQUIRES(mu_);
+  void NotProbed(const Probing& probing) EXCLUDES(mu_);
+  void TakeProbe(Probing& probing, TimePoint begun, const Result<::csi::v1::ProbeResponse>& answer)
+      EXCLUDES(mu_);
+  const CsiLink& LinkOf(const Probing& probing) const {
+    return probing.is_node ? *link_ : *controller_link_;
+  }
 
   CsiDriverSettings Settings() const EXCLUDES(mu_);
   // The one place where the state changes: tells who listens.
@@ -297,6 +332,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // "its registration was refused at ..: .."; "" if it was not.
   static std::string RefusalText(const State& state);
   std::string WhyNoController(const State& state) const;
+  std::string WhyControllerSilent(const State& state) const;
 
   const Parts parts_;
   const Hooks hooks_;
@@ -314,10 +350,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   std::optional<std::string> withheld_version_;  // as it came
   bool refreshing_ = false;
   std::optional<TimePoint> refreshed_;
-  TimerId probe_timer_ = 0;
-  TimePoint probed_;  // when it was last known to have been asked
-  int missed_probes_ = 0;
-  TimePoint first_missed_;
+  Probing node_probing_{.is_node = true};
+  Probing controller_probing_{.is_node = false};
   TimerId grace_timer_ = 0;
   std::unique_ptr<CsiLink> link_;
   std::unique_ptr<CsiLink> controller_link_;
@@ -338,7 +372,7 @@ void CsiDriver::Start(const google::protobuf::Message& request, const CsiCallOpt
       [self = weak_from_this(), way = *way, done = std::move(done)](Result<Response> answer) {
         if (const auto driver = self.lock()) {
           driver->Ended(way, answer.ok() ? nullptr : &answer.error());
-          if (!answer.ok()) answer = driver->WithSilence(answer.error());
+          if (!answer.ok()) answer = driver->WithSilence(way, answer.error());
         }
         done(std::move(answer));
       });

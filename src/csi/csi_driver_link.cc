@@ -27,25 +27,57 @@ CsiLink::Hooks CsiDriver::ControllerHooks() {
 void CsiDriver::ControllerUp() {
   {
     MutexLock lock(mu_);
-    const bool was_away = state_.controller == nullptr;
+    const bool was_away = state_.controller == nullptr || state_.controller_is_silent;
     state_.controller = controller_link_->caller();
+    state_.controller_is_silent = false;
+    state_.controller_doubted_since.reset();
+    state_.controller_last_answer = parts_.scheduler.clock().Now();
     std::erase_if(state_.all_callers, [](const auto& weak) { return weak.expired(); });
     state_.all_callers.push_back(state_.controller);
     state_.controller_error.clear();
     if (was_away) state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
   }
+  controller_probing_.missed = 0;
+  ProbeLater(controller_probing_, Settings().probe_period);
   Tell(DriverEvent::kControllerReady);
 }
 
 void CsiDriver::ControllerAway(const Error& why) {
   // An attempt to dial anew may fail while the connection of before is there still.
   if (controller_link_->caller() != nullptr) return;
+  parts_.scheduler.Cancel(controller_probing_.timer);
   {
     MutexLock lock(mu_);
     const bool was_there = std::exchange(state_.controller, nullptr) != nullptr;
     if (!was_there && state_.controller_error == why.message()) return;
     if (was_there) state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    state_.controller_is_silent = false;
+    state_.controller_doubted_since.reset();
     state_.controller_error = why.message();
+  }
+  Tell(DriverEvent::kControllerAway);
+}
+
+void CsiDriver::ControllerAnswered() {
+  {
+    MutexLock lock(mu_);
+    state_.controller_last_answer = parts_.scheduler.clock().Now();
+    state_.controller_doubted_since.reset();
+    if (!std::exchange(state_.controller_is_silent, false)) return;
+    state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    state_.controller_error.clear();
+  }
+  Tell(DriverEvent::kControllerReady);
+}
+
+void CsiDriver::ControllerNotAnswered(TimePoint since) {
+  {
+    MutexLock lock(mu_);
+    state_.controller_doubted_since.reset();
+    if (state_.controller == nullptr || state_.controller_last_answer > since) return;
+    if (std::exchange(state_.controller_is_silent, true)) return;
+    state_.controller_since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+    state_.controller_error = "a call was not answered in time";
   }
   Tell(DriverEvent::kControllerAway);
 }
@@ -209,14 +241,15 @@ void CsiDriver::NodeUp() {
     state.facets.connected = true;
     state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
+    state.doubted_since.reset();
     state.last_error.clear();  // it was about the time before
     state.has_answered = true;
     state.last_answer = parts_.scheduler.clock().Now();
     state.window =
         std::clamp(state.settings.first_calls, 1, std::max(1, state.settings.most_calls));
   });
-  missed_probes_ = 0;
-  ProbeLater(Settings().probe_period);
+  node_probing_.missed = 0;
+  ProbeLater(node_probing_, Settings().probe_period);
   if (controller_link_ != nullptr && controller_link_->caller() == nullptr &&
       !controller_link_->busy()) {
     controller_link_->SetRedial(CsiRedial::kAlways);
@@ -226,12 +259,13 @@ void CsiDriver::NodeUp() {
 }
 
 void CsiDriver::NodeLost(const Error& why) {
-  parts_.scheduler.Cancel(probe_timer_);
+  parts_.scheduler.Cancel(node_probing_.timer);
   refreshing_ = false;
   Update([this, &why](State& state) {
     state.node.reset();
     state.facets.connected = state.facets.starting = state.facets.unhealthy = false;
     state.facets.silent_since.reset();
+    state.doubted_since.reset();
     SetError(state, why.message());
   });
 }
@@ -300,61 +334,86 @@ void CsiDriver::RecheckNode() {
 
 // ---- Probe ----
 
-void CsiDriver::ProbeLater(Duration delay) {
-  parts_.scheduler.Cancel(probe_timer_);
-  probe_timer_ = 0;
+void CsiDriver::ProbeLater(Probing& probing, Duration delay) {
+  parts_.scheduler.Cancel(probing.timer);
+  probing.timer = 0;
   if (delay <= Duration::zero()) return;
-  probed_ = parts_.scheduler.clock().Now();
-  probe_timer_ = parts_.scheduler.PostAfter(delay, [this, watch = alive_.watch()] {
-    if (watch.alive()) Probe();
+  probing.asked = parts_.scheduler.clock().Now();
+  probing.timer = parts_.scheduler.PostAfter(delay, [this, watch = alive_.watch(), &probing] {
+    if (watch.alive()) Probe(probing);
   });
 }
 
-void CsiDriver::Probe() {
-  const std::shared_ptr<CsiCaller> caller = link_->caller();
+bool CsiDriver::AnswersAnyway(const Probing& probing) const {
+  MutexLock lock(mu_);
+  if (probing.missed > 0 || DoubtedSince(probing)) return false;
+  if (!probing.is_node) {
+    return !state_.controller_is_silent && state_.controller_last_answer > probing.asked;
+  }
+  const bool is_well =
+      !state_.facets.starting && !state_.facets.unhealthy && !state_.facets.silent_since;
+  return is_well && state_.last_answer > probing.asked;
+}
+
+void CsiDriver::Probe(Probing& probing) {
+  const std::shared_ptr<CsiCaller> caller = LinkOf(probing).caller();
   if (caller == nullptr) return;
   const CsiDriverSettings settings = Settings();
-  bool answers_anyway = false;
-  {
-    MutexLock lock(mu_);
-    const bool is_well =
-        !state_.facets.starting && !state_.facets.unhealthy && !state_.facets.silent_since;
-    answers_anyway = is_well && missed_probes_ == 0 && state_.last_answer > probed_;
-  }
-  if (answers_anyway) return ProbeLater(settings.probe_period);
+  if (AnswersAnyway(probing)) return ProbeLater(probing, settings.probe_period);
   const TimePoint begun = parts_.scheduler.clock().Now();
   AskOnControl<::csi::v1::ProbeResponse>(
       parts_.scheduler, caller, ::csi::v1::ProbeRequest(),
       WithMemory({Deadline::After(parts_.scheduler.clock(), settings.probe)}),
-      [this, watch = alive_.watch(), caller, begun](const auto& answer) {
-        if (watch.alive() && caller == link_->caller()) TakeProbe(begun, answer);
+      [this, watch = alive_.watch(), caller, begun, &probing](const auto& answer) {
+        if (!watch.alive() || caller != LinkOf(probing).caller()) return;
+        TakeProbe(probing, begun, answer);
       });
 }
 
-void CsiDriver::TakeProbe(TimePoint begun, const Result<::csi::v1::ProbeResponse>& answer) {
-  const bool is_ready = !answer.ok() || !answer->has_ready() || answer->ready().value();
+std::optional<TimePoint> CsiDriver::DoubtedSince(const Probing& probing) const {
+  return probing.is_node ? state_.doubted_since : state_.controller_doubted_since;
+}
+
+// One missed probe says as little as one missed call; the two together are silence.
+void CsiDriver::NotProbed(const Probing& probing) {
+  std::optional<TimePoint> doubted;
+  {
+    MutexLock lock(mu_);
+    doubted = DoubtedSince(probing);
+  }
+  if (doubted) return NotAnswered(probing.is_node, *doubted);
+  if (probing.missed > 1) NotAnswered(probing.is_node, probing.first_missed);
+}
+
+void CsiDriver::TakeProbe(Probing& probing, TimePoint begun,
+                          const Result<::csi::v1::ProbeResponse>& answer) {
+  // A controller that says that it is not ready, or not well, has answered: its calls say the rest.
+  const bool is_ready =
+      !probing.is_node || !answer.ok() || !answer->has_ready() || answer->ready().value();
   switch (AnsweringOf(answer.ok() ? nullptr : &answer.error())) {
     case Answering::kYes: {
-      missed_probes_ = 0;
+      probing.missed = 0;
       const bool is_well = answer.ok() || answer.error().code() == Code::kUnimplemented;
-      Update([&](State& state) {
-        state.facets.starting = !is_ready;
-        state.facets.unhealthy = !is_well;
-        if (!is_well) SetError(state, answer.error().message());
-      });
-      Answered();
+      if (probing.is_node) {
+        Update([&](State& state) {
+          state.facets.starting = !is_ready;
+          state.facets.unhealthy = !is_well;
+          if (!is_well) SetError(state, answer.error().message());
+        });
+      }
+      Answered(probing.is_node);
       break;
     }
     case Answering::kNo:
-      if (missed_probes_++ == 0) first_missed_ = begun;
-      if (missed_probes_ > 1) NotAnswered(first_missed_);
+      if (probing.missed++ == 0) probing.first_missed = begun;
+      NotProbed(probing);
       break;
     case Answering::kUnknown:
       break;
   }
   const CsiDriverSettings settings = Settings();
   const bool hurries = !is_ready && settings.probe_period > Duration::zero();
-  ProbeLater(hurries ? settings.ready_every : settings.probe_period);
+  ProbeLater(probing, hurries ? settings.ready_every : settings.probe_period);
 }
 
 }  // namespace volumed

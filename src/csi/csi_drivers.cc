@@ -381,21 +381,34 @@ void CsiDrivers::MakeRoom() {
   });
 }
 
-std::string CsiDrivers::WhyKept(const CsiDriver& driver) const {
+Error RefuseToForget(const std::string& driver, const std::string& why) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "CSI driver " + driver + " is not forgotten: " + why);
+}
+
+std::string CsiDrivers::WhyThere(const CsiDriver& driver) {
   if (driver.registered() || driver.registering()) return "it is registered";
-  if (driver.connected()) return "there is a connection to it";
+  return driver.connected() ? "there is a connection to it" : "";
+}
+
+std::string CsiDrivers::WhyKept(const CsiDriver& driver) const {
+  if (std::string why = WhyThere(driver); !why.empty()) return why;
   return hooks_.what_is_here ? hooks_.what_is_here(driver.name()) : "";
 }
 
-void CsiDrivers::Forget(const std::string& name, std::function<void(Status)> done) {
+Status CsiDrivers::CheckAway(const std::string& name) const {
   const std::shared_ptr<CsiDriver> driver = Find(name);
   if (driver == nullptr) {
-    return done(Error::NotApplied(Code::kNotFound, "there is no CSI driver " + name));
+    return Error::NotApplied(Code::kNotFound, "there is no CSI driver " + name);
   }
-  if (const std::string why = WhyKept(*driver); !why.empty()) {
-    return done(Error::NotApplied(Code::kFailedPrecondition,
-                                  "CSI driver " + name + " is not forgotten: " + why));
-  }
+  const std::string why = WhyThere(*driver);
+  return why.empty() ? OkStatus() : Status(RefuseToForget(name, why));
+}
+
+void CsiDrivers::Forget(const std::string& name, std::function<void(Status)> done) {
+  if (const Status away = CheckAway(name); !away.ok()) return done(away);
+  const std::string kept_by = hooks_.what_is_here ? hooks_.what_is_here(name) : "";
+  if (!kept_by.empty()) return done(RefuseToForget(name, kept_by));
   written_.erase(name);
   parts_.scheduler.RunBlocking(
       [this, watch = alive_.watch(), parts = parts_, name, done = std::move(done)] {
@@ -449,8 +462,8 @@ void CsiDrivers::Happened(const std::string& name, DriverEvent event) {
       break;
     case DriverEvent::kControllerAway:
       parts_.log.LogLimited("csi controller away " + name, LogLevel::kWarning,
-                            "the controller of a CSI driver is away",
-                            {{"driver", name}, {"reason", driver->WhyNoController()}});
+                            "volumes wait for the controller of a CSI driver",
+                            {{"driver", name}, {"reason", driver->WhyControllerAway()}});
       break;
     case DriverEvent::kRegistered:
     case DriverEvent::kFactsChanged:

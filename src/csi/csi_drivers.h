@@ -135,6 +135,9 @@ class CsiDrivers {
   //
   // All volumes of the driver were detached.
   void VolumesDetached(const std::string& name) EXCLUDES(mu_);
+  // Whether it is known, and neither registered nor connected. Errors, not applied: NotFound;
+  // FailedPrecondition, with the reason.
+  Status CheckAway(const std::string& name) const EXCLUDES(mu_);
   // The driver is as one that was never seen here, once `done` is told OK; that is on the control
   // thread. Errors, not applied: NotFound if it is; FailedPrecondition, with the reason, as long as
   // it is there or anything here is of it; those of the record store.
@@ -162,6 +165,8 @@ class CsiDrivers {
   void Happened(const std::string& name, DriverEvent event);
   // A driver that never came goes again.
   void ForgetUnknown(const std::string& name) EXCLUDES(mu_);
+  // Why it is not away; empty if it is.
+  static std::string WhyThere(const CsiDriver& driver);
   // Why it may not be forgotten; empty if it may.
   std::string WhyKept(const CsiDriver& driver) const;
   void Forgotten(const std::string& name, const Status& removed,
@@ -180,5 +185,8 @@ class CsiDrivers {
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // driver -> why
   AliveGuard alive_;
 };
+
+// "CSI driver x is not forgotten: <why>"; FailedPrecondition, not applied. Pure.
+Error RefuseToForget(const std::string& driver, const std::string& why);
 
 }  // namespace volumed

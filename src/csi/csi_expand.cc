@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "csi/csi_before_growth.h"
 #include "csi/csi_capabilities.h"
 #include "csi/csi_devices.h"
 #include "csi/csi_names.h"
@@ -36,6 +37,11 @@ struct ShownPlace {
   std::vector<MountEntry> layers = {};
   uint64_t device_number = 0;  // 0: it is no device, or not a raw volume's
 };
+
+std::optional<MountEntry> TopOf(const ShownPlace& shown) {
+  if (shown.layers.empty()) return std::nullopt;
+  return shown.layers.back();
+}
 
 // The number of a mount that is gone may come again, and so may a device's that no disk has.
 bool IsSameMount(const MountEntry& a, const MountEntry& b) {
@@ -78,6 +84,10 @@ class CsiExpander final : public NodeExpandableVolumePlugin {
   Result<std::vector<ShownPlace>> PlacesOf(const CsiVolume& volume, const SafePath& place,
                                            const ::csi::v1::NodeExpandVolumeRequest& request,
                                            const CallOptions& call) const;
+  Status Remember(const CsiVolume& volume, const std::vector<ShownPlace>& before) const;
+  std::optional<std::string> WhyNotAsBefore(const CsiVolume& volume,
+                                            const std::vector<ShownPlace>& now) const;
+  void ForgetIfAsBefore(const CsiVolume& volume, const std::vector<ShownPlace>& now) const;
   Result<std::optional<std::string>> WhyNotThere(const CsiVolume& volume, const SafePath& place,
                                                  const std::vector<ShownPlace>& before,
                                                  const std::vector<ShownPlace>& after,
@@ -132,11 +142,15 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeRequest request,
                    RequestOf(driver, volume, options, place));
   ASSIGN_OR_RETURN(const std::vector<ShownPlace> before, PlacesOf(volume, place, request, call));
-  ASSIGN_OR_RETURN(const ::csi::v1::NodeExpandVolumeResponse answer,
-                   CallDriver<::csi::v1::NodeExpandVolumeResponse>(context_, volume.driver, request,
-                                                                   call, volume.migrated));
-
+  RETURN_IF_ERROR(Remember(volume, before));
+  const auto answer = CallDriver<::csi::v1::NodeExpandVolumeResponse>(
+      context_, volume.driver, request, call, volume.migrated);
+  if (!answer.ok() && answer.error().maybe_applied()) return answer.error();
   const Result<std::vector<ShownPlace>> after = PlacesOf(volume, place, request, call);
+  if (!answer.ok()) {
+    if (after.ok()) ForgetIfAsBefore(volume, *after);
+    return answer.error();
+  }
   if (!after.ok()) return after.error().AsMaybeApplied();
   const auto not_there = WhyNotThere(volume, place, before, *after, call);
   if (!not_there.ok()) return not_there.error().AsMaybeApplied();
@@ -146,7 +160,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   }
   CsiGrowth growth{.old_bytes = options.old_size.Value(),
                    .wanted_bytes = options.new_size.Value(),
-                   .said_bytes = answer.capacity_bytes()};
+                   .said_bytes = answer->capacity_bytes()};
   const Status looked =
       volume.is_block ? LookAtDevice(place, call, growth) : LookAtDisk(place, call, growth);
   // The driver may have grown it, whatever the node can be asked.
@@ -174,8 +188,39 @@ Result<std::vector<ShownPlace>> CsiExpander::PlacesOf(
   return places;
 }
 
+// A raw volume's device is on record anyway.
+Status CsiExpander::Remember(const CsiVolume& volume, const std::vector<ShownPlace>& before) const {
+  if (volume.is_block) return OkStatus();
+  std::vector<MountBeforeGrowth> places;
+  for (const ShownPlace& shown : before) {
+    places.push_back(BeforeGrowthOf(shown.path, TopOf(shown)));
+  }
+  return RememberBeforeGrowth(context_, {volume.driver, volume.handle}, places);
+}
+
+std::optional<std::string> CsiExpander::WhyNotAsBefore(const CsiVolume& volume,
+                                                       const std::vector<ShownPlace>& now) const {
+  for (const ShownPlace& shown : now) {
+    std::optional<std::string> why =
+        WhyNotAsBeforeGrowth(context_, {volume.driver, volume.handle}, shown.path, TopOf(shown));
+    if (why) return why;
+  }
+  return std::nullopt;
+}
+
+// A growth that was refused has ended, and is held against nothing that comes later: the volume's
+// driver may mount it anew by right. If that cannot be written, it is.
+void CsiExpander::ForgetIfAsBefore(const CsiVolume& volume,
+                                   const std::vector<ShownPlace>& now) const {
+  if (volume.is_block || WhyNotAsBefore(volume, now)) return;
+  std::vector<std::string> paths;
+  for (const ShownPlace& shown : now) paths.push_back(shown.path);
+  (void)context_.parts.devices.ForgetBeforeGrowth(CsiUniqueName(volume.driver, volume.handle),
+                                                  paths);
+}
+
 // A lie is told once: after it the same call follows, before which the wrong mount is there
-// already. So it has to be of what is staged, or on record, too.
+// already. So it has to be of what is staged, and what is on record, too.
 Result<std::optional<std::string>> CsiExpander::WhyNotThere(const CsiVolume& volume,
                                                             const SafePath& place,
                                                             const std::vector<ShownPlace>& before,
@@ -190,7 +235,8 @@ Result<std::optional<std::string>> CsiExpander::WhyNotThere(const CsiVolume& vol
   PublishedLook look{volume.driver, place};
   if (staging.staged == StagedState::kStaged) look.staging = staging.path;
   ASSIGN_OR_RETURN(CsiFinding found, LookAtPublished(context_, look, call));
-  return std::move(found.wrong);
+  if (found.wrong) return std::move(found.wrong);
+  return WhyNotAsBefore(volume, after);
 }
 
 // What a driver has published: a device, or a link to one.

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "csi.pb.h"
+#include "csi/csi_before_growth.h"
 #include "csi/csi_metrics.h"
 #include "csi/csi_owing.h"
-#include "csi/csi_proof.h"
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
 #include "metrics/metrics_nil.h"
@@ -134,6 +134,8 @@ Status CsiMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
 
 Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
                            const MounterArgs& args) {
+  RETURN_IF_ERROR(
+      ForgetIfUnmounted(context_, {volume_.driver, volume_.handle}, dir.Display(), args.call));
   RETURN_IF_ERROR(CallDriver<::csi::v1::NodePublishVolumeResponse>(
       context_, volume_.driver, NodePublishRequest(setting_up.driver, volume_, setting_up.wish),
       args.call, volume_.migrated));
@@ -142,7 +144,7 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
   const bool is_staged = setting_up.staging.staged == StagedState::kStaged;
   if (is_staged || !setting_up.wish.staging_path.empty()) look.staging = setting_up.staging.path;
   if (!volume_.is_ephemeral()) look.persistent = CsiVolumeId{volume_.driver, volume_.handle};
-  const Result<CsiFinding> found = LookAtPublished(context_, look, args.call);
+  const Result<CsiFinding> found = LookAtGiven(look, args.call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (found->wrong) {
     return DriverLied(context_, volume_.driver, kPublish,
@@ -152,6 +154,15 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
   attributes_.selinux_relabel =
       HasLabels(found->mount) && setting_up.wish.mount.selinux_label.empty();
   return OkStatus();
+}
+
+Result<CsiFinding> CsiMounter::LookAtGiven(const PublishedLook& look,
+                                           const CallOptions& call) const {
+  ASSIGN_OR_RETURN(CsiFinding found, LookAtPublished(context_, look, call));
+  if (found.wrong) return found;
+  found.wrong = WhyNotAsBeforeGrowth(context_, {volume_.driver, volume_.handle},
+                                     look.target.Display(), found.mount);
+  return found;
 }
 
 Status CsiMounter::GiveGroup(const SettingUp& setting_up, const SafePath& dir,
@@ -180,7 +191,7 @@ Status CsiMounter::ProveAsRecorded(const SafePath& dir, const CallOptions& call)
   ASSIGN_OR_RETURN(const CsiStaging staging, StagingOf(context_, volume_));
   PublishedLook look{volume_.driver, dir, volume_.read_only};
   if (staging.staged == StagedState::kStaged) look.staging = staging.path;
-  const Result<CsiFinding> found = LookAtPublished(context_, look, call);
+  const Result<CsiFinding> found = LookAtGiven(look, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (found->wrong) {
     return Error::MaybeApplied(Code::kInternal, "by its record volume " + volume_.handle +

@@ -13,6 +13,7 @@
 #include "csi/csi_devices.h"
 #include "csi/csi_names.h"
 #include "csi/csi_node_requests.h"
+#include "csi/csi_proof.h"
 #include "mounter/mounter.h"
 #include "mounter/volume_target.h"
 #include "os/kernel.h"
@@ -63,6 +64,8 @@ class CsiMounter final : public Mounter {
   };
   Result<SettingUp> Prepare(const SafePath& dir, const MounterArgs& args) const;
   Status Publish(const SettingUp& setting_up, const SafePath& dir, const MounterArgs& args);
+  // As LookAtPublished(); of a volume whose growth has begun it must be what was there before, too.
+  Result<CsiFinding> LookAtGiven(const PublishedLook& look, const CallOptions& call) const;
   Status GiveGroup(const SettingUp& setting_up, const SafePath& dir, const MounterArgs& args) const;
   Status ProveAsRecorded(const SafePath& dir, const CallOptions& call);
   void SetFreshness(const CsiDriverObject* object, const std::vector<CsiToken>& tokens);

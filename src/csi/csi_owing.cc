@@ -20,8 +20,7 @@ using WhyNot = std::optional<std::string>;
 // A filesystem on a disk of this node. A FUSE filesystem may have a disk's number, and a process of
 // the driver behind it.
 bool IsOfLocalDisk(const MountEntry& mount) {
-  if (mount.fs_type.starts_with("fuse")) return false;
-  return mount.device_major != 0 || mount.fs_type == "btrfs";
+  return IsOfDisk(mount) && !mount.fs_type.starts_with("fuse");
 }
 
 bool IsOfDevice(const MountEntry& mount, const MountedSource& source) {

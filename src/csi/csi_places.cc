@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
+#include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
@@ -66,19 +67,54 @@ std::vector<std::string> PlacesOf(const KubeletPaths& paths, const PodVolumeReco
   return places;
 }
 
+void AddBlockPlaces(const KubeletPaths& paths, const SpecName& spec,
+                    std::vector<std::string>& places) {
+  places.push_back(CsiBlockDir(paths, spec).Display());
+  places.push_back(CsiBlockStagingPath(paths, spec).Display());
+  places.push_back(CsiBlockPublishDir(paths, spec).Display());
+}
+
 std::vector<std::string> PlacesOf(const KubeletPaths& paths, const DeviceRecord& record) {
   std::vector<std::string> places;
   if (!record.device_mount_path.empty()) places.push_back(record.device_mount_path);
   if (record.is_block && record.plugin_name == kCsiPluginName) {
-    places.push_back(CsiBlockDir(paths, record.spec).Display());
-    places.push_back(CsiBlockStagingPath(paths, record.spec).Display());
-    places.push_back(CsiBlockPublishDir(paths, record.spec).Display());
+    AddBlockPlaces(paths, record.spec, places);
   }
   return places;
 }
 
+// A block volume's bind for a pod lies in the volume's map.
+std::vector<std::string> PlacesOf(const KubeletPaths& paths, const UnrecordedMount& mount) {
+  std::vector<std::string> places = mount.places;
+  if (mount.plugin != kCsiPluginName || mount.spec.empty()) return places;
+  const std::string map = CsiBlockMapDir(paths, mount.spec).Display();
+  const bool is_block = std::any_of(places.begin(), places.end(), [&map](const std::string& place) {
+    return IsPathIn(place, map);
+  });
+  if (is_block) AddBlockPlaces(paths, mount.spec, places);
+  return places;
+}
+
+// Under which names a start may have found the volume: its own, and those that stand for a place
+// where nothing says whose it is.
+std::vector<UniqueVolumeName> NamesFoundFor(const KubeletPaths& paths, const CsiVolumeId& volume,
+                                            const SpecName& persistent_volume) {
+  std::vector<UniqueVolumeName> names = {CsiUniqueName(volume.driver, volume.handle)};
+  std::vector<SafePath> places = {CsiStagingPath(paths, volume.driver, volume.handle)};
+  if (!persistent_volume.empty()) {
+    places.push_back(CsiOldStagingPath(paths, persistent_volume));
+    places.push_back(CsiBlockMapDir(paths, persistent_volume).Below("any"));
+  }
+  for (const SafePath& place : places) {
+    const auto device = paths.ParseDeviceMount(place.Display());
+    if (device) names.push_back(GetUniqueVolumeName(device->plugin, device->volume.str()));
+  }
+  return names;
+}
+
 // `path` is clean.
-std::string WhoHasCleanPlace(const OperationParts& parts, const std::string& path) {
+Result<std::string> WhoHasCleanPlace(const OperationParts& parts, const std::string& path,
+                                     const CallOptions& call, bool but_at_path) {
   const KubeletPaths& paths = parts.host.paths;
   std::string who;
   std::string place;
@@ -94,7 +130,17 @@ std::string WhoHasCleanPlace(const OperationParts& parts, const std::string& pat
     who = "this node has the device of volume " + record.spec.str() + " at " + place;
     return true;
   });
-  return who;
+  if (!who.empty()) return who;
+  const auto meets = [&](const UnrecordedMount& mount) {
+    return AnyMeets(PlacesOf(paths, mount), path, place);
+  };
+  ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
+                   parts.unrecorded->FindWhere(meets, parts.host.kernel, call));
+  for (const UnrecordedMounts::Mounted& mount : mounted) {
+    if (but_at_path && mount.mount_point == path) continue;
+    return UnrecordedMounts::Describe(mount);
+  }
+  return std::string();
 }
 
 }  // namespace
@@ -133,16 +179,30 @@ Result<std::string> FindRealPath(Kernel& kernel, const std::string& path, const 
 }
 
 Result<std::string> WhoHasPlace(const OperationParts& parts, const std::string& path,
-                                const CallOptions& call) {
+                                const CallOptions& call, bool but_at_path) {
   if (!path.starts_with('/')) {
     return Error::NotApplied(Code::kInvalidArgument, path + " is no absolute path");
   }
   std::string clean = std::filesystem::path(path).lexically_normal().string();
   while (clean.size() > 1 && clean.back() == '/') clean.pop_back();
-  std::string who = WhoHasCleanPlace(parts, clean);
+  ASSIGN_OR_RETURN(std::string who, WhoHasCleanPlace(parts, clean, call, but_at_path));
   if (!who.empty()) return who;
   ASSIGN_OR_RETURN(const std::string real, FindRealPath(parts.host.kernel, path, call));
-  return WhoHasCleanPlace(parts, real);
+  return WhoHasCleanPlace(parts, real, call, but_at_path);
+}
+
+Result<std::vector<UnrecordedMounts::Mounted>> FindUnrecorded(UnrecordedMounts& unrecorded,
+                                                              const VolumeHost& host,
+                                                              const CsiVolumeId& volume,
+                                                              const SpecName& persistent_volume,
+                                                              const CallOptions& call) {
+  std::vector<UnrecordedMounts::Mounted> all;
+  for (const UniqueVolumeName& name : NamesFoundFor(host.paths, volume, persistent_volume)) {
+    ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> some,
+                     unrecorded.Find({name, kCsiPluginName, persistent_volume}, host.kernel, call));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 bool IsCsiPlace(const KubeletPaths& paths, const CsiVolumeId& volume,

@@ -1,5 +1,7 @@
 #include "csi/csi_proof.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -23,10 +25,8 @@ bool IsSameFilesystem(const MountEntry& a, const MountEntry& b) {
   return a.device_major == b.device_major && a.device_minor == b.device_minor;
 }
 
-// A filesystem on a disk. The others (network, FUSE, tmpfs) may show in several volumes by right.
-bool IsOfDisk(const MountEntry& mount) { return mount.device_major != 0; }
-
-// The path of another volume's device that is this very mount's content; "" if there is none.
+// The path of another volume's device that is this very mount's content; "" if there is none. What
+// is on no disk (network, FUSE, tmpfs) may show in several volumes by right.
 Result<std::string> OtherVolumesDevice(const CsiContext& context, const MountEntry& mount,
                                        const std::string& own, const CallOptions& call) {
   if (!IsOfDisk(mount)) return std::string();
@@ -156,6 +156,18 @@ Result<std::optional<std::string>> WhyNoDirectory(const CsiContext& context, con
   return std::make_optional(path + " is a " + std::string(FileTypeName(there.type)));
 }
 
+// The number of the disk that the mount is of: btrfs has one of its own, and names a disk as its
+// source. 0: that is no device.
+Result<dev_t> DiskNumberOf(const CsiContext& context, const MountEntry& mount,
+                           const CallOptions& call) {
+  if (mount.device_major != 0) return ::makedev(mount.device_major, mount.device_minor);
+  if (!mount.source.starts_with("/dev/")) return dev_t{0};
+  ASSIGN_OR_RETURN(const FileInfo source,
+                   context.kernel().Call(Stat{.path = HostPath(mount.source), .follow = true},
+                                         OnOwnFilesystem(call)));
+  return source.type == FileType::kBlockDevice ? dev_t{source.device_number} : dev_t{0};
+}
+
 Result<CsiFinding> LookWithoutMount(const CsiContext& context, const PublishedLook& look,
                                     const CallOptions& call) {
   ASSIGN_OR_RETURN(std::optional<std::string> wrong, WhyNoDirectory(context, look.target, call));
@@ -226,14 +238,17 @@ Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place
   return finding;
 }
 
-std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
-                                         const MountEntry& mount) {
-  if (!IsOfDisk(mount)) return std::nullopt;
+Result<std::optional<std::string>> WhyPodsDevice(const CsiContext& context,
+                                                 const CsiVolumeId& volume, const MountEntry& mount,
+                                                 const CallOptions& call) {
+  if (!IsOfDisk(mount)) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(const dev_t disk, DiskNumberOf(context, mount, call));
+  if (disk == 0) return std::optional<std::string>();
   const std::optional<UniqueVolumeName> other = context.parts.devices.FindOtherMapped(
-      mount.device_major, mount.device_minor, CsiUniqueName(volume.driver, volume.handle));
-  if (!other) return std::nullopt;
-  return "what is mounted at " + mount.mount_point + " is " + mount.source +
-         ", the device that pods have as volume " + other->str();
+      major(disk), minor(disk), CsiUniqueName(volume.driver, volume.handle));
+  if (!other) return std::optional<std::string>();
+  return std::make_optional("what is mounted at " + mount.mount_point + " is " + mount.source +
+                            ", the device that pods have as volume " + other->str());
 }
 
 Result<CsiFinding> LookAtPublished(const CsiContext& context, const PublishedLook& look,

@@ -35,9 +35,10 @@ Result<CsiFinding> LookAtStaged(const CsiContext& context, const SafePath& place
                                 const CallOptions& call);
 
 // What a volume was just staged as must not be the device that pods have raw as another volume: in
-// words that follow "and"; nullopt: it is not. Blocks: never.
-std::optional<std::string> WhyPodsDevice(const CsiContext& context, const CsiVolumeId& volume,
-                                         const MountEntry& mount);
+// words that follow "and"; nullopt: it is not.
+Result<std::optional<std::string>> WhyPodsDevice(const CsiContext& context,
+                                                 const CsiVolumeId& volume, const MountEntry& mount,
+                                                 const CallOptions& call);
 
 struct PublishedLook {
   std::string driver;

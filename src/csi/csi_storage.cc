@@ -9,9 +9,9 @@
 #include "csi/csi_controller_requests.h"
 #include "csi/csi_create_request.h"
 #include "csi/csi_names.h"
+#include "csi/csi_places.h"
 #include "csi/plugin_info.h"
 #include "metrics/metrics_nil.h"
-#include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
@@ -29,12 +29,23 @@ bool SaysItCan(const std::vector<int32_t>& capabilities, int32_t capability) {
   return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
 }
 
+// One with an inline spec is of a pod that names the same disk itself.
+bool IsOf(const VolumeAttachment& attachment, const PersistentVolume& volume) {
+  if (!attachment.inline_volume_spec) {
+    return attachment.persistent_volume_name == volume.metadata.name;
+  }
+  const CsiPersistentVolumeSource& attached = attachment.inline_volume_spec->csi;
+  const CsiPersistentVolumeSource* source = SourceOf(volume);
+  return source != nullptr && source->driver == attached.driver &&
+         source->volume_handle == attached.volume_handle;
+}
+
 // The node to which a VolumeAttachment says that the volume is attached, or is being; "" if none
-// does. Source: external-provisioner (canDeleteVolume).
-std::string AttachedTo(const CsiContext& context, const std::string& volume) {
+// does. Source: external-provisioner (canDeleteVolume), which passes over inline specs.
+std::string AttachedTo(const CsiContext& context, const PersistentVolume& volume) {
   if (context.host.attach_detach == nullptr) return "";
   for (const auto& attachment : context.host.attach_detach->ListVolumeAttachments()) {
-    if (attachment->persistent_volume_name == volume) return attachment->node_name;
+    if (IsOf(*attachment, volume)) return attachment->node_name;
   }
   return "";
 }
@@ -48,7 +59,7 @@ class CsiDeleter final : public Deleter {
   std::string GetPath() const override { return ""; }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
   Status Delete(const CallOptions& call) override {
-    const std::string node = AttachedTo(context_, volume_.metadata.name);
+    const std::string node = AttachedTo(context_, volume_);
     if (!node.empty()) {
       return NewDeletedVolumeInUseError("persistentvolume " + volume_.metadata.name +
                                         " is still attached to node " + node);
@@ -74,21 +85,6 @@ Status CheckMadeBy(const VolumeSpec& spec, const std::string& driver) {
                   "its annotation " + std::string(kProvisionedBy) +
                       " does not say that CSI driver " + driver +
                       " has made it, so its storage is not the driver's to delete");
-}
-
-// Under which names a start may have found the volume: its own, and those that stand for a place
-// where nothing says whose it is.
-std::vector<UniqueVolumeName> NamesFoundFor(const CsiContext& context, const std::string& driver,
-                                            const std::string& handle, const SpecName& volume) {
-  const KubeletPaths& paths = context.host.paths;
-  std::vector<UniqueVolumeName> names = {CsiUniqueName(driver, handle)};
-  for (const SafePath& place :
-       {CsiStagingPath(paths, driver, handle), CsiOldStagingPath(paths, volume),
-        CsiBlockMapDir(paths, volume).Below("any")}) {
-    const auto device = paths.ParseDeviceMount(place.Display());
-    if (device) names.push_back(GetUniqueVolumeName(device->plugin, device->volume.str()));
-  }
-  return names;
 }
 
 }  // namespace
@@ -169,15 +165,8 @@ Result<std::vector<UnrecordedMounts::Mounted>> MountsWithoutRecord(const CsiCont
                                                                    const std::string& handle,
                                                                    const SpecName& volume,
                                                                    const CallOptions& call) {
-  std::vector<UnrecordedMounts::Mounted> all;
-  if (context.parts.unrecorded == nullptr) return all;
-  for (const UniqueVolumeName& name : NamesFoundFor(context, driver, handle, volume)) {
-    ASSIGN_OR_RETURN(
-        const std::vector<UnrecordedMounts::Mounted> some,
-        context.parts.unrecorded->Find({name, kCsiPluginName, volume}, context.kernel(), call));
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
+  if (context.parts.unrecorded == nullptr) return std::vector<UnrecordedMounts::Mounted>();
+  return FindUnrecorded(*context.parts.unrecorded, context.host, {driver, handle}, volume, call);
 }
 
 Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volume,

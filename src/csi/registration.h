@@ -128,7 +128,7 @@ class CsiRegistration {
   void DriverHappened(const std::string& driver, DriverEvent event);
   void RetryBlockedBy(const std::string& driver);
 
-  // ---- One socket; null is what has gone meanwhile ----
+  // ---- registration_socket.cc: one socket; null is what has gone meanwhile ----
   Socket* Find(const std::string& name, uint64_t turn);
   SafePath PlaceOf(const Socket& socket) const { return {settings_.directory, socket.name}; }
   void Begin(Socket& socket);

@@ -14,9 +14,10 @@ namespace volumed {
 // values of these: a pod that "has ended" would have no volumes, and one that "is being deleted"
 // could not be deleted. The addresses in a pod's status stay, since a node without an API server
 // has no other place for them. So does the status of a VolumeAttachment: whoever gives it is
-// the one who attaches. Source: kubernetes apiserver pkg/registry/rest/create.go@v1.36.2
-// (BeforeCreate), pkg/registry/core/pod/ strategy.go (PrepareForCreate), and those of the other
-// kinds.
+// the one who attaches; and of a claim that was growing, its capacity with what says that it was:
+// a cluster has made the storage larger, and left the node's part. Source: kubernetes apiserver
+// pkg/registry/rest/create.go@v1.36.2 (BeforeCreate), pkg/registry/core/pod/ strategy.go
+// (PrepareForCreate), and those of the other kinds.
 void PrepareForCreate(Object& object);
 
 }  // namespace volumed

@@ -102,8 +102,11 @@ struct ClaimCondition {
   friend bool operator==(const ClaimCondition&, const ClaimCondition&) = default;
 };
 
-// The claim's state. kube/prepare_for_create.h empties it in what a manifest gives. Amounts have
-// the key "storage", and are in bytes.
+// A condition of a claim whose storage is larger already: the node's part is still to come.
+inline constexpr std::string_view kFileSystemResizePending = "FileSystemResizePending";
+
+// The claim's state. kube/prepare_for_create.h empties it in what a manifest gives, but for a
+// growth that is not finished. Amounts have the key "storage", and are in bytes.
 struct PersistentVolumeClaimStatus {
   std::optional<PersistentVolumeClaimPhase> phase;
   std::vector<AccessMode> access_modes;

@@ -141,6 +141,7 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
                        .steps = {}};
   call.facts.attachable = true;
   call.facts.limit_key = request.limit_key;
+  call.facts.rest_of_mount = request.found_mounted;
   AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
   call.steps.push_back(
       {.name = "Attach",

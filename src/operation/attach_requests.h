@@ -17,6 +17,8 @@ struct AttachRequest {
   // The pods that wait for it: success and failure are events of each.
   std::vector<PodUid> pods;
   std::string limit_key = {};  // of the plugin's attach limits, for the record; or ""
+  // It was found mounted, and no record tells of it.
+  bool found_mounted = false;
 };
 
 // What a plugin has answered to an attach.

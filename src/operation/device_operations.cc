@@ -12,7 +12,7 @@
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
 #include "operation/driver_storage.h"
-#include "operation/map_operations.h"
+#include "operation/map_device_operations.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/recorded_volume.h"
@@ -87,6 +87,74 @@ DeviceMounterArgs ArgsFor(const OperationParts& parts, const MountDeviceRequest&
   return args;
 }
 
+Failure FailedMount(const char* step, const Error& error) {
+  return OperationFailure{kMountDeviceOperation, step, error};
+}
+
+// What the steps of one mount go by.
+struct DeviceMounting {
+  VolumePlugin* plugin = nullptr;
+  std::unique_ptr<DeviceMounter> mounter = nullptr;
+  SafePath path = {};
+  std::string device_path = {};  // of an attached volume, once it is there
+  bool as_recorded = false;      // see as_recorded.h
+};
+
+Failure FindDeviceMounter(const OperationParts& parts, const MountDeviceRequest& request,
+                          DeviceMounting& mounting) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return FailedMount("FindPluginBySpec", plugin.error());
+  DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
+  if (mountable == nullptr) {
+    return FailedMount("NewDeviceMounter", MountsNoDevices((*plugin)->GetPluginName()));
+  }
+  Result<std::unique_ptr<DeviceMounter>> mounter = mountable->NewDeviceMounter();
+  if (!mounter.ok()) return FailedMount("NewDeviceMounter", mounter.error());
+  const Result<SafePath> path = (*mounter)->GetDeviceMountPath(request.spec);
+  if (!path.ok()) return FailedMount("GetDeviceMountPath", path.error());
+  mounting.plugin = *plugin;
+  mounting.mounter = *std::move(mounter);
+  mounting.path = *path;
+  return std::nullopt;
+}
+
+// Errors: those of AddWaitForAttach. `parts`, `request` and `mounting` outlive the steps.
+Status AddMountingSteps(const OperationParts& parts, const MountDeviceRequest& request,
+                        DeviceMounting& mounting, std::vector<Step>& steps) {
+  if (!request.attachable) AddReserveDriverStorage(parts, request.device, request.spec, steps);
+  RETURN_IF_ERROR(AddWaitForAttach(parts, *mounting.plugin, request, mounting.as_recorded,
+                                   mounting.device_path, steps));
+  steps.push_back({.name = "MountDevice",
+                   .timeout = parts.settings.mount_device,
+                   .run = [&](const CallOptions& options) {
+                     DeviceMounterArgs args = ArgsFor(parts, request);
+                     args.as_recorded = mounting.as_recorded;
+                     args.call = options;
+                     Status mounted = mounting.mounter->MountDevice(
+                         request.spec, mounting.device_path, mounting.path, args);
+                     return mounting.as_recorded ? AsProof(mounted) : mounted;
+                   }});
+  if (request.spec.persistent_volume() == nullptr) return OkStatus();
+  steps.push_back({.name = "RecordStorage",
+                   .timeout = parts.settings.mount_device,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& options) {
+                     return parts.storage.RecordDevice(
+                         DeviceStorageId(request.device),
+                         StorageNameOf(request.spec).value_or(StorageName{}), options);
+                   }});
+  return OkStatus();
+}
+
+// After a mount that has failed: if nothing of it is mounted, nobody has to know of it.
+void ReleaseUnmounted(const OperationParts& parts, const MountDeviceRequest& request,
+                      const SafePath& path) {
+  const std::optional<DeviceRecord> left = parts.devices.Find(request.device);
+  const bool gone = !left || IsGone(*left) || IsCertainlyUnmounted(parts, *left, path);
+  if (gone) (void)parts.storage.Release(DeviceStorageId(request.device));
+  if (!request.attachable) ReleaseDriverStorageIfGone(parts, request.device);
+}
+
 }  // namespace
 
 OperationTraits MountDevice::Traits(const OperationParts& parts) const {
@@ -117,73 +185,37 @@ void MountDevice::Tell(const OperationParts& parts,
 Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progress,
                          MountedDevice& result) const {
   if (IsBlockVolume(request.spec)) return RunSetUpDevice(parts, request, progress, result);
-  const auto failed = [](const char* step, const Error& error) {
-    return OperationFailure{kMountDeviceOperation, step, error};
-  };
   progress.EnterStep("FindPlugin");
-  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
-  if (!plugin.ok()) return failed("FindPluginBySpec", plugin.error());
-  DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
-  const std::string name = (*plugin)->GetPluginName();
-  if (mountable == nullptr) return failed("NewDeviceMounter", MountsNoDevices(name));
-  const Result<std::unique_ptr<DeviceMounter>> mounter = mountable->NewDeviceMounter();
-  if (!mounter.ok()) return failed("NewDeviceMounter", mounter.error());
-  const Result<SafePath> path = (*mounter)->GetDeviceMountPath(request.spec);
-  if (!path.ok()) return failed("GetDeviceMountPath", path.error());
+  DeviceMounting mounting;
+  if (Failure missing = FindDeviceMounter(parts, request, mounting)) return missing;
 
-  DeviceStateCall call{.operation = kMountDeviceOperation,
-                       .event = VolumeEvent::kMountDevice,
-                       .facts = DeviceFactsOf(request.device, **plugin, request.spec, *path),
-                       .steps = {}};
+  DeviceStateCall call{
+      .operation = kMountDeviceOperation,
+      .event = VolumeEvent::kMountDevice,
+      .facts = DeviceFactsOf(request.device, *mounting.plugin, request.spec, mounting.path),
+      .steps = {}};
   if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
-    return failed("CheckPlace", left.error());
+    return FailedMount("CheckPlace", left.error());
   }
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
   call.facts.attachable = request.attachable;
-  const bool as_recorded = IsProvenAsRecorded(parts, request, **plugin);
-  if (!request.attachable) {
-    AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
+  mounting.as_recorded = IsProvenAsRecorded(parts, request, *mounting.plugin);
+  if (const Status added = AddMountingSteps(parts, request, mounting, call.steps); !added.ok()) {
+    return FailedMount("NewAttacher", added.error());
   }
-  std::string device_path;
-  const Status waits =
-      AddWaitForAttach(parts, **plugin, request, as_recorded, device_path, call.steps);
-  if (!waits.ok()) return failed("NewAttacher", waits.error());
-  call.steps.push_back({.name = "MountDevice",
-                        .timeout = parts.settings.mount_device,
-                        .run = [&](const CallOptions& options) {
-                          DeviceMounterArgs args = ArgsFor(parts, request);
-                          args.as_recorded = as_recorded;
-                          args.call = options;
-                          Status mounted =
-                              (*mounter)->MountDevice(request.spec, device_path, *path, args);
-                          return as_recorded ? AsProof(mounted) : mounted;
-                        }});
-  if (request.spec.persistent_volume() != nullptr) {
-    call.steps.push_back({.name = "RecordStorage",
-                          .timeout = parts.settings.mount_device,
-                          .changes_volume = false,
-                          .run = [&](const CallOptions& options) {
-                            return parts.storage.RecordDevice(
-                                DeviceStorageId(request.device),
-                                StorageNameOf(request.spec).value_or(StorageName{}), options);
-                          }});
-  }
+  const std::string place = mounting.path.Display();
   DeviceStepRunner runner(
       parts.devices, parts.host.clock, progress,
-      OperationCall(request.device.str(), call.facts.fault_domain, path->Display(), progress));
+      OperationCall(request.device.str(), call.facts.fault_domain, place, progress));
   if (Failure failure = runner.Run(call)) {
-    const std::optional<DeviceRecord> left = parts.devices.Find(request.device);
-    // Nothing of it is mounted: nobody has to know of it.
-    const bool gone = !left || IsGone(*left) || IsCertainlyUnmounted(parts, *left, *path);
-    if (gone) (void)parts.storage.Release(DeviceStorageId(request.device));
-    if (!request.attachable) ReleaseDriverStorageIfGone(parts, request.device);
+    ReleaseUnmounted(parts, request, mounting.path);
     return failure;
   }
-  result.plugin_name = name;
-  result.device_mount_path = path->Display();
+  result.plugin_name = mounting.plugin->GetPluginName();
+  result.device_mount_path = place;
   result.size = request.size;
-  result.device_path = device_path;
+  result.device_path = mounting.device_path;
   return std::nullopt;
 }
 

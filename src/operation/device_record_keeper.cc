@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,13 @@ Error NotSetUp(const UniqueVolumeName& device, VolumeState state) {
   return Error::NotApplied(Code::kFailedPrecondition,
                            "volume " + device.str() + " is " + std::string(VolumeStateName(state)) +
                                ": its device is not set up, so no pod may have it");
+}
+
+Error NotExpanding(const DeviceRecord& record) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + record.key.str() + " is " +
+                               std::string(VolumeStateName(record.state)) +
+                               ": it is not being expanded");
 }
 
 Error HadByPod(const PodUid& pod) {
@@ -109,6 +117,34 @@ Status DeviceRecordKeeper::SetStaged(const UniqueVolumeName& device, bool staged
   const StagedState state = staged ? StagedState::kStaged : StagedState::kNot;
   if (next.record.staged == state) return OkStatus();
   next.record.staged = state;
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+Status DeviceRecordKeeper::RememberBeforeGrowth(const UniqueVolumeName& device,
+                                                const std::vector<MountBeforeGrowth>& places) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kExpanding) return NotExpanding(next.record);
+  std::vector<MountBeforeGrowth>& known = next.record.before_growth;
+  const size_t count = known.size();
+  for (const MountBeforeGrowth& place : places) {
+    const bool is_known =
+        std::any_of(known.begin(), known.end(),
+                    [&place](const MountBeforeGrowth& there) { return there.path == place.path; });
+    if (!is_known) known.push_back(place);
+  }
+  if (known.size() == count) return OkStatus();
+  return Assign(std::move(next), RowEffect::kPut);
+}
+
+// A pod's set-up may ask beside another pod's, and within no call about the device.
+Status DeviceRecordKeeper::ForgetBeforeGrowth(const UniqueVolumeName& device,
+                                              const std::vector<std::string>& paths) {
+  const Turn turn(*this, device, IfTaken::kWait);
+  Entry next = EntryOf(device);
+  const size_t forgotten = std::erase_if(next.record.before_growth, [&](const auto& there) {
+    return std::find(paths.begin(), paths.end(), there.path) != paths.end();
+  });
+  if (forgotten == 0) return OkStatus();
   return Assign(std::move(next), RowEffect::kPut);
 }
 
@@ -208,14 +244,10 @@ Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDevic
 
 Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_bytes) {
   Entry next = EntryOf(device);
-  if (next.record.state != VolumeState::kExpanding) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "volume " + device.str() + " is " +
-                                 std::string(VolumeStateName(next.record.state)) +
-                                 ": it is not being expanded");
-  }
+  if (next.record.state != VolumeState::kExpanding) return NotExpanding(next.record);
   next.record.size_bytes = size_bytes;
   next.record.target_bytes = 0;
+  next.record.before_growth.clear();
   return Assign(std::move(next), RowEffect::kPut);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operation/call_options.h"
+#include "operation/group_run.h"
 #include "operation/hand_out.h"
 #include "operation/mount_request.h"
 #include "operation/operation_parts.h"
@@ -20,193 +21,10 @@ namespace volumed {
 namespace {
 
 using Failure = std::optional<OperationFailure>;
-using Call = VolumeRecordKeeper::Call;
-using CallEnd = VolumeRecordKeeper::CallEnd;
 
 bool LiesAtOrBelow(const std::string& path, const std::string& directory) {
   return path == directory || path.starts_with(directory + "/");
 }
-
-// An item of the batch, and the step that it is of its volume's operation.
-struct GroupEffect {
-  std::string step;
-  AnyRequest request;
-  bool changes_volume = true;
-  std::string about = {};  // what of the volume it is for, for people
-};
-
-// One volume of a group, from its plan to its outcome.
-struct GroupVolume {
-  size_t number = 0;  // of its request
-  Call call;
-  std::vector<GroupEffect> effects;  // each needs those before it
-  uint64_t attempt = 0;
-  size_t first_item = 0;
-  PublishedContent published = {};
-  GivenStorage storage = {};
-  Failure failure = {};
-};
-
-// What the operations on a group have in common: intents, one batch, outcomes.
-class GroupRun {
- public:
-  struct Names {
-    const char* operation;
-    const char* step;  // the one batch, for people
-  };
-  GroupRun(const OperationParts& parts, Names names, SafePath directory,
-           OperationProgress& progress)
-      : parts_(parts),
-        operation_(names.operation),
-        step_(names.step),
-        directory_(std::move(directory)),
-        progress_(progress) {}
-
-  // Comes before all volumes, each of which needs it.
-  void AddCommon(GroupEffect effect) { common_.push_back(std::move(effect)); }
-  void Add(GroupVolume volume) { volumes_.push_back(std::move(volume)); }
-
-  // Is told of each effect that was made, by its volume's place in `volumes` and its own number;
-  // what it answers is the volume's failure.
-  using Done = std::function<Failure(size_t, size_t, const AnyAnswer&)>;
-
-  // Sets the failure of each volume that has not succeeded.
-  void Run(Duration timeout, const Done& done) {
-    if (volumes_.empty()) return;
-    progress_.EnterStep("RecordIntent");
-    BeginCalls();
-    progress_.EnterStep(step_);
-    const Result<BatchAnswer> answer = CallKernel(timeout);
-    was_refused_ = !answer.ok() && answer.error().code() == Code::kAborted &&
-                   !answer.error().maybe_applied() && volumes_.size() > 1;
-    for (size_t i = 0; i < volumes_.size(); ++i) {
-      if (!volumes_[i].failure) volumes_[i].failure = OutcomeOf(i, answer, done);
-    }
-    progress_.EnterStep("RecordOutcome");
-    EndCalls();
-  }
-
-  // What is on record of it if it succeeds.
-  void SetPublished(size_t volume, PublishedContent published) {
-    volumes_[volume].published = std::move(published);
-  }
-
-  // What its pod has by then.
-  void SetStorage(size_t volume, GivenStorage storage) {
-    volumes_[volume].storage = std::move(storage);
-  }
-
-  const std::vector<GroupVolume>& volumes() const { return volumes_; }
-  // Nothing was tried, because a worker is still at one of them: each is to be tried by itself.
-  bool was_refused() const { return was_refused_; }
-
- private:
-  void BeginCalls() {
-    std::vector<Call> calls;
-    for (const GroupVolume& volume : volumes_) calls.push_back(volume.call);
-    const std::vector<Result<uint64_t>> begun = parts_.volumes->BeginCalls(std::move(calls));
-    for (size_t i = 0; i < volumes_.size(); ++i) {
-      if (begun[i].ok()) {
-        volumes_[i].attempt = *begun[i];
-      } else {
-        volumes_[i].failure = OperationFailure{operation_, "RecordIntent", begun[i].error()};
-      }
-    }
-  }
-
-  Result<BatchAnswer> CallKernel(Duration timeout) {
-    Batch batch{directory_, {}};
-    CallOptions call = OperationCall("", "", "", progress_);
-    call.deadline = Deadline::After(parts_.host.clock, timeout);
-    std::vector<size_t> needs;
-    for (const GroupEffect& effect : common_) {
-      needs.push_back(batch.items.size());
-      batch.items.push_back({effect.request});
-    }
-    for (GroupVolume& volume : volumes_) {
-      if (volume.failure) continue;
-      call.more_keys.push_back(volume.call.facts.key.ToString());
-      volume.first_item = batch.items.size();
-      std::vector<size_t> needed = needs;
-      for (GroupEffect& effect : volume.effects) {
-        needed.push_back(batch.items.size());
-        batch.items.push_back(
-            {std::move(effect.request), {needed.begin(), std::prev(needed.end())}});
-      }
-    }
-    if (call.more_keys.empty()) return BatchAnswer();
-    return parts_.host.kernel.Call(batch, call);
-  }
-
-  Failure OutcomeOf(size_t index, const Result<BatchAnswer>& answer, const Done& done) const {
-    const GroupVolume& volume = volumes_[index];
-    if (!answer.ok()) {
-      return OperationFailure{operation_, volume.effects.front().step,
-                              UnlessUnchanged(volume, answer.error())};
-    }
-    for (size_t i = 0; i < common_.size(); ++i) {
-      const Result<AnyAnswer>& result = answer->items[i].result;
-      if (!result.ok()) return OperationFailure{operation_, common_[i].step, result.error()};
-    }
-    bool changed = false;
-    for (size_t i = 0; i < volume.effects.size(); ++i) {
-      const Result<AnyAnswer>& result = answer->items[volume.first_item + i].result;
-      if (!result.ok()) {
-        const std::string& about = volume.effects[i].about;
-        const Error error = about.empty() ? result.error() : result.error().With(about);
-        return OperationFailure{operation_, volume.effects[i].step,
-                                changed ? error.AsMaybeApplied() : error, error.outcome()};
-      }
-      changed = changed || volume.effects[i].changes_volume;
-      if (Failure failure = done(index, i, *result)) return failure;
-    }
-    return std::nullopt;
-  }
-
-  // Whatever was made of the rest: who only looks has changed nothing.
-  static Error UnlessUnchanged(const GroupVolume& volume, const Error& error) {
-    const bool changes = std::any_of(volume.effects.begin(), volume.effects.end(),
-                                     [](const GroupEffect& one) { return one.changes_volume; });
-    if (changes) return error;
-    return Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
-  }
-
-  void EndCalls() {
-    std::vector<CallEnd> ends;
-    std::vector<GroupVolume*> ended;
-    for (GroupVolume& volume : volumes_) {
-      if (volume.attempt == 0) continue;
-      CallAnswer answer = CallAnswer::kDone;
-      if (volume.failure) {
-        answer = volume.failure->error.maybe_applied() ? CallAnswer::kMaybeApplied
-                                                       : CallAnswer::kNotApplied;
-      }
-      ends.push_back(
-          {volume.call.facts.key, volume.attempt, answer, volume.published, volume.storage});
-      ended.push_back(&volume);
-    }
-    const std::vector<Status> recorded = parts_.volumes->EndCalls(ends);
-    for (size_t i = 0; i < ended.size(); ++i) {
-      if (recorded[i].ok()) continue;
-      Failure& failure = ended[i]->failure;
-      if (failure) {
-        failure->error = WithRecording(failure->error, recorded[i]);
-      } else {
-        failure =
-            OperationFailure{operation_, "RecordOutcome", recorded[i].error().AsMaybeApplied()};
-      }
-    }
-  }
-
-  const OperationParts& parts_;
-  const char* const operation_;
-  const char* const step_;
-  const SafePath directory_;
-  OperationProgress& progress_;
-  std::vector<GroupEffect> common_;
-  std::vector<GroupVolume> volumes_;
-  bool was_refused_ = false;
-};
 
 // A volume that is to be made.
 struct PlannedMount {
@@ -348,6 +166,22 @@ UnmountPlan PlanUnmount(const OperationParts& parts, const UnmountRequest& reque
   return {.volume = std::move(volume)};
 }
 
+// Of an effect of that volume of the run.
+Failure TakeAnswer(const AnyAnswer& answer, size_t volume, const CallOptions& call,
+                   PlannedMount& planned, GroupRun& run) {
+  if (const auto* looked = std::get_if<StorageIdentity>(&answer)) {
+    Failure failure = planned.hand_out->Take(*looked, call);
+    run.SetStorage(volume, planned.hand_out->Given());
+    return failure;
+  }
+  const auto* made = std::get_if<EnsuredVolume>(&answer);
+  if (made == nullptr) return std::nullopt;
+  planned.mounter->SetUpDone(*made);
+  const Freshness freshness = planned.mounter->freshness().value_or(Freshness{});
+  run.SetPublished(volume, {planned.mac, planned.fs_type, freshness});
+  return std::nullopt;
+}
+
 void Describe(const KubeletPaths& paths, const MountRequest& request, const PlannedMount& planned,
               MountedVolume& result) {
   DescribeMounted(planned.plugin_name, *planned.mounter, result);
@@ -434,18 +268,8 @@ OperationFailures RunMountGroup(const OperationParts& parts,
       alone.push_back(number);
     }
   }
-  run.Run(parts.settings.set_up, [&](size_t i, size_t, const AnyAnswer& answer) -> Failure {
-    PlannedMount& plan = planned[i];
-    if (const auto* looked = std::get_if<StorageIdentity>(&answer)) {
-      Failure failure = plan.hand_out->Take(*looked, call);
-      run.SetStorage(i, plan.hand_out->Given());
-      return failure;
-    }
-    const auto* made = std::get_if<EnsuredVolume>(&answer);
-    if (made == nullptr) return std::nullopt;
-    plan.mounter->SetUpDone(*made);
-    run.SetPublished(i, {plan.mac, plan.fs_type, plan.mounter->freshness().value_or(Freshness{})});
-    return std::nullopt;
+  run.Run(parts.settings.set_up, [&](size_t i, size_t, const AnyAnswer& answer) {
+    return TakeAnswer(answer, i, call, planned[i], run);
   });
   for (size_t i = 0; i < run.volumes().size(); ++i) {
     const GroupVolume& volume = run.volumes()[i];

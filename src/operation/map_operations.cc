@@ -4,15 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/host_directory.h"
 #include "operation/as_recorded.h"
-#include "operation/attach_steps.h"
+#include "operation/block_plugins.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
-#include "operation/device_use.h"
-#include "operation/driver_storage.h"
 #include "operation/only_pod.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
@@ -29,70 +26,8 @@ namespace {
 
 using Failure = std::optional<OperationFailure>;
 
-constexpr uint32_t kMapDirectoryMode = 0750;
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (SuccessfulMountVolume).
 constexpr const char* kSuccessfulMount = "SuccessfulMountVolume";
-
-// With what a plugin does for block volumes, or why it does nothing.
-Result<BlockVolumePlugin*> NotNull(const Result<BlockVolumePlugin*>& found,
-                                   const std::string& plugin) {
-  if (!found.ok() || *found != nullptr) return found;
-  return Error::NotApplied(Code::kUnimplemented,
-                           "volume plugin " + plugin + " has no block volumes");
-}
-
-Result<BlockVolumePlugin*> FindMapper(const VolumePluginMgr& plugins, const VolumeSpec& spec) {
-  ASSIGN_OR_RETURN(const VolumePlugin* plugin, plugins.FindPluginBySpec(spec));
-  return NotNull(plugins.FindMapperPluginBySpec(spec), plugin->GetPluginName());
-}
-
-// By what the record says of the volume, or else by what is on disk.
-Result<std::unique_ptr<BlockVolumeUnmapper>> MakeUnmapper(BlockVolumePlugin& plugin,
-                                                          const SpecName& spec, const PodUid& pod,
-                                                          const std::string& volume_json) {
-  const std::optional<VolumeSpec> recorded = ReadRecordedVolume(volume_json);
-  if (recorded && recorded->name() == spec) return plugin.NewBlockVolumeUnmapperOf(*recorded, pod);
-  return plugin.NewBlockVolumeUnmapper(spec, pod);
-}
-
-// ---- the device ---------------------------------------------------------------------------------
-
-// No answer says nothing of the device: it may hang, and then so would the close. Any other failure
-// is the device's end, or its error, which no waiting mends.
-bool MayStillAnswer(const Error& error) {
-  return error.code() == Code::kDeadlineExceeded || error.code() == Code::kUnavailable ||
-         error.code() == Code::kCancelled;
-}
-
-// The last to close a device waits until what was written is on it: a worker waits for that first.
-Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
-                     const CallOptions& call) {
-  if (!parts.pins->Has(facts.key)) return OkStatus();
-  if (facts.mapped) {
-    const Result<Done> flushed =
-        parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
-    if (!flushed.ok() && MayStillAnswer(flushed.error())) return flushed.error();
-    if (!flushed.ok()) {
-      parts.logger.Warning("what pods wrote to a block volume may not all be on its device",
-                           {{"volume", facts.key}, {"error", flushed.error()}});
-    }
-  }
-  parts.pins->Release(facts.key);
-  return OkStatus();
-}
-
-Status CheckNobodyHasTheDevice(const OperationParts& parts, const DeviceRecord& device,
-                               const SafePath& map_path, const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(parts, device, call));
-  ASSIGN_OR_RETURN(const std::vector<std::string> refs,
-                   VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, call));
-  if (refs.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "the device \"" + map_path.Display() +
-                               "\" is still referenced from other Pods [" + Join(refs, " ") + "]");
-}
-
-// ---- a pod's volume -----------------------------------------------------------------------------
 
 // What the steps of one mapping find out, for those that follow.
 struct Mapping {
@@ -244,50 +179,6 @@ std::vector<Step> UnmappingSteps(const OperationParts& parts, const PodUid& pod,
   return steps;
 }
 
-// `detaches`: the plugin takes the device from the node afterwards.
-std::vector<Step> DeviceUnmappingSteps(const OperationParts& parts, const DeviceRecord& facts,
-                                       const SafePath& map_path, BlockVolumeUnmapper& unmapper,
-                                       bool detaches) {
-  std::vector<Step> steps;
-  steps.push_back({.name = "GetDeviceBindMountRefs",
-                   .timeout = parts.settings.unmount_device,
-                   .changes_volume = false,
-                   .run = [&](const CallOptions& call) {
-                     return CheckNobodyHasTheDevice(parts, facts, map_path, call);
-                   }});
-  steps.push_back(
-      {.name = "ReleaseDevice",
-       .timeout = parts.settings.unmount_device,
-       .changes_volume = false,
-       .run = [&](const CallOptions& call) { return ReleaseDevice(parts, facts, call); }});
-  if (CustomBlockVolumeUnmapper* custom = unmapper.AsCustom()) {
-    steps.push_back({.name = "TearDownDevice",
-                     .timeout = parts.settings.unmount_device,
-                     .run = [&, custom](const CallOptions& call) {
-                       return custom->TearDownDevice(map_path,
-                                                     facts.mapped ? facts.mapped->path : "", call);
-                     }});
-  }
-  steps.push_back(
-      {.name = "RemoveMapPath",
-       .timeout = parts.settings.unmount_device,
-       .run = [&](const CallOptions& call) {
-         return VolumePathHandler(parts.host.kernel).RemoveMapPath(map_path, OnOwnFilesystem(call));
-       }});
-  if (facts.mapped) {
-    const DeviceIdentity& device = facts.mapped->device;
-    const MountedSource source{facts.mapped->path, device.device_major, device.device_minor};
-    steps.push_back({.name = "CheckDeviceUse",
-                     .timeout = parts.settings.unmount_device,
-                     .changes_volume = false,
-                     .run = [&parts, &facts, source, detaches](const CallOptions& call) {
-                       return CheckReleasedDevice(parts.host.kernel, parts.logger,
-                                                  {facts.key, source, detaches}, call);
-                     }});
-  }
-  return steps;
-}
-
 // Source: operation_generator.go@v1.36.2 (GenerateMapVolumeFunc).
 void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVolume& volume) {
   const std::string text =
@@ -300,73 +191,6 @@ void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVol
 }
 
 }  // namespace
-
-Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& request,
-                       OperationProgress& progress, MountedDevice& result) {
-  const auto failed = [](const char* step, const Error& error) {
-    return OperationFailure{kMapDeviceOperation, step, error};
-  };
-  progress.EnterStep("FindPlugin");
-  const Result<BlockVolumePlugin*> plugin = FindMapper(parts.plugins, request.spec);
-  if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
-  const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
-      (*plugin)->NewBlockVolumeMapper(request.spec, request.first_pod);
-  if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
-  const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
-  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
-
-  DeviceStateCall call{
-      .operation = kMapDeviceOperation,
-      .event = VolumeEvent::kMountDevice,
-      .facts = DeviceFactsOf(request.device, (*plugin)->plugin(), request.spec, *path),
-      .steps = {}};
-  call.facts.is_block = true;
-  if (const Status left = CheckNotElsewhere(parts.devices, call.facts); !left.ok()) {
-    return failed("CheckPlace", left.error());
-  }
-  call.facts.attachable = request.attachable;
-  const bool as_recorded = IsProvenAsRecorded(parts, request, (*plugin)->plugin());
-  if (!request.attachable) {
-    AddReserveDriverStorage(parts, request.device, request.spec, call.steps);
-  }
-  std::string device_path;
-  const Status waits =
-      AddWaitForAttach(parts, (*plugin)->plugin(), request, as_recorded, device_path, call.steps);
-  if (!waits.ok()) return failed("NewAttacher", waits.error());
-  if (CustomBlockVolumeMapper* custom = (*mapper)->AsCustom()) {
-    call.steps.push_back({.name = "SetUpDevice",
-                          .timeout = parts.settings.mount_device,
-                          .run = [custom, as_recorded](const CallOptions& options) -> Status {
-                            if (as_recorded) {
-                              const auto proven = custom->SetUpDeviceAsRecorded(options);
-                              return proven.ok() ? OkStatus() : AsProof(proven.error());
-                            }
-                            RETURN_IF_ERROR(custom->SetUpDevice(options));
-                            return OkStatus();
-                          }});
-  }
-  call.steps.push_back(
-      {.name = "MakeGlobalMapPath",
-       .timeout = parts.settings.mount_device,
-       .run = [&](const CallOptions& options) -> Status {
-         RETURN_IF_ERROR(parts.host.kernel.Call(
-             MakeDirectory{
-                 .path = *path, .mode = kMapDirectoryMode, .parent_mode = kMapDirectoryMode},
-             OnOwnFilesystem(options)));
-         return OkStatus();
-       }});
-  DeviceStepRunner runner(
-      parts.devices, parts.host.clock, progress,
-      OperationCall(request.device.str(), call.facts.fault_domain, "", progress));
-  if (Failure failure = runner.Run(call)) {
-    if (!request.attachable) ReleaseDriverStorageIfGone(parts, request.device);
-    return failure;
-  }
-  result.plugin_name = call.facts.plugin_name;
-  result.device_mount_path = path->Display();
-  result.device_path = device_path;
-  return std::nullopt;
-}
 
 OperationTraits MapVolume::Traits(const OperationParts& parts) const {
   OperationTraits traits = TraitsOf(parts, key(), kMapVolumeOperation, request.spec);
@@ -397,7 +221,7 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
   if (request.target.pod == nullptr) {
     return failed("NewBlockVolumeMapper", NoPod("a block volume's map", request.target));
   }
-  const Result<BlockVolumePlugin*> plugin = FindMapper(parts.plugins, request.spec);
+  const Result<BlockVolumePlugin*> plugin = FindBlockVolumePlugin(parts.plugins, request.spec);
   if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
   const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
       (*plugin)->NewBlockVolumeMapper(request.spec, request.target.pod);
@@ -444,11 +268,10 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
                  .steps = {}};
   call.facts.is_block = true;
   const std::string& name = call.facts.plugin_name;
-  const Result<BlockVolumePlugin*> plugin =
-      NotNull(parts.plugins.FindMapperPluginByName(name), name);
+  const Result<BlockVolumePlugin*> plugin = FindBlockVolumePlugin(parts.plugins, name);
   if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
   const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
-      MakeUnmapper(**plugin, request.spec, request.pod, call.facts.volume_json);
+      MakeBlockVolumeUnmapper(**plugin, request.spec, request.pod, call.facts.volume_json);
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
   const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
@@ -458,34 +281,6 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
       *parts.volumes, parts.host.clock, progress,
       OperationCall(call.facts.key.ToString(), call.facts.fault_domain, "", progress));
   return runner.Run(call);
-}
-
-Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
-                       OperationProgress& progress) {
-  const auto failed = [](const char* step, const Error& error) {
-    return OperationFailure{kUnmapDeviceOperation, step, error};
-  };
-  const std::string name = facts.plugin_name;
-  const Result<BlockVolumePlugin*> plugin =
-      NotNull(parts.plugins.FindMapperPluginByName(name), name);
-  if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
-  // Of no pod: it is the device's end. Source: GenerateUnmapDeviceFunc.
-  const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
-      MakeUnmapper(**plugin, facts.spec, PodUid(), facts.volume_json);
-  if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
-  const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
-  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
-
-  const bool detaches = IsDetachedNext((*plugin)->plugin(), facts);
-  const DeviceStateCall call{
-      .operation = kUnmapDeviceOperation,
-      .event = VolumeEvent::kUnmountDevice,
-      .facts = facts,
-      .steps = DeviceUnmappingSteps(parts, facts, *path, **unmapper, detaches)};
-  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
-                          OperationCall(facts.key.str(), facts.fault_domain, "", progress));
-  if (Failure failure = runner.Run(call)) return failure;
-  return ReleaseDeviceStorage(parts, facts, kUnmapDeviceOperation);
 }
 
 }  // namespace volumed

@@ -72,6 +72,16 @@ void AddDirectorySteps(const OperationParts& parts, const MountRequest& request,
                    }});
 }
 
+Status SetUpVolume(const MountRequest& request, Mounter& mounter, const PodStorage& storage,
+                   bool as_recorded, const CallOptions& call) {
+  RETURN_IF_ERROR(mounter.CanMount(call));
+  MounterArgs args = ArgsFor(request, call);
+  args.call.approved = storage.approved();
+  args.as_recorded = as_recorded;
+  Status set_up = mounter.SetUp(args);
+  return as_recorded ? AsProof(set_up) : set_up;
+}
+
 }  // namespace
 
 OperationTraits MountVolume::Traits(const OperationParts& parts) const {
@@ -121,16 +131,10 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
        .timeout = parts.settings.set_up,
        .changes_volume = false,
        .run = [&](const CallOptions& options) { return storage.Reserve(options); }});
-  call.steps.push_back({.name = "SetUp",
-                        .timeout = parts.settings.set_up,
-                        .run = [&](const CallOptions& options) -> Status {
-                          RETURN_IF_ERROR(mounter.CanMount(options));
-                          MounterArgs args = ArgsFor(request, options);
-                          args.call.approved = storage.approved();
-                          args.as_recorded = as_recorded;
-                          Status set_up = mounter.SetUp(args);
-                          return as_recorded ? AsProof(set_up) : set_up;
-                        }});
+  call.steps.push_back(
+      {.name = "SetUp", .timeout = parts.settings.set_up, .run = [&](const CallOptions& options) {
+         return SetUpVolume(request, mounter, storage, as_recorded, options);
+       }});
   call.steps.push_back(
       {.name = "RecordStorage",
        .timeout = parts.settings.set_up,

@@ -157,17 +157,25 @@ bool NodeVolumeOperations::HasAnyOf(const std::string& fault_domain, bool attach
          }));
 }
 
-std::set<std::string> NodeVolumeOperations::NamesOf(const std::string& fault_domain) const {
-  std::set<std::string> names;
-  const auto note = [&](const auto& record, const SpecName& spec) {
-    if (record.fault_domain == fault_domain) names.insert(spec.str());
+std::vector<VolumeOnRecord> NodeVolumeOperations::VolumesOf(const std::string& fault_domain) const {
+  std::map<std::pair<SpecName, PodUid>, VolumeOnRecord> found;
+  std::set<SpecName> of_pods;
+  (void)parts_->volumes->HasAny([&](const PodVolumeRecord& volume) {
+    if (volume.fault_domain != fault_domain) return false;
+    of_pods.insert(volume.key.spec);
+    found[{volume.key.spec, volume.key.pod}] = {
+        volume.key.spec, volume.key.pod, volume.pod_namespace, volume.pod_name, volume.state};
     return false;  // all of them
-  };
-  (void)parts_->devices.HasAny(
-      [&](const DeviceRecord& device) { return note(device, device.spec); });
-  (void)parts_->volumes->HasAny(
-      [&](const PodVolumeRecord& volume) { return note(volume, volume.key.spec); });
-  return names;
+  });
+  (void)parts_->devices.HasAny([&](const DeviceRecord& device) {
+    if (device.fault_domain != fault_domain || of_pods.contains(device.spec)) return false;
+    found[{device.spec, PodUid()}] = {device.spec, PodUid(), "", "", device.state};
+    return false;  // all of them
+  });
+  std::vector<VolumeOnRecord> volumes;
+  volumes.reserve(found.size());
+  for (auto& [key, volume] : found) volumes.push_back(std::move(volume));
+  return volumes;
 }
 
 }  // namespace volumed

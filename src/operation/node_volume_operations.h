@@ -22,6 +22,16 @@
 
 namespace volumed {
 
+// A volume of which there is a record, for people.
+struct VolumeOnRecord {
+  SpecName spec;
+  PodUid pod;  // empty: no pod has it, but its device is on record
+  std::string pod_namespace;
+  std::string pod_name;
+  VolumeState state = VolumeState::kNotSetUp;  // of the pod's volume, or of the device
+  friend bool operator==(const VolumeOnRecord&, const VolumeOnRecord&) = default;
+};
+
 // Threads: the control thread. Blocks: never. An operation that runs when this object is destroyed
 // ends by itself and is not reported. The constructor's arguments outlive it. Errors of an
 // operation go to its caller alone; a back-off is kept per key and kind of operation, and is lost
@@ -76,8 +86,9 @@ class NodeVolumeOperations final : public VolumeOperations {
   // Whether a volume, or a device, of this fault domain is on record; `attached`: only devices that
   // the agent attaches count. Looks at all records.
   bool HasAnyOf(const std::string& fault_domain, bool attached) const;
-  // The names of the volumes of which there is any record in the domain, each once, sorted.
-  std::set<std::string> NamesOf(const std::string& fault_domain) const;
+  // What is on record of the domain's volumes, sorted by their names: the pods that have them, and
+  // the devices of those that no pod has. Looks at all records.
+  std::vector<VolumeOnRecord> VolumesOf(const std::string& fault_domain) const;
   // How many operations wait for each lane of a driver.
   std::map<std::string, int> WaitingForDrivers() const { return executor_.WaitingForDrivers(); }
 

@@ -164,13 +164,15 @@ class StorageGuard {
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);
 
  private:
+  // storage_guard_records.cc: how rows are read, believed and written.
   Status Load() EXCLUDES(mu_);
   // Volumes of claims whose row may be one of the damaged ones, under another key, count as
   // unreadable.
   void DoubtOwners(const std::vector<QuarantinedRecord>& damaged, const LoadedRecords& bindings)
       REQUIRES(mu_);
-  // Reclaims that a worker may be at although their row cannot be read.
-  void ExpectReclaims(const QuarantinedRecord& damaged) REQUIRES(mu_);
+  // The reclaim with this id, or with any if it is empty, may go on although its row is damaged or
+  // gone.
+  void ExpectReclaims(const std::string& id) REQUIRES(mu_);
   // Adds what may be there to the table.
   void ExpectInTable(const KnownStorage& known);
   void ReadAll() EXCLUDES(mu_);
@@ -182,8 +184,11 @@ class StorageGuard {
       EXCLUDES(mu_);
   Status CheckNothingShows(const StorageName& name, const StorageIdentity& identity,
                            const CallOptions& call);
-  Status CheckRecorded(const std::string& volume, const StorageName& name,
+  Status CheckRecorded(const StorageHolder& holder, const StorageName& name,
                        const std::string& claim_uid, const StorageIdentity& now) EXCLUDES(mu_);
+  // The row of this reclaim if a try of this boot has written it; else an empty one.
+  StorageReservationRecord BegunReclaim(const std::string& id, const StorageName& name) const
+      EXCLUDES(mu_);
   // Whether this holder, which has storage, was given this very one by this agent.
   bool HasTaken(const StorageHolder& holder, const StorageIdentity& identity) const EXCLUDES(mu_);
   Status Reserve(const StorageHolder& holder, const StorageName& name,
@@ -191,7 +196,8 @@ class StorageGuard {
   // Releases what such a reclaim had taken. Errors, not applied: NotFound if it may be tried again;
   // Aborted if a worker is at it; the store's.
   Status ReleaseEnded(const std::string& id) EXCLUDES(mu_);
-  Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
+  Status PutReservation(const StorageHolder& holder, const StorageName& name,
+                        const StorageIdentity& identity) EXCLUDES(mu_);
   // Checks one unknown volume.
   Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
                             const StorageIdentity* identity, const CallOptions& call);

@@ -28,6 +28,15 @@ std::optional<FilesystemPart> PartOf(const std::string& key) {
                         std::string(rest->substr(second + 1))};
 }
 
+// Of a filesystem without a UUID nothing tells whether a missing directory was removed or its disk
+// was unmounted, unless this boot's own try had taken it there: then the disk would have left the
+// place of another filesystem's number.
+bool WasRemovedBy(const StorageReservationRecord& begun, const StorageOwnerRecord& recorded,
+                  const StorageIdentity& now) {
+  return now.type == FileType::kMissing && !begun.own_keys.empty() && begun.own_keys == now.own &&
+         StorageDifference(recorded.object, now.object).empty();
+}
+
 }  // namespace
 
 // What a driver has meets only what the same driver has, and the other way round.
@@ -74,9 +83,35 @@ Status StorageGuard::CheckNothingShows(const StorageName& name, const StorageIde
   return OkStatus();
 }
 
-Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName& name,
+StorageReservationRecord StorageGuard::BegunReclaim(const std::string& id,
+                                                    const StorageName& name) const {
+  const MutexLock lock(mu_);
+  const auto begun = reserved_.find(id);
+  const bool is_it =
+      begun != reserved_.end() && begun->second.boot_id == boot_id_ && begun->second.name == name;
+  return is_it ? begun->second : StorageReservationRecord();
+}
+
+Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name,
+                                    const StorageIdentity& identity) {
+  StorageReservationRecord record{holder, name, boot_id_, identity.own, identity.object};
+  // What is missing by now is what an earlier try had taken.
+  StorageReservationRecord begun = BegunReclaim(holder.id, name);
+  if (identity.type == FileType::kMissing && !begun.own_keys.empty()) {
+    record.own_keys = std::move(begun.own_keys);
+    record.object = std::move(begun.object);
+  }
+  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
+  const MutexLock lock(mu_);
+  reserved_[holder.id] = std::move(record);
+  return OkStatus();
+}
+
+Status StorageGuard::CheckRecorded(const StorageHolder& holder, const StorageName& name,
                                    const std::string& claim_uid, const StorageIdentity& now) {
+  const std::string& volume = holder.volume;
   RETURN_IF_ERROR(CheckReadable(volume));
+  const StorageReservationRecord begun = BegunReclaim(holder.id, name);
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   const bool is_other = now.type != FileType::kDirectory && now.type != FileType::kRegular &&
                         now.type != FileType::kMissing;
@@ -91,11 +126,19 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
     const std::string difference = now.type == FileType::kMissing
                                        ? RemovalDoubt(record->object, now.object)
                                        : StorageDifference(record->object, now.object);
-    if (!difference.empty()) {
+    if (!difference.empty() && !WasRemovedBy(begun, *record, now)) {
       return Refused(name.ToString() +
                      " is another directory than the one that persistent volume " + volume +
                      " was used at: " + difference + "; it is not emptied");
     }
+  }
+  const std::string other =
+      now.type == FileType::kMissing ? "" : StorageDifference(begun.object, now.object);
+  if (!other.empty()) {
+    return Refused(name.ToString() +
+                   " is another directory than the one whose deletion was begun "
+                   "for persistent volume " +
+                   volume + ": " + other + "; it is not emptied");
   }
   // The volume may have been given to a claim that never used it.
   if (now.owner.empty() || now.owner == claim_uid) return OkStatus();
@@ -122,12 +165,12 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
   ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   const Status free = [&]() -> Status {
-    RETURN_IF_ERROR(CheckRecorded(holder.volume, name, claim_uid, identity));
+    RETURN_IF_ERROR(CheckRecorded(holder, name, claim_uid, identity));
     RETURN_IF_ERROR(CheckReclaimNotOnRecord(holder, name, identity, call));
     RETURN_IF_ERROR(CheckNothingWasMovedIn(holder, name, identity, call));
     RETURN_IF_ERROR(CheckNothingShows(name, identity, call));
     RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
-    return PutReservation(holder, name);
+    return PutReservation(holder, name, identity);
   }();
   if (free.ok()) return identity;
   bool on_record = false;
@@ -159,6 +202,23 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   }
   RETURN_IF_ERROR(ReleaseEnded(id));
   return false;
+}
+
+// What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever
+// comes to the storage of the volume asks for that. A bit of the row's key may have turned, or the
+// row be gone, and then it may be about any volume.
+void StorageGuard::ExpectReclaims(const std::string& id) {
+  for (const auto& [key, owner] : owners_) {
+    if (owner.retained != 0 || owner.name.path.empty()) continue;
+    const StorageHolder reclaim{.id = "reclaim/" + owner.volume,
+                                .volume = owner.volume,
+                                .use = StorageUse::kReclaim,
+                                .persistent = true,
+                                .text = "persistent volume " + owner.volume};
+    if (!id.empty() && id != reclaim.id) continue;
+    ExpectInTable({reclaim, owner.name});
+    ended_.insert(reclaim.id);
+  }
 }
 
 Status StorageGuard::EndReclaims(const std::string& volume) {

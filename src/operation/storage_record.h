@@ -71,12 +71,21 @@ struct StorageReservationRecord {
   StorageHolder holder{};
   StorageName name{};
   BootId boot_id{};
+  // What was taken: StorageIdentity::own, which the directory's place has still after it was
+  // deleted, and the directory. Empty in an older row.
+  std::vector<std::string> own_keys{};
+  StorageObject object{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.holder.id);
     v.Text(2, m.holder.volume);
     v(3, m.holder.text);
     v(4, m.name);
     v.Text(5, m.boot_id);
+    v(6, m.own_keys);
+    v(7, m.object.fs_type);
+    v(8, m.object.fs_uuid);
+    v(9, m.object.inode);
+    v(10, m.object.handle);
     // Every reservation has the same, which decoding sets.
     v.NotSent(m.holder.use);
     v.NotSent(m.holder.persistent);

@@ -60,17 +60,46 @@ Result<std::vector<UnrecordedMounts::Mounted>> UnrecordedMounts::Find(const Volu
                                                                       const CallOptions& call) {
   std::vector<Mounted> mounted;
   for (const UnrecordedMount& entry : Of(volume)) {
-    bool is_gone = true;
-    for (const std::string& place : entry.places) {
-      ASSIGN_OR_RETURN(const MountListing there, kernel.Call(ListMounts{.below = place}, call));
-      for (const MountEntry& mount : there.mounts) {
-        is_gone = false;
-        mounted.push_back({PodAt(entry, mount.mount_point), entry.spec, place, mount.mount_point});
-      }
-    }
-    if (is_gone) Forget(entry);
+    RETURN_IF_ERROR(AddMounted(entry, kernel, call, mounted));
   }
   return mounted;
+}
+
+Result<std::vector<UnrecordedMounts::Mounted>> UnrecordedMounts::FindWhere(
+    const std::function<bool(const UnrecordedMount&)>& counts, Kernel& kernel,
+    const CallOptions& call) {
+  std::vector<Mounted> mounted;
+  for (const UnrecordedMount& entry : All()) {
+    if (counts(entry)) RETURN_IF_ERROR(AddMounted(entry, kernel, call, mounted));
+  }
+  return mounted;
+}
+
+std::vector<UnrecordedMount> UnrecordedMounts::All() const {
+  std::vector<UnrecordedMount> all;
+  const MutexLock lock(mu_);
+  for (const auto& [volume, entries] : by_volume_) {
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  for (const auto& [place, entries] : of_unknown_volumes_) {
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  return all;
+}
+
+Status UnrecordedMounts::AddMounted(const UnrecordedMount& entry, Kernel& kernel,
+                                    const CallOptions& call, std::vector<Mounted>& mounted) {
+  bool is_gone = true;
+  for (const std::string& place : entry.places) {
+    ASSIGN_OR_RETURN(const MountListing there, kernel.Call(ListMounts{.below = place}, call));
+    for (const MountEntry& mount : there.mounts) {
+      is_gone = false;
+      mounted.push_back(
+          {PodAt(entry, mount.mount_point), entry.spec, place, mount.mount_point, entry.volume});
+    }
+  }
+  if (is_gone) Forget(entry);
+  return OkStatus();
 }
 
 Status UnrecordedMounts::CheckNone(const Volume& volume, Kernel& kernel, const CallOptions& call,
@@ -78,7 +107,8 @@ Status UnrecordedMounts::CheckNone(const Volume& volume, Kernel& kernel, const C
   ASSIGN_OR_RETURN(const std::vector<Mounted> mounted, Find(volume, kernel, call));
   for (const Mounted& mount : mounted) {
     if (!counts(mount)) continue;
-    return Error::NotApplied(Code::kFailedPrecondition, Describe(volume.spec, mount));
+    return Error::NotApplied(Code::kFailedPrecondition, Describe(volume.spec, mount))
+        .About(kAboutUnrecordedMount);
   }
   return OkStatus();
 }
@@ -88,6 +118,11 @@ std::string UnrecordedMounts::Describe(const SpecName& volume, const Mounted& mo
   return "volume " + volume.str() + " is mounted " + where +
          ", of which no record tells: " + mounted.mount_point +
          "; an administrator has to look at it, and to unmount it";
+}
+
+std::string UnrecordedMounts::Describe(const Mounted& mounted) {
+  const bool has_spec = !mounted.spec.empty();
+  return Describe(has_spec ? mounted.spec : SpecName(mounted.volume.str()), mounted);
 }
 
 }  // namespace volumed

@@ -16,6 +16,10 @@
 
 namespace volumed {
 
+// The subject of errors that a mount on no record causes (Error::About): an administrator has to
+// act, whoever waits for it.
+inline constexpr char kAboutUnrecordedMount[] = "unrecorded mount";
+
 struct UnrecordedMount {
   std::string plugin;
   // Empty: nothing tells which volume it is. Then it may be that of its plugin which is called as
@@ -48,7 +52,8 @@ class UnrecordedMounts {
     PodUid pod;     // empty: it is a device's
     SpecName spec;  // as the entry has it
     std::string place;
-    std::string mount_point;  // at the place, or in it
+    std::string mount_point;       // at the place, or in it
+    UniqueVolumeName volume = {};  // as the entry has it
   };
 
   // Replaces all. Blocks: never.
@@ -60,18 +65,28 @@ class UnrecordedMounts {
   Result<std::vector<Mounted>> Find(const Volume& volume, Kernel& kernel, const CallOptions& call)
       EXCLUDES(mu_);
 
-  // Errors: FailedPrecondition, not applied, with the text of Describe(), if anything of the volume
-  // is mounted for which `counts` is true; those of Find().
+  // The same of all entries for which `counts` is true, of whichever volume. It is asked about each
+  // entry there is, without a lock.
+  Result<std::vector<Mounted>> FindWhere(const std::function<bool(const UnrecordedMount&)>& counts,
+                                         Kernel& kernel, const CallOptions& call) EXCLUDES(mu_);
+
+  // Errors: FailedPrecondition, not applied, about kAboutUnrecordedMount, with the text of
+  // Describe(), if anything of the volume is mounted for which `counts` is true; those of Find().
   Status CheckNone(const Volume& volume, Kernel& kernel, const CallOptions& call,
                    const std::function<bool(const Mounted&)>& counts) EXCLUDES(mu_);
 
   // "volume v is mounted in pod <uid>, of which no record tells: <path>", and who must act.
   static std::string Describe(const SpecName& volume, const Mounted& mounted);
+  // The same, under the name that the entry has: its directory's, or else the volume's own.
+  static std::string Describe(const Mounted& mounted);
 
  private:
   using PlaceName = std::pair<std::string, std::string>;  // plugin, and name of the directory
 
   std::vector<UnrecordedMount> Of(const Volume& volume) const EXCLUDES(mu_);
+  std::vector<UnrecordedMount> All() const EXCLUDES(mu_);
+  Status AddMounted(const UnrecordedMount& entry, Kernel& kernel, const CallOptions& call,
+                    std::vector<Mounted>& mounted) EXCLUDES(mu_);
   void Forget(const UnrecordedMount& gone) EXCLUDES(mu_);
 
   mutable Mutex mu_;

@@ -213,12 +213,17 @@ bool OutlivesDevice(const DeviceRecord& record) {
 }
 
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
+  const bool is_another = record.boot_id != current_boot;
   // Numbers and paths of devices are a boot's own.
-  if (record.boot_id != current_boot) {
+  if (is_another) {
     record.source.reset();
     record.device_path.clear();
+    record.before_growth.clear();
   }
   ApplyRestart(record, current_boot);
+  if (is_another && record.attachable && record.state == VolumeState::kAttached) {
+    record.rest_of_mount = true;
+  }
   if (!record.attachable && record.state == VolumeState::kAttached && record.uncertain) {
     if (const auto found = Next(record.state, VolumeEvent::kFound)) record.state = found->to;
   }

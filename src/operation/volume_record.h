@@ -185,6 +185,26 @@ struct MappedDeviceRecord {
   friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
+// What was mounted at a path of a volume before its driver was first called to make it larger; its
+// root is empty if nothing was. It stays what has to be there until the growth has succeeded, or
+// until nothing is mounted there before the driver is called to put it there anew: what a growth
+// has put in its place is not the volume, however often the driver says so.
+struct MountBeforeGrowth {
+  std::string path{};
+  std::string source{};
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  std::string root{};
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.source);
+    v(3, m.device_major);
+    v(4, m.device_minor);
+    v(5, m.root);
+  }
+  friend bool operator==(const MountBeforeGrowth&, const MountBeforeGrowth&) = default;
+};
+
 // Who has attached a volume that a driver works for: a program of the cluster, as a
 // VolumeAttachment object says, or the agent, by a call to the driver's controller. The numbers of
 // both enums are stored in records; a number that this program does not know is read as kNotKnown.
@@ -240,6 +260,11 @@ struct DeviceRecord {
   PodUid only_pod;
   // What the driver called this node when the volume was attached by its controller.
   std::string node_id;
+  // Something of a mount from before a boot, or of one that was found without a record, may be left
+  // at device_mount_path, whatever the state says: the device is unmounted before it is detached.
+  bool rest_of_mount = false;
+  // Of a volume that a driver works for, and whose growth has begun in the boot of boot_id.
+  std::vector<MountBeforeGrowth> before_growth{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key);
     v.Text(2, m.plugin_name);
@@ -266,6 +291,8 @@ struct DeviceRecord {
     v(23, m.staged);
     v.Text(24, m.only_pod);
     v.Text(25, m.node_id);
+    v(26, m.rest_of_mount);
+    v(27, m.before_growth);
   }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
@@ -420,7 +447,7 @@ PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
 // The same for a device. A device of another boot that needs no attach may have left its mount
 // point, so it counts as found. Of an attachable device it is not known whether it is attached, nor
-// under which path.
+// under which path, and something of its mount may be left.
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot);
 
 }  // namespace volumed

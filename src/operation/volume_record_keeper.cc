@@ -46,7 +46,7 @@ struct Kind<PodVolumeRecord> {
     if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
   }
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
-  static void ClearGone(PodVolumeRecord&) {}
+  static void ClearGone(VolumeState, PodVolumeRecord&) {}
   static std::vector<std::string> IndexedBy(const PodVolumeRecord& record) {
     if (!record.has_device) return {};
     return {record.unique_name.str()};
@@ -87,6 +87,8 @@ struct Kind<DeviceRecord> {
     facts.attach_way = before.attach_way;
     facts.staged = before.staged;
     facts.node_id = before.node_id;
+    facts.rest_of_mount = facts.rest_of_mount || before.rest_of_mount;
+    facts.before_growth = before.before_growth;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
@@ -95,9 +97,16 @@ struct Kind<DeviceRecord> {
   static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
   static void TakeStorage(const GivenStorage&, DeviceRecord&) {}
   static void Publish(const PublishedContent&, DeviceRecord&) {}
-  // What is left, for its format or for the pod that alone may have it, tells of no device.
-  static void ClearGone(DeviceRecord& record) {
+  // A mount that is made anew takes the place of what was left of an older one, and an unmount
+  // takes that away. What is left of a row, for its format or for the pod that alone may have the
+  // volume, tells of no device.
+  static void ClearGone(VolumeState in_call, DeviceRecord& record) {
+    const bool was_unmounted =
+        in_call == VolumeState::kUnmountingDevice && record.state == VolumeState::kAttached;
+    if (record.state == VolumeState::kDeviceMounted || was_unmounted) record.rest_of_mount = false;
+    if (!MayBeAtPlace(record.state)) record.before_growth.clear();
     if (!IsGone(record)) return;
+    record.rest_of_mount = false;
     record.device_path.clear();
     record.publish_context.clear();
     record.attach_way = AttachWay::kNotKnown;
@@ -341,7 +350,7 @@ Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entr
   next.in_call = false;
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
-  Kind<T>::ClearGone(next.record);
+  Kind<T>::ClearGone(now.record.state, next.record);
   if (!end.published.mac.empty()) Kind<T>::Publish(end.published, next.record);
   Kind<T>::TakeStorage(end.storage, next.record);
   RowEffect effect = RowEffect::kPut;

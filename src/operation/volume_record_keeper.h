@@ -225,6 +225,16 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // Errors: as of SetDevicePath().
   Status SetStaged(const UniqueVolumeName& device, bool staged) EXCLUDES(mu_);
 
+  // Keeps what is mounted of the volume before its driver is called to make it larger; of a path
+  // that the row has already, what it says stays. Durable when it returns. Errors, not applied:
+  // FailedPrecondition unless the volume is being expanded; those of the store.
+  Status RememberBeforeGrowth(const UniqueVolumeName& device,
+                              const std::vector<MountBeforeGrowth>& places) EXCLUDES(mu_);
+  // What may be mounted at these paths is not held against that any more; durable when it returns.
+  // Costs no write if the row says nothing of them. Errors, not applied: those of the store.
+  Status ForgetBeforeGrowth(const UniqueVolumeName& device, const std::vector<std::string>& paths)
+      EXCLUDES(mu_);
+
   // Gives the volume to this pod alone, which may have it already; durable when it returns. Of
   // several pods that ask at once one gets it. Errors, not applied: FailedPrecondition if another
   // pod has it, or is just being given it, and unless the device is mounted or set up; those of the

@@ -214,10 +214,7 @@ Result<std::string> KernelDeviceName(const DeviceIdentity& identity) {
   const ssize_t size = ::readlink(directory.c_str(), target.data(), target.size());
   if (size < 0) return Error::FromErrno(errno, "read link " + directory, Outcome::kNotApplied);
   const std::string_view text(target.data(), static_cast<size_t>(size));
-  // "cciss!c0d0" is the device /dev/cciss/c0d0.
-  std::string name(text.substr(text.rfind('/') + 1));
-  for (char& c : name) c = c == '!' ? '/' : c;
-  return name;
+  return NodeNameOf(std::string(text.substr(text.rfind('/') + 1)));
 }
 
 Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request) {

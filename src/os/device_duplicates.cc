@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "base/descriptor.h"
 #include "os/block_device.h"
 #include "os/mount_table.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -50,21 +52,21 @@ Result<std::string> FindMountedBtrfs(const DeviceIdentity& identity) {
     if (errno == ENOENT) return std::string();
     return Error::FromErrno(errno, "list " + path, Outcome::kNotApplied);
   }
-  ASSIGN_OR_RETURN(const std::string ours, KernelDeviceName(identity));
+  const dev_t ours = makedev(identity.device_major, identity.device_minor);
   std::string others;
   while (const dirent* entry = ::readdir(directory.get())) {
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (name == ours) return std::string();  // the same filesystem
-    others += (others.empty() ? "/dev/" : ", /dev/") + name;
+    if (BlockNumberIn(path + "/" + name) == ours) return std::string();  // the same filesystem
+    others += (others.empty() ? "/dev/" : ", /dev/") + NodeNameOf(name);
   }
   return others;
 }
 
 bool IsInMountedBtrfs(const DeviceIdentity& identity) {
-  const Result<std::string> name = KernelDeviceName(identity);
-  return name.ok() &&
-         ::access(("/sys/fs/btrfs/" + identity.uuid + "/devices/" + *name).c_str(), F_OK) == 0;
+  const std::vector<dev_t> disks = BlockNumbersBelow("/sys/fs/btrfs/" + identity.uuid + "/devices");
+  const dev_t ours = makedev(identity.device_major, identity.device_minor);
+  return std::find(disks.begin(), disks.end(), ours) != disks.end();
 }
 
 Result<std::string> FindMountedXfs(const DeviceIdentity& identity) {

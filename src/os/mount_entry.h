@@ -60,4 +60,10 @@ struct MountEntry {
   }
 };
 
+// Whether the filesystem is on disks of this node: the others (network, FUSE, tmpfs) have a number
+// of no device, and so has btrfs. Pure.
+inline bool IsOfDisk(const MountEntry& mount) {
+  return mount.device_major != 0 || mount.fs_type == "btrfs";
+}
+
 }  // namespace volumed

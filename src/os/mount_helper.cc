@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hidden_texts.h"
 #include "base/strings.h"
 #include "os/mount_options.h"
 #include "os/program.h"
@@ -43,17 +44,16 @@ std::vector<std::string> CommandOf(const std::string& helper, const Mount& reque
 }
 
 // An option's value may be a password, and a helper may name it.
-std::string WithoutValues(std::string text, const std::vector<std::string>& options) {
+std::vector<std::string> ValuesOf(const std::vector<std::string>& options) {
   constexpr size_t kTooShortToHide = 3;
+  std::vector<std::string> values;
   for (const std::string& word : Split(OptionsForHelper(options), ',')) {
     const size_t equals = word.find('=');
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (value.size() < kTooShortToHide) continue;
-    for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at + 3)) {
-      text.replace(at, value.size(), "***");
-    }
+    if (equals == std::string::npos) continue;
+    std::string value = word.substr(equals + 1);
+    if (value.size() >= kTooShortToHide) values.push_back(std::move(value));
   }
-  return text;
+  return values;
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ Status MountWithHelper(const Mount& request, const CallOptions& options) {
   silent.progress = nullptr;
   ASSIGN_OR_RETURN(const ProgramOutcome outcome, RunToEnd(setup, silent));
   if (outcome.end.exited && outcome.end.status == 0) return OkStatus();
-  const std::string said =
-      WithoutValues(Join(SplitNonEmpty(outcome.output, '\n'), "; "), request.options);
+  const std::string said = WithoutValues(Join(SplitNonEmpty(outcome.output, '\n'), "; "),
+                                         ValuesOf(request.options), "***");
   const std::string how = (outcome.end.exited ? " ended with status " : " was ended by signal ") +
                           std::to_string(outcome.end.status) + (said.empty() ? "" : ": " + said);
   if (outcome.end.exited) {

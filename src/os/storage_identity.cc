@@ -22,6 +22,7 @@
 #include "os/statmount.h"
 #include "os/storage_keys.h"
 #include "os/storage_relation.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -153,15 +154,9 @@ void AddDiskOf(const MountEntry& mount, StorageKeys& keys) {
 
 // All disks of a btrfs. Source: Linux fs/btrfs/sysfs.c.
 void AddBtrfsDisks(const std::string& fs_uuid, StorageKeys& keys) {
-  const std::string directory = "/sys/fs/btrfs/" + fs_uuid + "/devices";
-  const auto devices = DoListDirectory(ListDirectory{SafePath{directory, ""}});
-  if (fs_uuid.empty() || !devices.ok()) return;
-  for (const DirectoryEntry& entry : devices->entries) {
-    struct stat node = {};
-    const std::string path = "/dev/" + entry.name;
-    if (::stat(path.c_str(), &node) == 0 && S_ISBLK(node.st_mode)) {
-      AddDeviceBelow(node.st_rdev, keys);
-    }
+  if (fs_uuid.empty()) return;
+  for (const dev_t disk : BlockNumbersBelow("/sys/fs/btrfs/" + fs_uuid + "/devices")) {
+    AddDeviceBelow(disk, keys);
   }
 }
 

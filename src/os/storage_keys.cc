@@ -29,17 +29,6 @@ std::string NumberText(dev_t device) {
 }
 std::string SysfsOf(dev_t device) { return "/sys/dev/block/" + NumberText(device); }
 
-std::optional<dev_t> NumberIn(const std::string& directory) {
-  const std::optional<std::string> text = ReadAttribute(directory + "/dev");
-  if (!text) return std::nullopt;
-  const size_t colon = text->find(':');
-  if (colon == std::string::npos) return std::nullopt;
-  const auto high = ParseUint64(text->substr(0, colon));
-  const auto low = ParseUint64(text->substr(colon + 1));
-  if (!high || !low) return std::nullopt;
-  return makedev(static_cast<unsigned>(*high), static_cast<unsigned>(*low));
-}
-
 // What the disk in this directory calls itself; empty where it says nothing.
 std::string WwidIn(const std::string& directory) {
   for (const char* place : {"/wwid", "/device/wwid"}) {
@@ -77,7 +66,7 @@ bool ShareOne(const std::vector<std::string>& a, const std::vector<std::string>&
 std::optional<dev_t> DiskOf(dev_t device) {
   const std::string directory = SysfsOf(device);
   if (::access((directory + "/partition").c_str(), F_OK) != 0) return std::nullopt;
-  return NumberIn(directory + "/..");
+  return BlockNumberIn(directory + "/..");
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth);
@@ -86,11 +75,8 @@ void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int 
 void AddBelow(dev_t device, StorageKeys& all, int depth) {
   if (depth > kDeepestStack) return;
   if (const auto disk = DiskOf(device)) AddDevice(*disk, all.within, all, depth + 1);
-  const std::string directory = SysfsOf(device);
-  for (const std::string& slave : NamesIn(directory + "/slaves")) {
-    if (const auto below = NumberIn(directory + "/slaves/" + slave)) {
-      AddDevice(*below, all.within, all, depth + 1);
-    }
+  for (const dev_t below : BlockNumbersBelow(SysfsOf(device) + "/slaves")) {
+    AddDevice(below, all.within, all, depth + 1);
   }
 }
 
@@ -172,7 +158,7 @@ std::vector<dev_t> TwinsOf(dev_t device) {
   const std::optional<std::string> start = ReadAttribute(SysfsOf(device) + "/start");
   for (const std::string& name : NamesIn(kBlockDevices)) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
-    const std::optional<dev_t> other = NumberIn(directory);
+    const std::optional<dev_t> other = BlockNumberIn(directory);
     if (!other || *other == disk || !ShareOne(NamesOfDisk(*other, wanted), names)) continue;
     if (!part_of) {
       twins.push_back(*other);
@@ -182,7 +168,7 @@ std::vector<dev_t> TwinsOf(dev_t device) {
     for (const std::string& part : NamesIn(directory)) {
       const std::string place = directory + "/" + part;
       if (ReadAttribute(place + "/partition") && ReadAttribute(place + "/start") == start) {
-        if (const auto number = NumberIn(place)) twins.push_back(*number);
+        if (const auto number = BlockNumberIn(place)) twins.push_back(*number);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -43,25 +44,28 @@ Result<bool> LiesAtOrBelow(int directory, const struct stat& wanted) {
   return true;
 }
 
-// Looks for one inode.
+// Looks for one inode. The subvolumes of a btrfs number theirs alike.
 class InodeVisitor final : public TreeVisitor {
  public:
-  explicit InodeVisitor(uint64_t inode) : inode_(inode) {}
+  explicit InodeVisitor(const struct stat& wanted) : wanted_(wanted) {}
   int Visit(int, const WalkEntry& entry) override {
-    if (entry.stat.stx_ino == inode_) found_.store(true, std::memory_order_relaxed);
+    const bool is_it =
+        entry.stat.stx_ino == wanted_.st_ino &&
+        makedev(entry.stat.stx_dev_major, entry.stat.stx_dev_minor) == wanted_.st_dev;
+    if (is_it) found_.store(true, std::memory_order_relaxed);
     return 0;
   }
   bool found() const { return found_.load(std::memory_order_relaxed); }
 
  private:
-  const uint64_t inode_;
+  const struct stat wanted_;
   std::atomic<bool> found_{false};
 };
 
 Result<bool> HoldsInode(int directory, const struct stat& wanted) {
   Descriptor root(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return Failed("open a directory");
-  InodeVisitor visitor(wanted.st_ino);
+  InodeVisitor visitor(wanted);
   const CallOptions none;
   WorkMeter meter(none);
   TreeWalk walk(visitor, meter, "a directory");

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,6 +34,25 @@ std::vector<std::string> NamesIn(const std::string& path) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
   return names;
+}
+
+std::optional<dev_t> BlockNumberIn(const std::string& directory) {
+  const std::optional<std::string> text = ReadAttribute(directory + "/dev");
+  if (!text) return std::nullopt;
+  const size_t colon = text->find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const auto high = ParseUint64(text->substr(0, colon));
+  const auto low = ParseUint64(text->substr(colon + 1));
+  if (!high || !low) return std::nullopt;
+  return makedev(static_cast<unsigned>(*high), static_cast<unsigned>(*low));
+}
+
+std::vector<dev_t> BlockNumbersBelow(const std::string& directory) {
+  std::vector<dev_t> numbers;
+  for (const std::string& name : NamesIn(directory)) {
+    if (const auto number = BlockNumberIn(directory + "/" + name)) numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 }  // namespace volumed

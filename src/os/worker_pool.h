@@ -84,6 +84,7 @@ class WorkerPool {
   void Answered(const Call& call) EXCLUDES(mu_);
   void LanesChanged() const;
 
+  // worker_pool_request.cc: one request, like Do.
   Result<AnyAnswer> Serve(Call& call) EXCLUDES(mu_);
   void LetGo(LostWorker lost);
   Result<std::unique_ptr<WorkerProcess>> TakeWorker(const Call& call) EXCLUDES(mu_);

@@ -1,8 +1,8 @@
 #include "plugins/flex_volume_driver.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/hidden_texts.h"
 #include "base/printable_text.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
@@ -36,32 +36,20 @@ bool OnlyAsks(FlexCommand command) {
   __builtin_unreachable();
 }
 
-// A driver may repeat what it was given, and a shell drops a newline at the end. The longest first:
-// one secret may be a part of another.
+// A driver may repeat what it was given, and a shell drops a newline at the end.
 std::vector<std::string> ToHide(const std::vector<FlexArgument>& arguments) {
-  std::set<std::string> values;
+  std::vector<std::string> values;
   for (const FlexArgument& argument : arguments) {
     for (const Secret<std::string>& secret : argument.secrets) {
-      values.insert(secret.Reveal());
-      values.emplace(TrimSpace(secret.Reveal()));
+      values.push_back(secret.Reveal());
+      values.emplace_back(TrimSpace(secret.Reveal()));
     }
   }
-  values.erase("");
-  std::vector<std::string> longest_first(values.begin(), values.end());
-  std::sort(longest_first.begin(), longest_first.end(),
-            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
-  return longest_first;
+  return values;
 }
 
-std::string Shown(std::string text, const std::vector<std::string>& hidden) {
-  constexpr std::string_view kInItsPlace = "[redacted]";
-  for (const std::string& value : hidden) {
-    for (size_t at = text.find(value); at != std::string::npos;
-         at = text.find(value, at + kInItsPlace.size())) {
-      text.replace(at, value.size(), kInItsPlace);
-    }
-  }
-  return std::string(BeginningOf(text, kMessageBytes));
+std::string Shown(const std::string& text, const std::vector<std::string>& hidden) {
+  return std::string(BeginningOf(WithoutValues(text, hidden, "[redacted]"), kMessageBytes));
 }
 
 RunProgram RequestOf(const std::string& executable, FlexCommand command,

@@ -1,4 +1,4 @@
-// What the binder (volume/claim_binding.cc) knows of each claim and volume while it decides, and
+// What the binder (volume/claim_binder.h) knows of each claim and volume while it decides, and
 // how a state is told. For use by the binder only.
 //
 // Threads: one. Blocks: never. Errors: none.

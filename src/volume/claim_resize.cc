@@ -71,17 +71,29 @@ bool IsOfStorage(const std::string& resize_status) {
          resize_status == kControllerResizeInfeasible;
 }
 
+bool IsOfUnfinishedGrowth(const PersistentVolumeClaimStatus& status) {
+  const bool was_growing =
+      !status.allocated_resource_statuses.empty() || !status.conditions.empty();
+  return !status.phase && !status.capacity.empty() && was_growing;
+}
+
 bool IsKeptByAgent(const ClaimResize& resize) { return resize.seen.starts_with("/"); }
 
 ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
                         const PersistentVolumeClaim* object, const Quantity& volume_capacity) {
   const PersistentVolumeClaimStatus none;
   if (object == nullptr && recorded) return *recorded;
-  const PersistentVolumeClaimStatus& status = object == nullptr ? none : object->status;
+  const bool was_growing = object != nullptr && IsOfUnfinishedGrowth(object->status);
+  const PersistentVolumeClaimStatus& status =
+      object == nullptr || was_growing ? none : object->status;
   const std::string seen = SizeText(status);
   if (recorded && recorded->seen == seen) return *recorded;
   ClaimResize resize;
   resize.capacity = StorageIn(status.capacity).value_or(volume_capacity);
+  if (was_growing) {
+    const Quantity before = StorageIn(object->status.capacity).value_or(volume_capacity);
+    if (!before.IsZero()) resize.capacity = std::min(before, volume_capacity);
+  }
   // What the agent has proven stays true, whatever an old manifest says.
   if (recorded) {
     resize.capacity = std::max(resize.capacity, recorded->capacity);

@@ -26,7 +26,7 @@ inline constexpr std::string_view kNodeResizeInProgress = "NodeResizeInProgress"
 inline constexpr std::string_view kNodeResizeInfeasible = "NodeResizeInfeasible";
 // Types of conditions.
 inline constexpr std::string_view kResizing = "Resizing";
-inline constexpr std::string_view kFileSystemResizePending = "FileSystemResizePending";
+// And kFileSystemResizePending (kube/storage_objects.h).
 inline constexpr std::string_view kControllerResizeError = "ControllerResizeError";
 inline constexpr std::string_view kNodeResizeError = "NodeResizeError";
 
@@ -53,12 +53,18 @@ Quantity EffectiveCapacity(const Quantity& volume_capacity, const ClaimResize& r
 // Whether a growth of the storage is under way, or was found impossible: ControllerResize...
 bool IsOfStorage(const std::string& resize_status);
 
+// Whether the status is what kube/prepare_for_create.h leaves of a growth that was not finished. An
+// API server's has a phase always.
+bool IsOfUnfinishedGrowth(const PersistentVolumeClaimStatus& status);
+
 // Whether the object's own status had no capacity: then nobody but the agent keeps it.
 bool IsKeptByAgent(const ClaimResize& resize);
 
 // What is to be on record for a claim that is bound. `object` is null if only the binding is known:
 // then what is on record stays. `volume_capacity` is the volume's, as it was when the claim got it;
-// it counts if nobody has said the claim's. A capacity on record never becomes smaller.
+// it counts if nobody has said the claim's. A capacity on record never becomes smaller. Of a growth
+// that a cluster had begun, the size from before it counts for a claim that is on no record yet: it
+// is grown anew, which does nothing if it was finished.
 ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
                         const PersistentVolumeClaim* object, const Quantity& volume_capacity);
 

@@ -27,8 +27,6 @@ void ActualDevices::AddReconstructed(const UniqueVolumeName& name, ActualDevice 
   if (!device.attachable && device.state == VolumeState::kAttached) {
     ApplyEvent(device, VolumeEvent::kFound, clock_);
   }
-  device.rest_of_mount =
-      device.attachable && device.uncertain && device.state == VolumeState::kAttached;
   device.uncertain = device.uncertain || device.state != VolumeState::kAttached;
   device.reconstructed = true;
   SetLimitKey(name, devices_[name], device.limit_key);
@@ -157,6 +155,8 @@ void ActualDevices::AttachStarted(const UniqueVolumeName& name, const AttachInte
   ActualDevice& device = at->second;
   if (added) device.since_unix_ms = clock_.WallUnixMillis();
   BeginAs(device, true);
+  // Its mount is there, whatever becomes of the attach.
+  device.rest_of_mount = device.rest_of_mount || device.unrecorded;
   device.plugin_name = intent.plugin_name;
   device.spec = intent.spec;
   SetLimitKey(name, device, intent.limit_key);
@@ -171,6 +171,7 @@ void ActualDevices::AttachDone(const UniqueVolumeName& name,
     // Nothing was begun: the device is still what it was found as.
     if (device.unrecorded && outcome.failure && !outcome.failure->error.maybe_applied()) {
       BeginAs(device, false);
+      device.rest_of_mount = false;
       ApplyEvent(device, VolumeEvent::kFound, clock_);
     }
     return;

@@ -40,9 +40,10 @@ struct ActualDevice {
   int64_t missing_since_unix_ms = 0;
   std::string device_path;  // on the node
   std::string limit_key;    // of the slot that it takes; "": it takes none
-  // The node was booted since the device was, or may have been, mounted. A rest of that mount may
-  // be left, so the device is unmounted before it is detached, unless it was mounted again: whether
-  // or not it could be attached again says nothing of that rest.
+  // The node was booted since the device was, or may have been, mounted, or the device was found
+  // mounted and without a record, and was to be attached since. A rest of that mount may be left,
+  // so the device is unmounted before it is detached, unless it was mounted again: whether or not
+  // it could be attached again says nothing of that rest. The record tells the next agent.
   bool rest_of_mount = false;
   // Grows with each operation that begins, and so shows that an answer is too old.
   uint64_t operations = 0;

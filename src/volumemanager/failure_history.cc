@@ -1,6 +1,7 @@
 #include "volumemanager/failure_history.h"
 
 #include "kube/about_object.h"
+#include "operation/unrecorded_mounts.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -34,7 +35,7 @@ std::string WhoActsForNode(const FailureHistory& failure) {
   const Error& error = failure.last.error;
   const std::string named = NamedToAct(error);
   if (!named.empty()) return named;
-  if (IsDiskFault(error.sys_errno())) return kAdministratorMustAct;
+  if (IsForNode(error)) return kAdministratorMustAct;
   switch (error.code()) {
     case Code::kNotFound:
     case Code::kInvalidArgument:
@@ -60,6 +61,10 @@ std::string WhoActsForNode(const FailureHistory& failure) {
       return kNobodyMustAct;
   }
   __builtin_unreachable();
+}
+
+bool IsForNode(const Error& error) {
+  return IsDiskFault(error.sys_errno()) || error.IsAbout(kAboutUnrecordedMount);
 }
 
 }  // namespace volumed

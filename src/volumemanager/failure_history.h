@@ -36,5 +36,8 @@ inline constexpr const char* kWhoeverRunsTheDriver =
 // explained passes by itself at first; after several tries it hardly does. Threads: any. Blocks:
 // never.
 std::string WhoActsForNode(const FailureHistory& failure);
+// Whether whoever runs the node has to act, whatever the code says and whoever waits: the fault of
+// a disk, a mount of which no record tells. Pure; threads: any.
+bool IsForNode(const Error& error);
 
 }  // namespace volumed

@@ -327,6 +327,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.state = now.state;
     device.uncertain = now.uncertain;
     device.attachable = now.attachable;
+    device.rest_of_mount = now.rest_of_mount;
     device.device_path = now.device_path;
     device.limit_key = now.limit_key;
     device.only_pod = now.only_pod;
@@ -397,6 +398,28 @@ void QuarantineWhatMayBeHeld(const QuarantinedRecord& row, const FoundAtStart& f
   }
 }
 
+// Of rows that are gone nobody knows what they were: each pod may have had a holder. A reboot has
+// ended all of those.
+std::map<PodUid, std::string> MayBeHeld(const FoundAtStart& found, const BootId& boot_id) {
+  const auto lost =
+      std::find_if(found.quarantined.begin(), found.quarantined.end(),
+                   [](const QuarantinedRecord& row) { return row.kind == kLostRowsRecordKind; });
+  std::map<PodUid, std::string> pods;
+  if (lost == found.quarantined.end()) return pods;
+  const std::string why =
+      lost->reason + "; if nobody uses it, `volumectl records accept`, and start the agent anew";
+  std::set<PodUid> of_this_boot;
+  std::set<PodUid> of_another;
+  for (const PodVolumeRecord& volume : found.volumes) {
+    (volume.boot_id == boot_id ? of_this_boot : of_another).insert(volume.key.pod);
+  }
+  for (const PodUid& pod : of_this_boot) pods[pod] = why;
+  for (const PodRecord& pod : found.pods) {
+    if (!of_another.contains(pod.uid)) pods[pod.uid] = why;
+  }
+  return pods;
+}
+
 // A pod uses its device whatever becomes of the record, and nobody would have it open.
 void LetBePinned(const QuarantinedRecord& row, const FoundAtStart& found, const BootId& boot_id,
                  const KubeletPaths& paths, ActualStateOfWorld& actual) {
@@ -459,6 +482,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();
+  result.may_be_held = MayBeHeld(found, boot_id);
   for (const auto& [uid, cover] : found.covered) {
     ActualPod* const pod = actual.FindPod(uid);
     if (pod == nullptr || !pod->quarantine_reason.empty()) continue;

@@ -6,6 +6,7 @@
 // pkg/kubelet/volumemanager/reconciler/reconstruct.go@v1.36.2, which has the directories alone.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct ReconstructResult {
   std::vector<PodVolumeRecord> volumes;
   std::vector<DeviceRecord> devices;
   size_t quarantined_pods = 0;
+  // Pods whose holds may have been among rows that are gone, and why, for people.
+  std::map<PodUid, std::string> may_be_held;
   TakeOver take_over;
   // Mounts below the root, of pods that no record knows: they are not this agent's and are left
   // alone.

@@ -366,14 +366,29 @@ void VolumeManager::Composition::SecretChanged(const ObjectKey& secret) {
   }
 }
 
+UniqueVolumeName VolumeManager::Composition::DeviceOf(const VolumeAttachment& attachment) const {
+  if (attachment.inline_volume_spec) {
+    // What stands in for a pod's inline volume is known by its source alone.
+    PersistentVolume stand_in;
+    stand_in.spec.source = attachment.inline_volume_spec->csi;
+    return resting.UniqueNameOf(stand_in);
+  }
+  const std::string& name = attachment.persistent_volume_name;
+  const PersistentVolumePtr volume = claims.FindVolumeObject(name);
+  if (volume != nullptr) return resting.UniqueNameOf(*volume);
+  // A volume that nobody knows any more may still have to leave the node.
+  for (const auto& [device, there] : actual.devices().all()) {
+    if (there.attachable && there.spec.str() == name) return device;
+  }
+  return {};
+}
+
 void VolumeManager::Composition::AttachmentChanged(const ObjectChange& change) {
   const ObjectPtr& object = change.after != nullptr ? change.after : change.before;
   if (object == nullptr) return;
   const auto& attachment = std::get<VolumeAttachment>(*object);
   if (attachment.node_name != parts.host.node.GetNodeName().str()) return;
-  const PersistentVolumePtr volume = claims.FindVolumeObject(attachment.persistent_volume_name);
-  if (volume == nullptr) return;
-  const UniqueVolumeName device = resting.UniqueNameOf(*volume);
+  const UniqueVolumeName device = DeviceOf(attachment);
   if (device.empty()) return;
   parts.operations.ResetBackoff(OperationKey(device));
   devices.MarkDirty(device);

@@ -72,6 +72,8 @@ struct VolumeManager::Composition {
   // What a VolumeAttachment says of a device of this node has changed: the device is looked at at
   // once. Nothing is taken from the node because of it.
   void AttachmentChanged(const ObjectChange& change);
+  // Empty if it is of none that the node may have.
+  UniqueVolumeName DeviceOf(const VolumeAttachment& attachment) const;
   // What failed for want of this Secret, or with what it had in it, is tried at once: what no pod
   // shows, for pods' own volumes are tried with their objects.
   void SecretChanged(const ObjectKey& secret);

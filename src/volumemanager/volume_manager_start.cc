@@ -12,6 +12,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   const ReconstructResult& result = loaded.result;
   actual.TakeOver(loaded.actual);
   for (const HoldRecord& hold : found.holds) consumers.Restore(hold);
+  for (const auto& [pod, why] : result.may_be_held) consumers.MayBeHeld(pod, why);
   quarantined_pods = result.quarantined_pods;
   if (parts.host.irreversible.InDoubt()) {
     lifecycle.DoubtCommands();

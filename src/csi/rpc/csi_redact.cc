@@ -218,12 +218,13 @@ CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> 
   if (memory_ != nullptr) memory_->Remember(values);
 }
 
-bool CsiSecrets::Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const {
+bool CsiSecrets::Hide(std::string_view text, bool is_cut, std::vector<bool>& hidden,
+                      size_t& steps) const {
   const bool remembers = memory_ != nullptr && !memory_->empty();
   if (own_ == nullptr && !remembers) return true;
   hidden.resize(text.size());
-  if (own_ != nullptr && !own_->Mark(text, hidden, steps)) return false;
-  return !remembers || memory_->Mark(text, hidden, steps);
+  if (own_ != nullptr && !own_->Mark(text, is_cut, hidden, steps)) return false;
+  return !remembers || memory_->Mark(text, is_cut, hidden, steps);
 }
 
 std::string CsiSecrets::Replaced(std::string_view text, size_t most) const {
@@ -241,12 +242,12 @@ std::string CsiSecrets::Replaced(std::string_view text, size_t most, size_t& ste
 std::string CsiSecrets::ReplacedInOurs(std::string_view text, size_t most, size_t& steps) const {
   const size_t whole = text.size();
   // A driver may say megabytes. What lies so far behind is not shown, unless nearly all before it
-  // belongs to secrets; and of one that would end still farther behind, its beginning is not.
+  // belongs to secrets. One that would end still farther behind is hidden to there.
   const size_t searched = std::max(kMostSearched, 2 * most + 2);
   const bool is_cut = text.size() > searched;
   if (is_cut) text = text.substr(0, searched);
   std::vector<bool> hidden;
-  if (!Hide(text, hidden, steps)) {
+  if (!Hide(text, is_cut, hidden, steps)) {
     return "[a text of " + std::to_string(whole) + " bytes that may contain a secret]";
   }
   if (is_cut) text = text.substr(0, searched / 2);

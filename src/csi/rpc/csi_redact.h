@@ -83,7 +83,8 @@ class CsiSecrets {
 
  private:
   // Which bytes of the text belong to a secret; empty if there are no secrets. False: not known.
-  bool Hide(std::string_view text, std::vector<bool>& hidden, size_t& steps) const;
+  // `is_cut`: as CsiSpellings::Mark().
+  bool Hide(std::string_view text, bool is_cut, std::vector<bool>& hidden, size_t& steps) const;
 
   std::shared_ptr<const CsiSpellings> own_;  // null: the request has none
   std::shared_ptr<CsiSecretMemory> memory_;

@@ -72,9 +72,10 @@ void CsiSecretMemory::ForgetOldest() {
   values_.pop_front();
 }
 
-bool CsiSecretMemory::Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const {
+bool CsiSecretMemory::Mark(std::string_view text, bool is_cut, std::vector<bool>& places,
+                           size_t& steps) const {
   MutexLock lock(mu_);
-  return spellings_.Mark(text, places, steps);
+  return spellings_.Mark(text, is_cut, places, steps);
 }
 
 bool CsiSecretMemory::empty() const {

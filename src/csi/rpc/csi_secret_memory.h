@@ -33,8 +33,8 @@ class CsiSecretMemory {
   // "" if the driver's words may be shown.
   std::string withheld_until() const EXCLUDES(mu_);
   // As CsiSpellings::Mark().
-  [[nodiscard]] bool Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const
-      EXCLUDES(mu_);
+  [[nodiscard]] bool Mark(std::string_view text, bool is_cut, std::vector<bool>& places,
+                          size_t& steps) const EXCLUDES(mu_);
   bool empty() const EXCLUDES(mu_);
 
  private:

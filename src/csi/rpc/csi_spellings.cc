@@ -261,13 +261,17 @@ class Search {
  public:
   // `lists` by their first byte, each sorted.
   Search(std::string_view text, const std::array<Wanted, 256>& lists, size_t& steps)
-      : text_(text), lists_(lists), steps_(steps), ends_(text.size()) {}
+      : text_(text), lists_(lists), steps_(steps), ends_(text.size()), open_(text.size()) {}
 
   // False: the steps were not enough.
   bool Run() {
     for (size_t at = 0; at < text_.size(); ++at) {
       std::vector<Begun>& here = begun_[at % kPlaces];
       KeepTheFirstOfEach(here);
+      // The last reading may be one that is cut.
+      if (at + kPlaces >= text_.size()) {
+        for (const Begun& begun : here) open_ = std::min(open_, begun.start);
+      }
       ReadAt(text_, at, [&](size_t length, std::string_view bytes) {
         if (!bytes.empty()) Read(at, at + length, bytes);
       });
@@ -280,6 +284,8 @@ class Search {
 
   // Where the longest ends that begins there; 0: none does.
   const std::vector<size_t>& ends() const { return ends_; }
+  // Where the first begins that may end behind the text; the text's end if none does.
+  size_t open() const { return open_; }
 
  private:
   // More than any reading has bytes: two codes of four digits have 26 with their backslashes.
@@ -337,6 +343,7 @@ class Search {
   const std::array<Wanted, 256>& lists_;
   size_t& steps_;
   std::vector<size_t> ends_;
+  size_t open_;
   std::array<std::vector<Begun>, kPlaces> begun_;
 };
 
@@ -417,7 +424,8 @@ void CsiSpellings::Remove(std::string_view text) {
   }
 }
 
-bool CsiSpellings::Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const {
+bool CsiSpellings::Mark(std::string_view text, bool is_cut, std::vector<bool>& places,
+                        size_t& steps) const {
   if (empty()) return true;
   Search search(text, wanted_, steps);
   if (!search.Run()) return false;
@@ -428,6 +436,9 @@ bool CsiSpellings::Mark(std::string_view text, std::vector<bool>& places, size_t
     std::fill(places.begin() + static_cast<ptrdiff_t>(std::max(at, done)),
               places.begin() + static_cast<ptrdiff_t>(end), true);
     done = end;
+  }
+  if (is_cut) {
+    std::fill(places.begin() + static_cast<ptrdiff_t>(search.open()), places.end(), true);
   }
   return true;
 }

@@ -43,8 +43,10 @@ class CsiSpellings {
   // it took; then nothing is known, and `places` is as it was. Of a text and a secret of many
   // quotes or backslashes each number of them may stand for each other, so that takes the product
   // of both sizes; all else takes about the size of the text, however many are looked for.
+  // `is_cut`: the text is the beginning of another one, and what may end behind it is marked too.
   // REQUIRES: text and places have one size.
-  [[nodiscard]] bool Mark(std::string_view text, std::vector<bool>& places, size_t& steps) const;
+  [[nodiscard]] bool Mark(std::string_view text, bool is_cut, std::vector<bool>& places,
+                          size_t& steps) const;
 
  private:
   size_t count_ = 0;

@@ -160,6 +160,8 @@ class Claims final : public ClaimResolver {
   // The claims of generic ephemeral volumes of the pods that are here, as of the last decision; no
   // source has them.
   std::vector<PersistentVolumeClaimPtr> MadeForPods() const;
+  // The one of these that has the name; null if there is none.
+  PersistentVolumeClaimPtr MadeForPod(const ClaimKey& claim) const;
 
   // How many decisions were made; for tests that count work.
   uint64_t decisions() const { return decisions_; }
@@ -253,6 +255,7 @@ class Claims final : public ClaimResolver {
   static PodUid OwnerAmong(const ClaimKey& claim, const std::map<EndedClaim, PodsClaim>& of_pods);
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
   PodUid PodOf(const ClaimBinding& binding) const;
+  WantedProblem ProblemOfUndecided(const ObjectKey& claim) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
                                          const Bound* bound) const;
   const Bound* BoundTo(const ClaimKey& claim) const;

@@ -34,6 +34,19 @@ std::string WhoMustAct(const ClaimDecision& decision) {
   __builtin_unreachable();
 }
 
+std::string ClaimOwner(const ObjectKey& claim) {
+  return "the owner of claim " + claim.name_space + "/" + claim.name;
+}
+
+// Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
+WantedProblem ProblemOfClaim(const ObjectKey& claim, const char* step, Code code,
+                             const std::string& text, std::string who) {
+  return {step,
+          Error::NotApplied(
+              code, "error processing PVC " + claim.name_space + "/" + claim.name + ": " + text),
+          std::move(who)};
+}
+
 }  // namespace
 
 // Says that these claims and volumes wait for an unreadable record, and not for sources.
@@ -81,72 +94,71 @@ ClaimKey Claims::KeyOf(const Pod& pod, const PodVolume& volume) {
           claim == nullptr ? EphemeralClaimName(pod, volume) : claim->claim_name};
 }
 
+// Of a claim about which nothing was decided yet.
+WantedProblem Claims::ProblemOfUndecided(const ObjectKey& claim) const {
+  if (!parts_.readiness.Ready()) {
+    return ProblemOfClaim(claim, "WaitForClaim", Code::kUnavailable,
+                          "not every source has delivered a complete list yet", kNobody);
+  }
+  if (parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name) != nullptr) {
+    return ProblemOfClaim(claim, "WaitForClaim", Code::kUnavailable, "its volume is being chosen",
+                          kNobody);
+  }
+  const auto refused = parts_.catalog.Refused().find(claim);
+  if (refused != parts_.catalog.Refused().end()) {
+    return ProblemOfClaim(claim, "WaitForClaim", Code::kNotFound,
+                          "it was " + RefusedText(claim.kind, refused->second), ClaimOwner(claim));
+  }
+  return ProblemOfClaim(claim, "WaitForClaim", Code::kNotFound, "there is no such claim",
+                        ClaimOwner(claim));
+}
+
 std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
                                                const ClaimDecision* decision,
                                                const Bound* bound) const {
-  const std::string name = claim.name_space + "/" + claim.name;
-  const auto problem = [&name](const char* step, Code code, const std::string& text,
-                               std::string who) {
-    // Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
-    return WantedProblem{step,
-                         Error::NotApplied(code, "error processing PVC " + name + ": " + text),
-                         std::move(who)};
-  };
-  if (decision == nullptr) {
-    if (!parts_.readiness.Ready()) {
-      return problem("WaitForClaim", Code::kUnavailable,
-                     "not every source has delivered a complete list yet", kNobody);
-    }
-    if (parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name) != nullptr) {
-      return problem("WaitForClaim", Code::kUnavailable, "its volume is being chosen", kNobody);
-    }
-    const auto refused = parts_.catalog.Refused().find(claim);
-    if (refused != parts_.catalog.Refused().end()) {
-      return problem("WaitForClaim", Code::kNotFound,
-                     "it was " + RefusedText(claim.kind, refused->second),
-                     "the owner of claim " + name);
-    }
-    return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
-                   "the owner of claim " + name);
-  }
+  if (decision == nullptr) return ProblemOfUndecided(claim);
   if (decision->wait == ClaimWait::kSources && parts_.readiness.Ready() && !unreadable_.empty()) {
     const auto& [record, reason] = *unreadable_.begin();
-    return problem("ReadRecord", Code::kDataLoss,
-                   "the record " + record + " cannot be read (" + reason +
-                       "): until it is repaired, no other claim is bound; see `volumectl records`",
-                   kAdministrator);
+    return ProblemOfClaim(
+        claim, "ReadRecord", Code::kDataLoss,
+        "the record " + record + " cannot be read (" + reason +
+            "): until it is repaired, no other claim is bound; see `volumectl records`",
+        kAdministrator);
   }
   if (IsLeaving(claim)) {
     const std::string& held_by = decision->protection.held_by;
-    return problem("WaitForClaim", Code::kFailedPrecondition,
-                   "PVC is being deleted" + (held_by.empty() ? "" : ": it is still " + held_by),
-                   "the owner of claim " + name);
+    return ProblemOfClaim(
+        claim, "WaitForClaim", Code::kFailedPrecondition,
+        "PVC is being deleted" + (held_by.empty() ? "" : ": it is still " + held_by),
+        ClaimOwner(claim));
   }
   const std::string made = ProvisionedVolumeName(decision->uid);
   if (parts_.provisioning.IsOurs(*decision) && HasLeft({claim, decision->uid}, made)) {
     // A claim of this uid was there before, and was deleted. Nothing is made under the name of its
     // volume as long as that one is there.
     const bool failed = bound_.at(made).record.binding.state == BindingState::kReclaimFailed;
-    return problem("Provision", Code::kFailedPrecondition,
-                   "PVC is not bound: PersistentVolume " + made +
-                       ", which has the name of the volume that is to be made for it, is that of a "
-                       "deleted claim with its uid, and has to be deleted first",
-                   failed ? kAdministrator : kNobody);
+    return ProblemOfClaim(
+        claim, "Provision", Code::kFailedPrecondition,
+        "PVC is not bound: PersistentVolume " + made +
+            ", which has the name of the volume that is to be made for it, is that of a "
+            "deleted claim with its uid, and has to be deleted first",
+        failed ? kAdministrator : kNobody);
   }
   if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
     const bool may_come = parts_.provisioning.WhyNobodyMakes(*decision).empty();
-    return problem("WaitForBinding", Code::kFailedPrecondition,
-                   "PVC is not bound: " + decision->reason,
-                   may_come ? WhoMustAct(*decision) : kAdministrator);
+    return ProblemOfClaim(claim, "WaitForBinding", Code::kFailedPrecondition,
+                          "PVC is not bound: " + decision->reason,
+                          may_come ? WhoMustAct(*decision) : kAdministrator);
   }
   if (!bound->durable) {
-    return problem("RecordBinding", Code::kUnavailable, "its binding is being recorded", kNobody);
+    return ProblemOfClaim(claim, "RecordBinding", Code::kUnavailable,
+                          "its binding is being recorded", kNobody);
   }
   if (bound->volume == nullptr) {
-    return problem("FindVolume", Code::kUnavailable,
-                   "PersistentVolume " + bound->record.binding.volume_name + " is not known yet",
-                   kNobody);
+    return ProblemOfClaim(
+        claim, "FindVolume", Code::kUnavailable,
+        "PersistentVolume " + bound->record.binding.volume_name + " is not known yet", kNobody);
   }
   return std::nullopt;
 }
@@ -212,6 +224,15 @@ std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_
 std::vector<PersistentVolumeClaimPtr> Claims::MadeForPods() const {
   std::vector<PersistentVolumeClaimPtr> made;
   for (const auto& [id, of_pod] : of_pods_) made.push_back(of_pod.claim);
+  return made;
+}
+
+PersistentVolumeClaimPtr Claims::MadeForPod(const ClaimKey& claim) const {
+  PersistentVolumeClaimPtr made;
+  const auto first = of_pods_.lower_bound({claim, ""});
+  for (auto at = first; at != of_pods_.end() && at->first.claim == claim; ++at) {
+    made = at->second.claim;
+  }
   return made;
 }
 

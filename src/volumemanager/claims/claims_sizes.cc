@@ -51,7 +51,8 @@ void Claims::SetResize(const std::string& volume_name, const ClaimResize& resize
 }
 
 PersistentVolumeClaimStatus Claims::ShownStatus(const PersistentVolumeClaim& claim) const {
-  PersistentVolumeClaimStatus status = claim.status;
+  PersistentVolumeClaimStatus status;
+  if (!IsOfUnfinishedGrowth(claim.status)) status = claim.status;
   const Bound* bound = BoundTo(KeyOfClaim(claim));
   if (bound == nullptr || !bound->durable) return status;
   status.phase = PersistentVolumeClaimPhase::kBound;

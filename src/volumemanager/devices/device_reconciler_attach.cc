@@ -77,6 +77,8 @@ void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
     return;  // a slot that becomes free is an event
   }
   AttachRequest request{name, wanted.spec, pods, wanted.limit_key};
+  const ActualDevice* const found = parts_.actual.devices().Find(name);
+  request.found_mounted = found != nullptr && found->unrecorded;
   const AttachIntent intent{wanted.plugin_name, wanted.spec.name(), wanted.limit_key};
   const StartResult result = parts_.operations.Start(
       AttachVolume(std::move(request)),

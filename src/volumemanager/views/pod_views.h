@@ -67,6 +67,7 @@ class PodViews {
                                             const WantedVolume& wanted) const;
 
  private:
+  // Problems are in pod_views_problems.cc, unless it says otherwise.
   VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,
                          const ActualVolume* actual) const;
   // The problem of a volume whose server does not answer, whatever else is wrong with the volume.
@@ -119,5 +120,13 @@ class PodViews {
 // "Pending", "Ready", "Terminating", "Held", "Refused"; see PodView. `wanted` is null if the pod is
 // not wanted.
 std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted);
+
+// Whether nothing of what the pod wants of the volume is missing; `actual` is null if nothing of
+// the volume is known.
+bool IsSetUpFully(const WantedVolume& wanted, const ActualVolume* actual);
+
+// A problem that is no failure: something is waited for, or has to be known.
+ProblemView Waiting(std::string step, std::string message, std::string who_must_act,
+                    int64_t since_unix_ms);
 
 }  // namespace volumed

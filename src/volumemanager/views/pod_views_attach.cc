@@ -8,16 +8,6 @@ namespace {
 
 constexpr const char* kVerifyStep = "VolumesAreAttached";
 
-ProblemView Waiting(const std::string& step, const std::string& message, const std::string& who,
-                    int64_t since_unix_ms) {
-  ProblemView problem;
-  problem.step = step;
-  problem.message = message;
-  problem.who_must_act = who;
-  problem.since_unix_ms = since_unix_ms;
-  return problem;
-}
-
 ProblemView Refused(const AttachLimits::Refusal& refused) {
   ProblemView problem = Waiting("CheckAttachLimits", refused.error.message(),
                                 "the owners of the pods that have the slots, or an administrator",

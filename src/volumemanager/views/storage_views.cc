@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,23 @@ std::vector<std::string> Texts(const std::vector<AccessMode>& modes) {
   return texts;
 }
 
+PersistentVolumeView RefusedVolume(const ObjectKey& key, const ObjectOrigin& origin) {
+  PersistentVolumeView view;
+  view.name = key.name;
+  view.phase = kRefusedPhase;
+  view.reason = RefusedText(key.kind, origin);
+  return view;
+}
+
+PersistentVolumeClaimView RefusedClaim(const ObjectKey& key, const ObjectOrigin& origin) {
+  PersistentVolumeClaimView view;
+  view.ns = key.name_space;
+  view.name = key.name;
+  view.phase = kRefusedPhase;
+  view.reason = RefusedText(key.kind, origin);
+  return view;
+}
+
 StorageStatus StatusUnder(const Protection& protection, std::string_view phase) {
   StorageStatus status;
   status.phase = protection.deletion_requested ? "Terminating" : phase;
@@ -58,15 +76,27 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
   }
   for (const auto& [key, origin] : parts_.catalog.Refused()) {
     if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
-    PersistentVolumeView view;
-    view.name = key.name;
-    view.phase = kRefusedPhase;
-    view.reason = RefusedText(key.kind, origin);
-    views.push_back(std::move(view));
+    views.push_back(RefusedVolume(key, origin));
   }
   std::sort(views.begin(), views.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   return views;
+}
+
+std::optional<PersistentVolumeView> StorageViews::FindPersistentVolume(
+    const std::string& name) const {
+  parts_.claims.DecideNow();
+  PersistentVolumePtr volume = parts_.catalog.FindPersistentVolume(name);
+  const bool is_decided = parts_.claims.FindVolume(name) != nullptr;
+  if (volume == nullptr && is_decided) volume = parts_.claims.FindVolumeObject(name);
+  if (volume != nullptr) return BuildVolume(*volume);
+  if (is_decided) return std::nullopt;
+  for (PersistentVolumeView& undoing : Undoings()) {
+    if (undoing.name == name) return std::move(undoing);
+  }
+  const auto refused = parts_.catalog.Refused().find({ObjectKind::kPersistentVolume, "", name});
+  if (refused == parts_.catalog.Refused().end()) return std::nullopt;
+  return RefusedVolume(refused->first, refused->second);
 }
 
 PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) const {
@@ -100,22 +130,49 @@ std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() co
   // If a source has a claim with the name of a pod's own claim, it is not used as long as the pod's
   // claim exists.
   for (const PersistentVolumeClaimPtr& claim : parts_.claims.MadeForPods()) {
-    PersistentVolumeClaimView& view = by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
-    view.uid = ShownUid(*claim);
+    by_name[KeyOfClaim(*claim)] = BuildClaimOfPod(*claim);
   }
   for (const auto& [key, origin] : parts_.catalog.Refused()) {
     const ClaimKey name{key.name_space, key.name};
     if (key.kind != ObjectKind::kPersistentVolumeClaim || by_name.contains(name)) continue;
-    PersistentVolumeClaimView& view = by_name[name];
-    view.ns = key.name_space;
-    view.name = key.name;
-    view.phase = kRefusedPhase;
-    view.reason = RefusedText(key.kind, origin);
+    by_name[name] = RefusedClaim(key, origin);
   }
   std::vector<PersistentVolumeClaimView> views;
   views.reserve(by_name.size());
   for (auto& [name, view] : by_name) views.push_back(std::move(view));
   return views;
+}
+
+std::optional<PersistentVolumeClaimView> StorageViews::FindPersistentVolumeClaim(
+    const ClaimKey& claim) const {
+  parts_.claims.DecideNow();
+  if (const auto made = parts_.claims.MadeForPod(claim)) return BuildClaimOfPod(*made);
+  const auto known = parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name);
+  if (known != nullptr) return BuildClaim(*known);
+  const auto refused = parts_.catalog.Refused().find(
+      {ObjectKind::kPersistentVolumeClaim, claim.name_space, claim.name});
+  if (refused == parts_.catalog.Refused().end()) return std::nullopt;
+  return RefusedClaim(refused->first, refused->second);
+}
+
+PersistentVolumeClaimView StorageViews::BuildClaimOfPod(const PersistentVolumeClaim& claim) const {
+  PersistentVolumeClaimView view = BuildClaim(claim);
+  view.uid = ShownUid(claim);
+  return view;
+}
+
+std::vector<ClaimKey> StorageViews::ClaimsThatWaitIn(const std::string& storage_class) const {
+  parts_.claims.DecideNow();
+  std::set<ClaimKey> waiting;
+  const auto note = [&](const PersistentVolumeClaimPtr& claim) {
+    const ClaimDecision* decision = parts_.claims.FindClaim(KeyOfClaim(*claim));
+    if (decision == nullptr || decision->storage_class != storage_class) return;
+    if (decision->phase != PersistentVolumeClaimPhase::kPending) return;
+    if (!decision->protection.deletion_requested) waiting.insert(decision->claim);
+  };
+  for (const PersistentVolumeClaimPtr& claim : parts_.catalog.PersistentVolumeClaims()) note(claim);
+  for (const PersistentVolumeClaimPtr& claim : parts_.claims.MadeForPods()) note(claim);
+  return {waiting.begin(), waiting.end()};
 }
 
 PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& claim) const {

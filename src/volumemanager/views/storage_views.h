@@ -51,6 +51,10 @@ class StorageViews {
   // by namespace and name.
   std::vector<PersistentVolumeView> PersistentVolumes() const;
   std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const;
+  // The one of these that has the name; nullopt if there is none. The cost depends on what is to be
+  // undone, and not on all objects.
+  std::optional<PersistentVolumeView> FindPersistentVolume(const std::string& name) const;
+  std::optional<PersistentVolumeClaimView> FindPersistentVolumeClaim(const ClaimKey& claim) const;
   // As of the last decision; nullopt if nothing was decided about the object.
   std::optional<StorageStatus> StatusOf(const ObjectKey& object) const;
   // The claim's status as it is to be shown: that of the object, with what the agent knows.
@@ -77,6 +81,8 @@ class StorageViews {
   // What this provisioner may have made, and no claim has yet, for people who would forget it:
   // each with what ends that.
   std::vector<std::string> BegunBy(const std::string& provisioner) const;
+  // The claims of the class that have no volume yet and are not being deleted, sorted.
+  std::vector<ClaimKey> ClaimsThatWaitIn(const std::string& storage_class) const;
   // The names of the PersistentVolumes of this CSI driver that are known, sorted.
   std::vector<std::string> VolumesOfDriver(const std::string& driver) const;
   // Nullopt if no claim has left the volume, its policy retains it, a pod has it, or no CSI driver
@@ -96,6 +102,7 @@ class StorageViews {
   std::string WhyDeviceStays(const std::string& volume_name) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
+  PersistentVolumeClaimView BuildClaimOfPod(const PersistentVolumeClaim& claim) const;
   std::optional<StorageStatus> ClaimStatusOf(const ClaimKey& claim) const;
   std::optional<StorageStatus> VolumeStatusOf(const std::string& name) const;
 

@@ -71,6 +71,12 @@ void Consumers::Restore(const HoldRecord& hold) {
       key, Entry{hold, Display(hold) + " (not watched: " + entry.error().message() + ")", 0});
 }
 
+void Consumers::MayBeHeld(const PodUid& pod, const std::string& why) {
+  PodConsumers& consumers = pods_[pod];
+  consumers.had_one = true;
+  consumers.may_have = why;
+}
+
 void Consumers::Hold(const HoldRequest& request, std::function<void(Status)> done) {
   if (Status valid = CheckRequest(request); !valid.ok()) {
     parts_.scheduler.Post([done, valid] { done(valid); });
@@ -170,7 +176,7 @@ void Consumers::ForgetPod(const PodUid& pod) {
 
 bool Consumers::HasConsumers(const PodUid& pod) const {
   const auto found = pods_.find(pod);
-  return found != pods_.end() && !found->second.by_key.empty();
+  return found != pods_.end() && (!found->second.by_key.empty() || !found->second.may_have.empty());
 }
 
 bool Consumers::EverHadConsumers(const PodUid& pod) const {
@@ -183,6 +189,9 @@ std::vector<std::string> Consumers::HeldBy(const PodUid& pod) const {
   const auto found = pods_.find(pod);
   if (found == pods_.end()) return labels;
   for (const auto& [key, entry] : found->second.by_key) labels.push_back(entry.label);
+  if (const std::string& why = found->second.may_have; !why.empty()) {
+    labels.push_back("a process or cgroup whose record may be gone: " + why);
+  }
   return labels;
 }
 

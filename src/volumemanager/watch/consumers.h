@@ -52,6 +52,9 @@ class Consumers {
   // Takes over a record found at start. If its consumer is gone, the row is removed;
   // EverHadConsumers() is true all the same.
   void Restore(const HoldRecord& hold);
+  // A hold of the pod may have been on record, and the start could not find it; `why` is for
+  // people. The pod counts as held until this agent ends: nobody knows whose end to wait for.
+  void MayBeHeld(const PodUid& pod, const std::string& why);
 
   // The hold counts at once; `done` is called when the record is durable. A hold that exists is
   // success once its own record is durable. Errors, not applied: InvalidArgument unless exactly one
@@ -86,6 +89,7 @@ class Consumers {
   struct PodConsumers {
     std::map<std::string, Entry> by_key;  // by the key of the record
     bool had_one = false;                 // also if there is none any more
+    std::string may_have;                 // as MayBeHeld() was told; empty: it was not
   };
 
   // Null if there is no such hold. The pointer is valid until the next change.

@@ -103,6 +103,32 @@ TEST_F(AdoptedPodsTest, LogsOfTwoPodsOfOneNameTellNoUidAndTheDataOfBothStays) {
   }
 }
 
+// What the documents tell an administrator to do before a take-over: a directory that is awaited
+// keeps everything, and meanwhile one sees who would go.
+TEST_F(AdoptedPodsTest, WhoWouldGoIsSeenWhileADirectoryIsAwaited) {
+  LeavePod(kUid, "of before");
+  LeaveLogs(kUid);
+  WriteManifest();
+  fs::create_directories(root() + "/pods/" + kOtherUid + "/volumes/kubernetes.io~empty-dir/disk");
+  const std::string awaited = scratch() + "/go";
+  settings["manifest-dir"] = "[" + manifests() + ", " + awaited + "]";
+  ASSERT_NO_FATAL_FAILURE(StartAgent());
+  ASSERT_TRUE(WaitPhase(kPod, "Ready")) << Ctl({"explain", kPod}).output;
+  const std::string pods = Ctl({"get", "pods", "-o", "wide"}).output;
+  EXPECT_NE(pods.find(kOtherUid), std::string::npos) << pods;
+  const std::string explained = Ctl({"explain", kOtherUid}).output;
+  for (const std::string& part :
+       {std::string("WaitForSources"), std::string("no source has the pod"), awaited,
+        std::string("volume disk (kubernetes.io/empty-dir)")}) {
+    EXPECT_NE(explained.find(part), std::string::npos) << part << " in:\n" << explained;
+  }
+  EXPECT_TRUE(Exists(root() + "/pods/" + kOtherUid));
+  fs::create_directory(awaited);
+  EXPECT_TRUE(Eventually(kPatience, [&] { return !Exists(root() + "/pods/" + kOtherUid); }))
+      << Ctl({"sources"}).output;
+  EXPECT_EQ(ReadText(DataOf(kUid)), "of before");
+}
+
 TEST_F(AdoptedPodsTest, DataOfAPodThatNoSourceHasGoesByAnAdministratorsWordOnly) {
   LeavePod(kUid, "of nobody");
   LeaveLogs(kUid);

@@ -101,7 +101,7 @@ TEST_F(VolumectlTest, DescribeObjectsShowsUsersAndNeverASecretsContent) {
   ExpectSays({"describe", "configmap", "web-config"}, 0,
              {"Key greeting:", "5 bytes", "pod default/web, volume config: SetUp",
               "Source:", "volumectl-apply"});
-  ExpectSays({"describe", "node", "it-node"}, 0, {"it-node"});
+  ExpectSays({"describe", "node", "it-node"}, 0, {"it-node", "kubernetes.io/os=linux"});
   ExpectSays({"describe", "secret", "none"}, kNotFound, {"no Secret default/none"});
   ExpectSays({"describe", "pod", "none"}, kNotFound, {"no pod default/none"});
   ExpectSays({"describe", "teapot", "x"}, kUsage, {"unknown kind 'teapot'"});

@@ -276,6 +276,8 @@ TEST_F(RegistrationTest, ATopologyThatContradictsAnotherDriversIsRefused) {
   one.topology = {{"example.com/zone", "a"}};
   CsiFakeDriver first(one);
   ASSERT_TRUE(WaitTold(one.name, "yes")) << ToldOf(one.name);
+  const std::string node = Ctl({"describe", "node", "it-node"}).output;
+  EXPECT_NE(node.find("example.com/zone=a"), std::string::npos) << node;
   CsiFakeOptions two = OptionsOf("two.example.com");
   two.topology = {{"example.com/zone", "b"}};
   CsiFakeDriver second(two);

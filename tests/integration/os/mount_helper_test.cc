@@ -83,6 +83,13 @@ TEST_F(MountHelperTest, AFailureHasItsWordsWithoutTheValuesOfOptions) {
   EXPECT_EQ(failed.error().message().find("hush"), std::string::npos);
 }
 
+TEST_F(MountHelperTest, OfAPasswordThatBeginsAsAnotherOptionDoesTheRestWasShown) {
+  Helper("mount.lab", "echo \"mount.lab: bad password 3.0hush\" >&2; exit 32");
+  const Status failed = MountWithHelper(Request("lab", {"vers=3.0", "password=3.0hush"}), {});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message().find("hush"), std::string::npos) << failed.error().message();
+}
+
 TEST_F(MountHelperTest, OneThatASignalEndedMayHaveMounted) {
   Helper("mount.lab", "kill -9 $$");
   const Status failed = MountWithHelper(Request("lab", {}), {});

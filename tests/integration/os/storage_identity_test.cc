@@ -348,6 +348,38 @@ TEST_F(StorageIdentityTest, SubvolumesOfABtrfsLieInOneAnotherAsDirectoriesDo) {
   ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
 }
 
+// A file elsewhere counted as one inside, and the volume was never emptied.
+TEST_F(StorageIdentityTest, AFileOfAnotherSubvolumeWasTakenForTheOneOfItsNumber) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  if (!Run("mkfs.btrfs -q " + disk.path())) GTEST_SKIP() << "skipped: needs btrfs-progs";
+  Directory("mnt");
+  if (::mount(disk.path().c_str(), Path("mnt").c_str(), "btrfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "skipped: the kernel has no btrfs";
+  }
+  ASSERT_TRUE(MakeImage(Path("mnt/outside"), 4096));
+  ASSERT_TRUE(Run("btrfs subvolume create " + Path("mnt/a")));
+  ASSERT_TRUE(MakeImage(Path("mnt/a/inside"), 4096));
+  Directory("sub");
+  ASSERT_EQ(::mount(disk.path().c_str(), Path("sub").c_str(), "btrfs", 0, "subvol=/a"), 0);
+  const StorageObject outside = Identify(Path("mnt/outside")).object;
+  ASSERT_EQ(outside.inode, Identify(Path("sub/inside")).object.inode);
+  IdentifyStorage request{HostPath(Path("sub")), false};
+  request.look_for = outside;
+  const auto found = kernel_->Call(request, {});
+  ASSERT_TRUE(found.ok()) << found.error().ToString();
+  EXPECT_EQ(found->type, FileType::kRegular);
+  EXPECT_FALSE(Overlap(*found, Identify(Path("sub"))));
+  request.look_for = Identify(Path("mnt/a/inside")).object;
+  const auto inside = kernel_->Call(request, {});
+  ASSERT_TRUE(inside.ok()) << inside.error().ToString();
+  EXPECT_TRUE(Overlap(*inside, Identify(Path("sub"))));
+  ASSERT_EQ(::umount(Path("sub").c_str()), 0);
+  ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
+}
+
 TEST_F(StorageIdentityTest, ADirectorySaysWhoseItIsUntilItsOwnerIsTakenAway) {
   Directory("x");
   const StorageObject object = Identify(Path("x")).object;

@@ -23,7 +23,8 @@ expect "the socket" "$(stat -c '%G %a' /run/volumed/volumed.sock)" "volumed 660"
 
 say "a pod with a disk, and one with all of the node's own volume types"
 { local_volume data "$disk" ext4; pod app $uid data; } >/etc/volumed/manifests/app.yaml
-must volumectl apply -f /lab/examples/objects.yaml -f /lab/examples/pod.yaml
+examples=/usr/local/share/doc/volumed/examples
+must volumectl apply -f $examples/objects.yaml -f $examples/pod.yaml
 wait_ready app
 wait_ready web
 mounts=$(pod_mounts)

@@ -27,18 +27,20 @@ class ControlGuestsTest : public testing::Test {
 
   // The client's end; not valid if it was not admitted.
   Descriptor Connect(uid_t uid) {
+    return Connect(uid, uid == 0 ? PeerRole::kAdmin : PeerRole::kOperate);
+  }
+  Descriptor Connect(uid_t uid, PeerRole role) {
     if (!guests_) {
       guests_ = std::make_unique<ControlGuests>(*loop_, limits_,
-                                                [this](Descriptor connection, PeerRole role) {
+                                                [this](Descriptor connection, PeerRole as) {
                                                   served_.push_back(std::move(connection));
-                                                  roles_.push_back(role);
+                                                  roles_.push_back(as);
                                                 });
     }
     int ends[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     Descriptor client(ends[0]);
-    const bool admitted = guests_->Admit(Descriptor(ends[1]), {1, uid, 0},
-                                         uid == 0 ? PeerRole::kAdmin : PeerRole::kOperate);
+    const bool admitted = guests_->Admit(Descriptor(ends[1]), {1, uid, 0}, role);
     return admitted ? std::move(client) : Descriptor();
   }
   void Say(const Descriptor& client, const std::string& words) {
@@ -86,6 +88,35 @@ TEST_F(ControlGuestsTest, OneThatHasSpokenBeforeItIsAdmittedIsServedAtOnce) {
   EXPECT_EQ(served_.size(), 1u) << "without a turn of the loop, so that nobody takes its place";
   EXPECT_TRUE(guests_->MakeRoom());
   EXPECT_FALSE(guests_->MakeRoom()) << "who is served stays";
+}
+
+// Three users who might only read had all places of all users.
+TEST_F(ControlGuestsTest, ReadersTookThePlacesOfWhoeverMayOperate) {
+  limits_.connections_of_readers = 4;
+  std::vector<Descriptor> readers;
+  for (const uid_t uid : {2000u, 2001u, 2002u}) {
+    for (int i = 0; i < 2; ++i) {
+      readers.push_back(Connect(uid, PeerRole::kRead));
+      if (readers.back().valid()) Say(readers.back(), kPreface);
+    }
+  }
+  EXPECT_EQ(served_.size(), 4u);
+  EXPECT_FALSE(readers[4].valid());
+  EXPECT_FALSE(readers[5].valid());
+  EXPECT_TRUE(Connect(kUser).valid());
+  EXPECT_TRUE(Connect(0).valid());
+}
+
+TEST_F(ControlGuestsTest, AReaderWhoIsSilentMakesRoomForAReader) {
+  limits_.connections_of_readers = 2;
+  const Descriptor operates = Connect(kUser);
+  const Descriptor first = Connect(2000, PeerRole::kRead);
+  const Descriptor second = Connect(2001, PeerRole::kRead);
+  const Descriptor third = Connect(2002, PeerRole::kRead);
+  EXPECT_TRUE(third.valid());
+  EXPECT_TRUE(IsClosed(first));
+  EXPECT_FALSE(IsClosed(second));
+  EXPECT_FALSE(IsClosed(operates)) << "although it has been silent longer";
 }
 
 TEST_F(ControlGuestsTest, RootsAreTheLastThatMakeRoom) {

@@ -15,6 +15,7 @@
 
 #include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
+#include "agent/forget_driver.h"
 #include "csi/csi_call_by_hand.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
@@ -176,13 +177,30 @@ class CsiClientTest : public testing::Test {
 TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
   EXPECT_EQ(TextOf(DriverTraces()), "");
   EXPECT_EQ(
-      TextOf(DriverTraces{.volumes = {"a", "b", "c", "d", "e"},
+      TextOf(DriverTraces{.driver = "d",
+                          .volumes = {},
                           .open_calls = {"DeleteVolume by hand of \"v\""},
                           .owed_calls = {"NodeUnstageVolume of volume v"},
                           .begun = {}}),
-      "volumes of it are on this node's records: a, b, c and 2 more; calls to it have an open "
-      "outcome: DeleteVolume by hand of \"v\"; calls are owed to it: NodeUnstageVolume of "
-      "volume v");
+      "calls to it have an open outcome: DeleteVolume by hand of \"v\"; calls are owed to it: "
+      "NodeUnstageVolume of volume v: `volumectl delete driver d --force` gives them up");
+}
+
+TEST(DriverTraces, TheRefusalToForgetADriverSaidNotWhatToDoAboutItsVolumes) {
+  DriverTraces traces;
+  traces.driver = "d";
+  traces.volumes = {
+      {SpecName("a"), PodUid("u1"), "default", "web", VolumeState::kSetUp},
+      {SpecName("b"), PodUid("u2"), "shop", "db", VolumeState::kSetUp},
+      {SpecName("c"), PodUid("u3"), "", "", VolumeState::kSetUp},
+      {SpecName("disk"), PodUid(), "", "", VolumeState::kAttached},
+  };
+  EXPECT_EQ(
+      TextOf(traces),
+      "volumes of it are on this node's records: a of pod default/web (`volumectl delete pod "
+      "web`), b of pod shop/db (`volumectl delete pod db -n shop`), c of pod u3 (`volumectl "
+      "delete pod u3`), disk, whose device is Attached; without the driver pods and mounts go "
+      "by `driver-absent-limit` alone, and what is attached stays until it is back");
 }
 
 TEST_F(CsiClientTest, ASocketInTheRegistryMakesItsDriverReadyAndItIsShownWithAllThatItSays) {

@@ -6,26 +6,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "agent/delete_commands.h"
-#include "agent/describer.h"
-#include "unit/agent/control_backend_fixture.h"
+#include "unit/agent/made_volume_fixture.h"
 
 namespace volumed {
 namespace {
 
 using ::testing::HasSubstr;
 
-class ForsakenVolumesTest : public ControlBackendTest {
+class ForsakenVolumesTest : public MadeVolumeTest {
  protected:
-  static constexpr const char* kVolume = "pvc-c1";
-
   ForsakenVolumesTest() {
-    Deliver(
-        "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
-        "provisioner: disk.example.com\n"
-        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
-        "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, "
-        "resources: {requests: {storage: 1Gi}}}\n");
+    DeliverClaim();
     Settle();
   }
   // The driver goes, and then the claim.
@@ -37,26 +28,12 @@ class ForsakenVolumesTest : public ControlBackendTest {
     Settle();
     ASSERT_EQ(operations().Count("reclaim"), 1u);
   }
-  std::optional<Status> Delete(bool force) {
-    DeleteCommands commands(*backend_);
-    std::optional<Status> told;
-    v1::DeleteRequest request;
-    request.mutable_object()->set_kind("PersistentVolume");
-    request.mutable_object()->set_name(kVolume);
-    request.set_force(force);
-    response_.Clear();
-    commands.Delete({{request, &response_, [&told](const Status& status) { told = status; }}});
-    Settle();
-    return told;
-  }
   bool IsThere() { return !manager().storage().PersistentVolumes().empty(); }
   bool HasEvent(const std::string& beginning) const {
     const auto& events = host_parts.object_events;
     return std::any_of(events.begin(), events.end(),
                        [&](const std::string& event) { return event.find(beginning) == 0; });
   }
-
-  v1::DeleteResponse response_;
 };
 
 TEST_F(ForsakenVolumesTest, AVolumeWhoseDriverNeverComesBackCouldNotBeGivenUp) {
@@ -101,16 +78,11 @@ TEST_F(ForsakenVolumesTest, ForceOfAVolumeThatAClaimHasIsNoWayAroundTheClaim) {
 
 TEST_F(ForsakenVolumesTest, AReleasedVolumeSaidNothingOfItsDriverThatIsAway) {
   Forsake();
-  v1::DescribeRequest request;
-  request.mutable_object()->set_kind("PersistentVolume");
-  request.mutable_object()->set_name(kVolume);
-  v1::DescribeResponse described;
-  const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"));
-  ASSERT_TRUE(describer.Describe(request, &described).ok());
-  ASSERT_EQ(described.problems_size(), 1);
-  EXPECT_THAT(described.problems(0).message(), HasSubstr("is gone since 10:00"));
-  EXPECT_THAT(described.problems(0).who_must_act(), HasSubstr("an administrator"));
-  EXPECT_THAT(described.problems(0).who_must_act(), HasSubstr("delete pv pvc-c1 --force"));
+  ASSERT_TRUE(Describe(kVolume).ok());
+  ASSERT_EQ(described_.problems_size(), 1);
+  EXPECT_THAT(described_.problems(0).message(), HasSubstr("is gone since 10:00"));
+  EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("an administrator"));
+  EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("delete pv pvc-c1 --force"));
   const std::vector<OwedView> owed = manager().storage().Owed();
   ASSERT_EQ(owed.size(), 1u);
   EXPECT_EQ(owed[0].what, "volume pvc-c1");

@@ -3,46 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <optional>
 
-#include "agent/delete_commands.h"
-#include "agent/describer.h"
 #include "agent/storage_list.h"
-#include "unit/agent/control_backend_fixture.h"
+#include "unit/agent/made_volume_fixture.h"
 
 namespace volumed {
 namespace {
 
 using ::testing::HasSubstr;
 
-class UndoingVolumesTest : public ControlBackendTest {
+class UndoingVolumesTest : public MadeVolumeTest {
  protected:
-  static constexpr const char* kVolume = "pvc-c1";
-
   UndoingVolumesTest() {
     const Error error = Error::MaybeApplied(Code::kInternal, "no disk is so large");
     operations().FailNext("provision", ProvisionKey(kVolume), error, 1000);
     operations().FailNext("undo_provision", ProvisionKey(kVolume), error, 1000);
-    Deliver(
-        "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
-        "provisioner: disk.example.com\n"
-        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
-        "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, "
-        "resources: {requests: {storage: 1Gi}}}\n");
+    DeliverClaim();
     EXPECT_TRUE(DeleteClaim("data"));
     Settle();
-  }
-  std::optional<Status> Delete(bool force) {
-    DeleteCommands commands(*backend_);
-    std::optional<Status> told;
-    v1::DeleteRequest request;
-    request.mutable_object()->set_kind("PersistentVolume");
-    request.mutable_object()->set_name(kVolume);
-    request.set_force(force);
-    commands.Delete({{request, &response_, [&told](const Status& status) { told = status; }}});
-    Settle();
-    return told;
   }
   int Listed() {
     v1::GetStorageRequest request;
@@ -51,18 +30,6 @@ class UndoingVolumesTest : public ControlBackendTest {
     EXPECT_TRUE(ListStorage(agent_->catalog, manager(), request, &listed_).ok());
     return listed_.persistent_volumes_size();
   }
-  Status Describe(const std::string& name) {
-    v1::DescribeRequest request;
-    request.mutable_object()->set_kind("PersistentVolume");
-    request.mutable_object()->set_name(name);
-    const Describer describer(agent_->catalog, manager(), events_, NodeName("n1"),
-                              [this](const std::string& whose) {
-                                return whose == "disk.example.com" ? secrets_ : nullptr;
-                              });
-    described_.Clear();
-    const auto described = describer.Describe(request, &described_);
-    return described.ok() ? OkStatus() : Status(described.error());
-  }
   std::string Field(const std::string& name) const {
     for (const v1::SummaryField& field : described_.summary()) {
       if (field.name() == name) return field.value();
@@ -70,10 +37,7 @@ class UndoingVolumesTest : public ControlBackendTest {
     return "";
   }
 
-  const std::shared_ptr<CsiSecretMemory> secrets_ = std::make_shared<CsiSecretMemory>();
-  v1::DeleteResponse response_;
   v1::GetStorageResponse listed_;
-  v1::DescribeResponse described_;
 };
 
 TEST_F(UndoingVolumesTest, ItIsListedAndDescribedWithWhoActsAndTheNextTry) {

@@ -148,6 +148,9 @@ TEST_F(CommandsTest, ADriverThatHasLeftForGoodIsForgottenByDelete) {
   EXPECT_EQ(printed.code, kExitOk);
   EXPECT_EQ(printed.out, "driver d.io forgotten\n");
   EXPECT_EQ(agent_.forgotten_driver, "d.io");
+  EXPECT_FALSE(agent_.forgotten_by_force);
+  EXPECT_EQ(Run({"delete", "driver", "d.io", "--force"}).code, kExitOk);
+  EXPECT_TRUE(agent_.forgotten_by_force);
   EXPECT_FALSE(agent_.deleted.has_object());
   agent_.forgets = {grpc::StatusCode::NOT_FOUND, "there is no CSI driver d.io"};
   EXPECT_EQ(Run({"delete", "driver", "d.io"}).code, kExitNotFound);

@@ -53,6 +53,19 @@ TEST(DescribeTest, AVolumeShowsItsPlaceAndMounts) {
   EXPECT_EQ(text.find("()"), std::string::npos) << "no options of the filesystem, no brackets";
 }
 
+TEST(DescribeTest, EachLabelOfANodeHasALine) {
+  v1::DescribeResponse described;
+  described.mutable_object()->set_kind("Node");
+  described.mutable_object()->set_name("n1");
+  (*described.mutable_labels())["topology.disk.example.com/zone"] = "z1";
+  (*described.mutable_labels())["kubernetes.io/os"] = "linux";
+  EXPECT_EQ(Text(described),
+            "Kind:    Node\n"
+            "Name:    n1\n"
+            "Labels:  kubernetes.io/os=linux\n"
+            "         topology.disk.example.com/zone=z1\n");
+}
+
 TEST(DescribeTest, OptionsOfTheFilesystemStandInBracketsAndAPrivateMountSaysSo) {
   v1::DescribeResponse described = DescribedVolume();
   v1::MountFact* mount = described.mutable_mounts(0)->mutable_mounts(0);

@@ -125,6 +125,12 @@ TEST(DriverTablesTest, AControllerThatIsAwayIsShownOfADriverThatIsReady) {
     return text.substr(begin, text.find('\n', begin) - begin);
   };
   EXPECT_EQ(controller(), "Controller:      not connected since 1m5s at /run/a.sock: no such file");
+  ready->set_controller_state("silent");
+  ready->set_controller_reason("no answer");
+  EXPECT_EQ(controller(), "Controller:      silent since 1m5s at /run/a.sock: no answer");
+  EXPECT_NE(TableOf(all, OutputFormat::kTable)
+                .find("its controller at /run/a.sock does not answer: no answer\n"),
+            std::string::npos);
   ready->set_controller_state("connected");
   EXPECT_EQ(controller(), "Controller:      connected at /run/a.sock");
   ready->set_controller_state("own socket");

@@ -52,6 +52,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   grpc::Status ForgetDriver(grpc::ServerContext*, const v1::ForgetDriverRequest* request,
                             v1::ForgetDriverResponse*) override {
     forgotten_driver = request->driver();
+    forgotten_by_force = request->force();
     return forgets;
   }
   grpc::Status RetryDriver(grpc::ServerContext*, const v1::RetryDriverRequest* request,
@@ -135,6 +136,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::RetryAllResponse retried;
   std::string retried_in;
   std::string retried_driver, forgotten_driver;
+  bool forgotten_by_force = false;
   grpc::Status forgets;
   std::string why_away;
   std::vector<v1::WaitResponse> waits;

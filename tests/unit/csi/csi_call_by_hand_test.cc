@@ -45,7 +45,8 @@ class CsiCallByHandTest : public CsiPluginFixture {
                                                                         .logger = log_,
                                                                         .store = store_,
                                                                         .devices = *devices_,
-                                                                        .storage = *storage_},
+                                                                        .storage = *storage_,
+                                                                        .unrecorded = unrecorded_},
                                                          observer_, kBoot);
   }
   void RestartAll() {
@@ -62,9 +63,10 @@ class CsiCallByHandTest : public CsiPluginFixture {
     const std::shared_ptr<Message> message(request.New());
     message->CopyFrom(request);
     const auto outcome = std::make_shared<Outcome>();
-    const CallByHand call(*commands_, drivers_->Find(kName),
-                          CsiCommandOf(kName, method, request, clock_.WallUnixMillis()), message,
-                          Deadline::After(clock_, minutes(1)));
+    CallByHand call(*commands_, drivers_->Find(kName),
+                    CsiCommandOf(kName, method, request, clock_.WallUnixMillis()), message,
+                    Deadline::After(clock_, minutes(1)));
+    call.persistent_volumes = persistent_volumes_;
     operations_->ResetBackoff(call.key());
     started_ = operations_->Start(
         call, [outcome](const OperationOutcome<std::string>& ended) { *outcome = ended; });
@@ -108,9 +110,27 @@ class CsiCallByHandTest : public CsiPluginFixture {
     }
     operations_->Restore({record}, {});
   }
+  // What a start finds of a pod whose records were lost: its mount, which is there. By an empty
+  // name nothing says of which volume it is.
+  UnrecordedMount LeftByLostPod(UniqueVolumeName volume) {
+    Mounts(LostTarget(), disk_);
+    UnrecordedMount left;
+    left.plugin = kCsiPluginName;
+    left.volume = std::move(volume);
+    left.spec = SpecName("pv-1");
+    left.pod = PodUid("lost");
+    left.places = {CsiPodVolumeDir(paths_, left.pod, left.spec).Display()};
+    return left;
+  }
+  std::string LostTarget() {
+    return CsiTargetPath(paths_, PodUid("lost"), SpecName("pv-1")).Display();
+  }
+  static UniqueVolumeName TheVolume() { return CsiUniqueName(kName, kHandle); }
   size_t Rows() { return store_.Load(kCsiCommandRecordKind)->records.size(); }
 
   std::unique_ptr<CsiCommands> commands_;
+  std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
+  std::vector<SpecName> persistent_volumes_;  // that name the volume
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   StartResult started_ = StartResult::kPending;
@@ -296,6 +316,93 @@ TEST_F(CsiCallByHandTest, ACallWithoutAnAnswerIsOpenAndMayBeMadeAgain) {
   process_->Unhang("NodeUnstageVolume");
   const Outcome again = ByHand(UnstageRequest());
   ASSERT_TRUE(again && again->value);
+  EXPECT_EQ(Rows(), 0u);
+}
+
+// The driver unstaged, detached and deleted it under the mount, which the agent itself listed.
+TEST_F(CsiCallByHandTest, AVolumeThatALostPodHasMountedWasUnstagedDetachedAndDeleted) {
+  unrecorded_->Set({LeftByLostPod(TheVolume())});
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id(kHandle);
+  ::csi::v1::ControllerUnpublishVolumeRequest detach;
+  detach.set_volume_id(kHandle);
+  const ::csi::v1::NodeUnstageVolumeRequest unstage = UnstageRequest();
+  for (const Message* request : std::vector<const Message*>{&remove, &detach, &unstage}) {
+    SCOPED_TRACE(request->GetTypeName());
+    const Error refused = RefusedByHand(*request);
+    EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+    EXPECT_FALSE(refused.maybe_applied());
+    EXPECT_THAT(
+        refused.message(),
+        HasSubstr("is in use: volume pv-1 is mounted in pod lost, of which no record tells: " +
+                  LostTarget()));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  EXPECT_EQ(process_->calls("ControllerUnpublishVolume"), 0);
+  EXPECT_EQ(Rows(), 0u);
+  kernel_.UnmountBelow(LostTarget());
+  const Outcome outcome = ByHand(unstage);
+  EXPECT_TRUE(outcome && outcome->value) << "it is mounted no more";
+}
+
+TEST_F(CsiCallByHandTest, ALostPodsMountThatSaysByItsNameAloneWhatItIsKeepsThatVolume) {
+  unrecorded_->Set({LeftByLostPod(UniqueVolumeName())});
+  persistent_volumes_ = {SpecName("pv-of-another-name"), SpecName("pv-1")};
+  EXPECT_THAT(RefusedByHand(UnstageRequest()).message(), HasSubstr(LostTarget()));
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathOfALostPodsMount) {
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  for (const UniqueVolumeName& volume : {TheVolume(), UniqueVolumeName()}) {
+    unrecorded_->Set({LeftByLostPod(volume)});
+    for (const std::string& path :
+         {LostTarget(), LostTarget() + "/inside", std::string("/kubelet/pods/lost")}) {
+      SCOPED_TRACE(path);
+      request.set_target_path(path);
+      const Error refused = RefusedByHand(request);
+      EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+      EXPECT_THAT(refused.message(), HasSubstr("target_path " + path + " is in use: "));
+      EXPECT_THAT(refused.message(), HasSubstr("of which no record tells: " + LostTarget()));
+    }
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathOfALostPodsBlockVolume) {
+  const SpecName spec("pv-1");
+  UnrecordedMount left;
+  left.plugin = kCsiPluginName;
+  left.spec = spec;
+  left.pod = PodUid("lost");
+  left.places = {CsiBlockMapDir(paths_, spec).Below("lost").Display()};
+  kernel_.AddDirectory(CsiBlockMapDir(paths_, spec).Display());
+  kernel_.AddMount("devtmpfs", "devtmpfs", left.places.front());
+  unrecorded_->Set({left});
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("nosuch");
+  request.set_target_path(CsiBlockPublishPath(paths_, spec, PodUid("lost")).Display());
+  EXPECT_THAT(RefusedByHand(request).message(), HasSubstr(left.places.front()));
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+// A start finds what such a call has mounted on no record of a device.
+TEST_F(CsiCallByHandTest, WhatACallWithAnOpenOutcomeHasMountedIsTakenBackUnlessAPodHasIt) {
+  Says("NodeStageVolume", Code::kInternal, [this](const Message&) { Mounts(Staging(), disk_); });
+  const Outcome outcome = ByHand(StageRequest());
+  ASSERT_TRUE(outcome && outcome->failure);
+  RestartAll();
+  UnrecordedMount staged;
+  staged.plugin = kCsiPluginName;
+  staged.volume = TheVolume();
+  staged.places = {Staging()};
+  unrecorded_->Set({staged, LeftByLostPod(TheVolume())});
+  EXPECT_THAT(RefusedByHand(UnstageRequest()).message(), HasSubstr(LostTarget()));
+  kernel_.UnmountBelow(LostTarget());
+  const Outcome back = ByHand(UnstageRequest());
+  EXPECT_TRUE(back && back->value);
   EXPECT_EQ(Rows(), 0u);
 }
 

@@ -7,6 +7,7 @@
 
 #include "csi/csi_drivers.h"
 #include "unit/csi/registered_driver_fixture.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -28,6 +29,16 @@ class CsiControllerTest : public RegisteredDriverFixture {
     can.add_capabilities()->mutable_rpc()->set_type(ControllerRpc::CREATE_DELETE_VOLUME);
     controller->Answer("ControllerGetCapabilities", can);
     return controller;
+  }
+  using Deleted = std::optional<Result<::csi::v1::DeleteVolumeResponse>>;
+  // The answer, once there is one.
+  std::shared_ptr<Deleted> BeginDelete() {
+    auto answer = std::make_shared<Deleted>();
+    CsiCallOptions options;
+    options.deadline = Deadline::After(scheduler_.clock(), seconds(10));
+    drivers_->Find(kName)->Start<::csi::v1::DeleteVolumeResponse>(
+        ::csi::v1::DeleteVolumeRequest(), options, [answer](const auto& told) { *answer = told; });
+    return answer;
   }
   // Why the driver makes no volumes, once it has registered.
   std::string WhyNone() {
@@ -140,6 +151,120 @@ TEST_F(CsiControllerTest, AControllerThatComesBackIsAnEventOfItsDriver) {
   drivers_->EndpointChanged(kController);
   scheduler_.RunFor(milliseconds(10));
   EXPECT_EQ(Count(DriverEvent::kControllerReady), 2);
+}
+
+TEST_F(CsiControllerTest, AControllerThatHangsLookedWellAndNobodyWasToldToAct) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
+  const int width = drivers_->LaneOf(kName).width;
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
+  const auto deleted = BeginDelete();
+  scheduler_.RunFor(seconds(11));
+  ASSERT_TRUE(deleted->has_value());
+  const Error& error = deleted->value().error();
+  EXPECT_EQ(error.message().find("the controller of CSI driver disk.example.com at "
+                                 "/run/disk/controller.sock is silent since "),
+            0u)
+      << error.message();
+  EXPECT_TRUE(error.IsAbout(kDriverAway));
+  EXPECT_TRUE(error.maybe_applied());
+  EXPECT_NE(drivers_->Find(kName)->WhyControllerAway().find(" does not answer since "),
+            std::string::npos);
+  const std::optional<CsiControllerLink> link = drivers_->List()[0].controller;
+  EXPECT_TRUE(link->connected);
+  EXPECT_TRUE(link->silent);
+  EXPECT_EQ(link->last_error, "a call was not answered in time");
+  EXPECT_EQ(Count(DriverEvent::kControllerAway), 1);
+  // The node's part is as well as it was.
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(Count(DriverEvent::kSilent), 0);
+  EXPECT_EQ(drivers_->LaneOf(kName).width, width);
+  EXPECT_FALSE(drivers_->LaneOf(kName).health.silent_since);
+  EXPECT_TRUE(CallStage().ok());
+  EXPECT_TRUE(drivers_->Find(kName)->controller_link()->silent) << "the node's answer is not its";
+}
+
+// Each held a place of the driver's lane until its deadline, and calls to the node's part waited.
+TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
+  const auto tried = BeginDelete();
+  const auto refused = BeginDelete();
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_FALSE(tried->has_value());
+  ASSERT_TRUE(refused->has_value());
+  EXPECT_TRUE(refused->value().error().IsAbout(kCsiNeverSent));
+  EXPECT_TRUE(refused->value().error().IsAbout(kDriverAway));
+  EXPECT_FALSE(refused->value().error().maybe_applied());
+  EXPECT_EQ(controller->calls("DeleteVolume"), 2);
+  controller->Unhang("DeleteVolume");
+  controller->Unhang("Probe");
+  scheduler_.RunFor(seconds(11));
+  ASSERT_TRUE(tried->has_value());
+  const auto answered = BeginDelete();
+  scheduler_.RunFor(milliseconds(1));
+  ASSERT_TRUE(answered->has_value());
+  EXPECT_TRUE(answered->value().ok());
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent);
+  EXPECT_EQ(drivers_->Find(kName)->WhyControllerAway(), "");
+  EXPECT_EQ(Count(DriverEvent::kControllerReady), 2);
+}
+
+// Each other attach of the driver failed at once as long as one hung.
+TEST_F(CsiControllerTest, OneCallThatHungMadeAControllerSilentThatAnswersProbes) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("DeleteVolume");
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent);
+  EXPECT_EQ(Count(DriverEvent::kControllerAway), 0);
+}
+
+TEST_F(CsiControllerTest, AControllerThatNobodyCallsIsProbedAndTwoMissedProbesAreSilence) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("Probe");
+  scheduler_.RunFor(seconds(45));
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent) << "one is missed";
+  scheduler_.RunFor(seconds(45));
+  EXPECT_TRUE(drivers_->Find(kName)->controller_link()->silent);
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  controller->Unhang("Probe");
+  scheduler_.RunFor(seconds(45));
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent);
+}
+
+// What was asked over the connection of before says nothing of the new one.
+TEST_F(CsiControllerTest, AControllerThatIsStartedAnewIsNotSilent) {
+  Configure();
+  auto controller = ServeController();
+  ASSERT_EQ(WhyNone(), "");
+  controller->Hang("DeleteVolume");
+  controller->Hang("Probe");
+  BeginDelete();
+  scheduler_.RunFor(seconds(21));
+  ASSERT_TRUE(drivers_->Find(kName)->controller_link()->silent);
+  dialer_.Kill(controller);
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent) << "it is away";
+  ServeController();
+  drivers_->EndpointChanged(kController);
+  scheduler_.RunFor(seconds(6));
+  const std::optional<CsiControllerLink> link = drivers_->Find(kName)->controller_link();
+  EXPECT_TRUE(link->connected);
+  EXPECT_FALSE(link->silent);
 }
 
 TEST_F(CsiControllerTest, AControllerThatCallsItselfOtherwiseIsToldOfWithBothNames) {

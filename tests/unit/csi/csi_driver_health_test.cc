@@ -11,12 +11,15 @@ namespace {
 
 using CsiDriverHealthTest = RegisteredDriverFixture;
 
-TEST_F(CsiDriverHealthTest, ACallThatIsNotAnsweredInTimeMakesTheDriverSilentAndNarrow) {
+TEST_F(CsiDriverHealthTest, ACallAndAProbeThatAreNotAnsweredInTimeMakeTheDriverSilentAndNarrow) {
   RegisterWell();
   process_->Hang("NodeStageVolume");
+  process_->Hang("Probe");
   const auto answer = CallStage(seconds(10));
   ASSERT_FALSE(answer.ok());
   EXPECT_TRUE(answer.error().maybe_applied());
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  scheduler_.RunFor(seconds(11));
   EXPECT_EQ(State(), CsiDriverState::kSilent);
   const CsiLane lane = drivers_->LaneOf(kName);
   EXPECT_FALSE(lane.closed);
@@ -26,10 +29,31 @@ TEST_F(CsiDriverHealthTest, ACallThatIsNotAnsweredInTimeMakesTheDriverSilentAndN
   EXPECT_EQ(Count(DriverEvent::kSilent), 1);
 }
 
+// Others waited for each of its deadlines, and were told that the driver does not answer.
+TEST_F(CsiDriverHealthTest, OneVolumeThatHungHeldUpAllOthersOfADriverThatAnswersProbes) {
+  RegisterWell();
+  process_->Hang("NodeStageVolume");
+  ASSERT_FALSE(CallStage(seconds(10)).ok());
+  scheduler_.RunFor(seconds(11));
+  EXPECT_EQ(State(), CsiDriverState::kReady);
+  EXPECT_EQ(Count(DriverEvent::kSilent), 0);
+  EXPECT_EQ(drivers_->WhyAway(kName), "");
+  const int width = drivers_->LaneOf(kName).width;
+  EXPECT_EQ(width, 8) << "four may hang";
+  // The driver falls silent for all.
+  process_->Hang("Probe");
+  ASSERT_FALSE(CallStage(seconds(10)).ok());
+  scheduler_.RunFor(seconds(11));
+  EXPECT_EQ(State(), CsiDriverState::kSilent);
+}
+
 // A pod said DeadlineExceeded and that nobody has to act, while its driver answered nobody.
 TEST_F(CsiDriverHealthTest, TheErrorOfACallDidNotSayThatTheDriverIsSilentOrAway) {
   RegisterWell();
   process_->Hang("NodeStageVolume");
+  process_->Hang("Probe");
+  ASSERT_FALSE(CallStage(seconds(10)).ok());
+  scheduler_.RunFor(seconds(11));
   const auto silent = CallStage(seconds(10));
   ASSERT_FALSE(silent.ok());
   EXPECT_EQ(silent.error().message().find(std::string("CSI driver ") + kName + " is silent since "),

@@ -77,9 +77,24 @@ class CsiExpandTest : public CsiPluginFixture {
     return options;
   }
   Result<bool> Expand(const VolumeSpec& spec) {
-    Result<bool> done = plugin_->AsNodeExpandable()->NodeExpand(Options(spec), Call());
-    scheduler_.RunFor(milliseconds(1));
-    return done;
+    const auto expand = [&] {
+      return plugin_->AsNodeExpandable()->NodeExpand(Options(spec), Call());
+    };
+    if (!Row()) return expand();  // it is not on the node
+    return InDeviceCall<bool>(spec, VolumeEvent::kExpand, expand);
+  }
+  // The plugin of the next agent, with what is on record.
+  void Restart() {
+    mounter_.reset();
+    plugin_.reset();
+    RestartAgent();
+    plugin_ = std::make_unique<CsiPlugin>(context_->parts);
+    ASSERT_TRUE(plugin_->Init({host_, wrappers_}).ok());
+  }
+  void ServeGrowingWithoutStaging() {
+    ServeNode({NodeCapability::EXPAND_VOLUME});
+    PutSecretOf("grow-node", "hunter2-grow");
+    Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
   }
 };
 
@@ -165,6 +180,109 @@ TEST_F(CsiExpandTest, AnotherFilesystemThatADriverMountedInTheVolumesPlaceWasTak
             "what is mounted at " + target + " is swapped, and not /dev/sda that is staged");
 }
 
+// It was a lie the first time, and a success half a second later: the other disk was staged anew,
+// and taken for the volume's.
+TEST_F(CsiExpandTest, AnotherDiskThatAGrowthStagedWasTakenForTheVolumeAtTheNextTry) {
+  ServeGrowing();
+  StageAndSetUp();
+  const std::string target = Target(CsiSpec());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [&](const Message&) {
+    kernel_.UnmountBelow(target);
+    kernel_.UnmountBelow(Staging());
+    Mounts(Staging(), "/dev/sdb");
+    Must(kernel_.Call(BindMount{.source = StagingPlace(), .target = HostPathOf(target)}, {}));
+  });
+  const auto done = Expand(CsiSpec());
+  ASSERT_FALSE(done.ok());
+  ExpectLie(done.error(), "NodeExpandVolume", "and not what was mounted there before");
+  for (int agent = 0; agent < 2; ++agent) {
+    lies_.clear();
+    const Status staged = Stage(CsiSpec());
+    ASSERT_FALSE(staged.ok());
+    ExpectLie(staged.error(), "NodeStageVolume",
+              "what is mounted at " + Staging() +
+                  " is /dev/sdb, and not /dev/sda that was there before its growth");
+    Restart();
+  }
+  // The pod leaves, and another one has whatever is staged then.
+  ASSERT_TRUE(Unpublish(CsiSpec()).ok());
+  ASSERT_TRUE(Unstage(CsiSpec()).ok());
+  disk_ = "/dev/sdb";
+  StageAndSetUp();
+}
+
+// Of a driver that stages nothing there was nothing to hold it against.
+TEST_F(CsiExpandTest, AnotherMountThatAGrowthPublishedWasTakenForTheVolumeAtTheNextTry) {
+  ServeGrowingWithoutStaging();
+  StageAndSetUp();
+  const std::string target = Target(CsiSpec());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [&](const Message&) {
+    kernel_.UnmountBelow(target);
+    kernel_.AddMount("tmpfs", "tmpfs", target);
+  });
+  ASSERT_FALSE(Expand(CsiSpec()).ok());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  const std::string found =
+      "what is mounted at " + target + " is another tmpfs than before its growth";
+  for (int agent = 0; agent < 2; ++agent) {
+    lies_.clear();
+    const auto again = Expand(CsiSpec());
+    ASSERT_FALSE(again.ok());
+    ExpectLie(again.error(), "NodeExpandVolume", found);
+    Restart();
+  }
+  MounterArgs recorded;
+  recorded.as_recorded = true;
+  EXPECT_FALSE(Publish(CsiSpec(), recorded).ok());
+  lies_.clear();
+  const Status published = Publish(CsiSpec());
+  ASSERT_FALSE(published.ok());
+  ExpectLie(published.error(), "NodePublishVolume", found);
+  // The pod leaves, and one of its name comes.
+  ASSERT_TRUE(Unpublish(CsiSpec()).ok());
+  ASSERT_TRUE(Publish(CsiSpec()).ok());
+  EXPECT_TRUE(Expand(CsiSpec()).ok());
+}
+
+TEST_F(CsiExpandTest, WhatADriverHasUnmountedAfterAGrowthItMayStageFromAnotherDisk) {
+  ServeGrowing();
+  StageAndSetUp();
+  Says("NodeExpandVolume", Code::kDeadlineExceeded);
+  ASSERT_FALSE(Expand(CsiSpec()).ok());
+  ASSERT_EQ(Row()->before_growth.size(), 2u);
+  Must(kernel_.Call(Unmount{.target = HostPathOf(Target(CsiSpec()))}, {}));
+  Must(kernel_.Call(Unmount{.target = StagingPlace()}, {}));
+  disk_ = "/dev/sdb";
+  StageAndSetUp();
+  EXPECT_EQ(Row()->before_growth, std::vector<MountBeforeGrowth>());
+}
+
+// A driver that mounts its volume anew one day does so by right.
+TEST_F(CsiExpandTest, AGrowthThatWasRefusedIsHeldAgainstNothingThatComesLater) {
+  ServeGrowing();
+  StageAndSetUp();
+  Says("NodeExpandVolume", Code::kInvalidArgument);
+  ASSERT_FALSE(Expand(CsiSpec()).ok());
+  ASSERT_TRUE(device_at_call_);
+  EXPECT_EQ(device_at_call_->before_growth.size(), 2u) << "it is on record before the call";
+  EXPECT_EQ(Row()->before_growth, std::vector<MountBeforeGrowth>());
+}
+
+TEST_F(CsiExpandTest, ARefusalAfterALieDoesNotMakeTheLieForgotten) {
+  ServeGrowingWithoutStaging();
+  StageAndSetUp();
+  const std::string target = Target(CsiSpec());
+  Says("NodeExpandVolume", Code::kInvalidArgument, [&](const Message&) {
+    kernel_.UnmountBelow(target);
+    kernel_.AddMount("tmpfs", "tmpfs", target);
+  });
+  ASSERT_FALSE(Expand(CsiSpec()).ok());
+  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  const auto again = Expand(CsiSpec());
+  ASSERT_FALSE(again.ok());
+  ExpectLie(again.error(), "NodeExpandVolume", "is another tmpfs than before its growth");
+}
+
 TEST_F(CsiExpandTest, AVolumeThatIsNotStagedAnyMoreIsALie) {
   ServeGrowing();
   StageAndSetUp();
@@ -176,11 +294,8 @@ TEST_F(CsiExpandTest, AVolumeThatIsNotStagedAnyMoreIsALie) {
 }
 
 TEST_F(CsiExpandTest, OfAVolumeWithoutADiskTheDriversWordCounts) {
-  ServeNode({NodeCapability::EXPAND_VOLUME});
-  PutSecretOf("grow-node", "hunter2-grow");
-  ASSERT_TRUE(Stage(CsiSpec()).ok());
-  ASSERT_TRUE(Publish(CsiSpec()).ok());
-  Does<::csi::v1::NodeExpandVolumeResponse>("NodeExpandVolume", [](const Message&) {});
+  ServeGrowingWithoutStaging();
+  StageAndSetUp();
   EXPECT_TRUE(Expand(CsiSpec()).ok());
   EXPECT_EQ(Last<Request>("NodeExpandVolume").staging_target_path(), "");
   ::csi::v1::NodeExpandVolumeResponse less;

@@ -22,6 +22,28 @@ class CsiStageTest : public CsiPluginFixture {
     return codes;
   }
   std::string StageDir() { return ParentDir(Staging()); }
+  // Pods have the disk raw, as another volume, whose name this is.
+  std::string HaveRaw() {
+    Mounts("/mnt/probe", disk_);
+    MappedDeviceRecord mapped;
+    for (const MountEntry& mount : kernel_.Mounts()) {
+      if (mount.mount_point != "/mnt/probe") continue;
+      mapped.device.device_major = mount.device_major;
+      mapped.device.device_minor = mount.device_minor;
+    }
+    EXPECT_NE(mapped.device.device_major, 0u);
+    kernel_.UnmountBelow("/mnt/probe");
+    DeviceRecord facts;
+    facts.key = CsiUniqueName(kName, "vol-raw");
+    facts.plugin_name = kCsiPluginName;
+    facts.spec = SpecName("pv-raw");
+    facts.is_block = true;
+    facts.device_mount_path = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv-raw/dev";
+    const uint64_t attempt = Must(devices_->BeginCall(facts, VolumeEvent::kMountDevice));
+    EXPECT_TRUE(devices_->EndCall(facts.key, attempt, CallAnswer::kDone).ok());
+    EXPECT_TRUE(devices_->SetMapped(facts.key, mapped).ok());
+    return facts.key.str();
+  }
   static std::string ParentDir(const std::string& path) { return path.substr(0, path.rfind('/')); }
 };
 
@@ -312,29 +334,22 @@ TEST_F(CsiStageTest, AVolumeThatAnOlderKubeletStagedKeepsItsPlace) {
 // Two filesystems wrote to one disk: a pod had it raw, and another one mounted.
 TEST_F(CsiStageTest, ADeviceThatPodsHaveRawIsNotStagedAsAnotherVolume) {
   ServeNode();
-  Mounts("/mnt/probe", disk_);
-  MappedDeviceRecord mapped;
-  for (const MountEntry& mount : kernel_.Mounts()) {
-    if (mount.mount_point != "/mnt/probe") continue;
-    mapped.device.device_major = mount.device_major;
-    mapped.device.device_minor = mount.device_minor;
-  }
-  ASSERT_NE(mapped.device.device_major, 0u);
-  kernel_.UnmountBelow("/mnt/probe");
-  DeviceRecord facts;
-  facts.key = CsiUniqueName(kName, "vol-raw");
-  facts.plugin_name = kCsiPluginName;
-  facts.spec = SpecName("pv-raw");
-  facts.is_block = true;
-  facts.device_mount_path = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv-raw/dev";
-  const uint64_t attempt = Must(devices_->BeginCall(facts, VolumeEvent::kMountDevice));
-  ASSERT_TRUE(devices_->EndCall(facts.key, attempt, CallAnswer::kDone).ok());
-  ASSERT_TRUE(devices_->SetMapped(facts.key, mapped).ok());
-
+  const std::string raw = HaveRaw();
   const Status staged = Stage(CsiSpec());
   ASSERT_FALSE(staged.ok());
-  ExpectLie(staged.error(), "NodeStageVolume",
-            "the device that pods have as volume " + facts.key.str());
+  ExpectLie(staged.error(), "NodeStageVolume", "the device that pods have as volume " + raw);
+}
+
+// A btrfs has a number of its own, which no device has.
+TEST_F(CsiStageTest, ADeviceThatPodsHaveRawWasStagedAsAnotherVolumesBtrfs) {
+  ServeNode();
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [this](const Message& request) {
+    kernel_.AddMount("btrfs", disk_, Field(request, "staging_target_path"));
+  });
+  const std::string raw = HaveRaw();
+  const Status staged = Stage(CsiSpec());
+  ASSERT_FALSE(staged.ok());
+  ExpectLie(staged.error(), "NodeStageVolume", "the device that pods have as volume " + raw);
 }
 
 }  // namespace

@@ -169,6 +169,18 @@ TEST_F(CsiProofTest, ADiskThatIsStagedForAnotherVolumeIsNotThisOne) {
               HasSubstr("the disk of the volume that is staged at " + other));
 }
 
+// Of a filesystem with a number of its own nothing was compared.
+TEST_F(CsiProofTest, ABtrfsThatIsStagedForAnotherVolumeWasThisOne) {
+  const std::string other = StageOther();
+  kernel_.AddMount("btrfs", "/dev/sda", other);
+  kernel_.AddDirectory(kTarget);
+  Must(kernel_.Call(BindMount{.source = HostPathOf(other), .target = HostPathOf(kTarget)}, {}));
+  ASSERT_TRUE(Published().mount.has_value());
+  ASSERT_EQ(Published().mount->device_major, 0u);
+  EXPECT_THAT(Published().wrong.value_or(""),
+              HasSubstr("the disk of the volume that is staged at " + other));
+}
+
 TEST_F(CsiProofTest, AReadOnlyMountIsWhatAReaderAskedFor) {
   kernel_.AddMount("tmpfs", "tmpfs", kTarget, {"ro"});
   EXPECT_EQ(Published(/*read_only=*/true).wrong, std::nullopt);

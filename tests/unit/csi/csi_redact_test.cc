@@ -163,6 +163,19 @@ TEST(CsiRedactTest, OfMegabytesOnlyTheBeginningIsSearchedAndShown) {
   EXPECT_EQ(secrets.RemovedFrom(many, 100).find("hunt"), std::string::npos);
 }
 
+// It ended behind what was searched, and its beginning was shown.
+TEST(CsiRedactTest, OfASecretThatIsLongerThanWhatIsSearchedTheBeginningWasShown) {
+  std::string keystore;
+  for (int i = 0; i < 4'000; ++i) keystore += std::to_string(i) + ",";
+  const CsiSecrets secrets(WithSecrets({keystore, "hunter2"}));
+  EXPECT_EQ(secrets.RemovedFrom("hunter2: bad " + keystore + " here", 100),
+            "***stripped***: bad ***stripped***");
+  std::string hex;
+  for (const char c : keystore.substr(0, 12'000)) hex += c == ',' ? "2c" : std::string("3") + c;
+  EXPECT_EQ(CsiSecrets(WithSecrets({keystore.substr(0, 12'000)})).RemovedFrom("bad " + hex, 100),
+            "bad ***stripped***");
+}
+
 TEST(CsiRedactTest, NothingIsShownOfATextThatWouldTakeTooLongToSearch) {
   const std::string quotes(3'000, '\'');
   const std::string said = "bad password " + std::string(7'000, '\'');

@@ -26,7 +26,7 @@ struct Spelled {
 std::string LeftOf(const CsiSpellings& spellings, std::string_view text) {
   std::vector<bool> places(text.size());
   size_t steps = kCsiSearchSteps;
-  EXPECT_TRUE(spellings.Mark(text, places, steps));
+  EXPECT_TRUE(spellings.Mark(text, false, places, steps));
   std::string left;
   for (size_t i = 0; i < text.size(); ++i) {
     if (!places[i]) left += text[i];
@@ -225,7 +225,7 @@ std::optional<size_t> StepsFor(const std::vector<std::string>& wanted, std::stri
   spellings.AddAll(wanted);
   std::vector<bool> places(text.size());
   size_t steps = kCsiSearchSteps;
-  if (spellings.Mark(text, places, steps)) return kCsiSearchSteps - steps;
+  if (spellings.Mark(text, false, places, steps)) return kCsiSearchSteps - steps;
   EXPECT_EQ(steps, 0u);
   EXPECT_EQ(std::find(places.begin(), places.end(), true), places.end());
   return std::nullopt;
@@ -284,9 +284,9 @@ TEST(CsiSpellingsTest, SeveralTextsShareTheirSteps) {
   spellings.Add("hunter2");
   std::vector<bool> places(7);
   size_t steps = 8;
-  EXPECT_TRUE(spellings.Mark("hunter2", places, steps));
+  EXPECT_TRUE(spellings.Mark("hunter2", false, places, steps));
   EXPECT_EQ(steps, 1u);
-  EXPECT_FALSE(spellings.Mark("hunter2", places, steps));
+  EXPECT_FALSE(spellings.Mark("hunter2", false, places, steps));
   EXPECT_EQ(steps, 0u);
 }
 
@@ -295,7 +295,7 @@ TEST(CsiSpellingsTest, SeveralTextsShareTheirSteps) {
 std::string LeftOf(const CsiSecretMemory& memory, std::string_view text) {
   std::vector<bool> places(text.size());
   size_t steps = kCsiSearchSteps;
-  EXPECT_TRUE(memory.Mark(text, places, steps));
+  EXPECT_TRUE(memory.Mark(text, false, places, steps));
   return {text.begin(), std::find(places.begin(), places.end(), true) == places.end()
                             ? text.end()
                             : text.begin()};

@@ -384,6 +384,19 @@ TEST_F(CsiStorageTest, NothingIsDeletedThatThisNodeHasOrThatIsAttachedSomewhere)
   EXPECT_TRUE(Delete(MadeVolume()).ok());
 }
 
+TEST_F(CsiStorageTest, AVolumeWasDeletedThatAnInlineSpecHasAttachedSomewhere) {
+  VolumeAttachment& attachment = attachments_.all["a"];
+  attachment.node_name = "n7";
+  attachment.inline_volume_spec.emplace().csi.driver = kName;
+  attachment.inline_volume_spec->csi.volume_handle = "vol-1";
+  const Status there = Delete(MadeVolume());
+  ASSERT_FALSE(there.ok());
+  EXPECT_TRUE(IsDeletedVolumeInUse(there.error()));
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  attachment.inline_volume_spec->csi.volume_handle = "vol-2";
+  EXPECT_TRUE(Delete(MadeVolume()).ok());
+}
+
 // DeleteVolume was made while the pod of an earlier agent had the volume mounted.
 TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatAPodHasMounted) {
   const SpecName name("pv-made");

@@ -43,6 +43,28 @@ status: {phase: Bound, capacity: {storage: 5Gi}}
   EXPECT_EQ(std::get<PersistentVolumeClaim>(object).status, PersistentVolumeClaimStatus());
 }
 
+TEST(PrepareForCreateTest, AGrowthThatAClusterHadBegunWasForgotten) {
+  for (const char* growing : {"allocatedResourceStatuses: {storage: NodeResizePending}",
+                              "conditions: [{type: Resizing, status: 'False'}, "
+                              "{type: FileSystemResizePending, status: 'True'}]"}) {
+    const std::string manifest = R"(
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}
+status: {phase: Bound, capacity: {storage: 1Gi}, allocatedResources: {storage: 2Gi}, )";
+    Object object = DecodeOne(manifest + growing + "}\n");
+    PrepareForCreate(object);
+    const PersistentVolumeClaimStatus once = std::get<PersistentVolumeClaim>(object).status;
+    EXPECT_FALSE(once.phase);
+    EXPECT_EQ(once.capacity.at("storage"), Quantity::FromBytes(int64_t{1} << 30));
+    EXPECT_TRUE(once.allocated_resources.empty());
+    EXPECT_LE(once.conditions.size(), 1u);
+    PrepareForCreate(object);  // as when the file of what was applied is read
+    EXPECT_EQ(std::get<PersistentVolumeClaim>(object).status, once);
+  }
+}
+
 // Nobody else says on a node without an API server that a volume is attached.
 TEST(PrepareForCreateTest, AnAttachmentsStatusIsThatOfWhoeverGivesIt) {
   Object object = DecodeOne(R"(

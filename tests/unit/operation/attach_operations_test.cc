@@ -313,6 +313,20 @@ TEST_F(AttachOperationsTest, AMountThatWasThereBeforeTheAttachIsUnmountedWithout
   EXPECT_TRUE(Detach().value);
 }
 
+// An agent that started after the attach took the device for one that nothing is mounted of.
+TEST_F(AttachOperationsTest, AMountThatWasFoundBeforeTheAttachWasForgottenByTheNextAgent) {
+  const auto attached = Run<AttachedVolume>([this](auto done) {
+    AttachRequest request{kArrayDisk, Spec(), {PodUid("a")}, "key"};
+    request.found_mounted = true;
+    return operations_.Start(AttachVolume(std::move(request)), done);
+  });
+  ASSERT_TRUE(attached.value) << attached.failure->error.ToString();
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_TRUE(AfterRestart(*Stored(), BootId("boot-a")).rest_of_mount);
+  ASSERT_TRUE(MountDevice().value);
+  EXPECT_FALSE(Stored()->rest_of_mount);
+}
+
 TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
   kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });
@@ -398,6 +412,8 @@ TEST(AttachRecordsTest, AfterARebootAnAttachmentIsInDoubtAndItsPathUnknown) {
     const DeviceRecord same = AfterRestart(record, BootId("boot-a"));
     EXPECT_EQ(same.state, state);
     EXPECT_EQ(same.device_path, kPath);
+    EXPECT_TRUE(now.rest_of_mount);
+    EXPECT_FALSE(same.rest_of_mount);
   }
 }
 

@@ -213,6 +213,36 @@ TEST_F(DeviceRecordsTest, WhatAnAttachAnsweredIsOnRecordAtOnceAndUntilTheDetach)
   EXPECT_FALSE(Stored());
 }
 
+// The agent of the new boot began to attach the device anew, and ended: the one after it detached
+// the device without an unmount, and nobody told the driver that it is not staged any more.
+TEST_F(DeviceRecordsTest, TheRestOfAMountWasForgottenOnceAnAttachAnewHadBegun) {
+  DeviceRecord facts = Facts();
+  facts.attachable = true;
+  DeviceRecord mounted = facts;
+  mounted.state = VolumeState::kDeviceMounted;
+  mounted.boot_id = BootId("the boot before");
+  keeper_.Restore(mounted);
+  const auto attach = keeper_.BeginCall(facts, VolumeEvent::kAttach);
+  ASSERT_TRUE(attach.ok());
+  const auto of_next_agent = [this] { return AfterRestart(*Stored(), BootId("boot-a")); };
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttaching);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *attach, CallAnswer::kDone).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  // A mount of which nothing was done changes nothing of it.
+  const auto mount = keeper_.BeginCall(facts, VolumeEvent::kMountDevice);
+  ASSERT_TRUE(mount.ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *mount, CallAnswer::kNotApplied).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_TRUE(of_next_agent().rest_of_mount);
+  const auto unmount = keeper_.BeginCall(facts, VolumeEvent::kUnmountDevice);
+  ASSERT_TRUE(unmount.ok()) << unmount.error().ToString();
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, *unmount, CallAnswer::kDone).ok());
+  EXPECT_EQ(of_next_agent().state, VolumeState::kAttached);
+  EXPECT_FALSE(of_next_agent().rest_of_mount);
+}
+
 TEST_F(DeviceRecordsTest, ARowThatIsKeptForItsFormatTellsOfNoAttachmentAndNoStage) {
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
@@ -226,6 +256,35 @@ TEST_F(DeviceRecordsTest, ARowThatIsKeptForItsFormatTellsOfNoAttachmentAndNoStag
   EXPECT_EQ(Stored()->attach_way, AttachWay::kNotKnown);
   EXPECT_TRUE(Stored()->publish_context.empty());
   EXPECT_EQ(Stored()->node_id, "");
+}
+
+TEST_F(DeviceRecordsTest, WhatWasMountedBeforeAGrowthIsOnRecordUntilThatHasSucceeded) {
+  using Places = std::vector<MountBeforeGrowth>;
+  const Places before = {{"/p", "/dev/sdb", 8, 16, "/"}};
+  const Places swapped = {{"/p", "/dev/sdc", 8, 32, "/"}};
+  Do(VolumeEvent::kMountDevice);
+  const Status idle = keeper_.RememberBeforeGrowth(kRecordedDisk, before);
+  ASSERT_FALSE(idle.ok());
+  EXPECT_EQ(idle.error().code(), Code::kFailedPrecondition);
+  uint64_t attempt = Begin(VolumeEvent::kExpand);
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, before).ok());
+  store_.PowerLoss();
+  EXPECT_EQ(Stored()->before_growth, before);
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kMaybeApplied).ok());
+  Do(VolumeEvent::kMountDevice);  // its facts know nothing of it
+  attempt = Begin(VolumeEvent::kExpand);
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, swapped).ok());
+  EXPECT_EQ(Stored()->before_growth, before);
+  EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-a")).before_growth, before);
+  EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-b")).before_growth, Places());
+  ASSERT_TRUE(keeper_.SetSize(kRecordedDisk, 1 << 21).ok());
+  EXPECT_EQ(Stored()->before_growth, Places());
+  ASSERT_TRUE(keeper_.RememberBeforeGrowth(kRecordedDisk, swapped).ok());
+  ASSERT_TRUE(keeper_.ForgetBeforeGrowth(kRecordedDisk, {"/elsewhere"}).ok());
+  EXPECT_EQ(Stored()->before_growth, swapped);
+  ASSERT_TRUE(keeper_.ForgetBeforeGrowth(kRecordedDisk, {"/p"}).ok());
+  EXPECT_EQ(Stored()->before_growth, Places());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
 }
 
 TEST_F(DeviceRecordsTest, WhatIsSaidTwiceIsWrittenOnce) {

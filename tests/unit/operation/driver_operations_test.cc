@@ -1,36 +1,20 @@
-// Operations on volumes that a driver with a lane of its own works for: which lane each of them
-// waits in, and what its effects on the node hang with. The driver is a fake one.
+// Operations on volumes that a driver with a lane of its own works for, from end to end: when they
+// wait for it, and what their effects on the node hang with. The driver is a fake one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "base/simulated_scheduler.h"
 #include "fakes/fake_array_plugin.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/attach_operations.h"
 #include "operation/device_operations.h"
 #include "operation/device_use.h"
-#include "operation/expand_operations.h"
-#include "operation/map_operations.h"
 #include "operation/mount_operations.h"
 #include "operation/node_volume_operations.h"
-#include "operation/operation_parts.h"
-#include "operation/pin_operations.h"
-#include "operation/provision_operations.h"
-#include "operation/reclaim_operations.h"
-#include "operation/storage_steps.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/driver_operations_fixture.h"
 #include "unit/operation/test_domains.h"
-#include "unit/pluginmgr/stateful_plugin.h"
 
 namespace volumed {
 namespace {
@@ -42,9 +26,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr char kDriverLane[] = "csi:disks.test.io";
-const UniqueVolumeName kDriverDisk("test.io/array/disk");
-
 PodPtr PodNamed(const std::string& uid) {
   auto pod = std::make_shared<Pod>();
   pod->metadata.uid = uid;
@@ -52,215 +33,6 @@ PodPtr PodNamed(const std::string& uid) {
   pod->metadata.name_space = "default";
   return pod;
 }
-
-// Remembers what each call was said to hang with.
-class DomainKernel final : public Kernel {
- public:
-  explicit DomainKernel(Kernel& real) : real_(real) {}
-  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
-    const std::string name = std::visit([](const auto& one) { return one.kName; }, request);
-    calls.emplace_back(name, options.domain);
-    return real_.Do(request, options);
-  }
-  bool TakesComposites() const override { return real_.TakesComposites(); }
-  // Of the calls of this kind since the last question.
-  std::vector<std::string> DomainsOf(const std::string& kind) const {
-    std::vector<std::string> domains;
-    for (const auto& [name, domain] : calls) {
-      if (name == kind) domains.push_back(domain);
-    }
-    return domains;
-  }
-  std::vector<std::string> Domains() const {
-    std::vector<std::string> domains;
-    for (const auto& [name, domain] : calls) domains.push_back(domain);
-    return domains;
-  }
-
-  std::vector<std::pair<std::string, std::string>> calls;  // kind and domain
-
- private:
-  Kernel& real_;
-};
-
-// The parts that operations are given, around any plugin.
-class DriverOperationsTest : public ::testing::Test {
- protected:
-  void Init(std::unique_ptr<VolumePlugin> plugin) {
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::move(plugin));
-    ASSERT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
-  }
-  OperationParts Parts() {
-    return {.plugins = plugins_,
-            .host = host_,
-            .logger = logger_,
-            .store = store_,
-            .devices = devices_,
-            .storage = storage_,
-            .volumes = volumes_};
-  }
-  template <typename Op>
-  OperationTraits TraitsOf(const Op& operation) {
-    return operation.Traits(Parts());
-  }
-
-  ManualClock clock_;
-  SimulatedScheduler scheduler_{1, clock_};
-  FakeKernel node_;
-  DomainKernel kernel_{node_};
-  MemoryRecordStore store_;
-  LogLines log_;
-  Logger logger_{log_.Options(), clock_};
-  RecordingObserver observer_;
-  StubHostParts parts_;
-  KubeletPaths paths_{"/var/lib/volumed"};
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
-                   parts_, parts_,  families_, irreversible_};
-  VolumePluginMgr plugins_;
-  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
-  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
-      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
-};
-
-// ---- the lane of each operation -----------------------------------------------------------------
-
-class DriverTraitsTest : public DriverOperationsTest {
- protected:
-  void InitStateful(bool works_in_lane, const std::string& domain) {
-    Init(std::make_unique<StatefulPlugin>(
-        "x/v", stateful_,
-        StatefulPlugin::Switches{.fault_domain = domain, .works_in_lane = works_in_lane}));
-  }
-  static PersistentVolume Volume() {
-    PersistentVolume volume;
-    volume.metadata.name = "disk";
-    return volume;
-  }
-  static VolumeSpec Spec() { return VolumeSpec::FromPersistentVolume(Volume(), false); }
-  static ProvisionRequest Provision() {
-    ProvisionRequest request;
-    request.plugin_name = "x/v";
-    request.planned = Volume();
-    return request;
-  }
-  MountDeviceRequest DeviceRequest(bool attachable) {
-    MountDeviceRequest request{kDriverDisk, Spec(), {}};
-    request.attachable = attachable;
-    return request;
-  }
-  static ExpandRequest Growth() {
-    return {.volume = kDriverDisk,
-            .spec = Spec(),
-            .target = {},
-            .pods = {},
-            .claim = "",
-            .new_size = {},
-            .old_size = {},
-            .decision = {}};
-  }
-  // The lanes of the operations that need nothing of the volume on the node.
-  std::vector<std::string> LanesWithoutPlace() {
-    const auto volume = std::make_shared<const PersistentVolume>(Volume());
-    return {TraitsOf(AttachVolume({kDriverDisk, Spec(), {}})).domain.lane,
-            TraitsOf(MountDevice(DeviceRequest(/*attachable=*/true))).domain.lane,
-            TraitsOf(ExpandVolume(Growth())).domain.lane,
-            TraitsOf(ReclaimVolume(ReclaimRequest{volume, ReclaimAction::kDelete})).domain.lane,
-            TraitsOf(ProvisionVolume(Provision())).domain.lane,
-            TraitsOf(UndoProvision(Provision())).domain.lane};
-  }
-  void RecordDevice(const std::string& domain) {
-    DeviceRecord record;
-    record.key = kDriverDisk;
-    record.plugin_name = "x/v";
-    record.fault_domain = domain;
-    record.boot_id = BootId("boot-a");
-    record.attachable = true;
-    record.mapped = MappedDeviceRecord{.path = "/dev/sdx"};
-    devices_.Restore(record);
-  }
-  UnmountRequest RecordPod(const std::string& domain) {
-    PodVolumeRecord record;
-    record.key = Key("a", "disk");
-    record.state = VolumeState::kSetUp;
-    record.boot_id = BootId("boot-a");
-    record.fault_domain = domain;
-    volumes_->Restore(record);
-    return {PodUid("a"), SpecName("disk"), "x/v", "default/a", kDriverDisk};
-  }
-
-  StatefulStorage stateful_;
-};
-
-TEST_F(DriverTraitsTest, WhatADriverWorksForHasItsLaneAlsoWhereNothingIsOnTheNode) {
-  InitStateful(/*works_in_lane=*/true, kDriverLane);
-  EXPECT_THAT(LanesWithoutPlace(), Each(std::string(kDriverLane)));
-  EXPECT_EQ(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).domain.lane, kDriverLane);
-}
-
-TEST_F(DriverTraitsTest, AnyOtherPluginsOperationsWaitForADeviceOrAProgramAsBefore) {
-  InitStateful(/*works_in_lane=*/false, "portal:1");
-  EXPECT_THAT(LanesWithoutPlace(), Each(std::string()));
-  EXPECT_EQ(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).domain.lane, "portal:1");
-  const OperationTraits attach = TraitsOf(AttachVolume({kDriverDisk, Spec(), {}}));
-  EXPECT_FALSE(attach.on_own_filesystem) << "so it has the lane of what waits for a device";
-}
-
-TEST_F(DriverTraitsTest, ADetachGoesByTheRecordBesideTheSetUpsOfItsDriver) {
-  InitStateful(/*works_in_lane=*/false, "");  // as of a plugin that cannot say it any more
-  RecordDevice(kDriverLane);
-  const OperationTraits detach = TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")}));
-  EXPECT_EQ(detach.domain.lane, kDriverLane);
-  EXPECT_TRUE(detach.takes_away);
-  RecordDevice("portal:1");
-  const OperationTraits other = TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")}));
-  EXPECT_EQ(other.domain.lane, "");
-  EXPECT_FALSE(other.takes_away);
-}
-
-// Of a thousand volumes of one driver no pod was ready before the last of them was staged.
-TEST_F(DriverTraitsTest, APodsVolumeIsFinishedBeforeTheNextIsBegun) {
-  InitStateful(/*works_in_lane=*/true, kDriverLane);
-  RecordDevice(kDriverLane);
-  MountRequest mount{{}, Spec(), {}, {}};
-  mount.unique_name = kDriverDisk;
-  EXPECT_FALSE(TraitsOf(MountVolume(mount)).finishes) << "it has no device";
-  mount.has_device = true;
-  EXPECT_TRUE(TraitsOf(MountVolume(mount)).finishes);
-  EXPECT_FALSE(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).finishes);
-  EXPECT_FALSE(TraitsOf(AttachVolume({kDriverDisk, Spec(), {}})).finishes);
-  EXPECT_FALSE(TraitsOf(UnmountVolume(RecordPod(kDriverLane))).finishes);
-  UnmountDeviceRequest unmount;
-  unmount.device = kDriverDisk;
-  EXPECT_TRUE(TraitsOf(UnmountDevice(unmount)).finishes);
-  EXPECT_TRUE(TraitsOf(DetachVolume({kDriverDisk, "x/v", SpecName("disk")})).finishes);
-}
-
-// Two pods' calls about one volume would be with the driver at once.
-TEST_F(DriverTraitsTest, OneVolumeOfADriverIsTakenFromOnePodAtATime) {
-  InitStateful(/*works_in_lane=*/true, kDriverLane);
-  const UnmountRequest request = RecordPod(kDriverLane);
-  EXPECT_EQ(TraitsOf(UnmountVolume(request)).use, DeviceUse::kExclusive);
-  EXPECT_EQ(TraitsOf(UnmapVolume(request)).use, DeviceUse::kExclusive);
-  EXPECT_EQ(TraitsOf(UnmountVolume(request)).domain.lane, kDriverLane);
-  UnmountRequest alone = request;
-  alone.device = UniqueVolumeName();
-  EXPECT_EQ(TraitsOf(UnmountVolume(alone)).use, DeviceUse::kNone);
-  EXPECT_EQ(TraitsOf(UnmountVolume(RecordPod("portal:1"))).use, DeviceUse::kShared);
-}
-
-TEST_F(DriverTraitsTest, OpeningADeviceAgainWaitsForTheDeviceAndForNoDriver) {
-  InitStateful(/*works_in_lane=*/true, kDriverLane);
-  RecordDevice(kDriverLane);
-  EXPECT_EQ(TraitsOf(PinDevice(kDriverDisk, "x/v")).domain.lane, "/dev/sdx");
-  RecordDevice("portal:1");
-  EXPECT_EQ(TraitsOf(PinDevice(kDriverDisk, "x/v")).domain.lane, "portal:1");
-}
-
-// ---- from end to end ----------------------------------------------------------------------------
 
 class DriverArrayTest : public DriverOperationsTest {
  protected:

@@ -50,7 +50,7 @@ struct FlatParts<StorageOwnerRow> {
 };
 template <>
 struct FlatParts<StorageReservationRecord> {
-  using Types = std::tuple<StorageHolder>;
+  using Types = std::tuple<StorageHolder, StorageObject>;
 };
 
 namespace {

@@ -239,6 +239,12 @@ void AddDevices(Samples& samples) {
   staged.attach_way = AttachWay::kByObjects;
   staged.staged = StagedState::kStaged;
   samples.Add("staged", staged, DecodeDeviceRecord);
+  DeviceRecord rest = SmallestDevice();
+  rest.rest_of_mount = true;
+  samples.Add("with the rest of a mount", rest, DecodeDeviceRecord);
+  DeviceRecord growing = SmallestDevice();
+  growing.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
+  samples.Add("growing", growing, DecodeDeviceRecord);
   DeviceRecord empty = SmallestDevice();
   empty.format = FormatRecord{};
   empty.source = MountedSource{};
@@ -336,6 +342,10 @@ void AddStorage(Samples& samples) {
   samples.Add("smallest", smallest, DecodeStorageReservationRecord);
   smallest.name = {.path = "vol-1", .driver = "disks.io"};
   samples.Add("of a driver", smallest, DecodeStorageReservationRecord);
+  StorageReservationRecord taken = FullReservation();
+  taken.own_keys = {"fs:8:17:/pv"};
+  taken.object = SomeObject(2);
+  samples.Add("with what was taken", taken, DecodeStorageReservationRecord);
 }
 
 }  // namespace

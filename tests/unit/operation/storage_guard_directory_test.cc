@@ -294,5 +294,51 @@ TEST_F(StorageGuardTest, ARetainedVolumeThatIsGivenAnewGetsTheMarkOfItsNewClaim)
   EXPECT_EQ(Reclaim(volume, "claim-2"), "");
 }
 
+// What the worker had deleted counted as a disk that was not mounted, and the volume stayed Failed.
+TEST_F(StorageGuardTest, ADeleteThatWasInterruptedWithoutAUuidWasNeverDone) {
+  MakeDisk("/dev/sdb", "", "/data");
+  kernel_.AddDirectory("/data/v");
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  kernel_.Remove("/data/v");
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "") << "nor does the second try forget what was taken";
+}
+
+TEST_F(StorageGuardTest, ADeleteThatWasInterruptedIsNotDoneOnceItsDiskHasLeft) {
+  MakeDisk("/dev/sdb", "", "/data");
+  kernel_.AddDirectory("/data/v");
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  kernel_.UnmountBelow("/data");
+  EXPECT_NE(Reclaim(volume, "claim-1"), "") << "nothing is there";
+  MakeDisk("/dev/sdc", "", "/data");
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "whether its disk is mounted"));
+  kernel_.UnmountBelow("/data");
+  MountDisk("/dev/sdb", "/data");
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "") << "it is there again";
+  kernel_.Remove("/data/v");
+  Restart("boot-b");
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "whether its disk is mounted"))
+      << "a disk has another number after a reboot";
+}
+
+// No pod had used it, so that nothing else told of its directory.
+TEST_F(StorageGuardTest, WhatCameToThePlaceOfAnInterruptedDeleteWasDeletedToo) {
+  kernel_.AddDirectory("/data/v");
+  const PersistentVolume volume = HostPathVolume("v", "/data/v");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart();
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "") << "it is the one that was taken";
+  kernel_.Remove("/data/v");
+  kernel_.AddDirectory("/data/v");
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "than the one whose deletion was begun"));
+}
+
 }  // namespace
 }  // namespace volumed

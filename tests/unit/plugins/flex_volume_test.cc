@@ -242,6 +242,15 @@ TEST_F(FlexVolumeTest, ASecretIsShownToNobodyButTheDriver) {
   EXPECT_THAT(kernel_.CallLogText(), Not(HasSubstr("canary")));
 }
 
+TEST_F(FlexVolumeTest, OfTwoSecretsThatOverlapTheEndOfOneWasShown) {
+  world_.objects.PutSecret("s", {{"one", "canary"}, {"two", "nary-7f3a"}}, kDriver);
+  SetSource({}, SecretReference{"s", "default"});
+  Answer("mount", R"({"status":"Failure","message":"refused: canary-7f3a, really"})", 1);
+  const Status failed = SetUp1();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message(), HasSubstr("refused: [redacted], really"));
+}
+
 TEST_F(FlexVolumeTest, ASecretOfAnotherTypeIsNotGivenToTheDriver) {
   world_.objects.PutSecret("s", {{"user", "x"}});
   SetSource({}, SecretReference{"s", ""});

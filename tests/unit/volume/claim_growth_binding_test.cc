@@ -7,16 +7,6 @@ namespace {
 
 using Phase = PersistentVolumeClaimPhase;
 
-PersistentVolume KeptFor(PersistentVolume volume, const std::string& claim) {
-  volume.spec.claim_ref = ClaimReference{"default", claim, ""};
-  return volume;
-}
-
-PersistentVolumeClaim Asking(PersistentVolumeClaim claim, const std::string& volume) {
-  claim.spec.volume_name = volume;
-  return claim;
-}
-
 StorageClass Growing(const std::string& name, bool allowed = true) {
   StorageClass storage_class = MakeClass(name, VolumeBindingMode::kImmediate);
   storage_class.allow_volume_expansion = allowed;
@@ -34,10 +24,10 @@ PersistentVolume OfDriver(PersistentVolume volume) {
 TEST(ClaimGrowthBinding, AClaimWhoseGrowthWasAskedForWhenTheRecordsWereLostStayedPending) {
   World world;
   world.Add(Growing("manual")).Add(OfDriver(MakeVolume("v", "32Mi")));
-  world.Add(Asking(MakeClaim("x", "48Mi"), "v"));
+  world.Add(Naming(MakeClaim("x", "48Mi"), "v"));
   // One that is free and large enough is no reason to take another one than it had.
   world.Add(OfDriver(MakeVolume("large", "48Mi")));
-  world.Add(KeptFor(OfDriver(MakeVolume("kept", "32Mi")), "y"));
+  world.Add(Reserved(OfDriver(MakeVolume("kept", "32Mi")), "y"));
   world.Add(MakeClaim("y", "48Mi"));
   world.Decide();
   EXPECT_EQ(world.Claim("x").phase, Phase::kBound) << world.Claim("x").reason;
@@ -52,7 +42,7 @@ TEST(ClaimGrowthBinding, AVolumeThatIsTooSmallAndCannotGrowIsNotBoundByItsName) 
     World world;
     world.Add(Growing("manual", allowed));
     world.Add(allowed ? MakeVolume("v", "1Mi") : OfDriver(MakeVolume("v", "1Mi")));
-    world.Add(Asking(MakeClaim("x"), "v"));
+    world.Add(Naming(MakeClaim("x"), "v"));
     world.Decide();
     EXPECT_EQ(world.Claim("x").wait, ClaimWait::kVolumeUnfit);
     EXPECT_EQ(world.Claim("x").reason,
@@ -67,12 +57,12 @@ TEST(ClaimGrowthBinding, AVolumeThatMayGrowIsGivenToNobodyButTheClaimThatIsNamed
   // one that is kept for its claim.
   world.Add(OfDriver(MakeVolume("taken", "1Mi"))).Add(MakeClaim("owner", "1Mi"));
   world.Record("owner", "taken");
-  world.Add(KeptFor(OfDriver(MakeVolume("kept", "1Mi")), "somebody"));
+  world.Add(Reserved(OfDriver(MakeVolume("kept", "1Mi")), "somebody"));
   world.Add(OfDriver(MakeVolume("released", "1Mi"))).Record("past", "released").End("past");
-  world.Add(KeptFor(OfDriver(MakeVolume("one", "1Mi")), "two-of-them"));
-  world.Add(KeptFor(OfDriver(MakeVolume("other", "1Mi")), "two-of-them"));
+  world.Add(Reserved(OfDriver(MakeVolume("one", "1Mi")), "two-of-them"));
+  world.Add(Reserved(OfDriver(MakeVolume("other", "1Mi")), "two-of-them"));
   for (const char* name : {"taken", "kept", "released"}) {
-    world.Add(Asking(MakeClaim(std::string("to-") + name), name));
+    world.Add(Naming(MakeClaim(std::string("to-") + name), name));
   }
   world.Add(MakeClaim("two-of-them")).Add(MakeClaim("names-none"));
   world.Add(OfDriver(MakeVolume("free", "1Mi")));
@@ -86,14 +76,14 @@ TEST(ClaimGrowthBinding, AVolumeThatMayGrowIsGivenToNobodyButTheClaimThatIsNamed
 TEST(ClaimGrowthBinding, AVolumeThatIsKeptAndFitsGoesBeforeOneThatWouldHaveToGrow) {
   World world;
   world.Add(Growing("manual")).Add(MakeClaim("x"));
-  world.Add(KeptFor(OfDriver(MakeVolume("a-small", "1Mi")), "x"));
-  world.Add(KeptFor(OfDriver(MakeVolume("b-fits")), "x"));
+  world.Add(Reserved(OfDriver(MakeVolume("a-small", "1Mi")), "x"));
+  world.Add(Reserved(OfDriver(MakeVolume("b-fits")), "x"));
   world.Decide();
   EXPECT_EQ(world.Claim("x").volume_name, "b-fits");
   // Nor before every source has delivered, which may bring one that fits.
   World incomplete;
   incomplete.Add(Growing("manual")).Add(MakeClaim("x")).Incomplete();
-  incomplete.Add(KeptFor(OfDriver(MakeVolume("a-small", "1Mi")), "x"));
+  incomplete.Add(Reserved(OfDriver(MakeVolume("a-small", "1Mi")), "x"));
   incomplete.Decide();
   EXPECT_EQ(incomplete.Claim("x").wait, ClaimWait::kSources);
 }

@@ -9,6 +9,7 @@ Quantity Gibibytes(int64_t count) { return Quantity::FromBytes(count << 30); }
 
 PersistentVolumeClaim FromCluster(int64_t capacity, const std::string& status = "") {
   PersistentVolumeClaim claim;
+  claim.status.phase = PersistentVolumeClaimPhase::kBound;
   claim.status.capacity["storage"] = Gibibytes(capacity);
   if (!status.empty()) claim.status.allocated_resource_statuses["storage"] = status;
   return claim;
@@ -28,6 +29,30 @@ TEST(ClaimResize, AClaimWithoutAStatusHasTheSizeOfItsVolume) {
   EXPECT_TRUE(IsKeptByAgent(resize));
   EXPECT_EQ(FollowClaim(resize, &claim, Gibibytes(5)), resize);
   EXPECT_EQ(FollowClaim(resize, nullptr, Gibibytes(5)), resize);
+}
+
+// The claim got the size of its volume, and nothing was left to do.
+TEST(ClaimResize, AGrowthThatAClusterHadBegunWasForgotten) {
+  PersistentVolumeClaim claim = FromCluster(1, "NodeResizePending");
+  claim.status.phase.reset();
+  ClaimResize resize = FollowClaim(std::nullopt, &claim, Gibibytes(2));
+  EXPECT_EQ(resize.capacity, Gibibytes(1));
+  EXPECT_TRUE(IsKeptByAgent(resize));
+  FollowVolume(Gibibytes(2), 10, resize);
+  EXPECT_EQ(resize.status, kNodeResizePending);
+  EXPECT_EQ(resize.allocated, Gibibytes(2));
+  MarkNodeResizeFinished(Gibibytes(2), resize);
+  EXPECT_EQ(FollowClaim(resize, &claim, Gibibytes(2)), resize) << "the manifest says it for ever";
+  claim.status = {};
+  EXPECT_EQ(FollowClaim(resize, &claim, Gibibytes(2)), resize);
+}
+
+TEST(ClaimResize, NoManifestSaysThatAClaimHasMoreThanItsVolumeOrNothing) {
+  for (const int64_t said : {0, 5}) {
+    PersistentVolumeClaim claim = FromCluster(said, "NodeResizePending");
+    claim.status.phase.reset();
+    EXPECT_EQ(FollowClaim(std::nullopt, &claim, Gibibytes(2)).capacity, Gibibytes(2)) << said;
+  }
 }
 
 TEST(ClaimResize, AGrownVolumeIsPendingOnceAndAWishTakenBackIsForgotten) {

@@ -35,6 +35,22 @@ inline PersistentVolumeClaim MakeClaim(const std::string& name, const std::strin
   return claim;
 }
 
+inline PersistentVolume Reserved(PersistentVolume volume, const std::string& claim,
+                                 const std::string& uid = "") {
+  volume.spec.claim_ref = ClaimReference{"default", claim, uid};
+  return volume;
+}
+
+inline PersistentVolumeClaim Naming(PersistentVolumeClaim claim, const std::string& volume) {
+  claim.spec.volume_name = volume;
+  return claim;
+}
+
+inline PersistentVolume WithPolicy(PersistentVolume volume, ReclaimPolicy policy) {
+  volume.spec.reclaim_policy = policy;
+  return volume;
+}
+
 inline StorageClass MakeClass(const std::string& name, VolumeBindingMode mode,
                               const std::string& provisioner = std::string(kNoProvisioner)) {
   StorageClass storage_class;

@@ -64,6 +64,9 @@ class FakePlugin final : public VolumePlugin {
   Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return name_; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    // A stand-in for an inline volume has no name.
+    const auto* driven = spec.SourceAs<CsiPersistentVolumeSource>();
+    if (driven != nullptr && spec.name().empty()) return driven->volume_handle;
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec& spec) const override {

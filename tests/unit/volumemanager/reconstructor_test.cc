@@ -199,6 +199,32 @@ TEST_F(ReconstructorTest, ADamagedHoldOfAPodOnRecordHoldsThatPodAlone) {
   EXPECT_EQ(operations().Count("unmount", Key("b", "data")), 1u);
 }
 
+// The count of the rows said that some are gone: one of them had held a pod that was taken down.
+TEST_F(ReconstructorTest, AHoldWhoseRowIsGoneHeldNobody) {
+  LeaveTwoPods();
+  store.Corrupt(kLostRowsRecordKind, kLostRowsKey, "9 rows were written, and 8 are there");
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  const PodView left = View("b");
+  ASSERT_EQ(left.held_by.size(), 1u);
+  EXPECT_NE(left.held_by[0].find("9 rows were written, and 8 are there"), std::string::npos)
+      << left.held_by[0];
+  EXPECT_EQ(manager().quarantined_pods(), 0u) << "they are looked after otherwise";
+  (void)Delete("b", true);
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("b", "data")), 1u) << "a person has said so";
+  EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 0u);
+}
+
+TEST_F(ReconstructorTest, AHoldWhoseRowIsGoneEndedWithItsBoot) {
+  LeavePod("boot-0");
+  store.Corrupt(kLostRowsRecordKind, kLostRowsKey, "9 rows were written, and 8 are there");
+  StartAgent("boot-1");
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 1u);
+}
+
 // Nobody told the store: rows were written over, and nothing waited for a person's word.
 TEST_F(ReconstructorTest, ARowOfANewerProgramIsToldToTheStoreAndIsNoPod) {
   LeavePod("boot-1");

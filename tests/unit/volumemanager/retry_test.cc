@@ -1,5 +1,6 @@
 // What the manager tells and takes besides reconciling: a retry of one volume, the event of volumes
 // that cannot be tried, unknown fields of a manifest, and what a start found.
+#include "operation/unrecorded_mounts.h"
 #include "unit/volumemanager/manager_fixture.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/reconstructor.h"
@@ -284,6 +285,19 @@ TEST(TakeOverTest, AVolumeThatNoRecordKnowsIsToldApart) {
   EXPECT_EQ(result.take_over.unreadable, 0u);
   const std::set<PodVolumeKey> expected = {{PodUid("a"), SpecName("new")}};
   EXPECT_EQ(result.take_over.without_record, expected);
+}
+
+// The owner of the very pod that waits can do nothing.
+TEST_F(RetryTest, WhoeverWaitsForAMountOnNoRecordWasToldToActHimself) {
+  StartAgent();
+  const Error held = Error::NotApplied(Code::kFailedPrecondition, "it is mounted in another pod");
+  operations().FailNext("mount", Key("a", "one"), held.About(kAboutUnrecordedMount), 1);
+  operations().FailNext("mount", Key("b", "one"), held, 1);
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}) + PodManifest("b", {"one: emptyDir: {}"}));
+  ASSERT_TRUE(View("a").volumes.at(0).problem);
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
+  ASSERT_TRUE(View("b").volumes.at(0).problem);
+  EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act, "the owner of pod default/b");
 }
 
 }  // namespace

@@ -265,6 +265,24 @@ TEST_F(VolumeExpanderTest, AnAgentThatEndedInBetweenIsFollowedByOneThatFinishes)
   EXPECT_EQ(Recorded().status, "");
 }
 
+// The storage was larger, the node's part was still to come, and the claim got the new size.
+TEST_F(VolumeExpanderTest, AGrowthThatAKubeletHadBegunWasNeverFinished) {
+  const std::string growing =
+      "status:\n  capacity: {storage: 1Gi}\n  allocatedResourceStatuses: {storage: "
+      "NodeResizePending}\n";
+  Deliver(Storage("2Gi", growing, "ReadWriteOnce", "2Gi") + PodA());
+  ASSERT_EQ(Expands(), 1u);
+  EXPECT_EQ(LastExpand().old_size, Gi(1));
+  EXPECT_EQ(LastExpand().new_size, Gi(2));
+  EXPECT_EQ(Recorded().capacity, Gi(2));
+  EXPECT_EQ(Recorded().status, "");
+  // Whatever the manifest goes on saying.
+  StartAgent();
+  Deliver(Storage("2Gi", growing, "ReadWriteOnce", "2Gi") + PodA());
+  EXPECT_EQ(Expands(), 0u);
+  EXPECT_EQ(Recorded().capacity, Gi(2));
+}
+
 TEST_F(VolumeExpanderTest, AClaimOfAClusterIsExpandedAsItsStatusSays) {
   const auto status = [](const std::string& capacity, const std::string& more) {
     return "status:\n  phase: Bound\n  capacity: {storage: " + capacity + "}\n" + more;

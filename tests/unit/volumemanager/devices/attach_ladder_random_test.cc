@@ -68,8 +68,7 @@ class LadderLife {
     if (!device_) return;
     device_->attachment = Attachment::kUnknown;
     device_->uncertain = node || device_->state != VolumeState::kAttached;
-    device_->rest_of_mount = node && device_->state == VolumeState::kAttached;
-    rest_ = device_->rest_of_mount;  // of which the record tells
+    if (node && device_->state == VolumeState::kAttached) device_->rest_of_mount = rest_ = true;
     if (node) record_says_attached_ = false;
   }
 

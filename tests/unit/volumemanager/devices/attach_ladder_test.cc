@@ -74,6 +74,23 @@ TEST(AttachLadderTest, WhatMayBeMountedIsUnmountedBeforeItIsDetachedOrAttachedAn
   });
 }
 
+// A driver may list wrong nodes: what that brings about is that the volume is attached once more.
+TEST(AttachLadderTest, WhatIsWantedIsNeverDetachedWhateverItsPluginSaysOfWhereItIs) {
+  ForEachDevice([](ActualDevice device) {
+    for (const bool rest : {false, true}) {
+      device.rest_of_mount = rest;
+      for (const bool used : {false, true}) {
+        const AttachStep step = NextAttachStep({&device, true, true, used, true});
+        EXPECT_NE(step, AttachStep::kDetach) << VolumeStateName(device.state);
+        EXPECT_NE(step, AttachStep::kForget) << VolumeStateName(device.state);
+        if (step != AttachStep::kUnmount) continue;
+        EXPECT_FALSE(used) << VolumeStateName(device.state);
+        EXPECT_EQ(device.attachment, Attachment::kMissing) << VolumeStateName(device.state);
+      }
+    }
+  });
+}
+
 // Its unmount was tried for ever, although its record said that it was unmounted.
 TEST(AttachLadderTest, AnAttachedDeviceThatIsMissingIsDetachedAndNotUnmountedOnceMore) {
   ActualDevice device;
@@ -98,6 +115,7 @@ TEST(AttachLadderTest, TheRestOfAMountIsTakenAwayWhateverBecameOfAttachingItAnew
     found.attachable = true;
     found.state = VolumeState::kAttached;
     found.uncertain = true;  // the node was booted
+    found.rest_of_mount = true;
     devices.AddReconstructed(name, found);
     const auto next = [&](bool wanted) {
       return NextAttachStep({devices.Find(name), wanted, wanted, false, true});
@@ -114,6 +132,27 @@ TEST(AttachLadderTest, TheRestOfAMountIsTakenAwayWhateverBecameOfAttachingItAnew
     // Another pod comes first: what is not known to be attached is attached before it is mounted.
     EXPECT_EQ(next(true), is_attached ? AttachStep::kMount : AttachStep::kAttach);
   }
+}
+
+// Its detach was refused for ever, for it was still mounted.
+TEST(AttachLadderTest, AFoundMountIsTakenAwayThoughItsAttachMayOrMayNotBeDone) {
+  ManualClock clock;
+  ActualDevices devices(clock);
+  const UniqueVolumeName name("p/v");
+  ActualDevice found;
+  found.unrecorded = true;
+  devices.AddReconstructed(name, found);
+  devices.AttachStarted(name, {"p", SpecName("v")});
+  devices.AttachDone(name, OutcomeOf(std::optional(OperationFailure{
+                                         "volume_attach", "Attach",
+                                         Error::MaybeApplied(Code::kDeadlineExceeded, "slow")}),
+                                     AttachedVolume{}));
+  const auto next = [&] { return NextAttachStep({devices.Find(name), false, false, false, true}); };
+  ASSERT_EQ(next(), AttachStep::kUnmount);
+  devices.UnmountStarted(name);
+  EXPECT_EQ(devices.Find(name)->state, VolumeState::kUnmountingDevice);
+  devices.UnmountDone(name, OutcomeOf(std::nullopt, Unit{}));
+  EXPECT_EQ(next(), AttachStep::kDetach);
 }
 
 TEST(AttachLadderTest, EachStepIsOneThatTheTableAllows) {

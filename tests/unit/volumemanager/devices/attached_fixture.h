@@ -29,6 +29,12 @@ class AttachedTest : public ManagerTest {
     return PodManifest(pod, {"v: persistentVolumeClaim: {claimName: " + volume + "}"});
   }
 
+  // Failures of operations.
+  static Error NotApplied(Code code = Code::kUnavailable) {
+    return Error::NotApplied(code, "the array");
+  }
+  static Error MaybeApplied() { return Error::MaybeApplied(Code::kDeadlineExceeded, "the array"); }
+
   // What was done since the last call, in order: "attach disk", "mount disk for a".
   std::vector<std::string> Done() {
     std::vector<std::string> done;
@@ -54,7 +60,8 @@ class AttachedTest : public ManagerTest {
   }
   // The row that the operation layer writes.
   void LeaveDevice(const std::string& volume, VolumeState state,
-                   const std::string& boot_id = "boot-1", const std::string& spec = "") {
+                   const std::string& boot_id = "boot-1", const std::string& spec = "",
+                   bool rest_of_mount = false) {
     DeviceRecord device;
     device.key = Device(volume);
     device.plugin_name = kPlugin;
@@ -65,6 +72,7 @@ class AttachedTest : public ManagerTest {
     device.attachable = true;
     device.device_path = "/dev/" + volume;
     device.limit_key = "storage-limits-fake";
+    device.rest_of_mount = rest_of_mount;
     ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
   }
   void LeavePodVolume(const std::string& pod, const std::string& volume) {

@@ -77,5 +77,47 @@ TEST_F(VolumeAttachmentsTest, OneOfAVolumeThatNobodyHasConcernsNobody) {
   EXPECT_EQ(operations().Count("detach"), 0u);
 }
 
+// Its detach waited for an attacher that had long done its work.
+TEST_F(VolumeAttachmentsTest, OneWithAnInlineSpecWokeItsDeviceByBackOffOnly) {
+  DeviceRecord device;
+  device.key = UniqueVolumeName("kubernetes.io/csi/vol-1");
+  device.plugin_name = "kubernetes.io/csi";
+  device.spec = SpecName("of-a-pod");
+  device.state = VolumeState::kAttached;
+  device.boot_id = BootId("boot-1");
+  device.attachable = true;
+  ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
+  Restart();
+  const OperationKey key(device.key);
+  operations().FailNext("detach", key, Error::NotApplied(Code::kUnavailable, "is attached"), 100);
+  const auto attachment = [](const std::string& handle) {
+    return "---\napiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va-" +
+           handle +
+           "}\nspec: {attacher: disk.example.com, nodeName: n1, source: {inlineVolumeSpec: {csi: "
+           "{driver: disk.example.com, volumeHandle: " +
+           handle + "}, accessModes: [ReadWriteOnce]}}}\nstatus: {attached: true}\n";
+  };
+  Deliver(attachment("vol-1") + attachment("vol-2"));
+  const size_t tried = operations().Count("detach", key);
+  ASSERT_GT(tried, 0u);
+  Deliver(attachment("vol-1"));
+  EXPECT_EQ(operations().Count("detach", key), tried) << "it is another volume's";
+  Deliver("");
+  EXPECT_EQ(operations().Count("detach", key), tried + 1);
+}
+
+// The PersistentVolume was gone before its attacher had detached it.
+TEST_F(VolumeAttachmentsTest, OneOfAVolumeThatNobodyKnowsAnyMoreWokeNobody) {
+  LeaveDevice("disk", VolumeState::kAttached);
+  Restart();
+  operations().FailNext("detach", OperationKey(Device("disk")),
+                        Error::NotApplied(Code::kUnavailable, "is attached"), 100);
+  Deliver(Attachment("attached: true"));
+  const size_t tried = operations().Count("detach");
+  ASSERT_GT(tried, 0u);
+  Deliver("");
+  EXPECT_EQ(operations().Count("detach"), tried + 1);
+}
+
 }  // namespace
 }  // namespace volumed

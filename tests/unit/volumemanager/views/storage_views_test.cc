@@ -189,6 +189,32 @@ TEST_F(StorageViewsTest, AClaimOfASourceIsNotShownInPlaceOfThePodsOwn) {
   EXPECT_EQ(ClaimView().volume, "disk");
 }
 
+// `describe` of one made the views of all, on the control thread.
+TEST_F(StorageViewsTest, OneWasLookedForAmongTheViewsOfAll) {
+  const std::string objects = Volume("disk") + Volume("other") +
+                              Claim("b-claim", "  volumeName: other\n") +
+                              PodManifest("a", {kEphemeral});
+  Deliver(objects);
+  Deliver(objects + Claim("a-data"));
+  const StorageViews& storage = manager().storage();
+  ASSERT_EQ(storage.PersistentVolumes().size(), 2u);
+  for (const PersistentVolumeView& view : storage.PersistentVolumes()) {
+    const auto one = storage.FindPersistentVolume(view.name);
+    ASSERT_TRUE(one.has_value()) << view.name;
+    EXPECT_EQ(one->name + " " + one->phase + " " + one->claim,
+              view.name + " " + view.phase + " " + view.claim);
+  }
+  ASSERT_EQ(storage.PersistentVolumeClaims().size(), 2u);
+  for (const PersistentVolumeClaimView& view : storage.PersistentVolumeClaims()) {
+    const auto one = storage.FindPersistentVolumeClaim({view.ns, view.name});
+    ASSERT_TRUE(one.has_value()) << view.name;
+    EXPECT_EQ(one->uid + " " + one->phase + " " + one->owner + " " + one->volume,
+              view.uid + " " + view.phase + " " + view.owner + " " + view.volume);
+  }
+  EXPECT_FALSE(storage.FindPersistentVolume("none").has_value());
+  EXPECT_FALSE(storage.FindPersistentVolumeClaim({"other", "a-data"}).has_value());
+}
+
 // "nobody: retried", and nothing went on.
 TEST_F(StorageViewsTest, AClaimThatEndsWithItsPodNamesWhoHasToDeleteThat) {
   Deliver(Volume("disk") + Claim("data") +

@@ -1,0 +1,55 @@
+// `volumectl delete driver`: a CSI driver that has left for good is as one that was never seen
+// here. What keeps it known is named, with the command that ends that. There is no way to forget
+// its volumes together: a pod, a mount and an attached device are proven by the node, whoever has
+// left. What it is owed is a promise to the driver alone, and may be given up with it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/look_limit.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csi/csi_debts.h"
+#include "csi/csi_drivers.h"
+#include "operation/node_volume_operations.h"
+#include "os/kernel.h"
+#include "volumemanager/volume_manager.h"
+
+namespace volumed {
+
+// What is here of a driver.
+struct DriverTraces {
+  std::string driver;
+  std::vector<VolumeOnRecord> volumes;  // of which something is on record on this node
+  std::vector<std::string> open_calls;
+  std::vector<std::string> owed_calls;
+  std::vector<std::string> begun;  // StorageViews::BegunBy
+};
+// For CsiDriversHooks::what_is_here: each with the command that ends it, if there is one; "" if
+// there is nothing. Pure; threads: any.
+std::string TextOf(const DriverTraces& traces);
+
+// What the PersistentVolumes of a driver that is forgotten have lost; "" if it has none.
+// Threads: control. Blocks: never.
+std::string WarningOfForget(const VolumeManager& manager, const std::string& driver);
+
+// What ForgetAndOweNothing works on; all outlive it.
+struct ForgettingParts {
+  Scheduler& scheduler;
+  CsiDrivers& drivers;
+  CsiDebts& debts;
+  Kernel& kernel;
+  LookLimit limit;
+};
+
+// Gives up what the driver is owed, and forgets it: of `traces`, which is what is here of it, the
+// calls that are owed alone keep it from neither. `done` is called once on the control thread, with
+// what was given up. Threads: control. Blocks: never. Errors, not applied: those of
+// CsiDrivers::CheckAway; FailedPrecondition for what else is here; those of GiveUpCsiDebts. Those
+// of CsiDrivers::Forget, maybe applied: what it was owed is given up then.
+void ForgetAndOweNothing(const ForgettingParts& parts, DriverTraces traces,
+                         std::function<void(const Result<std::vector<std::string>>&)> done);
+
+}  // namespace volumed

@@ -1,0 +1,126 @@
+// `volumectl delete driver`: what of a driver that never comes back is given up with it, and what
+// keeps it known.
+#include "agent/forget_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unit/agent/csi_debts_fixture.h"
+
+namespace volumed {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class ForgetDriverTest : public CsiDebtsTest {
+ protected:
+  // `volumectl delete driver --force`, with what is here of it besides; what was given up, or the
+  // error.
+  Result<std::vector<std::string>> ForgetByForce(std::vector<VolumeOnRecord> volumes = {}) {
+    std::optional<Result<std::vector<std::string>>> told;
+    ForgetAndOweNothing({scheduler_, *drivers_, *debts_, kernel_, {clock_, seconds(5)}},
+                        {.driver = kName,
+                         .volumes = std::move(volumes),
+                         .open_calls = {},
+                         .owed_calls = debts_->TextsOf(kName),
+                         .begun = {}},
+                        [&told](const auto& given_up) { told = given_up; });
+    scheduler_.RunFor(seconds(1));
+    return told.value_or(Error::NotApplied(Code::kInternal, "nothing was told"));
+  }
+};
+
+TEST_F(ForgetDriverTest, ADriverThatIsOwedCallsAndNeverComesBackWasKnownForEver) {
+  LeaveWithout();
+  drivers_->Unregister(kName);
+  const auto given_up = ForgetByForce();
+  ASSERT_TRUE(given_up.ok()) << given_up.error().message();
+  EXPECT_THAT(*given_up,
+              UnorderedElementsAre(
+                  std::string("NodeUnpublishVolume of volume ") + kHandle + " at " + PodMount(),
+                  std::string("NodeUnstageVolume of volume ") + kHandle + " at " + Staging()));
+  EXPECT_THAT(Rows(), IsEmpty());
+  EXPECT_FALSE(debts_->HasOf(kName));
+  EXPECT_EQ(debts_->WhatIsOwedAt(PodMount()), "");
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(ForgetDriverTest, WhatElseIsHereOfADriverKeepsAlsoWhatItIsOwed) {
+  LeaveWithout();
+  EXPECT_THAT(ForgetByForce().error().message(), HasSubstr("it is registered"));
+  drivers_->Unregister(kName);
+  const auto refused =
+      ForgetByForce({{SpecName("pv-1"), PodUid(kPodUid), "shop", "web", VolumeState::kSetUp}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_THAT(refused.error().message(), HasSubstr("`volumectl delete pod web -n shop`"));
+  EXPECT_EQ(refused.error().message().find("--force"), std::string::npos)
+      << "it does not help: " << refused.error().message();
+  EXPECT_EQ(Rows().size(), 2u);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(ForgetDriverTest, NothingIsGivenUpWhileSomethingIsMountedAtThePathOfADebt) {
+  LeaveWithout();
+  drivers_->Unregister(kName);
+  Mounts(PodMount(), "/dev/sdb");
+  const auto refused = ForgetByForce();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("/dev/sdb is mounted at " + PodMount()));
+  EXPECT_EQ(Rows().size(), 2u);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+  kernel_.UnmountBelow(PodMount());
+  EXPECT_TRUE(ForgetByForce().ok());
+}
+
+TEST_F(ForgetDriverTest, AnOwedCallWhoseRowCannotBeReadIsNotGivenUp) {
+  LeaveWithout();
+  store_.Corrupt(kCsiDebtRecordKind, Rows().front().key, "a bit has turned");
+  RestartAll();
+  drivers_->Unregister(kName);
+  const auto refused = ForgetByForce();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("a bit has turned"));
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(ForgetDriverTest, ADriverWhoseDebtsCannotBeRemovedIsNotForgotten) {
+  LeaveWithout();
+  drivers_->Unregister(kName);
+  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk is full"), 1,
+                  kCsiDebtRecordKind);
+  const auto failed = ForgetByForce();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_FALSE(failed.error().maybe_applied()) << "nothing was given up before";
+  EXPECT_EQ(Rows().size(), 2u);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(ForgetDriverTest, VolumesOnRecordAreThoseOfPodsAndTheDevicesThatNoPodHas) {
+  const std::string domain = std::string("csi:") + kName;
+  EXPECT_TRUE(operations_->VolumesOf(domain).empty());
+  PutPod(/*attachable=*/true);
+  EXPECT_THAT(operations_->VolumesOf(domain),
+              ElementsAre(VolumeOnRecord{SpecName("pv-1"), PodUid(kPodUid), "shop", "web",
+                                         VolumeState::kSetUp}));
+  EXPECT_TRUE(operations_->VolumesOf("csi:other.example.com").empty());
+  DriverDies();
+  scheduler_.RunFor(minutes(11));
+  ASSERT_EQ(PodLeaves(), "");
+  ASSERT_EQ(DeviceGoes(), "");
+  EXPECT_THAT(
+      operations_->VolumesOf(domain),
+      ElementsAre(VolumeOnRecord{SpecName("pv-1"), PodUid(), "", "", VolumeState::kAttached}));
+}
+
+}  // namespace
+}  // namespace volumed

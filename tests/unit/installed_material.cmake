@@ -1,0 +1,57 @@
+# That the examples and the rules are installed where the documents say, and whole.
+#   cmake -DBUILD=DIR -DSOURCE=DIR -DPREFIX=DIR -P installed_material.cmake
+# PREFIX is emptied. The documents name the places below the default prefix, /usr/local.
+file(REMOVE_RECURSE ${PREFIX})
+set(ENV{DESTDIR})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} --component material
+                OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+
+function(must_be_equal source installed)
+  if(NOT EXISTS ${PREFIX}/${installed})
+    message(SEND_ERROR "error: ${installed} is not installed")
+    return()
+  endif()
+  file(SHA256 ${SOURCE}/${source} expected)
+  file(SHA256 ${PREFIX}/${installed} found)
+  if(NOT expected STREQUAL found)
+    message(SEND_ERROR "error: ${installed} is not ${source}")
+  endif()
+endfunction()
+
+file(GLOB_RECURSE examples RELATIVE ${SOURCE} ${SOURCE}/examples/*)
+list(LENGTH examples count)
+if(count EQUAL 0)
+  message(SEND_ERROR "error: there are no examples in ${SOURCE}")
+endif()
+foreach(example IN LISTS examples)
+  must_be_equal(${example} share/doc/volumed/${example})
+endforeach()
+must_be_equal(deploy/prometheus/volumed.rules.yaml share/volumed/prometheus/volumed.rules.yaml)
+
+# The driver of a flexVolume is run as it is copied.
+execute_process(COMMAND test -x ${PREFIX}/share/doc/volumed/examples/flexvolume/volumed.io~loop/loop
+                RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(SEND_ERROR "error: the installed flexVolume driver is not executable")
+endif()
+
+file(GLOB documents ${SOURCE}/README.md ${SOURCE}/docs/*.md)
+set(named "")
+foreach(document IN LISTS documents)
+  file(STRINGS ${document} lines REGEX "/usr/local/share/[a-z]")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCHALL "/usr/local/share/[a-z./_-]*[a-z]" places "${line}")
+    list(APPEND named ${places})
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES named)
+list(LENGTH named count)
+if(count LESS 2)
+  message(SEND_ERROR "error: the documents name no installed examples and rules")
+endif()
+foreach(place IN LISTS named)
+  string(REPLACE "/usr/local/" "" below ${place})
+  if(NOT EXISTS ${PREFIX}/${below})
+    message(SEND_ERROR "error: the documents name ${place}, which is not installed")
+  endif()
+endforeach()
