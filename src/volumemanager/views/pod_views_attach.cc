@@ -79,4 +79,19 @@ std::optional<ProblemView> PodViews::OtherVolumeProblem(const WantedVolume& want
   return problem;
 }
 
+void PodViews::AddOtherFsTypes(const WantedPod& wanted, const ActualPod& pod, PodView& view) const {
+  for (const auto& [spec, volume] : wanted.volumes) {
+    const ActualDevice* const device = parts_.actual.devices().Find(volume.unique_name);
+    const bool is_shared = !volume.is_block && device != nullptr && IsMounted(*device) &&
+                           device->spec != volume.spec.name();
+    if (!is_shared) continue;
+    const PersistentVolumePtr there = parts_.catalog.FindPersistentVolume(device->spec.str());
+    const std::string text = there == nullptr ? "" : OtherFsTypeText(volume.spec, *there);
+    if (text.empty()) continue;
+    view.problems.push_back(
+        Waiting("FilesystemType", text, "the owners of both PersistentVolumes", pod.since_unix_ms));
+    view.problems.back().is_warning = true;
+  }
+}
+
 }  // namespace volumed
