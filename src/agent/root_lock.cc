@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr char kAgentDir[] = "/volumed";
 constexpr char kMark[] = "/volumed/created-by-volumed";
 constexpr char kLock[] = "/volumed/lock";
+constexpr char kLostAndFound[] = "lost+found";
 constexpr char kDefaultKubeletRoot[] = "/var/lib/kubelet";
 
 std::optional<std::string> RootOfKubelet(const std::vector<std::string>& arguments) {
@@ -77,11 +78,16 @@ Result<std::set<std::string>> NamesIn(const std::string& directory) {
 }
 
 // Whether there is no more in the root than what CSI drivers make that start before whoever mounts
-// their volumes: directories of their sockets. A kubelet's volumes lie in "pods", and what it has
-// staged in "plugins/kubernetes.io".
+// their volumes: directories of their sockets; and the directory that mkfs makes in a filesystem. A
+// kubelet's volumes lie in "pods", and what it has staged in "plugins/kubernetes.io".
 Result<bool> IsFree(const std::string& root) {
   ASSIGN_OR_RETURN(std::set<std::string> names, NamesIn(root));
   names.erase("plugins_registry");
+  if (names.contains(kLostAndFound)) {
+    ASSIGN_OR_RETURN(const std::set<std::string> rescued, NamesIn(root + "/" + kLostAndFound));
+    // What fsck has put there was somebody's.
+    if (rescued.empty()) names.erase(kLostAndFound);
+  }
   if (names.erase("plugins") == 0) return names.empty();
   ASSIGN_OR_RETURN(const std::set<std::string> plugins, NamesIn(root + "/plugins"));
   const bool has_volumes = std::any_of(plugins.begin(), plugins.end(), [](const auto& name) {

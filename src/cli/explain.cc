@@ -41,6 +41,12 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
       << "\n    next try:   " << NextTry(problem, now) << "\n";
 }
 
+// Of a block volume the place is a directory with a node for each pod. It need not be what the pod
+// wants: the device may be there for another volume, and has to leave first.
+bool IsPlaceOfNodes(const std::string& device_mount_path) {
+  return device_mount_path.find("/volumeDevices/") != std::string::npos;
+}
+
 // Where a persistent volume comes from.
 void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
   if (!volume.claim().empty()) {
@@ -53,7 +59,8 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
   out << "    device:     " << volume.device_state();
   if (!volume.device_path().empty()) out << ", " << volume.device_path();
   if (!volume.device_mount_path().empty()) {
-    out << (volume.is_block() ? ", nodes in " : " at ") << volume.device_mount_path();
+    out << (IsPlaceOfNodes(volume.device_mount_path()) ? ", nodes in " : " at ")
+        << volume.device_mount_path();
   }
   out << "\n";
   if (volume.is_block()) {

@@ -94,6 +94,21 @@ bool IsSamePlace(const CsiCommandRecord& a, const CsiCommandRecord& b) {
   return true;
 }
 
+// " with the staging_target_path "/k/stage" that it had"; "" if the request says no place.
+std::string WithItsPlace(const CsiCommandRecord& command) {
+  constexpr size_t kShownOfPath = 512;
+  const auto request = CsiRequestFromJson(*FindCsiMethod(command.method), command.request_json);
+  if (!request.ok()) return "";
+  std::string places;
+  for (const char* field : kPlaceFields) {
+    const std::string place = TextOf(**request, field);
+    if (place.empty()) continue;
+    places += (places.empty() ? " with the " : " and the ") + std::string(field) + " " +
+              Quoted(place, kShownOfPath);
+  }
+  return places.empty() ? "" : places + " that it had";
+}
+
 bool TakesBack(std::string_view method) {
   for (const Inverses& pair : kInverses) {
     if (pair.takes_back == method) return true;
@@ -207,7 +222,7 @@ Error CsiCommands::Refusal(const Entry& there) const {
                                " by hand has an open outcome: make it again" +
                                (inverse.empty() ? "" : ", or " + inverse) +
                                ", by hand (volumectl csi " + command.driver + ")" +
-                               kWhatIsToGoFirst);
+                               WithItsPlace(command) + kWhatIsToGoFirst);
 }
 
 Result<CsiCommands::Pass> CsiCommands::AdmitOperation(const std::string& driver,
@@ -258,8 +273,9 @@ Status CsiCommands::CheckAgainst(const Entry& there, const CsiCommandRecord& com
   if (there.running || !there.unreadable.empty()) return Refusal(there);
   const bool is_of_pair = command.method == there.command.method ||
                           command.method == CsiInverseOf(there.command.method);
-  if (is_of_pair && IsSamePlace(there.command, command)) return OkStatus();
-  return Refusal(there);
+  if (!is_of_pair) return Refusal(there);
+  if (IsSamePlace(there.command, command)) return OkStatus();
+  return Refusal(there).With("this call is about another place, or node, than the open one");
 }
 
 Status CsiCommands::CheckLocked(const CsiCommandRecord& command) const {

@@ -387,7 +387,12 @@ Error RefuseToForget(const std::string& driver, const std::string& why) {
 }
 
 std::string CsiDrivers::WhyThere(const CsiDriver& driver) {
-  if (driver.registered() || driver.registering()) return "it is registered";
+  if (driver.registered() || driver.registering()) {
+    // It may be dead: what counts is the socket, which a driver that is killed leaves.
+    const std::string socket = driver.record().socket;
+    return "it is registered" +
+           (socket.empty() ? "" : " by " + socket + ": end the driver, and remove that socket");
+  }
   return driver.connected() ? "there is a connection to it" : "";
 }
 

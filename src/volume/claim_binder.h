@@ -47,6 +47,8 @@ class ClaimBinder {
 
   // claim_binding.cc: what is bound anew.
   void BindReserved();
+  // Whether it may be bound by name to a claim that it is too small for.
+  bool MayGrow(const PersistentVolume& volume) const;
   void SettleUnready(ClaimState& claim);
   void BindNamed(ClaimState& claim);
   std::vector<ClaimState*> SmallestFirst();

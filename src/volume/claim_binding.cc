@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "volume/claim_binder.h"
 
@@ -88,9 +89,17 @@ void ClaimBinder::Lose(ClaimState& claim, std::string reason) {
   Wait(claim, ClaimWait::kLost, std::move(reason));
 }
 
+// What is known of classes counts once every source has delivered.
+bool ClaimBinder::MayGrow(const PersistentVolume& volume) const {
+  const auto found = classes_.find(ClassOf(volume));
+  return input_.sources_complete &&
+         MayGrowForClaim(volume, found == classes_.end() ? nullptr : found->second);
+}
+
 // Volumes whose manifest names a claim, whatever its uid.
 void ClaimBinder::BindReserved() {
   std::map<ClaimKey, std::string> chosen;
+  std::map<ClaimKey, std::vector<std::string>> outgrown;
   for (const auto& [name, volume] : volumes_) {
     const ClaimReference* reserved = volume.Reservation();
     if (volume.IsTaken() || volume.missing || reserved == nullptr || !reserved->uid.empty()) {
@@ -107,12 +116,21 @@ void ClaimBinder::BindReserved() {
       continue;
     }
     const ClaimNeeds needs{object, claim->second.decision.storage_class, input_.node};
-    if (!object.spec.volume_name.empty() || MisfitOfReserved(*volume.object, needs)) continue;
+    if (!object.spec.volume_name.empty()) continue;
+    if (const std::optional<Misfit> misfit = MisfitOfReserved(*volume.object, needs)) {
+      const bool may_grow = misfit == Misfit::kTooSmall && MayGrow(*volume.object);
+      if (may_grow) outgrown[claim->first].push_back(name);
+      continue;
+    }
     const auto [best, first] = chosen.emplace(claim->first, name);
     if (!first && IsBetterFit(*volume.object, *volumes_.at(best->second).object,
                               VolumeBindingMode::kWaitForFirstConsumer)) {
       best->second = name;
     }
+  }
+  // Of several that are too small, nothing says which one the claim had.
+  for (const auto& [key, names] : outgrown) {
+    if (names.size() == 1) chosen.emplace(key, names.front());
   }
   for (const auto& [key, name] : chosen) Bind(claims_.at(key), name, volumes_.at(name));
 }

@@ -29,7 +29,7 @@ std::optional<ClaimBinder::Obstacle> ClaimBinder::WhyNotNamed(const ClaimState& 
   }
   if (claim.WasBound()) return std::nullopt;  // the rules were asked then
   const PersistentVolume& volume = *found->second.object;
-  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node};
+  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node, MayGrow(volume)};
   const std::optional<Misfit> misfit = MisfitOfNamed(volume, needs);
   if (!misfit) return std::nullopt;
   return Obstacle{ClaimWait::kVolumeUnfit, WhyUnfit(volume, claim, *misfit)};

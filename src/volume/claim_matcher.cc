@@ -5,6 +5,7 @@
 
 #include "kube/refused_sources.h"
 #include "kube/selectors.h"
+#include "volume/csi_translation.h"
 
 namespace volumed {
 namespace {
@@ -121,9 +122,15 @@ std::optional<Misfit> MisfitOf(const PersistentVolume& volume, const ClaimNeeds&
   return std::nullopt;
 }
 
+bool MayGrowForClaim(const PersistentVolume& volume, const StorageClass* storage_class) {
+  if (storage_class == nullptr || !storage_class->allow_volume_expansion) return false;
+  const VolumeSpec used = AsUsed(VolumeSpec::FromPersistentVolume(volume, false));
+  return used.SourceAs<CsiPersistentVolumeSource>() != nullptr;
+}
+
 std::optional<Misfit> MisfitOfNamed(const PersistentVolume& volume, const ClaimNeeds& needs) {
   if (volume.metadata.deletion_unix_millis) return Misfit::kBeingDeleted;
-  if (IsTooSmall(volume, needs.claim)) return Misfit::kTooSmall;
+  if (!needs.grows && IsTooSmall(volume, needs.claim)) return Misfit::kTooSmall;
   if (ClassOf(volume) != needs.storage_class) return Misfit::kStorageClass;
   if (!SameAttributes(volume, needs.claim)) return Misfit::kAttributes;
   if (volume.spec.volume_mode != needs.claim.spec.volume_mode) return Misfit::kVolumeMode;

@@ -64,6 +64,7 @@ struct ClaimNeeds {
   const PersistentVolumeClaim& claim;
   std::string storage_class;
   const BindingNode& node;
+  bool grows = false;  // the named volume may be too small, as MayGrowForClaim() says
 };
 
 // By the volume's own fields, for a claim that leaves the choice of its volume open. Nullopt: it
@@ -72,6 +73,13 @@ struct ClaimNeeds {
 // Other than Kubernetes, node affinity counts in both binding modes: on a node that binds for
 // itself alone a volume of another node is of no use.
 std::optional<Misfit> MisfitOf(const PersistentVolume& volume, const ClaimNeeds& needs);
+
+// Whether a volume that names the claim, or that the claim names, may be bound to it although it is
+// too small: its class lets it be made larger, and a driver can, so the request may have been
+// raised since the claim had the volume. Other than in Kubernetes, where both objects tell of a
+// binding for ever, only a record does so here, and records may be lost. `storage_class` is that of
+// the volume, null if there is none.
+bool MayGrowForClaim(const PersistentVolume& volume, const StorageClass* storage_class);
 
 // For a claim that names the volume, which has no claimRef: selector and node do not count.
 std::optional<Misfit> MisfitOfNamed(const PersistentVolume& volume, const ClaimNeeds& needs);

@@ -117,8 +117,10 @@ class SecretFinder {
     }
   }
 
+  // A driver may have cut off the blanks around a value, or all lines but one.
   void Take(const std::string& value) {
     TakeText(value);
+    TakeText(std::string(TrimSpace(value)));
     if (value.find('\n') == std::string::npos) return;
     for (const std::string& line : Split(value, '\n')) TakeText(std::string(TrimSpace(line)));
   }

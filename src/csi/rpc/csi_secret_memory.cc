@@ -7,7 +7,7 @@
 namespace volumed {
 namespace {
 
-// A value with all its encodings takes about 15 times its size.
+// A value with all its encodings takes about 20 times its size.
 constexpr size_t kMostValues = 256;
 constexpr size_t kMostBytes = 64 * 1024;
 // What is larger is a keystore, or tokens of many audiences, and would push out all others.

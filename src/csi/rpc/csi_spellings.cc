@@ -19,6 +19,13 @@ constexpr size_t kMostBackslashes = 8;
 constexpr size_t kMostEntityBytes = 10;
 constexpr int kMostUrls = 3;  // one within the other
 
+// As a time of day or a number with a group of digits is not to be taken for a secret in pairs.
+constexpr size_t kFewestPairs = 4;
+
+bool IsHexDigit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
 bool IsLetterOrDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -150,6 +157,13 @@ void ReadQuote(std::string_view text, size_t at, const Take& take) {
   }
 }
 
+// Between the bytes of a list there may be a comma, and a blank behind that.
+template <typename Take>
+void ReadComma(std::string_view text, size_t at, const Take& take) {
+  take(size_t{1}, std::string_view(" "));
+  if (text.substr(at + 1, 1) == " ") take(size_t{2}, std::string_view(" "));
+}
+
 template <typename Take>
 void ReadAt(std::string_view text, size_t at, const Take& take) {
   take(size_t{1}, text.substr(at, 1));
@@ -159,7 +173,10 @@ void ReadAt(std::string_view text, size_t at, const Take& take) {
     case '%':
       return ReadPercent(text, at, take);
     case '+':
+    case '\n':  // in place of the blank at which a line was broken
       return take(size_t{1}, std::string_view(" "));
+    case ',':
+      return ReadComma(text, at, take);
     case '&':
       return ReadEntity(text, at, take);
     case '\'':
@@ -176,12 +193,30 @@ struct Begun {
   const Wanted* wanted;
   size_t first;
   size_t last;
-  size_t read;  // bytes of the beginning
+  size_t read;         // bytes of the beginning
+  bool is_hex;         // it is all hexadecimal digits
+  bool in_pairs;       // there was something between two pairs of them, which is not part of it
+  bool at_line_start;  // a line has just ended, which is not part of it either
 };
+
+// What does not belong to the text that is wanted, and may stand within it for all that: line ends
+// with the next line's indentation, and what separates pairs of hexadecimal digits.
+enum class Filling { kNone, kLine, kPair };
+
+Filling FillingOf(std::string_view bytes, const Begun& begun) {
+  if (bytes == "\n" || bytes == "\r") return Filling::kLine;
+  if (begun.at_line_start && (bytes == " " || bytes == "\t")) return Filling::kLine;
+  const bool is_between = begun.is_hex && begun.read % 2 == 0;
+  const bool separates = bytes == " " || bytes == ":" || bytes == "-";
+  return is_between && separates ? Filling::kPair : Filling::kNone;
+}
 
 // Goes on with these bytes. False: nothing that is wanted does.
 bool GoOnWith(std::string_view bytes, Begun& begun) {
   for (const char c : bytes) {
+    begun.is_hex = begun.is_hex && IsHexDigit(c);
+    if (begun.in_pairs && !begun.is_hex) return false;
+    begun.at_line_start = false;
     const size_t place = begun.read;
     // What ends there is sorted before all that goes on.
     const auto at = [place](const std::string& text) {
@@ -211,7 +246,9 @@ bool GoOnWith(std::string_view bytes, Begun& begun) {
 // enough: that which began first, as it has the bytes of all.
 void KeepTheFirstOfEach(std::vector<Begun>& begun) {
   if (begun.size() < 2) return;
-  const auto same = [](const Begun& a) { return std::tie(a.wanted, a.first, a.read); };
+  const auto same = [](const Begun& a) {
+    return std::tie(a.wanted, a.first, a.read, a.in_pairs, a.at_line_start);
+  };
   std::sort(begun.begin(), begun.end(), [&same](const Begun& a, const Begun& b) {
     return same(a) != same(b) ? same(a) < same(b) : a.start < b.start;
   });
@@ -236,12 +273,9 @@ class Search {
         for (const Begun& begun : here) open_ = std::min(open_, begun.start);
       }
       ReadAt(text_, at, [&](size_t length, std::string_view bytes) {
-        if (bytes.empty()) return;
-        const Wanted& wanted = lists_[static_cast<unsigned char>(bytes[0])];
-        const size_t next = at + length;
-        if (!wanted.empty()) Take({at, &wanted, 0, wanted.size(), 1}, next, bytes.substr(1));
-        for (const Begun& begun : here) Take(begun, next, bytes);
+        if (!bytes.empty()) Read(at, at + length, bytes);
       });
+      if (text_.substr(at, 2) == "0x" || text_.substr(at, 2) == "0X") SkipMarkOfHex(at);
       here.clear();
       if (steps_ == 0) return false;
     }
@@ -257,12 +291,48 @@ class Search {
   // More than any reading has bytes: two codes of four digits have 26 with their backslashes.
   static constexpr size_t kPlaces = 32;
 
+  void Read(size_t at, size_t next, std::string_view bytes) {
+    const Wanted& wanted = lists_[static_cast<unsigned char>(bytes[0])];
+    if (!wanted.empty()) {
+      const bool is_hex = IsHexDigit(bytes[0]);
+      Take({at, &wanted, 0, wanted.size(), 1, is_hex, false, false}, next, bytes.substr(1));
+    }
+    for (const Begun& begun : begun_[at % kPlaces]) {
+      Take(begun, next, bytes);
+      Skip(begun, next, FillingOf(bytes, begun));
+    }
+  }
+
+  // Each pair of digits may have it before itself.
+  void SkipMarkOfHex(size_t at) {
+    for (const Begun& begun : begun_[at % kPlaces]) {
+      if (begun.is_hex && begun.read % 2 == 0) Skip(begun, at + 2, Filling::kPair);
+    }
+  }
+
+  // Goes on behind something that is not part of what is wanted.
+  void Skip(Begun begun, size_t next, Filling filling) {
+    if (filling == Filling::kNone || steps_ == 0) return;
+    --steps_;
+    begun.in_pairs = begun.in_pairs || filling == Filling::kPair;
+    begun.at_line_start = filling == Filling::kLine;
+    if (next < text_.size()) begun_[next % kPlaces].push_back(begun);
+  }
+
+  // Whether all that is wanted has been read; of pairs with something between them there are to be
+  // several.
+  static bool IsWhole(const Begun& begun) {
+    const size_t size = (*begun.wanted)[begun.first].size();
+    if (size != begun.read) return false;
+    return !begun.in_pairs || (size % 2 == 0 && size >= 2 * kFewestPairs);
+  }
+
   void Take(Begun begun, size_t next, std::string_view bytes) {
     if (steps_ == 0) return;
     --steps_;
     if (!GoOnWith(bytes, begun)) return;
     const Wanted& wanted = *begun.wanted;
-    if (wanted[begun.first].size() == begun.read) {
+    if (IsWhole(begun)) {
       ends_[begun.start] = std::max(ends_[begun.start], next);
     }
     const bool is_open = wanted[begun.last - 1].size() > begun.read;
@@ -294,11 +364,21 @@ std::string HexOf(std::string_view text, std::string_view digits) {
   return hex;
 }
 
+// "84 114 48", as Go writes a []byte.
+std::string NumbersOf(std::string_view text) {
+  std::string numbers;
+  for (const char c : text) {
+    if (!numbers.empty()) numbers += ' ';
+    numbers += std::to_string(static_cast<unsigned char>(c));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::vector<std::string> CsiEncodingsOf(std::string_view text) {
   std::set<std::string> all{std::string(text), HexOf(text, "0123456789abcdef"),
-                            HexOf(text, "0123456789ABCDEF")};
+                            HexOf(text, "0123456789ABCDEF"), NumbersOf(text)};
   // What is in base64 is three bytes at a time, and so looks otherwise after one or two bytes.
   for (size_t before = 0; before < 3; ++before) {
     const size_t bytes = before + text.size();

@@ -1,6 +1,7 @@
 // The ways in which programs write a text that is not theirs: in a string literal of C, Go, Python,
 // JSON (with all but ASCII escaped, or "&" and "<"), in a URL, in XML, in a command of a shell; and
-// encoded as a whole, in base64 or as hexadecimal digits. For csi_redact and csi_secret_memory.
+// encoded as a whole, in base64, as hexadecimal digits, or as a list of its bytes' numbers. All of
+// these also broken into lines. For csi_redact and csi_secret_memory.
 #pragma once
 
 #include <array>
@@ -11,10 +12,11 @@
 
 namespace volumed {
 
-// The text as it is, as hexadecimal digits of either case, and in base64 of either alphabet, with
-// and without its padding; also as a part of something longer that is in base64, as the password of
-// HTTP's "Basic" is. What base64 makes of the text's ends depends on what stands beside it then:
-// the bits of one character at each end are not in it. Sorted, each once. Pure.
+// The text as it is, as hexadecimal digits of either case, as decimal numbers with blanks between
+// them, and in base64 of either alphabet, with and without its padding; also as a part of something
+// longer that is in base64, as the password of HTTP's "Basic" is. What base64 makes of the text's
+// ends depends on what stands beside it then: the bits of one character at each end are not in it.
+// Sorted, each once. Pure.
 std::vector<std::string> CsiEncodingsOf(std::string_view text);
 
 // The steps that the search of one text, or of the texts of one message, may take: some
@@ -34,7 +36,10 @@ class CsiSpellings {
 
   // Sets the places of those bytes of the text that belong to a spelling of any. Each byte of a
   // spelling may be written in any way, whatever the bytes beside it are, and escapes may be
-  // escaped again: JSON within JSON. False: `steps` were not enough, which are counted down by what
+  // escaped again: JSON within JSON. Between any two bytes there may be a line's end, in any way of
+  // writing it, and the blanks and tabs with which the next line begins; between two pairs of
+  // hexadecimal digits also blanks, commas, ':', '-' and "0x", if there are four pairs at least;
+  // and between two numbers commas. False: `steps` were not enough, which are counted down by what
   // it took; then nothing is known, and `places` is as it was. Of a text and a secret of many
   // quotes or backslashes each number of them may stand for each other, so that takes the product
   // of both sizes; all else takes about the size of the text, however many are looked for.

@@ -1,6 +1,7 @@
 #include "volumemanager/devices/other_volume.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace volumed {
 
@@ -29,6 +30,18 @@ std::string StillThereText(const ActualDevice& device) {
   return "the volume is still " + std::string(VolumeStateName(device.state)) + place +
          " for volume " + device.spec.str() + (device.is_block ? ", a block volume" : "") +
          ", and has to leave that place first";
+}
+
+std::string OtherFsTypeText(const VolumeSpec& wanted, const PersistentVolume& there) {
+  const auto* const own = wanted.SourceAs<CsiPersistentVolumeSource>();
+  const auto* const other = std::get_if<CsiPersistentVolumeSource>(&there.spec.source);
+  if (own == nullptr || other == nullptr || own->fs_type.empty() || other->fs_type.empty() ||
+      own->fs_type == other->fs_type) {
+    return "";
+  }
+  return "volume " + wanted.name().str() + " asks for fsType " + own->fs_type +
+         ", and has what PersistentVolume " + there.metadata.name +
+         " of the same storage asks for, which was mounted first: " + other->fs_type;
 }
 
 }  // namespace volumed

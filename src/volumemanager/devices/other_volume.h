@@ -25,4 +25,8 @@ bool HasToLeaveFirst(const DesiredStateOfWorld& desired, const ActualStateOfWorl
 // "the volume is still UnmountingDevice at /x for volume p, and has to leave that place first".
 std::string StillThereText(const ActualDevice& device);
 
+// Why the volume has another filesystem than its PersistentVolume asks for: the device was mounted
+// for `there`, another one of the same storage, which asks for that. Empty if it has not.
+std::string OtherFsTypeText(const VolumeSpec& wanted, const PersistentVolume& there);
+
 }  // namespace volumed

@@ -111,6 +111,9 @@ class PodViews {
                       PodView& view) const;
   std::optional<ProblemView> WaitProblem(const PodUid& uid, const ActualPod& pod) const;
   void AddLeavingClaims(const WantedPod& wanted, PodView& view) const;
+  // Warnings of volumes whose device is mounted as another PersistentVolume asks. In
+  // pod_views_attach.cc.
+  void AddOtherFsTypes(const WantedPod& wanted, const ActualPod& pod, PodView& view) const;
   void AddSourceProblems(const ObjectKey& key, PodView& view) const;
   int64_t ToWall(TimePoint when) const;
 

@@ -18,6 +18,16 @@ ProblemView Refused(const AttachLimits::Refusal& refused) {
   return problem;
 }
 
+// Another pod than this one that may have some of the volume; null if none has.
+const ActualPod* OtherUserOf(const ActualStateOfWorld& actual, const UniqueVolumeName& volume,
+                             const ActualPod& pod) {
+  for (const PodVolumeKey& user : actual.UsersOf(volume)) {
+    const ActualPod* const other = actual.FindPod(user.pod);
+    if (other != nullptr && other->identity != pod.identity) return other;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<ProblemView> PodViews::AttachProblem(const WantedVolume& wanted, const ActualPod& pod,
@@ -59,11 +69,29 @@ std::optional<ProblemView> PodViews::OtherVolumeProblem(const WantedVolume& want
   std::optional<ProblemView> problem = LaneProblem(key, device->failure);
   if (!problem && device->failure) problem = FromFailure(*device->failure, key, pod, nullptr);
   if (!problem) {
-    return Waiting("WaitForUnmount", StillThereText(*device), kNobodyMustAct,
-                   device->since_unix_ms);
+    const ActualPod* const user = OtherUserOf(parts_.actual, wanted.unique_name, pod);
+    const std::string who = user == nullptr ? "" : "pod " + user->identity.DisplayName();
+    return Waiting("WaitForUnmount",
+                   StillThereText(*device) + (who.empty() ? "" : "; " + who + " has it"),
+                   who.empty() ? kNobodyMustAct : "the owner of " + who, device->since_unix_ms);
   }
   problem->message = StillThereText(*device) + ": " + problem->message;
   return problem;
+}
+
+void PodViews::AddOtherFsTypes(const WantedPod& wanted, const ActualPod& pod, PodView& view) const {
+  for (const auto& [spec, volume] : wanted.volumes) {
+    const ActualDevice* const device = parts_.actual.devices().Find(volume.unique_name);
+    const bool is_shared = !volume.is_block && device != nullptr && IsMounted(*device) &&
+                           device->spec != volume.spec.name();
+    if (!is_shared) continue;
+    const PersistentVolumePtr there = parts_.catalog.FindPersistentVolume(device->spec.str());
+    const std::string text = there == nullptr ? "" : OtherFsTypeText(volume.spec, *there);
+    if (text.empty()) continue;
+    view.problems.push_back(
+        Waiting("FilesystemType", text, "the owners of both PersistentVolumes", pod.since_unix_ms));
+    view.problems.back().is_warning = true;
+  }
 }
 
 }  // namespace volumed

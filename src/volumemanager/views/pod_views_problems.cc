@@ -253,6 +253,7 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
       view.problems.push_back(FromWanted(problem, pod));
     }
     AddLeavingClaims(*wanted, view);
+    AddOtherFsTypes(*wanted, pod, view);
   } else if (auto waits = WaitProblem(uid, pod)) {
     view.problems.push_back(std::move(*waits));
   }

@@ -138,6 +138,17 @@ TEST_F(RootLockTest, ARootWithSocketsOfDriversAloneIsNobodysYet) {
   EXPECT_FALSE(RootLock::CheckMayTake(root_, false).ok());
 }
 
+TEST_F(RootLockTest, AFreshFilesystemWasRefusedForItsLostAndFound) {
+  fs::create_directories(root_ + "/lost+found");
+  EXPECT_TRUE(RootLock::CheckMayTake(root_, false).ok());
+  // What fsck has found there was somebody's.
+  std::ofstream(root_ + "/lost+found/#12").flush();
+  EXPECT_FALSE(RootLock::CheckMayTake(root_, false).ok());
+  fs::remove(root_ + "/lost+found/#12");
+  fs::create_directories(root_ + "/pods");
+  EXPECT_FALSE(RootLock::CheckMayTake(root_, false).ok());
+}
+
 TEST_F(RootLockTest, AnAdoptedRootStaysSomebodys) {
   fs::create_directories(root_ + "/pods");
   { ASSERT_TRUE(RootLock::Acquire(root_, true).ok()); }

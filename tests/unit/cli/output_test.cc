@@ -216,6 +216,26 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
   }
 }
 
+TEST(ExplainTest, APodThatWaitsForARawDeviceWasToldOfNodesWhereThereIsAMount) {
+  v1::GetPodsResponse pods = OnePod();
+  v1::Volume* volume = pods.mutable_pods(0)->mutable_volumes(1);
+  volume->set_claim("default/raw");
+  volume->set_is_block(true);
+  volume->set_device_state("DeviceMounted");
+  const auto explained = [&](const std::string& place) {
+    volume->set_device_mount_path(place);
+    std::ostringstream out;
+    Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
+    return out.str();
+  };
+  EXPECT_NE(explained("/r/plugins/kubernetes.io/csi/d/h/globalmount")
+                .find("DeviceMounted at /r/plugins/kubernetes.io/csi/d/h/globalmount"),
+            std::string::npos);
+  EXPECT_NE(explained("/r/plugins/kubernetes.io/csi/volumeDevices/raw/dev")
+                .find("nodes in /r/plugins/kubernetes.io/csi/volumeDevices/raw/dev"),
+            std::string::npos);
+}
+
 TEST(ExplainTest, AStepThatWaitsForADriverSaysForWhichAndSinceWhen) {
   v1::GetPodsResponse pods = OnePod();
   v1::Volume* volume = pods.mutable_pods(0)->add_volumes();

@@ -159,6 +159,22 @@ TEST_F(CsiCommandTest, AfterAnOpenOutcomeOnlyTheSameAboutTheSamePlaceOrItsInvers
   EXPECT_TRUE(Operation(Stage()).ok());
 }
 
+TEST_F(CsiCommandTest, TheRefusalOfACallForAnotherPlaceAdvisedWhatWasJustDone) {
+  EXPECT_FALSE(Made(Stage("/k/stage"), Open()));
+  const Status elsewhere = commands_.CheckCommand(Command(Unstage("/k/elsewhere")));
+  ASSERT_FALSE(elsewhere.ok());
+  EXPECT_EQ(elsewhere.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(elsewhere.error().message(), HasSubstr("this call is about another place"));
+  EXPECT_THAT(elsewhere.error().message(),
+              HasSubstr("with the staging_target_path \"/k/stage\" that it had"));
+  // Whoever makes another call learns the place too, and none is made up where there is none.
+  EXPECT_THAT(Operation(Stage()).error().message(), HasSubstr("\"/k/stage\" that it had"));
+  ::csi::v1::ControllerExpandVolumeRequest expand;
+  expand.set_volume_id("vol-2");
+  EXPECT_FALSE(Made(expand, Open()));
+  EXPECT_THAT(Operation(expand).error().message(), Not(HasSubstr("that it had")));
+}
+
 TEST_F(CsiCommandTest, TheAdviceForAnOpenOutcomeCouldNotBeFollowedWhileAnythingHadTheVolume) {
   EXPECT_FALSE(commands_.IsOpen(Command(Stage())));
   EXPECT_FALSE(Made(Stage(), Open()));

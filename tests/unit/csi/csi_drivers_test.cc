@@ -486,6 +486,22 @@ TEST_F(CsiDriversTest, ADriverThatHasLeftForGoodIsForgottenByCommandAndNoOther) 
   EXPECT_TRUE(store_.Find(kCsiDriverRecordKind, kName).has_value());
 }
 
+TEST_F(CsiDriversTest, WhyADeadDriverIsNotForgottenDidNotNameTheSocketThatItLeft) {
+  RegisterWell();
+  dialer_.Kill(process_);
+  scheduler_.RunFor(seconds(1));
+  const std::string socket = drivers_->Find(kName)->record().socket;
+  ASSERT_FALSE(socket.empty());
+  std::string refusal;
+  drivers_->Forget(kName, [&refusal](const Status& status) {
+    refusal = status.ok() ? "forgotten" : status.error().message();
+  });
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_NE(refusal.find("it is registered by " + socket + ": end the driver, and remove"),
+            std::string::npos)
+      << refusal;
+}
+
 TEST_F(CsiDriversTest, ADriverWithVolumesIsNotForgotten) {
   settings_.most_drivers = 1;
   has_volumes_ = true;

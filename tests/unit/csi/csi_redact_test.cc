@@ -120,6 +120,13 @@ TEST(CsiRedactTest, ASecretIsFoundAsALogWritesItAndLineByLine) {
   EXPECT_EQ(Removed({"trailing\n"}, "bad trailing, really"), "bad ***stripped***, really");
 }
 
+TEST(CsiRedactTest, AValueWithoutTheBlanksAroundItWasShown) {
+  EXPECT_EQ(Removed({" padded-Secret-77 "}, "bad padded-Secret-77."), "bad ***stripped***.");
+  EXPECT_EQ(Removed({"\tline-one\nline-two \r\n"}, "bad line-one\\nline-two."),
+            "bad ***stripped***.");
+  EXPECT_EQ(Removed({"  no  "}, "no, no"), "no, no");
+}
+
 TEST(CsiRedactTest, ASecretOfAnyBytesIsFoundBeforeTheTextIsMadePrintable) {
   EXPECT_EQ(Removed({"\xff\xfe\x01\x02"}, "key \xff\xfe\x01\x02 bad\x07"),
             "key ***stripped*** bad\\x07");

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "csi/rpc/csi_secret_memory.h"
 
 namespace volumed {
@@ -101,6 +102,81 @@ TEST(CsiSpellingsTest, LineEndsAndTabsAreFoundEscaped) {
   EXPECT_EQ(LeftOf(R"(line\none)", R"(x line\\none y)"), "x  y");
 }
 
+// ---- What is broken into lines, or has something between its bytes ----
+
+std::string Joined(std::string_view text, size_t columns, std::string_view between) {
+  std::string all;
+  for (size_t at = 0; at < text.size(); at += columns) {
+    if (at > 0) all += between;
+    all += text.substr(at, columns);
+  }
+  return all;
+}
+
+// As long as a private key's lines together, of all letters.
+std::string LongSecret() {
+  std::string secret;
+  for (int i = 0; i < 107; ++i) secret += static_cast<char>('A' + i * 31 % 57);
+  return secret;
+}
+
+TEST(CsiSpellingsTest, Base64BrokenIntoLinesWasShown) {
+  const std::string secret = LongSecret();
+  const std::string base64 = Base64Encode(secret);
+  for (const size_t columns : {60U, 64U, 76U}) {
+    for (const char* end :
+         {"\n", "\r\n", "\\n", "\\r\\n", "\\\\n", "\\x0a", "%0A", "\n    ", "\n\t"}) {
+      const std::string text = "login \"" + Joined(base64, columns, end) + "\" failed";
+      EXPECT_EQ(LeftOf(secret, text), "login \"\" failed") << columns << " " << text;
+    }
+  }
+  // Within something longer, as a part of it.
+  const std::string basic = Joined(Base64Encode("u:" + secret + "@nas"), 76, "\n");
+  EXPECT_LT(LeftOf(secret, basic).size(), 14u);
+}
+
+TEST(CsiSpellingsTest, HexadecimalDigitsWithSomethingBetweenThemWereShown) {
+  const std::string secret = "T0p-Secret-\xff";
+  for (const std::string& digits :
+       {std::string("5430702d5365637265742dff"), std::string("5430702D5365637265742DFF")}) {
+    for (const char* between : {":", " ", "-", ", ", ",", " 0x", ", 0x", ":\n    ", " \n"}) {
+      const std::string text = "key " + Joined(digits, 2, between) + ".";
+      EXPECT_EQ(LeftOf(secret, text), "key .") << text;
+    }
+    // As xxd has them, four digits at a time; and its lines of 60 digits.
+    EXPECT_EQ(LeftOf(secret, "key " + Joined(digits, 4, " ") + "."), "key .");
+    EXPECT_EQ(LeftOf(secret, "key " + Joined(digits, 10, "\n") + "."), "key .");
+  }
+}
+
+TEST(CsiSpellingsTest, AListOfBytesWasShown) {
+  // Go's %v of a []byte, Python's list(), Rust's {:?}, and JSON without blanks.
+  for (const char* between : {" ", ", ", ",", " \n ", ",\n  "}) {
+    std::string list;
+    for (const char* byte : {"84", "114", "48", "117", "98", "45", "255"}) {
+      list += (list.empty() ? "" : between) + std::string(byte);
+    }
+    EXPECT_EQ(LeftOf("Tr0ub-\xff", "key [" + list + "]"), "key []") << list;
+  }
+  EXPECT_EQ(LeftOf("Tr0ub-\xff", "key [84 114 48 117 98 45]"), "key [84 114 48 117 98 45]");
+}
+
+TEST(CsiSpellingsTest, AValueBrokenIntoLinesWasShown) {
+  const std::string secret = LongSecret();
+  for (const char* end : {"\n", "\r\n", "\\n", "\n  "}) {
+    EXPECT_EQ(LeftOf(secret, "<" + Joined(secret, 40, end) + ">"), "<>") << end;
+  }
+  EXPECT_EQ(LeftOf("correct horse battery", "<correct horse\nbattery>"), "<>");
+  EXPECT_EQ(LeftOf("correct horse battery", "<correct\r\n  horse\r\n  battery>"), "<>");
+}
+
+TEST(CsiSpellingsTest, TimesAndWordsAreNotTakenForASecretInPairs) {
+  EXPECT_EQ(LeftOf("1234", "at 12:34 and 12-34"), "at 12:34 and 12-34");
+  EXPECT_EQ(LeftOf("password", "the pass word, pass-word"), "the pass word, pass-word");
+  EXPECT_EQ(LeftOf("beef-and-corn", "be:ef-and-corn"), "be:ef-and-corn");
+  EXPECT_EQ(LeftOf("deadbeef", "de:ad:be:ef dead-beef"), " ");
+}
+
 TEST(CsiSpellingsTest, WhatIsNotTheTextStaysThere) {
   for (const char* other : {"hunter", "hunter3", "Hunter2", "hunter%32x", R"(\)", R"(\u)",
                             R"(\u00)", R"(\ud83d)", R"(\u{)", "%", "%2", "&", "&#", "&#x;",
@@ -191,6 +267,16 @@ TEST(CsiSpellingsTest, ManySecretsCostNoMoreThanOne) {
   ASSERT_TRUE(one && all);
   EXPECT_LT(*one, 4 * text.size());
   EXPECT_LT(*all, 4 * text.size());
+}
+
+TEST(CsiSpellingsTest, WhatMayStandBetweenBytesMakesNoSearchLonger) {
+  const std::string secret = LongSecret();
+  for (const char* filling : {"\n", " ", ":", "0x", "\n ", "41 ", "41:", "QUFB\n", "65, "}) {
+    const std::string text = Repeated(filling, 16'384 / std::string_view(filling).size());
+    const std::optional<size_t> steps = StepsFor({secret}, text);
+    ASSERT_TRUE(steps) << filling;
+    EXPECT_LT(*steps, 8 * text.size()) << filling;
+  }
 }
 
 TEST(CsiSpellingsTest, SeveralTextsShareTheirSteps) {

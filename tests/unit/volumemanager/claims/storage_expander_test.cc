@@ -87,6 +87,13 @@ TEST_F(StorageExpanderTest, StorageThatNeedsNothingOfTheNodeIsGrownAtOnce) {
   EXPECT_EQ(Grown(), 1u);
 }
 
+TEST_F(StorageExpanderTest, AGrowthThatWasAskedForWhenTheRecordsWereLostDidNotGoOn) {
+  Deliver(Class() + Storage("3Gi"));
+  ASSERT_EQ(Grown(), 1u);
+  EXPECT_EQ(Last().new_size, Gi(3));
+  EXPECT_EQ(Last().old_size, Gi(1));
+}
+
 TEST_F(StorageExpanderTest, NothingIsCalledBeforeTheIntentIsOnRecord) {
   Deliver(Class() + Storage("1Gi"));
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1, kClaimBindingRecordKind);

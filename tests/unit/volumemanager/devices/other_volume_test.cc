@@ -64,5 +64,31 @@ TEST(OtherVolumeTest, AnotherNameCountsOnlyWhereNoPodHasAnyOfIt) {
   EXPECT_FALSE(IsThereForAnother(unrecorded, Wanted("q"), false));
 }
 
+PersistentVolume OfFsType(const std::string& name, const std::string& fs_type) {
+  PersistentVolume volume;
+  volume.metadata.name = name;
+  CsiPersistentVolumeSource source;
+  source.fs_type = fs_type;
+  volume.spec.source = source;
+  return volume;
+}
+
+TEST(OtherVolumeTest, ASecondVolumeOfAStorageGotAnotherFilesystemThanItAsksForWithoutAWord) {
+  const auto text = [](const PersistentVolume& wanted, const PersistentVolume& there) {
+    return OtherFsTypeText(VolumeSpec::FromPersistentVolume(wanted, false), there);
+  };
+  EXPECT_EQ(
+      text(OfFsType("q", "xfs"), OfFsType("p", "ext4")),
+      "volume q asks for fsType xfs, and has what PersistentVolume p of the same storage asks "
+      "for, which was mounted first: ext4");
+  EXPECT_EQ(text(OfFsType("q", "ext4"), OfFsType("p", "ext4")), "");
+  // Who asks for nothing has what he asks for, and nobody knows what a driver has chosen.
+  EXPECT_EQ(text(OfFsType("q", ""), OfFsType("p", "ext4")), "");
+  EXPECT_EQ(text(OfFsType("q", "xfs"), OfFsType("p", "")), "");
+  PersistentVolume path;
+  path.spec.source = HostPathVolumeSource{"/srv", HostPathType::kUnset};
+  EXPECT_EQ(text(path, OfFsType("p", "ext4")), "");
+}
+
 }  // namespace
 }  // namespace volumed

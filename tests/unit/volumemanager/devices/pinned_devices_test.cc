@@ -114,5 +114,28 @@ TEST_F(PinnedDevicesTest, AfterARebootNoPodHasADeviceThatCouldBeOpened) {
   EXPECT_EQ(operations().Count("pin_device", kRawKey), 0u);
 }
 
+TEST_F(PinnedDevicesTest, WhoWaitsForADeviceThatAPodHasRawWasToldThatNobodyHasToAct) {
+  LeaveMapped("a");
+  watch.processes[42] = 1;
+  Restart();
+  ASSERT_TRUE(HoldPid("a", 42).ok());
+  EXPECT_TRUE(Delete("a"));
+  Deliver(
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: raw}\nspec:\n"
+      "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  local: {path: /dev/vdb}\n  nodeAffinity: {required: {nodeSelectorTerms: "
+      "[{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}}\n"
+      "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+      "default, uid: claim-data}\nspec:\n  accessModes: [ReadWriteOnce]\n"
+      "  volumeName: raw\n  resources: {requests: {storage: 1Gi}}\n" +
+      PodManifest("b", {kUse}));
+  const std::optional<ProblemView> problem = View("b").volumes.at(0).problem;
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->step, "WaitForUnmount") << problem->message;
+  EXPECT_NE(problem->message.find("; pod default/a has it"), std::string::npos) << problem->message;
+  EXPECT_EQ(problem->who_must_act, "the owner of pod default/a");
+  EXPECT_EQ(operations().Count("mount_device"), 0u);
+}
+
 }  // namespace
 }  // namespace volumed
