@@ -15,7 +15,6 @@
 namespace volumed {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
@@ -69,7 +68,7 @@ std::string KeyOf(const CsiCommandRecord& command) {
 std::string PlainJson(const Message& request) {
   const std::unique_ptr<Message> plain(request.New());
   plain->CopyFrom(request);
-  const Descriptor* const type = plain->GetDescriptor();
+  const auto* const type = plain->GetDescriptor();
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* const field = type->field(i);
     const bool is_plain = !field->is_repeated() &&
