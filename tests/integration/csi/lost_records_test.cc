@@ -96,7 +96,9 @@ TEST_F(LostRecordsTest, ADeviceThatALostPodHasRawWasGivenToAnotherVolumeOfItsHan
   volume_.block = false;
   WriteText(ManifestOf("two"), PodOn("two", {volume_}));
   ASSERT_NO_FATAL_FAILURE(StartAgent());
-  EXPECT_NE(Ctl({"status", "-o", "json"}).output.find("device of volume"), std::string::npos);
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return Ctl({"status", "-o", "json"}).output.find("device of volume") != std::string::npos;
+  }));
   ApplyOk(DriverObject(kDriver, false) + Storage(volume_));
   EXPECT_TRUE(WaitSays("two", "is mounted in pod uid-one, of which no record tells: " + target))
       << Explain("two");

@@ -58,7 +58,9 @@ TEST_F(DriverLanesTest, ADriverThatFellSilentHasOneCallAtATime) {
   const auto process = Serve();
   ASSERT_TRUE(Register()->ok());
   process->Hang("NodeStageVolume");
+  process->Hang("Probe");
   ASSERT_FALSE(CallStage(seconds(5)).ok());
+  scheduler_.RunFor(seconds(11));
   EXPECT_EQ(Health().width, 1);
   EXPECT_TRUE(Health().silent_since.has_value());
   EXPECT_FALSE(Health().closed) << "one operation at a time learns whether it answers again";
