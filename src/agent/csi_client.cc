@@ -86,6 +86,7 @@ std::vector<RegisteredSocket> CsiClient::Sockets() const {
 void CsiClient::SetSettings(SocketOwners owners, const CsiDriverSettings& drivers) {
   dialer_.SetOwners(std::move(owners));
   drivers_.SetSettings(drivers);
+  if (registration_) registration_->OwnersChanged();
 }
 
 void CsiClient::VolumeDetached() {

@@ -5,6 +5,7 @@
 
 #include "csi/rpc/csi_methods.h"
 #include "kube/about_object.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 
@@ -128,7 +129,8 @@ Error DriverLied(const CsiContext& context, const std::string& driver, const std
   Error error = Error::MaybeApplied(Code::kInternal,
                                     driver + ": " + method + ": driver " + driver + " said that " +
                                         secrets.RemovedFrom(said, kMostText) + ", and " +
-                                        secrets.RemovedFrom(found, kMostText));
+                                        secrets.RemovedFrom(found, kMostText))
+                    .About(kDriverAway);
   context.parts.log.LogLimited("csi lie " + driver + " " + method, LogLevel::kWarning,
                                "a CSI driver's answer is not what the node shows",
                                {{"driver", driver}, {"method", method}, {"error", error}});

@@ -160,11 +160,11 @@ CsiChannel::AnyAnswer CsiDriver::Perform(const google::protobuf::Message& reques
   return answer;
 }
 
-// That a call was not answered in time passes by itself; that the driver answers nothing does not.
+// Whoever runs the driver has to look at it, also if it answers others.
 Error CsiDriver::WithSilence(const Way& way, const Error& error) const {
-  if (error.code() != Code::kDeadlineExceeded) return error;
+  if (error.code() != Code::kDeadlineExceeded || error.IsAbout(kCsiNeverSent)) return error;
   const std::string since = SilentSince(way);
-  if (since.empty()) return error;
+  if (since.empty()) return error.About(kDriverAway);
   const std::string who = way.is_node ? "CSI driver " + name_ : ControllerName();
   return error.With(who + " is silent " + since).About(kDriverAway);
 }

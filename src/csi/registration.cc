@@ -201,4 +201,10 @@ void CsiRegistration::Retry(const std::string& driver) {
   }
 }
 
+void CsiRegistration::OwnersChanged() {
+  for (const auto& [name, socket] : sockets_) {
+    if (socket->state == RegistrationState::kRefused) RetryNow(*socket);
+  }
+}
+
 }  // namespace volumed

@@ -93,6 +93,8 @@ class CsiRegistration {
   void LookAgain();
   // What failed is tried now.
   void Retry(const std::string& driver);
+  // What was refused may be allowed now: it is looked at again.
+  void OwnersChanged();
 
   // By path.
   std::vector<RegisteredSocket> Sockets() const;

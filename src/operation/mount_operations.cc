@@ -39,6 +39,19 @@ Status PrepareSubPaths(const OperationParts& parts, const MountRequest& request,
   return OkStatus();
 }
 
+// A directory that is not empty is not to be emptied by hand while a volume is mounted below it.
+Status RemoveDirectories(const OperationParts& parts, const PodUid& pod, const CallOptions& call) {
+  const Status removed = RemovePodDirectories(parts.host.kernel, parts.host.paths, pod,
+                                              parts.pod_directory_owner, call);
+  if (removed.ok()) return removed;
+  const auto is_pods = [&pod](const UnrecordedMount& mount) { return mount.pod == pod; };
+  const auto mounted = parts.unrecorded->FindWhere(is_pods, parts.host.kernel, call);
+  if (!mounted.ok() || mounted->empty()) return removed;
+  return removed.error()
+      .With(UnrecordedMounts::Describe(mounted->front()) + ", and then to start the agent anew")
+      .About(kAboutUnrecordedMount);
+}
+
 // By what the record says of the volume, or else by what is on disk.
 Result<std::unique_ptr<Unmounter>> MakeUnmounter(VolumePlugin& plugin,
                                                  const UnmountRequest& request,
@@ -274,11 +287,7 @@ Failure RemovePod::Run(const OperationParts& parts, OperationProgress& progress,
   const std::vector<Step> steps = {
       {.name = "RemovePodDirectories",
        .timeout = parts.settings.remove_pod_directories,
-       .run =
-           [&](const CallOptions& options) {
-             return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod,
-                                         parts.pod_directory_owner, options);
-           }},
+       .run = [&](const CallOptions& options) { return RemoveDirectories(parts, pod, options); }},
       {.name = "RemovePodRecord",
        .run = [&](const CallOptions&) -> Status {
          // As long as the pod is on record, its volumes may be its own alone.

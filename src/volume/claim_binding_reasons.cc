@@ -121,7 +121,9 @@ void ClaimBinder::ExplainNoMatch(ClaimState& claim) const {
   const bool is_known = storage_class != nullptr || class_name.empty() ||
                         std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& one) {
                           const PersistentVolumePtr& volume = one.second.object;
-                          return volume != nullptr && volume->spec.storage_class_name == class_name;
+                          return volume != nullptr &&
+                                 volume->spec.storage_class_name == class_name &&
+                                 MisfitOfState(one.second, needs) != Misfit::kBound;
                         });
   Wait(claim, ClaimWait::kNoMatch,
        is_known ? no_match : no_match + "; there is no StorageClass " + class_name);

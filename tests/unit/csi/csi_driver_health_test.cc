@@ -33,7 +33,9 @@ TEST_F(CsiDriverHealthTest, ACallAndAProbeThatAreNotAnsweredInTimeMakeTheDriverS
 TEST_F(CsiDriverHealthTest, OneVolumeThatHungHeldUpAllOthersOfADriverThatAnswersProbes) {
   RegisterWell();
   process_->Hang("NodeStageVolume");
-  ASSERT_FALSE(CallStage(seconds(10)).ok());
+  const auto hung = CallStage(seconds(10));
+  ASSERT_FALSE(hung.ok());
+  EXPECT_TRUE(hung.error().IsAbout(kDriverAway)) << "whoever runs the driver has to act";
   scheduler_.RunFor(seconds(11));
   EXPECT_EQ(State(), CsiDriverState::kReady);
   EXPECT_EQ(Count(DriverEvent::kSilent), 0);

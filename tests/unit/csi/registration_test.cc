@@ -73,6 +73,21 @@ TEST_F(RegistrationTest, ASocketThatIsRefusedIsShownWithItsReasonAndTriedAgainWh
   EXPECT_EQ(StateOf(), RegistrationState::kRegistered);
 }
 
+// It stayed refused, with the old list of owners, until somebody touched the socket.
+TEST_F(RegistrationTest, ASocketThatAReloadAllowsWasRefusedUntilItChanged) {
+  auto driver = Serve();
+  auto registrar = Registrar();
+  dialer_.Refuse(
+      PathOf(kSocket),
+      Error::NotApplied(Code::kPermissionDenied, "is of uid 1000").About(kCsiSocketRefused));
+  scheduler_.RunFor(minutes(1));
+  ASSERT_EQ(StateOf(), RegistrationState::kRefused);
+  dialer_.Allow(PathOf(kSocket));
+  scheduler_.Post([this] { registration_->OwnersChanged(); });
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(StateOf(), RegistrationState::kRegistered);
+}
+
 TEST_F(RegistrationTest, AnotherTypeOfPluginIsToldSoByKubeletsWordsAndNotTriedAgain) {
   auto registrar = Registrar(kSocket, "gpu.example.com", "", {"v1beta1"}, "DevicePlugin");
   scheduler_.RunFor(minutes(10));

@@ -39,9 +39,10 @@ class NodeVolumeOperationsTest : public ::testing::Test {
                                                     BootId(boot));
     storage_ =
         std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
-    operations_ = std::make_unique<NodeVolumeOperations>(
-        scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
-        observer_, BootId(boot));
+    OperationParts parts{plugins_, host_, logger_, store_, *devices_, *storage_};
+    parts.unrecorded = unrecorded_;
+    operations_ =
+        std::make_unique<NodeVolumeOperations>(scheduler_, parts, observer_, BootId(boot));
     operations_->Restore(LoadPodVolumeRecords(store_), {});
   }
 
@@ -121,6 +122,7 @@ class NodeVolumeOperationsTest : public ::testing::Test {
   LogLines log_;
   Logger logger_{log_.Options(), scheduler_.clock()};
   RecordingObserver observer_;
+  std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<NodeVolumeOperations> operations_;
@@ -425,6 +427,31 @@ TEST_F(NodeVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
   EXPECT_EQ(failure->step, "RemovePodDirectories");
   EXPECT_NE(failure->error.message().find("notes.txt"), std::string::npos);
   EXPECT_EQ(store_.All().size(), 1u);
+}
+
+// It said that a directory is not empty, and below that was a volume of which no record told.
+TEST_F(NodeVolumeOperationsTest, APodsRemovalDidNotNameTheMountThatItsDirectoryWaitsFor) {
+  ASSERT_TRUE(Mount().value);
+  ASSERT_FALSE(Unmount());
+  UnrecordedMount lost;
+  lost.plugin = kScriptedPlugin;
+  lost.spec = SpecName("lost");
+  lost.pod = PodUid("uid-1");
+  lost.places = {kPodDir + "/volumes/kubernetes.io~csi/lost/mount"};
+  kernel_.AddDirectory(lost.places.front(), 0750);
+  kernel_.AddMount("ext4", "/dev/sdb", lost.places.front());
+  kernel_.AddFile(kPodDir + "/volumes/kubernetes.io~csi/lost/vol_data.json", "{}");
+  unrecorded_->Set({lost});
+  const auto failure = RemovePod();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "RemovePodDirectories");
+  EXPECT_EQ(failure->error.message().find("volume lost is mounted in pod uid-1, of which no record "
+                                          "tells: " +
+                                          lost.places.front()),
+            0u)
+      << failure->error.message();
+  EXPECT_TRUE(failure->error.IsAbout(kAboutUnrecordedMount));
+  EXPECT_TRUE(kernel_.IsMountPoint(lost.places.front()));
 }
 
 TEST_F(NodeVolumeOperationsTest, TearsDownWhatHasNoRecord) {

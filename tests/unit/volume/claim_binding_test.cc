@@ -214,6 +214,16 @@ TEST(ClaimBinding, LostByTheClaimsOwnWords) {
   EXPECT_EQ(world.Claim("d").phase, Phase::kBound);
 }
 
+TEST(ClaimBinding, AClassThatWasDeletedWasNotNamedAsTheReasonWhileClaimsHadVolumesOfIt) {
+  World world;
+  world.Add(Reserved(MakeVolume("v"), "owner", "uid-owner")).Add(MakeClaim("owner"));
+  world.Add(MakeClaim("x")).Decide();
+  ASSERT_EQ(world.Claim("owner").phase, Phase::kBound);
+  const std::string reason = world.Claim("x").reason;
+  EXPECT_NE(reason.find("1 bound to another claim"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("; there is no StorageClass manual"), std::string::npos) << reason;
+}
+
 TEST(ClaimBinding, AClassThatDoesNotExistWasNotNamedAsTheReason) {
   World world;
   world.Add(MakeVolume("v")).Add(MakeClaim("x", "1Gi", "nosuchclass"));
