@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "agent/driver_commands.h"
 #include "agent/driver_questions.h"
@@ -63,8 +64,17 @@ class CsiClientTest : public testing::Test {
   }
   ~CsiClientTest() override { StopClient(); }
 
+  // What the client has asked of other threads uses it until it is answered: a socket that is just
+  // being opened anew, as its driver has gone.
   void StopClient() {
-    scheduler_.OnControl([&] { client_.reset(); });
+    for (bool stopped = false; !stopped; std::this_thread::yield()) {
+      scheduler_.OnControl([&] {
+        const ExecutorLoad load = scheduler_.scheduler().load();
+        if (load.busy > 0 || load.queued > 0) return;
+        client_.reset();
+        stopped = true;
+      });
+    }
     scheduler_.WaitUntilIdle();
   }
   // The agent starts; the records stay.
