@@ -26,6 +26,7 @@ std::string TextOfVolume(const VolumeOnRecord& volume) {
 
 std::string TextOfVolumes(const std::vector<VolumeOnRecord>& volumes) {
   std::vector<std::string> texts;
+  texts.reserve(volumes.size());
   for (const VolumeOnRecord& volume : volumes) texts.push_back(TextOfVolume(volume));
   return FirstOf(texts, kMostNamed) +
          "; without the driver pods and mounts go by `driver-absent-limit` alone, and what is "

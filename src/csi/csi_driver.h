@@ -215,31 +215,31 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   struct State {
     CsiDriverSettings settings;
     CsiDriverRecord record;
-    bool known = false;
     Facets facets;
     TimePoint since;  // of what StateOf() says
     int64_t since_unix_ms = 0;
     TimePoint absent_since;  // while there is no connection
     std::string last_error;
     int64_t last_error_unix_ms = 0;
-    std::string registrar_error;     // of the socket by which it registered last
-    bool registrar_refused = false;  // that is a refusal: the registrar runs
-    std::string refusal;             // the last one since it was registered
+    std::string registrar_error;  // of the socket by which it registered last
+    std::string refusal;          // the last one since it was registered
     int64_t refusal_unix_ms = 0;
     std::shared_ptr<CsiCaller> node;
     std::shared_ptr<CsiCaller> controller;
     int64_t controller_since_unix_ms = 0;  // of there being one, or none
     std::string controller_error;          // why there is none, or it is silent
-    bool controller_is_silent = false;
     TimePoint controller_last_answer;
     // When the call began that was not answered in time, whose end has them probed.
     std::optional<TimePoint> doubted_since;
     std::optional<TimePoint> controller_doubted_since;
-    int controller_calls = 0;                           // under way
     std::vector<std::weak_ptr<CsiCaller>> all_callers;  // older ones may have calls under way
+    TimePoint last_answer;
+    int controller_calls = 0;  // under way
     int in_flight = 0;
     int window = 0;
-    TimePoint last_answer;
+    bool known = false;
+    bool registrar_refused = false;  // registrar_error is a refusal: the registrar runs
+    bool controller_is_silent = false;
     bool has_answered = false;
   };
   struct Registering {

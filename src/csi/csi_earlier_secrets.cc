@@ -65,9 +65,10 @@ void CsiEarlierSecrets::DriverForgotten(const std::string& driver) {
 
 void CsiEarlierSecrets::TakeRecorded(SentSecretsByDriver recorded) {
   is_loaded_ = true;
-  for (auto& [name, sent] : recorded) {
-    for (const ObjectKey& key : sent.objects) recorded_users_[key].insert(name);
-    drivers_[name].recorded = std::move(sent);
+  for (auto& of_driver : recorded) {
+    const std::string& name = of_driver.first;
+    for (const ObjectKey& key : of_driver.second.objects) recorded_users_[key].insert(name);
+    drivers_[name].recorded = std::move(of_driver.second);
   }
   for (auto& [name, driver] : drivers_) Learn(name, driver);
 }

@@ -166,14 +166,14 @@ Status DeviceRecordKeeper::TakeOnlyPod(const UniqueVolumeName& device, const Pod
     only_pods_[pod].insert(device);
   }
   next.record.only_pod = pod;
-  const Status taken = Assign(std::move(next), RowEffect::kPut);
+  Status taken = Assign(std::move(next), RowEffect::kPut);
   const MutexLock lock(mu_);
   only_pods_begun_.erase(device);
   return taken;
 }
 
 Status DeviceRecordKeeper::ReleaseOnlyPod(const UniqueVolumeName& device, const PodUid& pod) {
-  const Status released = WriteReleased(device, pod);
+  Status released = WriteReleased(device, pod);
   if (released.ok() || !CannotBeWritten(released.error())) return released;
   // A disk that takes no writes stops no teardown; the pod's removal writes it.
   LogTolerated(EntryOf(device).record, released.error());
