@@ -138,7 +138,7 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   // cancel. Errors: those of CsiChannel; Unavailable, not applied, about kCsiNeverSent and
   // kDriverAway, if there is no connection, or if a controller with a socket of its own is silent
   // and has a call already: the lane is for those whom the node's part answers. About kDriverAway
-  // too if the driver is silent, or its controller is whose call it was.
+  // too if the call was not answered in time; that it is silent, or its controller, is said then.
   template <typename Response>
   Result<Response> Call(const google::protobuf::Message& request, const CsiCallOptions& options) {
     RETURN_IF_ERROR(CheckAnswer(request, Response::descriptor()));
@@ -297,8 +297,8 @@ class CsiDriver : public std::enable_shared_from_this<CsiDriver> {
   Result<Way> Take(const google::protobuf::Message& request) EXCLUDES(mu_);
   CsiCallOptions WithMemory(CsiCallOptions options) const;
   void Ended(const Way& way, const Error* error) EXCLUDES(mu_);
-  // The error of a call, which says that the driver, or its controller, is silent if that is why,
-  // and is then about kDriverAway.
+  // The error of a call: about kDriverAway if it was sent and not answered in time, and with words
+  // before it if the driver, or its controller, is silent.
   Error WithSilence(const Way& way, const Error& error) const EXCLUDES(mu_);
   // "since 2026-05-01T09:30:00Z" of the silence of whom the way leads to; empty if it is not
   // silent.

@@ -45,7 +45,7 @@ enum class RegistrationState {
   kConnecting,  // its driver is dialled and asked what it can do
   kNotifying,   // it is told that it is registered
   kRegistered,
-  kRefused,  // until the socket changes
+  kRefused,  // until the socket changes, or OwnersChanged()
   kWaiting,  // it failed, and is tried again
   kEnded,    // until it is made anew
 };

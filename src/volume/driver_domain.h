@@ -12,8 +12,8 @@ namespace volumed {
 inline constexpr std::string_view kDriverDomainPrefix = "csi:";
 
 // What an Error is about (Error::about) for which somebody has to act, although it is tried again:
-// there is no connection to the driver or its controller, or it is silent; or nobody has made, or
-// followed, the VolumeAttachment by which a volume is attached.
+// there is no connection to the driver or its controller, it did not answer in time, or lied; or
+// nobody has made, or followed, the VolumeAttachment by which a volume is attached.
 inline constexpr char kDriverAway[] = "driver away";
 inline constexpr char kAttacherAway[] = "attacher away";
 
