@@ -25,6 +25,7 @@
 #include "unit/csi/drivers_fixture.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 
 namespace volumed {
 
@@ -67,31 +68,14 @@ class ListedAttachments final : public AttachDetachHost {
 };
 
 // A plugin of which only the name counts.
-class NamedPlugin final : public VolumePlugin {
+class NamedPlugin final : public PluginWithoutMounts {
  public:
-  Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return kCsiPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec&) const override { return false; }
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return NotUsed();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return NotUsed();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return NotUsed();
-  }
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
-
- private:
-  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
 };
 
 class CsiStorageFixture : public CsiDriversFixture {
