@@ -16,9 +16,9 @@
 
 namespace volumed {
 
-// Gives the pods and devices of quarantined rows the row as their quarantine reason, and the pods
-// that such a row may hold, too; a block volume whose device's row it is lacks its pin. Returns the
-// pods. REQUIRES: the pods and devices of all other rows are in `actual`.
+// Each pod and device that a quarantined row is about, and each pod that it may hold, gets the row
+// as its quarantine reason; a block volume whose device's row it is lacks its pin. Returns the
+// pods. REQUIRES: what the other rows say is in `actual`.
 std::set<PodUid> QuarantineByRows(const FoundAtStart& found, const BootId& boot_id,
                                   const KubeletPaths& paths, ActualStateOfWorld& actual);
 
