@@ -122,5 +122,34 @@ TEST_F(ForgetDriverTest, VolumesOnRecordAreThoseOfPodsAndTheDevicesThatNoPodHas)
       ElementsAre(VolumeOnRecord{SpecName("pv-1"), PodUid(), "", "", VolumeState::kAttached}));
 }
 
+TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
+  EXPECT_EQ(TextOf(DriverTraces()), "");
+  EXPECT_EQ(
+      TextOf(DriverTraces{.driver = "d",
+                          .volumes = {},
+                          .open_calls = {"DeleteVolume by hand of \"v\""},
+                          .owed_calls = {"NodeUnstageVolume of volume v"},
+                          .begun = {}}),
+      "calls to it have an open outcome: DeleteVolume by hand of \"v\"; calls are owed to it: "
+      "NodeUnstageVolume of volume v: `volumectl delete driver d --force` gives them up");
+}
+
+TEST(DriverTraces, TheRefusalToForgetADriverSaidNotWhatToDoAboutItsVolumes) {
+  DriverTraces traces;
+  traces.driver = "d";
+  traces.volumes = {
+      {SpecName("a"), PodUid("u1"), "default", "web", VolumeState::kSetUp},
+      {SpecName("b"), PodUid("u2"), "shop", "db", VolumeState::kSetUp},
+      {SpecName("c"), PodUid("u3"), "", "", VolumeState::kSetUp},
+      {SpecName("disk"), PodUid(), "", "", VolumeState::kAttached},
+  };
+  EXPECT_EQ(
+      TextOf(traces),
+      "volumes of it are on this node's records: a of pod default/web (`volumectl delete pod "
+      "web`), b of pod shop/db (`volumectl delete pod db -n shop`), c of pod u3 (`volumectl "
+      "delete pod u3`), disk, whose device is Attached; without the driver pods and mounts go "
+      "by `driver-absent-limit` alone, and what is attached stays until it is back");
+}
+
 }  // namespace
 }  // namespace volumed
