@@ -154,8 +154,8 @@ struct VolumeManager::Composition {
                         parts.operations, actual, desired, storage_expander,
                         parts.scheduler.clock()}};
   PodCommands pod_commands{{parts.scheduler, parts.catalog, readiness, observers, answers,
-                            tombstones, desired, actual, adopted, consumers, expander, reconciler,
-                            lifecycle}};
+                            tombstones, desired, actual, adopted, consumers, parts.operations,
+                            claims, expander, reconciler, lifecycle}};
   RecordsLoader loader;
   // This member is the last, so it is destroyed first: tasks that come later find the object gone.
   AliveGuard alive;
