@@ -174,6 +174,23 @@ TEST_F(FoundUnrecordedTest, ALostMountThatWasUnmountedBeforeItsPodWasDeletedLeav
   EXPECT_TRUE(node.removed_pods.contains(PodUid("x")));
 }
 
+TEST_F(FoundUnrecordedTest, ALostMountThatIsOnRecordAgainIsTakenAwayOnce) {
+  const std::string mount = VolumeDir("x", "kubernetes.io~empty-dir", "data");
+  kernel.mount_points = {mount};
+  Started();
+  Deliver(PodManifest("x", {kData}));
+  ASSERT_EQ(operations().Count("mount", Key("x", "data")), 1u);
+  operations().Hang(Key("x", ""));
+  ASSERT_TRUE(Delete("x"));
+  ASSERT_EQ(operations().Count("unmount", Key("x", "data")), 1u);
+  manager().events().MountsGone({mount});
+  operations().FailNext("remove", Key("x", ""), Error::NotApplied(Code::kUnavailable, "no"), 1);
+  operations().Release(Key("x", ""));
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("x", "data")), 1u);
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("x")));
+}
+
 // `status` listed it until the next start.
 TEST_F(FoundUnrecordedTest, AMountThatIsGoneOrOnRecordAgainIsListedNoMore) {
   PutVolumeDir("x", "kubernetes.io~empty-dir", "data");
