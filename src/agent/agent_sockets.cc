@@ -105,9 +105,14 @@ Status Agent::MakeControlServices() {
                               bool dry_run) { return ForgetSource(name, dry_run); },
       .status =
           [this] {
-            return DescribeStatus({config_, features_, *kernel_, *recovery_gate_,
-                                   scheduler_->clock(), *parts_, manager_->unrecorded_mounts()},
-                                  NotReadyReason());
+            const KeptMountTable& mounts = kernel_->mount_table();
+            const auto is_mounted = [this, &mounts](const std::string& place) {
+              return !mounts.LastKnown({.below = place}, config_.root).empty();
+            };
+            return DescribeStatus(
+                {config_, features_, *kernel_, *recovery_gate_, scheduler_->clock(), *parts_,
+                 manager_->unrecorded_mounts(is_mounted)},
+                NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); },
       .csi = csi_.get(),
@@ -115,6 +120,8 @@ Status Agent::MakeControlServices() {
       .driver_operations = operations_.get(),
       .csi_debts = csi_debts_.get(),
       .driver_traces = [this](const std::string& driver) { return TracesOf(driver); },
+      .why_driver_away =
+          [this](const std::string& driver) { return csi_->drivers().WhyAway(driver); },
       .node_labels = [this] { return node_->GetNodeLabels(); },
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;

@@ -19,6 +19,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
     actual.DoubtFoundVolumes();
   }
   TellOfUnrecordedMounts(result);
+  lost_mounts.Restore(found, result);
   if (hooks.found_unrecorded) hooks.found_unrecorded(std::move(loaded.result.unrecorded));
   lifecycle.RestoreAdoptedPods(found);
   TellOfCoveredPods(found);
@@ -108,18 +109,15 @@ void VolumeManager::Composition::SeedCatalog(const std::map<std::string, SourceM
 }
 
 void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult& result) {
-  unrecorded_mounts.clear();
   for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
     parts.log.LogLimited("unknown mount", LogLevel::kWarning,
                          "a mount below the root has no record; it is left alone",
                          {{"pod", mount.pod}, {"volume", mount.spec}});
-    unrecorded_mounts.push_back("volume " + mount.spec.str() + " of pod " + mount.pod.str());
   }
   for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
     parts.log.LogLimited("unknown mount", LogLevel::kWarning,
                          "a device mounted below the root has no record; it is left alone",
                          {{"plugin", mount.plugin}, {"volume", mount.volume}});
-    unrecorded_mounts.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin);
   }
 }
 

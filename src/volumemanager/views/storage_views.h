@@ -100,6 +100,9 @@ class StorageViews {
   const ActualDevice* DeviceOf(const std::string& volume_name) const;
   // Why the device of the volume cannot leave the node; "" if there is none, or nothing has failed.
   std::string WhyDeviceStays(const std::string& volume_name) const;
+  // Adds to a reason what the operation awaits: "volume_delete awaits CSI driver x: DeleteVolume
+  // since ..". Has no effect if it does not run, or awaits nobody.
+  void AddAwaited(const OperationKey& key, std::string& reason) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
   PersistentVolumeClaimView BuildClaimOfPod(const PersistentVolumeClaim& claim) const;

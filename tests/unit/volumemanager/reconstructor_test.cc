@@ -153,7 +153,7 @@ TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
   StartAgent();
   Deliver("");
   EXPECT_TRUE(operations().calls.empty());
-  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume s of pod x"});
+  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume s of pod x"});
 
   adopt_root = true;
   StartAgent();
