@@ -154,21 +154,6 @@ TEST_F(CsiStageTest, TheGroupIsSentToADriverThatAppliesIt) {
   EXPECT_EQ(request.volume_capability().mount().volume_mount_group(), "4711");
 }
 
-TEST_F(CsiStageTest, ADriverThatAppliesTheGroupHearsOfItAtThePublishTooAndNoFileIsTouched) {
-  ServeNode({NodeCapability::STAGE_UNSTAGE_VOLUME, NodeCapability::VOLUME_MOUNT_GROUP});
-  DeviceMounterArgs stage;
-  stage.fs_group = 4711;
-  ASSERT_TRUE(Stage(CsiSpec(), stage).ok());
-  MounterArgs publish;
-  publish.fs_group = 4711;
-  ASSERT_TRUE(Publish(CsiSpec(), publish).ok());
-  const auto& request = Last<::csi::v1::NodePublishVolumeRequest>("NodePublishVolume");
-  EXPECT_EQ(request.volume_capability().mount().volume_mount_group(), "4711");
-  EXPECT_EQ(kernel_.Find(mounter_->GetPath()).gid, 0u);
-}
-
-// ---- lies ----
-
 TEST_F(CsiStageTest, TwoMountsOneUponAnotherAreNoStage) {
   ServeNode();
   Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [this](const Message&) {
