@@ -154,6 +154,8 @@ TEST_F(CsiStageTest, TheGroupIsSentToADriverThatAppliesIt) {
   EXPECT_EQ(request.volume_capability().mount().volume_mount_group(), "4711");
 }
 
+// ---- lies ----
+
 TEST_F(CsiStageTest, TwoMountsOneUponAnotherAreNoStage) {
   ServeNode();
   Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [this](const Message&) {
