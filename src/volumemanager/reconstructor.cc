@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "volume/driver_domain.h"
 #include "volume/unique_name.h"
 #include "volumemanager/found_devices.h"
 #include "volumemanager/found_sub_paths.h"
@@ -275,6 +276,7 @@ void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& vol
     actual.SetUniqueName(key, of->second.unique_name);
     added.has_device = of->second.has_device;  // so that it is removed after the volume
     added.constructed = of->second.spec;
+    added.driver_domain = of->second.driver_domain;
   }
   take_over.without_record.insert(key);
   ++take_over.volumes;
@@ -458,6 +460,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
                                                    record.boot_id == boot_id, record.is_block);
     actual.SetUniqueName(record.key, record.unique_name);
     volume.has_device = record.has_device;
+    if (IsDriverDomain(record.fault_domain)) volume.driver_domain = record.fault_domain;
     volume.found_as = FoundAs(found, there, record, paths);
     ++result.take_over.volumes;
   }
