@@ -237,6 +237,17 @@ Scenario CsiProvisionScenario() {
              ClaimIsDeleted(), NothingIsMade()});
 }
 
+// As ReturnedClaimScenario(): the name by which its volume is made anew is that of the first one,
+// and so is the handle.
+Scenario CsiReturnedClaimScenario() {
+  ScenarioStep again = ClaimComes();
+  again.name = "the claim comes again";
+  return Of("a claim of a CSI driver's volume that comes again with its uid",
+            {Maker(), ClaimComes()},
+            {ClaimIsDeleted(), NothingIsMade(), again, Comes(kFirst, kMade), Writes(kFirst, kMade),
+             Leaves(kFirst, true), Comes(kSecond, kMade), Writes(kSecond, kMade)});
+}
+
 Scenario CsiExpandScenario() {
   ScenarioStep grows{
       .name = "the claim asks for more",

@@ -59,6 +59,8 @@ Scenario CsiOnePodScenario();      // ReadWriteOncePod, and two pods want it
 Scenario CsiObjectsScenario();     // attached by somebody else, as a VolumeAttachment says
 Scenario CsiDriverAwayScenario();  // nobody runs the driver while its pod leaves
 Scenario CsiUnstagingScenario();   // its next release does not stage what is staged
+// Of the older-records walk: deleted, and there again.
+Scenario CsiReturnedClaimScenario();
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.
 Scenario ReturnedClaimScenario();   // of the older-records walk: deleted, and there again
