@@ -56,8 +56,10 @@ FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec) {
 OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request) {
   std::string domain = FaultDomainOf(request, *parts.volumes);
-  // A driver has one call of a volume at a time, though it be of two pods.
-  const DeviceUse use = IsDriverDomain(domain) ? DeviceUse::kExclusive : DeviceUse::kShared;
+  // A driver has one call of a volume at a time, though it be of two pods; and what no record knows
+  // may be a driver's.
+  const bool may_be_drivers = IsDriverDomain(domain) || !parts.volumes->Find(request.key());
+  const DeviceUse use = may_be_drivers ? DeviceUse::kExclusive : DeviceUse::kShared;
   return {.key = request.key(),
           .name = name,
           .plugin_name = request.plugin_name,
