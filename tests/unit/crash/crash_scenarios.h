@@ -110,6 +110,7 @@ Scenario RawHandOverScenario();          // likewise, of a block volume
 Scenario EmptiedBesideScenario();        // a recycle beside the set-up of a pod's own volume in it
 Scenario EmptiedBesideVolumeScenario();  // beside that of another persistent volume in it
 Scenario EmptiedAsAPodComesScenario();   // the pod comes amid it
+Scenario CsiTwoPodsAtOnceScenario();     // on one claim of a volume of a CSI driver
 
 std::vector<Scenario> AllScenarios();
 // Of these, those with a CSI driver.
