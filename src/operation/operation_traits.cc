@@ -76,8 +76,10 @@ OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request) {
   const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
   std::string domain = record ? record->fault_domain : FaultDomainOf(request, *parts.volumes);
-  // A driver has one call of a volume at a time, though it be of two pods.
-  const DeviceUse use = IsDriverDomain(domain) ? DeviceUse::kExclusive : DeviceUse::kShared;
+  // A driver has one call of a volume at a time, though it be of two pods; and what no record knows
+  // may be a driver's.
+  const bool may_be_drivers = IsDriverDomain(domain) || !record;
+  const DeviceUse use = may_be_drivers ? DeviceUse::kExclusive : DeviceUse::kShared;
   OperationTraits traits{.key = request.key(),
                          .name = name,
                          .plugin_name = request.plugin_name,
