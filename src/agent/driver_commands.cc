@@ -67,9 +67,10 @@ Error WithWhatIsOpen(const OperationFailure& failure) {
                               "what it is about: make it again");
 }
 
-void Tell(const DriverCommands& parts, const std::string& driver,
+void Tell(const DriverCommands& parts, const std::string& driver, bool deletes,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
-  if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
+  // A volume that came while its storage was being deleted was given to nobody.
+  if (parts.settled && (deletes || !parts.csi.commands().HasOf(driver))) parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
   if (!NeverReachedItsDriver(*outcome.failure)) return done(WithWhatIsOpen(*outcome.failure));
   const std::string why = parts.csi.drivers().WhyAway(driver);
@@ -93,12 +94,12 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
   CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
   CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
                   Deadline::After(clock, patience));
-  if (call.volume && parts.names_of) call.persistent_volumes = parts.names_of(*call.volume);
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
   const StartResult started = parts.operations.Start(
-      call, [parts, name = driver->name(), done](const OperationOutcome<std::string>& outcome) {
-        Tell(parts, name, outcome, done);
+      call, [parts, name = driver->name(), deletes = method.name == kDeleteVolume,
+             done](const OperationOutcome<std::string>& outcome) {
+        Tell(parts, name, deletes, outcome, done);
       });
   if (started != StartResult::kStarted) return done(WhyPending(parts, call));
   // Nobody waits for it any longer: it must not begin when its driver comes back one day.
