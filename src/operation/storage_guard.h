@@ -168,7 +168,7 @@ class StorageGuard {
   // A driver says that it has made this storage for the volume: it is the volume's until
   // ForgetMade(), unless somebody else has it. Errors, not applied, with the name of who has it:
   // FailedPrecondition; Aborted if it is being deleted, or a call by hand is at it; the store's.
-  Status TakeMade(const std::string& volume, const StorageName& name);
+  Status TakeMade(const std::string& volume, const StorageName& name) EXCLUDES(mu_);
   // Nothing is being made for the volume any more. Blocks: never.
   void ForgetMade(const std::string& volume);
   // The PersistentVolumes that name this storage of a driver, or for which it was made. Blocks:
@@ -176,7 +176,7 @@ class StorageGuard {
   std::set<std::string> NamedBy(const StorageName& name) const;
   // The PersistentVolumes that name what is being deleted for somebody else: nobody is to get them.
   // With a text for people each. Blocks: never.
-  std::map<std::string, std::string> VolumesBeingDeleted() const;
+  std::map<std::string, std::string> VolumesBeingDeleted() const EXCLUDES(mu_);
 
   // Checks that a new directory lies neither in the agent's own directories nor around them.
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);

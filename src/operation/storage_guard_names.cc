@@ -39,7 +39,12 @@ void StorageGuard::NameStorage(const std::string& volume, const StorageName* nam
 Status StorageGuard::TakeMade(const std::string& volume, const StorageName& name) {
   RETURN_IF_ERROR(Load());
   ReadAll();
-  const auto there = table_.TakeNew(NamingHolder(kNamesAsMade, volume), OfDriver(name));
+  const StorageHolder holder = NamingHolder(kNamesAsMade, volume);
+  std::optional<StorageHolder> there = table_.TakeNew(holder, OfDriver(name));
+  // As Reserve() does: a reclaim that is not tried again is ended by whoever comes.
+  if (there && there->use == StorageUse::kReclaim && ReleaseEnded(there->id).ok()) {
+    there = table_.TakeNew(holder, OfDriver(name));
+  }
   if (!there) return OkStatus();
   if (IsExclusive(there->use)) {
     return Error::NotApplied(Code::kAborted, name.ToString() + " is not given to volume " + volume +
@@ -64,7 +69,11 @@ std::set<std::string> StorageGuard::NamedBy(const StorageName& name) const {
 
 std::map<std::string, std::string> StorageGuard::VolumesBeingDeleted() const {
   std::map<std::string, std::string> volumes;
-  for (const StorageTable::Emptied& emptied : table_.EmptiedOf(kNamesByObject)) {
+  const std::vector<StorageTable::Emptied> all = table_.EmptiedOf(kNamesByObject);
+  const MutexLock lock(mu_);
+  for (const StorageTable::Emptied& emptied : all) {
+    // Such a reclaim is not tried again: a pod of the volume looks whether it still goes on.
+    if (ended_.contains(emptied.by.id)) continue;
     volumes[emptied.of.volume] = "its storage is being deleted for " + emptied.by.text;
   }
   return volumes;

@@ -48,6 +48,7 @@ struct Maker {
   // What happens while CreateVolume, or DeleteVolume, is under way.
   std::function<void()> while_made = [] {};
   std::function<void()> while_undone = [] {};
+  std::optional<Error> undo_error = std::nullopt;
   Result<ExpandedStorage> grown = ExpandedStorage{Quantity::FromBytes(200), true};
   int grows = 0;
   bool only_unused = false;
@@ -116,6 +117,7 @@ class MakingPlugin final : public PluginWithoutMounts,
     Status Undo(const PersistentVolume& made, const CallOptions&) override {
       maker_.while_undone();
       maker_.undone.push_back(std::get<CsiPersistentVolumeSource>(made.spec.source).volume_handle);
+      if (maker_.undo_error) return *maker_.undo_error;
       return OkStatus();
     }
 
@@ -287,6 +289,16 @@ TEST_F(MadeByDriversTest, AVolumeThatComesWhileItsStorageIsDeletedForAnotherIsGi
   EXPECT_TRUE(storage_.VolumesBeingDeleted().empty()) << "it is over";
 }
 
+// It is not tried again, so nobody would ever have told that the volume may be had.
+TEST_F(MadeByDriversTest, AReclaimThatHasEndedKeepsNoVolumeThatCameMeanwhile) {
+  maker_.undo_error = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
+  EXPECT_EQ(Undo(), "no answer");
+  AddOther("vol-1");
+  EXPECT_EQ(storage_.VolumesBeingDeleted().count("other"), 1u) << "it may be going on";
+  ASSERT_TRUE(storage_.EndReclaims("pvc-1").ok());
+  EXPECT_TRUE(storage_.VolumesBeingDeleted().empty());
+}
+
 TEST_F(MadeByDriversTest, WhatIsDeletedByHandAtThatMomentIsGivenToNoClaim) {
   storage_.NameStorage("pvc-1", nullptr);
   const StorageHolder by_hand{.id = "command/x",
@@ -333,7 +345,10 @@ TEST_F(MadeByDriversTest, ADeletionTookTheInlineVolumeOfAPod) {
   EXPECT_EQ(Reclaim(handle, {}).find(whose), std::string::npos) << "it has left";
   const VolumeSpec spec = VolumeSpec::FromVolume(scratch);
   const MountRequest mount{
-      .target = PodVolumeTarget(paths_, wanting, "kubernetes.io/csi", spec.name()), .spec = spec};
+      .target = PodVolumeTarget(paths_, wanting, "kubernetes.io/csi", spec.name()),
+      .spec = spec,
+      .sub_paths = {},
+      .nested_mount_points = {}};
   MakingPlugin plugin(maker_);
   PodStorage taken(storage_, node_, mount, plugin, mount.target.place);
   ASSERT_TRUE(taken.Reserve({}).ok());
