@@ -113,7 +113,7 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Reason", driver.reason());
   AddFact(rows, "Last error", LastErrorOf(driver, now));
   AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
-  AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
+  AddFact(rows, "Introduced", Ago(driver.last_ready_unix_ms(), now));
   AddFact(rows, "Operations", OperationsOf(driver));
   AddFact(rows, "Open calls", CountAndFirst(driver.open_call_count(), driver.open_calls()));
   AddFact(rows, "Owed calls", CountAndFirst(driver.owed_call_count(), driver.owed_calls()));
@@ -143,10 +143,16 @@ std::string RpcOf(const v1::TracedCall& call) {
   return call.method().substr(call.method().rfind('/') + 1);
 }
 
-std::string EndOf(const v1::TracedCall& call) {
-  if (call.message().empty()) return call.code();
-  const std::string unsent = call.sent() ? "" : ", not sent";
-  return call.code() + " (" + call.outcome() + unsent + "): " + call.message();
+std::string EndOf(const v1::TracedCall& call, int64_t now) {
+  if (call.under_way()) {
+    return "running since " + FormatAge(call.asked_unix_ms() + call.waited_us() / 1000, now);
+  }
+  std::string end = call.code();
+  if (!call.message().empty()) {
+    const std::string unsent = call.sent() ? "" : ", not sent";
+    end += " (" + call.outcome() + unsent + "): " + call.message();
+  }
+  return call.not_true().empty() ? end : end + ", not true: " + call.not_true();
 }
 
 }  // namespace
@@ -194,7 +200,8 @@ void PrintTrace(const v1::GetDriverTraceResponse& trace, OutputFormat format, in
   if (format == OutputFormat::kWide) rows[0].insert(rows[0].end(), {"REQUEST", "ANSWER"});
   for (const v1::TracedCall& call : trace.calls()) {
     rows.push_back({FormatAge(call.asked_unix_ms(), now), Took(call.waited_us()),
-                    Took(call.took_us()), RpcOf(call), OrDash(call.key()), EndOf(call)});
+                    call.under_way() ? "-" : Took(call.took_us()), RpcOf(call), OrDash(call.key()),
+                    EndOf(call, now)});
     if (format != OutputFormat::kWide) continue;
     rows.back().insert(rows.back().end(), {OrDash(call.request()), OrDash(call.answer())});
   }

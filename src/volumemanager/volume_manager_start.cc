@@ -108,19 +108,16 @@ void VolumeManager::Composition::SeedCatalog(const std::map<std::string, SourceM
 }
 
 void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult& result) {
-  unrecorded_mounts.clear();
-  for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
-    parts.log.LogLimited("unknown mount", LogLevel::kWarning,
-                         "a mount below the root has no record; it is left alone",
-                         {{"pod", mount.pod}, {"volume", mount.spec}});
-    unrecorded_mounts.push_back("volume " + mount.spec.str() + " of pod " + mount.pod.str());
+  // Whoever reads the log looks after each of them; a log is no place for thousands.
+  constexpr size_t kMostLines = 64;
+  unrecorded_mounts = result.unknown_mount_texts;
+  for (size_t i = 0; i < std::min(unrecorded_mounts.size(), kMostLines); ++i) {
+    parts.log.Warning("a mount below the root has no record; it is left alone",
+                      {{"mount", unrecorded_mounts[i]}});
   }
-  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
-    parts.log.LogLimited("unknown mount", LogLevel::kWarning,
-                         "a device mounted below the root has no record; it is left alone",
-                         {{"plugin", mount.plugin}, {"volume", mount.volume}});
-    unrecorded_mounts.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin);
-  }
+  if (unrecorded_mounts.size() <= kMostLines) return;
+  parts.log.Warning("more mounts below the root have no record: `volumectl status -o json` has all",
+                    {{"mounts", unrecorded_mounts.size()}});
 }
 
 void VolumeManager::Composition::CheckReady() {

@@ -186,5 +186,39 @@ TEST(DriverTablesTest, ACallThatWasNeverSentSaysSoAndTheWideTraceHasTheMessages)
   EXPECT_NE(wide.str().find("volume_id: \"v\"  -\n"), std::string::npos) << wide.str();
 }
 
+TEST(DriverTablesTest, TheCallThatHungWasNotInTheTraceAndALieStoodThereAsOk) {
+  v1::GetDriverTraceResponse trace;
+  v1::TracedCall* lie = trace.add_calls();
+  lie->set_method("/csi.v1.Node/NodePublishVolume");
+  lie->set_key("v");
+  lie->set_asked_unix_ms(kLookedAt - 30'000);
+  lie->set_took_us(4'000);
+  lie->set_sent(true);
+  lie->set_code("OK");
+  lie->set_not_true("nothing is mounted at /p");
+  v1::TracedCall* hangs = trace.add_calls();
+  hangs->set_method("/csi.v1.Node/NodeStageVolume");
+  hangs->set_key("w");
+  hangs->set_asked_unix_ms(kLookedAt - 25'000);
+  hangs->set_waited_us(5'000'000);
+  hangs->set_took_us(20'000'000);
+  hangs->set_sent(true);
+  hangs->set_under_way(true);
+  std::ostringstream out;
+  PrintTrace(trace, OutputFormat::kTable, kLookedAt, out);
+  EXPECT_EQ(out.str(),
+            "AGE  WAITED  TOOK  RPC                ABOUT  END\n"
+            "30s  0us     4ms   NodePublishVolume  v      OK, not true: nothing is mounted at /p\n"
+            "25s  5000ms  -     NodeStageVolume    w      running since 20s\n");
+}
+
+TEST(DriverTablesTest, WhenADriverSaidWhatItCanDoIsNotCalledItsLastUse) {
+  v1::GetDriversResponse all = TwoDrivers();
+  all.mutable_drivers(0)->set_last_ready_unix_ms(kLookedAt - 123'000);
+  const std::string text = DescriptionOf(all);
+  EXPECT_NE(text.find("Introduced:      2m3s ago\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Last used"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace volumed

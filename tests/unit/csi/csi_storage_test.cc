@@ -67,6 +67,7 @@ class CsiStorageTest : public CsiStorageFixture {
     EXPECT_NE(made.error().message().find(found), std::string::npos) << made.error().message();
     EXPECT_EQ(process_->calls("DeleteVolume"), 0) << "it may be somebody's";
     EXPECT_EQ(lies_.size(), 1u);
+    EXPECT_EQ(lied_about_.back(), asked_.back().name()) << "the trace knows the call by it";
     lies_.clear();
   }
   Status Delete(const PersistentVolume& volume) {

@@ -104,8 +104,9 @@ class CsiStorageFixture : public CsiDriversFixture {
                              .settings = plugin_settings_,
                              .log = log_,
                              .lied =
-                                 [this](const std::string& driver, const std::string& method) {
-                                   lies_.push_back(driver + " " + method);
+                                 [this](const CsiAnswered& call, const std::string& /*found*/) {
+                                   lies_.push_back(call.driver + " " + call.method);
+                                   lied_about_.push_back(call.key);
                                  },
                              .unrecorded = &unrecorded_},
                    .host = host_});
@@ -228,6 +229,7 @@ class CsiStorageFixture : public CsiDriversFixture {
   std::unique_ptr<CsiStorage> storage_;
   std::shared_ptr<FakeCsiProcess> process_;
   std::vector<std::string> lies_;
+  std::vector<std::string> lied_about_;  // the key of each
   // What the driver has: handle by name; and what it was asked.
   std::map<std::string, std::string> volumes_;
   std::vector<::csi::v1::CreateVolumeRequest> asked_;

@@ -82,7 +82,7 @@ TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsMountedNoMoreWasNotSeen) {
   EXPECT_EQ(found[0].pod, PodUid("x"));
   EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
                                           std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
-  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume disk of pod x"});
+  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume disk of pod x: " + SubPath("x", "disk")});
 }
 
 TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPluginsOfItsName) {
