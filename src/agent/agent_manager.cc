@@ -86,6 +86,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     operations_->Restore(volumes, devices);
   };
   hooks.found_unrecorded = [this](std::vector<UnrecordedMount> found) {
+    recovery_gate_->FoundMounts(manager_->unrecorded_mounts().size());
     unrecorded_mounts_->Set(std::move(found));
   };
   hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };

@@ -33,9 +33,13 @@
 
 namespace volumed {
 
-// Called on the control thread with the steps that were held back and are permitted now. Errors:
-// those of RecoveryGate::Accept.
-using RecordsAccepted = std::function<void(const Result<std::vector<PendingStep>>&)>;
+// The steps that were held back and are permitted now.
+struct AcceptedSteps {
+  std::vector<PendingStep> tried;
+  std::vector<PendingStep> gone;  // nobody wants them any more, as when their claim was deleted
+};
+// Called on the control thread. Errors: those of RecoveryGate::Accept.
+using RecordsAccepted = std::function<void(const Result<AcceptedSteps>&)>;
 
 // All parts outlive the handlers. The catalog, the manager, the event log's listeners, the losses
 // and the functions are used on the control thread only, but for `accept_records`. What waits on

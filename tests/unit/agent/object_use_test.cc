@@ -1,5 +1,5 @@
-// What `volumectl delete` says of a StorageClass or a CSIDriver that is in use: it goes all the
-// same.
+// What `volumectl delete` says of a StorageClass, a CSIDriver or a Secret that is in use, and of a
+// claim of which lost records may have told more: they go all the same.
 #include "agent/object_use.h"
 
 #include <gmock/gmock.h>
@@ -83,6 +83,52 @@ TEST_F(ObjectUseTest, ACsiDriverWhoseVolumesAreInUseWentWithoutAWord) {
 TEST_F(ObjectUseTest, ACsiDriverThatNobodyUsesHasNoSuchWarning) {
   Deliver(DriverObject() + VolumeOfDriver("other", "other.example.com"));
   EXPECT_THAT(WarningOf("CSIDriver", "disk.example.com"), Not(HasSubstr("are here")));
+}
+
+TEST_F(ObjectUseTest, AClassByWhichAloneClaimsCanGrowWentWithoutAWord) {
+  const std::string bound =
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+      "{storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: slow, claimRef: {namespace: "
+      "default, name: a, uid: uid-a}, csi: {driver: disk.example.com, volumeHandle: h}}\n";
+  Deliver(WaitingClass() + "allowVolumeExpansion: true\n" + ClaimOf("a") + bound);
+  EXPECT_THAT(WarningOf("StorageClass", "slow"),
+              HasSubstr("claims of it can be made larger by it alone: default/a; none of them is "
+                        "until there is a class of that name again"));
+  Deliver(WaitingClass() + ClaimOf("a") + bound);
+  EXPECT_THAT(WarningOf("StorageClass", "slow"), Not(HasSubstr("larger")));
+}
+
+TEST_F(ObjectUseTest, ASecretThatCallsToADriverNeedWentWithoutAWord) {
+  const std::string secret =
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\n";
+  const std::string with_secret =
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+      "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain, csi: "
+      "{driver: disk.example.com, volumeHandle: h, nodeStageSecretRef: {name: key, namespace: "
+      "default}}}\n";
+  const std::string by_class = WaitingClass() +
+                               "parameters: {csi.storage.k8s.io/provisioner-secret-name: key, "
+                               "csi.storage.k8s.io/provisioner-secret-namespace: default}\n";
+  Deliver(secret + with_secret + by_class + VolumeOfDriver("other", "disk.example.com"));
+  EXPECT_THAT(WarningOf("Secret", "key"),
+              HasSubstr("PersistentVolumes name it for calls to their driver: disk; StorageClasses "
+                        "name it for the volumes that are made: slow; a call that needs it waits"));
+  Deliver(VolumeOfDriver("other", "disk.example.com") +
+          "---\napiVersion: v1\nkind: Secret\nmetadata: {name: else, namespace: default}\n");
+  EXPECT_THAT(WarningOf("Secret", "else"), Not(HasSubstr("name it")));
+}
+
+TEST_F(ObjectUseTest, AClaimThatIsDeletedInARecoveryMayLeaveAVolumeThatNobodyKnows) {
+  Deliver(WaitingClass() + ClaimOf("a") + ClaimOf("b"));
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "a"), Not(HasSubstr("recovery")));
+  store.KeepHistory();
+  ASSERT_TRUE(store.Put({"kind", "key", "value"}, Durability::kPowerLoss).ok());
+  store.PutBack(0, /*number_too=*/false);
+  store.Revive();
+  ASSERT_TRUE(recovery_.InDoubt());
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "b"),
+              HasSubstr("the records are in recovery: disk.example.com may have made volume "
+                        "pvc-uid-b for it before, which nobody deletes then"));
 }
 
 }  // namespace
