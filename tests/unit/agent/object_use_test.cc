@@ -122,7 +122,7 @@ TEST_F(ObjectUseTest, AClaimThatIsDeletedInARecoveryMayLeaveAVolumeThatNobodyKno
   Deliver(WaitingClass() + ClaimOf("a") + ClaimOf("b"));
   EXPECT_THAT(WarningOf("PersistentVolumeClaim", "a"), Not(HasSubstr("recovery")));
   store.KeepHistory();
-  ASSERT_TRUE(store.Put({"kind", "key", "value"}, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(store.Put({"kind", "key", 1, "value"}, Durability::kPowerLoss).ok());
   store.PutBack(0, /*number_too=*/false);
   store.Revive();
   ASSERT_TRUE(recovery_.InDoubt());
