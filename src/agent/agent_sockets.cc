@@ -105,9 +105,14 @@ Status Agent::MakeControlServices() {
                               bool dry_run) { return ForgetSource(name, dry_run); },
       .status =
           [this] {
-            return DescribeStatus({config_, features_, *kernel_, *recovery_gate_,
-                                   scheduler_->clock(), *parts_, manager_->unrecorded_mounts()},
-                                  NotReadyReason());
+            const KeptMountTable& mounts = kernel_->mount_table();
+            const auto is_mounted = [this, &mounts](const std::string& place) {
+              return !mounts.LastKnown({.below = place}, config_.root).empty();
+            };
+            return DescribeStatus(
+                {config_, features_, *kernel_, *recovery_gate_, scheduler_->clock(), *parts_,
+                 manager_->unrecorded_mounts(is_mounted)},
+                NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); },
       .csi = csi_.get(),

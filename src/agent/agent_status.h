@@ -28,7 +28,7 @@ struct StatusParts {
   const RecoveryGate& recovery;
   const Clock& clock;
   const AgentParts& parts;
-  const std::vector<std::string>& unrecorded_mounts;
+  const std::vector<std::string> unrecorded_mounts;
 };
 
 // Makes the whole answer, from values that are kept in memory. `not_ready_reason` is nullopt if the

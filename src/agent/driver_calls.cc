@@ -120,14 +120,12 @@ Status HandleRetryDriver(ControlBackend& backend, const v1::RetryDriverRequest& 
 
 using ForgetCall = UnaryCall<v1::ForgetDriverRequest, v1::ForgetDriverResponse>;
 
-void TellGivenUp(const ForgetCall& call, const std::vector<std::string>& given_up) {
-  if (given_up.empty()) return;
+void TellGivenUp(const ForgetCall& call, const GivenUp& given_up) {
+  const std::string text = TextOf(given_up);
+  if (text.empty()) return;
   const std::string& before = call.response->warning();
-  call.response->set_warning(before + (before.empty() ? "" : "; ") +
-                             "it is not owed any more, and what it does beside an unmount is not "
-                             "done: " +
-                             Join(given_up, ", "));
-  call.backend.log.Warning("by command a CSI driver is not owed its calls any more",
+  call.response->set_warning(before + (before.empty() ? "" : "; ") + text);
+  call.backend.log.Warning("by command calls to a CSI driver are given up",
                            {{"driver", call.request.driver()}, {"told", call.response->warning()}});
 }
 
@@ -140,22 +138,24 @@ void HandleForgetDriver(const ForgetCall& call) {
     if (!loaded.ok()) return call.Finish(loaded);
     const std::string& driver = call.request.driver();
     const std::string warning = WarningOfForget(backend.manager, driver);
-    const auto done = [call, warning](const Result<std::vector<std::string>>& given_up) {
+    const auto done = [call, warning](const Result<GivenUp>& given_up) {
       if (!given_up.ok()) return call.Finish(given_up.error());
       call.response->set_warning(warning);
       TellGivenUp(call, *given_up);
       call.Finish(OkStatus());
     };
     CsiDrivers& drivers = backend.csi->drivers();
-    const bool owes = backend.csi_debts != nullptr && backend.csi_debts->HasOf(driver);
-    if (call.request.force() && owes) {
-      return ForgetAndOweNothing(
-          {backend.scheduler, drivers, *backend.csi_debts, backend.kernel, backend.look_limit()},
-          backend.driver_traces(driver), done);
+    CsiCommands& commands = backend.csi->commands();
+    const bool has_calls = backend.csi_debts != nullptr &&
+                           (backend.csi_debts->HasOf(driver) || commands.HasOf(driver));
+    if (call.request.force() && has_calls) {
+      return ForgetAndOweNothing({backend.scheduler, drivers, *backend.csi_debts, commands,
+                                  backend.kernel, backend.look_limit()},
+                                 backend.driver_traces(driver), done);
     }
     drivers.Forget(driver, [done](const Status& forgotten) {
       if (!forgotten.ok()) return done(forgotten.error());
-      done(std::vector<std::string>());
+      done(GivenUp());
     });
   });
 }

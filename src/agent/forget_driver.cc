@@ -1,5 +1,6 @@
 #include "agent/forget_driver.h"
 
+#include <map>
 #include <utility>
 
 #include "agent/driver_commands.h"
@@ -13,7 +14,8 @@ constexpr size_t kMostNamed = 20;
 
 std::string TextOfVolume(const VolumeOnRecord& volume) {
   if (volume.pod.empty()) {
-    return volume.spec.str() + ", whose device is " + std::string(VolumeStateName(volume.state));
+    return volume.spec.str() + ", whose device is " + std::string(VolumeStateName(volume.state)) +
+           (volume.mounted_at.empty() ? "" : " at " + volume.mounted_at);
   }
   if (volume.pod_name.empty()) {
     return volume.spec.str() + " of pod " + volume.pod.str() + " (`volumectl delete pod " +
@@ -29,7 +31,8 @@ std::string TextOfVolumes(const std::vector<VolumeOnRecord>& volumes) {
   texts.reserve(volumes.size());
   for (const VolumeOnRecord& volume : volumes) texts.push_back(TextOfVolume(volume));
   return FirstOf(texts, kMostNamed) +
-         "; without the driver pods and mounts go by `driver-absent-limit` alone, and what is "
+         "; without the driver pods and mounts of whole disks go by `driver-absent-limit` alone, a "
+         "device that is mounted otherwise once `umount PATH` was done by hand, and what is "
          "attached stays until it is back";
 }
 
@@ -44,9 +47,10 @@ std::string TextOf(const DriverTraces& traces) {
   if (!traces.volumes.empty()) {
     parts.push_back("volumes of it are on this node's records: " + TextOfVolumes(traces.volumes));
   }
-  add("calls to it have an open outcome: ", traces.open_calls);
-  add("calls are owed to it: ", traces.owed_calls,
-      ": `volumectl delete driver " + traces.driver + " --force` gives them up");
+  const std::string force =
+      ": `volumectl delete driver " + traces.driver + " --force` gives them up";
+  add("calls to it have an open outcome: ", traces.open_calls, force);
+  add("calls are owed to it: ", traces.owed_calls, force);
   add("a call to make a volume has an open outcome: ", traces.begun);
   return Join(parts, "; ");
 }
@@ -58,25 +62,71 @@ std::string WarningOfForget(const VolumeManager& manager, const std::string& dri
          "; until it registers again none of them can be mounted, and none has its storage deleted";
 }
 
+std::string TextOf(const GivenUp& given_up) {
+  std::vector<std::string> parts;
+  if (!given_up.owed_calls.empty()) {
+    parts.push_back("it is not owed any more, and what it does beside an unmount is not done: " +
+                    Join(given_up.owed_calls, ", "));
+  }
+  if (!given_up.open_calls.empty()) {
+    parts.push_back("nobody will know whether these calls had their effect, and what they made may "
+                    "be left in its storage: " +
+                    Join(given_up.open_calls, ", "));
+  }
+  return Join(parts, "; ");
+}
+
+namespace {
+
+// What is mounted there may be what the call has made, and the node still has it.
+Status CheckNothingIsMounted(Kernel& kernel, const std::map<std::string, std::string>& paths,
+                             const CallOptions& call) {
+  for (const auto& [path, open_call] : paths) {
+    ASSIGN_OR_RETURN(const MountListing there, kernel.Call(ListMounts{.below = path}, call));
+    if (there.mounts.empty()) continue;
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             open_call + " has an open outcome, and " + there.mounts.back().source +
+                                 " is mounted at " + there.mounts.back().mount_point +
+                                 ": unmount it first");
+  }
+  return OkStatus();
+}
+
+// Blocks: for the mount table and the store.
+Result<GivenUp> GiveUpCalls(const ForgettingParts& parts, const std::string& driver) {
+  CallOptions call;
+  call.deadline = parts.limit.FromNow();
+  GivenUp given_up;
+  ASSIGN_OR_RETURN(const auto paths, parts.commands.PathsToGiveUp(driver));
+  RETURN_IF_ERROR(CheckNothingIsMounted(parts.kernel, paths, call));
+  ASSIGN_OR_RETURN(given_up.owed_calls, GiveUpCsiDebts(parts.debts, parts.kernel, driver, call));
+  Result<std::vector<std::string>> open = parts.commands.GiveUp(driver);
+  if (!open.ok()) {
+    return given_up.owed_calls.empty() ? open.error() : open.error().AsMaybeApplied();
+  }
+  given_up.open_calls = *std::move(open);
+  return given_up;
+}
+
+}  // namespace
+
 void ForgetAndOweNothing(const ForgettingParts& parts, DriverTraces traces,
-                         std::function<void(const Result<std::vector<std::string>>&)> done) {
+                         std::function<void(const Result<GivenUp>&)> done) {
   if (const Status away = parts.drivers.CheckAway(traces.driver); !away.ok()) {
     return done(away.error());
   }
   traces.owed_calls.clear();
+  traces.open_calls.clear();
   if (const std::string else_here = TextOf(traces); !else_here.empty()) {
     return done(RefuseToForget(traces.driver, else_here));
   }
   parts.scheduler.RunBlocking([parts, driver = traces.driver, done = std::move(done)] {
-    CallOptions call;
-    call.deadline = parts.limit.FromNow();
-    const auto given_up = GiveUpCsiDebts(parts.debts, parts.kernel, driver, call);
+    const Result<GivenUp> given_up = GiveUpCalls(parts, driver);
     parts.scheduler.Post([parts, driver, given_up, done] {
       if (!given_up.ok()) return done(given_up.error());
       parts.drivers.Forget(driver, [given_up, done](const Status& forgotten) {
         if (forgotten.ok()) return done(given_up);
-        done(forgotten.error().AsMaybeApplied().With("it is not owed any more: " +
-                                                     Join(*given_up, ", ")));
+        done(forgotten.error().AsMaybeApplied().With(TextOf(*given_up)));
       });
     });
   });

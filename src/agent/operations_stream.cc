@@ -101,6 +101,8 @@ void OperationsStream::AddOperation(const RunningOperation& running, int64_t now
     out->set_who_must_act(running.waits_for->does_not_answer ? kAdministratorMustAct
                                                              : kNobodyMustAct);
   }
+  out->set_awaited(running.awaited.whom);
+  out->set_awaited_since_unix_ms(running.awaited.since_unix_ms);
   out->set_done(running.progress);
   out->set_per_second(Rate(running, key, now));
   samples[key] = {running.step, running.progress, now};

@@ -258,7 +258,7 @@ void AddDeleteVerb(const Verbs& verbs) {
                       "also while processes use the pod's mounts; of a volume in phase Undoing, or "
                       "one that its "
                       "driver is to delete and cannot: gives it up; of a driver: gives up the "
-                      "calls that it is owed");
+                      "calls that it is owed, and those by hand whose outcome is open");
         verb.add_flag("--ignore-not-found", options.ignore_not_found,
                       "what is not there is no failure");
         verb.add_flag("--yes", options.yes, "also the data of a volume that has left its source");

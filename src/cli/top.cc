@@ -25,9 +25,13 @@ std::string Rate(const v1::RunningOperation& operation) {
   return text;
 }
 
-std::string WaitsFor(const v1::RunningOperation& operation) {
-  if (operation.waits_for().empty()) return "-";
-  return operation.waits_for() + "; who acts: " + operation.who_must_act();
+// "" if it waits for nobody.
+std::string WaitsFor(const v1::RunningOperation& operation, int64_t now) {
+  if (!operation.waits_for().empty()) {
+    return operation.waits_for() + "; who acts: " + operation.who_must_act();
+  }
+  if (operation.awaited().empty()) return "";
+  return operation.awaited() + " since " + FormatAge(operation.awaited_since_unix_ms(), now);
 }
 
 void PrintRunning(const v1::WatchOperationsResponse& answer, std::ostream& out) {
@@ -37,17 +41,19 @@ void PrintRunning(const v1::WatchOperationsResponse& answer, std::ostream& out) 
   }
   Rows rows = {{"POD", "VOLUME", "OPERATION", "STEP", "SINCE", "IN STEP", "DONE", "RATE"}};
   const auto& all = answer.operations();
-  const bool any_waits = std::any_of(
-      all.begin(), all.end(), [](const auto& operation) { return !operation.waits_for().empty(); });
-  if (any_waits) rows[0].emplace_back("WAITS FOR");
   const int64_t now = answer.now_unix_ms();
+  const bool any_waits = std::any_of(
+      all.begin(), all.end(), [now](const auto& one) { return !WaitsFor(one, now).empty(); });
+  if (any_waits) rows[0].emplace_back("WAITS FOR");
   for (const v1::RunningOperation& operation : answer.operations()) {
     rows.push_back(
         {Name(operation.pod()), operation.volume().empty() ? "-" : operation.volume(),
          operation.operation(), operation.step().empty() ? "-" : operation.step(),
          FormatAge(operation.since_unix_ms(), now), FormatAge(operation.step_since_unix_ms(), now),
          operation.done() == 0 ? "-" : std::to_string(operation.done()), Rate(operation)});
-    if (any_waits) rows.back().push_back(WaitsFor(operation));
+    if (!any_waits) continue;
+    const std::string waits = WaitsFor(operation, now);
+    rows.back().push_back(waits.empty() ? "-" : waits);
   }
   PrintTable(rows, out);
   if (answer.operations_not_shown() > 0) {

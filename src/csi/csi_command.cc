@@ -33,6 +33,7 @@ constexpr std::array<Inverses, 3> kInverses = {{
 // Where on a node a call is about the volume, or on which node: a call about another place neither
 // repeats nor takes back.
 constexpr std::array kPlaceFields{"target_path", "staging_target_path", "node_id"};
+constexpr std::array kPathFields{"target_path", "staging_target_path"};
 
 struct CsiCommandRow {
   CsiCommandRecord record{};
@@ -132,6 +133,12 @@ constexpr const char* kWhatIsToGoFirst =
     "; if it is refused because something has the volume since, delete that first: the pod, and "
     "for "
     "DeleteVolume the claim and the PersistentVolume (`volumectl delete pv NAME --force`)";
+
+// 'DeleteVolume by hand of "v"'; of a row that cannot be read nobody knows more.
+std::string NameForPeople(const CsiCommandRecord& command) {
+  return (command.method.empty() ? "a call" : command.method) + " by hand of " +
+         Quoted(command.about, kShownOfCommand);
+}
 
 std::string WhatItIsAbout(const CsiCommandRecord& command) {
   return Quoted(command.about, kShownOfCommand) + " of CSI driver " + command.driver;
@@ -261,11 +268,64 @@ std::vector<std::string> CsiCommands::OpenOf(const std::string& driver) const {
   const MutexLock lock(mu_);
   for (const auto& [key, entry] : entries_) {
     if (entry.command.driver != driver) continue;
-    const std::string method = entry.command.method.empty() ? "a call" : entry.command.method;
-    open.push_back(method + " by hand of " + Quoted(entry.command.about, kShownOfCommand) +
-                   (entry.running ? ", under way" : ""));
+    open.push_back(NameForPeople(entry.command) + (entry.running ? ", under way" : ""));
   }
   return open;
+}
+
+Status CsiCommands::CheckGiveUp(const std::string& driver) const {
+  for (const auto& [key, entry] : entries_) {
+    if (entry.command.driver != driver) continue;
+    if (entry.running || !entry.unreadable.empty()) return Refusal(entry);
+  }
+  return OkStatus();
+}
+
+Result<std::map<std::string, std::string>> CsiCommands::PathsToGiveUp(
+    const std::string& driver) const {
+  std::map<std::string, std::string> paths;
+  const MutexLock lock(mu_);
+  RETURN_IF_ERROR(CheckGiveUp(driver));
+  for (const auto& [key, entry] : entries_) {
+    if (entry.command.driver != driver) continue;
+    const auto request =
+        CsiRequestFromJson(*FindCsiMethod(entry.command.method), entry.command.request_json);
+    if (!request.ok()) continue;
+    for (const char* field : kPathFields) {
+      const std::string path = TextOf(**request, field);
+      if (!path.empty()) paths.emplace(path, NameForPeople(entry.command));
+    }
+  }
+  return paths;
+}
+
+Result<std::vector<std::string>> CsiCommands::GiveUp(const std::string& driver) {
+  std::map<std::string, std::string> going;  // key -> for people
+  {
+    const MutexLock lock(mu_);
+    RETURN_IF_ERROR(CheckGiveUp(driver));
+    for (auto& [key, entry] : entries_) {
+      if (entry.command.driver != driver) continue;
+      entry.running = true;  // nobody makes it again while its row goes
+      going.emplace(key, NameForPeople(entry.command));
+    }
+  }
+  std::vector<std::string> given_up;
+  Status removed = OkStatus();
+  for (const auto& [key, text] : going) {
+    if (removed.ok()) {
+      removed = store_.Remove(kCsiCommandRecordKind, key, kCsiCommandRecordDurability);
+    }
+    const MutexLock lock(mu_);
+    if (removed.ok()) {
+      entries_.erase(key);
+      given_up.push_back(text);
+    } else {
+      entries_.at(key).running = false;
+    }
+  }
+  if (removed.ok()) return given_up;
+  return given_up.empty() ? removed.error() : removed.error().AsMaybeApplied();
 }
 
 Status CsiCommands::CheckAgainst(const Entry& there, const CsiCommandRecord& command) const {

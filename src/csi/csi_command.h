@@ -61,7 +61,7 @@ Record EncodeRecord(const CsiCommandRecord& record);
 // another key.
 Result<CsiCommandRecord> DecodeCsiCommandRecord(const Record& row);
 
-// Threads: any. Blocks: Write() and End(), until the store has answered; the others never.
+// Threads: any. Blocks: Write(), End() and GiveUp(), until the store has answered; the others never.
 class CsiCommands {
  public:
   // They outlive this object.
@@ -106,6 +106,15 @@ class CsiCommands {
   // What is open of it, for people: 'DeleteVolume by hand of "v"'.
   std::vector<std::string> OpenOf(const std::string& driver) const EXCLUDES(mu_);
 
+  // An administrator's word that the driver never comes back. The paths that its open calls name,
+  // each with the call, for people. Errors, not applied: Unavailable while a call is under way,
+  // FailedPrecondition if a row cannot be read: nothing is given up then.
+  Result<std::map<std::string, std::string>> PathsToGiveUp(const std::string& driver) const
+      EXCLUDES(mu_);
+  // What is open of the driver keeps nothing from anybody any more; returns it, as OpenOf() does.
+  // Errors: those of PathsToGiveUp(); those of the store, maybe applied if something was given up.
+  Result<std::vector<std::string>> GiveUp(const std::string& driver) EXCLUDES(mu_);
+
   // Whether this call may be made by hand, as far as other calls are concerned: after one by hand
   // whose outcome is open only the same about the same place, or its inverse. Errors, not applied:
   // Unavailable while another call about the volume is under way, FailedPrecondition.
@@ -133,6 +142,8 @@ class CsiCommands {
   Status CheckLocked(const CsiCommandRecord& command) const REQUIRES(mu_);
   Status CheckAgainst(const Entry& there, const CsiCommandRecord& command) const;
   Error Refusal(const Entry& there) const;
+  // Errors: those of PathsToGiveUp().
+  Status CheckGiveUp(const std::string& driver) const REQUIRES(mu_);
 
   RecordStore& store_;
   Logger& log_;

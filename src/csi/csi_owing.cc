@@ -119,7 +119,19 @@ WhyNot WhyNotStagedPlainly(const CsiContext& context, const CsiDebt& debt, const
   const MountEntry& mount = layers.front();
   if (!IsOfLocalDisk(mount)) return NotOfDisk(mount);
   if (record->source && IsOfDevice(mount, *record->source)) return std::nullopt;
-  return "what is mounted at " + place.Display() + " is not the disk on record";
+  if (record->source || mount.root == "/") {
+    return "what is mounted at " + place.Display() + " is not the disk on record";
+  }
+  // The record has no directory: whose it is, is told by the driver alone.
+  return "what is mounted at " + place.Display() + " is the directory " + mount.root + " of " +
+         mount.source + ", and no whole disk, so that no record proves whose it is";
+}
+
+// An unmount by hand leaves nothing to be proven.
+std::string ByHand(const std::string& path, const std::vector<MountEntry>& layers) {
+  return layers.empty() ? ""
+                        : "; if nobody uses it, `umount " + path +
+                              "` by hand lets it go on without the driver";
 }
 
 Error NotWithoutDriver(const CsiContext& context, const CsiDebt& debt, const std::string& why) {
@@ -178,7 +190,7 @@ Status UnstageOwing(const CsiContext& context, const CsiVolumeId& volume, const 
   ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
                    MountLayers(context.kernel(), place.Display(), call));
   const WhyNot why = WhyNotStagedPlainly(context, debt, place, layers);
-  if (why) return NotWithoutDriver(context, debt, *why);
+  if (why) return NotWithoutDriver(context, debt, *why + ByHand(place.Display(), layers));
   return UnmountOwing(context, debt, place, !layers.empty(), call);
 }
 

@@ -47,8 +47,11 @@ Status RemoveDirectories(const OperationParts& parts, const PodUid& pod, const C
   const auto is_pods = [&pod](const UnrecordedMount& mount) { return mount.pod == pod; };
   const auto mounted = parts.unrecorded->FindWhere(is_pods, parts.host.kernel, call);
   if (!mounted.ok() || mounted->empty()) return removed;
+  // What a filesystem leaves there is taken up once it is gone; a block volume's links are looked
+  // for at a start alone.
+  const char* const then = mounted->front().is_block ? ", and then to start the agent anew" : "";
   return removed.error()
-      .With(UnrecordedMounts::Describe(mounted->front()) + ", and then to start the agent anew")
+      .With(UnrecordedMounts::Describe(mounted->front()) + then)
       .About(kAboutUnrecordedMount);
 }
 

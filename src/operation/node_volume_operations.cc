@@ -169,7 +169,9 @@ std::vector<VolumeOnRecord> NodeVolumeOperations::VolumesOf(const std::string& f
   });
   (void)parts_->devices.HasAny([&](const DeviceRecord& device) {
     if (device.fault_domain != fault_domain || of_pods.contains(device.spec)) return false;
-    found[{device.spec, PodUid()}] = {device.spec, PodUid(), "", "", device.state};
+    const bool is_mounted = MayBeAtPlace(device.state) && !device.is_block;
+    found[{device.spec, PodUid()}] = {
+        device.spec, PodUid(), "", "", device.state, is_mounted ? device.device_mount_path : ""};
     return false;  // all of them
   });
   std::vector<VolumeOnRecord> volumes;

@@ -29,6 +29,7 @@ struct VolumeOnRecord {
   std::string pod_namespace;
   std::string pod_name;
   VolumeState state = VolumeState::kNotSetUp;  // of the pod's volume, or of the device
+  std::string mounted_at = {};  // of a device that is, or may be, mounted there; else empty
   friend bool operator==(const VolumeOnRecord&, const VolumeOnRecord&) = default;
 };
 

@@ -92,6 +92,22 @@ std::vector<KubeletPaths::PodVolume> FindLostBlockVolumes(const FoundAtStart& fo
   return volumes;
 }
 
+std::vector<std::string> MountPlacesOf(const KubeletPaths::PodVolume& volume,
+                                       const KubeletPaths& paths) {
+  return MountOfPod(volume, paths).places;
+}
+
+std::vector<std::string> MountPlacesOf(const KubeletPaths::DeviceMount& device,
+                                       const KubeletPaths& paths) {
+  std::vector<UnrecordedMount> mounts;
+  AddDevice(device, DevicePlaceOf(device, paths), mounts);
+  std::vector<std::string> places;
+  for (const UnrecordedMount& mount : mounts) {
+    places.insert(places.end(), mount.places.begin(), mount.places.end());
+  }
+  return places;
+}
+
 std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
                                                   const KubeletPaths& paths) {
   std::vector<UnrecordedMount> mounts;

@@ -4,6 +4,7 @@
 // Threads: any. Blocks: never. Errors: none.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "operation/unrecorded_mounts.h"
@@ -16,6 +17,12 @@ namespace volumed {
 // looks where it is mounted. REQUIRES: LookAtNode has filled in `found`.
 std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
                                                   const KubeletPaths& paths);
+
+// Where something of such a volume, or of such a device, may be mounted: there, or below it. Pure.
+std::vector<std::string> MountPlacesOf(const KubeletPaths::PodVolume& volume,
+                                       const KubeletPaths& paths);
+std::vector<std::string> MountPlacesOf(const KubeletPaths::DeviceMount& device,
+                                       const KubeletPaths& paths);
 
 // Block volumes that pods have of devices which are on record, though the pods' own rows are not.
 // REQUIRES: the same.

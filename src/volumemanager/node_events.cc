@@ -11,6 +11,7 @@
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/lost_mounts.h"
 #include "volumemanager/pod_lifecycle.h"
 #include "volumemanager/pod_observers.h"
 #include "volumemanager/readiness.h"
@@ -220,6 +221,7 @@ void NodeEvents::VolumeAbnormal(const PodVolumeKey& volume, const std::string& m
 }
 
 void NodeEvents::MountsGone(const std::vector<std::string>& mount_points) {
+  parts_.lost_mounts.MountsGone(mount_points);
   const std::string pods = parts_.host.paths.root() + "/pods/";
   std::set<PodUid> concerned;
   for (const std::string& mount_point : mount_points) {

@@ -4,6 +4,7 @@
 
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
+#include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/pod_deletion_answers.h"
@@ -87,10 +88,21 @@ Status PodCommands::Retry(const PodUid& uid) {
   if (parts_.actual.FindPod(uid) == nullptr) return NoSuchPod(uid);
   parts_.reconciler.ResetBackoff(uid);
   if (const WantedPod* wanted = parts_.desired.Find(uid)) {
-    for (const auto& [spec, volume] : wanted->volumes) parts_.expander.Retry(volume.unique_name);
+    for (const auto& [spec, volume] : wanted->volumes) {
+      parts_.expander.Retry(volume.unique_name);
+      RetryMaker(volume);
+    }
   }
   parts_.lifecycle.Evaluate(uid);
   return OkStatus();
+}
+
+void PodCommands::RetryMaker(const WantedVolume& wanted) {
+  for (const WantedProblem& problem : wanted.problems) {
+    if (!problem.operation) continue;
+    parts_.operations.ResetBackoff(*problem.operation);
+    parts_.claims.MarkDirty();
+  }
 }
 
 Status PodCommands::RetryVolume(const PodVolumeKey& key) {
@@ -106,6 +118,7 @@ Status PodCommands::RetryVolume(const PodVolumeKey& key) {
   if (wanted != nullptr) {
     parts_.reconciler.RetryDevice(*wanted);
     parts_.expander.Retry(wanted->unique_name);
+    RetryMaker(*wanted);
   }
   parts_.lifecycle.Evaluate(key.pod);
   return OkStatus();

@@ -15,6 +15,7 @@ namespace volumed {
 
 class ActualStateOfWorld;
 class AdoptedPods;
+class Claims;
 class DesiredStateOfWorld;
 class PodDeletionAnswers;
 class PodLifecycle;
@@ -23,6 +24,7 @@ class PodTombstones;
 class Readiness;
 class Reconciler;
 class VolumeExpander;
+struct WantedVolume;
 
 // Threads: the control thread. Blocks: never; `done` is called later, on the control thread.
 class PodCommands {
@@ -41,6 +43,8 @@ class PodCommands {
     ActualStateOfWorld& actual;
     AdoptedPods& adopted;
     Consumers& consumers;
+    VolumeOperations& operations;
+    Claims& claims;
     VolumeExpander& expander;
     Reconciler& reconciler;
     PodLifecycle& lifecycle;
@@ -66,8 +70,8 @@ class PodCommands {
   // those of Consumers::Release.
   void ReleaseHold(const HoldRequest& request, Done done);
 
-  // Forgets the back-offs of the pod, its record, its volumes and their devices, and tries again at
-  // once. Errors, not applied: Unavailable if the records are not loaded yet; NotFound if no such
+  // Forgets the back-offs of the pod, its record, its volumes, their devices and what is to make
+  // them for its claims, and tries again at once. Errors, not applied: Unavailable if the records are not loaded yet; NotFound if no such
   // pod is known. Success says nothing of what becomes of the try; a pod that is left alone stays
   // so.
   Status Retry(const PodUid& pod);
@@ -79,6 +83,8 @@ class PodCommands {
   void AcceptAdopted();
 
  private:
+  // Forgets the back-off of what is to end a problem of the volume, and has it tried.
+  void RetryMaker(const WantedVolume& wanted);
   // Why the command cannot be taken; nullopt if it can.
   std::optional<Error> RefuseDelete(const PodUid& uid) const;
 

@@ -342,6 +342,7 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
       break;
   }
   pod.teardown_begun = true;
+  hooks_.leaves(uid);
   std::vector<SpecName> volumes;
   for (const auto& [spec, volume] : pod.volumes) {
     // A mount that waits for a filesystem which hangs would keep the pod for as long.

@@ -61,6 +61,9 @@ class Reconciler {
     std::function<void(const PodUid&)> changed;
     // A volume was set up, or is not set up any more.
     std::function<void(const PodVolumeKey&)> set_up, gone;
+    // The teardown of the pod is looked at, and is not held up: what else it has left is to be
+    // added to its actual state now.
+    std::function<void(const PodUid&)> leaves;
     // The pod's directories and record are gone. Its actual state is gone, too; this is a copy of
     // the last one.
     std::function<void(const PodUid&, const ActualPod&)> removed;

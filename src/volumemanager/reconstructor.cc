@@ -12,6 +12,7 @@
 #include "volumemanager/found_devices.h"
 #include "volumemanager/found_sub_paths.h"
 #include "volumemanager/found_unrecorded.h"
+#include "volumemanager/lost_mounts.h"
 
 namespace volumed {
 namespace {
@@ -264,19 +265,10 @@ void RestorePod(const PodRecord& record, const ObjectPtr& object, ActualStateOfW
   if (pod.leaving->evicted) pod.leaving->reason = record.reason;
 }
 
-// Adds a volume that only the kernel or the disk shows, and no record.
 void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& volume,
                    ActualStateOfWorld& actual, TakeOver& take_over) {
-  const PodVolumeKey key{volume.pod, volume.spec};
-  if (actual.FindVolume(key) != nullptr) return;
-  ActualVolume& added =
-      actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
-  if (const auto of = found.constructed.find(key); of != found.constructed.end()) {
-    actual.SetUniqueName(key, of->second.unique_name);
-    added.has_device = of->second.has_device;  // so that it is removed after the volume
-    added.constructed = of->second.spec;
-  }
-  take_over.without_record.insert(key);
+  if (!AddWithoutRecord(volume, found.constructed, actual)) return;
+  take_over.without_record.insert({volume.pod, volume.spec});
   ++take_over.volumes;
 }
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "volumemanager/found_devices.h"
+#include "volumemanager/found_unrecorded.h"
 
 namespace volumed {
 namespace {
@@ -24,20 +24,6 @@ std::string PathsAt(const std::set<std::string>& mount_points,
   return paths.empty() ? places.front() : Join(paths, ", ");
 }
 
-std::vector<std::string> PlacesOf(const KubeletPaths::PodVolume& volume,
-                                  const KubeletPaths& paths) {
-  if (volume.is_block) {
-    const SafePath map = paths.GetBlockMapDir(volume.plugin, volume.spec);
-    return {map.Below(volume.pod.str()).Display()};
-  }
-  std::vector<std::string> places;
-  if (!volume.plugin.empty()) {
-    places.push_back(paths.GetPodVolumeDir(volume.pod, volume.plugin, volume.spec).Display());
-  }
-  places.push_back(paths.GetPodVolumeSubpathsDir(volume.pod).Below(volume.spec.str()).Display());
-  return places;
-}
-
 }  // namespace
 
 std::vector<std::string> TextsOfUnknownMounts(
@@ -50,11 +36,11 @@ std::vector<std::string> TextsOfUnknownMounts(
   for (const auto& [mount_point, fs_type] : found.mounts_at) mount_points.insert(mount_point);
   for (const KubeletPaths::PodVolume& mount : of_pods) {
     texts.push_back("volume " + mount.spec.str() + " of pod " + mount.pod.str() + ": " +
-                    PathsAt(mount_points, PlacesOf(mount, paths)));
+                    PathsAt(mount_points, MountPlacesOf(mount, paths)));
   }
   for (const KubeletPaths::DeviceMount& mount : of_devices) {
     texts.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin + ": " +
-                    PathsAt(mount_points, {DevicePlaceOf(mount, paths)}));
+                    PathsAt(mount_points, MountPlacesOf(mount, paths)));
   }
   return texts;
 }

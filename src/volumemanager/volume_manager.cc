@@ -68,8 +68,9 @@ uint64_t VolumeManager::claim_decisions() const { return composition_->claims.de
 
 size_t VolumeManager::quarantined_pods() const { return composition_->quarantined_pods; }
 
-const std::vector<std::string>& VolumeManager::unrecorded_mounts() const {
-  return composition_->unrecorded_mounts;
+std::vector<std::string> VolumeManager::unrecorded_mounts(
+    const std::function<bool(const std::string& place)>& is_mounted) const {
+  return composition_->lost_mounts.Describe(is_mounted);
 }
 
 }  // namespace volumed

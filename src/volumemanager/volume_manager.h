@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -84,9 +85,11 @@ class VolumeManager {
   // work. quarantined_pods: how many pods were found at the start whose records could not be read.
   uint64_t claim_decisions() const;
   size_t quarantined_pods() const;
-  // Mounts below the root that were found at the start and that no record knows: "volume data of
-  // pod UID".
-  const std::vector<std::string>& unrecorded_mounts() const;
+  // Mounts below the root that were found at the start, that no record knows, and that are there
+  // still: "volume data of pod UID: PATH". `is_mounted` says whether anything is mounted at a path
+  // or below it; it is asked in the call alone.
+  std::vector<std::string> unrecorded_mounts(
+      const std::function<bool(const std::string& place)>& is_mounted) const;
 
  private:
   struct Composition;

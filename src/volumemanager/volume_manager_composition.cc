@@ -60,7 +60,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
                 hooks.orphan_found),
       events({parts.scheduler, parts.plugins, parts.operations, parts.host, parts.log, readiness,
               observers, desired, actual, claims, provisioning, expander, storage_expander, devices,
-              reconciler, lifecycle, stats},
+              reconciler, lifecycle, stats, lost_mounts},
              [this](const PodVolumeKey& key, const WantedVolume& wanted) {
                const std::optional<ProblemView> gone = views.VanishedDevice(key, wanted);
                return gone ? std::optional(gone->message) : std::nullopt;
@@ -187,6 +187,7 @@ Reconciler::Hooks VolumeManager::Composition::ReconcilerHooks() {
     lifecycle.MarkClaimsDirty(key.pod);
     storage_expander.MarkDirty(key.spec.str());
   };
+  its.leaves = [this](const PodUid& uid) { lost_mounts.TakeUp(uid); };
   its.removed = [this](const PodUid& uid, const ActualPod& last) {
     lifecycle.PodRemoved(uid, last);
   };

@@ -23,6 +23,7 @@
 #include "volumemanager/claims/volume_expander.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/devices/device_reconciler.h"
+#include "volumemanager/lost_mounts.h"
 #include "volumemanager/node_events.h"
 #include "volumemanager/pod_commands.h"
 #include "volumemanager/pod_deletion_answers.h"
@@ -98,9 +99,8 @@ struct VolumeManager::Composition {
   const VolumeManagerParts parts;
   const VolumeManagerHooks hooks;
 
-  // What VolumeManager's methods of the same names answer; set by TakeOver().
+  // What VolumeManager's method of the same name answers; set by TakeOver().
   size_t quarantined_pods = 0;
-  std::vector<std::string> unrecorded_mounts;
   // Whether CheckReady() has found readiness since it was last missing; what follows from it may be
   // under way.
   bool was_ready = false;
@@ -115,6 +115,7 @@ struct VolumeManager::Composition {
   PodTombstones tombstones{{records, answers, parts.log}};
   Consumers consumers;
   ActualStateOfWorld actual{parts.scheduler.clock()};
+  LostMounts lost_mounts{actual, parts.host.paths};
   AdoptedPods adopted;
   KnownObjects known{
       {parts.scheduler, records, parts.log}, parts.host.node.GetNodeName(), KnownObjectsHooks()};
@@ -153,8 +154,8 @@ struct VolumeManager::Composition {
                         parts.operations, actual, desired, storage_expander,
                         parts.scheduler.clock()}};
   PodCommands pod_commands{{parts.scheduler, parts.catalog, readiness, observers, answers,
-                            tombstones, desired, actual, adopted, consumers, expander, reconciler,
-                            lifecycle}};
+                            tombstones, desired, actual, adopted, consumers, parts.operations,
+                            claims, expander, reconciler, lifecycle}};
   RecordsLoader loader;
   // This member is the last, so it is destroyed first: tasks that come later find the object gone.
   AliveGuard alive;

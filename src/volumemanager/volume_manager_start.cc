@@ -19,6 +19,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
     actual.DoubtFoundVolumes();
   }
   TellOfUnrecordedMounts(result);
+  lost_mounts.Restore(found, result);
   if (hooks.found_unrecorded) hooks.found_unrecorded(std::move(loaded.result.unrecorded));
   lifecycle.RestoreAdoptedPods(found);
   TellOfCoveredPods(found);
@@ -110,14 +111,14 @@ void VolumeManager::Composition::SeedCatalog(const std::map<std::string, SourceM
 void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult& result) {
   // Whoever reads the log looks after each of them; a log is no place for thousands.
   constexpr size_t kMostLines = 64;
-  unrecorded_mounts = result.unknown_mount_texts;
-  for (size_t i = 0; i < std::min(unrecorded_mounts.size(), kMostLines); ++i) {
+  const std::vector<std::string>& texts = result.unknown_mount_texts;
+  for (size_t i = 0; i < std::min(texts.size(), kMostLines); ++i) {
     parts.log.Warning("a mount below the root has no record; it is left alone",
-                      {{"mount", unrecorded_mounts[i]}});
+                      {{"mount", texts[i]}});
   }
-  if (unrecorded_mounts.size() <= kMostLines) return;
+  if (texts.size() <= kMostLines) return;
   parts.log.Warning("more mounts below the root have no record: `volumectl status -o json` has all",
-                    {{"mounts", unrecorded_mounts.size()}});
+                    {{"mounts", texts.size()}});
 }
 
 void VolumeManager::Composition::CheckReady() {

@@ -27,6 +27,12 @@ std::string StorageExpander::WaitsFor(const std::string& volume) const {
   return running && running->waits_for ? running->waits_for->text : known->second.waits_for;
 }
 
+std::optional<OperationKey> StorageExpander::Growing(const std::string& volume) const {
+  const auto known = known_.find(volume);
+  if (known == known_.end() || !known->second.in_flight) return std::nullopt;
+  return ExpandStorageKey(known->second.unique_name);
+}
+
 std::string StorageExpander::WhoLetsGrow(const std::string& volume) const {
   const auto known = known_.find(volume);
   return known == known_.end() ? "" : known->second.who_lets_grow;

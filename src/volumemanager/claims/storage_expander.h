@@ -75,6 +75,8 @@ class StorageExpander {
   const FailureHistory* Failure(const std::string& volume) const;
   // What its growth waits for, for people: its class, its pods, its driver; "" if for nothing.
   std::string WaitsFor(const std::string& volume) const;
+  // The operation that makes the storage larger; nullopt if none was started.
+  std::optional<OperationKey> Growing(const std::string& volume) const;
   // Who can let it grow, if its class does not; "" otherwise.
   std::string WhoLetsGrow(const std::string& volume) const;
 

@@ -6,6 +6,7 @@
 
 #include "operation/device_facts.h"
 #include "operation/expand_operations.h"
+#include "operation/expand_storage_operations.h"
 #include "volumemanager/adopted_pods.h"
 
 namespace volumed {
@@ -129,12 +130,8 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
                parts_.health.FindSilent(key) != nullptr ||
                (wanted != nullptr && IsServerSilent(*wanted, actual));
   AddShared(wanted, actual, view);
-  std::optional<RunningOperation> running = parts_.operations.FindRunning(key);
-  const UniqueVolumeName shared = SharedName(wanted, actual);
-  if (!running && !view.device_state.empty()) {
-    running = parts_.operations.FindRunning(OperationKey(shared));
-  }
-  if (!running) running = parts_.operations.FindRunning(ExpandKey(shared));
+  const std::optional<RunningOperation> running =
+      RunningFor(key, wanted, SharedName(wanted, actual), !view.device_state.empty());
   if (running) {
     view.running_step = running->step;
     view.progress = running->progress;
@@ -146,6 +143,28 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
     view.usage = UsageOf(stats->metrics);
   }
   return view;
+}
+
+std::optional<RunningOperation> PodViews::RunningFor(const PodVolumeKey& key,
+                                                     const WantedVolume* wanted,
+                                                     const UniqueVolumeName& shared,
+                                                     bool has_device) const {
+  std::vector<OperationKey> keys{key};
+  if (has_device) keys.emplace_back(shared);
+  if (!shared.empty()) {
+    keys.push_back(ExpandKey(shared));
+    keys.push_back(ExpandStorageKey(shared));
+  }
+  if (wanted != nullptr) {
+    for (const WantedProblem& problem : wanted->problems) {
+      if (problem.operation) keys.push_back(*problem.operation);
+    }
+  }
+  for (const OperationKey& one : keys) {
+    std::optional<RunningOperation> running = parts_.operations.FindRunning(one);
+    if (running) return running;
+  }
+  return std::nullopt;
 }
 
 // Adds what the volume has because it is a persistent one.

@@ -86,6 +86,9 @@ class PodViews {
   // and waits for its lane.
   std::optional<ProblemView> OwnerProblem(const PodVolumeKey& key,
                                           const WantedVolume& wanted) const;
+  // What is being done for the volume now, on the node or by a controller; nullopt: nothing is.
+  std::optional<RunningOperation> RunningFor(const PodVolumeKey& key, const WantedVolume* wanted,
+                                             const UniqueVolumeName& shared, bool has_device) const;
   bool IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,

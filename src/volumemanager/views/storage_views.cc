@@ -6,12 +6,16 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
+#include "operation/provision_operations.h"
+#include "operation/reclaim_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volume/claim_resize.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/object_commands.h"
+#include "volumemanager/claims/provisioning.h"
 #include "volumemanager/claims/reclaim_check.h"
 #include "volumemanager/claims/refused_objects.h"
 #include "volumemanager/claims/storage_expander.h"
@@ -118,7 +122,15 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
   }
   view.problem = ReclaimProblem(view.name);
   if (view.problem) view.reason = view.problem->message;
+  AddAwaited(ReclaimKey(view.name), view.reason);
   return view;
+}
+
+void StorageViews::AddAwaited(const OperationKey& key, std::string& reason) const {
+  const std::optional<RunningOperation> running = parts_.operations.FindRunning(key);
+  if (!running || running->awaited.whom.empty()) return;
+  reason += (reason.empty() ? "" : "; ") + running->operation + " awaits " +
+            running->awaited.whom + " since " + WallTimeText(running->awaited.since_unix_ms);
 }
 
 std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() const {
@@ -205,10 +217,16 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   view.deleting = decision->protection.deletion_requested;
   view.missing = decision->missing;
   if (!decision->volume_name.empty()) view.volume = decision->volume_name;
-  if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
+  if (decision->phase != PersistentVolumeClaimPhase::kBound) {
+    AddAwaited(ProvisionKey(ProvisionedVolumeName(decision->uid)), view.reason);
+    return view;
+  }
   const std::string growth = parts_.storage_expander.WaitsFor(decision->volume_name);
   if (view.reason.empty() && !growth.empty()) {
     view.reason = "it asks for more than its volume has: " + growth;
+  }
+  if (const auto growing = parts_.storage_expander.Growing(decision->volume_name)) {
+    AddAwaited(*growing, view.reason);
   }
   // These are the values that the controller writes into the claim's status.
   if (const PersistentVolumePtr volume = parts_.claims.FindVolumeObject(decision->volume_name)) {

@@ -109,6 +109,9 @@ class StorageViews {
       const std::function<bool(const PersistentVolume&)>& counts) const;
   std::vector<ClaimKey> ClaimsOf(const std::string& storage_class,
                                  PersistentVolumeClaimPhase phase) const;
+  // Adds to a reason what the operation awaits: "volume_delete awaits CSI driver x: DeleteVolume
+  // since ..". Has no effect if it does not run, or awaits nobody.
+  void AddAwaited(const OperationKey& key, std::string& reason) const;
   PersistentVolumeView BuildVolume(const PersistentVolume& volume) const;
   PersistentVolumeClaimView BuildClaim(const PersistentVolumeClaim& claim) const;
   PersistentVolumeClaimView BuildClaimOfPod(const PersistentVolumeClaim& claim) const;

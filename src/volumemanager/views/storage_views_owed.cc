@@ -73,6 +73,7 @@ std::vector<PersistentVolumeView> StorageViews::Undoings() const {
                                undoing.failure ? &*undoing.failure : nullptr, UndoingText(undoing));
     view.problem->who_must_act += "; `volumectl delete pv " + view.name + " --force` gives it up";
     view.reason = view.problem->message;
+    AddAwaited(ProvisionKey(view.name), view.reason);
     views.push_back(std::move(view));
   }
   return views;

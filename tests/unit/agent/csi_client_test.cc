@@ -192,8 +192,9 @@ TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
                           .open_calls = {"DeleteVolume by hand of \"v\""},
                           .owed_calls = {"NodeUnstageVolume of volume v"},
                           .begun = {}}),
-      "calls to it have an open outcome: DeleteVolume by hand of \"v\"; calls are owed to it: "
-      "NodeUnstageVolume of volume v: `volumectl delete driver d --force` gives them up");
+      "calls to it have an open outcome: DeleteVolume by hand of \"v\": `volumectl delete driver d "
+      "--force` gives them up; calls are owed to it: NodeUnstageVolume of volume v: `volumectl "
+      "delete driver d --force` gives them up");
 }
 
 TEST(DriverTraces, TheRefusalToForgetADriverSaidNotWhatToDoAboutItsVolumes) {
@@ -203,14 +204,17 @@ TEST(DriverTraces, TheRefusalToForgetADriverSaidNotWhatToDoAboutItsVolumes) {
       {SpecName("a"), PodUid("u1"), "default", "web", VolumeState::kSetUp},
       {SpecName("b"), PodUid("u2"), "shop", "db", VolumeState::kSetUp},
       {SpecName("c"), PodUid("u3"), "", "", VolumeState::kSetUp},
+      {SpecName("dir"), PodUid(), "", "", VolumeState::kDeviceMounted, "/k/globalmount"},
       {SpecName("disk"), PodUid(), "", "", VolumeState::kAttached},
   };
   EXPECT_EQ(
       TextOf(traces),
       "volumes of it are on this node's records: a of pod default/web (`volumectl delete pod "
       "web`), b of pod shop/db (`volumectl delete pod db -n shop`), c of pod u3 (`volumectl "
-      "delete pod u3`), disk, whose device is Attached; without the driver pods and mounts go "
-      "by `driver-absent-limit` alone, and what is attached stays until it is back");
+      "delete pod u3`), dir, whose device is DeviceMounted at /k/globalmount, disk, whose device "
+      "is Attached; without the driver pods and mounts of whole disks go by `driver-absent-limit` "
+      "alone, a device that is mounted otherwise once `umount PATH` was done by hand, and what is "
+      "attached stays until it is back");
 }
 
 TEST_F(CsiClientTest, ASocketInTheRegistryMakesItsDriverReadyAndItIsShownWithAllThatItSays) {

@@ -239,6 +239,32 @@ TEST_F(CsiDebtsTest, WhatIsNoPlainMountOfTheStagedDiskWaitsAndSaysWhy) {
   EXPECT_THAT(Rows(), IsEmpty());
 }
 
+// The texts sent an administrator to driver-absent-limit, by which it never went.
+TEST_F(CsiDebtsTest, AStagingMountThatIsADirectoryStayedForEverAndNothingSaidHowItGoes) {
+  Mounts("/srv/vols", "/dev/sdb");
+  kernel_.AddDirectory("/srv/vols/v1");
+  Does<::csi::v1::NodeStageVolumeResponse>("NodeStageVolume", [this](const Message& request) {
+    Must(kernel_.Call(BindMount{.source = HostPathOf("/srv/vols/v1"),
+                                .target = HostPathOf(Field(request, "staging_target_path"))},
+                      {}));
+  });
+  PutPod();
+  DriverDies();
+  scheduler_.RunFor(minutes(11));
+  ASSERT_EQ(PodLeaves(), "");
+  const std::string left = DeviceGoes();
+  EXPECT_THAT(left, HasSubstr("is the directory /v1 of /dev/sdb"));
+  EXPECT_THAT(left, HasSubstr("`umount " + Staging() + "` by hand lets it go on"));
+  EXPECT_TRUE(kernel_.IsMountPoint(Staging()));
+  EXPECT_THAT(
+      operations_->VolumesOf(std::string("csi:") + kName),
+      ElementsAre(VolumeOnRecord{
+          SpecName("pv-1"), PodUid(), "", "", devices_->Find(Device())->state, Staging()}));
+  kernel_.UnmountBelow(Staging());
+  EXPECT_EQ(DeviceGoes(), "");
+  EXPECT_EQ(Rows().size(), 2u) << "the driver is owed both calls";
+}
+
 TEST_F(CsiDebtsTest, WhatIsNotCertainlyStagedByItsRecordWaits) {
   PutPod();
   DeviceRecord device = *devices_->Find(Device());

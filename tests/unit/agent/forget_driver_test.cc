@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "csi.pb.h"
+#include "csi/csi_command.h"
 #include "unit/agent/csi_debts_fixture.h"
 
 namespace volumed {
@@ -24,18 +26,33 @@ class ForgetDriverTest : public CsiDebtsTest {
  protected:
   // `volumectl delete driver --force`, with what is here of it besides; what was given up, or the
   // error.
-  Result<std::vector<std::string>> ForgetByForce(std::vector<VolumeOnRecord> volumes = {}) {
-    std::optional<Result<std::vector<std::string>>> told;
-    ForgetAndOweNothing({scheduler_, *drivers_, *debts_, kernel_, {clock_, seconds(5)}},
+  Result<GivenUp> ForgetByForce(std::vector<VolumeOnRecord> volumes = {}) {
+    std::optional<Result<GivenUp>> told;
+    ForgetAndOweNothing({scheduler_, *drivers_, *debts_, commands_, kernel_, {clock_, seconds(5)}},
                         {.driver = kName,
                          .volumes = std::move(volumes),
-                         .open_calls = {},
+                         .open_calls = commands_.OpenOf(kName),
                          .owed_calls = debts_->TextsOf(kName),
                          .begun = {}},
                         [&told](const auto& given_up) { told = given_up; });
     scheduler_.RunFor(seconds(1));
     return told.value_or(Error::NotApplied(Code::kInternal, "nothing was told"));
   }
+  // A call by hand that gets this answer; null: none yet.
+  void CallByHand(const google::protobuf::Message& request, const Status* answer) {
+    const CsiCommandRecord command =
+        CsiCommandOf(kName, *CsiMethodOf(request.GetDescriptor()), request, 1);
+    ASSERT_TRUE(commands_.Begin(command).ok());
+    ASSERT_TRUE(commands_.Write(command).ok());
+    if (answer != nullptr) commands_.End(command, *answer);
+  }
+  void LeaveOpen(const google::protobuf::Message& request) {
+    const Status open = Error::MaybeApplied(Code::kInternal, "no");
+    CallByHand(request, &open);
+  }
+  size_t CommandRows() { return store_.Load(kCsiCommandRecordKind)->records.size(); }
+
+  CsiCommands commands_{store_, log_};
 };
 
 TEST_F(ForgetDriverTest, ADriverThatIsOwedCallsAndNeverComesBackWasKnownForEver) {
@@ -43,7 +60,8 @@ TEST_F(ForgetDriverTest, ADriverThatIsOwedCallsAndNeverComesBackWasKnownForEver)
   drivers_->Unregister(kName);
   const auto given_up = ForgetByForce();
   ASSERT_TRUE(given_up.ok()) << given_up.error().message();
-  EXPECT_THAT(*given_up,
+  EXPECT_THAT(given_up->open_calls, IsEmpty());
+  EXPECT_THAT(given_up->owed_calls,
               UnorderedElementsAre(
                   std::string("NodeUnpublishVolume of volume ") + kHandle + " at " + PodMount(),
                   std::string("NodeUnstageVolume of volume ") + kHandle + " at " + Staging()));
@@ -102,6 +120,68 @@ TEST_F(ForgetDriverTest, ADriverWhoseDebtsCannotBeRemovedIsNotForgotten) {
   ASSERT_FALSE(failed.ok());
   EXPECT_FALSE(failed.error().maybe_applied()) << "nothing was given up before";
   EXPECT_EQ(Rows().size(), 2u);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+}
+
+// Only the driver's return could end it.
+TEST_F(ForgetDriverTest, ADriverThatDiedWithACallByHandOpenWasKnownForEver) {
+  ::csi::v1::CreateVolumeRequest create;
+  create.set_name("hand2");
+  LeaveOpen(create);
+  DriverDies();
+  drivers_->Unregister(kName);
+  const auto given_up = ForgetByForce();
+  ASSERT_TRUE(given_up.ok()) << given_up.error().message();
+  EXPECT_THAT(given_up->open_calls, ElementsAre("CreateVolume by hand of \"hand2\""));
+  EXPECT_EQ(TextOf(*given_up),
+            "nobody will know whether these calls had their effect, and what they made may be left "
+            "in its storage: CreateVolume by hand of \"hand2\"");
+  EXPECT_EQ(CommandRows(), 0u);
+  EXPECT_FALSE(commands_.HasOf(kName));
+  EXPECT_EQ(drivers_->Find(kName), nullptr);
+}
+
+TEST_F(ForgetDriverTest, AnOpenCallByHandIsNotGivenUpWhileSomethingIsMountedAtItsPath) {
+  ::csi::v1::NodeStageVolumeRequest stage;
+  stage.set_volume_id("other");
+  stage.set_staging_target_path(Staging());
+  LeaveOpen(stage);
+  DriverDies();
+  drivers_->Unregister(kName);
+  Mounts(Staging(), "/dev/sdb");
+  const auto refused = ForgetByForce();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("/dev/sdb is mounted at " + Staging()));
+  EXPECT_EQ(CommandRows(), 1u);
+  EXPECT_NE(drivers_->Find(kName), nullptr);
+  kernel_.UnmountBelow(Staging());
+  EXPECT_TRUE(ForgetByForce().ok());
+}
+
+TEST_F(ForgetDriverTest, ACallByHandThatIsUnderWayIsNotGivenUp) {
+  ::csi::v1::CreateVolumeRequest create;
+  create.set_name("hand2");
+  CallByHand(create, nullptr);
+  drivers_->Unregister(kName);
+  DriverDies();
+  const auto refused = ForgetByForce();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+  EXPECT_EQ(CommandRows(), 1u);
+}
+
+TEST_F(ForgetDriverTest, ADriverWhoseOpenCallsCannotBeRemovedIsNotForgotten) {
+  ::csi::v1::CreateVolumeRequest create;
+  create.set_name("hand2");
+  LeaveOpen(create);
+  DriverDies();
+  drivers_->Unregister(kName);
+  store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk is full"), 1,
+                  kCsiCommandRecordKind);
+  const auto failed = ForgetByForce();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_FALSE(failed.error().maybe_applied()) << "nothing was given up before";
+  EXPECT_THAT(commands_.OpenOf(kName), ElementsAre("CreateVolume by hand of \"hand2\""));
   EXPECT_NE(drivers_->Find(kName), nullptr);
 }
 

@@ -112,6 +112,24 @@ TEST(TopTest, WhatWaitsForADriverSaidNeitherForWhichNorWhoActs) {
       << out.str();
 }
 
+// Of a driver that hung it showed the step alone.
+TEST(TopTest, WhatADriverIsAtSaidNeitherWhichNorWhatItWasCalledFor) {
+  v1::WatchOperationsResponse answer;
+  answer.set_now_unix_ms(kNow);
+  v1::RunningOperation* const running = answer.add_operations();
+  running->set_volume("provision/pvc-1");
+  running->set_operation("volume_provision");
+  running->set_step("Provision");
+  running->set_awaited("CSI driver x: CreateVolume");
+  running->set_awaited_since_unix_ms(kNow - 45'000);
+  answer.add_operations()->set_step("SetUp");
+  std::ostringstream out;
+  PrintTop(answer, OutputFormat::kTable, out);
+  EXPECT_NE(out.str().find("WAITS FOR"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("CSI driver x: CreateVolume since 45s"), std::string::npos)
+      << out.str();
+}
+
 TEST(TopTest, ShowsStepProgressAndRateAndWhatIsStuck) {
   v1::WatchOperationsResponse answer;
   answer.set_now_unix_ms(kNow);

@@ -269,6 +269,7 @@ std::optional<RunningOperation> FakeVolumeOperations::FindRunning(const Operatio
   const auto found = running_.find(key);
   if (found == running_.end()) return std::nullopt;
   RunningOperation operation{key, "volume_mount", "SetUp", found->second, found->second, 7};
+  if (const auto whom = awaited.find(key); whom != awaited.end()) operation.awaited = whom->second;
   const auto waits = waits_for.find(key);
   if (waits == waits_for.end()) return operation;
   operation.step = waits->second.step;

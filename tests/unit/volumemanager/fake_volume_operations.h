@@ -82,6 +82,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   // What Running() says of operations of these keys until they end: as given up, if they were.
   std::map<OperationKey, LaneWait> waits_for;
   std::map<UniqueVolumeName, OperationKey> owners;  // for FindOwner()
+  std::map<OperationKey, AwaitedProgram> awaited;   // whom operations of these keys await
 
   std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;
 

@@ -82,7 +82,8 @@ TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsMountedNoMoreWasNotSeen) {
   EXPECT_EQ(found[0].pod, PodUid("x"));
   EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
                                           std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
-  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume disk of pod x: " + SubPath("x", "disk")});
+  EXPECT_EQ(UnrecordedMountsListed(),
+            std::vector<std::string>{"volume disk of pod x: " + SubPath("x", "disk")});
 }
 
 TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPluginsOfItsName) {
@@ -136,6 +137,60 @@ TEST_F(FoundUnrecordedTest, ADeviceMountIsToldByItsPlaceUnlessThatIsOnRecord) {
   EXPECT_TRUE(told[0].is_map);
   EXPECT_EQ(told[0].device_place, "/p/map");
   EXPECT_TRUE(told[0].pod.empty());
+}
+
+// `umount` did not get the pod away: what the mount had left beside it ("vol_data.json") was found
+// by a start alone.
+TEST_F(FoundUnrecordedTest, APodWhoseLostMountWasUnmountedByHandWaitedForAStart) {
+  const std::string mount = VolumeDir("x", "kubernetes.io~local-volume", "disk");
+  kernel.mount_points = {mount, mount + "/nested"};
+  ASSERT_EQ(Started().size(), 1u);
+  Deliver(PodManifest("x", {kData}));
+  operations().FailNext("remove", Key("x", ""),
+                        Error::NotApplied(Code::kFailedPrecondition, "Directory not empty"), 1);
+  ASSERT_TRUE(Delete("x"));
+  ASSERT_EQ(operations().Count("remove"), 1u);
+  EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 0u) << "it is left alone";
+  manager().events().MountsGone({mount + "/nested"});
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 0u) << "it is mounted still";
+
+  kernel.mount_points.clear();
+  manager().events().MountsGone({mount});
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 1u);
+  EXPECT_EQ(operations().Last("unmount", Key("x", "disk"))->plugin_name, kLocalPlugin);
+  EXPECT_EQ(Phase("x"), "gone");
+}
+
+TEST_F(FoundUnrecordedTest, ALostMountThatWasUnmountedBeforeItsPodWasDeletedLeavesWithIt) {
+  const std::string mount = VolumeDir("x", "kubernetes.io~local-volume", "disk");
+  kernel.mount_points = {mount};
+  ASSERT_EQ(Started().size(), 1u);
+  manager().events().MountsGone({mount});
+  Deliver(PodManifest("x", {kData}));
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  ASSERT_TRUE(Delete("x"));
+  EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 1u);
+  EXPECT_EQ(Phase("x"), "gone");
+}
+
+// `status` listed it until the next start.
+TEST_F(FoundUnrecordedTest, AMountThatIsGoneOrOnRecordAgainIsListedNoMore) {
+  PutVolumeDir("x", "kubernetes.io~empty-dir", "data");
+  kernel.mount_points = {VolumeDir("x", "kubernetes.io~empty-dir", "data"),
+                         VolumeDir("y", "kubernetes.io~local-volume", "disk")};
+  Started();
+  const std::string data =
+      "volume data of pod x: " + VolumeDir("x", "kubernetes.io~empty-dir", "data");
+  const std::string disk =
+      "volume disk of pod y: " + VolumeDir("y", "kubernetes.io~local-volume", "disk");
+  EXPECT_EQ(UnrecordedMountsListed(), (std::vector<std::string>{data, disk}));
+  Deliver(PodManifest("x", {kData}));
+  ASSERT_EQ(operations().Count("mount", Key("x", "data")), 1u);
+  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{disk});
+  kernel.mount_points.pop_back();
+  EXPECT_TRUE(UnrecordedMountsListed().empty());
 }
 
 class LostBlockVolumeTest : public ::testing::Test {

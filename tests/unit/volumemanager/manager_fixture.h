@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -283,6 +284,16 @@ class ManagerTest : public ::testing::Test {
     agent_->catalog.Update({source, false, {}, {}});
     manager().ObjectsChanged();
     Settle();
+  }
+
+  // As `volumectl status` lists them, by what is mounted now.
+  std::vector<std::string> UnrecordedMountsListed() {
+    return manager().unrecorded_mounts([this](const std::string& place) {
+      return std::any_of(
+          kernel.mount_points.begin(), kernel.mount_points.end(), [&](const std::string& mounted) {
+            return mounted == place || mounted.starts_with(place + "/");
+          });
+    });
   }
 
   static PodVolumeKey Key(const std::string& pod, const std::string& spec) {

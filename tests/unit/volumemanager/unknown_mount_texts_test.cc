@@ -29,8 +29,8 @@ TEST_F(UnknownMountTextsTest, TheLogNamedOneOfSeveralMountsAndNoPath) {
   kernel.mount_points = {x, y};
   StartAgent();
   Settle();
-  EXPECT_THAT(manager().unrecorded_mounts(), ElementsAre("volume pvc-1 of pod x: " + x,
-                                                         "volume share of pod y: " + y));
+  EXPECT_THAT(UnrecordedMountsListed(),
+              ElementsAre("volume pvc-1 of pod x: " + x, "volume share of pod y: " + y));
   EXPECT_THAT(Lines("a mount below the root has no record"),
               ElementsAre(HasSubstr(x), HasSubstr(y)));
 }
@@ -44,7 +44,7 @@ TEST_F(UnknownMountTextsTest, ThousandsOfMountsAreCountedAndNotAllLogged) {
   kernel.mount_points = {mounts.begin(), mounts.end()};
   StartAgent();
   Settle();
-  EXPECT_EQ(manager().unrecorded_mounts().size(), 100u);
+  EXPECT_EQ(UnrecordedMountsListed().size(), 100u);
   EXPECT_EQ(Lines("a mount below the root has no record").size(), 64u);
   EXPECT_THAT(Lines("more mounts below the root have no record"), ElementsAre(HasSubstr("100")));
 }

@@ -102,6 +102,54 @@ TEST_F(DriverProvisioningTest, WhatADriverLacksToMakeAVolumeIsSaidByThePodAndWho
   EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
 }
 
+// A CreateVolume that hung for 45 seconds was "being made", and nothing said by which call.
+TEST_F(DriverProvisioningTest, AVolumeThatIsBeingMadeSaidNotWhichCallHangs) {
+  operations().Hang(ProvisionKey(kVolume));
+  operations().awaited[ProvisionKey(kVolume)] = {"CSI driver disk.example.com: CreateVolume",
+                                                 1'767'323'045'678};
+  Deliver(DriverClass() + Claim() + Pod());
+  ASSERT_EQ(Made(), 1u);
+  const VolumeView volume = View("a").volumes.at(0);
+  EXPECT_NE(volume.running_step, "");
+  EXPECT_EQ(volume.awaited, "CSI driver disk.example.com: CreateVolume");
+  EXPECT_EQ(volume.awaited_since_unix_ms, 1'767'323'045'678);
+  const auto claim = manager().storage().FindPersistentVolumeClaim({"default", "data"});
+  ASSERT_TRUE(claim);
+  EXPECT_NE(claim->reason.find("awaits CSI driver disk.example.com: CreateVolume since 2026-01-02"),
+            std::string::npos)
+      << claim->reason;
+}
+
+TEST_F(DriverProvisioningTest, AVolumeThatIsBeingDeletedSaidNotWhichCallHangs) {
+  Deliver(DriverClass() + Claim());
+  operations().Hang(ReclaimKey(kVolume));
+  operations().awaited[ReclaimKey(kVolume)] = {"CSI driver disk.example.com: DeleteVolume",
+                                               1'767'323'045'678};
+  Deliver(DriverClass());
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  const auto volume = manager().storage().FindPersistentVolume(kVolume);
+  ASSERT_TRUE(volume);
+  EXPECT_NE(volume->reason.find("awaits CSI driver disk.example.com: DeleteVolume since 2026-01-02"),
+            std::string::npos)
+      << volume->reason;
+}
+
+// Its pod was tried again, and the volume waited for its back-off.
+TEST_F(DriverProvisioningTest, ARetryOfAPodLeftTheVolumeThatIsToBeMadeForItInItsBackOff) {
+  operations().FailNext("provision", ProvisionKey(kVolume),
+                        Error::MaybeApplied(Code::kUnavailable, "no answer"), 2);
+  Deliver(DriverClass() + Claim() + Pod());
+  ASSERT_EQ(Made(), 1u);
+  ASSERT_TRUE(manager().pod_commands().Retry(PodUid("a")).ok());
+  Settle();
+  EXPECT_EQ(Made(), 2u);
+  ASSERT_TRUE(
+      manager().pod_commands().RetryVolume({PodUid("a"), View("a").volumes.at(0).spec}).ok());
+  Settle();
+  EXPECT_EQ(Made(), 3u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
 // As after the controller's connection is there again: it waited for its back-off.
 TEST_F(DriverProvisioningTest, ADeletionThatFailedIsTriedAtOnceWhenItsDriverIsBack) {
   Deliver(DriverClass() + Claim());

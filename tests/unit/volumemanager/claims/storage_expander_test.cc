@@ -76,6 +76,22 @@ TEST_F(StorageExpanderTest, AClaimThatAsksForMoreGetsItAndTheNodeFollows) {
   EXPECT_EQ(Grown(), 1u);
 }
 
+// For two minutes nothing showed that the controller had been asked.
+TEST_F(StorageExpanderTest, AGrowthThatHangsAtTheControllerWasNotShown) {
+  Deliver(Class() + Storage("1Gi") + Pod());
+  operations().Hang(ExpandStorageKey(kUnique));
+  operations().awaited[ExpandStorageKey(kUnique)] = {
+      "CSI driver disk.example.com: ControllerExpandVolume", 1'767'323'045'678};
+  Deliver(Class() + Storage("3Gi") + Pod());
+  ASSERT_EQ(Grown(), 1u);
+  EXPECT_EQ(View("a").volumes.at(0).awaited, "CSI driver disk.example.com: ControllerExpandVolume");
+  const auto claim = manager().storage().FindPersistentVolumeClaim({"default", "data"});
+  ASSERT_TRUE(claim);
+  EXPECT_NE(claim->reason.find("awaits CSI driver disk.example.com: ControllerExpandVolume since "),
+            std::string::npos)
+      << claim->reason;
+}
+
 TEST_F(StorageExpanderTest, StorageThatNeedsNothingOfTheNodeIsGrownAtOnce) {
   operations().grows_to = ExpandedStorage{Gi(3), false};
   Deliver(Class() + Storage("1Gi"));
