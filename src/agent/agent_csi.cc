@@ -1,5 +1,6 @@
 // Agent: its CSI drivers, and who hears what happens to them.
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,12 +69,19 @@ CsiClientHooks Agent::MakeCsiHooks() {
 }
 
 DriverTraces Agent::TracesOf(const std::string& driver) const {
+  std::vector<VolumeOnRecord> volumes = operations_->VolumesOf(DriverDomain(driver));
+  std::set<PodUid> leaving;
+  for (const VolumeOnRecord& volume : volumes) {
+    if (manager_ == nullptr || volume.pod.empty()) continue;
+    if (manager_->pods().IsLeaving(volume.pod)) leaving.insert(volume.pod);
+  }
   return {.driver = driver,
-          .volumes = operations_->VolumesOf(DriverDomain(driver)),
+          .volumes = std::move(volumes),
           .open_calls = csi_->commands().OpenOf(driver),
           .owed_calls = csi_debts_->TextsOf(driver),
           .begun = manager_ == nullptr ? std::vector<std::string>()
-                                       : manager_->storage().BegunBy(driver)};
+                                       : manager_->storage().BegunBy(driver),
+          .leaving = std::move(leaving)};
 }
 
 void Agent::StartCsi() {
