@@ -1,6 +1,7 @@
 // CsiRegistration: the order of events between a socket that appears and a driver that is used.
 #include "csi/registration.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
