@@ -56,12 +56,12 @@ std::string NearRpcs(const std::string& name) {
   return "; it has " + Join(names, ", ");
 }
 
-// Errors, not applied: NotFound, Unimplemented, InvalidArgument.
+// Errors, not applied: Unimplemented, InvalidArgument.
 Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   if (method == nullptr) {
     constexpr size_t kShown = 64;
-    return Error::NotApplied(Code::kNotFound,
+    return Error::NotApplied(Code::kInvalidArgument,
                              "csi.v1 has no RPC " +
                                  PrintableText(BeginningOf(request.method(), kShown)) +
                                  NearRpcs(request.method()));

@@ -298,8 +298,9 @@ TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
   EXPECT_EQ(open_, 0);
   EXPECT_EQ(Ask("NodeGetInfo", "{\"no_such_field\":\"geheim\"}").error().code(),
             Code::kInvalidArgument);
-  EXPECT_EQ(Ask("NoSuchRpc").error().code(), Code::kNotFound);
-  EXPECT_EQ(Ask("GetInfo").error().code(), Code::kNotFound) << "it is the registration's";
+  EXPECT_EQ(Ask("NoSuchRpc").error().code(), Code::kInvalidArgument)
+      << "volumectl answered as if an object were missing";
+  EXPECT_EQ(Ask("GetInfo").error().code(), Code::kInvalidArgument) << "it is the registration's";
 }
 
 TEST_F(CsiClientTest, WhoeverMayOnlyReadSawASecretInTheAnswerToACallByHand) {
