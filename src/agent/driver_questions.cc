@@ -156,17 +156,26 @@ Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& w
     AddOpenCalls(csi.commands().OpenOf(driver.facts.name), out);
     if (debts != nullptr) AddOwedCalls(debts->TextsOf(driver.facts.name), out);
   }
-  for (const RegisteredSocket& socket : csi.Sockets()) {
-    if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());
-  }
   for (const UnusedController& unused : csi.drivers().UnusedControllers()) {
     if (!is_asked_for(unused.driver)) continue;
     EncodeUnusedController(unused, response->add_unused_controllers());
   }
+  // One that has not said its name may be the driver that nobody knows.
+  const bool is_awaited = response->drivers().empty() && !response->unused_controllers().empty();
+  bool has_nameless = false;
+  for (const RegisteredSocket& socket : csi.Sockets()) {
+    has_nameless = has_nameless || socket.driver.empty();
+    if (!is_asked_for(socket.driver) && !(is_awaited && socket.driver.empty())) continue;
+    EncodeSocket(socket, clock, response->add_sockets());
+  }
   const bool is_empty = response->drivers().empty() && response->sockets().empty() &&
                         response->unused_controllers().empty();
-  if (!request.name().empty() && is_empty) return NoSuchDriver(request.name());
-  return OkStatus();
+  if (request.name().empty() || !is_empty) return OkStatus();
+  const Error unknown = NoSuchDriver(request.name());
+  if (!has_nameless) return unknown;
+  return Error::NotApplied(unknown.code(), unknown.message() +
+                                               "; sockets that have not said whose they are: "
+                                               "`volumectl get drivers`");
 }
 
 Status DescribeTrace(const CsiClient& csi, const Clock& clock,

@@ -1,7 +1,9 @@
 #include "cli/driver_tables.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -106,6 +108,20 @@ std::string ReasonToShow(const v1::Driver& driver) {
          driver.controller_reason();
 }
 
+// Without what stands in the driver's row: "CSI driver x is gone since 2026-05-01T09:30:00Z: ".
+std::string BesideItsRow(const v1::Driver& driver, const std::string& reason) {
+  constexpr std::string_view kSince = " since ";
+  const std::string begin = "CSI driver " + driver.name() + " ";
+  if (!reason.starts_with(begin)) return reason;
+  const size_t since = reason.find(kSince, begin.size());
+  const size_t time = since + kSince.size();
+  const bool has_time = since != std::string::npos && time < reason.size() &&
+                        std::isdigit(static_cast<unsigned char>(reason[time])) != 0;
+  if (!has_time) return reason.substr(begin.size());
+  const size_t why = reason.find(": ", time);
+  return why == std::string::npos ? "" : reason.substr(why + 2);
+}
+
 void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   TableRows rows;
   AddFact(rows, "Name", driver.name());
@@ -171,7 +187,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
          std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
          std::to_string(driver.operations_waiting())});
     if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});
-    rows.back().push_back(OrDash(ReasonToShow(driver)));
+    rows.back().push_back(OrDash(BesideItsRow(driver, ReasonToShow(driver))));
   }
   if (rows.size() == 1) {
     out << "no CSI driver has registered\n";

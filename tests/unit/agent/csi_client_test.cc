@@ -38,6 +38,10 @@ class DoneByHand final : public VolumeOperations {
     if (refuses) return {*refuses};
     auto* const call = As<CallByHand>(*operations.front());
     traits.push_back(call->operation().Traits());
+    if (fails) {
+      call->Finish({.value = {}, .failure = OperationFailure{"csi_command", "Call", *fails}});
+      return {StartResult::kStarted};
+    }
     call->Finish({.value = "done by hand", .failure = {}});
     return {StartResult::kStarted};
   }
@@ -50,6 +54,7 @@ class DoneByHand final : public VolumeOperations {
     return std::nullopt;
   }
 
+  std::optional<Error> fails;
   std::optional<StartResult> refuses;
   std::vector<OperationTraits> traits;
 };
@@ -87,6 +92,7 @@ class CsiClientTest : public testing::Test {
       settings.registry = registry_.string();
       settings.owners = {static_cast<uint32_t>(::getuid())};
       settings.drivers.endpoint_directories = {root_.string()};
+      settings.drivers.controllers = controllers_;
       CsiClientHooks hooks;
       hooks.happened = [this](const std::string&, DriverEvent) { happening_.Happened(); };
       hooks.looked = [this](const std::optional<Error>&) {
@@ -174,6 +180,7 @@ class CsiClientTest : public testing::Test {
   bool looked_ = false;
   int open_ = 0;
   DoneByHand operations_;
+  std::map<std::string, SafePath> controllers_;  // of agents that start from now on
   std::string needed_by_;
   std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look_;
   Status asked_ = OkStatus();
@@ -269,6 +276,26 @@ TEST_F(CsiClientTest, ADriverOfAnEarlierRunIsKnownBeforeItRegistersAgain) {
   driver = StartDriver();
   registrar = StartRegistrar();
   EXPECT_TRUE(WaitForState("ready"));
+}
+
+TEST_F(CsiClientTest, TheDescriptionOfADriverThatNobodyKnowsHadNoSocketThatMayBeItsOwn) {
+  StopClient();
+  controllers_.emplace("lost.example.com", SafePath(root_.string(), "lost.sock"));
+  StartClient();
+  scheduler_.OnControl([&] { client_->SetSettings({::getuid() + 1}, CsiDriverSettings()); });
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitUntil([](const v1::GetDriversResponse& all) {
+    return all.sockets_size() == 1 && all.sockets(0).state() == "refused";
+  }));
+  const v1::GetDriversResponse lost = DriversNow("lost.example.com");
+  ASSERT_TRUE(asked_.ok()) << asked_.error().message();
+  EXPECT_EQ(lost.unused_controllers_size(), 1);
+  EXPECT_EQ(lost.sockets_size(), 1);
+  DriversNow("other.example.com");
+  ASSERT_FALSE(asked_.ok());
+  EXPECT_EQ(asked_.error().code(), Code::kNotFound);
+  EXPECT_THAT(asked_.error().message(), HasSubstr("`volumectl get drivers`"));
 }
 
 TEST_F(CsiClientTest, ASocketThatNobodyTrustsIsShownWithItsOwnerAndTheReason) {
@@ -433,6 +460,18 @@ TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsAnOperation) {
   EXPECT_EQ(operations_.traits.at(0).domain.lane, "csi:disk.example.com");
   EXPECT_EQ(operations_.traits.at(0).device, CsiUniqueName(kName, "v"));
   EXPECT_EQ(operations_.traits.at(0).use, DeviceUse::kExclusive);
+}
+
+TEST_F(CsiClientTest, AnOpenCallByHandDidNotNameItsInverse) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  operations_.fails = Error::MaybeApplied(Code::kInternal, "half done");
+  EXPECT_THAT(Ask("NodeStageVolume", R"({"volume_id":"v"})", /*changes=*/true).error().message(),
+              testing::EndsWith("make it again, or NodeUnstageVolume about the same place"));
+  EXPECT_THAT(Ask("CreateVolume", R"({"name":"v"})", /*changes=*/true).error().message(),
+              testing::EndsWith("make it again"))
+      << "its volume has another name than it";
 }
 
 TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsARequestAboutNothing) {

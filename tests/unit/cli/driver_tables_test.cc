@@ -31,7 +31,7 @@ v1::GetDriversResponse TwoDrivers() {
   gone->set_name("b.io");
   gone->set_state("gone");
   gone->set_since_unix_ms(kLookedAt - 3'000);
-  gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z");
+  gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z: nobody listens at /b.sock");
   gone->set_calls_at_a_time(4);
   gone->set_operations_waiting(7);
   return all;
@@ -71,11 +71,27 @@ TEST(DriverTablesTest, ADriverIsALineAndWhyItIsAwayIsItsLast) {
   EXPECT_EQ(TableOf(TwoDrivers(), OutputFormat::kTable),
             "NAME  STATE  SINCE  VERSION  CALLS  WAITING  REASON\n"
             "a.io  ready  1m5s   2.1      2/64   0        -\n"
-            "b.io  gone   3s     -        0/4    7        CSI driver b.io is gone since "
-            "2001-09-09T01:46:37Z\n");
+            "b.io  gone   3s     -        0/4    7        nobody listens at /b.sock\n");
   const std::string wide = TableOf(TwoDrivers(), OutputFormat::kWide);
   EXPECT_NE(wide.find("NODE ID  ENDPOINT   REASON\n"), std::string::npos) << wide;
   EXPECT_NE(wide.find("node-a   /k/a.sock  -\n"), std::string::npos) << wide;
+}
+
+TEST(DriverTablesTest, TheReasonRepeatedNameStateAndTimeOfItsRow) {
+  v1::GetDriversResponse all = TwoDrivers();
+  const auto reason_of = [&all](const std::string& reason) {
+    all.mutable_drivers(1)->set_reason(reason);
+    const std::string table = TableOf(all, OutputFormat::kTable);
+    const std::string row = table.substr(table.find("b.io"));
+    return row.substr(std::string("b.io  gone   3s     -        0/4    7        ").size());
+  };
+  EXPECT_EQ(reason_of("CSI driver b.io is gone since 2001-09-09T01:46:37Z"), "-\n");
+  EXPECT_EQ(reason_of("CSI driver b.io is not registered any more since 2001-09-09T01:46:37.5Z: "
+                      "open /b.sock: No such file; the driver has to be started"),
+            "open /b.sock: No such file; the driver has to be started\n");
+  EXPECT_EQ(reason_of("CSI driver b.io has not registered since the agent started: its registrar"),
+            "has not registered since the agent started: its registrar\n");
+  EXPECT_EQ(reason_of("CSI driver b.io calls this node \"x\""), "calls this node \"x\"\n");
 }
 
 TEST(DriverTablesTest, SocketsThatAreNotRegisteredStandBelowWithOwnerAndNextTry) {

@@ -236,6 +236,24 @@ TEST(ExplainTest, APodThatWaitsForARawDeviceWasToldOfNodesWhereThereIsAMount) {
             std::string::npos);
 }
 
+TEST(ExplainTest, ADeviceThatNobodyAttachesWasCalledAttached) {
+  v1::GetPodsResponse pods = OnePod();
+  v1::Volume* volume = pods.mutable_pods(0)->mutable_volumes(1);
+  volume->set_claim("default/raw");
+  volume->set_device_state("Attached");
+  const auto explained = [&] {
+    std::ostringstream out;
+    Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
+    return out.str();
+  };
+  EXPECT_NE(explained().find("device:     Attached\n"), std::string::npos) << explained();
+  volume->set_needs_no_attach(true);
+  EXPECT_NE(explained().find("device:     not mounted; it needs no attach\n"), std::string::npos)
+      << explained();
+  volume->set_device_state("DeviceMounted");
+  EXPECT_NE(explained().find("device:     DeviceMounted\n"), std::string::npos) << explained();
+}
+
 TEST(ExplainTest, AStepThatWaitsForADriverSaysForWhichAndSinceWhen) {
   v1::GetPodsResponse pods = OnePod();
   v1::Volume* volume = pods.mutable_pods(0)->add_volumes();
