@@ -1,4 +1,5 @@
 // Agent: its CSI drivers, and who hears what happens to them.
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -66,6 +67,18 @@ CsiClientHooks Agent::MakeCsiHooks() {
     watchdog_->Status(NotReadyReason().value_or("ready"));
   };
   return hooks;
+}
+
+std::map<std::string, std::string> Agent::LabelGivers() const {
+  std::map<std::string, std::string> givers;
+  for (const auto& [label, value] : config_.node_labels) givers[label] = "node-labels";
+  for (const auto& [label, drivers] : node_->LabelsOfDrivers()) {
+    for (const std::string& driver : drivers) {
+      std::string& giver = givers[label];
+      giver += (giver.empty() ? "" : ", ") + ("CSI driver " + driver);
+    }
+  }
+  return givers;
 }
 
 DriverTraces Agent::TracesOf(const std::string& driver) const {

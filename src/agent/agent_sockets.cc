@@ -121,6 +121,7 @@ Status Agent::MakeControlServices() {
       .csi_debts = csi_debts_.get(),
       .driver_traces = [this](const std::string& driver) { return TracesOf(driver); },
       .node_labels = [this] { return node_->GetNodeLabels(); },
+      .label_givers = [this] { return LabelGivers(); },
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

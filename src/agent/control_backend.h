@@ -93,6 +93,9 @@ struct ControlBackend {
   std::function<DriverTraces(const std::string& driver)> driver_traces = {};
   // The labels of this node. Empty: it has none but those of its object. Threads: any.
   std::function<std::map<std::string, std::string>()> node_labels = {};
+  // Who has given them, by label: "node-labels", "CSI driver x"; none of those that each node has.
+  // Empty: nobody knows. Threads: any.
+  std::function<std::map<std::string, std::string>()> label_givers = {};
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.
