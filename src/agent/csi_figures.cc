@@ -46,9 +46,9 @@ void CsiFigures::CallEnded(const CsiCallReport& report) {
 }
 
 void CsiFigures::RegistrationEnded(const std::string& driver, bool registered) {
-  families_.Add(Family::kCsiRegistrations,
-                {driver.empty() ? kUnknown : LabelOf(driver), registered ? "registered" : "refused"},
-                1);
+  families_.Add(
+      Family::kCsiRegistrations,
+      {driver.empty() ? kUnknown : LabelOf(driver), registered ? "registered" : "refused"}, 1);
 }
 
 void CsiFigures::Lied(const std::string& driver, const std::string& method) {

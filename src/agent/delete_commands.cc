@@ -56,8 +56,8 @@ std::string LostVolumeText(const ObjectCatalog& catalog, const VolumeManager& ma
   if (claim == nullptr || !view || !claim->spec.volume_name.empty()) return "";
   const auto storage_class = catalog.FindStorageClass(view->storage_class);
   if (storage_class == nullptr || storage_class->provisioner == kNoProvisioner) return "";
-  return "the records are in recovery: " + storage_class->provisioner +
-         " may have made volume " + ProvisionedVolumeName(claim->metadata.uid) +
+  return "the records are in recovery: " + storage_class->provisioner + " may have made volume " +
+         ProvisionedVolumeName(claim->metadata.uid) +
          " for it before, which nobody deletes then: look for it there";
 }
 

@@ -73,7 +73,9 @@ void Tell(const DriverCommands& parts, const std::string& driver, const std::str
           const OperationOutcome<std::string>& outcome, const Answered& done) {
   if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
-  if (!NeverReachedItsDriver(*outcome.failure)) return done(WithWhatIsOpen(*outcome.failure, method));
+  if (!NeverReachedItsDriver(*outcome.failure)) {
+    return done(WithWhatIsOpen(*outcome.failure, method));
+  }
   const std::string why = parts.csi.drivers().WhyAway(driver);
   done(Unavailable(why.empty() ? "CSI driver " + driver + " has as many calls as it may have"
                                : why));
@@ -98,9 +100,9 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
   if (call.volume && parts.names_of) call.persistent_volumes = parts.names_of(*call.volume);
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
-  const StartResult started = parts.operations.Start(
-      call, [parts, name = driver->name(), rpc = method.name,
-             done](const OperationOutcome<std::string>& outcome) {
+  const StartResult started =
+      parts.operations.Start(call, [parts, name = driver->name(), rpc = method.name,
+                                    done](const OperationOutcome<std::string>& outcome) {
         Tell(parts, name, rpc, outcome, done);
       });
   if (started != StartResult::kStarted) return done(WhyPending(parts, call));

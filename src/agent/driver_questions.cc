@@ -190,8 +190,8 @@ Status DescribeTrace(const CsiClient& csi, const Clock& clock,
   }
   const int64_t now = clock.WallUnixMillis();
   for (const CsiCallReport& call : calls) {
-    const bool is_too_old = request.back_ms() > 0 && !call.under_way &&
-                            call.asked_unix_ms < now - request.back_ms();
+    const bool is_too_old =
+        request.back_ms() > 0 && !call.under_way && call.asked_unix_ms < now - request.back_ms();
     if (!is_too_old) EncodeTracedCall(call, response->add_calls());
   }
   return OkStatus();

@@ -77,9 +77,10 @@ std::string TextOf(const GivenUp& given_up) {
                     Join(given_up.owed_calls, ", "));
   }
   if (!given_up.open_calls.empty()) {
-    parts.push_back("nobody will know whether these calls had their effect, and what they made may "
-                    "be left in its storage: " +
-                    Join(given_up.open_calls, ", "));
+    parts.push_back(
+        "nobody will know whether these calls had their effect, and what they made may "
+        "be left in its storage: " +
+        Join(given_up.open_calls, ", "));
   }
   return Join(parts, "; ");
 }

@@ -51,7 +51,8 @@ std::string UseOfSecret(const ObjectCatalog& catalog, const VolumeManager& manag
     parts.push_back("StorageClasses name it for the volumes that are made: " + FirstOf(classes));
   }
   if (parts.empty()) return "";
-  return Join(parts, "; ") + "; a call that needs it waits until there is a Secret of that name again";
+  return Join(parts, "; ") +
+         "; a call that needs it waits until there is a Secret of that name again";
 }
 
 // "default/web, volume cache" of each inline volume of the driver.

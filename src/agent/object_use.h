@@ -1,5 +1,6 @@
 // What goes on using an object that a command deletes although it is in use, as kubectl does: a
-// StorageClass, a CSIDriver, or a Secret that calls to a driver need. Objects that are held while they are used say so themselves.
+// StorageClass, a CSIDriver, or a Secret that calls to a driver need. Objects that are held while
+// they are used say so themselves.
 #pragma once
 
 #include <string>

@@ -283,9 +283,8 @@ ExitCode RetryDriver(const CliContext& context, const std::string& driver) {
 // Nothing is tried anew, as a volume's operation runs.
 bool IsUnderWay(const v1::RetryResponse& response) {
   const auto any = [&response](const char* what) {
-    return std::any_of(
-        response.volumes().begin(), response.volumes().end(),
-        [what](const v1::RetriedVolume& volume) { return volume.what() == what; });
+    return std::any_of(response.volumes().begin(), response.volumes().end(),
+                       [what](const v1::RetriedVolume& volume) { return volume.what() == what; });
   };
   return any("running already") && !any("tried now");
 }

@@ -128,11 +128,11 @@ Error DriverLied(const CsiContext& context, const CsiAnswered& answered, const s
   const CsiSecrets secrets = SecretsOf(context, driver);
   const std::string shown = secrets.RemovedFrom(found, kMostText);
   if (context.parts.lied) context.parts.lied(answered, shown);
-  Error error = Error::MaybeApplied(Code::kInternal,
-                                    driver + ": " + answered.method + ": driver " + driver +
-                                        " said that " + secrets.RemovedFrom(said, kMostText) +
-                                        ", and " + shown)
-                    .About(kDriverAway);
+  Error error =
+      Error::MaybeApplied(Code::kInternal,
+                          driver + ": " + answered.method + ": driver " + driver + " said that " +
+                              secrets.RemovedFrom(said, kMostText) + ", and " + shown)
+          .About(kDriverAway);
   context.parts.log.LogLimited("csi lie " + driver + " " + answered.method, LogLevel::kWarning,
                                "a CSI driver's answer is not what the node shows",
                                {{"driver", driver}, {"method", answered.method}, {"error", error}});

@@ -30,7 +30,7 @@ namespace volumed {
 struct CsiAnswered {
   std::string driver;
   std::string method;  // "NodePublishVolume"
-  std::string key;     // what it was about: a volume's handle, or the name of one that is to be made
+  std::string key;  // what it was about: a volume's handle, or the name of one that is to be made
 };
 
 // What the plugin is made from. All outlive it.

@@ -240,7 +240,9 @@ Status UnstageVolume(const CsiContext& context, const CsiVolumeId& volume, const
   }
   const Result<CsiFinding> left = LookAtTakenAway(context, place, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
-  if (left->wrong) return DriverLied(context, {volume.driver, kUnstage, volume.handle}, said, *left->wrong);
+  if (left->wrong) {
+    return DriverLied(context, {volume.driver, kUnstage, volume.handle}, said, *left->wrong);
+  }
   return OkStatus();
 }
 

@@ -68,7 +68,9 @@ Status UnpublishVolume(const CsiContext& context, const CsiVolumeId& volume, con
   }
   const Result<CsiFinding> left = LookAtTakenAway(context, target, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
-  if (left->wrong) return DriverLied(context, {volume.driver, kUnpublish, volume.handle}, said, *left->wrong);
+  if (left->wrong) {
+    return DriverLied(context, {volume.driver, kUnpublish, volume.handle}, said, *left->wrong);
+  }
   return OkStatus();
 }
 

@@ -200,12 +200,11 @@ Error LeftBehind(const CsiContext& context, const CsiDebt& place, const std::str
     return Error::MaybeApplied(Code::kFailedPrecondition,
                                "it was taken away without its driver, and " + left);
   }
-  return DriverLied(
-      context,
-      {place.volume.driver,
-       place.what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume",
-       place.volume.handle},
-      said, left);
+  return DriverLied(context,
+                    {place.volume.driver,
+                     place.what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume",
+                     place.volume.handle},
+                    said, left);
 }
 
 }  // namespace volumed

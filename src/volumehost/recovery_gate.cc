@@ -13,13 +13,13 @@ Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
     return OkStatus();
   }
   pending_.try_emplace({volume, step}, clock_.WallUnixMillis());
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
-          "\" is held back, for the records may be older than the disks: " + recovery.reason +
-          (mounts.empty() ? "" : "; " + mounts) + "; see `volumectl records`, and permit it with `volumectl records "
-          "accept --only " +
-          volume + "` or all with `volumectl records accept`");
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
+                               "\" is held back, for the records may be older than the disks: " +
+                               recovery.reason + (mounts.empty() ? "" : "; " + mounts) +
+                               "; see `volumectl records`, and permit it with `volumectl records "
+                               "accept --only " +
+                               volume + "` or all with `volumectl records accept`");
 }
 
 std::vector<PendingStep> RecoveryGate::Pending() const {

@@ -96,7 +96,8 @@ class NodeEvents {
   // The volume's driver says that it is not well: the pod is told by the same event.
   void VolumeAbnormal(const PodVolumeKey& volume, const std::string& message);
   // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
-  // again at once; what a mount on no record has left there goes with it. Before the records are loaded, the paths are kept for UncoverGoneWhileLoading().
+  // again at once; what a mount on no record has left there goes with it. Before the records are
+  // loaded, the paths are kept for UncoverGoneWhileLoading().
   void MountsGone(const std::vector<std::string>& mount_points);
   // Mounts came or went at these paths, which are not below the root's pods: what failed for lack
   // of a directory there is tried again.

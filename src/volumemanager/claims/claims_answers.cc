@@ -149,10 +149,9 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     const bool may_come = parts_.provisioning.WhyNobodyMakes(*decision).empty();
     // The pod that asks is the consumer, and the claim is decided anew in a moment.
     const bool passes = decision->wait == ClaimWait::kFirstConsumer;
-    return ProblemOfClaim(claim, "WaitForBinding",
-                          passes ? Code::kUnavailable : Code::kFailedPrecondition,
-                          "PVC is not bound: " + decision->reason,
-                          may_come ? WhoMustAct(*decision) : kAdministrator);
+    return ProblemOfClaim(
+        claim, "WaitForBinding", passes ? Code::kUnavailable : Code::kFailedPrecondition,
+        "PVC is not bound: " + decision->reason, may_come ? WhoMustAct(*decision) : kAdministrator);
   }
   if (!bound->durable) {
     return ProblemOfClaim(claim, "RecordBinding", Code::kUnavailable,

@@ -129,8 +129,8 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
 void StorageViews::AddAwaited(const OperationKey& key, std::string& reason) const {
   const std::optional<RunningOperation> running = parts_.operations.FindRunning(key);
   if (!running || running->awaited.whom.empty()) return;
-  reason += (reason.empty() ? "" : "; ") + running->operation + " awaits " +
-            running->awaited.whom + " since " + WallTimeText(running->awaited.since_unix_ms);
+  reason += (reason.empty() ? "" : "; ") + running->operation + " awaits " + running->awaited.whom +
+            " since " + WallTimeText(running->awaited.since_unix_ms);
 }
 
 std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() const {

@@ -41,8 +41,7 @@ TEST_F(DescribeNodeTest, NobodyWasNamedWhoHasGivenALabel) {
   request.mutable_object()->set_kind("node");
   request.mutable_object()->set_name("n1");
   const Describer describer(
-      agent_->catalog, manager(), events_, NodeName("n1"), {},
-      [this] { return host_parts.labels; },
+      agent_->catalog, manager(), events_, NodeName("n1"), {}, [this] { return host_parts.labels; },
       [] {
         return std::map<std::string, std::string>{
             {"rack", "CSI driver d.io"}, {"team", "node-labels"}, {"zone", "CSI driver d.io"}};
@@ -73,8 +72,9 @@ TEST_F(DescribeNodeTest, ThisNodeWasInNoList) {
   };
   EXPECT_EQ(listed(""), std::vector<std::string>{"n1"});
   EXPECT_EQ(listed("n2"), std::vector<std::string>{});
-  Deliver("---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
-          "---\napiVersion: v1\nkind: Node\nmetadata: {name: n2}\n");
+  Deliver(
+      "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+      "---\napiVersion: v1\nkind: Node\nmetadata: {name: n2}\n");
   EXPECT_EQ(listed(""), (std::vector<std::string>{"n1", "n2"})) << "each once";
 }
 

@@ -68,9 +68,10 @@ TEST_F(RecoveryGateTest, MountsOnNoRecordWereNotNamedByWhatIsHeldBack) {
               testing::Not(HasSubstr("mounts")));
   gate_.FoundMounts(3);
   const std::string text = gate_.Admit(IrreversibleStep::kProvision, "pv").error().message();
-  EXPECT_THAT(text, HasSubstr("r; 3 mounts that were here at the start are on no record, and may "
-                              "be in use: look at `unrecorded_mounts` of `volumectl status -o json`;"
-                              " see `volumectl records`"));
+  EXPECT_THAT(text,
+              HasSubstr("r; 3 mounts that were here at the start are on no record, and may "
+                        "be in use: look at `unrecorded_mounts` of `volumectl status -o json`;"
+                        " see `volumectl records`"));
 }
 
 TEST_F(RecoveryGateTest, OneVolumeIsAcceptedAlone) {

@@ -289,10 +289,10 @@ class ManagerTest : public ::testing::Test {
   // As `volumectl status` lists them, by what is mounted now.
   std::vector<std::string> UnrecordedMountsListed() {
     return manager().unrecorded_mounts([this](const std::string& place) {
-      return std::any_of(
-          kernel.mount_points.begin(), kernel.mount_points.end(), [&](const std::string& mounted) {
-            return mounted == place || mounted.starts_with(place + "/");
-          });
+      return std::any_of(kernel.mount_points.begin(), kernel.mount_points.end(),
+                         [&](const std::string& mounted) {
+                           return mounted == place || mounted.starts_with(place + "/");
+                         });
     });
   }
 
