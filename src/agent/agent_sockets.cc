@@ -120,6 +120,8 @@ Status Agent::MakeControlServices() {
       .driver_operations = operations_.get(),
       .csi_debts = csi_debts_.get(),
       .driver_traces = [this](const std::string& driver) { return TracesOf(driver); },
+      .why_driver_away =
+          [this](const std::string& driver) { return csi_->drivers().WhyAway(driver); },
       .node_labels = [this] { return node_->GetNodeLabels(); },
       .label_givers = [this] { return LabelGivers(); },
       .paths = paths_.get()});

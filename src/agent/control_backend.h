@@ -91,6 +91,9 @@ struct ControlBackend {
   CsiDebts* csi_debts = nullptr;
   // What is here of a driver. Threads: the control thread. Set if `csi_debts` is.
   std::function<DriverTraces(const std::string& driver)> driver_traces = {};
+  // Why a CSI driver cannot be asked now; "" if it can. Threads: the control thread. Empty: all
+  // can.
+  std::function<std::string(const std::string& driver)> why_driver_away = {};
   // The labels of this node. Empty: it has none but those of its object. Threads: any.
   std::function<std::map<std::string, std::string>()> node_labels = {};
   // Who has given them, by label: "node-labels", "CSI driver x"; none of those that each node has.

@@ -9,6 +9,7 @@
 #include "agent/object_use.h"
 #include "agent/pod_lookup.h"
 #include "base/strings.h"
+#include "volume/driver_domain.h"
 #include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
@@ -79,12 +80,33 @@ std::string WhyItWaits(const std::optional<PendingReclaim>& reclaim, const std::
                : "";
 }
 
+// That the command waits for a driver as without `--force`, which is no way around it; "" if no
+// volume of the pod has a driver that is away.
+std::string WhatForceLeaves(const ControlBackend& backend, const PodView& pod) {
+  if (!backend.why_driver_away) return "";
+  for (const VolumeView& volume : pod.volumes) {
+    const std::string domain =
+        backend.operations.FaultDomainOf(PodVolumeKey{volume.pod, volume.spec});
+    if (!IsDriverDomain(domain)) continue;
+    const std::string why = backend.why_driver_away(domain.substr(kDriverDomainPrefix.size()));
+    if (why.empty()) continue;
+    return "--force changes nothing for volume " + volume.spec.str() + ", which waits for its " +
+           "driver: " + why + "; it goes once that is back, or by driver-absent-limit if it is set";
+  }
+  return "";
+}
+
+void AddWarning(const std::string& text, v1::DeleteResponse* response) {
+  if (text.empty()) return;
+  const std::string& before = response->warning();
+  response->set_warning((before.empty() ? "" : before + "; ") + text);
+}
+
 // The answer to the command, made from that of the manager; the pod's object has gone before.
 Status AnswerOf(const Status& status, bool had_object, v1::DeleteResponse* response) {
   if (!status.ok() && status.error().maybe_applied()) {
     // The pod leaves, so an error would be wrong; the message becomes a warning.
-    const std::string& before = response->warning();
-    response->set_warning((before.empty() ? "" : before + "; ") + status.error().message());
+    AddWarning(status.error().message(), response);
     return OkStatus();
   }
   if (status.ok() || !had_object) return status;
@@ -142,6 +164,7 @@ void DeleteCommands::TakePod(Command& command) {
         WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name});
     if (!warning.empty() && backend_.recovery.recovery().active) warning += kAfterRecovery;
     command.response->set_warning(warning);
+    if (force) AddWarning(WhatForceLeaves(backend_, *view), command.response);
   }
   const bool by_name = ref.uid().empty() && ref.name() != pod->str();
   waiting_.push_back({*pod, force, by_name, command.response, command.done, false});
@@ -248,7 +271,7 @@ void DeleteCommands::TakeOutOfDirectory(std::vector<PodDeletion> pods) {
       continue;
     }
     pod.had_object = deleted[i].ok();
-    if (pod.had_object && !deleted[i]->empty()) pod.response->set_warning(*deleted[i]);
+    if (pod.had_object) AddWarning(*deleted[i], pod.response);
     gone->push_back(std::move(pod));
   }
   backend_.scheduler.Post([this, gone] {

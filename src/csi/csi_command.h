@@ -61,7 +61,8 @@ Record EncodeRecord(const CsiCommandRecord& record);
 // another key.
 Result<CsiCommandRecord> DecodeCsiCommandRecord(const Record& row);
 
-// Threads: any. Blocks: Write(), End() and GiveUp(), until the store has answered; the others never.
+// Threads: any. Blocks: Write(), End() and GiveUp(), until the store has answered; the others
+// never.
 class CsiCommands {
  public:
   // They outlive this object.

@@ -71,9 +71,9 @@ class PodCommands {
   void ReleaseHold(const HoldRequest& request, Done done);
 
   // Forgets the back-offs of the pod, its record, its volumes, their devices and what is to make
-  // them for its claims, and tries again at once. Errors, not applied: Unavailable if the records are not loaded yet; NotFound if no such
-  // pod is known. Success says nothing of what becomes of the try; a pod that is left alone stays
-  // so.
+  // them for its claims, and tries again at once. Errors, not applied: Unavailable if the records
+  // are not loaded yet; NotFound if no such pod is known. Success says nothing of what becomes of
+  // the try; a pod that is left alone stays so.
   Status Retry(const PodUid& pod);
   // The same for one volume of a pod, and its device, which other pods may share. Errors, not
   // applied: as Retry(), and NotFound if the pod neither has nor wants the volume.

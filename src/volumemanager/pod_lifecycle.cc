@@ -278,8 +278,8 @@ void PodLifecycle::DoubtCommands() {
     const bool is_here = !pod.volumes.empty() || pod.has_directories;
     if (!pod.leaving || !pod.leaving->commanded || !is_here) continue;
     parts_.log.Warning(
-        "a pod's deletion by command is not gone on with: the records may be older than "
-        "the disks; delete it again if it is to go",
+        "a pod's deletion by command is not gone on with if a source has the pod: the records may "
+        "be older than the disks; delete it again if it is to go",
         {{"pod_uid", uid}, {"pod", pod.identity.name}});
     pod.leaving->commanded = pod.leaving->evicted = pod.leaving->left_sources = false;
     pod.leaving->reason = "it was leaving";

@@ -256,10 +256,9 @@ TEST_F(CsiDebtsTest, AStagingMountThatIsADirectoryStayedForEverAndNothingSaidHow
   EXPECT_THAT(left, HasSubstr("is the directory /v1 of /dev/sdb"));
   EXPECT_THAT(left, HasSubstr("`umount " + Staging() + "` by hand lets it go on"));
   EXPECT_TRUE(kernel_.IsMountPoint(Staging()));
-  EXPECT_THAT(
-      operations_->VolumesOf(std::string("csi:") + kName),
-      ElementsAre(VolumeOnRecord{
-          SpecName("pv-1"), PodUid(), "", "", devices_->Find(Device())->state, Staging()}));
+  EXPECT_THAT(operations_->VolumesOf(std::string("csi:") + kName),
+              ElementsAre(VolumeOnRecord{SpecName("pv-1"), PodUid(), "", "",
+                                         devices_->Find(Device())->state, Staging()}));
   kernel_.UnmountBelow(Staging());
   EXPECT_EQ(DeviceGoes(), "");
   EXPECT_EQ(Rows().size(), 2u) << "the driver is owed both calls";

@@ -76,6 +76,28 @@ TEST_F(ForsakenVolumesTest, ForceOfAVolumeThatAClaimHasIsNoWayAroundTheClaim) {
   EXPECT_FALSE(HasEvent("PersistentVolume pvc-c1 Warning ReclaimGivenUp"));
 }
 
+// "pod five deleted", and it waited for its driver as before.
+TEST_F(ForsakenVolumesTest, ForceOfAPodIsNoWayAroundADriverThatIsAway) {
+  Deliver(PodManifest("web", {kData}));
+  ASSERT_EQ(Phase("web"), "Ready");
+  operations().fault_domains[Key("web", "data")] = "csi:disk.example.com";
+  operations().Hang(Key("web", "data"));  // so that the pod stays
+  std::string why;
+  backend_->why_driver_away = [&why](const std::string& driver) {
+    EXPECT_EQ(driver, "disk.example.com");
+    return why;
+  };
+  (void)Delete(/*force=*/true, "Pod", "web");
+  EXPECT_EQ(response_.warning().find("--force"), std::string::npos) << response_.warning();
+  why = "CSI driver disk.example.com is gone since 10:00";
+  (void)Delete(/*force=*/false, "Pod", "web");
+  EXPECT_EQ(response_.warning().find("--force"), std::string::npos) << response_.warning();
+  (void)Delete(/*force=*/true, "Pod", "web");
+  EXPECT_THAT(response_.warning(),
+              HasSubstr("--force changes nothing for volume data, which waits for its driver: CSI "
+                        "driver disk.example.com is gone since 10:00"));
+}
+
 TEST_F(ForsakenVolumesTest, AReleasedVolumeSaidNothingOfItsDriverThatIsAway) {
   Forsake();
   ASSERT_TRUE(Describe(kVolume).ok());

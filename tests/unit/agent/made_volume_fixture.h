@@ -26,13 +26,14 @@ class MadeVolumeTest : public ControlBackendTest {
         "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: made, "
         "resources: {requests: {storage: 1Gi}}}\n");
   }
-  // Deletes the volume by command; nullopt if there was no answer.
-  std::optional<Status> Delete(bool force) {
+  // Deletes the volume, or another object, by command; nullopt if there was no answer.
+  std::optional<Status> Delete(bool force, const std::string& kind = "PersistentVolume",
+                               const std::string& name = kVolume) {
     DeleteCommands commands(*backend_);
     std::optional<Status> told;
     v1::DeleteRequest request;
-    request.mutable_object()->set_kind("PersistentVolume");
-    request.mutable_object()->set_name(kVolume);
+    request.mutable_object()->set_kind(kind);
+    request.mutable_object()->set_name(name);
     request.set_force(force);
     response_.Clear();
     commands.Delete({{request, &response_, [&told](const Status& status) { told = status; }}});

@@ -126,8 +126,7 @@ TEST(TopTest, WhatADriverIsAtSaidNeitherWhichNorWhatItWasCalledFor) {
   std::ostringstream out;
   PrintTop(answer, OutputFormat::kTable, out);
   EXPECT_NE(out.str().find("WAITS FOR"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("CSI driver x: CreateVolume since 45s"), std::string::npos)
-      << out.str();
+  EXPECT_NE(out.str().find("CSI driver x: CreateVolume since 45s"), std::string::npos) << out.str();
 }
 
 TEST(TopTest, ShowsStepProgressAndRateAndWhatIsStuck) {

@@ -1,7 +1,6 @@
 // CsiRegistration: the order of events between a socket that appears and a driver that is used.
 #include "csi/registration.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -428,33 +427,6 @@ TEST_F(RegistrationTest, ADriverWhoseRegistrarIsGoneSaysWhichSocketIsToBeServedA
               std::string::npos)
         << why;
   }
-}
-
-TEST_F(RegistrationTest, ASocketThatAKilledRegistrarLeftWasCountedAsRefusedEveryFewSeconds) {
-  auto driver = Serve();
-  auto registrar = Registrar();
-  dialer_.Kill(registrar);
-  scheduler_.RunFor(seconds(60));
-  EXPECT_EQ(StateOf(), RegistrationState::kWaiting);
-  EXPECT_TRUE(failed_.empty());
-  dialer_.Refuse(
-      PathOf(kSocket),
-      Error::NotApplied(Code::kPermissionDenied, "is of uid 1000").About(kCsiSocketRefused));
-  Tell(What::kWent, kSocket);
-  Tell(What::kCame, kSocket);
-  scheduler_.RunFor(seconds(1));
-  EXPECT_EQ(failed_, std::vector<std::string>{""}) << "that one is a refusal";
-}
-
-TEST_F(RegistrationTest, ARefusalIsToldWithTheNameThatThePluginGave) {
-  auto driver = Serve();
-  auto first = Registrar();
-  scheduler_.RunFor(seconds(1));
-  ASSERT_EQ(StateOf(), RegistrationState::kRegistered);
-  auto second = Registrar("second.sock");
-  auto nameless = Registrar("third.sock", "no name of a driver");
-  scheduler_.RunFor(milliseconds(10));
-  EXPECT_THAT(failed_, testing::UnorderedElementsAre(kName, ""));
 }
 
 // One started the registrar again and again, which had ended because it was refused.

@@ -129,8 +129,9 @@ TEST_F(DriverProvisioningTest, AVolumeThatIsBeingDeletedSaidNotWhichCallHangs) {
   ASSERT_EQ(operations().Count("reclaim"), 1u);
   const auto volume = manager().storage().FindPersistentVolume(kVolume);
   ASSERT_TRUE(volume);
-  EXPECT_NE(volume->reason.find("awaits CSI driver disk.example.com: DeleteVolume since 2026-01-02"),
-            std::string::npos)
+  EXPECT_NE(
+      volume->reason.find("awaits CSI driver disk.example.com: DeleteVolume since 2026-01-02"),
+      std::string::npos)
       << volume->reason;
 }
 
