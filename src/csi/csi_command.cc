@@ -33,7 +33,7 @@ constexpr std::array<Inverses, 3> kInverses = {{
 // Where on a node a call is about the volume, or on which node: a call about another place neither
 // repeats nor takes back.
 constexpr std::array kPlaceFields{"target_path", "staging_target_path", "node_id"};
-constexpr std::array kPathFields{"target_path", "staging_target_path"};
+constexpr std::array kMountPathFields{"target_path", "staging_target_path"};
 
 struct CsiCommandRow {
   CsiCommandRecord record{};
@@ -291,7 +291,7 @@ Result<std::map<std::string, std::string>> CsiCommands::PathsToGiveUp(
     const auto request =
         CsiRequestFromJson(*FindCsiMethod(entry.command.method), entry.command.request_json);
     if (!request.ok()) continue;
-    for (const char* field : kPathFields) {
+    for (const char* field : kMountPathFields) {
       const std::string path = TextOf(**request, field);
       if (!path.empty()) paths.emplace(path, NameForPeople(entry.command));
     }

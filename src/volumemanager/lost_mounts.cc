@@ -61,6 +61,11 @@ void LostMounts::MountsGone(const std::vector<std::string>& mount_points) {
   }
 }
 
+void LostMounts::SetUp(const PodVolumeKey& volume) {
+  constructed_.erase(volume);
+  of_pods_.erase(volume);
+}
+
 void LostMounts::TakeUp(const PodUid& pod) {
   for (auto at = of_pods_.lower_bound({pod, SpecName()});
        at != of_pods_.end() && at->first.pod == pod;) {

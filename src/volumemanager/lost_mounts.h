@@ -41,6 +41,9 @@ class LostMounts {
   // Mounts at these paths went, also before Restore(). Costs one look-up for each path.
   void MountsGone(const std::vector<std::string>& mount_points);
 
+  // The volume was set up, so that it is on record: from now on it leaves as all others do.
+  void SetUp(const PodVolumeKey& volume);
+
   // Adds to the actual state those volumes of the pod of which nothing is mounted any more: a new
   // agent would find what they have left as well. Has no effect for all other pods.
   // REQUIRES: the pod is in the actual state.

@@ -127,6 +127,7 @@ ServerHealth::Hooks VolumeManager::Composition::HealthHooks() {
 }
 
 void VolumeManager::Composition::VolumeSetUp(const PodVolumeKey& key) {
+  lost_mounts.SetUp(key);
   const WantedPod* pod = desired.Find(key.pod);
   const WantedVolume* volume = desired.Find(key);
   if (volume == nullptr) return;

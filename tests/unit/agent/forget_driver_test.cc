@@ -228,5 +228,38 @@ TEST_F(ForgetDriverTest, VolumesOnRecordAreThoseOfPodsAndTheDevicesThatNoPodHas)
       ElementsAre(VolumeOnRecord{SpecName("pv-1"), PodUid(), "", "", VolumeState::kAttached}));
 }
 
+TEST(DriverTraces, TheRefusalToForgetADriverNamedNothing) {
+  EXPECT_EQ(TextOf(DriverTraces()), "");
+  EXPECT_EQ(
+      TextOf(DriverTraces{.driver = "d",
+                          .volumes = {},
+                          .open_calls = {"DeleteVolume by hand of \"v\""},
+                          .owed_calls = {"NodeUnstageVolume of volume v"},
+                          .begun = {}}),
+      "calls to it have an open outcome: DeleteVolume by hand of \"v\": `volumectl delete driver d "
+      "--force` gives them up; calls are owed to it: NodeUnstageVolume of volume v: `volumectl "
+      "delete driver d --force` gives them up");
+}
+
+TEST(DriverTraces, TheRefusalToForgetADriverSaidNotWhatToDoAboutItsVolumes) {
+  DriverTraces traces;
+  traces.driver = "d";
+  traces.volumes = {
+      {SpecName("a"), PodUid("u1"), "default", "web", VolumeState::kSetUp},
+      {SpecName("b"), PodUid("u2"), "shop", "db", VolumeState::kSetUp},
+      {SpecName("c"), PodUid("u3"), "", "", VolumeState::kSetUp},
+      {SpecName("dir"), PodUid(), "", "", VolumeState::kDeviceMounted, "/k/globalmount"},
+      {SpecName("disk"), PodUid(), "", "", VolumeState::kAttached},
+  };
+  EXPECT_EQ(
+      TextOf(traces),
+      "volumes of it are on this node's records: a of pod default/web (`volumectl delete pod "
+      "web`), b of pod shop/db (`volumectl delete pod db -n shop`), c of pod u3 (`volumectl "
+      "delete pod u3`), dir, whose device is DeviceMounted at /k/globalmount, disk, whose device "
+      "is Attached; without the driver pods and mounts of whole disks go by `driver-absent-limit` "
+      "alone, a device that is mounted otherwise once `umount PATH` was done by hand, and what is "
+      "attached stays until it is back");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -18,6 +18,7 @@
 #include "operation/node_volume_operations.h"
 #include "unit/csi/fake_csi_dialer.h"
 #include "unit/csi/storage_fixture.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 #include "unit/volumemanager/manager_fixture.h"
 #include "volume/driver_domain.h"
 
@@ -197,10 +198,9 @@ std::shared_ptr<FakeCsiProcess> World::Driver() {
 }
 
 // The plugin as far as these lives go: nothing is mounted.
-class StoragePlugin final : public VolumePlugin {
+class StoragePlugin final : public PluginWithoutMounts {
  public:
   explicit StoragePlugin(const CsiContext& context) : storage_(context, *this) {}
-  Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return kCsiPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
     const auto* source = spec.SourceAs<CsiPersistentVolumeSource>();
@@ -209,19 +209,7 @@ class StoragePlugin final : public VolumePlugin {
   bool CanSupport(const VolumeSpec& spec) const override {
     return spec.SourceAs<CsiPersistentVolumeSource>() != nullptr;
   }
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return NotUsed();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return NotUsed();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return NotUsed();
-  }
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec&) const override { return DriverDomain(kDriver); }
   bool WorksInLane(const VolumeSpec&) const override { return true; }
   ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override {
@@ -231,7 +219,6 @@ class StoragePlugin final : public VolumePlugin {
   ExpandableVolumePlugin* AsExpandable() override { return &storage_; }
 
  private:
-  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
   CsiStorage storage_;
 };
 

@@ -47,6 +47,20 @@ class CsiControllerTest : public RegisteredDriverFixture {
     EXPECT_EQ(State(), CsiDriverState::kReady);
     return drivers_->WhyNoProvisioner(kName);
   }
+  // The controller of a driver that makes volumes.
+  std::shared_ptr<FakeCsiProcess> UseController() {
+    Configure();
+    auto controller = ServeController();
+    EXPECT_EQ(WhyNone(), "");
+    return controller;
+  }
+  // It answers nothing any more, and a call has waited for it in vain.
+  void FallSilent(FakeCsiProcess& controller) {
+    controller.Hang("DeleteVolume");
+    controller.Hang("Probe");
+    BeginDelete();
+    scheduler_.RunFor(seconds(21));
+  }
 };
 
 TEST_F(CsiControllerTest, TheControllerOfADriverMayBeAtASocketOfItsOwn) {
@@ -130,9 +144,7 @@ TEST_F(CsiControllerTest, AControllerThatStaysAwayIsToldOfOnceAndNotAtEachTry) {
 }
 
 TEST_F(CsiControllerTest, AControllerThatComesBackIsAnEventOfItsDriver) {
-  Configure();
-  auto controller = ServeController();
-  EXPECT_EQ(WhyNone(), "");
+  auto controller = UseController();
   EXPECT_EQ(Count(DriverEvent::kControllerReady), 1);
   EXPECT_EQ(drivers_->Find(kName)->WhyNoController(), "");
   scheduler_.RunFor(minutes(1));
@@ -154,14 +166,9 @@ TEST_F(CsiControllerTest, AControllerThatComesBackIsAnEventOfItsDriver) {
 }
 
 TEST_F(CsiControllerTest, AControllerThatHangsLookedWellAndNobodyWasToldToAct) {
-  Configure();
-  auto controller = ServeController();
-  ASSERT_EQ(WhyNone(), "");
-  controller->Hang("DeleteVolume");
-  controller->Hang("Probe");
+  auto controller = UseController();
   const int width = drivers_->LaneOf(kName).width;
-  BeginDelete();
-  scheduler_.RunFor(seconds(21));
+  FallSilent(*controller);
   const auto deleted = BeginDelete();
   scheduler_.RunFor(seconds(11));
   ASSERT_TRUE(deleted->has_value());
@@ -190,13 +197,8 @@ TEST_F(CsiControllerTest, AControllerThatHangsLookedWellAndNobodyWasToldToAct) {
 
 // Each held a place of the driver's lane until its deadline, and calls to the node's part waited.
 TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer) {
-  Configure();
-  auto controller = ServeController();
-  ASSERT_EQ(WhyNone(), "");
-  controller->Hang("DeleteVolume");
-  controller->Hang("Probe");
-  BeginDelete();
-  scheduler_.RunFor(seconds(21));
+  auto controller = UseController();
+  FallSilent(*controller);
   const auto tried = BeginDelete();
   const auto refused = BeginDelete();
   scheduler_.RunFor(milliseconds(1));
@@ -221,9 +223,7 @@ TEST_F(CsiControllerTest, ASilentControllerHasOneCallAtATimeUntilItsFirstAnswer)
 
 // Each other attach of the driver failed at once as long as one hung.
 TEST_F(CsiControllerTest, OneCallThatHungMadeAControllerSilentThatAnswersProbes) {
-  Configure();
-  auto controller = ServeController();
-  ASSERT_EQ(WhyNone(), "");
+  auto controller = UseController();
   controller->Hang("DeleteVolume");
   BeginDelete();
   scheduler_.RunFor(seconds(21));
@@ -232,9 +232,7 @@ TEST_F(CsiControllerTest, OneCallThatHungMadeAControllerSilentThatAnswersProbes)
 }
 
 TEST_F(CsiControllerTest, AControllerThatNobodyCallsIsProbedAndTwoMissedProbesAreSilence) {
-  Configure();
-  auto controller = ServeController();
-  ASSERT_EQ(WhyNone(), "");
+  auto controller = UseController();
   controller->Hang("Probe");
   scheduler_.RunFor(seconds(45));
   EXPECT_FALSE(drivers_->Find(kName)->controller_link()->silent) << "one is missed";
@@ -248,13 +246,8 @@ TEST_F(CsiControllerTest, AControllerThatNobodyCallsIsProbedAndTwoMissedProbesAr
 
 // What was asked over the connection of before says nothing of the new one.
 TEST_F(CsiControllerTest, AControllerThatIsStartedAnewIsNotSilent) {
-  Configure();
-  auto controller = ServeController();
-  ASSERT_EQ(WhyNone(), "");
-  controller->Hang("DeleteVolume");
-  controller->Hang("Probe");
-  BeginDelete();
-  scheduler_.RunFor(seconds(21));
+  auto controller = UseController();
+  FallSilent(*controller);
   ASSERT_TRUE(drivers_->Find(kName)->controller_link()->silent);
   dialer_.Kill(controller);
   scheduler_.RunFor(milliseconds(1));

@@ -7,6 +7,7 @@
 #include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "unit/csi/drivers_fixture.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 
 namespace volumed {
 
@@ -67,36 +69,19 @@ class ListedAttachments final : public AttachDetachHost {
 };
 
 // A plugin of which only the name counts.
-class NamedPlugin final : public VolumePlugin {
+class NamedPlugin final : public PluginWithoutMounts {
  public:
-  Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return kCsiPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec&) const override { return false; }
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return NotUsed();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return NotUsed();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return NotUsed();
-  }
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
-
- private:
-  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
 };
 
-class CsiStorageFixture : public CsiDriversFixture {
+class CsiStorageTest : public CsiDriversFixture {
  protected:
-  CsiStorageFixture() {
+  CsiStorageTest() {
     context_.emplace(
         CsiContext{.parts = {.scheduler = scheduler_,
                              .drivers = *drivers_,
@@ -210,6 +195,63 @@ class CsiStorageFixture : public CsiDriversFixture {
     CallOptions options;
     options.deadline = Deadline::After(clock_, seconds(60));
     return options;
+  }
+
+  // By which the claim's volume is planned.
+  std::unique_ptr<Provisioner> NewProvisioner(const VolumeOptions& options) {
+    return storage_->ProvisionerOf(kName)->NewProvisioner(options).value();
+  }
+  std::unique_ptr<Provisioner> NewProvisioner() { return NewProvisioner(Options()); }
+  Result<PersistentVolume> Make(const VolumeOptions& options) {
+    const auto provisioner = NewProvisioner(options);
+    const Result<PersistentVolume> plan = provisioner->Plan();
+    if (!plan.ok()) return plan;
+    return provisioner->Provision(nullptr, {}, Call());
+  }
+  Result<PersistentVolume> Make() { return Make(Options()); }
+  static const CsiPersistentVolumeSource& Source(const PersistentVolume& volume) {
+    return std::get<CsiPersistentVolumeSource>(volume.spec.source);
+  }
+  // A driver that answers CreateVolume so.
+  void Creates(const std::function<void(::csi::v1::Volume&)>& change) {
+    process_->Handle("CreateVolume", [this, change](const google::protobuf::Message& request) {
+      asked_.push_back(static_cast<const ::csi::v1::CreateVolumeRequest&>(request));
+      auto answer = std::make_unique<::csi::v1::CreateVolumeResponse>();
+      answer->mutable_volume()->set_volume_id("vol-1");
+      answer->mutable_volume()->set_capacity_bytes(1 << 30);
+      change(*answer->mutable_volume());
+      return CsiChannel::AnyAnswer(std::move(answer));
+    });
+  }
+  // Makes the volume, which has to be called a lie for this.
+  void ExpectLie(const std::function<void(::csi::v1::Volume&)>& change, const std::string& found,
+                 VolumeOptions options = Options()) {
+    Creates(change);
+    const Result<PersistentVolume> made = Make(options);
+    ASSERT_FALSE(made.ok()) << found;
+    EXPECT_EQ(made.error().code(), Code::kInternal);
+    EXPECT_TRUE(made.error().maybe_applied()) << "only the same call may follow";
+    EXPECT_NE(made.error().message().find(found), std::string::npos) << made.error().message();
+    EXPECT_EQ(process_->calls("DeleteVolume"), 0) << "it may be somebody's";
+    EXPECT_EQ(lies_.size(), 1u);
+    EXPECT_EQ(lied_about_.back(), asked_.back().name()) << "the trace knows the call by it";
+    lies_.clear();
+  }
+  Status Delete(const PersistentVolume& volume) {
+    const auto deleter = storage_->NewDeleter(VolumeSpec::FromPersistentVolume(volume, false));
+    if (!deleter.ok()) return deleter.error();
+    return (*deleter)->Delete(Call());
+  }
+  Result<ExpandedStorage> Expand(int64_t bytes) {
+    return storage_->ExpandStorage(VolumeSpec::FromPersistentVolume(MadeVolume(), false),
+                                   Quantity::FromBytes(bytes), Quantity::FromBytes(1 << 30),
+                                   Call());
+  }
+  void Grows(int64_t to, bool needs_node) {
+    ::csi::v1::ControllerExpandVolumeResponse answer;
+    answer.set_capacity_bytes(to);
+    answer.set_node_expansion_required(needs_node);
+    process_->Answer("ControllerExpandVolume", answer);
   }
 
   FakeKernel kernel_;

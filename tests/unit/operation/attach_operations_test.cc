@@ -6,16 +6,10 @@
 
 #include <memory>
 
-#include "base/simulated_scheduler.h"
 #include "fakes/fake_array_plugin.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/device_operations.h"
 #include "operation/node_volume_operations.h"
-#include "operation/storage_steps.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/operation_parts_fixture.h"
 
 namespace volumed {
 namespace {
@@ -28,20 +22,18 @@ const UniqueVolumeName kArrayDisk("test.io/array/disk");
 constexpr char kPath[] = "/dev/array/disk";
 constexpr char kArrayPlace[] = "/var/lib/volumed/plugins/test.io/array/mounts/disk";
 
-class AttachOperationsTest : public ::testing::Test {
+class AttachOperationsTest : public OperationPartsFixture {
  protected:
   AttachOperationsTest() {
-    kernel_.AddDirectory("/var/lib/volumed/pods", 0750);
+    node_.AddDirectory("/var/lib/volumed/pods", 0750);
     array_.disks["disk"] = kPath;
     FakeDevice device;
     device.fs_type = "ext4";
     device.usage = "filesystem";
     device.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
-    kernel_.AddDevice(kPath, device);
-    kernel_.Remove(kPath);  // until it is attached
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::make_unique<FakeArrayPlugin>(array_, kernel_));
-    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    node_.AddDevice(kPath, device);
+    node_.Remove(kPath);  // until it is attached
+    Init(std::make_unique<FakeArrayPlugin>(array_, node_));
   }
 
   static VolumeSpec Spec() {
@@ -108,23 +100,7 @@ class AttachOperationsTest : public ::testing::Test {
     return outcome.failure ? outcome.failure->step : "";
   }
 
-  ManualClock clock_;
-  SimulatedScheduler scheduler_{1, clock_};
   FakeArray array_;
-  FakeKernel kernel_;
-  MemoryRecordStore store_;
-  LogLines log_;
-  Logger logger_{log_.Options(), clock_};
-  RecordingObserver observer_;
-  StubHostParts parts_;
-  KubeletPaths paths_{"/var/lib/volumed"};
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
-                   parts_, parts_,  families_, irreversible_};
-  VolumePluginMgr plugins_;
-  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
   NodeVolumeOperations operations_{scheduler_,
                                    {plugins_, host_, logger_, store_, devices_, storage_},
                                    observer_,
@@ -144,7 +120,7 @@ TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {
   ASSERT_TRUE(mounted.value) << mounted.failure->error.ToString();
   EXPECT_EQ(mounted.value->device_path, kPath);
   EXPECT_EQ(Stored()->limit_key, "key");
-  EXPECT_TRUE(kernel_.IsMountPoint(kArrayPlace));
+  EXPECT_TRUE(node_.IsMountPoint(kArrayPlace));
   ASSERT_TRUE(UnmountDevice().value);
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_EQ(Stored()->device_path, kPath);
@@ -153,7 +129,7 @@ TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {
   EXPECT_FALSE(Stored());
   EXPECT_THAT(array_.calls, ElementsAre("Attach disk", "WaitForAttach disk /dev/array/disk",
                                         "MountDevice disk /dev/array/disk", "Detach disk"));
-  EXPECT_EQ(kernel_.Device(kPath).flushes, 1);
+  EXPECT_EQ(node_.Device(kPath).flushes, 1);
   EXPECT_TRUE(array_.attached.empty());
   std::vector<std::string> names;
   for (const FinishedOperation& finished : observer_.finished) names.push_back(finished.operation);
@@ -205,11 +181,11 @@ TEST_F(AttachOperationsTest, AnAttachThatMayBeAppliedCanBeRepeatedOrTakenBack) {
 
 TEST_F(AttachOperationsTest, APathThatCannotBeRecordedLeavesTheAttachInDoubt) {
   // The second write is that of the path.
-  kernel_.SetCallHook([this](const AnyRequest&) {
+  node_.SetCallHook([this](const AnyRequest&) {
     store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1);
   });
   const auto failed = Attach();
-  kernel_.SetCallHook(nullptr);
+  node_.SetCallHook(nullptr);
   ASSERT_TRUE(failed.failure);
   EXPECT_TRUE(failed.failure->error.maybe_applied());
   EXPECT_EQ(devices_.Find(kArrayDisk)->state, VolumeState::kAttaching);
@@ -231,11 +207,11 @@ TEST_F(AttachOperationsTest, TheWaitHasADeadlineOfItsOwnAndNeedsAnUnmountAfterwa
 
 TEST_F(AttachOperationsTest, ADeviceThatVanishesIsWaitedForAndNotMounted) {
   ASSERT_TRUE(Attach().value);
-  kernel_.Remove(kPath);
+  node_.Remove(kPath);
   const auto failed = MountDevice();
   EXPECT_EQ(StepOf(failed), "WaitForAttach");
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
-  EXPECT_FALSE(kernel_.Exists(kArrayPlace));
+  EXPECT_FALSE(node_.Exists(kArrayPlace));
   EXPECT_TRUE(Detach().value);  // there is nothing to flush
 }
 
@@ -246,13 +222,13 @@ TEST_F(AttachOperationsTest, AMountThatFailsKeepsTheDiskForAsLongAsSomethingIsMo
       DeviceStorageHolder(kArrayDisk, SpecName("disk"), StorageUse::kMounted);
   const auto taken = storage_.Take(holder, StorageName{kPath}, CallOptions());
   ASSERT_TRUE(taken.ok()) << taken.error().ToString();
-  kernel_.AddDirectory(kArrayPlace);
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
+  node_.AddDirectory(kArrayPlace);
+  ASSERT_TRUE(node_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
   const Error slow = Error::MaybeApplied(Code::kDeadlineExceeded, "slow");
   array_.failures.insert({"MountDevice", slow});
   EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
   EXPECT_TRUE(storage_.Has(holder.id, StorageUse::kMounted));
-  kernel_.UnmountBelow(kArrayPlace);
+  node_.UnmountBelow(kArrayPlace);
   array_.failures.insert({"MountDevice", slow});
   EXPECT_EQ(StepOf(MountDevice()), "MountDevice");
   EXPECT_FALSE(storage_.Has(holder.id, StorageUse::kMounted));
@@ -287,27 +263,27 @@ TEST_F(AttachOperationsTest, WhatIsMountedIsNotDetached) {
 
 TEST_F(AttachOperationsTest, WhatSomebodyElseHasMountedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
-  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
-  kernel_.AddDirectory("/mnt/by-hand");
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {"/mnt/by-hand", ""}, {}}, {}).ok());
+  node_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
+  node_.AddDirectory("/mnt/by-hand");
+  ASSERT_TRUE(node_.Call(Mount{"ext4", kPath, {"/mnt/by-hand", ""}, {}}, {}).ok());
   const auto refused = Detach();
   EXPECT_EQ(StepOf(refused), "CheckDeviceUnused");
   EXPECT_NE(refused.failure->error.message().find("/mnt/by-hand"), std::string::npos)
       << refused.failure->error.message();
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
-  kernel_.UnmountBelow("/mnt/by-hand");
+  node_.UnmountBelow("/mnt/by-hand");
   EXPECT_TRUE(Detach().value);
 }
 
 // The unmount was refused for ever, and so was the detach.
 TEST_F(AttachOperationsTest, AMountThatWasThereBeforeTheAttachIsUnmountedWithoutAMountOnRecord) {
   ASSERT_TRUE(Attach().value);
-  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
-  kernel_.AddDirectory(kArrayPlace);
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
+  node_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
+  node_.AddDirectory(kArrayPlace);
+  ASSERT_TRUE(node_.Call(Mount{"ext4", kPath, {kArrayPlace, ""}, {}}, {}).ok());
   const auto unmounted = UnmountDevice();
   ASSERT_TRUE(unmounted.value) << unmounted.failure->error.ToString();
-  EXPECT_FALSE(kernel_.IsMountPoint(kArrayPlace));
+  EXPECT_FALSE(node_.IsMountPoint(kArrayPlace));
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_FALSE(Stored()->uncertain);
   EXPECT_TRUE(Detach().value);
@@ -329,7 +305,7 @@ TEST_F(AttachOperationsTest, AMountThatWasFoundBeforeTheAttachWasForgottenByTheN
 
 TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
-  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });
+  node_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });
   const auto refused = Detach();
   EXPECT_EQ(StepOf(refused), "FlushDevice");
   EXPECT_TRUE(array_.attached.contains("disk"));
@@ -338,11 +314,11 @@ TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
 
 TEST_F(AttachOperationsTest, ADeviceThatHangsLeavesTheVolumeAttached) {
   ASSERT_TRUE(Attach().value);
-  kernel_.Hang(kPath);
+  node_.Hang(kPath);
   EXPECT_EQ(StepOf(Detach()), "CheckDeviceUnused");
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_FALSE(Stored()->uncertain);
-  kernel_.Unhang(kPath);
+  node_.Unhang(kPath);
   EXPECT_TRUE(Detach().value);
 }
 

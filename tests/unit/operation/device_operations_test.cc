@@ -2,7 +2,6 @@
 // where it is not.
 #include "operation/device_operations.h"
 #include "operation/operation_executor.h"
-#include "operation/operation_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,14 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/device_use.h"
 #include "pluginmgr/attachable_volume_plugin.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/operation_parts_fixture.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 
 namespace volumed {
 namespace {
@@ -29,44 +24,24 @@ using ::testing::HasSubstr;
 
 constexpr char kPlugin[] = "test.io/disks";
 constexpr char kDiskNode[] = "/dev/vdb";
-constexpr char kDiskPlace[] = "/r/plugins/test.io/disks/mounts/one";
+constexpr char kDiskPlace[] = "/var/lib/volumed/plugins/test.io/disks/mounts/one";
 const UniqueVolumeName kFirstDisk("test.io/disks/one");
 
-Error NotNeeded() { return Error::NotApplied(Code::kUnimplemented, "not needed here"); }
-
 // Mounts devices, and attaches them too if it is to.
-class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
+class DiskPlugin final : public PluginWithoutMounts, public AttachableVolumePlugin {
  public:
   explicit DiskPlugin(const bool& attaches) : attaches_(attaches) {}
 
-  Status Init(PluginContext context) override {
-    host_ = &context.host;
-    return OkStatus();
-  }
   std::string GetPluginName() const override { return kPlugin; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec&) const override { return true; }
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return NotNeeded();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return NotNeeded();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return NotNeeded();
-  }
-  bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
   VolumePlugin& plugin() override { return *this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   AttachableVolumePlugin* AsAttachable() override { return attaches_ ? this : nullptr; }
 
-  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotNeeded(); }
+  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override {
     return std::unique_ptr<DeviceUnmounter>(std::make_unique<DiskUnmounter>(host_->kernel));
   }
@@ -75,8 +50,8 @@ class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
     return std::vector<std::string>();
   }
   Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
-  Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotNeeded(); }
-  Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotNeeded(); }
+  Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotUsed(); }
+  Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotUsed(); }
   Result<bool> CanAttach(const VolumeSpec&) const override { return attaches_; }
 
  private:
@@ -93,21 +68,18 @@ class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
   };
 
   const bool& attaches_;
-  VolumeHost* host_ = nullptr;
 };
 
-class UnmountDeviceTest : public ::testing::Test {
+class UnmountDeviceTest : public OperationPartsFixture {
  protected:
   UnmountDeviceTest() {
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::make_unique<DiskPlugin>(attaches_));
-    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Init(std::make_unique<DiskPlugin>(attaches_));
     FakeDevice device;
     device.fs_type = "ext4";
     device.usage = "filesystem";
-    kernel_.AddDevice(kDiskNode, device);
-    kernel_.AddDirectory(kDiskPlace);
-    kernel_.AddDirectory("/mnt");
+    node_.AddDevice(kDiskNode, device);
+    node_.AddDirectory(kDiskPlace);
+    node_.AddDirectory("/mnt");
     Put(kDiskPlace);
     DeviceRecord facts;
     facts.key = kFirstDisk;
@@ -119,20 +91,13 @@ class UnmountDeviceTest : public ::testing::Test {
   }
 
   void Put(const std::string& place) {
-    EXPECT_TRUE(kernel_.Call(Mount{"ext4", kDiskNode, {place, ""}, {}}, {}).ok());
+    EXPECT_TRUE(node_.Call(Mount{"ext4", kDiskNode, {place, ""}, {}}, {}).ok());
   }
   std::optional<OperationFailure> Run() {
     OperationProgress progress(clock_);
     Unit none;
     return UnmountDevice({kFirstDisk, kPlugin, SpecName("one"), kDiskPlace})
-        .Run({.plugins = plugins_,
-              .host = host_,
-              .logger = logger_,
-              .store = store_,
-              .devices = devices_,
-              .storage = storage_,
-              .volumes = volumes_},
-             progress, none);
+        .Run(Parts(), progress, none);
   }
   std::optional<DeviceRecord> Stored() const {
     const auto row = store_.Find(kDeviceRecordKind, RecordKey(kFirstDisk));
@@ -140,28 +105,11 @@ class UnmountDeviceTest : public ::testing::Test {
   }
 
   bool attaches_ = true;
-  ManualClock clock_;
-  LogLines log_;
-  Logger logger_{log_.Options(), clock_};
-  RecordingObserver observer_;
-  MemoryRecordStore store_;
-  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
-      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
-  FakeKernel kernel_;
-  const KubeletPaths paths_{"/r"};
-  StubHostParts parts_;
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
-                   parts_, parts_,  families_, irreversible_};
-  VolumePluginMgr plugins_;
-  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
 };
 
 TEST_F(UnmountDeviceTest, OneThatNobodyHasIsUnmountedAndLeavesNoRecord) {
   EXPECT_FALSE(Run());
-  EXPECT_FALSE(kernel_.IsMountPoint(kDiskPlace));
+  EXPECT_FALSE(node_.IsMountPoint(kDiskPlace));
   EXPECT_FALSE(Stored());
 }
 
@@ -179,15 +127,15 @@ TEST_F(UnmountDeviceTest, OneThatIsToBeDetachedMustBeLetGoOf) {
   EXPECT_TRUE(Stored()->uncertain);
   // Nothing is mounted at its place any more; the record still says which device it is.
   EXPECT_EQ(Run()->step, "CheckDeviceUse");
-  kernel_.UnmountBelow("/mnt");
+  node_.UnmountBelow("/mnt");
   EXPECT_FALSE(Run());
   EXPECT_FALSE(Stored());
 }
 
 TEST_F(UnmountDeviceTest, WhoHasItIsNamedAsFarAsItCanBeKnown) {
-  kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) { device.holders = {"dm-0", "md1"}; });
+  node_.ChangeDevice(kDiskNode, [](FakeDevice& device) { device.holders = {"dm-0", "md1"}; });
   EXPECT_THAT(Run()->error.message(), HasSubstr("/dev/vdb is a part of dm-0, md1"));
-  kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
+  node_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
     device.holders.clear();
     device.claimed = true;
   });
@@ -195,7 +143,7 @@ TEST_F(UnmountDeviceTest, WhoHasItIsNamedAsFarAsItCanBeKnown) {
 }
 
 TEST_F(UnmountDeviceTest, OneThatCannotBeAskedIsNotTakenForFree) {
-  kernel_.FailNext(CheckDeviceUse::kName, EIO, Outcome::kNotApplied);
+  node_.FailNext(CheckDeviceUse::kName, EIO, Outcome::kNotApplied);
   const auto failure = Run();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->error.sys_errno(), EIO);
@@ -204,9 +152,9 @@ TEST_F(UnmountDeviceTest, OneThatCannotBeAskedIsNotTakenForFree) {
 }
 
 TEST_F(UnmountDeviceTest, OneThatIsGoneOrAnotherByNowIsNobodys) {
-  kernel_.SetCallHook([this](const AnyRequest& request) {
+  node_.SetCallHook([this](const AnyRequest& request) {
     if (!std::holds_alternative<CheckDeviceUse>(request)) return;
-    kernel_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
+    node_.ChangeDevice(kDiskNode, [](FakeDevice& device) {
       device.identity.device_minor = 77;
       device.claimed = true;
     });
@@ -219,7 +167,7 @@ TEST_F(UnmountDeviceTest, OneThatStaysOnTheNodeMayBeAnAdministratorsToo) {
   Put("/mnt");
   EXPECT_FALSE(Run());
   EXPECT_FALSE(Stored());
-  EXPECT_TRUE(kernel_.IsMountPoint("/mnt"));
+  EXPECT_TRUE(node_.IsMountPoint("/mnt"));
   EXPECT_EQ(log_.Count("may be in use still"), 1);
   EXPECT_EQ(log_.Count("/dev/vdb is mounted at /mnt"), 1);
 }

@@ -9,13 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "base/simulated_scheduler.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/attach_operations.h"
 #include "operation/device_operations.h"
 #include "operation/driver_storage.h"
@@ -24,13 +18,13 @@
 #include "operation/node_volume_operations.h"
 #include "operation/reclaim_operations.h"
 #include "unit/operation/driver_plugin.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/load_records.h"
+#include "unit/operation/operation_parts_fixture.h"
 #include "unit/operation/test_domains.h"
 
 namespace volumed {
 
-class DriverVolumesTest : public ::testing::Test {
+class DriverVolumesTest : public OperationHostFixture {
  protected:
   static constexpr const char* kLane = "csi:disks.test.io";
   static inline const UniqueVolumeName kDriversVolume{"kubernetes.io/csi/disks.test.io^vol-1"};
@@ -40,9 +34,7 @@ class DriverVolumesTest : public ::testing::Test {
     node_.AddDirectory("/var/lib/volumed/pods", 0750);
     node_.AddDevice("/dev/vdb");
     script_.device = "/dev/vdb";
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::make_unique<DriverPlugin>(script_));
-    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Init(std::make_unique<DriverPlugin>(script_));
     Be({.has_answered = true, .width = 4});
     Restart();
   }
@@ -57,13 +49,7 @@ class DriverVolumesTest : public ::testing::Test {
     parts.unrecorded = unrecorded_;
     operations_ = std::make_unique<NodeVolumeOperations>(scheduler_, std::move(parts), observer_,
                                                          BootId(boot), &domains_);
-    std::vector<PodVolumeRecord> volumes;
-    std::vector<DeviceRecord> devices;
-    for (const Record& row : store_.All()) {
-      if (row.kind == kPodVolumeRecordKind) volumes.push_back(DecodePodVolumeRecord(row).value());
-      if (row.kind == kDeviceRecordKind) devices.push_back(DecodeDeviceRecord(row).value());
-    }
-    operations_->Restore(volumes, devices);
+    operations_->Restore(LoadPodVolumeRecords(store_), LoadDeviceRecords(store_));
     script_.calls.clear();
   }
   void Be(LaneHealth health) {
@@ -181,24 +167,10 @@ class DriverVolumesTest : public ::testing::Test {
   }
   DeviceRecord Device() const { return devices_->Find(kDriversVolume).value_or(DeviceRecord{}); }
 
-  ManualClock clock_;
-  SimulatedScheduler scheduler_{1, clock_};
-  FakeKernel node_;
-  MemoryRecordStore store_;
-  LogLines log_;
-  Logger logger_{log_.Options(), clock_};
-  RecordingObserver observer_;
-  StubHostParts parts_;
-  KubeletPaths paths_{"/var/lib/volumed"};
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, node_, clock_, parts_, parts_, parts_, parts_, families_, irreversible_};
-  VolumePluginMgr plugins_;
   DriverScript script_;
   TestDomains domains_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
-  std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<NodeVolumeOperations> operations_;
   SpecName spec_ = kSpec;  // of the PersistentVolume whose handle is vol-1
   bool is_block_ = false;

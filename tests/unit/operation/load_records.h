@@ -15,4 +15,11 @@ inline std::vector<PodVolumeRecord> LoadPodVolumeRecords(RecordStore& store) {
   return records;
 }
 
+inline std::vector<DeviceRecord> LoadDeviceRecords(RecordStore& store) {
+  const LoadedRecords loaded = store.Load(kDeviceRecordKind).value();
+  std::vector<DeviceRecord> records;
+  for (const Record& row : loaded.records) records.push_back(DecodeDeviceRecord(row).value());
+  return records;
+}
+
 }  // namespace volumed

@@ -9,20 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/driver_storage.h"
 #include "operation/expand_storage_operations.h"
 #include "operation/operation_executor.h"
-#include "operation/operation_parts.h"
 #include "operation/provision_operations.h"
-#include "operation/storage_steps.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/operation_parts_fixture.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 
 namespace volumed {
 namespace {
@@ -52,12 +46,11 @@ struct Maker {
   bool expands = true;
 };
 
-class MakingPlugin final : public VolumePlugin,
+class MakingPlugin final : public PluginWithoutMounts,
                            public ProvisionableVolumePlugin,
                            public ExpandableVolumePlugin {
  public:
   explicit MakingPlugin(Maker& maker) : maker_(maker) {}
-  Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return "kubernetes.io/csi"; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
     return std::string(kDriver) + "^" + spec.SourceAs<CsiPersistentVolumeSource>()->volume_handle;
@@ -65,19 +58,7 @@ class MakingPlugin final : public VolumePlugin,
   bool CanSupport(const VolumeSpec& spec) const override {
     return spec.SourceAs<CsiPersistentVolumeSource>() != nullptr;
   }
-  bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return NotUsed();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return NotUsed();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return NotUsed();
-  }
   bool SupportsMountOption() const override { return true; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec&) const override { return "csi:disk.example.com"; }
   bool WorksInLane(const VolumeSpec&) const override { return true; }
   ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override {
@@ -131,32 +112,19 @@ class MakingPlugin final : public VolumePlugin,
     Maker& maker_;
     const VolumeOptions options_;
   };
-  static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
 
   Maker& maker_;
 };
 
-class MadeByDriversTest : public ::testing::Test {
+class MadeByDriversTest : public OperationPartsFixture {
  protected:
   MadeByDriversTest() {
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::make_unique<MakingPlugin>(maker_));
-    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Init(std::make_unique<MakingPlugin>(maker_));
     request_.plugin_name = kDriver;
     request_.options.pv_name = "pvc-1";
     request_.planned = VolumeOf("pvc-1", "unknown:pvc-1");
     request_.plan = "the plan";
     request_.claim_uid = "c-1";
-  }
-  OperationParts Parts() {
-    return {.plugins = plugins_,
-            .host = host_,
-            .logger = logger_,
-            .store = store_,
-            .devices = devices_,
-            .storage = storage_,
-            .volumes = volumes_,
-            .unrecorded = unrecorded_};
   }
   // The error; "" for success.
   template <typename Op>
@@ -194,24 +162,6 @@ class MadeByDriversTest : public ::testing::Test {
     devices_.Restore(record);
   }
 
-  ManualClock clock_;
-  FakeKernel kernel_;
-  MemoryRecordStore store_;
-  LogLines log_;
-  Logger logger_{log_.Options(), clock_};
-  RecordingObserver observer_;
-  StubHostParts parts_;
-  KubeletPaths paths_{"/var/lib/volumed"};
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
-                   parts_, parts_,  families_, irreversible_};
-  VolumePluginMgr plugins_;
-  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
-  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
-      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
-  const std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
   Maker maker_;
   ProvisionRequest request_;
   std::vector<std::shared_ptr<const PersistentVolume>> volumes_known_ = {
@@ -294,8 +244,8 @@ TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedIsNotTouchedWhileTheNodeHasI
 // had it mounted.
 TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedGrewUnderTheMountOfALostPod) {
   const std::string target = "/var/lib/volumed/pods/lost/volumes/kubernetes.io~csi/pv/mount";
-  kernel_.AddDirectory(target);
-  kernel_.AddMount("tmpfs", "tmpfs", target);
+  node_.AddDirectory(target);
+  node_.AddMount("tmpfs", "tmpfs", target);
   UnrecordedMount left;
   left.plugin = "kubernetes.io/csi";
   left.spec = SpecName("pv");
@@ -313,7 +263,7 @@ TEST_F(MadeByDriversTest, StorageThatGrowsOnlyUnusedGrewUnderTheMountOfALostPod)
   maker_.only_unused = false;
   EXPECT_EQ(Grow(), "") << "it grows in use";
   maker_.only_unused = true;
-  kernel_.UnmountBelow(target);
+  node_.UnmountBelow(target);
   EXPECT_EQ(Grow(), "") << "it is mounted no more";
   EXPECT_EQ(maker_.grows, 2);
 }

@@ -7,18 +7,13 @@
 
 #include <memory>
 
-#include "base/simulated_scheduler.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "fakes/memory_record_store.h"
-#include "metrics/exported_families.h"
 #include "operation/node_volume_operations.h"
 #include "operation/pin_operations.h"
 #include "pluginmgr/block_volume_plugin.h"
-#include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/local.h"
-#include "unit/operation/recording_parts.h"
-#include "unit/operation/stub_host.h"
+#include "unit/operation/load_records.h"
+#include "unit/operation/operation_parts_fixture.h"
+#include "unit/pluginmgr/plugin_without_mounts.h"
 
 namespace volumed {
 namespace {
@@ -27,23 +22,13 @@ const std::string kMapPath = kRoot + "/plugins/kubernetes.io~local-volume/volume
 const UniqueVolumeName kLocalDisk("kubernetes.io/local-volume/disk");
 
 // Makes neither mapper nor unmapper.
-class NothingMapped final : public PlainVolumePlugin, public BlockVolumePlugin {
+class NothingMapped final : public PluginWithoutMounts, public BlockVolumePlugin {
  public:
   static constexpr const char* kName = "test/nothing";
 
   std::string GetPluginName() const override { return kName; }
   Result<std::string> GetVolumeName(const VolumeSpec&) const override { return None(); }
   bool CanSupport(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
-    return None();
-  }
-  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
-    return None();
-  }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
-                                                  const CallOptions&) override {
-    return None();
-  }
   VolumePlugin& plugin() override { return *this; }
   BlockVolumePlugin* AsBlock() override { return this; }
   Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec&,
@@ -63,36 +48,27 @@ class NothingMapped final : public PlainVolumePlugin, public BlockVolumePlugin {
   static Error None() { return Error::NotApplied(Code::kUnavailable, "the driver is silent"); }
 };
 
-class MapOperationsTest : public ::testing::Test {
+class MapOperationsTest : public OperationHostFixture {
  protected:
   MapOperationsTest() {
-    kernel_.AddDirectory(kRoot + "/pods", 0750);
-    kernel_.AddDevice("/dev/vdb");
-    kernel_.AddDevice("/dev/vdc");
-    kernel_.AddSymlink("/dev/by-id", "/dev/vdb");
-    std::vector<std::unique_ptr<VolumePlugin>> plugins;
-    plugins.push_back(std::make_unique<LocalVolumePlugin>(LocalVolumeSettings{}));
-    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    node_.AddDirectory(kRoot + "/pods", 0750);
+    node_.AddDevice("/dev/vdb");
+    node_.AddDevice("/dev/vdc");
+    node_.AddSymlink("/dev/by-id", "/dev/vdb");
+    Init(std::make_unique<LocalVolumePlugin>(LocalVolumeSettings{}));
     Restart("boot-a");
   }
 
   // A new agent on the same kernel and store.
   void Restart(const std::string& boot) {
     operations_.reset();
-    devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
-                                                    BootId(boot));
-    storage_ =
-        std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
+    devices_ =
+        std::make_unique<DeviceRecordKeeper>(store_, clock_, logger_, observer_, BootId(boot));
+    storage_ = std::make_unique<StorageGuard>(node_, store_, clock_, logger_, BootId(boot));
     operations_ = std::make_unique<NodeVolumeOperations>(
         scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
         observer_, BootId(boot));
-    std::vector<PodVolumeRecord> volumes;
-    std::vector<DeviceRecord> devices;
-    for (const Record& row : store_.All()) {
-      if (row.kind == kPodVolumeRecordKind) volumes.push_back(DecodePodVolumeRecord(row).value());
-      if (row.kind == kDeviceRecordKind) devices.push_back(DecodeDeviceRecord(row).value());
-    }
-    operations_->Restore(volumes, devices);
+    operations_->Restore(LoadPodVolumeRecords(store_), LoadDeviceRecords(store_));
   }
 
   static PodPtr ThePod(const std::string& uid) {
@@ -181,21 +157,8 @@ class MapOperationsTest : public ::testing::Test {
     return kRoot + "/pods/" + pod + "/volumeDevices/kubernetes.io~local-volume/disk";
   }
   static std::string Node(const std::string& pod) { return kMapPath + "/" + pod; }
-  int64_t Holds() const { return kernel_.Device("/dev/vdb").OpenPins(); }
+  int64_t Holds() const { return node_.Device("/dev/vdb").OpenPins(); }
 
-  FakeKernel kernel_;
-  MemoryRecordStore store_;
-  SimulatedScheduler scheduler_{1};
-  LogLines log_;
-  Logger logger_{log_.Options(), scheduler_.clock()};
-  RecordingObserver observer_;
-  KubeletPaths paths_{kRoot};
-  StubHostParts parts_;
-  ExportedFamilies families_;
-  FakeIrreversibleSteps irreversible_;
-  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_,       parts_,
-                   parts_, parts_,  families_,          irreversible_};
-  VolumePluginMgr plugins_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<NodeVolumeOperations> operations_;
@@ -207,8 +170,8 @@ class MapOperationsTest : public ::testing::Test {
 TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
-  EXPECT_EQ(kernel_.Find(Link("u-1")).content, "/dev/vdb");
-  EXPECT_EQ(kernel_.Find(Node("u-1")).type, FileType::kBlockDevice);
+  EXPECT_EQ(node_.Find(Link("u-1")).content, "/dev/vdb");
+  EXPECT_EQ(node_.Find(Node("u-1")).type, FileType::kBlockDevice);
   EXPECT_EQ(mapped_.host_path, Link("u-1"));
   ASSERT_TRUE(mapped_.mapped);
   EXPECT_EQ(*mapped_.mapped, (MappedDevice{"/dev/vdb", Node("u-1")}));
@@ -226,11 +189,11 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
                     kRoot + "/pods/u-1/volumeDevices/kubernetes.io~local-volume\""}));
 
   ASSERT_EQ(Unmap("u-1"), "");
-  EXPECT_FALSE(kernel_.Exists(Link("u-1")));
-  EXPECT_FALSE(kernel_.Exists(Node("u-1")));
+  EXPECT_FALSE(node_.Exists(Link("u-1")));
+  EXPECT_FALSE(node_.Exists(Node("u-1")));
   ASSERT_EQ(UnmapDevice(), "");
   EXPECT_EQ(Holds(), 0);
-  EXPECT_FALSE(kernel_.Exists(kMapPath));
+  EXPECT_FALSE(node_.Exists(kMapPath));
   // That it was used raw stays on record until the volume is gone.
   ASSERT_EQ(store_.All().size(), 1u);
   EXPECT_EQ(store_.All().front().kind, kStorageOwnerRecordKind);
@@ -238,7 +201,7 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   ASSERT_TRUE(used.ok());
   EXPECT_EQ(used->volume, "disk");
   EXPECT_EQ(used->mode, StorageMode::kRaw);
-  EXPECT_EQ(kernel_.Mounts().size(), 1u);
+  EXPECT_EQ(node_.Mounts().size(), 1u);
 }
 
 TEST_F(MapOperationsTest, TheDeviceStaysWhileAnotherPodRefersToIt) {
@@ -256,17 +219,16 @@ TEST_F(MapOperationsTest, TheDeviceStaysWhileAnotherPodRefersToIt) {
 
 TEST_F(MapOperationsTest, ANodeThatNoRecordKnowsKeepsTheDeviceToo) {
   ASSERT_EQ(SetUpDevice(), "");
-  kernel_.AddFile(Node("u-9"), "");
+  node_.AddFile(Node("u-9"), "");
   ASSERT_TRUE(
-      kernel_
-          .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-9"), ""}}, CallOptions{})
+      node_.Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-9"), ""}}, CallOptions{})
           .ok());
   EXPECT_EQ(UnmapDevice(), "unmap_device/GetDeviceBindMountRefs: " +
                                Error::NotApplied(Code::kFailedPrecondition,
                                                  "the device \"" + kMapPath +
                                                      "\" is still referenced from other Pods [u-9]")
                                    .ToString());
-  EXPECT_TRUE(kernel_.IsMountPoint(Node("u-9")));
+  EXPECT_TRUE(node_.IsMountPoint(Node("u-9")));
 }
 
 TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
@@ -278,7 +240,7 @@ TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
   EXPECT_NE(failure.find("device /dev/vdc is not the one that pods were given as this volume"),
             std::string::npos)
       << failure;
-  EXPECT_FALSE(kernel_.Exists(Node("u-2")));
+  EXPECT_FALSE(node_.Exists(Node("u-2")));
   // A new agent knows it by the record, and opens it again.
   Restart("boot-a");
   EXPECT_EQ(Holds(), 0);
@@ -286,9 +248,9 @@ TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   EXPECT_EQ(Holds(), 1);
-  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.identity.size_bytes *= 2; });
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.identity.size_bytes *= 2; });
   EXPECT_EQ(Map("u-2"), "");  // it has grown
-  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
   EXPECT_NE(Map("u-3").find("its disk sequence is"), std::string::npos);
 }
 
@@ -324,7 +286,7 @@ TEST_F(MapOperationsTest, ANewAgentHoldsNoOtherDeviceThanThePodWasGiven) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   Restart("boot-a");
-  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
   const std::string failure = Pin();
   EXPECT_NE(failure.find("device /dev/vdb is not the one that pods were given as this volume: its "
                          "disk sequence is"),
@@ -339,7 +301,7 @@ TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormer
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   Restart("boot-a");
-  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
   ASSERT_EQ(SetUpDevice(), "");
   const std::string failure = Map("u-2");
   EXPECT_NE(failure.find("all pods with the volume have to leave first"), std::string::npos)
@@ -349,13 +311,13 @@ TEST_F(MapOperationsTest, ADeviceThatWasAttachedAnewIsGivenOnceNoPodHasTheFormer
   EXPECT_EQ(Map("u-2"), "");
   EXPECT_EQ(Holds(), 1);
   EXPECT_EQ(devices_->Find(kLocalDisk)->mapped->device.disk_sequence,
-            kernel_.Device("/dev/vdb").identity.disk_sequence);
+            node_.Device("/dev/vdb").identity.disk_sequence);
 }
 
 // The holder that was expected at the path counted as one that had been asked for.
 TEST_F(MapOperationsTest, AnotherFileAtTheNumberOfADeviceWasGivenOnceNoPodHadTheFormerOne) {
   const auto attach = [&](const std::string& file) {
-    kernel_.ChangeDevice("/dev/vdb", [&](FakeDevice& device) {
+    node_.ChangeDevice("/dev/vdb", [&](FakeDevice& device) {
       device.storage_own = {file};
       ++device.identity.disk_sequence;
     });
@@ -397,24 +359,24 @@ TEST_F(MapOperationsTest, AnotherFileAtTheNumberOfADeviceWasGivenOnceNoPodHadThe
 }
 
 TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {
-  kernel_.ChangeDevice("/dev/vdb",
-                       [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
+  node_.ChangeDevice("/dev/vdb",
+                     [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
-  kernel_.Reboot();
+  node_.Reboot();
   Restart("boot-b");
-  kernel_.ChangeDevice("/dev/vdb",
-                       [](FakeDevice& device) { device.identity.stable_id = "serial:2"; });
+  node_.ChangeDevice("/dev/vdb",
+                     [](FakeDevice& device) { device.identity.stable_id = "serial:2"; });
   ASSERT_EQ(SetUpDevice(), "");
   EXPECT_NE(Map("u-1").find("its own identity is serial:2, not serial:1"), std::string::npos);
-  kernel_.ChangeDevice("/dev/vdb",
-                       [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
+  node_.ChangeDevice("/dev/vdb",
+                     [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
   ASSERT_EQ(Map("u-1"), "");
-  EXPECT_TRUE(kernel_.IsMountPoint(Node("u-1")));
+  EXPECT_TRUE(node_.IsMountPoint(Node("u-1")));
 }
 
 TEST_F(MapOperationsTest, WhatIsNoBlockDeviceIsRefusedWithoutATrace) {
-  kernel_.AddDirectory("/srv/directory");
+  node_.AddDirectory("/srv/directory");
   path_ = "/srv/directory";
   ASSERT_EQ(SetUpDevice(), "");
   const std::string failure = Map("u-1");
@@ -428,7 +390,7 @@ TEST_F(MapOperationsTest, WhatIsNoBlockDeviceIsRefusedWithoutATrace) {
 
 TEST_F(MapOperationsTest, AVolumeIsMappedOnlyOnceItsDeviceIsSetUp) {
   EXPECT_NE(Map("u-1").find("map_volume/CheckDevice"), std::string::npos);
-  EXPECT_EQ(kernel_.Mounts().size(), 1u);
+  EXPECT_EQ(node_.Mounts().size(), 1u);
 }
 
 TEST_F(MapOperationsTest, ReadOnlyIsForTheRuntimeToEnforce) {
@@ -436,23 +398,22 @@ TEST_F(MapOperationsTest, ReadOnlyIsForTheRuntimeToEnforce) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   EXPECT_TRUE(mapped_.attributes.read_only);
-  EXPECT_FALSE(kernel_.Device("/dev/vdb").read_only);
+  EXPECT_FALSE(node_.Device("/dev/vdb").read_only);
 }
 
 TEST_F(MapOperationsTest, AVolumeFoundWithoutARecordIsTakenAwayWithAKubeletsLoopDevice) {
-  kernel_.AddSymlink(Link("u-7"), "/dev/vdb");
-  kernel_.AddFile(Node("u-7"), "");
+  node_.AddSymlink(Link("u-7"), "/dev/vdb");
+  node_.AddFile(Node("u-7"), "");
   ASSERT_TRUE(
-      kernel_
-          .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-7"), ""}}, CallOptions{})
+      node_.Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-7"), ""}}, CallOptions{})
           .ok());
-  kernel_.AddLoop(Node("u-7"));
+  node_.AddLoop(Node("u-7"));
   ASSERT_EQ(Unmap("u-7"), "");
-  EXPECT_TRUE(kernel_.LoopFiles().empty());
-  EXPECT_FALSE(kernel_.Exists(Link("u-7")));
-  EXPECT_FALSE(kernel_.Exists(Node("u-7")));
+  EXPECT_TRUE(node_.LoopFiles().empty());
+  EXPECT_FALSE(node_.Exists(Link("u-7")));
+  EXPECT_FALSE(node_.Exists(Node("u-7")));
   EXPECT_EQ(UnmapDevice(), "");
-  EXPECT_FALSE(kernel_.Exists(kMapPath));
+  EXPECT_FALSE(node_.Exists(kMapPath));
 }
 
 TEST_F(MapOperationsTest, APluginThatMakesNoUnmapperSaysWhy) {
@@ -487,7 +448,7 @@ TEST_F(MapOperationsTest, TheCapacityIsTheDevicesAndNothingElseIsMeasured) {
   const auto mapper = plugin->NewBlockVolumeMapper(Spec(), ThePod("u-1")).value();
   ASSERT_TRUE(mapper->SupportsMetrics());
   const Metrics metrics = mapper->GetMetrics(CallOptions{}).value();
-  EXPECT_EQ(metrics.capacity_bytes, kernel_.Device("/dev/vdb").identity.size_bytes);
+  EXPECT_EQ(metrics.capacity_bytes, node_.Device("/dev/vdb").identity.size_bytes);
   EXPECT_FALSE(metrics.used_bytes);
 }
 
@@ -495,11 +456,11 @@ TEST_F(MapOperationsTest, ADeviceThatHangsIsNotClosedAndOneThatFailsIs) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   ASSERT_EQ(Unmap("u-1"), "");
-  kernel_.FailNext("FlushDevice",
-                   Error::MaybeApplied(Code::kDeadlineExceeded, "FlushDevice: no answer in time"));
+  node_.FailNext("FlushDevice",
+                 Error::MaybeApplied(Code::kDeadlineExceeded, "FlushDevice: no answer in time"));
   EXPECT_NE(UnmapDevice().find("unmap_device/ReleaseDevice"), std::string::npos);
   EXPECT_EQ(Holds(), 1);
-  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.unreadable = true; });
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.unreadable = true; });
   EXPECT_EQ(UnmapDevice(), "");
   EXPECT_EQ(Holds(), 0);
   EXPECT_EQ(log_.Count("may not all be on its device"), 1);

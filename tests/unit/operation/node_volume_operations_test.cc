@@ -450,6 +450,8 @@ TEST_F(NodeVolumeOperationsTest, APodsRemovalDidNotNameTheMountThatItsDirectoryW
                                           lost.places.front()),
             0u)
       << failure->error.message();
+  EXPECT_EQ(failure->error.message().find("start the agent anew"), std::string::npos)
+      << "it goes on by itself: " << failure->error.message();
   EXPECT_TRUE(failure->error.IsAbout(kAboutUnrecordedMount));
   EXPECT_TRUE(kernel_.IsMountPoint(lost.places.front()));
 }

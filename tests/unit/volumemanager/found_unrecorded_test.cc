@@ -147,7 +147,7 @@ TEST_F(FoundUnrecordedTest, APodWhoseLostMountWasUnmountedByHandWaitedForAStart)
   ASSERT_EQ(Started().size(), 1u);
   Deliver(PodManifest("x", {kData}));
   operations().FailNext("remove", Key("x", ""),
-                        Error::NotApplied(Code::kFailedPrecondition, "Directory not empty"), 1);
+                        Error::NotApplied(Code::kFailedPrecondition, "Directory not empty"), 2);
   ASSERT_TRUE(Delete("x"));
   ASSERT_EQ(operations().Count("remove"), 1u);
   EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 0u) << "it is left alone";
@@ -160,7 +160,7 @@ TEST_F(FoundUnrecordedTest, APodWhoseLostMountWasUnmountedByHandWaitedForAStart)
   Settle();
   EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 1u);
   EXPECT_EQ(operations().Last("unmount", Key("x", "disk"))->plugin_name, kLocalPlugin);
-  EXPECT_EQ(Phase("x"), "gone");
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("x")));
 }
 
 TEST_F(FoundUnrecordedTest, ALostMountThatWasUnmountedBeforeItsPodWasDeletedLeavesWithIt) {
@@ -172,7 +172,24 @@ TEST_F(FoundUnrecordedTest, ALostMountThatWasUnmountedBeforeItsPodWasDeletedLeav
   EXPECT_EQ(operations().Count("unmount"), 0u);
   ASSERT_TRUE(Delete("x"));
   EXPECT_EQ(operations().Count("unmount", Key("x", "disk")), 1u);
-  EXPECT_EQ(Phase("x"), "gone");
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("x")));
+}
+
+TEST_F(FoundUnrecordedTest, ALostMountThatIsOnRecordAgainIsTakenAwayOnce) {
+  const std::string mount = VolumeDir("x", "kubernetes.io~empty-dir", "data");
+  kernel.mount_points = {mount};
+  Started();
+  Deliver(PodManifest("x", {kData}));
+  ASSERT_EQ(operations().Count("mount", Key("x", "data")), 1u);
+  operations().Hang(Key("x", ""));
+  ASSERT_TRUE(Delete("x"));
+  ASSERT_EQ(operations().Count("unmount", Key("x", "data")), 1u);
+  manager().events().MountsGone({mount});
+  operations().FailNext("remove", Key("x", ""), Error::NotApplied(Code::kUnavailable, "no"), 1);
+  operations().Release(Key("x", ""));
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("x", "data")), 1u);
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("x")));
 }
 
 // `status` listed it until the next start.

@@ -1,94 +1,20 @@
-// What drivers' controllers do with storage: a driver in simulated time that makes, deletes and
-// grows volumes, or says so.
-#include "csi/csi_storage.h"
-
+// The volumes that a driver's controller makes: what it is asked, which answers are believed, and
+// how what a try may have left is taken back.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "csi/csi_names.h"
-#include "csi/csi_settings.h"
+#include "csi/csi_storage.h"
 #include "csi/rpc/csi_outcome.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "fakes/fake_kernel.h"
-#include "metrics/exported_families.h"
-#include "operation/volume_record_keeper.h"
-#include "pluginmgr/deletable_volume_plugin.h"
-#include "unit/csi/drivers_fixture.h"
 #include "unit/csi/storage_fixture.h"
 
 namespace volumed {
 namespace {
 
 using ::csi::v1::CreateVolumeRequest;
-
-class CsiStorageTest : public CsiStorageFixture {
- protected:
-  // By which the claim's volume is planned.
-  std::unique_ptr<Provisioner> NewProvisioner(const VolumeOptions& options) {
-    return storage_->ProvisionerOf(kName)->NewProvisioner(options).value();
-  }
-  std::unique_ptr<Provisioner> NewProvisioner() { return NewProvisioner(Options()); }
-  Result<PersistentVolume> Make(const VolumeOptions& options) {
-    const auto provisioner = NewProvisioner(options);
-    const Result<PersistentVolume> plan = provisioner->Plan();
-    if (!plan.ok()) return plan;
-    return provisioner->Provision(nullptr, {}, Call());
-  }
-  Result<PersistentVolume> Make() { return Make(Options()); }
-  static const CsiPersistentVolumeSource& Source(const PersistentVolume& volume) {
-    return std::get<CsiPersistentVolumeSource>(volume.spec.source);
-  }
-  // A driver that answers CreateVolume so.
-  void Creates(const std::function<void(::csi::v1::Volume&)>& change) {
-    process_->Handle("CreateVolume", [this, change](const google::protobuf::Message& request) {
-      asked_.push_back(static_cast<const CreateVolumeRequest&>(request));
-      auto answer = std::make_unique<::csi::v1::CreateVolumeResponse>();
-      answer->mutable_volume()->set_volume_id("vol-1");
-      answer->mutable_volume()->set_capacity_bytes(1 << 30);
-      change(*answer->mutable_volume());
-      return CsiChannel::AnyAnswer(std::move(answer));
-    });
-  }
-  // Makes the volume, which has to be called a lie for this.
-  void ExpectLie(const std::function<void(::csi::v1::Volume&)>& change, const std::string& found,
-                 VolumeOptions options = Options()) {
-    Creates(change);
-    const Result<PersistentVolume> made = Make(options);
-    ASSERT_FALSE(made.ok()) << found;
-    EXPECT_EQ(made.error().code(), Code::kInternal);
-    EXPECT_TRUE(made.error().maybe_applied()) << "only the same call may follow";
-    EXPECT_NE(made.error().message().find(found), std::string::npos) << made.error().message();
-    EXPECT_EQ(process_->calls("DeleteVolume"), 0) << "it may be somebody's";
-    EXPECT_EQ(lies_.size(), 1u);
-    EXPECT_EQ(lied_about_.back(), asked_.back().name()) << "the trace knows the call by it";
-    lies_.clear();
-  }
-  Status Delete(const PersistentVolume& volume) {
-    const auto deleter = storage_->NewDeleter(VolumeSpec::FromPersistentVolume(volume, false));
-    if (!deleter.ok()) return deleter.error();
-    return (*deleter)->Delete(Call());
-  }
-  Result<ExpandedStorage> Expand(int64_t bytes) {
-    return storage_->ExpandStorage(VolumeSpec::FromPersistentVolume(MadeVolume(), false),
-                                   Quantity::FromBytes(bytes), Quantity::FromBytes(1 << 30),
-                                   Call());
-  }
-  void Grows(int64_t to, bool needs_node) {
-    ::csi::v1::ControllerExpandVolumeResponse answer;
-    answer.set_capacity_bytes(to);
-    answer.set_node_expansion_required(needs_node);
-    process_->Answer("ControllerExpandVolume", answer);
-  }
-};
-
-// ---- making ----
 
 TEST_F(CsiStorageTest, OnlyADriverWhoseControllerMakesVolumesIsAProvisioner) {
   EXPECT_EQ(storage_->ProvisionerOf("other.example.com"), nullptr);
@@ -304,6 +230,26 @@ TEST_F(CsiStorageTest, AVolumeWhoseSizeTheDriverDoesNotSayHasWhatWasAskedFor) {
   EXPECT_EQ(Make().value().spec.capacity, Quantity::FromBytes(1 << 30));
 }
 
+TEST_F(CsiStorageTest, AfterLostRecordsAVolumeIsMadeAgainAsItselfAndAsNoOther) {
+  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), SpecName("pvc-c1"));
+  const UniqueVolumeName volume = CsiUniqueName(kName, "vol-pvc-c1");
+  unrecorded_.Set({LeftAt(target, volume, SpecName("pvc-c1"), "lost")});
+  EXPECT_TRUE(Make().ok());
+  UnrecordedMount as_other;
+  as_other.plugin = kCsiPluginName;
+  as_other.volume = volume;
+  as_other.spec = SpecName("pvc-of-another");
+  as_other.pod = PodUid("lost");
+  as_other.places = {target.Display()};
+  unrecorded_.Set({as_other});
+  const auto refused = Make();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().maybe_applied());
+  EXPECT_NE(refused.error().message().find("volume pvc-of-another is mounted in pod lost"),
+            std::string::npos)
+      << refused.error().message();
+}
+
 // ---- taking back ----
 
 TEST_F(CsiStorageTest, WhatATryMayHaveLeftIsFoundByTheSameRequestAndTakenBack) {
@@ -338,195 +284,6 @@ TEST_F(CsiStorageTest, AFinalAnswerSaysThatNothingIsThereAndAnyOtherDoesNot) {
   scheduler_.RunFor(milliseconds(1));
   EXPECT_FALSE(provisioner->FindMade(plan, Call()).ok()) << "it was not asked";
   EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-}
-
-// ---- deleting ----
-
-TEST_F(CsiStorageTest, AVolumeIsDeletedByItsHandleAndWithItsSecret) {
-  PutSecret("made", "hunter2-delete");
-  PersistentVolume volume = Make().value();
-  volume.metadata.annotations["pv.kubernetes.io/provisioned-by"] = kName;
-  volume.metadata.annotations["volume.kubernetes.io/provisioner-deletion-secret-name"] = "made";
-  volume.metadata.annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"] = "s";
-  ASSERT_TRUE(Delete(volume).ok());
-  EXPECT_EQ(deleted_.at(0).volume_id(), "vol-pvc-c1");
-  EXPECT_EQ(deleted_.at(0).secrets().at("password"), "hunter2-delete");
-  EXPECT_TRUE(volumes_.empty());
-}
-
-TEST_F(CsiStorageTest, AVolumeThatIsNotThereIsDeletedAndOneInUseIsNot) {
-  Fails("DeleteVolume", Code::kNotFound);
-  EXPECT_TRUE(Delete(MadeVolume()).ok());
-  Fails("DeleteVolume", Code::kFailedPrecondition);
-  const Status in_use = Delete(MadeVolume());
-  ASSERT_FALSE(in_use.ok());
-  EXPECT_TRUE(IsDeletedVolumeInUse(in_use.error()));
-  Fails("DeleteVolume", Code::kInternal);
-  const Status unknown = Delete(MadeVolume());
-  ASSERT_FALSE(unknown.ok());
-  EXPECT_FALSE(IsDeletedVolumeInUse(unknown.error()));
-  EXPECT_TRUE(unknown.error().maybe_applied());
-}
-
-TEST_F(CsiStorageTest, NothingIsDeletedThatThisNodeHasOrThatIsAttachedSomewhere) {
-  PutDevice("vol-1");
-  const Status here = Delete(MadeVolume());
-  ASSERT_FALSE(here.ok());
-  EXPECT_TRUE(IsDeletedVolumeInUse(here.error()));
-  RemoveDevice("vol-1");
-  attachments_.all["a"].node_name = "n7";
-  attachments_.all["a"].persistent_volume_name = "pv-made";
-  const Status there = Delete(MadeVolume());
-  ASSERT_FALSE(there.ok());
-  EXPECT_TRUE(IsDeletedVolumeInUse(there.error()));
-  EXPECT_NE(there.error().message().find("still attached to node n7"), std::string::npos);
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-  attachments_.all.clear();
-  EXPECT_TRUE(Delete(MadeVolume()).ok());
-}
-
-TEST_F(CsiStorageTest, AVolumeWasDeletedThatAnInlineSpecHasAttachedSomewhere) {
-  VolumeAttachment& attachment = attachments_.all["a"];
-  attachment.node_name = "n7";
-  attachment.inline_volume_spec.emplace().csi.driver = kName;
-  attachment.inline_volume_spec->csi.volume_handle = "vol-1";
-  const Status there = Delete(MadeVolume());
-  ASSERT_FALSE(there.ok());
-  EXPECT_TRUE(IsDeletedVolumeInUse(there.error()));
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-  attachment.inline_volume_spec->csi.volume_handle = "vol-2";
-  EXPECT_TRUE(Delete(MadeVolume()).ok());
-}
-
-// DeleteVolume was made while the pod of an earlier agent had the volume mounted.
-TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatAPodHasMounted) {
-  const SpecName name("pv-made");
-  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), name);
-  for (const UniqueVolumeName& volume : {CsiUniqueName(kName, "vol-1"), UniqueVolumeName()}) {
-    unrecorded_.Set({LeftAt(target, volume, name, "lost")});
-    const Status held = Delete(MadeVolume());
-    ASSERT_FALSE(held.ok());
-    EXPECT_TRUE(IsDeletedVolumeInUse(held.error()));
-    EXPECT_NE(held.error().message().find("volume pv-made is mounted in pod lost, of which no "
-                                          "record tells: " +
-                                          target.Display()),
-              std::string::npos)
-        << held.error().message();
-    kernel_.UnmountBelow(target.Display());
-  }
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-  EXPECT_TRUE(Delete(MadeVolume()).ok());
-  unrecorded_.Set({LeftAt(target, CsiUniqueName(kName, "vol-7"), SpecName("other"), "lost")});
-  EXPECT_TRUE(Delete(MadeVolume()).ok()) << "another volume is mounted";
-}
-
-TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatIsStagedThoughNoFileSaysWhichItIs) {
-  const SafePath staged = CsiStagingPath(paths_, kName, "vol-1");
-  const auto device = paths_.ParseDeviceMount(staged.Display());
-  ASSERT_TRUE(device.has_value());
-  const UniqueVolumeName stand_in(std::string(kCsiPluginName) + "/" + device->volume.str());
-  unrecorded_.Set({LeftAt(staged, stand_in, SpecName(), "")});
-  const Status held = Delete(MadeVolume());
-  ASSERT_FALSE(held.ok());
-  EXPECT_NE(held.error().message().find("is mounted on this node, of which no record tells: " +
-                                        staged.Display()),
-            std::string::npos)
-      << held.error().message();
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-}
-
-TEST_F(CsiStorageTest, LostRecordsLetNoBlockVolumeBeDeletedThatIsAtItsTargetPathAlone) {
-  const SafePath target = CsiBlockPublishPath(paths_, SpecName("pv-made"), PodUid("lost"));
-  const auto device = paths_.ParseDeviceMount(target.Display());
-  ASSERT_TRUE(device.has_value());
-  const UniqueVolumeName stand_in(std::string(kCsiPluginName) + "/" + device->volume.str());
-  for (const UniqueVolumeName& volume : {CsiUniqueName(kName, "vol-1"), stand_in}) {
-    unrecorded_.Set({LeftAt(target, volume, SpecName(), "lost")});
-    const Status held = Delete(MadeVolume());
-    ASSERT_FALSE(held.ok());
-    EXPECT_NE(held.error().message().find(target.Display()), std::string::npos)
-        << held.error().message();
-    kernel_.UnmountBelow(target.Display());
-  }
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-}
-
-TEST_F(CsiStorageTest, AfterLostRecordsAVolumeIsMadeAgainAsItselfAndAsNoOther) {
-  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), SpecName("pvc-c1"));
-  const UniqueVolumeName volume = CsiUniqueName(kName, "vol-pvc-c1");
-  unrecorded_.Set({LeftAt(target, volume, SpecName("pvc-c1"), "lost")});
-  EXPECT_TRUE(Make().ok());
-  UnrecordedMount as_other;
-  as_other.plugin = kCsiPluginName;
-  as_other.volume = volume;
-  as_other.spec = SpecName("pvc-of-another");
-  as_other.pod = PodUid("lost");
-  as_other.places = {target.Display()};
-  unrecorded_.Set({as_other});
-  const auto refused = Make();
-  ASSERT_FALSE(refused.ok());
-  EXPECT_TRUE(refused.error().maybe_applied());
-  EXPECT_NE(refused.error().message().find("volume pvc-of-another is mounted in pod lost"),
-            std::string::npos)
-      << refused.error().message();
-}
-
-TEST_F(CsiStorageTest, AVolumeThatSomebodyHasWrittenDownIsNotTheDriversToDelete) {
-  PersistentVolume by_hand = MadeVolume();
-  by_hand.metadata.annotations.clear();
-  const Status refused = Delete(by_hand);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message().find("pv.kubernetes.io/provisioned-by"), std::string::npos);
-  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-}
-
-TEST_F(CsiStorageTest, ADriverWithoutAControllerHereDeletesNothing) {
-  Serve({});
-  const Status refused = Delete(MadeVolume());
-  ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message().find("serves no controller here"), std::string::npos);
-}
-
-// ---- making larger ----
-
-TEST_F(CsiStorageTest, StorageIsMadeLargerAndTheAnswerSaysWhetherTheNodeHasToFollow) {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(MadeVolume(), false);
-  EXPECT_FALSE(storage_->ExpandsStorage(spec));
-  Serve({ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::EXPAND_VOLUME});
-  EXPECT_TRUE(storage_->ExpandsStorage(spec));
-  EXPECT_FALSE(storage_->ExpandsOnlyUnused(spec));
-  Grows(int64_t{3} << 30, true);
-  const Result<ExpandedStorage> grown = Expand(int64_t{2} << 30);
-  ASSERT_TRUE(grown.ok()) << grown.error().ToString();
-  EXPECT_EQ(grown->size, Quantity::FromBytes(int64_t{3} << 30));
-  EXPECT_TRUE(grown->needs_node);
-  Grows(int64_t{2} << 30, false);
-  EXPECT_FALSE(Expand(int64_t{2} << 30).value().needs_node);
-}
-
-TEST_F(CsiStorageTest, AGrowthThatEndsSmallerIsALie) {
-  Serve({ControllerCapability::EXPAND_VOLUME});
-  Grows(int64_t{2} << 30, false);
-  const Result<ExpandedStorage> grown = Expand((int64_t{2} << 30) + 1);
-  ASSERT_FALSE(grown.ok());
-  EXPECT_TRUE(grown.error().maybe_applied());
-  EXPECT_EQ(lies_, std::vector<std::string>{std::string(kName) + " ControllerExpandVolume"});
-  for (const Code code : {Code::kInvalidArgument, Code::kNotFound, Code::kOutOfRange}) {
-    Fails("ControllerExpandVolume", code);
-    const Result<ExpandedStorage> refused = Expand(int64_t{2} << 30);
-    ASSERT_FALSE(refused.ok());
-    EXPECT_FALSE(refused.error().maybe_applied());
-    EXPECT_EQ(refused.error().code(), code);
-  }
-}
-
-TEST_F(CsiStorageTest, ADriverThatExpandsOfflineDoesSoOnlyUnused) {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(MadeVolume(), false);
-  using Expansion = ::csi::v1::PluginCapability::VolumeExpansion;
-  Serve({ControllerCapability::EXPAND_VOLUME}, false, {Expansion::OFFLINE});
-  EXPECT_TRUE(storage_->ExpandsOnlyUnused(spec));
-  Serve({ControllerCapability::EXPAND_VOLUME}, false, {Expansion::OFFLINE, Expansion::ONLINE});
-  EXPECT_FALSE(storage_->ExpandsOnlyUnused(spec));
 }
 
 }  // namespace
