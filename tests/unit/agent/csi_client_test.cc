@@ -74,7 +74,7 @@ TEST_F(CsiClientTest, ADriverOfAnEarlierRunIsKnownBeforeItRegistersAgain) {
 
 TEST_F(CsiClientTest, TheDescriptionOfADriverThatNobodyKnowsHadNoSocketThatMayBeItsOwn) {
   StopClient();
-  controllers_.emplace("lost.example.com", SafePath(root_.string(), "lost.sock"));
+  controllers_["lost.example.com"] = SafePath{root_.string(), "lost.sock"};
   StartClient();
   scheduler_.OnControl([&] { client_->SetSettings({::getuid() + 1}, CsiDriverSettings()); });
   auto driver = StartDriver();

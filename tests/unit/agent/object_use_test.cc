@@ -36,6 +36,12 @@ class ObjectUseTest : public ControlBackendTest {
            "persistentVolumeReclaimPolicy: Retain, csi: {driver: " +
            driver + ", volumeHandle: h-" + name + "}}\n";
   }
+  static std::string VolumeOfClaim(const std::string& claim) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+           "{storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: slow, claimRef: "
+           "{namespace: default, name: " +
+           claim + ", uid: uid-" + claim + "}, csi: {driver: disk.example.com, volumeHandle: h}}\n";
+  }
   // The warning of a command that has succeeded.
   std::string WarningOf(const std::string& kind, const std::string& name) {
     DeleteCommands commands(*backend_);
@@ -86,15 +92,14 @@ TEST_F(ObjectUseTest, ACsiDriverThatNobodyUsesHasNoSuchWarning) {
 }
 
 TEST_F(ObjectUseTest, AClassByWhichAloneClaimsCanGrowWentWithoutAWord) {
-  const std::string bound =
-      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
-      "{storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: slow, claimRef: {namespace: "
-      "default, name: a, uid: uid-a}, csi: {driver: disk.example.com, volumeHandle: h}}\n";
-  Deliver(WaitingClass() + "allowVolumeExpansion: true\n" + ClaimOf("a") + bound);
+  Deliver(WaitingClass() + "allowVolumeExpansion: true\n" + ClaimOf("a") + VolumeOfClaim("a"));
   EXPECT_THAT(WarningOf("StorageClass", "slow"),
               HasSubstr("claims of it can be made larger by it alone: default/a; none of them is "
                         "until there is a class of that name again"));
-  Deliver(WaitingClass() + ClaimOf("a") + bound);
+}
+
+TEST_F(ObjectUseTest, AClassByWhichNothingGrowsHasNoSuchWarning) {
+  Deliver(WaitingClass() + ClaimOf("a") + VolumeOfClaim("a"));
   EXPECT_THAT(WarningOf("StorageClass", "slow"), Not(HasSubstr("larger")));
 }
 

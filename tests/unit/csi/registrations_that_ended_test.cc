@@ -35,7 +35,7 @@ TEST_F(RegistrationsThatEndedTest, ARefusalIsToldWithTheNameThatThePluginGave) {
   ASSERT_EQ(StateOf(), RegistrationState::kRegistered);
   auto second = Registrar("second.sock");
   auto nameless = Registrar("third.sock", "no name of a driver");
-  scheduler_.RunFor(milliseconds(10));
+  scheduler_.RunFor(milliseconds(100));
   EXPECT_THAT(failed_, testing::UnorderedElementsAre(kName, ""));
 }
 

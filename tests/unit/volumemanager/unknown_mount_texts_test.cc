@@ -41,7 +41,7 @@ TEST_F(UnknownMountTextsTest, ThousandsOfMountsAreCountedAndNotAllLogged) {
     mounts.push_back(std::string(kRoot) + "/pods/" + std::to_string(i) +
                      "/volumes/kubernetes.io~nfs/share");
   }
-  kernel.mount_points = {mounts.begin(), mounts.end()};
+  kernel.mount_points = mounts;
   StartAgent();
   Settle();
   EXPECT_EQ(UnrecordedMountsListed().size(), 100u);
