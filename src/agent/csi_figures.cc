@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostLabels = 256;
 constexpr size_t kMostSockets = 256;
 constexpr char kOther[] = "other";
-constexpr char kUnknown[] = "unknown";  // a plugin that was refused before it said its name
+constexpr char kNoName[] = "unknown";  // a plugin that was refused before it said its name
 
 // As Go's gRPC names it. Source: grpc-go codes/code_string.go (Code.String).
 std::string StatusName(const std::optional<Error>& error) {
@@ -46,9 +46,9 @@ void CsiFigures::CallEnded(const CsiCallReport& report) {
 }
 
 void CsiFigures::RegistrationEnded(const std::string& driver, bool registered) {
-  families_.Add(
-      Family::kCsiRegistrations,
-      {driver.empty() ? kUnknown : LabelOf(driver), registered ? "registered" : "refused"}, 1);
+  families_.Add(Family::kCsiRegistrations,
+                {driver.empty() ? kNoName : LabelOf(driver), registered ? "registered" : "refused"},
+                1);
 }
 
 void CsiFigures::Lied(const std::string& driver, const std::string& method) {
