@@ -82,6 +82,18 @@ print_skips() {
   grep -ohE 'skipped: needs .*' "$@" | sort | uniq -c | sed 's/^ */  /' || true
 }
 
+# print_proofs LOG: what the proofs of CSI took: all programs of CSI's own, those with real drivers among them, each
+# by CTest's clock, which goes on while others have the processors. That it is too much is said, and fails nothing.
+print_proofs() {
+  awk -v limit=600 '
+    match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (csi_|pd_)[^ ]+ .* sec *$/) { programs += 1; took += $(NF - 1) }
+    END {
+      if (programs == 0) exit
+      printf "bounded proofs of CSI: %d programs, %.0f s (limit %d s on two processors)\n", programs, took, limit
+      if (took > limit) printf "warning: the bounded proofs of CSI take %.0f s more than they may\n", took - limit
+    }' "$@"
+}
+
 # print_totals LOG...: the sum over all GoogleTest programs, and over what scripts/peers did not build, as the last line.
 print_totals() {
   awk '

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "agent/agent_status.h"
@@ -136,6 +138,13 @@ Status Agent::StartScheduler() {
 Status Agent::OwnRoot() {
   ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
   root_lock_ = std::make_unique<RootLock>(std::move(lock));
+  // It may be a link. Mounts lie where it leads now, and are looked for under that name.
+  named_root_ = config_.root;
+  std::error_code error;
+  config_.root = std::filesystem::canonical(named_root_, error).string();
+  if (error) {
+    return Error::FromErrno(error.value(), "look at " + named_root_, Outcome::kNotApplied);
+  }
   std::vector<KubeletPaths::DeviceLayout> layouts = InTreeDeviceLayouts();
   layouts.push_back(CsiDeviceAt);
   paths_ = std::make_unique<KubeletPaths>(config_.root, std::move(layouts));
@@ -323,6 +332,7 @@ void Agent::Reload() {
   families_.Add(Family::kConfigReloads, {loaded.ok() ? "taken" : "refused"}, 1);
   if (loaded.ok()) {
     if (loaded->node_name.empty()) loaded->node_name = HostName();
+    if (loaded->root == named_root_) loaded->root = config_.root;
     ApplyReload(MergeReloadable(config_, *loaded));
   } else {
     log_->Error("configuration not reloaded: the old one stays whole", {{"error", loaded.error()}});

@@ -201,8 +201,10 @@ class Agent {
   // A question that the control thread answers. If it does not answer in time, the answer says so.
   HttpQuestion AskControl(std::function<std::string()> question);
 
-  // On the control thread alone, where a reload assigns it anew.
+  // On the control thread alone, where a reload assigns it anew. From OwnRoot() on its root has no
+  // links; `named_root_` is the root as it is configured.
   Config config_;
+  std::string named_root_;
   const ConfigOrigin origin_;
   const Duration answer_deadline_;             // of config_, for the threads that look at places
   std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
@@ -240,6 +242,7 @@ class Agent {
   std::unique_ptr<NodeAttachDetachHost> attach_detach_host_;
   std::unique_ptr<VolumeHost> host_;
   SharedCsiPluginSettings csi_plugin_settings_;
+  std::shared_ptr<TrustedRoots> csi_roots_;
   std::unique_ptr<CsiClient> csi_;
   std::unique_ptr<CsiDebts> csi_debts_;
   std::unique_ptr<CsiContext> csi_context_;  // for what drivers are owed

@@ -23,9 +23,11 @@ constexpr char kCsiPlugin[] = "kubernetes.io/csi";
 Status Agent::MakeCsi() {
   csi_connections_ = std::make_unique<CsiConnectionParts>(wall_clock_, families_);
   csi_plugin_settings_.Set(CsiPluginSettingsOf(config_));
+  CsiClientSettings settings = CsiClientSettingsOf(config_, named_root_);
+  csi_roots_ = settings.roots;
   csi_ = std::make_unique<CsiClient>(
       CsiClient::Parts{*scheduler_, &scheduler_->loop(), *csi_connections_, *records_, *log_},
-      CsiClientSettingsOf(config_), MakeCsiHooks());
+      std::move(settings), MakeCsiHooks());
   csi_debts_ = std::make_unique<CsiDebts>(CsiDebts::Parts{
       *records_, csi_->drivers(), csi_plugin_settings_, scheduler_->clock(), *log_});
   csi_node_ = std::make_unique<CsiNodeSource>(
@@ -100,9 +102,9 @@ DriverTraces Agent::TracesOf(const std::string& driver) const {
 void Agent::StartCsi() {
   debt_collector_->Start();
   const auto made = std::make_shared<std::shared_ptr<RegistryWatch>>();
-  const auto make = [made, directory = RegistryOf(config_)]() -> Status {
+  const auto make = [made, directory = RegistryOf(config_), roots = csi_roots_]() -> Status {
     ASSIGN_OR_RETURN(std::unique_ptr<RegistryWatch> watch,
-                     InotifyRegistryWatch::Create(directory, {}));
+                     InotifyRegistryWatch::Create(directory, {}, roots));
     *made = std::move(watch);
     return OkStatus();
   };

@@ -66,7 +66,7 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
   if (finished.plugin_name.empty()) return;
   const std::string& plugin = finished.plugin_name;
   families_.ObserveStorageOperation(plugin, finished.operation, !finished.failure.has_value(),
-                                    finished.elapsed);
+                                    finished.elapsed, finished.migrated);
   if (finished.operation != kMountOperation || finished.failure) return;
   const auto waiting = waiting_.find(finished.key.pod_volume());
   if (waiting == waiting_.end()) return;  // the operation refreshed a volume that is mounted

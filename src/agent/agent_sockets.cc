@@ -117,6 +117,7 @@ Status Agent::MakeControlServices() {
       .stuck = [this] { return kernel_->stuck_operations(); },
       .csi = csi_.get(),
       .waiting_for_drivers = [this] { return operations_->WaitingForDrivers(); },
+      .volumes_of_drivers = [this] { return operations_->CountByDriver(); },
       .driver_operations = operations_.get(),
       .csi_debts = csi_debts_.get(),
       .driver_traces = [this](const std::string& driver) { return TracesOf(driver); },

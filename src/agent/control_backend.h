@@ -85,6 +85,8 @@ struct ControlBackend {
   CsiClient* csi = nullptr;
   // How many operations wait for drivers, by lane. Threads: the control thread.
   std::function<std::map<std::string, int>()> waiting_for_drivers = {};
+  // How many volumes of drivers are here, by lane. Threads: the control thread.
+  std::function<std::map<std::string, int>()> volumes_of_drivers = {};
   // By which calls that change something are made. Null: as of `csi`.
   VolumeOperations* driver_operations = nullptr;
   // What drivers are owed. Null: nothing.

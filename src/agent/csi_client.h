@@ -44,6 +44,7 @@ struct CsiClientSettings {
   SocketOwners owners;
   CsiDriversSettings drivers;
   CsiChannelOptions channel;
+  std::shared_ptr<TrustedRoots> roots = std::make_shared<TrustedRoots>();
 };
 
 // Control thread; they do not block. Any may be empty.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,7 +53,7 @@ CsiDriverSettings CsiDriverSettingsOf(const Config& config) {
   return settings;
 }
 
-CsiClientSettings CsiClientSettingsOf(const Config& config) {
+CsiClientSettings CsiClientSettingsOf(const Config& config, const std::string& named_root) {
   CsiClientSettings settings;
   settings.registry = RegistryOf(config);
   settings.owners = config.csi_socket_owners;
@@ -61,7 +63,10 @@ CsiClientSettings CsiClientSettingsOf(const Config& config) {
   }
   settings.drivers.endpoint_directories = config.csi_endpoint_dirs;
   settings.drivers.endpoint_directories.push_back(config.root);
+  if (named_root != config.root) settings.drivers.endpoint_directories.push_back(named_root);
   settings.drivers.endpoint_directories.push_back(settings.registry);
+  settings.roots = std::make_shared<TrustedRoots>(std::map<std::string, std::string>{
+      {config.root, config.root}, {named_root, config.root}, {settings.registry, ""}});
   settings.channel.width = kMostCallsUnderWay;
   settings.channel.longest_call = config.deadline_csi_call;
   settings.channel.connection.most_received_bytes = static_cast<int>(config.csi_max_message);

@@ -14,7 +14,9 @@ namespace volumed {
 // The directory in which drivers register.
 std::string RegistryOf(const Config& config);
 CsiDriverSettings CsiDriverSettingsOf(const Config& config);
-CsiClientSettings CsiClientSettingsOf(const Config& config);
+// `named_root`: the root as it is configured, by which drivers may name it too, while that of
+// `config` has no links.
+CsiClientSettings CsiClientSettingsOf(const Config& config, const std::string& named_root);
 CsiPluginSettings CsiPluginSettingsOf(const Config& config);
 
 }  // namespace volumed

@@ -21,13 +21,25 @@ Error NoDrivers() {
   return Error::NotApplied(Code::kUnavailable, "this agent has no way to CSI drivers");
 }
 
+// Before the records are loaded nobody knows who has what.
+void AddVolumeCounts(const ControlBackend& backend, v1::GetDriversResponse* response) {
+  if (!backend.volumes_of_drivers || !backend.manager.pods().CheckLoaded().ok()) return;
+  const std::map<std::string, int> counts = backend.volumes_of_drivers();
+  for (v1::Driver& driver : *response->mutable_drivers()) {
+    const auto count = counts.find(DriverDomain(driver.name()));
+    driver.set_volumes(count == counts.end() ? 0 : count->second);
+  }
+}
+
 Status HandleGetDrivers(ControlBackend& backend, const v1::GetDriversRequest& request,
                         v1::GetDriversResponse* response) {
   if (backend.csi == nullptr) return NoDrivers();
   const std::map<std::string, int> waiting =
       backend.waiting_for_drivers ? backend.waiting_for_drivers() : std::map<std::string, int>();
-  return DescribeDrivers(*backend.csi, waiting, backend.scheduler.clock(), request, response,
-                         backend.csi_debts);
+  RETURN_IF_ERROR(DescribeDrivers(*backend.csi, waiting, backend.scheduler.clock(), request,
+                                  response, backend.csi_debts));
+  AddVolumeCounts(backend, response);
+  return OkStatus();
 }
 
 Status HandleGetDriverTrace(ControlBackend& backend, const v1::GetDriverTraceRequest& request,

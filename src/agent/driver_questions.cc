@@ -49,14 +49,14 @@ std::string Lower(std::string text) {
 std::string NearRpcs(const std::string& name) {
   std::vector<std::string> names;
   for (const CsiMethod& method : CsiMethods()) {
-    if (!method.service.starts_with("csi.v1.") || method.streaming) continue;
+    if (!method.service.starts_with("csi.v1.")) continue;
     if (Lower(method.name) == Lower(name)) return "; did you mean " + method.name + "?";
     names.push_back(method.name);
   }
   return "; it has " + Join(names, ", ");
 }
 
-// Errors, not applied: Unimplemented, InvalidArgument.
+// Errors, not applied: InvalidArgument.
 Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   if (method == nullptr) {
@@ -65,10 +65,6 @@ Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
                              "csi.v1 has no RPC " +
                                  PrintableText(BeginningOf(request.method(), kShown)) +
                                  NearRpcs(request.method()));
-  }
-  if (method->streaming) {
-    return Error::NotApplied(Code::kUnimplemented,
-                             method->name + " answers by a stream, which is not read here");
   }
   if (request.request_json().size() > kLongestDriverRequest) {
     return Error::NotApplied(Code::kInvalidArgument, "the request is longer than a megabyte");
@@ -106,10 +102,11 @@ Status CheckMayLook(const DriverQuestion& question, const std::string& driver,
 }
 
 // Threads: an executor's.
-Result<std::string> Ask(CsiDriver& driver, const google::protobuf::Message& request,
-                        Deadline deadline) {
-  ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, {.deadline = deadline}));
-  return CsiShownJsonOf(*answer, CsiSecrets(request, driver.secrets()));
+Result<std::string> Ask(CsiDriver& driver, const CsiMethod& method,
+                        const google::protobuf::Message& request, Deadline deadline) {
+  const CsiCallOptions options = WithStreamOf(method, {.deadline = deadline});
+  ASSIGN_OR_RETURN(const auto answer, driver.Perform(request, options));
+  return CsiShownJsonOf(*answer, CsiSecrets(request, driver.secrets()), options.stream.get());
 }
 
 void MakeCommand(const DriverQuestion& question, const std::shared_ptr<CsiDriver>& driver,
@@ -248,8 +245,8 @@ void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
   }
   const Deadline deadline = Deadline::After(question.scheduler.clock(), patience);
   question.scheduler.RunBlocking(
-      [&scheduler = question.scheduler, driver, message, deadline, ended] {
-        const Result<std::string> answer = Ask(*driver, *message, deadline);
+      [&scheduler = question.scheduler, method = *method, driver, message, deadline, ended] {
+        const Result<std::string> answer = Ask(*driver, *method, *message, deadline);
         scheduler.Post([answer, ended] { ended(answer); });
       });
 }

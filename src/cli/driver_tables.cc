@@ -71,6 +71,17 @@ std::string OperationsOf(const v1::Driver& driver) {
          std::to_string(driver.calls_at_a_time()) + " at a time";
 }
 
+// An older agent does not say how many there are.
+std::string CountOfVolumes(const v1::Driver& driver) {
+  return driver.has_volumes() ? std::to_string(driver.volumes()) : "-";
+}
+
+std::string VolumesAndLimit(const v1::Driver& driver) {
+  const std::string here = driver.has_volumes() ? CountOfVolumes(driver) + " here, " : "";
+  const int64_t most = driver.max_volumes();
+  return here + (most > 0 ? std::to_string(most) + " at most" : std::string("no limit"));
+}
+
 // "2: a, b"; "" if there is none.
 template <typename Texts>
 std::string CountAndFirst(int count, const Texts& first) {
@@ -134,9 +145,7 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Open calls", CountAndFirst(driver.open_call_count(), driver.open_calls()));
   AddFact(rows, "Owed calls", CountAndFirst(driver.owed_call_count(), driver.owed_calls()));
   AddFact(rows, "Node ID", driver.node_id());
-  AddFact(rows, "Volumes",
-          driver.max_volumes() > 0 ? std::to_string(driver.max_volumes()) + " at most"
-                                   : std::string("no limit"));
+  AddFact(rows, "Volumes", VolumesAndLimit(driver));
   AddFact(rows, "Topology", Topology(driver));
   AddFact(rows, "Version", driver.version());
   AddFact(rows, "Vendor version", driver.vendor_version());
@@ -177,13 +186,13 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
                   std::ostream& out) {
   if (IsForPrograms(format)) return PrintMessage(drivers, format, out);
   const bool wide = format == OutputFormat::kWide;
-  TableRows rows = {{"NAME", "STATE", "SINCE", "VERSION", "CALLS", "WAITING"}};
+  TableRows rows = {{"NAME", "STATE", "SINCE", "VERSION", "VOLUMES", "CALLS", "WAITING"}};
   if (wide) rows[0].insert(rows[0].end(), {"NODE ID", "ENDPOINT"});
   rows[0].emplace_back("REASON");
   for (const v1::Driver& driver : drivers.drivers()) {
     rows.push_back(
         {driver.name(), driver.state(), FormatAge(driver.since_unix_ms(), now),
-         OrDash(driver.vendor_version()),
+         OrDash(driver.vendor_version()), CountOfVolumes(driver),
          std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
          std::to_string(driver.operations_waiting())});
     if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});

@@ -157,7 +157,7 @@ OperationKey CallByHand::key() const {
 OperationTraits CallByHand::Traits() const {
   OperationTraits traits{.key = key(),
                          .name = kCallByHandOperation,
-                         .plugin_name = kCsiPluginName,
+                         .plugin_name = CsiFullPluginName(command.driver),
                          .pod_display_name = ""};
   if (volume) {
     traits.device = CsiUniqueName(volume->driver, volume->handle);

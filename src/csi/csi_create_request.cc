@@ -12,13 +12,14 @@
 #include "base/strings.h"
 #include "csi/request_maps.h"
 #include "kube/value_rules.h"
+#include "pluginmgr/volume_options.h"
 
 namespace volumed {
 namespace {
 
 constexpr std::string_view kReservedPrefix = "csi.storage.k8s.io/";
 constexpr char kFsTypeKey[] = "csi.storage.k8s.io/fstype";
-constexpr std::string_view kOldFsType = "fstype";
+constexpr std::string_view kOldFsType = kVolumeParameterFsType;
 constexpr size_t kMostQuoted = 80;
 
 // The parameters that name a secret by two templates, with what they were called before.

@@ -352,7 +352,7 @@ OperationKey DeliverDebts::key() const {
 OperationTraits DeliverDebts::Traits(const OperationParts&) const {
   OperationTraits traits{.key = key(),
                          .name = kDeliverDebtsOperation,
-                         .plugin_name = kCsiPluginName,
+                         .plugin_name = CsiFullPluginName(volume.driver),
                          .pod_display_name = ""};
   traits.device = CsiUniqueName(volume.driver, volume.handle);
   traits.use = DeviceUse::kExclusive;

@@ -183,7 +183,7 @@ Status CsiMounter::GiveGroup(const SettingUp& setting_up, const SafePath& dir,
                           .read_only = false,
                           .pod = target_.key.pod,
                           .metrics = &context_.host.metrics,
-                          .plugin_name = kCsiPluginName},
+                          .plugin_name = CsiFullPluginName(volume_.driver)},
                          args.call);
   if (owned.ok()) return OkStatus();
   return owned.error().With("applyFSGroup failed for vol " + volume_.handle);

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "kube/digest.h"
+#include "volume/driver_domain.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -54,6 +55,10 @@ std::optional<CsiVolumeId> ParseCsiUniqueName(const UniqueVolumeName& unique) {
   const auto name = StripPrefix(unique.str(), std::string(kCsiPluginName) + "/");
   if (!name) return std::nullopt;
   return ParseCsiVolumeName(*name);
+}
+
+std::string CsiFullPluginName(const std::string& driver) {
+  return GetFullQualifiedPluginName(kCsiPluginName, DriverDomain(driver));
 }
 
 std::string CsiHandleHash(std::string_view handle) { return Sha256Hex(handle); }

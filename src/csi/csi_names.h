@@ -60,6 +60,9 @@ std::optional<CsiVolumeId> ParseCsiVolumeName(std::string_view volume_name);
 UniqueVolumeName CsiUniqueName(std::string_view driver, std::string_view handle);
 std::optional<CsiVolumeId> ParseCsiUniqueName(const UniqueVolumeName& unique);
 
+// "kubernetes.io/csi:<driver>": how metrics name the plugin of this driver's volumes.
+std::string CsiFullPluginName(const std::string& driver);
+
 // By which a path names a volume: 64 hex digits.
 std::string CsiHandleHash(std::string_view handle);
 // "csi-<hash>": the VolumeAttachment of the volume on this node. Source: getAttachmentName.

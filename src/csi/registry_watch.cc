@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -82,18 +80,14 @@ struct WayPoint {
   Descriptor directory;
   std::string name;
 };
-Result<WayPoint> NearestDirectory(const SafePath& place) {
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(place.root, error);
-  if (error) {
-    return Error::FromErrno(error.value(), "look at " + place.root, Outcome::kNotApplied);
-  }
-  std::string folder = place.relative;
+Result<WayPoint> NearestDirectory(const SafePath& place, TrustedRoots& roots) {
+  ASSIGN_OR_RETURN(const SafePath real, roots.Real(place));
+  std::string folder = real.relative;
   for (;;) {
     const size_t slash = folder.rfind('/');
     const std::string name = slash == std::string::npos ? folder : folder.substr(slash + 1);
     folder = slash == std::string::npos ? "" : folder.substr(0, slash);
-    Result<Descriptor> opened = OpenFolder({real.string(), folder});
+    Result<Descriptor> opened = OpenFolder({real.root, folder});
     if (opened.ok()) return WayPoint{*std::move(opened), name};
     if (folder.empty()) return opened.error();
   }
@@ -101,11 +95,11 @@ Result<WayPoint> NearestDirectory(const SafePath& place) {
 
 }  // namespace
 
-Result<std::unique_ptr<InotifyRegistryWatch>> InotifyRegistryWatch::Create(std::string directory,
-                                                                           Limits limits) {
+Result<std::unique_ptr<InotifyRegistryWatch>> InotifyRegistryWatch::Create(
+    std::string directory, Limits limits, std::shared_ptr<TrustedRoots> roots) {
   ASSIGN_OR_RETURN(Inotify inotify, Inotify::Create());
   return std::unique_ptr<InotifyRegistryWatch>(
-      new InotifyRegistryWatch(std::move(inotify), std::move(directory), limits));
+      new InotifyRegistryWatch(std::move(inotify), std::move(directory), limits, std::move(roots)));
 }
 
 RegistryLook InotifyRegistryWatch::Look(const std::vector<SafePath>& endpoints) {
@@ -276,11 +270,8 @@ Status InotifyRegistryWatch::Scan(const std::string& folder) {
 
 Status InotifyRegistryWatch::OpenDirectory() {
   RETURN_IF_ERROR(MakeDirectoryAndParents(directory_));
-  std::error_code error;
-  real_directory_ = std::filesystem::canonical(directory_, error).string();
-  if (error) {
-    return Error::FromErrno(error.value(), "look at " + directory_, Outcome::kNotApplied);
-  }
+  ASSIGN_OR_RETURN(const SafePath real, roots_->Real({directory_, ""}));
+  real_directory_ = real.root;
   return OkStatus();
 }
 
@@ -331,7 +322,7 @@ void InotifyRegistryWatch::Arm(const std::string& display, Endpoint& endpoint) {
   Disarm(display, endpoint);
   Tell(RegistryChange::What::kEndpoint, display);
   for (;;) {
-    const Result<WayPoint> point = NearestDirectory(endpoint.place);
+    const Result<WayPoint> point = NearestDirectory(endpoint.place, *roots_);
     if (!point.ok()) return;  // whoever dials says why
     const Result<int> wd = AddWatch(point->directory.get());
     if (!wd.ok()) return;

@@ -14,6 +14,7 @@
 #include "base/inotify.h"
 #include "base/result.h"
 #include "csi/csi_caller.h"
+#include "csi/trusted_roots.h"
 #include "os/safe_path.h"
 
 namespace volumed {
@@ -67,7 +68,9 @@ class InotifyRegistryWatch final : public RegistryWatch {
   };
   // `directory` is an absolute, clean path. Errors, not applied: ResourceExhausted without an
   // inotify instance.
-  static Result<std::unique_ptr<InotifyRegistryWatch>> Create(std::string directory, Limits limits);
+  static Result<std::unique_ptr<InotifyRegistryWatch>> Create(
+      std::string directory, Limits limits,
+      std::shared_ptr<TrustedRoots> roots = std::make_shared<TrustedRoots>());
 
   RegistryLook Look(const std::vector<SafePath>& endpoints) override;
   int fd() const override { return inotify_.fd(); }
@@ -92,8 +95,12 @@ class InotifyRegistryWatch final : public RegistryWatch {
     SocketIdentity identity;
   };
 
-  InotifyRegistryWatch(Inotify inotify, std::string directory, Limits limits)
-      : inotify_(std::move(inotify)), directory_(std::move(directory)), limits_(limits) {}
+  InotifyRegistryWatch(Inotify inotify, std::string directory, Limits limits,
+                       std::shared_ptr<TrustedRoots> roots)
+      : inotify_(std::move(inotify)),
+        directory_(std::move(directory)),
+        limits_(limits),
+        roots_(std::move(roots)) {}
 
   void Translate(const InotifyEvent& event);
   void TranslateEntry(const std::string& folder, const InotifyEvent& event);
@@ -121,6 +128,7 @@ class InotifyRegistryWatch final : public RegistryWatch {
   Inotify inotify_;
   const std::string directory_;
   const Limits limits_;
+  const std::shared_ptr<TrustedRoots> roots_;
   std::string real_directory_;  // without links; looked at by ScanAll()
   std::map<int, Watch> watches_;
   struct Folder {

@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -52,16 +50,6 @@ Error OpenError(const SafePath& place, const Error& error) {
     default:
       return error;
   }
-}
-
-// The trusted part of a place, without links: it may be one.
-Result<SafePath> WithRealRoot(const SafePath& place) {
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(place.root, error);
-  if (error) {
-    return Error::FromErrno(error.value(), "look at " + place.root, Outcome::kNotApplied);
-  }
-  return SafePath{real.string(), place.relative, Resolve::kNoSymlinks};
 }
 
 timeval TimevalOf(Duration duration) {
@@ -191,9 +179,10 @@ std::shared_ptr<CsiCaller> DestroyedElsewhere(Scheduler& scheduler,
 std::string ConnectPathOf(const CsiSocket& socket) { return ProcFdPath(socket.handle()); }
 
 Result<std::shared_ptr<const CsiSocket>> OpenCsiSocket(const SafePath& place,
-                                                       const SocketOwners& owners) {
+                                                       const SocketOwners& owners,
+                                                       TrustedRoots& roots) {
   RETURN_IF_ERROR(ValidateSafePath(place));
-  ASSIGN_OR_RETURN(const SafePath real, WithRealRoot(place));
+  ASSIGN_OR_RETURN(const SafePath real, roots.Real(place));
   Result<Descriptor> opened = OpenSafePath(real, O_PATH, RESOLVE_NO_XDEV);
   if (!opened.ok()) return OpenError(place, opened.error());
   const std::string path = place.Display();
@@ -252,7 +241,8 @@ Result<std::shared_ptr<const CsiSocket>> SocketDialer::Open(const SafePath& plac
     MutexLock lock(mu_);
     owners = owners_;
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const CsiSocket> socket, OpenCsiSocket(place, owners));
+  ASSIGN_OR_RETURN(std::shared_ptr<const CsiSocket> socket,
+                   OpenCsiSocket(place, owners, *parts_.roots));
   const Status listener = CheckListener(*socket, owners, parts_.clock, deadline);
   if (listener.ok()) return socket;
   // One whose listener is somebody else's is shown with him.

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_caller.h"
+#include "csi/trusted_roots.h"
 
 namespace volumed {
 
@@ -27,11 +28,13 @@ namespace volumed {
 using SocketOwners = std::set<uint32_t>;
 
 // Opens the socket and looks at its kind and owner; nobody is connected to. `place.root` is
-// trusted, also as a link; below it there may be no link, and no other filesystem. Threads: any.
+// trusted, also as a link (`roots`); below it there may be no link, and no other filesystem.
+// Threads: any.
 // Blocks: for the filesystem. Errors: those of CsiDialer::Open() but Unavailable and
 // DeadlineExceeded.
 Result<std::shared_ptr<const CsiSocket>> OpenCsiSocket(const SafePath& place,
-                                                       const SocketOwners& owners);
+                                                       const SocketOwners& owners,
+                                                       TrustedRoots& roots);
 
 // The path by which a connection reaches this very socket.
 std::string ConnectPathOf(const CsiSocket& socket);
@@ -50,6 +53,7 @@ class SocketDialer final : public CsiDialer {
     CsiStateWatch& watch;
     // Of all channels; they outlive the channels.
     std::vector<CsiCallObserver*> observers = {};
+    std::shared_ptr<TrustedRoots> roots = std::make_shared<TrustedRoots>();
   };
   // Its driver and socket are not used.
   SocketDialer(Parts parts, SocketOwners owners, CsiChannelOptions channel);

@@ -72,6 +72,14 @@ struct EnumNames<FsGroupChangePolicy> {
 };
 
 template <>
+struct EnumNames<SeLinuxChangePolicy> {
+  static constexpr std::array<std::pair<SeLinuxChangePolicy, std::string_view>, 2> kValues = {{
+      {SeLinuxChangePolicy::kMountOption, "MountOption"},
+      {SeLinuxChangePolicy::kRecursive, "Recursive"},
+  }};
+};
+
+template <>
 struct EnumNames<MountPropagation> {
   static constexpr std::array<std::pair<MountPropagation, std::string_view>, 3> kValues = {{
       {MountPropagation::kNone, "None"},

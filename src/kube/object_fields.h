@@ -133,6 +133,7 @@ void Fields(V& v, PodSecurityContext& o) {
   v.Enum("fsGroupChangePolicy", o.fs_group_change_policy);
   v.Ints("supplementalGroups", o.supplemental_groups, rules::kUnixId);
   v.Maybe("seLinuxOptions", o.se_linux_options);
+  v.Enum("seLinuxChangePolicy", o.se_linux_change_policy);
 }
 
 template <typename V>

@@ -27,6 +27,9 @@ namespace volumed {
 // When the files of a volume get the pod's group: at each mount, or only if the root of the volume
 // does not have it already.
 enum class FsGroupChangePolicy { kAlways, kOnRootMismatch };
+// How the files of a pod's volumes get the label of its containers: by an option of the mount,
+// where a volume's plugin can do that, or one by one, by the containers' runtime.
+enum class SeLinuxChangePolicy { kMountOption, kRecursive };
 // Whether mounts that are made later are seen on the other side: on neither, in the container, on
 // both. kBidirectional needs a privileged container.
 enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
@@ -39,7 +42,7 @@ enum class RestartPolicy { kAlways, kOnFailure, kNever };
 // the phase of a pod whose phase is not known.
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 
-// The parts of an SELinux label are kept, and no mount uses them.
+// The parts of an SELinux label of processes. What mounts get of it: MountLabels().
 struct SeLinuxOptions {
   std::string user;
   std::string role;
@@ -67,6 +70,7 @@ struct PodSecurityContext {
   std::optional<FsGroupChangePolicy> fs_group_change_policy;  // absent: Always, by each plugin
   std::vector<int64_t> supplemental_groups;
   std::optional<SeLinuxOptions> se_linux_options;
+  std::optional<SeLinuxChangePolicy> se_linux_change_policy;  // absent: MountOption
   friend bool operator==(const PodSecurityContext&, const PodSecurityContext&) = default;
 };
 

@@ -175,8 +175,9 @@ Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progre
 }
 
 OperationTraits DetachVolume::Traits(const OperationParts& parts) const {
-  OperationTraits traits = DeviceTraits(request.device, kDetachOperation, request.plugin_name);
   const std::optional<DeviceRecord> record = parts.devices.Find(request.device);
+  OperationTraits traits =
+      DeviceTraits(request.device, kDetachOperation, request.plugin_name, record);
   if (record && IsDriverDomain(record->fault_domain)) {
     traits.domain = {record->fault_domain, ""};
     traits.takes_away = true;

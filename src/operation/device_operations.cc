@@ -233,7 +233,7 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
 OperationTraits UnmountDevice::Traits(const OperationParts& parts) const {
   OperationTraits traits = DeviceTraits(
       request.device, request.is_block ? kUnmapDeviceOperation : kUnmountDeviceOperation,
-      request.plugin_name);
+      request.plugin_name, parts.devices.Find(request.device));
   traits.domain = {FaultDomainOf(request, parts.devices), ""};
   traits.takes_away = true;
   traits.finishes = true;
@@ -298,7 +298,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
 }
 
 OperationTraits ForgetDevice::Traits(const OperationParts&) const {
-  return DeviceTraits(device, kForgetDeviceOperation, "");
+  return DeviceTraits(device, kForgetDeviceOperation, "", std::nullopt);
 }
 
 Failure ForgetDevice::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {

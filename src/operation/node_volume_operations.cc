@@ -6,6 +6,7 @@
 #include "operation/driver_storage.h"
 #include "operation/group_operations.h"
 #include "operation/storage_steps.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -155,6 +156,28 @@ bool NodeVolumeOperations::HasAnyOf(const std::string& fault_domain, bool attach
   return has_device || (!attached && parts_->volumes->HasAny([&](const PodVolumeRecord& volume) {
            return volume.fault_domain == fault_domain;
          }));
+}
+
+std::map<std::string, int> NodeVolumeOperations::CountByDriver() const {
+  std::map<std::string, std::set<std::string>> names;
+  (void)parts_->devices.HasAny([&](const DeviceRecord& device) {
+    if (IsDriverDomain(device.fault_domain) && !IsGone(device)) {
+      names[device.fault_domain].insert(device.key.str());
+    }
+    return false;  // all of them
+  });
+  (void)parts_->volumes->HasAny([&](const PodVolumeRecord& volume) {
+    const bool is_here = volume.state != VolumeState::kNotSetUp || volume.uncertain;
+    if (is_here && IsDriverDomain(volume.fault_domain)) {
+      // An inline volume is its pod's alone.
+      const std::string& shared = volume.unique_name.str();
+      names[volume.fault_domain].insert(shared.empty() ? volume.key.ToString() : shared);
+    }
+    return false;  // all of them
+  });
+  std::map<std::string, int> counts;
+  for (const auto& [domain, volumes] : names) counts[domain] = static_cast<int>(volumes.size());
+  return counts;
 }
 
 std::vector<VolumeOnRecord> NodeVolumeOperations::VolumesOf(const std::string& fault_domain) const {

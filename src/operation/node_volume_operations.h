@@ -90,6 +90,9 @@ class NodeVolumeOperations final : public VolumeOperations {
   // What is on record of the domain's volumes, sorted by their names: the pods that have them, and
   // the devices of those that no pod has. Looks at all records.
   std::vector<VolumeOnRecord> VolumesOf(const std::string& fault_domain) const;
+  // By the fault domain of each driver, how many of its volumes are on this node, or may be; one
+  // that several pods have counts once. Looks at all records.
+  std::map<std::string, int> CountByDriver() const;
   // How many operations wait for each lane of a driver.
   std::map<std::string, int> WaitingForDrivers() const { return executor_.WaitingForDrivers(); }
 

@@ -122,8 +122,9 @@ enum class DeviceUse {
 // operation waits for its lane.
 struct OperationTraits {
   OperationKey key;
-  std::string name;         // "volume_mount"
-  std::string plugin_name;  // for logs and metrics
+  std::string name;  // "volume_mount"
+  // For logs and metrics, with the driver if the volume is a driver's: "kubernetes.io/csi:d.io".
+  std::string plugin_name;
   // "namespace/name", for logs; "" if the operation is not of one pod.
   std::string pod_display_name;
   // The device that the operation uses, and how; empty if it uses none.
@@ -139,6 +140,7 @@ struct OperationTraits {
   bool takes_away = false;
   bool with_many = false;
   bool finishes = false;
+  bool migrated = false;  // VolumeSpec::migrated(); for metrics
 };
 
 // The place of a volume that may be made together with others, as in VolumeTarget. Those with one

@@ -210,7 +210,8 @@ void OperationExecutor::Ended(const OperationKey& key, const Active& finished, D
                                .plugin_name = finished.operation.plugin_name,
                                .operation = finished.operation.name,
                                .elapsed = elapsed,
-                               .failure = failure});
+                               .failure = failure,
+                               .migrated = finished.operation.migrated});
 }
 
 void OperationExecutor::NoteOutcome(const Operation& operation,

@@ -15,13 +15,14 @@ namespace volumed {
 // was left out of a group, is not reported.
 struct FinishedOperation {
   OperationKey key;
-  std::string plugin_name;  // "" if no plugin is concerned
+  std::string plugin_name;  // as in OperationTraits; "" if no plugin is concerned
   // Kubelet's operation_name, as "volume_mount" or "volume_unmount"; or this program's own for what
   // has none there, as "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
   std::string operation;
   // This includes the time for which it waited for its lane.
   Duration elapsed{};
   std::optional<OperationFailure> failure;
+  bool migrated = false;  // as in OperationTraits
 };
 
 // Blocks: never.

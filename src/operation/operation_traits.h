@@ -2,10 +2,12 @@
 // files include this.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "operation/operation.h"
 #include "operation/operation_parts.h"
+#include "operation/volume_record.h"
 #include "operation/volume_requests.h"
 
 namespace volumed {
@@ -26,9 +28,11 @@ FaultDomain DomainOf(const OperationParts& parts, const MountRequest& request);
 FaultDomain DriverLaneOf(const OperationParts& parts, const VolumeSpec& spec);
 OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request);
-// The traits of an operation that has the device's key and uses the device exclusively.
+// The traits of an operation that has the device's key and uses the device exclusively. `record`:
+// the device's, if it has one.
 OperationTraits DeviceTraits(const UniqueVolumeName& device, const char* name,
-                             const std::string& plugin_name);
+                             const std::string& plugin_name,
+                             const std::optional<DeviceRecord>& record);
 
 // Records the event that tells the pod of the failure. Source: kubernetes
 // pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2 (GenerateError).

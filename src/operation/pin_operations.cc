@@ -51,9 +51,9 @@ Status CheckMappedDevice(const DeviceRecord& record, const IdentifiedDevice& dev
 }
 
 OperationTraits PinDevice::Traits(const OperationParts& parts) const {
-  OperationTraits traits = DeviceTraits(device, kPinDeviceOperation, plugin_name);
-  traits.use = DeviceUse::kShared;
   const std::optional<DeviceRecord> record = parts.devices.Find(device);
+  OperationTraits traits = DeviceTraits(device, kPinDeviceOperation, plugin_name, record);
+  traits.use = DeviceUse::kShared;
   if (!record) return traits;
   // Opening the device hangs with the device, not with the driver that has attached it.
   const std::string path = record->mapped ? record->mapped->path : pod_node;

@@ -100,11 +100,11 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
 
 OperationTraits TraitsOfRequest(const OperationParts& parts, const char* name,
                                 const ProvisionRequest& request) {
-  return {.key = ProvisionKey(request.planned.metadata.name),
-          .name = name,
-          .plugin_name = request.plugin_name,
-          .pod_display_name = "",
-          .domain = DriverLaneOf(parts, VolumeSpec::FromPersistentVolume(request.planned, false))};
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(request.planned, false);
+  OperationTraits traits = TraitsOf(parts, ProvisionKey(request.planned.metadata.name), name, spec);
+  if (traits.plugin_name.empty()) traits.plugin_name = request.plugin_name;
+  traits.domain = DriverLaneOf(parts, spec);
+  return traits;
 }
 
 }  // namespace

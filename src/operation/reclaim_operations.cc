@@ -12,6 +12,7 @@
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "volume/csi_translation.h"
+#include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
@@ -112,6 +113,15 @@ class Reclaim {
   const CallOptions& call_;
 };
 
+// The device of a volume that a driver works for; empty for any other. A driver has one call of a
+// volume at a time: nothing of it is deleted while it is made larger.
+UniqueVolumeName DeviceWithDriver(const OperationParts& parts, const VolumeSpec& spec) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok() || !(*plugin)->WorksInLane(spec)) return UniqueVolumeName();
+  const Result<std::string> name = (*plugin)->GetVolumeName(spec);
+  return name.ok() ? GetUniqueVolumeName((*plugin)->GetPluginName(), *name) : UniqueVolumeName();
+}
+
 // "volume_delete", "volume_recycle". REQUIRES: an action.
 const char* ReclaimOperationName(ReclaimAction action) {
   return action == ReclaimAction::kDelete ? "volume_delete" : "volume_recycle";
@@ -163,6 +173,8 @@ Status WithReclaimedStorage(const OperationParts& parts, const ReclaimRequest& r
 OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
   const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*request.volume, false));
   OperationTraits traits = TraitsOf(parts, key(), ReclaimOperationName(request.action), spec);
+  traits.device = DeviceWithDriver(parts, spec);
+  if (!traits.device.empty()) traits.use = DeviceUse::kExclusive;
   traits.domain = DriverLaneOf(parts, spec);
   return traits;
 }

@@ -33,6 +33,14 @@ inline std::string DriverDomainName(std::string_view domain) {
   return "CSI driver " + std::string(domain.substr(kDriverDomainPrefix.size()));
 }
 
+// How metrics name the plugin of a volume with this domain: "kubernetes.io/csi:disks.example.com",
+// and the plugin's name alone if the domain is no driver's. Source: kubernetes
+// pkg/volume/util/metrics.go@v1.36.2 (GetFullQualifiedPluginNameForVolume).
+inline std::string GetFullQualifiedPluginName(const std::string& plugin, std::string_view domain) {
+  if (plugin.empty() || !IsDriverDomain(domain)) return plugin;
+  return plugin + ":" + std::string(domain.substr(kDriverDomainPrefix.size()));
+}
+
 // What effects on the node hang with (CallOptions::domain) that an operation makes whose volume has
 // this domain: it, or in a driver's place the path of the volume, by which its filesystem is found.
 // Else one dead mount would take the workers of all volumes of the driver. An empty path stands for

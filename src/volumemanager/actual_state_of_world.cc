@@ -122,6 +122,7 @@ bool ActualStateOfWorld::MountStarted(const PodVolumeKey& key, const MountIntent
   SetUniqueName(key, intent.unique_name);
   volume.has_device = intent.has_device;
   volume.is_block = intent.is_block;
+  volume.driver_domain = intent.driver_domain;
   volume.call_generation = intent.generation;
   const VolumeEvent set_up = is_remount ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
   StartCall(volume, intent.is_block ? VolumeEvent::kMapVolume : set_up, clock_);

@@ -40,6 +40,8 @@ struct ActualVolume {
   UniqueVolumeName unique_name;
   bool has_device = false;  // it is bound from the device of that name
   bool is_block = false;    // the pod gets the device itself: it is mapped, not set up
+  // The domain of the driver whose volume it is (VolumePlugin::WorksInLane); else "".
+  std::string driver_domain;
   // What the plugin constructed from the disk, if no record knew the volume.
   std::optional<VolumeSpec> constructed;
 
@@ -133,6 +135,7 @@ struct MountIntent {
   UniqueVolumeName unique_name = {};
   bool has_device = false;
   bool is_block = false;
+  std::string driver_domain = {};
 };
 
 // Threads: the control thread. Blocks: never.

@@ -66,6 +66,7 @@ Result<std::optional<FoundVolume>> ConstructFoundVolume(const VolumePluginMgr& p
   ASSIGN_OR_RETURN(FoundVolume volume, found.is_block
                                            ? ConstructBlock(*blocks, paths, found, call)
                                            : ConstructMounted(*plugin, paths, found, call));
+  if (plugin->WorksInLane(volume.spec)) volume.driver_domain = plugin->FaultDomain(volume.spec);
   ASSIGN_OR_RETURN(const bool is_of_the_node, IsOfTheNode(*plugin, volume));
   if (is_of_the_node) {
     ASSIGN_OR_RETURN(const std::string name, plugin->GetVolumeName(volume.spec));

@@ -24,6 +24,7 @@ struct FoundVolume {
   UniqueVolumeName unique_name = {};
   bool has_device = false;
   std::string global_map_path = {};  // for a block volume
+  std::string driver_domain = {};    // as in WantedVolume
 };
 
 // Threads: any. Blocks: until the call's deadline; the plugin may look at mounts, links and nodes.

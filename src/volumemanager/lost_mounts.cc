@@ -22,6 +22,7 @@ bool AddWithoutRecord(const KubeletPaths::PodVolume& volume,
     actual.SetUniqueName(key, of->second.unique_name);
     added.has_device = of->second.has_device;  // so that it is removed after the volume
     added.constructed = of->second.spec;
+    added.driver_domain = of->second.driver_domain;
   }
   return true;
 }

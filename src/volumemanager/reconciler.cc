@@ -260,7 +260,7 @@ void Reconciler::MountStarted(const PodVolumeKey& key, const WantedVolume& wante
                               StartResult result, Wake& wake) {
   if (result == StartResult::kStarted) {
     parts_.actual.MountStarted(key, {wanted.plugin_name, wanted.generation, wanted.unique_name,
-                                     wanted.has_device, wanted.is_block});
+                                     wanted.has_device, wanted.is_block, wanted.driver_domain});
   } else {
     wake.AfterRefusal(result, parts_.operations, key);
   }

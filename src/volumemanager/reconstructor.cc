@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "volume/driver_domain.h"
 #include "volume/unique_name.h"
 #include "volumemanager/found_devices.h"
 #include "volumemanager/found_sub_paths.h"
@@ -390,6 +391,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
                                                    record.boot_id == boot_id, record.is_block);
     actual.SetUniqueName(record.key, record.unique_name);
     volume.has_device = record.has_device;
+    if (IsDriverDomain(record.fault_domain)) volume.driver_domain = record.fault_domain;
     volume.found_as = FoundAs(found, there, record, paths);
     ++result.take_over.volumes;
   }

@@ -197,18 +197,19 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
                                                 "type")});
     wanted.plugin_name.clear();
   }
-  FindLabel(pod, **plugin, wanted);
 }
 
 // Only of a volume that one pod has at a time: a mount has one label. Source: kubernetes
 // pkg/kubelet/volumemanager/cache/desired_state_of_world.go@v1.36.2 (getSELinuxLabel; the gate
-// SELinuxMount, for other volumes, is off).
-void WantedPodBuilder::FindLabel(const Pod& pod, const VolumePlugin& plugin,
-                                 WantedVolume& wanted) const {
-  if (!node_.HasSelinux() || !wanted.one_pod_only || wanted.is_block ||
-      !plugin.SupportsSELinuxContextMount(wanted.spec)) {
+// SELinuxMount, for other volumes, is off). A pod that wants its files labelled one by one may have
+// containers with several labels here, as no mount has any of them; kubelet refuses it.
+void WantedPodBuilder::FindLabel(const Pod& pod, WantedVolume& wanted) const {
+  if (!node_.HasSelinux() || !wanted.mountable() || !wanted.one_pod_only || wanted.is_block ||
+      pod.spec.security_context.se_linux_change_policy == SeLinuxChangePolicy::kRecursive) {
     return;
   }
+  const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
+  if (!plugin.ok() || !(*plugin)->SupportsSELinuxContextMount(wanted.spec)) return;
   std::set<std::string> labels;
   for (const std::string& volume : wanted.pod_volumes) labels.merge(MountLabels(pod, volume));
   if (labels.empty()) return;
@@ -342,6 +343,9 @@ WantedPod WantedPodBuilder::Build(PodPtr pod, const WantedPod* before) const {
          Error::NotApplied(Code::kInvalidArgument, "a container mounts volume \"" + unknown +
                                                        "\", which the pod does not have")});
   }
+  // Several volumes of the pod may be one on the node, which has one mount for all their
+  // containers.
+  for (auto& [spec, volume] : wanted.volumes) FindLabel(*pod, volume);
   wanted.pod = std::move(pod);
   return wanted;
 }

@@ -34,7 +34,8 @@ class WantedPodBuilder {
   void FindPlugin(const Pod& pod, WantedVolume& wanted) const;
   void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
   void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
-  void FindLabel(const Pod& pod, const VolumePlugin& plugin, WantedVolume& wanted) const;
+  // REQUIRES: all volumes of the pod that are this one are merged.
+  void FindLabel(const Pod& pod, WantedVolume& wanted) const;
   void CheckNodeAffinity(WantedVolume& wanted) const;
 
   const ObjectCatalog& catalog_;

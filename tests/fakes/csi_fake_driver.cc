@@ -236,6 +236,7 @@ void CsiFakeDriver::Servers::Listen(Socket socket) {
         return Arrived(socket, generation, arrived);
       },
       [this, socket, generation](int number) { Cancelled(socket, generation, number); });
+  if (socket == Socket::kServices) log_.Write({.what = "listen"});
   const std::lock_guard lock(mu_);
   slots_[socket].server = std::move(server);
 }

@@ -4,7 +4,8 @@
 //   {"what":"begin","number":3,"rpc":"NodeStageVolume","volume":"v1","staging":"/..",..}
 //   {"what":"end","number":3,"rpc":"NodeStageVolume","volume":"v1","code":0,"effect":"made",..}
 //   {"what":"violation","number":4,"text":"..",..}     of the specification, by the caller
-//   {"what":"start",..}, {"what":"die",..}             of the driver
+//   {"what":"start",..}, {"what":"listen",..},
+//   {"what":"die",..}                                  of the driver
 //
 // A "begin" has the keys of secrets, never a value.
 #pragma once

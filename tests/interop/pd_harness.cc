@@ -163,42 +163,28 @@ std::string PdDriver::WhyNot() {
   return WhyNoPeer("pd");
 }
 
-std::vector<std::string> PdDriver::CommandOf(const std::string& role, const std::string& socket,
-                                             Death death) const {
+std::vector<std::string> PdDriver::CommandOf(const std::string& role,
+                                             const std::string& socket) const {
   static const std::string kProgram = PeerPath("pd");
-  return {kProgram,
-          "--role",
-          role,
-          "--dir",
-          FileOf("cloud"),
-          "--socket",
-          socket,
-          "--zone",
-          kZone,
-          "--driver-name",
-          kName,
-          "--die-before",
-          std::to_string(death.before),
-          "--die-after",
-          std::to_string(death.after),
-          "--logtostderr",
-          "--v",
-          "4"};
+  return {kProgram,        "--role",        role,   "--dir",
+          FileOf("cloud"), "--socket",      socket, "--zone",
+          kZone,           "--driver-name", kName,  "--trap",
+          FileOf("trap"),  "--logtostderr", "--v",  "4"};
 }
 
-bool PdDriver::StartCloud(Death death) {
+bool PdDriver::StartCloud() {
   KillCloud();  // or takes away what is left of one that died
-  std::vector<std::string> command = CommandOf("cloud", cloud_socket(), death);
+  std::vector<std::string> command = CommandOf("cloud", cloud_socket());
   command.insert(command.end(), {"--node", Joined(settings_.nodes)});
   return cloud_.Start(command, FileOf("cloud.calls"), FileOf("cloud.log")) &&
          Within(kStart, [this] { return Listens(cloud_socket()); });
 }
 
-bool PdDriver::StartNode(Death death) {
+bool PdDriver::StartNode() {
   KillNode();
   std::error_code error;
   fs::create_directories(fs::path(node_socket()).parent_path(), error);
-  std::vector<std::string> command = CommandOf("node", node_socket(), death);
+  std::vector<std::string> command = CommandOf("node", node_socket());
   command.insert(command.end(),
                  {"--node", settings_.nodes.front(), "--machine-type", settings_.machine_type});
   return !error && node_.Start(command, FileOf("node.calls"), FileOf("node.log")) &&
@@ -225,6 +211,20 @@ void PdDriver::Stop() {
   KillRegistrar();
   KillNode();
   KillCloud();
+}
+
+void PdDriver::SetTrap(const std::string& method, When when, Fate fate) {
+  Release();  // or takes away what the last one has left
+  std::ofstream file(FileOf("trap"), std::ios::trunc);
+  file << method << (when == When::kBefore ? " before " : " after ")
+       << (fate == Fate::kServerDies ? "die\n" : "hold\n");
+}
+
+bool PdDriver::Sprung() const { return fs::exists(FileOf("trap.sprung")); }
+
+void PdDriver::Release() {
+  std::error_code none;
+  fs::remove(FileOf("trap.sprung"), none);
 }
 
 std::string PdDriver::node_socket() const {

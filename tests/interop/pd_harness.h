@@ -65,16 +65,10 @@ class PdDriver {
   // "" if it can run here, else what a test says that is skipped.
   static std::string WhyNot();
 
-  // The server kills itself when the Nth call comes that changes something (0: never): before it is
-  // carried out, or when it is done and not yet answered.
-  struct Death {
-    int before = 0;
-    int after = 0;
-  };
   // Each is true once it listens; the registrar once its socket is in the registry. All may be
   // called again after a kill.
-  bool StartCloud(Death death = {0, 0});
-  bool StartNode(Death death = {0, 0});
+  bool StartCloud();
+  bool StartNode();
   bool StartRegistrar();
   bool Start() { return StartCloud() && StartNode() && StartRegistrar(); }
 
@@ -86,6 +80,14 @@ class PdDriver {
   void EndRegistrar();   // SIGTERM: its socket goes
   void Stop();           // kills all three
 
+  // What becomes of the next call of one method, at the server that it comes to and that runs or is
+  // started later: before it is carried out, or when it is done and not yet answered.
+  enum class When { kBefore, kAfter };
+  enum class Fate { kServerDies, kHeld };
+  void SetTrap(const std::string& method, When when, Fate fate);
+  bool Sprung() const;  // the call has come that far
+  void Release();       // one that is held goes on
+
   std::string cloud_socket() const { return settings_.scratch + "/cloud.sock"; }
   std::string node_socket() const;
   std::string registration_socket() const;
@@ -93,6 +95,7 @@ class PdDriver {
   std::string NodeId(size_t node = 0) const;
   // As the driver names it: projects/P/zones/Z/disks/NAME.
   static std::string HandleOf(const std::string& disk);
+  std::string state_file() const { return FileOf("cloud/state.json"); }  // all the cloud knows
 
   // All calls that the two servers have answered, of each in its order.
   std::vector<PdCall> CloudCalls() const;
@@ -107,8 +110,7 @@ class PdDriver {
 
  private:
   std::string FileOf(const std::string& name) const { return settings_.scratch + "/" + name; }
-  std::vector<std::string> CommandOf(const std::string& role, const std::string& socket,
-                                     Death death = {0, 0}) const;
+  std::vector<std::string> CommandOf(const std::string& role, const std::string& socket) const;
 
   Settings settings_;
   PeerProcess cloud_;

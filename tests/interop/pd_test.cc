@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -173,30 +174,54 @@ TEST_F(PdTest, ItsNodeServerDiesAtTheCallThatItIsToldOfBeforeItsEffectOrAfterIt)
   ASSERT_TRUE(client_->Create("data", &handle).ok());
   ASSERT_TRUE(client_->Attach(handle).ok());
   struct Step {
+    const char* method;
     std::function<grpc::Status()> call;
     std::string place;
     bool is_mount;  // afterwards
   };
   const std::vector<Step> steps = {
-      {[&] { return client_->Stage(handle, Staging()); }, Staging(), true},
-      {[&] { return client_->Publish(handle, Staging(), Target()); }, Target(), true},
-      {[&] { return client_->Unpublish(handle, Target()); }, Target(), false},
-      {[&] { return client_->Unstage(handle, Staging()); }, Staging(), false}};
-  for (const PdDriver::Death death : {PdDriver::Death{1, 0}, PdDriver::Death{0, 1}}) {
+      {"NodeStageVolume", [&] { return client_->Stage(handle, Staging()); }, Staging(), true},
+      {"NodePublishVolume", [&] { return client_->Publish(handle, Staging(), Target()); }, Target(),
+       true},
+      {"NodeUnpublishVolume", [&] { return client_->Unpublish(handle, Target()); }, Target(),
+       false},
+      {"NodeUnstageVolume", [&] { return client_->Unstage(handle, Staging()); }, Staging(), false}};
+  ASSERT_TRUE(pd_->StartNode()) << pd_->Logs();
+  for (const PdDriver::When when : {PdDriver::When::kBefore, PdDriver::When::kAfter}) {
     for (const Step& step : steps) {
-      ASSERT_TRUE(pd_->StartNode(death)) << pd_->Logs();
+      pd_->SetTrap(step.method, when, PdDriver::Fate::kServerDies);
       EXPECT_EQ(step.call().error_code(), grpc::StatusCode::UNAVAILABLE);
       // Its sockets are closed before it has ended.
       EXPECT_TRUE(Eventually([&] { return !pd_->NodeRuns(); }));
       const bool is_mount =
           TextOf("/proc/self/mountinfo").find(" " + step.place + " ") != std::string::npos;
-      EXPECT_EQ(is_mount, death.after == 1 ? step.is_mount : !step.is_mount) << step.place;
+      EXPECT_EQ(is_mount, when == PdDriver::When::kAfter ? step.is_mount : !step.is_mount)
+          << step.place;
       ASSERT_TRUE(pd_->StartNode()) << pd_->Logs();
       const grpc::Status status = step.call();
       ASSERT_TRUE(status.ok()) << status.error_message();
     }
   }
   ASSERT_TRUE(client_->Detach(handle).ok());
+}
+
+TEST_F(PdTest, ItHoldsTheCallThatItIsToldOfBeforeItsEffectOrAfterItUntilItIsReleased) {
+  ASSERT_TRUE(pd_->StartCloud()) << pd_->Logs();
+  const std::string image = scratch() + "/pd/cloud/disks/" + PdDriver::kZone + "/data";
+  for (const PdDriver::When when : {PdDriver::When::kBefore, PdDriver::When::kAfter}) {
+    pd_->SetTrap("CreateVolume", when, PdDriver::Fate::kHeld);
+    std::string handle;
+    std::future<grpc::Status> made =
+        std::async(std::launch::async, [&] { return client_->Create("data", &handle); });
+    EXPECT_TRUE(Eventually([&] { return pd_->Sprung(); }));
+    EXPECT_EQ(fs::exists(image), when == PdDriver::When::kAfter);
+    EXPECT_EQ(made.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+    pd_->Release();
+    const grpc::Status status = made.get();
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_TRUE(fs::exists(image));
+    ASSERT_TRUE(client_->Delete(handle).ok());
+  }
 }
 
 TEST_F(PdTest, ADiskThatOneNodeWritesIsRefusedToAnother) {

@@ -14,6 +14,16 @@
 
 namespace volumed {
 
+// How much is read of an answer that is a stream of messages, and what was. The messages are one
+// answer: what is repeated in them stands one after the other in it, and of anything else the last
+// one counts. It is written before the call ends, and by nobody else.
+struct CsiStream {
+  int most_messages = 64;
+  size_t most_bytes = 256 * 1024;  // the message that exceeds it is read still
+  int messages = 0;
+  bool is_cut = false;  // there was more
+};
+
 struct CsiCallOptions {
   // It counts from the moment of the call, also while the call waits for its turn. An infinite one
   // is taken for the channel's `longest_call`: a driver may never answer.
@@ -25,6 +35,8 @@ struct CsiCallOptions {
   // What the driver was sent before, which is hidden in what it says, and what learns of this
   // request. Null: nobody remembers.
   std::shared_ptr<CsiSecretMemory> secrets = nullptr;
+  // Of an RPC that answers by a stream: of one call alone. Null: such an RPC is refused.
+  std::shared_ptr<CsiStream> stream = nullptr;
 };
 
 // A call that has ended, or was sent and has not ended, without its secrets.

@@ -48,7 +48,7 @@ struct CsiConnection {
 // CsiError(). Of this side, all not applied: DeadlineExceeded and Cancelled while the call waited;
 // Unavailable, about kCsiNeverSent, without a connection; InvalidArgument for a message that is no
 // request; ResourceExhausted for a request that is too large; Unimplemented for an RPC whose answer
-// is a stream; Cancelled when the channel goes.
+// is a stream without CsiCallOptions::stream; Cancelled when the channel goes.
 //
 // Threads: any, for every method. Callbacks run on threads of gRPC's, or on the caller's own; they
 // must not block.

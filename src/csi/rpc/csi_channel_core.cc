@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "csi/rpc/csi_stream.h"
+
 namespace volumed {
 namespace {
 
@@ -100,8 +102,9 @@ std::optional<CsiFailure> CsiChannel::Core::Prepare(CsiPendingCall& call,
                  .asked_unix_ms = clock_.WallUnixMillis(),
                  .migrated = options.migrated,
                  .request = call.secrets.StrippedText(request, kRequestText)};
-  if (call.method->streaming) {
-    return NeverSent(Code::kUnimplemented, "its answer is a stream, which volumed does not read");
+  if (call.method->streaming) call.stream = options.stream;
+  if (call.method->streaming && call.stream == nullptr) {
+    return NeverSent(Code::kUnimplemented, "its answer is a stream, which is not read here");
   }
   const size_t size = request.ByteSizeLong();
   if (size > options_.most_sent_bytes) {
@@ -214,10 +217,14 @@ void CsiChannel::Core::Send(const Turn& turn) {
   for (CsiCallObserver* observer : options_.observers) observer->CallSent(call->report);
   call->context.set_deadline(SpanOf(left));
   grpc::GenericStub stub(turn.channel);
-  stub.UnaryCall(&call->context, call->method->path, {}, &call->request, &call->answer,
-                 [core = shared_from_this(), call](const grpc::Status& status) {
-                   core->Settle(call, core->AnswerOf(*call, status));
-                 });
+  const auto ended = [core = shared_from_this(), call](const grpc::Status& status) {
+    core->Settle(call, core->AnswerOf(*call, status));
+  };
+  if (call->stream != nullptr) {
+    return ReadCsiStream(stub, call->method->path,
+                         {call->context, call->request, call->answer, *call->stream}, ended);
+  }
+  stub.UnaryCall(&call->context, call->method->path, {}, &call->request, &call->answer, ended);
 }
 
 CsiChannel::AnyAnswer CsiChannel::Core::AnswerOf(CsiPendingCall& call,

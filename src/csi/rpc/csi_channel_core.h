@@ -35,6 +35,7 @@ struct CsiPendingCall {
   CsiChannel::Done done;
   CsiCallReport report;
   CsiSecrets secrets;
+  std::shared_ptr<CsiStream> stream;  // null: the answer is one message
   TimePoint asked;
   grpc::ByteBuffer request;
   grpc::ByteBuffer answer;

@@ -108,6 +108,19 @@ Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
   return CsiJsonOf(*shown);
 }
 
+Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
+                                   const CsiSecrets& secrets, const CsiStream* stream) {
+  Result<std::string> json = CsiShownJsonOf(answer, secrets);
+  if (!json.ok() || stream == nullptr) return json;
+  return std::string("{\"cut\":") + (stream->is_cut ? "true" : "false") +
+         ",\"messages\":" + std::to_string(stream->messages) + ",\"answer\":" + *json + "}";
+}
+
+CsiCallOptions WithStreamOf(const CsiMethod& method, CsiCallOptions options) {
+  if (method.streaming && options.stream == nullptr) options.stream = std::make_shared<CsiStream>();
+  return options;
+}
+
 Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std::string_view json,
                                   const CsiCallOptions& options) {
   const CsiMethod* method = FindCsiMethod(rpc);
@@ -117,9 +130,11 @@ Result<std::string> CallCsiByName(CsiChannel& channel, std::string_view rpc, std
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> request,
                    CsiRequestFromJson(*method, json));
+  const CsiCallOptions with_stream = WithStreamOf(*method, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> answer,
-                   channel.Perform(*request, options));
-  Result<std::string> shown = CsiShownJsonOf(*answer, CsiSecrets(*request, options.secrets));
+                   channel.Perform(*request, with_stream));
+  Result<std::string> shown =
+      CsiShownJsonOf(*answer, CsiSecrets(*request, options.secrets), with_stream.stream.get());
   // The call itself has gone well.
   if (!shown.ok() && method->kind == CsiRpcKind::kMutating) return shown.error().AsMaybeApplied();
   return shown;

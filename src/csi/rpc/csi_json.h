@@ -27,6 +27,13 @@ Result<std::string> CsiJsonOf(const google::protobuf::Message& message);
 // text of it.
 Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
                                    const CsiSecrets& secrets);
+// The same of a stream, with how much of it was read: {"cut":true,"messages":64,"answer":{..}}.
+// `stream`: null: the answer is none of a stream.
+Result<std::string> CsiShownJsonOf(const google::protobuf::Message& answer,
+                                   const CsiSecrets& secrets, const CsiStream* stream);
+
+// The options with a stream, if the RPC answers by one and they have none.
+CsiCallOptions WithStreamOf(const CsiMethod& method, CsiCallOptions options);
 
 // Makes the call `rpc` (as FindCsiMethod() has it); the answer is shown. Threads and blocking: as
 // CsiChannel::Perform(). Errors: those of the others; NotFound, not applied, for an RPC that there

@@ -22,7 +22,7 @@ struct CsiMethod {
   std::string name;     // "NodeStageVolume"
   std::string path;     // "/csi.v1.Node/NodeStageVolume", as it is on the wire
   CsiRpcKind kind = CsiRpcKind::kMutating;
-  bool streaming = false;  // its answer is a stream, which this program does not read
+  bool streaming = false;  // its answer is a stream: CsiCallOptions::stream
   // The field of the request that names the object: "volume_id", "snapshot_id", "name". Empty: it
   // is about the driver.
   std::string key_field;

@@ -8,6 +8,7 @@
 #include "operation/recorded_volume.h"
 #include "volume/secrets_of_volume.h"
 #include "volumemanager/claims/claim_events.h"
+#include "volumemanager/reconcile_queue.h"
 
 namespace volumed {
 namespace {
@@ -378,8 +379,10 @@ void Claims::Reclaim(const VolumeDecision& decision) {
       }));
   if (started == StartResult::kStarted) {
     bound.reclaiming = true;
-  } else if (const auto next = parts_.operations.NextTry(ReclaimKey(name))) {
-    WakeAt(*next);
+  } else {
+    // Whoever has the volume's device may tell nobody when it ends: a call by hand.
+    const TimePoint later = parts_.scheduler.clock().Now() + Wake::kUnknownPending;
+    WakeAt(parts_.operations.NextTry(ReclaimKey(name)).value_or(later));
   }
 }
 

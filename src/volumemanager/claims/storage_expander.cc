@@ -128,8 +128,13 @@ bool StorageExpander::IsOnNode(const UniqueVolumeName& name) const {
 void StorageExpander::Reconcile(const std::string& volume, Wake& wake) {
   if (!parts_.readiness.Ready()) return;  // every source's delivery brings a decision
   const auto known = known_.find(volume);
-  if (known != known_.end() && known->second.in_flight) return;
+  const bool is_in_flight = known != known_.end() && known->second.in_flight;
   const std::optional<Case> now = CaseOf(volume);
+  if (is_in_flight) {
+    // What waits for its driver would keep a volume from being reclaimed whose claim has gone.
+    if (!now) parts_.operations.GiveUpWaiting(ExpandStorageKey(known->second.unique_name));
+    return;
+  }
   if (!now || !now->state.durable) {
     if (!now && known != known_.end()) known_.erase(known);
     return;  // this is called again once the status is on record
@@ -232,6 +237,8 @@ void StorageExpander::Expanded(const std::string& volume,
   } else if (!NeverReachedItsDriver(*outcome.failure)) {
     Failed(volume, *outcome.failure, known);
   }
+  // Its claim has gone meanwhile: it was not to be deleted while it was made larger.
+  if (!CaseOf(volume)) parts_.claims.MarkDirty();
   MarkDirty(volume);
 }
 

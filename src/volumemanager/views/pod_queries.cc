@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "volume/driver_domain.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
 #include "volumemanager/desired_state_of_world.h"
@@ -13,6 +14,15 @@
 #include "volumemanager/views/pod_views.h"
 
 namespace volumed {
+namespace {
+
+// Of a volume that is wanted, or there.
+template <typename Volume>
+std::string FullPluginNameOf(const Volume& volume) {
+  return GetFullQualifiedPluginName(volume.plugin_name, volume.driver_domain);
+}
+
+}  // namespace
 
 PodOnNode FindPodOnNode(const ActualStateOfWorld& actual, const PodUid& uid) {
   const ActualPod* pod = actual.FindPod(uid);
@@ -144,7 +154,7 @@ bool PodQueries::CountVolumes(VolumeCounting& counting) const {
     auto at = parts_.desired.pods().upper_bound(counting.last);
     for (; left > 0 && at != parts_.desired.pods().end(); ++at, --left) {
       for (const auto& [spec, volume] : at->second.volumes) {
-        if (volume.mountable()) ++counts[volume.plugin_name].desired;
+        if (volume.mountable()) ++counts[FullPluginNameOf(volume)].desired;
       }
       counting.last = at->first;
     }
@@ -155,7 +165,7 @@ bool PodQueries::CountVolumes(VolumeCounting& counting) const {
   auto at = parts_.actual.pods().upper_bound(counting.last);
   for (; left > 0 && at != parts_.actual.pods().end(); ++at, --left) {
     for (const auto& [spec, volume] : at->second.volumes) {
-      if (MayBePresent(volume)) ++counts[volume.plugin_name].actual;
+      if (MayBePresent(volume)) ++counts[FullPluginNameOf(volume)].actual;
     }
     counting.last = at->first;
   }

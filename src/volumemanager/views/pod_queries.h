@@ -39,7 +39,7 @@ struct VolumeCounting {
     int64_t desired = 0;
     int64_t actual = 0;
   };
-  std::map<std::string, OfPlugin> counts;  // by plugin
+  std::map<std::string, OfPlugin> counts;  // by plugin, and driver
   bool desired_done = false;
   PodUid last;  // the last pod that was counted, of the desired or of the actual ones
 

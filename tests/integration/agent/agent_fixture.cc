@@ -444,6 +444,19 @@ std::string AgentTest::LeftOvers() {
   return left;
 }
 
+std::string AgentTest::CsiLeftOvers() const {
+  std::string left;
+  const std::string directory = root() + "/plugins/kubernetes.io/csi";
+  for (const std::string& mount : MountsBelow(root() + "/plugins")) left += "mount " + mount + "\n";
+  std::error_code none;
+  for (fs::recursive_directory_iterator entry(directory, none);
+       !none && entry != fs::recursive_directory_iterator(); entry.increment(none)) {
+    const bool is_of_volume = !entry->is_directory() || entry->path().filename() == "globalmount";
+    if (is_of_volume) left += entry->path().string() + "\n";
+  }
+  return left;
+}
+
 Sleeper::Sleeper() { pid_ = Spawn({"sleep", "1000"}, "/dev/null"); }
 
 void Sleeper::End() {

@@ -78,6 +78,8 @@ class AgentTest : public ::testing::Test {
                          const std::string& volume) const;
   // "" when no mount, no directory and no pod is left of any pod.
   std::string LeftOvers();
+  // "" when no mount, no file and no directory of a CSI volume is left below plugins.
+  std::string CsiLeftOvers() const;
 
   const std::string& scratch() const { return scratch_; }
   std::string root() const { return root_; }

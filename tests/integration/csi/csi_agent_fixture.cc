@@ -154,19 +154,6 @@ bool CsiAgentTest::RetryUntilGone(const std::string& pod) {
 }
 
 // Directories that are for all drivers, or for one, may stay.
-std::string CsiAgentTest::CsiLeftOvers() const {
-  std::string left;
-  const std::string directory = root() + "/plugins/kubernetes.io/csi";
-  for (const std::string& mount : MountsBelow(root() + "/plugins")) left += "mount " + mount + "\n";
-  std::error_code none;
-  for (fs::recursive_directory_iterator entry(directory, none);
-       !none && entry != fs::recursive_directory_iterator(); entry.increment(none)) {
-    const bool is_of_volume = !entry->is_directory() || entry->path().filename() == "globalmount";
-    if (is_of_volume) left += entry->path().string() + "\n";
-  }
-  return left;
-}
-
 std::vector<std::string> CsiAgentTest::MetricLines(const std::vector<std::string>& texts) const {
   std::vector<std::string> found;
   std::istringstream lines(HttpGet("/metrics"));

@@ -64,8 +64,6 @@ class CsiAgentTest : public AgentTest {
   // It is tried again and again until it is so.
   bool RetryUntilPhase(const std::string& pod, const std::string& phase);
   bool RetryUntilGone(const std::string& pod);
-  // "" when no mount, no file and no directory is left of any CSI volume.
-  std::string CsiLeftOvers() const;
   // Of /metrics: its lines that have all of these texts.
   std::vector<std::string> MetricLines(const std::vector<std::string>& texts) const;
 

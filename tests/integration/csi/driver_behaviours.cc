@@ -1,5 +1,9 @@
 #include "integration/csi/driver_behaviours.h"
 
+#include <string_view>
+
+#include "csi/rpc/csi_methods.h"
+
 namespace volumed {
 namespace {
 
@@ -16,8 +20,40 @@ constexpr const char* kLoop = R"({"volumes": "loop"})";
 // leaves it in the call.
 constexpr const char* kNotApplied = "; Attached;";
 constexpr const char* kMaybe = "; MountingDevice;";
+// Whatever becomes of a growth, or of figures, the pod has its volume.
+constexpr const char* kPodHasIt = "SetUp; DeviceMounted;";
+// There is no device of a volume that was not made.
+constexpr const char* kNotMade = "NotSetUp; ;";
+
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Whether it says more than which RPC is called: an RPC's name stands wherever one is under way.
+bool Tells(std::string_view text) {
+  while (!text.empty() && !IsLetter(text.front())) text.remove_prefix(1);
+  while (!text.empty() && !IsLetter(text.back())) text.remove_suffix(1);
+  return !text.empty() && FindCsiMethod(text) == nullptr;
+}
 
 }  // namespace
+
+std::string WhatIsMissing(const CsiBehaviour& row) {
+  const std::string_view says = row.says;
+  const std::string_view kept = row.kept;
+  if (std::string_view(row.state).empty()) return "no state is expected";
+  if (says.empty() && kept.empty()) return "no text is expected";
+  if (!says.empty() && !Tells(says)) return "its text is no more than an RPC's name";
+  if (!kept.empty() && !Tells(kept)) return "what is kept of it is no more than an RPC's name";
+  return "";
+}
+
+std::vector<CsiBehaviour> AllCsiBehaviours() {
+  std::vector<CsiBehaviour> all;
+  for (const auto* group : {&CodeBehaviours(), &AnswerBehaviours(), &PublishLies(), &TeardownLies(),
+                            &FigureBehaviours()}) {
+    all.insert(all.end(), group->begin(), group->end());
+  }
+  return all;
+}
 
 // Behaviour 1 has a row for each code of NodeStageVolume; 2-9 one that is final and one that is
 // not.
@@ -123,6 +159,7 @@ const std::vector<CsiBehaviour>& CodeBehaviours() {
        .what = "unpublish: FailedPrecondition",
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnpublishVolume", "code": 9, "message": "why"}])",
+       .state = "TearingDown, uncertain",
        .says = "NodeUnpublishVolume: FailedPrecondition: why"},
       {.number = "3-13",
        .what = "unpublish: Internal",
@@ -134,6 +171,8 @@ const std::vector<CsiBehaviour>& CodeBehaviours() {
        .what = "unstage: Internal",
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnstageVolume", "code": 13, "message": "why"}])",
+       .state = "gone",
+       .kept = "NodeUnstageVolume: Internal: why",
        .reaches = "gone",
        .rpc = "NodeUnstageVolume",
        .calls = 1},
@@ -142,6 +181,7 @@ const std::vector<CsiBehaviour>& CodeBehaviours() {
        .script = R"([{"rpc": "ControllerPublishVolume", "code": 8, "message": "why"}])",
        .options = kAttaches,
        .attaches = true,
+       .state = "; Attaching;",
        .says = "ControllerPublishVolume: ResourceExhausted: why"},
       {.number = "5-9",
        .what = "attach: FailedPrecondition",
@@ -163,6 +203,8 @@ const std::vector<CsiBehaviour>& CodeBehaviours() {
        .script = R"([{"rpc": "ControllerUnpublishVolume", "times": 1, "code": 13}])",
        .options = kAttaches,
        .attaches = true,
+       .state = "gone",
+       .kept = "ControllerUnpublishVolume: Internal: ",
        .reaches = "gone",
        .rpc = "ControllerUnpublishVolume",
        .calls = 2},
@@ -171,18 +213,21 @@ const std::vector<CsiBehaviour>& CodeBehaviours() {
        .script = R"([{"rpc": "CreateVolume", "code": 13, "message": "why"}])",
        .options = kProvisions,
        .provisioned = true,
+       .state = kNotMade,
        .says = "CreateVolume: Internal: why"},
       {.number = "7-11",
        .what = "create: OutOfRange",
        .script = R"([{"rpc": "CreateVolume", "code": 11, "message": "why"}])",
        .options = kProvisions,
        .provisioned = true,
+       .state = kNotMade,
        .says = "CreateVolume: OutOfRange: why"},
       {.number = "9-13",
        .what = "growth on the node: Internal",
        .moment = kGrows,
        .script = R"([{"rpc": "NodeExpandVolume", "code": 13, "message": "why"}])",
        .options = kGrowsOnNode,
+       .state = kPodHasIt,
        .says = "NodeExpandVolume: Internal: why"},
       {.number = "10",
        .what = "a code that there is not",
@@ -197,44 +242,50 @@ const std::vector<CsiBehaviour>& AnswerBehaviours() {
       {.number = "11",
        .what = "late, and in time",
        .script = R"([{"rpc": "NodeStageVolume", "after_ms": 1500}])",
+       .state = kPodHasIt,
+       .says = "volume v11 (kubernetes.io/csi): SetUp",
        .reaches = "Ready",
        .rpc = "NodeStageVolume",
        .calls = 1},
       {.number = "12",
        .what = "late, and too late, with the effect made",
-       .script = R"([{"rpc": "NodeStageVolume", "times": 1, "after_ms": 4500}])",
-       .reaches = "Ready",
+       .script = R"([{"rpc": "NodeStageVolume", "after_ms": 4500}])",
+       .state = kMaybe,
+       .says = "NodeStageVolume: DeadlineExceeded: ",
        .rpc = "NodeStageVolume",
        .calls = 2},
       {.number = "13",
        .what = "the effect is made, and nothing is answered",
-       .script = R"([{"rpc": "NodePublishVolume", "times": 1, "hang": true, "effect": "made"}])",
-       .reaches = "Ready",
+       .script = R"([{"rpc": "NodePublishVolume", "hang": true, "effect": "made"}])",
+       .state = "SettingUp, uncertain; DeviceMounted;",
+       .says = "NodePublishVolume: DeadlineExceeded: ",
        .rpc = "NodePublishVolume",
        .calls = 2},
       {.number = "13u",
        .what = "it hangs in an unpublication, with the effect made",
        .moment = kGoes,
-       .script = R"([{"rpc": "NodeUnpublishVolume", "times": 1, "hang": true, "effect": "made"}])",
-       .reaches = "gone",
+       .script = R"([{"rpc": "NodeUnpublishVolume", "hang": true, "effect": "made"}])",
+       .state = "TearingDown, uncertain",
+       .says = "NodeUnpublishVolume: DeadlineExceeded: ",
        .rpc = "NodeUnpublishVolume",
        .calls = 2},
       {.number = "14",
        .what = "it answers twice, which is no answer, for it has no end",
-       .script = R"([{"rpc": "NodeStageVolume", "times": 1, "twice": true}])",
-       .reaches = "Ready",
+       .script = R"([{"rpc": "NodeStageVolume", "twice": true}])",
+       .state = kMaybe,
+       .says = "NodeStageVolume: DeadlineExceeded: ",
        .rpc = "NodeStageVolume",
        .calls = 2},
       {.number = "15",
        .what = "OK without a message",
        .script = R"([{"rpc": "NodeStageVolume", "no_message": true}])",
        .state = kMaybe,
-       .says = "NodeStageVolume: "},
+       .says = "NodeStageVolume: Internal: it answered OK, with what is no answer of this RPC"},
       {.number = "16",
        .what = "bytes that are no message",
        .script = R"([{"rpc": "NodeStageVolume", "garbage": true}])",
        .state = kMaybe,
-       .says = "NodeStageVolume: "},
+       .says = "NodeStageVolume: Internal: it answered OK, with what is no answer of this RPC"},
       {.number = "17",
        .what = "a message of 17 MiB",
        .script = R"([{"rpc": "NodeStageVolume", "huge_bytes": 17825792}])",
@@ -309,6 +360,7 @@ const std::vector<CsiBehaviour>& PublishLies() {
        .script = R"([{"rpc": "NodePublishVolume", "effect": "file"}])",
        .options = kLoop,
        .block = true,
+       .state = "Mapping, uncertain; DeviceMounted;",
        .says = "and no block device",
        .is_lie = true},
       {.number = "58d",
@@ -316,6 +368,7 @@ const std::vector<CsiBehaviour>& PublishLies() {
        .script = R"([{"rpc": "NodePublishVolume", "effect": "directory"}])",
        .options = kLoop,
        .block = true,
+       .state = "Mapping, uncertain; DeviceMounted;",
        .says = "and no block device",
        .is_lie = true,
        .stays_wrong = true}};
@@ -335,6 +388,8 @@ const std::vector<CsiBehaviour>& TeardownLies() {
        .what = "unpublished, and one of two layers is left",
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnpublishVolume", "effect": "one-layer"}])",
+       .state = "gone",
+       .kept = "is still mounted",
        .reaches = "gone",
        .rpc = "NodeUnpublishVolume",
        .calls = 2,
@@ -344,6 +399,7 @@ const std::vector<CsiBehaviour>& TeardownLies() {
        .what = "unpublished, and a file is left",
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnpublishVolume", "effect": "leave-file"}])",
+       .state = "TearingDown, uncertain",
        .says = "is not empty",
        .is_lie = true,
        .remove = "left"},
@@ -351,6 +407,8 @@ const std::vector<CsiBehaviour>& TeardownLies() {
        .what = "unstaged, and still mounted",
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnstageVolume", "effect": "none"}])",
+       .state = "gone",
+       .kept = "is still mounted",
        .reaches = "gone",
        .rpc = "NodeUnstageVolume",
        .calls = 1,
@@ -367,6 +425,8 @@ const std::vector<CsiBehaviour>& TeardownLies() {
        .moment = kGoes,
        .script = R"([{"rpc": "NodeUnpublishVolume", "code": 5, "effect": "made"},
                      {"rpc": "NodeUnstageVolume", "code": 5, "effect": "made"}])",
+       .state = "gone",
+       .kept = "NotFound",
        .reaches = "gone"}};
   return kAll;
 }
@@ -379,6 +439,7 @@ const std::vector<CsiBehaviour>& FigureBehaviours() {
        .script = R"([{"rpc": "NodeExpandVolume", "effect": "none",
                       "answer": {"capacityBytes": "16777216"}}])",
        .options = kGrowsOnNode,
+       .state = kPodHasIt,
        .says = "said in the same answer that it has",
        .is_lie = true},
       {.number = "55d",
@@ -388,6 +449,7 @@ const std::vector<CsiBehaviour>& FigureBehaviours() {
                       "answer": {"capacityBytes": "33554432"}}])",
        .options = R"({"volumes": "loop", "node_capabilities": ["STAGE_UNSTAGE_VOLUME",
                       "EXPAND_VOLUME", "GET_VOLUME_STATS"], "plugin_capabilities": ["ONLINE"]})",
+       .state = kPodHasIt,
        .says = "its disk has",
        .is_lie = true},
       {.number = "56",
@@ -397,7 +459,8 @@ const std::vector<CsiBehaviour>& FigureBehaviours() {
        .options = R"({"controller_capabilities": ["CREATE_DELETE_VOLUME", "EXPAND_VOLUME"],
                       "plugin_capabilities": ["CONTROLLER_SERVICE", "ONLINE"]})",
        .provisioned = true,
-       .says = "ControllerExpandVolume",
+       .state = kPodHasIt,
+       .says = "was made larger, and it has 16777216 bytes; 33554432 were asked for",
        .is_lie = true},
       {.number = "57i",
        .what = "a volume without an id was made",
@@ -405,14 +468,17 @@ const std::vector<CsiBehaviour>& FigureBehaviours() {
            R"([{"rpc": "CreateVolume", "answer": {"volume": {"capacityBytes": "16777216"}}}])",
        .options = kProvisions,
        .provisioned = true,
-       .says = "CreateVolume",
+       .state = kNotMade,
+       .says = ", and it has no id",
        .is_lie = true},
       {.number = "57s",
        .what = "a smaller volume was made",
        .script = R"([{"rpc": "CreateVolume", "effect": "smaller"}])",
        .options = kProvisions,
        .provisioned = true,
-       .says = "CreateVolume",
+       .state = kNotMade,
+       .says = "is smaller",
+       .kept = "it has 8388608 bytes; 16777216 were asked for",
        .is_lie = true,
        .stays_wrong = true},
       {.number = "60",
@@ -420,12 +486,15 @@ const std::vector<CsiBehaviour>& FigureBehaviours() {
        .moment = kLives,
        .script = R"([{"rpc": "NodeGetVolumeStats", "answer": {"usage": [
                       {"unit": "BYTES", "total": "10", "used": "-5", "available": "5"}]}}])",
+       .state = kPodHasIt,
+       .kept = "the volume has these figures, and -5 bytes are used",
        .rpc = "NodeGetVolumeStats",
        .calls = 2,
        .is_lie = true},
       {.number = "61",
        .what = "a capability that is none",
        .script = R"([{"rpc": "NodeStageVolume", "code": 12, "message": "why"}])",
+       .state = kNotApplied,
        .says = "NodeStageVolume: Unimplemented: why"}};
   return kAll;
 }

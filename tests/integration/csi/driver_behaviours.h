@@ -2,6 +2,7 @@
 // volume meanwhile, and what becomes of it. tests/integration/csi/driver_table_test.cc runs them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace volumed {
@@ -25,11 +26,14 @@ struct CsiBehaviour {
   bool provisioned = false;  // its claim's volume is made by it
   bool block = false;
   bool read_only = false;
-  // What has to be seen while the script holds; "" is not looked for. The state is as
-  // CsiAgentTest::StateOf() has it; the text is in `volumectl explain` of the pod, or in
-  // `volumectl describe` of the claim and of the persistent volume.
+  // What has to be seen while the script holds. The state is as CsiAgentTest::StateOf() has it,
+  // once the text has been seen; the text is in `volumectl explain` of the pod, or in `volumectl
+  // describe` of the claim and of the persistent volume.
   const char* state = "";
   const char* says = "";
+  // Of what is over when one looks, or is about no pod any more: in `volumectl csi --trace` of the
+  // driver, or in the log's lines that name it.
+  const char* kept = "";
   // The phase that the pod reaches while the script holds; "": none, the script ends first.
   const char* reaches = "";
   // So many calls of this RPC at least, while the script holds.
@@ -51,5 +55,10 @@ const std::vector<CsiBehaviour>& PublishLies();       // 45-50, 58
 const std::vector<CsiBehaviour>&
 TeardownLies();  // 51-54, 59; 62 is in CsiAttachTest: a list is asked for once in 30 s
 const std::vector<CsiBehaviour>& FigureBehaviours();  // 55-57, 60, 61
+std::vector<CsiBehaviour> AllCsiBehaviours();
+
+// What a row lacks that each must have: a state, and a text that tells what went wrong. "" if it
+// lacks nothing.
+std::string WhatIsMissing(const CsiBehaviour& row);
 
 }  // namespace volumed

@@ -4,9 +4,13 @@
 #include <signal.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "integration/csi/csi_agent_fixture.h"
 
@@ -61,6 +65,21 @@ class DriverDeathTest : public CsiAgentTest {
     ASSERT_TRUE(driver_->WaitUntilDead()) << Explain(pod);
     EXPECT_TRUE(WaitSays(pod, kGone)) << Explain(pod);
     ASSERT_TRUE(driver_->Start());
+  }
+
+  // Between the moment at which the driver listened last and that at which it was asked to stage
+  // the pod's volume; nullopt: it was not.
+  std::optional<Milliseconds> StagedAfterItListened(const std::string& pod) const {
+    int64_t listened = 0;
+    for (const CsiFakeEntry& entry : LogOf(kDriver)) {
+      if (entry.what == "listen") listened = entry.at_us;
+      const bool is_it =
+          entry.what == "begin" && entry.rpc == "NodeStageVolume" && entry.volume == "h-v-" + pod;
+      if (!is_it) continue;
+      const std::chrono::microseconds later(entry.at_us - listened);
+      return std::chrono::duration_cast<Milliseconds>(later);
+    }
+    return std::nullopt;
   }
 
   std::unique_ptr<CsiFakeProcess> driver_;
@@ -139,18 +158,33 @@ TEST_F(DriverDeathTest, ARestartOfTheDaemonNeedsNoDriver) {
   DeleteAll({});
 }
 
-// Behaviour 25: the time is shown, and not held against anybody.
+// Behaviour 25. What waits has no moment at which it is tried again: the news that its driver is
+// back lets it go on, each time, and the quickest of ten returns shows how soon. That others have
+// the processor is nobody's fault.
 TEST_F(DriverDeathTest, ADriverThatComesBackAtOnceIsUsedAtOnce) {
-  Die();
-  ASSERT_NO_FATAL_FAILURE(Add("p"));
-  ASSERT_TRUE(WaitSays("p", kGone)) << Explain("p");
-  const auto begun = std::chrono::steady_clock::now();
-  ASSERT_TRUE(driver_->Start());
-  ASSERT_TRUE(Eventually(kPatience, [&] { return CountOf(kDriver, "NodeStageVolume") > 0; }));
-  std::cout << "a volume is staged " << Since(begun).count()
-            << " ms after its driver was started\n";
-  ExpectReady("p");
-  DeleteAll({"p"});
+  constexpr int kReturns = 10;
+  constexpr Milliseconds kPromise(250);
+  std::vector<std::string> pods;
+  std::vector<Milliseconds> took;
+  for (int i = 0; i < kReturns; ++i) {
+    pods.push_back("p" + std::to_string(i));
+    Die();
+    ASSERT_NO_FATAL_FAILURE(Add(pods.back()));
+    ASSERT_TRUE(WaitSays(pods.back(), kGone)) << Explain(pods.back());
+    ASSERT_TRUE(WaitSays(pods.back(), "blocked at: WaitForDriver")) << Explain(pods.back());
+    ASSERT_TRUE(WaitSays(pods.back(), "next try:   when something changes"))
+        << Explain(pods.back());
+    ASSERT_TRUE(driver_->Start());
+    ASSERT_TRUE(Eventually(kPatience, [&] {
+      return StagedAfterItListened(pods.back()).has_value();
+    })) << Explain(pods.back());
+    took.push_back(*StagedAfterItListened(pods.back()));
+    std::cout << "a volume is asked for " << took.back().count()
+              << " ms after its driver listens again\n";
+  }
+  EXPECT_LE(*std::min_element(took.begin(), took.end()), kPromise);
+  for (const std::string& pod : pods) ExpectReady(pod);
+  DeleteAll(pods);
 }
 
 // Behaviour 26.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,16 @@ class DriverTableTest : public CsiAgentTest {
            Ctl({"describe", "persistentvolume", Volume(row).name}).output;
   }
 
+  // What there is to look at afterwards, of this driver alone.
+  std::string Kept(const CsiBehaviour& row) const {
+    std::string kept = "\n" + Ctl({"csi", "--trace", Driver(row)}).output;
+    std::istringstream log(ReadText(log_path()));
+    for (std::string line; std::getline(log, line);) {
+      if (line.find(Driver(row)) != std::string::npos) kept += line + "\n";
+    }
+    return kept;
+  }
+
  private:
   void Begin(const CsiBehaviour& row) {
     Json options = Json::parse(CsiFakeOptionsText(OptionsOf(Driver(row))));
@@ -118,22 +129,25 @@ class DriverTableTest : public CsiAgentTest {
   }
 
   void Look(const CsiBehaviour& row) {
-    if (*row.state != '\0') {
-      EXPECT_TRUE(WaitState(Pod(row), row.state)) << row.state << Shown(row);
+    if (std::string(row.reaches) == "gone") {
+      EXPECT_TRUE(RetryUntilGone(Pod(row))) << Shown(row);
+    } else if (*row.reaches != '\0') {
+      EXPECT_TRUE(RetryUntilPhase(Pod(row), row.reaches)) << Shown(row);
     }
     if (*row.says != '\0') {
       EXPECT_TRUE(
           Eventually(kPatience, [&] { return Shown(row).find(row.says) != std::string::npos; }))
           << row.says << Shown(row);
     }
-    if (std::string(row.reaches) == "gone") {
-      EXPECT_TRUE(RetryUntilGone(Pod(row))) << Shown(row);
-    } else if (*row.reaches != '\0') {
-      EXPECT_TRUE(RetryUntilPhase(Pod(row), row.reaches)) << Shown(row);
-    }
+    EXPECT_TRUE(WaitState(Pod(row), row.state)) << row.state << Shown(row);
     if (row.calls > 0) {
       EXPECT_TRUE(Eventually(kPatience, [&] { return CountOf(Driver(row), row.rpc) >= row.calls; }))
           << row.rpc << " x" << CountOf(Driver(row), row.rpc);
+    }
+    if (*row.kept != '\0') {
+      EXPECT_TRUE(
+          Eventually(kPatience, [&] { return Kept(row).find(row.kept) != std::string::npos; }))
+          << row.kept << Kept(row);
     }
     if (row.is_lie) {
       const std::vector<std::string> texts = {"volumed_csi_lies_total", Driver(row)};

@@ -10,9 +10,8 @@
 // node server sees no more of it than the links below DIR/nodes/NAME, which stand for /dev/disk/by-id.
 //
 // Each call that a server has answered is one line of its standard output: METHOD CODE VOLUME, and with --requests a
-// tabulator, when it came and when it was answered (nanoseconds), and the request as JSON. With --die-before N or
-// --die-after N it kills itself when the Nth call comes that changes something: before it is carried out, or when it is
-// done and not yet answered.
+// tabulator, when it came and when it was answered (nanoseconds), and the request as JSON. --trap FILE is what a test
+// sets for one call (trap.go): the server dies at it, or holds it.
 package main
 
 import (
@@ -22,8 +21,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	csi "github.com/container-storage-interface/spec/lib/go/csi"
@@ -42,38 +39,14 @@ type settings struct {
 	dir, socket, zone, machineType, driverName string
 	nodes                                      []string
 	registry, endpoint                         string
-	dieBefore, dieAfter                        int64
+	trap                                       trap
 	requests                                   bool
 }
 
-// changing counts the calls that change something: neither what is asked at the registration nor a look.
-type changing struct {
-	settings
-	calls atomic.Int64
-}
-
-func (c *changing) count(method string) int64 {
-	for _, word := range []string{"Probe", "Get", "List", "Validate"} {
-		if strings.Contains(method, word) {
-			return -1
-		}
-	}
-	return c.calls.Add(1)
-}
-
-// dieIf is a kill -9 at this very place.
-func dieIf(now bool) {
-	if now {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
-	}
-}
-
 // handle says what was answered, after it was written down and before the caller gets it.
-func (c *changing) handle(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (set settings) handle(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:]
-	number := c.count(method)
-	dieIf(number == c.dieBefore)
+	set.trap.pass(method, "before")
 	came := time.Now().UnixNano()
 	answer, err := next(ctx, request)
 	volume := ""
@@ -83,11 +56,11 @@ func (c *changing) handle(ctx context.Context, request any, info *grpc.UnaryServ
 		volume = named.GetName()
 	}
 	line := fmt.Sprintf("%s %s %s", method, status.Code(err), volume)
-	if message, ok := request.(proto.Message); ok && c.requests {
+	if message, ok := request.(proto.Message); ok && set.requests {
 		line += fmt.Sprintf("\t%d %d %s", came, time.Now().UnixNano(), protojson.MarshalOptions{}.Format(message))
 	}
 	fmt.Println(line)
-	dieIf(number == c.dieAfter)
+	set.trap.pass(method, "after")
 	return answer, err
 }
 
@@ -109,8 +82,7 @@ func serve(set settings, controller *driver.GCEControllerServer, node *driver.GC
 	if err := d.SetupGCEDriver(set.driverName, version, nil, nil, identity, controller, node); err != nil {
 		klog.Exit(err)
 	}
-	counted := &changing{settings: set}
-	server := grpc.NewServer(grpc.UnaryInterceptor(counted.handle))
+	server := grpc.NewServer(grpc.UnaryInterceptor(set.handle))
 	csi.RegisterIdentityServer(server, identity)
 	if controller != nil {
 		csi.RegisterControllerServer(server, controller)
@@ -145,8 +117,7 @@ func main() {
 	flag.StringVar(&nodes, "node", "n1", "instances of the cloud; of the node role the one it runs on")
 	flag.StringVar(&set.registry, "registry", "", "registrar: the plugins_registry")
 	flag.StringVar(&set.endpoint, "endpoint", "", "registrar: the socket as the agent sees it (default: --socket)")
-	flag.Int64Var(&set.dieBefore, "die-before", 0, "which call that changes something is never carried out")
-	flag.Int64Var(&set.dieAfter, "die-after", 0, "which one is carried out and never answered")
+	flag.StringVar((*string)(&set.trap), "trap", "", "file of one line: METHOD before|after die|hold")
 	flag.BoolVar(&set.requests, "requests", false, "say what was asked; secrets too, which are a test's")
 	flag.Parse()
 	set.nodes = strings.Split(nodes, ",")

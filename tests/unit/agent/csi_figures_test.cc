@@ -51,6 +51,16 @@ TEST_F(CsiFiguresTest, CallsHaveKubeletsLabelsAndGosNamesOfCodes) {
                                 "NodeStageVolume\",migrated=\"true\"} 1"));
 }
 
+TEST_F(CsiFiguresTest, ALieIsCountedForItsDriverAndItsRpc) {
+  figures_.Lied("d.io", "NodeStageVolume");
+  figures_.Lied("d.io", "NodeStageVolume");
+  figures_.Lied("e.io", "NodeUnpublishVolume");
+  EXPECT_THAT(Text(), HasSubstr("volumed_csi_lies_total{driver=\"d.io\","
+                                "method=\"NodeStageVolume\"} 2"));
+  EXPECT_THAT(Text(), HasSubstr("volumed_csi_lies_total{driver=\"e.io\","
+                                "method=\"NodeUnpublishVolume\"} 1"));
+}
+
 TEST_F(CsiFiguresTest, CallsOfARegistrationAreNoCallsOfADriver) {
   figures_.CallEnded(Report("disk.sock", "NotifyRegistrationStatus"));
   EXPECT_THAT(Text(), Not(HasSubstr("csi_operations_seconds_count")));

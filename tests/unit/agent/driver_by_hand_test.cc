@@ -29,6 +29,19 @@ TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
   EXPECT_EQ(Ask("GetInfo").error().code(), Code::kInvalidArgument) << "it is the registration's";
 }
 
+TEST_F(CsiClientTest, AnRpcThatAnswersByAStreamWasRefused) {
+  auto driver = StartDriver();
+  ::csi::v1::GetMetadataAllocatedResponse allocated;
+  allocated.add_block_metadata()->set_size_bytes(4096);
+  driver->Answer("/csi.v1.SnapshotMetadata/GetMetadataAllocated", allocated);
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  const Result<std::string> answer = Ask("GetMetadataAllocated", "{\"snapshot_id\":\"s-1\"}");
+  ASSERT_TRUE(answer.ok()) << answer.error().ToString();
+  EXPECT_THAT(*answer, HasSubstr("{\"cut\":false,\"messages\":1,\"answer\":{"));
+  EXPECT_THAT(*answer, HasSubstr("\"size_bytes\":\"4096\""));
+}
+
 TEST_F(CsiClientTest, WhoeverMayOnlyReadSawASecretInTheAnswerToACallByHand) {
   auto driver = StartDriver();
   ::csi::v1::ListVolumesResponse volumes;

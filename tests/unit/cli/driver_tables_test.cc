@@ -24,6 +24,7 @@ v1::GetDriversResponse TwoDrivers() {
   ready->set_takes_away(true);
   ready->set_connected(true);
   ready->set_max_volumes(16);
+  ready->set_volumes(3);
   (*ready->mutable_topology())["a.io/zone"] = "z1";
   ready->add_node_capabilities("STAGE_UNSTAGE_VOLUME");
   ready->add_node_capabilities("EXPAND_VOLUME");
@@ -69,9 +70,9 @@ TEST(DriverTablesTest, TheDescriptionOfADriverThatIsNotKnownWasAnEmptyLine) {
 
 TEST(DriverTablesTest, ADriverIsALineAndWhyItIsAwayIsItsLast) {
   EXPECT_EQ(TableOf(TwoDrivers(), OutputFormat::kTable),
-            "NAME  STATE  SINCE  VERSION  CALLS  WAITING  REASON\n"
-            "a.io  ready  1m5s   2.1      2/64   0        -\n"
-            "b.io  gone   3s     -        0/4    7        nobody listens at /b.sock\n");
+            "NAME  STATE  SINCE  VERSION  VOLUMES  CALLS  WAITING  REASON\n"
+            "a.io  ready  1m5s   2.1      3        2/64   0        -\n"
+            "b.io  gone   3s     -        -        0/4    7        nobody listens at /b.sock\n");
   const std::string wide = TableOf(TwoDrivers(), OutputFormat::kWide);
   EXPECT_NE(wide.find("NODE ID  ENDPOINT   REASON\n"), std::string::npos) << wide;
   EXPECT_NE(wide.find("node-a   /k/a.sock  -\n"), std::string::npos) << wide;
@@ -83,7 +84,7 @@ TEST(DriverTablesTest, TheReasonRepeatedNameStateAndTimeOfItsRow) {
     all.mutable_drivers(1)->set_reason(reason);
     const std::string table = TableOf(all, OutputFormat::kTable);
     const std::string row = table.substr(table.find("b.io"));
-    return row.substr(std::string("b.io  gone   3s     -        0/4    7        ").size());
+    return row.substr(std::string("b.io  gone   3s     -        -        0/4    7        ").size());
   };
   EXPECT_EQ(reason_of("CSI driver b.io is gone since 2001-09-09T01:46:37Z"), "-\n");
   EXPECT_EQ(reason_of("CSI driver b.io is not registered any more since 2001-09-09T01:46:37.5Z: "
@@ -117,8 +118,9 @@ TEST(DriverTablesTest, SocketsThatAreNotRegisteredStandBelowWithOwnerAndNextTry)
 TEST(DriverTablesTest, ADescriptionHasWhatTheDriverCanDoAndWhatOperationsMay) {
   const std::string text = DescriptionOf(TwoDrivers());
   for (const char* part :
-       {"State:           ready since 1m5s", "Volumes:         16 at most",
-        "Topology:        a.io/zone=z1", "Node can:        STAGE_UNSTAGE_VOLUME, EXPAND_VOLUME",
+       {"State:           ready since 1m5s", "Volumes:         3 here, 16 at most",
+        "Volumes:         no limit", "Topology:        a.io/zone=z1",
+        "Node can:        STAGE_UNSTAGE_VOLUME, EXPAND_VOLUME",
         "may begin; 0 waiting, 2 calls under way of 64 at a time", "Connected:   no",
         "wait; 7 waiting, 0 calls under way of 4 at a time"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;

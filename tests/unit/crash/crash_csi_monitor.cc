@@ -35,8 +35,8 @@ std::string InverseOf(const std::string& rpc) {
 
 bool IsExpand(const std::string& rpc) { return rpc.find("Expand") != std::string::npos; }
 
-// Calls about several pods' targets have nothing to do with each other; a growth has to do with
-// none of the places.
+// What became of a call for one pod's target says nothing of another's, and a growth has to do with
+// none of the places. They are not made at one time all the same.
 bool AreApart(const CsiTruth::Call& a, const CsiTruth::Call& b) {
   const auto is_of_pod = [](const std::string& rpc) {
     return rpc == kPublish || rpc == kUnpublish;
@@ -260,13 +260,12 @@ bool MayFollow(const CsiTruth::Call& in_doubt, const CsiTruth::Call& next) {
   return in_doubt.first == kUnpublish && (next.first == kAttach || next.first == kStage);
 }
 
-// After a call of which nobody knows whether it was made, only the same or its inverse may come.
+// Of a volume one call is made at a time, whatever it is. After one of which nobody knows whether
+// it was made, only the same or its inverse may come.
 std::string BrokenSequence(const CrashWorld& world, const CsiAbout& about) {
   if (const auto others = world.csi->in_flight.find(about.handle);
-      others != world.csi->in_flight.end()) {
-    for (const CsiTruth::Call& other : others->second) {
-      if (!AreApart(other, about.call)) return other.first + " of it is under way";
-    }
+      others != world.csi->in_flight.end() && !others->second.empty()) {
+    return others->second.begin()->first + " of it is under way";
   }
   const auto open = world.csi->open.find(about.handle);
   if (open == world.csi->open.end()) return "";

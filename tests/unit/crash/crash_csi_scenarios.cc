@@ -222,6 +222,39 @@ Scenario CsiStagedScenario() {
   return Of("two pods on a staged volume of a CSI driver", {Driver(false)}, TwoPods());
 }
 
+Scenario CsiTwoPodsAtOnceScenario() {
+  ScenarioStep come{.name = "two pods come",
+                    .happen =
+                        [](CrashWorld& world) {
+                          ApplyCsiPod(world, kFirst, kCsiSpec);
+                          ApplyCsiPod(world, kSecond, kCsiSpec);
+                        },
+                    .settle = std::chrono::minutes(3),
+                    .compare = false};
+  ScenarioStep have{.name = "both have it",
+                    .happen =
+                        [](CrashWorld& world) {
+                          for (const char* pod : {kFirst, kSecond}) {
+                            if (world.kernel->IsMountPoint(world.VolumePath(pod, kCsiSpec)))
+                              continue;
+                            world.Violation(std::string(pod) + " has no volume");
+                          }
+                        },
+                    .compare = false,
+                    .compare_after_reboot = false};
+  ScenarioStep leave{.name = "both leave",
+                     .happen =
+                         [](CrashWorld& world) {
+                           RemoveCsiPod(world, kFirst);
+                           RemoveCsiPod(world, kSecond);
+                         },
+                     .settle = std::chrono::minutes(3),
+                     .compare = false,
+                     .gone = {kFirst, kSecond},
+                     .no_devices = true};
+  return Of("two pods at once on a volume of a CSI driver", {Driver(false)}, {come, have, leave});
+}
+
 Scenario CsiAttachedScenario() {
   return Of("a volume that a CSI driver's controller attaches", {Driver(true)}, TwoPods());
 }
@@ -235,6 +268,17 @@ Scenario CsiProvisionScenario() {
   return Of("a volume that a CSI driver makes", {Maker()},
             {ClaimComes(), Comes(kFirst, kMade), Writes(kFirst, kMade), Leaves(kFirst, true),
              ClaimIsDeleted(), NothingIsMade()});
+}
+
+// As ReturnedClaimScenario(): the name by which its volume is made anew is that of the first one,
+// and so is the handle.
+Scenario CsiReturnedClaimScenario() {
+  ScenarioStep again = ClaimComes();
+  again.name = "the claim comes again";
+  return Of("a claim of a CSI driver's volume that comes again with its uid",
+            {Maker(), ClaimComes()},
+            {ClaimIsDeleted(), NothingIsMade(), again, Comes(kFirst, kMade), Writes(kFirst, kMade),
+             Leaves(kFirst, true), Comes(kSecond, kMade), Writes(kSecond, kMade)});
 }
 
 Scenario CsiExpandScenario() {

@@ -377,11 +377,11 @@ Scenario EmptiedBesideVolumeScenario() {
 }
 
 std::vector<Scenario> OverlapScenarios() {
-  return {TwoVolumesOnADiskScenario(), RawAndMountedScenario(),
-          TwoPodsAtOnceScenario(),     TwoPodsOnADirectoryScenario(),
-          HandOverScenario(),          RawHandOverScenario(),
-          EmptiedBesideScenario(),     EmptiedBesideVolumeScenario(),
-          EmptiedAsAPodComesScenario()};
+  return {TwoVolumesOnADiskScenario(),  RawAndMountedScenario(),
+          TwoPodsAtOnceScenario(),      TwoPodsOnADirectoryScenario(),
+          HandOverScenario(),           RawHandOverScenario(),
+          EmptiedBesideScenario(),      EmptiedBesideVolumeScenario(),
+          EmptiedAsAPodComesScenario(), CsiTwoPodsAtOnceScenario()};
 }
 
 }  // namespace volumed

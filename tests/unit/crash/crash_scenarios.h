@@ -59,6 +59,8 @@ Scenario CsiOnePodScenario();      // ReadWriteOncePod, and two pods want it
 Scenario CsiObjectsScenario();     // attached by somebody else, as a VolumeAttachment says
 Scenario CsiDriverAwayScenario();  // nobody runs the driver while its pod leaves
 Scenario CsiUnstagingScenario();   // its next release does not stage what is staged
+// Of the older-records walk: deleted, and there again.
+Scenario CsiReturnedClaimScenario();
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.
 Scenario ReturnedClaimScenario();   // of the older-records walk: deleted, and there again
@@ -108,6 +110,7 @@ Scenario RawHandOverScenario();          // likewise, of a block volume
 Scenario EmptiedBesideScenario();        // a recycle beside the set-up of a pod's own volume in it
 Scenario EmptiedBesideVolumeScenario();  // beside that of another persistent volume in it
 Scenario EmptiedAsAPodComesScenario();   // the pod comes amid it
+Scenario CsiTwoPodsAtOnceScenario();     // on one claim of a volume of a CSI driver
 
 std::vector<Scenario> AllScenarios();
 // Of these, those with a CSI driver.

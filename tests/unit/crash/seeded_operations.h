@@ -43,7 +43,7 @@ class PassingOperations : public VolumeOperations {
 };
 
 // One that is never made together with others.
-class LoneOperation final : public AnyOperation {
+class LoneOperation : public AnyOperation {
  public:
   explicit LoneOperation(std::unique_ptr<AnyOperation> real) : real_(std::move(real)) {}
   OperationKey key() const override { return real_->key(); }

@@ -49,6 +49,32 @@ SeededBug Unreserved(const std::string& name, const UnreservedKernel::Mistake& m
   return bug;
 }
 
+// A pod's operation that has its device beside those of other pods.
+class BesideOthers final : public LoneOperation {
+ public:
+  using LoneOperation::LoneOperation;
+  OperationTraits Traits(const OperationParts& parts) const override {
+    OperationTraits traits = LoneOperation::Traits(parts);
+    traits.use = DeviceUse::kNone;
+    return traits;
+  }
+};
+
+// Pods' operations do not know of each other's, though a driver works for all of them.
+class UnorderedOperations final : public PassingOperations {
+ public:
+  explicit UnorderedOperations(const SeededOperations& parts) : PassingOperations(parts.real) {}
+  std::vector<StartResult> StartAll(
+      std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    for (std::unique_ptr<AnyOperation>& operation : operations) {
+      const bool is_of_pod =
+          As<MountVolume>(*operation) != nullptr || As<UnmountVolume>(*operation) != nullptr;
+      if (is_of_pod) operation = std::make_unique<BesideOthers>(std::move(operation));
+    }
+    return PassingOperations::StartAll(std::move(operations));
+  }
+};
+
 }  // namespace
 
 std::vector<SeededBugCase> SeededOverlapBugs() {
@@ -70,6 +96,8 @@ std::vector<SeededBugCase> SeededOverlapBugs() {
        TwoPodsAtOnceScenario()},
       {Unreserved("a volume not reserved while it is emptied", emptied),
        EmptiedAsAPodComesScenario()},
+      {InOperations<UnorderedOperations>("a CSI driver called for two pods of a volume at once"),
+       CsiTwoPodsAtOnceScenario()},
   };
 }
 

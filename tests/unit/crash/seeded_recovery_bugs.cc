@@ -21,7 +21,10 @@ std::vector<SeededBugCase> SeededRecoveryBugs() {
   return {
       {NotHeld("mkfs not held back in a recovery", IrreversibleStep::kFormat), DeviceScenario()},
       {NotHeld("delete not held back in a recovery", IrreversibleStep::kDelete),
-       ReturnedClaimScenario()}};
+       ReturnedClaimScenario()},
+      {NotHeld("DeleteVolume of a CSI driver not held back in a recovery",
+               IrreversibleStep::kDelete),
+       CsiReturnedClaimScenario()}};
 }
 
 }  // namespace volumed

@@ -228,6 +228,27 @@ TEST_F(CsiPublishTest, TheGroupIsGivenByTheAgentUnlessTheDriverDoes) {
   EXPECT_EQ(Request().volume_capability().mount().volume_mount_group(), "");
 }
 
+TEST_F(CsiPublishTest, AGroupThatTheDriverGivesIsSentAndNothingIsWalked) {
+  ServeNode({NodeCapability::STAGE_UNSTAGE_VOLUME, NodeCapability::VOLUME_MOUNT_GROUP});
+  object_.metadata.name = kName;
+  object_.fs_group_policy = FsGroupPolicy::kFile;  // it would be given by the agent, else
+  kubelet_.Put(object_);
+  ASSERT_TRUE(Stage(CsiSpec()).ok());
+  MounterArgs args;
+  args.fs_group = 4711;
+  const uint32_t before = kernel_.Find(Staging()).mode;
+  ASSERT_TRUE(Publish(CsiSpec(), args).ok());
+  EXPECT_EQ(Request().volume_capability().mount().volume_mount_group(), "4711");
+  EXPECT_NE(kernel_.Find(Mounted()).gid, 4711u);
+  EXPECT_EQ(kernel_.Find(Mounted()).mode, before);
+  EXPECT_THAT(kernel_.CallLogText(), Not(HasSubstr("ChangeOwnership")));
+  // The same without the capability walks: the log would tell.
+  ServeNode({NodeCapability::STAGE_UNSTAGE_VOLUME});
+  ASSERT_TRUE(Publish(CsiSpec(), args).ok());
+  EXPECT_EQ(kernel_.Find(Mounted()).gid, 4711u);
+  EXPECT_THAT(kernel_.CallLogText(), HasSubstr("ChangeOwnership"));
+}
+
 // Of local volumes alone a pod was told that it shares one with a pod of another group.
 TEST_F(CsiPublishTest, TheFilesOfOnePodsGroupWentToAnothersAndNobodyWasTold) {
   ServeStaged();

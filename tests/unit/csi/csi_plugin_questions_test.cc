@@ -1,9 +1,12 @@
 // What the plugin answers of a volume without a call to its driver.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
+#include "pluginmgr/expandable_volume_plugin.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
 #include "unit/csi/plugin_fixture.h"
 
 namespace volumed {
@@ -58,6 +61,31 @@ TEST_F(CsiPluginTest, ItsCsiDriverSaysWhetherAMountCanHaveALabel) {
   object.se_linux_mount = true;
   kubelet_.Put(object);
   EXPECT_TRUE(plugin_->SupportsSELinuxContextMount(CsiSpec()));
+}
+
+TEST_F(CsiPluginTest, ItTakesMountOptionsAndSaysOfHowManyVolumesOfADriverTheNodeHasAPlace) {
+  EXPECT_TRUE(plugin_->SupportsMountOption());
+  ServeNode();
+  const VolumePluginWithAttachLimits* limited = plugin_->AsWithAttachLimits();
+  ASSERT_NE(limited, nullptr);
+  const std::string key = limited->VolumeLimitKey(CsiSpec());
+  EXPECT_EQ(key, "attachable-volumes-csi-disk.example.com");
+  EXPECT_EQ(limited->VolumeLimitKey(CsiInlineSpec()), "");
+  EXPECT_EQ(Must(limited->GetVolumeLimits()), (std::map<std::string, int64_t>{{key, 16}}));
+}
+
+// The call of the volume package, which says nothing of what is to follow on the node.
+TEST_F(CsiPluginTest, AVolumeIsMadeLargerByItsDriver) {
+  const auto process = ServeController({ControllerCapability::EXPAND_VOLUME});
+  PutSecretOf("grow", "hunter2-grow");
+  ::csi::v1::ControllerExpandVolumeResponse answer;
+  answer.set_capacity_bytes(int64_t{3} << 30);
+  process->Answer("ControllerExpandVolume", answer);
+  const Result<Quantity> grown =
+      plugin_->AsExpandable()->ExpandVolumeDevice(CsiSpec(), Quantity::FromBytes(int64_t{2} << 30),
+                                                  Quantity::FromBytes(int64_t{1} << 30), Call());
+  ASSERT_TRUE(grown.ok()) << grown.error().ToString();
+  EXPECT_EQ(*grown, Quantity::FromBytes(int64_t{3} << 30));
 }
 
 TEST_F(CsiPluginTest, AnInlineVolumeNeedsAPod) {

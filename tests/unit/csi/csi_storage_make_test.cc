@@ -225,6 +225,31 @@ TEST_F(CsiStorageTest, ACloneOfSomethingElseIsALie) {
   EXPECT_TRUE(Make(options).ok());
 }
 
+TEST_F(CsiStorageTest, AVolumeIsMadeFromASnapshotAndOneOfSomethingElseIsALie) {
+  VolumeOptions options = Options();
+  options.content.emplace();
+  options.content->driver = kName;
+  options.content->handle = "snap";
+  options.content->is_snapshot = true;
+  options.content->size = Quantity::FromBytes(1);
+  const Result<PersistentVolume> refused = NewProvisioner(options)->Plan();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("makes no volumes from snapshots"), std::string::npos);
+  Serve({ControllerCapability::CREATE_DELETE_VOLUME, ControllerCapability::CREATE_DELETE_SNAPSHOT});
+  // A volume of that id is no snapshot of it.
+  ExpectLie(
+      [](::csi::v1::Volume& made) {
+        made.mutable_content_source()->mutable_volume()->set_volume_id("snap");
+      },
+      "it was not made from what it was to be made from", options);
+  EXPECT_EQ(asked_.at(0).volume_content_source().snapshot().snapshot_id(), "snap");
+  EXPECT_FALSE(asked_.at(0).volume_content_source().has_volume());
+  Creates([](::csi::v1::Volume& made) {
+    made.mutable_content_source()->mutable_snapshot()->set_snapshot_id("snap");
+  });
+  EXPECT_TRUE(Make(options).ok());
+}
+
 TEST_F(CsiStorageTest, AVolumeWhoseSizeTheDriverDoesNotSayHasWhatWasAskedFor) {
   Creates([](::csi::v1::Volume& made) { made.set_capacity_bytes(0); });
   EXPECT_EQ(Make().value().spec.capacity, Quantity::FromBytes(1 << 30));

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -189,6 +190,24 @@ TEST_F(RegistryWatchTest, ADirectoryThatIsMovedAwayIsMadeAgainAndTheOldOneDoesNo
   EXPECT_EQ(Changes(), "-a.sock");
   MakeSocket(fs::path(directory_.Socket("old")) / "b.sock");
   EXPECT_EQ(Changes(), "");
+}
+
+TEST_F(RegistryWatchTest, ARootThatIsALinkIsFollowedOnceForTheDirectoryAndForEndpoints) {
+  const std::string named = directory_.Socket("named");
+  for (const char* root : {"real", "other"}) fs::create_directory(directory_.Socket(root));
+  fs::create_directory_symlink(directory_.Socket("real"), named);
+  auto roots = std::make_shared<TrustedRoots>(
+      std::map<std::string, std::string>{{named, directory_.Socket("real")}, {named + "/r", ""}});
+  watch_ = *InotifyRegistryWatch::Create(named + "/r", {}, roots);
+  endpoints_ = {{named, "csi.sock"}};
+  EXPECT_EQ(Changes(), "!" + named + "/csi.sock");
+  EXPECT_TRUE(fs::is_directory(directory_.Socket("real/r")));
+  fs::remove(named);
+  fs::create_directory_symlink(directory_.Socket("other"), named);
+  MakeSocket(directory_.Socket("real/r/a.sock"));
+  MakeSocket(directory_.Socket("real/csi.sock"));
+  MakeSocket(directory_.Socket("other/csi.sock"));
+  EXPECT_EQ(Changes(), "!" + named + "/csi.sock +a.sock");
 }
 
 TEST_F(RegistryWatchTest, ADirectoryThatCannotBeMadeIsAnErrorUntilItCan) {

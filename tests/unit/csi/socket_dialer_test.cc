@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,7 @@ namespace volumed {
 namespace {
 
 namespace fs = std::filesystem;
+using Kept = std::map<std::string, std::string>;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -82,6 +84,7 @@ class SocketDialerTest : public testing::Test {
   SchedulerThread scheduler_;  // its tasks destroy channels, which the watch waits for
   std::shared_ptr<States> states_ = std::make_shared<States>();
   const SocketOwners ours_ = {static_cast<uint32_t>(::getuid())};
+  TrustedRoots roots_;
   SocketDialer dialer_{{.scheduler = scheduler_.scheduler(), .clock = clock_, .watch = watch_},
                        ours_,
                        CsiChannelOptions{}};
@@ -112,7 +115,7 @@ TEST_F(SocketDialerTest, ASocketOfAnotherUidIsRefusedAndTheTextNamesBoth) {
 
 TEST_F(SocketDialerTest, AListenerOfAnotherUidIsRefusedAlthoughTheFileIsOurs) {
   const Descriptor listener = BoundSocket(directory_.Socket(), 8);
-  const auto socket = OpenCsiSocket(Place(), ours_);
+  const auto socket = OpenCsiSocket(Place(), ours_, roots_);
   ASSERT_TRUE(socket.ok());
   EXPECT_TRUE(CheckListener(**socket, ours_, clock_, In(seconds(5))).ok());
   const Status checked = CheckListener(**socket, {4242}, clock_, In(seconds(5)));
@@ -171,6 +174,44 @@ TEST_F(SocketDialerTest, TheTrustedDirectoryMayBeALink) {
   EXPECT_TRUE(dialer_.Open({directory_.Socket("named"), "a.sock"}, In(seconds(5))).ok());
 }
 
+// Each look followed the link anew, so that whoever exchanged it led the agent elsewhere.
+TEST_F(SocketDialerTest, ADirectoryThatIsKeptIsFollowedOnce) {
+  const std::string named = directory_.Socket("named");
+  fs::create_directory(directory_.Socket("real"));
+  fs::create_directory(directory_.Socket("other"));
+  fs::create_directory_symlink(directory_.Socket("real"), named);
+  const Descriptor listener = BoundSocket(directory_.Socket("real/a.sock"), 8);
+  const Descriptor foreign = BoundSocket(directory_.Socket("other/b.sock"), 8);
+  TrustedRoots at_start(Kept{{named, directory_.Socket("real")}});
+  TrustedRoots at_first_look(Kept{{named, ""}});
+  TrustedRoots never;
+  const auto opens = [&](TrustedRoots& roots, const char* name) {
+    return OpenCsiSocket({named, name}, ours_, roots).ok();
+  };
+  for (TrustedRoots* roots : {&at_start, &at_first_look, &never}) {
+    EXPECT_TRUE(opens(*roots, "a.sock"));
+  }
+  fs::remove(named);
+  fs::create_directory_symlink(directory_.Socket("other"), named);
+  for (TrustedRoots* roots : {&at_start, &at_first_look}) {
+    EXPECT_TRUE(opens(*roots, "a.sock"));
+    EXPECT_FALSE(opens(*roots, "b.sock"));
+  }
+  EXPECT_TRUE(opens(never, "b.sock")) << "it is its driver's, who may come back there";
+}
+
+TEST_F(SocketDialerTest, ADirectoryThatIsKeptMayBeMissingAtTheFirstLook) {
+  const std::string named = directory_.Socket("named");
+  TrustedRoots roots(Kept{{named, ""}});
+  const auto missing = OpenCsiSocket({named, "a.sock"}, ours_, roots);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  fs::create_directory(directory_.Socket("real"));
+  fs::create_directory_symlink(directory_.Socket("real"), named);
+  const Descriptor listener = BoundSocket(directory_.Socket("real/a.sock"), 8);
+  EXPECT_TRUE(OpenCsiSocket({named, "a.sock"}, ours_, roots).ok());
+}
+
 TEST_F(SocketDialerTest, ASocketThatADeadProcessLeftIsUnavailableAndNotRefused) {
   { const Descriptor listener = BoundSocket(directory_.Socket(), 8); }
   const auto socket = dialer_.Open(Place(), In(seconds(5)));
@@ -182,7 +223,7 @@ TEST_F(SocketDialerTest, ASocketThatADeadProcessLeftIsUnavailableAndNotRefused) 
 TEST_F(SocketDialerTest, AListenerThatTakesNoConnectionsIsGivenUpAtTheDeadline) {
   const Descriptor listener = BoundSocket(directory_.Socket(), 0);
   std::vector<Descriptor> taken;
-  const auto socket = OpenCsiSocket(Place(), ours_);
+  const auto socket = OpenCsiSocket(Place(), ours_, roots_);
   ASSERT_TRUE(socket.ok());
   // The queue of none has room for one.
   ASSERT_TRUE(CheckListener(**socket, ours_, clock_, In(seconds(5))).ok());

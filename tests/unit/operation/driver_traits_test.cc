@@ -101,6 +101,9 @@ TEST_F(DriverTraitsTest, AnyOtherPluginsOperationsWaitForADeviceOrAProgramAsBefo
   EXPECT_EQ(TraitsOf(MountDevice(DeviceRequest(/*attachable=*/false))).domain.lane, "portal:1");
   const OperationTraits attach = TraitsOf(AttachVolume({kDriverDisk, Spec(), {}}));
   EXPECT_FALSE(attach.on_own_filesystem) << "so it has the lane of what waits for a device";
+  const auto volume = std::make_shared<const PersistentVolume>(Volume());
+  EXPECT_EQ(TraitsOf(ReclaimVolume(ReclaimRequest{volume, ReclaimAction::kDelete})).use,
+            DeviceUse::kNone);
 }
 
 TEST_F(DriverTraitsTest, ADetachGoesByTheRecordBesideTheSetUpsOfItsDriver) {
@@ -144,6 +147,14 @@ TEST_F(DriverTraitsTest, OneVolumeOfADriverIsTakenFromOnePodAtATime) {
   alone.device = UniqueVolumeName();
   EXPECT_EQ(TraitsOf(UnmountVolume(alone)).use, DeviceUse::kNone);
   EXPECT_EQ(TraitsOf(UnmountVolume(RecordPod("portal:1"))).use, DeviceUse::kShared);
+}
+
+// Two pods' volumes of which no record is left were unpublished at once.
+TEST_F(DriverTraitsTest, WhatNoRecordKnowsMayBeADriversAndWasTakenFromTwoPodsAtOnce) {
+  InitStateful(/*works_in_lane=*/true, kDriverLane);
+  const UnmountRequest found{PodUid("b"), SpecName("disk"), "x/v", "default/b", kDriverDisk};
+  EXPECT_EQ(TraitsOf(UnmountVolume(found)).use, DeviceUse::kExclusive);
+  EXPECT_EQ(TraitsOf(UnmapVolume(found)).use, DeviceUse::kExclusive);
 }
 
 TEST_F(DriverTraitsTest, OpeningADeviceAgainWaitsForTheDeviceAndForNoDriver) {

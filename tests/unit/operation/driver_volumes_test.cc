@@ -2,6 +2,7 @@
 // told what the record says, and a restart asks no driver. The driver is a script.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -229,6 +230,51 @@ TEST_F(DriverVolumesTest, AfterARebootNothingIsProvenByTheRecord) {
   Restart("boot-b");
   EXPECT_EQ(All({Stage(false, /*reconstructed=*/true), Publish("a", /*reconstructed=*/true)}), "");
   EXPECT_THAT(script_.calls, ElementsAre("stage vol-1", "publish vol-1"));
+}
+
+// ---- figures ------------------------------------------------------------------------------------
+
+// All drivers had one series.
+TEST_F(DriverVolumesTest, MetricsNameThePluginWithItsDriverOnTheWayDownToo) {
+  ASSERT_EQ(All({Attach(), Stage(true), Publish("a")}), "");
+  Restart();
+  ASSERT_EQ(All({Unpublish("a"), Unstage(), Detach()}), "");
+  std::vector<std::string> operations;
+  for (const FinishedOperation& finished : observer_.finished) {
+    operations.push_back(finished.operation);
+    EXPECT_EQ(finished.plugin_name, "kubernetes.io/csi:disks.test.io") << finished.operation;
+    EXPECT_FALSE(finished.migrated) << finished.operation;
+  }
+  EXPECT_THAT(operations, ElementsAre("volume_attach", "mount_device", "volume_mount",
+                                      "volume_unmount", "unmount_device", "volume_detach"));
+}
+
+TEST_F(DriverVolumesTest, MetricsSayOfATranslatedVolumeThatItIsMigratedByItsRecordToo) {
+  MountDeviceRequest stage{kDriversVolume, Spec().WithCsiMigration(), {PodUid("a")}};
+  ASSERT_EQ(Start(MountDevice(std::move(stage))), "");
+  MountRequest publish = MountOf("a");
+  publish.spec = publish.spec.WithCsiMigration();
+  ASSERT_EQ(Start(MountVolume(std::move(publish))), "");
+  Restart();
+  ASSERT_EQ(All({Unpublish("a"), Unstage()}), "");
+  EXPECT_EQ(observer_.finished.size(), 4u);
+  for (const FinishedOperation& finished : observer_.finished) {
+    EXPECT_TRUE(finished.migrated) << finished.operation;
+    EXPECT_EQ(finished.plugin_name, "kubernetes.io/csi:disks.test.io") << finished.operation;
+  }
+}
+
+TEST_F(DriverVolumesTest, AVolumeOfADriverCountsOnceHoweverManyPodsHaveIt) {
+  EXPECT_THAT(operations_->CountByDriver(), IsEmpty());
+  ASSERT_EQ(All({Stage(false), Publish("a"), Publish("b")}), "");
+  const std::map<std::string, int> one = {{kLane, 1}};
+  EXPECT_EQ(operations_->CountByDriver(), one);
+  Restart();
+  EXPECT_EQ(operations_->CountByDriver(), one);
+  ASSERT_EQ(All({Unpublish("a"), Unpublish("b")}), "");
+  EXPECT_EQ(operations_->CountByDriver(), one) << "it is staged";
+  ASSERT_EQ(Unstage(), "");
+  EXPECT_THAT(operations_->CountByDriver(), IsEmpty());
 }
 
 // ---- one pod only -------------------------------------------------------------------------------

@@ -13,6 +13,8 @@
 #include "operation/expand_storage_operations.h"
 #include "operation/operation_executor.h"
 #include "operation/provision_operations.h"
+#include "operation/reclaim_operations.h"
+#include "operation/storage_steps.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "unit/operation/operation_parts_fixture.h"
@@ -282,6 +284,16 @@ TEST_F(MadeByDriversTest, AGrowthHasTheDriversLaneAndTheDeviceForItself) {
        .new_size = {},
        .old_size = {}});
   const OperationTraits traits = growth.Traits(Parts());
+  EXPECT_EQ(traits.domain.lane, "csi:disk.example.com");
+  EXPECT_EQ(traits.device, kUnique);
+  EXPECT_EQ(traits.use, DeviceUse::kExclusive);
+}
+
+// The claim went while its growth was with the driver, and DeleteVolume was called beside it.
+TEST_F(MadeByDriversTest, AVolumeThatIsMadeLargerWasDeletedMeanwhile) {
+  const ReclaimVolume deletion(ReclaimRequest{
+      std::make_shared<const PersistentVolume>(VolumeOf("pv", "vol-1")), ReclaimAction::kDelete});
+  const OperationTraits traits = deletion.Traits(Parts());
   EXPECT_EQ(traits.domain.lane, "csi:disk.example.com");
   EXPECT_EQ(traits.device, kUnique);
   EXPECT_EQ(traits.use, DeviceUse::kExclusive);

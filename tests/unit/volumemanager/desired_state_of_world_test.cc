@@ -30,6 +30,21 @@ class DesiredStateTest : public ManagerTest {
     return *desired_->Find({PodUid("a"), SpecName(spec)});
   }
 
+  // What a claim has that is bound to the volume "disk", or to a partition of it.
+  static ResolvedClaim Disk(const std::string& partition, std::vector<AccessMode> modes = {}) {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    volume.spec.access_modes = std::move(modes);
+    CsiPersistentVolumeSource source;
+    source.driver = "disk.example.com";
+    source.volume_handle = "vol-x";
+    source.volume_attributes["partition"] = partition;
+    volume.spec.source = source;
+    ResolvedClaim resolved;
+    resolved.volume = std::make_shared<const PersistentVolume>(std::move(volume));
+    return resolved;
+  }
+
   // Answers what a test puts in, by the pod volume's name.
   class ScriptedClaims final : public ClaimResolver {
    public:
@@ -82,18 +97,6 @@ TEST_F(DesiredStateTest, RefusedSourcesSayWhatToUseInTheirPlace) {
 // Two volumes of a pod on one disk, as two partitions of it are once they are translated, were both
 // the first one.
 TEST_F(DesiredStateTest, TwoPartitionsOfOneDiskWereBothTheFirst) {
-  const auto answer = [](const std::string& partition) {
-    PersistentVolume volume;
-    volume.metadata.name = "disk";
-    CsiPersistentVolumeSource source;
-    source.driver = "disk.example.com";
-    source.volume_handle = "vol-x";
-    source.volume_attributes["partition"] = partition;
-    volume.spec.source = source;
-    ResolvedClaim resolved;
-    resolved.volume = std::make_shared<const PersistentVolume>(std::move(volume));
-    return resolved;
-  };
   const PodPtr pod = PodOf(
       "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a}\nspec:\n"
       "  volumes:\n"
@@ -101,15 +104,109 @@ TEST_F(DesiredStateTest, TwoPartitionsOfOneDiskWereBothTheFirst) {
       "  - {name: two, persistentVolumeClaim: {claimName: two}}\n"
       "  containers:\n  - name: c\n    image: x\n    volumeMounts:\n"
       "    - {name: one, mountPath: /o}\n    - {name: two, mountPath: /t}\n");
-  claims_.answers = {{"one", answer("1")}, {"two", answer("1")}};
+  claims_.answers = {{"one", Disk("1")}, {"two", Disk("1")}};
   desired_->SetPod(pod);
   EXPECT_TRUE(Volume("disk").problems.empty());
-  claims_.answers["two"] = answer("2");
+  claims_.answers["two"] = Disk("2");
   desired_->SetPod(pod);
   ASSERT_EQ(Volume("disk").problems.size(), 1u);
   EXPECT_EQ(Volume("disk").problems[0].error.message(),
             "volumes one and two name the same storage, and differ in what they want of it "
             "(readOnly, partition or attributes)");
+}
+
+// Pods with the volume "disk", by one claim or by two, on a node that has an SELinux.
+class SelinuxLabelTest : public DesiredStateTest {
+ protected:
+  static constexpr const char* kOne = "system_u:object_r:container_file_t:s0:c1,c2";
+  static constexpr const char* kOther = "system_u:object_r:container_file_t:s0:c3,c4";
+  void SetUp() override {
+    DesiredStateTest::SetUp();
+    host_parts.has_selinux = true;
+    attach->takes_labels = true;
+    Bind({AccessMode::kReadWriteOncePod});
+  }
+  void Bind(const std::vector<AccessMode>& modes) {
+    claims_.answers = {{"one", Disk("1", modes)}, {"two", Disk("1", modes)}};
+  }
+  // A container of each of these SELinux levels ("": it sets none) with the claim that is named
+  // with it.
+  const WantedVolume& Want(const std::vector<std::pair<std::string, std::string>>& containers,
+                           const std::string& policy = "") {
+    std::string text =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a}\nspec:\n"
+        "  securityContext: {" +
+        policy +
+        "}\n  volumes:\n"
+        "  - {name: one, persistentVolumeClaim: {claimName: one}}\n"
+        "  - {name: two, persistentVolumeClaim: {claimName: two}}\n  containers:\n";
+    for (const auto& [claim, level] : containers) {
+      text += "  - name: c" + std::to_string(++containers_) + "\n    image: x\n";
+      text += "    volumeMounts: [{name: " + claim + ", mountPath: /d}]\n";
+      if (level.empty()) continue;
+      text += "    securityContext: {seLinuxOptions: {level: \"" + level + "\"}}\n";
+    }
+    desired_->SetPod(PodOf(text));
+    return Volume("disk");
+  }
+
+ private:
+  int containers_ = 0;
+};
+
+TEST_F(SelinuxLabelTest, TheMountHasTheOneLabelThatTheContainersNeed) {
+  const WantedVolume& wanted = Want({{"one", "s0:c1,c2"}, {"one", ""}, {"one", "s0:c1,c2"}});
+  EXPECT_EQ(wanted.selinux_label, kOne);
+  EXPECT_TRUE(wanted.problems.empty() && wanted.mountable());
+}
+
+// What one mount shows to several pods cannot have the label of one of them.
+TEST_F(SelinuxLabelTest, OnlyAVolumeThatOnePodHasAtATimeIsMountedWithALabel) {
+  for (const std::vector<AccessMode>& modes :
+       {std::vector<AccessMode>{AccessMode::kReadWriteOnce},
+        {AccessMode::kReadWriteOncePod, AccessMode::kReadWriteOnce}}) {
+    Bind(modes);
+    const WantedVolume& wanted = Want({{"one", "s0:c1,c2"}, {"one", "s0:c3,c4"}});
+    EXPECT_EQ(wanted.selinux_label, "");
+    EXPECT_TRUE(wanted.problems.empty() && wanted.mountable());
+  }
+}
+
+TEST_F(SelinuxLabelTest, ThereIsNoneWithoutAnSelinuxOrIfThePluginCannotMountWithOne) {
+  host_parts.has_selinux = false;
+  EXPECT_EQ(Want({{"one", "s0:c1,c2"}}).selinux_label, "");
+  host_parts.has_selinux = true;
+  attach->takes_labels = false;
+  EXPECT_EQ(Want({{"one", "s0:c1,c2"}, {"one", "s0:c3,c4"}}).selinux_label, "");
+  EXPECT_TRUE(Volume("disk").problems.empty());
+}
+
+TEST_F(SelinuxLabelTest, ContainersThatNeedTwoLabelsAreRefusedWithBoth) {
+  const WantedVolume& wanted = Want({{"one", "s0:c1,c2"}, {"one", "s0:c3,c4"}});
+  EXPECT_FALSE(wanted.mountable());
+  ASSERT_EQ(wanted.problems.size(), 1u);
+  EXPECT_EQ(wanted.problems[0].step, "CheckSELinuxLabel");
+  EXPECT_EQ(wanted.problems[0].error.message(),
+            std::string("conflicting SELinux labels of volume disk: its containers need ") + kOne +
+                " and " + kOther + ", and one mount has one label");
+}
+
+TEST_F(SelinuxLabelTest, APodThatWantsItsFilesLabelledOneByOneHasNoMountWithALabel) {
+  const std::string recursive = "seLinuxChangePolicy: Recursive";
+  EXPECT_EQ(Want({{"one", "s0:c1,c2"}}, recursive).selinux_label, "");
+  EXPECT_TRUE(Want({{"one", "s0:c1,c2"}, {"one", "s0:c3,c4"}}, recursive).problems.empty());
+  EXPECT_TRUE(Volume("disk").mountable());
+  EXPECT_EQ(Want({{"one", "s0:c1,c2"}}, "seLinuxChangePolicy: MountOption").selinux_label, kOne);
+}
+
+// Two volumes of a pod that are one on the node were mounted with the label of the first one's
+// containers, whatever those of the second need.
+TEST_F(SelinuxLabelTest, TwoVolumesOfOneStorageWereMountedWithTheLabelOfTheFirst) {
+  EXPECT_EQ(Want({{"one", ""}, {"two", "s0:c1,c2"}}).selinux_label, kOne);
+  const WantedVolume& wanted = Want({{"one", "s0:c1,c2"}, {"two", "s0:c3,c4"}});
+  EXPECT_FALSE(wanted.mountable());
+  ASSERT_EQ(wanted.problems.size(), 1u);
+  EXPECT_EQ(wanted.problems[0].step, "CheckSELinuxLabel");
 }
 
 TEST_F(DesiredStateTest, SubPathsAreExpandedPerContainerAndStayAsTheyWere) {

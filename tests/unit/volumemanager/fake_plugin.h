@@ -42,6 +42,7 @@ class FakePlugin final : public VolumePlugin {
     // What volumes are called that are not called as their PersistentVolumes, by these.
     std::map<std::string, std::string> volume_names = {};
     bool growth_needs_pod = false;
+    bool takes_labels = false;  // of mounts as a whole
     // What "local" finds of devices that are on no record.
     std::vector<UnrecordedDevice> found = {};
     std::optional<Error> found_error = {};
@@ -137,7 +138,9 @@ class FakePlugin final : public VolumePlugin {
     return ReconstructedVolume{VolumeSpec::FromPersistentVolume(std::move(volume), false)};
   }
   bool SupportsMountOption() const override { return false; }
-  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override {
+    return attach_->takes_labels;
+  }
   // Volumes of "nfs" are all of one server; for those of "iscsi" a driver works that is called as
   // their name up to the first '-'.
   std::string FaultDomain(const VolumeSpec& spec) const override {

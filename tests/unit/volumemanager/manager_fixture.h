@@ -162,7 +162,9 @@ class FakeHostParts final : public HostObjects,
   std::map<std::string, std::string> GetNodeLabels() const override { return labels; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
   KernelFeatures GetKernelFeatures() const override { return {}; }
+  bool HasSelinux() const override { return has_selinux; }
 
+  bool has_selinux = false;
   std::map<std::string, std::string> labels;
   std::set<PodUid> forgotten_tokens;
   std::vector<std::string> events;

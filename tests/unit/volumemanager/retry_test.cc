@@ -100,6 +100,28 @@ TEST_F(DriverEventsTest, ADriverThatIsBackEndsTheBackOffOfItsVolumesAlone) {
   EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
 }
 
+// They were one series, whichever driver they were of.
+TEST_F(DriverEventsTest, VolumesOfDriversAreCountedByTheirDriver) {
+  StartAgent();
+  Deliver(TwoDisks());
+  operations().FailNext("unmount", Key("a", "one"), kBroken, 1);
+  const auto figures = [this] {
+    VolumeCounting counting;
+    while (!manager().pods().CountVolumes(counting)) {
+    }
+    return counting.Figures();
+  };
+  const std::pair<std::string, std::string> desired{"test.io/driven:one", "desired_state_of_world"};
+  const std::pair<std::string, std::string> actual{"test.io/driven:one", "actual_state_of_world"};
+  EXPECT_EQ(figures().at(desired), 1);
+  EXPECT_EQ(figures().at(actual), 1);
+  EXPECT_EQ(figures().at({"test.io/driven:two", "actual_state_of_world"}), 1);
+  Deliver("");
+  EXPECT_EQ(figures().count(desired), 0u);
+  EXPECT_EQ(figures().at(actual), 1) << "it could not be taken away";
+  EXPECT_EQ(figures().count({"test.io/driven:two", "actual_state_of_world"}), 0u);
+}
+
 TEST_F(DriverEventsTest, ADriverThatIsBackHasWhatIsToLeaveTriedByWhatIsOnRecord) {
   StartAgent();
   Deliver(TwoDisks());

@@ -190,6 +190,19 @@ TEST_F(StorageExpanderTest, AGrowthThatWaitsForItsDriverWasSaidNowhere) {
   EXPECT_EQ(status.conditions[0].message, wait.text);
 }
 
+// A volume is not deleted while it is made larger; what has not begun is not wanted any more.
+TEST_F(StorageExpanderTest, AGrowthThatWaitsForItsDriverKeepsNoVolumeWhoseClaimHasGone) {
+  Deliver(Class() + Storage("1Gi"));
+  operations().Hang(ExpandStorageKey(kUnique));
+  Deliver(Class() + Storage("3Gi"));
+  ASSERT_EQ(Grown(), 1u);
+  EXPECT_FALSE(operations().given_up.contains(ExpandStorageKey(kUnique)));
+  const std::string both = Storage("3Gi");
+  Deliver(Class() + both.substr(0, both.rfind("---\n")));
+  DeleteClaim("data");
+  EXPECT_TRUE(operations().given_up.contains(ExpandStorageKey(kUnique)));
+}
+
 TEST_F(StorageExpanderTest, ASecretThatCameDidNotHaveTheGrowthTriedAtOnce) {
   const auto with_secret = [](const std::string& request) {
     std::string objects = Storage(request);
