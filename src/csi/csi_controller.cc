@@ -182,7 +182,8 @@ Status CsiPublishedNodes::Prove(const CsiVolumeId& id, const std::string& node_i
   if (!lied) return OkStatus();
   const std::string where = " node " + node_id;
   return DriverLied(
-      context_, id.driver, attached ? "ControllerPublishVolume" : "ControllerUnpublishVolume",
+      context_,
+      {id.driver, attached ? "ControllerPublishVolume" : "ControllerUnpublishVolume", id.handle},
       "volume " + id.handle + (attached ? " is attached to" : " is detached from") + where,
       attached ? "lists it without that node" : "lists it with that node");
 }

@@ -284,7 +284,7 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   if (!odd.empty()) {
     const CsiSecrets secrets = SecretsOf(context_, driver_);
     return DriverLied(
-        context_, driver_, kCreateVolume,
+        context_, {driver_, kCreateVolume, asked.name()},
         "it has made volume " + asked.name() + " as " + ShownId(made.volume_id(), secrets), odd);
   }
   if (made.capacity_bytes() > 0) volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes());

@@ -229,7 +229,7 @@ Result<ExpandedStorage> CsiStorage::ExpandStorage(const VolumeSpec& spec, const 
   ASSIGN_OR_RETURN(const auto answer, CallDriver<::csi::v1::ControllerExpandVolumeResponse>(
                                           context_, volume.driver, request, call, volume.migrated));
   if (answer.capacity_bytes() < required) {
-    return DriverLied(context_, volume.driver, "ControllerExpandVolume",
+    return DriverLied(context_, {volume.driver, "ControllerExpandVolume", volume.handle},
                       "volume " + volume.handle + " was made larger",
                       "it has " + std::to_string(answer.capacity_bytes()) + " bytes; " +
                           std::to_string(required) + " were asked for");

@@ -82,7 +82,8 @@ TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsMountedNoMoreWasNotSeen) {
   EXPECT_EQ(found[0].pod, PodUid("x"));
   EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
                                           std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
-  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume disk of pod x"});
+  EXPECT_EQ(UnrecordedMountsListed(),
+            std::vector<std::string>{"volume disk of pod x: " + SubPath("x", "disk")});
 }
 
 TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPluginsOfItsName) {
@@ -197,11 +198,14 @@ TEST_F(FoundUnrecordedTest, AMountThatIsGoneOrOnRecordAgainIsListedNoMore) {
   kernel.mount_points = {VolumeDir("x", "kubernetes.io~empty-dir", "data"),
                          VolumeDir("y", "kubernetes.io~local-volume", "disk")};
   Started();
-  EXPECT_EQ(UnrecordedMountsListed(),
-            (std::vector<std::string>{"volume data of pod x", "volume disk of pod y"}));
+  const std::string data =
+      "volume data of pod x: " + VolumeDir("x", "kubernetes.io~empty-dir", "data");
+  const std::string disk =
+      "volume disk of pod y: " + VolumeDir("y", "kubernetes.io~local-volume", "disk");
+  EXPECT_EQ(UnrecordedMountsListed(), (std::vector<std::string>{data, disk}));
   Deliver(PodManifest("x", {kData}));
   ASSERT_EQ(operations().Count("mount", Key("x", "data")), 1u);
-  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume disk of pod y"});
+  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{disk});
   kernel.mount_points.pop_back();
   EXPECT_TRUE(UnrecordedMountsListed().empty());
 }
