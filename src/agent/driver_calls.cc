@@ -13,6 +13,7 @@
 #include "csi/csi_names.h"
 #include "csi/csi_places.h"
 #include "volume/driver_domain.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -65,10 +66,6 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
                 return std::string("a call that the driver is owed");
             }
             return WhoNeedsVolume(backend.manager, backend.catalog, method, volume);
-          },
-      .names_of =
-          [&backend](const CsiVolumeId& volume) {
-            return PersistentVolumesOf(backend.manager, backend.catalog, volume);
           },
       .settled =
           [&backend](const std::string& driver) {

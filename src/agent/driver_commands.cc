@@ -71,7 +71,9 @@ Error WithWhatIsOpen(const OperationFailure& failure, const std::string& method)
 
 void Tell(const DriverCommands& parts, const std::string& driver, const std::string& method,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
-  if (parts.settled && !parts.csi.commands().HasOf(driver)) parts.settled(driver);
+  // A volume that came while its storage was being deleted was given to nobody.
+  if (parts.settled && (method == kDeleteVolume || !parts.csi.commands().HasOf(driver)))
+    parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
   if (!NeverReachedItsDriver(*outcome.failure)) {
     return done(WithWhatIsOpen(*outcome.failure, method));
@@ -97,7 +99,6 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
   CsiCommandRecord command = CsiCommandOf(driver->name(), method, *request, clock.WallUnixMillis());
   CallByHand call(parts.csi.commands(), driver, std::move(command), std::move(request),
                   Deadline::After(clock, patience));
-  if (call.volume && parts.names_of) call.persistent_volumes = parts.names_of(*call.volume);
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
   const StartResult started =

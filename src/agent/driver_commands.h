@@ -28,11 +28,11 @@ struct DriverCommands {
   VolumeOperations& operations;
   // Why no call by hand may be made about this volume, beyond what its records say: who has it by
   // what the node shows, or what its deletion would take from a claim. Empty: nothing speaks
-  // against it.
+  // against it. This is asked when the call is asked for, so that nobody waits in vain; the call
+  // asks anew, once it has waited for its lane (CallByHand::Run).
   std::function<std::string(const CsiMethod& method, const CsiVolumeId& volume)> who_needs;
-  // The PersistentVolumes that name this volume. Empty: nobody knows of any.
-  std::function<std::vector<SpecName>(const CsiVolumeId& volume)> names_of = {};
-  // Nothing of the driver's volumes is kept from operations by a call by hand any more.
+  // Something of the driver's volumes that a call by hand kept from operations, or from claims, is
+  // not kept any more.
   std::function<void(const std::string& driver)> settled = {};
 };
 
@@ -52,8 +52,7 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
 std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
                            const CsiMethod& method, const CsiVolumeId& volume);
 
-// For DriverCommands::names_of. Threads: control. Blocks: never. The cost depends on all
-// PersistentVolumes.
+// Threads: control. Blocks: never. The cost depends on all PersistentVolumes.
 std::vector<SpecName> PersistentVolumesOf(const VolumeManager& manager,
                                           const ObjectCatalog& catalog, const CsiVolumeId& volume);
 

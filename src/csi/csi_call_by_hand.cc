@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "operation/operation_parts.h"
 #include "operation/storage_guard.h"
 #include "volume/driver_domain.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -45,12 +47,15 @@ std::string WhoHasInline(const VolumeRecordKeeper& volumes, const CsiVolumeId& v
   return who;
 }
 
+bool Deletes(const CsiCommandRecord& command) { return command.method == "DeleteVolume"; }
+
 StorageHolder HolderOf(const CsiCommandRecord& command) {
   StorageHolder holder;
   holder.id = "command/" + KeyText(command);
   holder.volume = holder.id;
-  // Nobody has it beside: what a call by hand changes, no pod and no delete may meet.
-  holder.use = StorageUse::kRaw;
+  // Nobody has it beside: what a call by hand changes, no pod and no delete may meet; and what it
+  // deletes, no PersistentVolume may even name.
+  holder.use = Deletes(command) ? StorageUse::kReclaim : StorageUse::kRaw;
   holder.text = command.method + " by hand";
   return holder;
 }
@@ -105,17 +110,25 @@ Error InUse(const CsiVolumeId& volume, const std::string& who) {
       "volume " + volume.handle + " of CSI driver " + volume.driver + " is in use: " + who);
 }
 
-// After lost records a pod may have the volume still: its mount alone tells.
+StorageName StorageOf(const CsiVolumeId& volume) {
+  return {.path = volume.handle, .server = "", .driver = volume.driver};
+}
+
+// After lost records a pod may have the volume still: its mount alone tells, and perhaps by no more
+// than the name of a PersistentVolume.
 Status CheckVolumeUnused(const OperationParts& parts, const CallByHand& command, bool is_open,
                          const CallOptions& call) {
   const CsiVolumeId& volume = *command.volume;
   const std::string who = WhoHasCsiVolume(parts, volume);
   if (!who.empty()) return InUse(volume, who + " has it");
-  std::vector<SpecName> names = command.persistent_volumes;
-  names.emplace_back();
-  for (const SpecName& name : names) {
+  std::set<std::string> names = parts.storage.NamedBy(StorageOf(volume));
+  if (Deletes(command.command) && !names.empty()) {
+    return InUse(volume, "persistent volume " + *names.begin() + " has it");
+  }
+  names.insert("");
+  for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
-                     FindUnrecorded(*parts.unrecorded, parts.host, volume, name, call));
+                     FindUnrecorded(*parts.unrecorded, parts.host, volume, SpecName(name), call));
     for (const UnrecordedMounts::Mounted& mount : mounted) {
       const bool is_its_own = is_open && Names(*command.request, mount.mount_point);
       if (!is_its_own) return InUse(volume, UnrecordedMounts::Describe(mount));
@@ -186,10 +199,8 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
     look.deadline = deadline;
     if (volume) RETURN_IF_ERROR(CheckVolumeUnused(parts, *this, is_open, look));
     RETURN_IF_ERROR(CheckPathsUnused(parts, *request, is_open, look));
-    if (volume) {
-      const StorageName name{.path = volume->handle, .server = "", .driver = volume->driver};
-      RETURN_IF_ERROR(parts.storage.Take(holder, name, look));
-    }
+    // Who came since the look above is found, and who comes from now on is kept out.
+    if (volume) RETURN_IF_ERROR(parts.storage.Take(holder, StorageOf(*volume), look));
     progress.EnterStep(step = "RecordIntent");
     RETURN_IF_ERROR(commands->Write(command));
     progress.EnterStep(step = "Call");

@@ -27,10 +27,11 @@ std::string WhoHasCsiVolume(const OperationParts& parts, const CsiVolumeId& volu
 
 // The row is written before the call is sent, and goes when the outcome is known. What is answered
 // is JSON without the driver's secrets. Errors: FailedPrecondition, not applied, with the name of
-// who has the volume, or a volume at a path that the request names, or with the path of a mount of
-// the volume of which no record tells; those of WhoHasPlace() and FindUnrecorded(), of
-// CsiCommands::Begin() and Write(), of the StorageGuard, of CsiDriver::Perform() and
-// CsiShownJsonOf(). Threads: one at a time per volume. Blocks: until the answer or the deadline.
+// who has the volume (for DeleteVolume also of a PersistentVolume that names it, whenever that
+// came) or a volume at a path that the request names, or with the path of a mount of the volume of
+// which no record tells; those of WhoHasPlace() and FindUnrecorded(), of CsiCommands::Begin() and
+// Write(), of the StorageGuard, of CsiDriver::Perform() and CsiShownJsonOf(). Threads: one at a
+// time per volume. Blocks: until the answer or the deadline.
 struct CallByHand : OperationOf<std::string> {
   CallByHand(CsiCommands& of_commands, std::shared_ptr<CsiDriver> of_driver,
              CsiCommandRecord of_command, std::shared_ptr<const google::protobuf::Message> message,
@@ -48,9 +49,6 @@ struct CallByHand : OperationOf<std::string> {
   CsiCommandRecord command;
   // Nullopt: the call is about no volume that a node may have.
   std::optional<CsiVolumeId> volume;
-  // The PersistentVolumes that name it: a mount on no record may say by its place alone of which
-  // one it is.
-  std::vector<SpecName> persistent_volumes = {};
   std::shared_ptr<const google::protobuf::Message> request;
   Deadline deadline;
 };

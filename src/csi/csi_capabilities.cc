@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "csi/csi_names.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {

@@ -71,10 +71,6 @@ std::string CsiAttachmentName(std::string_view handle, std::string_view driver,
   return std::string(kHashPrefix) + Sha256Hex(text);
 }
 
-std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec) {
-  return std::string(kHashPrefix) + Sha256Hex(pod.str() + spec.str());
-}
-
 SafePath CsiStageDir(const KubeletPaths& paths, const std::string& driver,
                      const std::string& handle) {
   return paths.GetPluginDir(kCsiPluginName).Below(driver).Below(CsiHandleHash(handle));

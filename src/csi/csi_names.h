@@ -68,8 +68,6 @@ std::string CsiHandleHash(std::string_view handle);
 // "csi-<hash>": the VolumeAttachment of the volume on this node. Source: getAttachmentName.
 std::string CsiAttachmentName(std::string_view handle, std::string_view driver,
                               std::string_view node);
-// "csi-<hash>": how a driver knows a pod's inline volume. Source: makeVolumeHandle.
-std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec);
 
 // The directory of a staged volume, which has vol_data.json; and the staging path in it.
 SafePath CsiStageDir(const KubeletPaths& paths, const std::string& driver,

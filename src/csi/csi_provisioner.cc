@@ -279,6 +279,9 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   }
   if (odd.empty() && options_.may_be_new) {
     const Status may_be = options_.may_be_new(volume);
+    // Somebody deletes it at this moment, perhaps what an earlier try has made: that is no lie.
+    const bool is_going = !may_be.ok() && may_be.error().code() == Code::kAborted;
+    if (is_going) return may_be.error().AsMaybeApplied();
     if (!may_be.ok()) odd = may_be.error().message();
   }
   if (!odd.empty()) {

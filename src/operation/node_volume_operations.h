@@ -63,6 +63,13 @@ class NodeVolumeOperations final : public VolumeOperations {
   void GiveUpWaiting(const OperationKey& key) override { executor_.GiveUpWaiting(key); }
   // To be called when FaultDomains::HealthOf() may have another answer.
   void LanesChanged() { executor_.LanesChanged(); }
+  void NameStorage(const std::string& volume, const StorageName* name) override {
+    parts_->storage.NameStorage(volume, name);
+  }
+  void ForgetMade(const std::string& volume) override { parts_->storage.ForgetMade(volume); }
+  std::map<std::string, std::string> VolumesBeingDeleted() const override {
+    return parts_->storage.VolumesBeingDeleted();
+  }
   std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
     return parts_->storage.SetUnknown(std::move(unknown));
   }

@@ -17,22 +17,16 @@ namespace {
 constexpr const char* kProvisionOperation = "volume_provision";
 constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
 
-using Volumes = std::vector<std::shared_ptr<const PersistentVolume>>;
-
 std::optional<StorageName> MadeStorageOf(const PersistentVolume& volume) {
   return StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
 }
 
-// What drivers have is known by its name alone; where other storage is, the StorageGuard knows.
-Status CheckNoneHas(const std::shared_ptr<const Volumes>& volumes, const PersistentVolume& made) {
+// Asked once the driver has answered: only then it is known which storage that is, and others have
+// come since the volume was asked for. Where other storage is, was planned.
+Status TakeIfNew(const OperationParts& parts, const PersistentVolume& made) {
   const std::optional<StorageName> storage = MadeStorageOf(made);
-  if (volumes == nullptr || !storage || storage->driver.empty()) return OkStatus();
-  for (const std::shared_ptr<const PersistentVolume>& other : *volumes) {
-    if (other->metadata.name == made.metadata.name || MadeStorageOf(*other) != storage) continue;
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "it is the storage of PersistentVolume " + other->metadata.name);
-  }
-  return OkStatus();
+  if (!storage || storage->driver.empty()) return OkStatus();
+  return parts.storage.TakeMade(made.metadata.name, *storage);
 }
 
 Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
@@ -41,9 +35,7 @@ Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
   VolumeOptions options = request.options;
   if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
-  options.may_be_new = [volumes = request.volumes](const PersistentVolume& made) {
-    return CheckNoneHas(volumes, made);
-  };
+  options.may_be_new = [&parts](const PersistentVolume& made) { return TakeIfNew(parts, made); };
   return plugin->NewProvisioner(options);
 }
 
@@ -86,16 +78,15 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
                    provisioner->FindMade(request.planned, call));
   if (!made) return OkStatus();
   if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
-  // Only now it is known which storage that is.
-  RETURN_IF_ERROR(CheckNoneHas(request.volumes, *made));
-  ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made), ReclaimAction::kDelete,
-                         request.claim_uid};
-  for (const auto& volume : request.volumes == nullptr ? Volumes() : *request.volumes) {
-    if (volume->metadata.name != made->metadata.name) reclaim.others.push_back(volume);
-  }
-  return WithReclaimedStorage(parts, reclaim, call, [&](const CallOptions& approved) {
-    return provisioner->Undo(*made, approved);
-  });
+  RETURN_IF_ERROR(TakeIfNew(parts, *made));
+  const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made),
+                               ReclaimAction::kDelete, request.claim_uid};
+  const Status undone = WithReclaimedStorage(
+      parts, reclaim, call,
+      [&](const CallOptions& approved) { return provisioner->Undo(*made, approved); });
+  // What is still there may be deleted by hand; the next try asks anew.
+  parts.storage.ForgetMade(made->metadata.name);
+  return undone;
 }
 
 OperationTraits TraitsOfRequest(const OperationParts& parts, const char* name,

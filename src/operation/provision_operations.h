@@ -19,7 +19,9 @@ OperationKey ProvisionKey(const std::string& volume_name);
 // Makes exactly what was planned, whatever the configuration says by now. Errors: those of the
 // plugin; FailedPrecondition, not applied, for a plan that the plugin would not make any more (its
 // directory was configured differently since), or for a place in, or around, the agent's own
-// directories.
+// directories. What a driver has made is the volume's from its answer on (StorageGuard::TakeMade),
+// whatever becomes of the claim meanwhile; an answer that names what somebody has by then is the
+// plugin's error.
 //
 // Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made or undone, or
 // the deadline.
@@ -28,10 +30,6 @@ struct ProvisionVolume : OperationOf<PersistentVolume> {
 
   OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
   OperationTraits Traits(const OperationParts& parts) const;
-  // Whoever came meanwhile may have storage, too.
-  void Waited() {
-    if (request.look_again) request.look_again(request);
-  }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       PersistentVolume& result) const;
 
@@ -47,9 +45,6 @@ struct UndoProvision : OperationOf<Unit> {
 
   OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
   OperationTraits Traits(const OperationParts& parts) const;
-  void Waited() {
-    if (request.look_again) request.look_again(request);
-  }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       Unit& result) const;
 

@@ -51,13 +51,6 @@ StorageIdentity OfExport(const StorageName& name) {
   return identity;
 }
 
-// So is that of a driver: what the node shows of it has an identity of its own.
-StorageIdentity OfDriver(const StorageName& name) {
-  StorageIdentity identity;
-  identity.own = {DriverDomain(name.driver) + ":" + name.path};
-  return identity;
-}
-
 }  // namespace
 
 StorageGuard::StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log,
@@ -197,6 +190,7 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
                                            const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   if (!name.driver.empty()) {
+    if (IsExclusive(holder.use)) ReadAll();
     const StorageIdentity identity = OfDriver(name);
     RETURN_IF_ERROR(Reserve(holder, name, identity));
     return identity;

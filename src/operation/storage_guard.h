@@ -57,7 +57,9 @@ struct StorageGuardSettings {
 };
 
 // What a driver has (StorageName::driver) is known by its handle alone: nothing is looked at, and
-// no directory of it is on record.
+// no directory of it is on record. So which PersistentVolumes name it is kept here at every moment
+// (storage_guard_names.cc): whoever takes it to delete it finds them in the same act, however long
+// ago he was asked to.
 //
 // Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
 // store.
@@ -160,6 +162,22 @@ class StorageGuard {
   // The same for all volumes but these.
   Status ForgetBut(const std::set<std::string>& volumes);
 
+  // The PersistentVolume names this storage of a driver from now on, and no other; null: none.
+  // Nothing keeps a volume from naming what others have, or delete. Blocks: never.
+  void NameStorage(const std::string& volume, const StorageName* name);
+  // A driver says that it has made this storage for the volume: it is the volume's until
+  // ForgetMade(), unless somebody else has it. Errors, not applied, with the name of who has it:
+  // FailedPrecondition; Aborted if it is being deleted, or a call by hand is at it; the store's.
+  Status TakeMade(const std::string& volume, const StorageName& name);
+  // Nothing is being made for the volume any more. Blocks: never.
+  void ForgetMade(const std::string& volume);
+  // The PersistentVolumes that name this storage of a driver, or for which it was made. Blocks:
+  // never.
+  std::set<std::string> NamedBy(const StorageName& name) const;
+  // The PersistentVolumes that name what is being deleted for somebody else: nobody is to get them.
+  // With a text for people each. Blocks: never.
+  std::map<std::string, std::string> VolumesBeingDeleted() const;
+
   // Checks that a new directory lies neither in the agent's own directories nor around them.
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);
 
@@ -231,6 +249,9 @@ class StorageGuard {
                          const StorageName& recorded, const StorageObject& object,
                          const CallOptions& call);
   std::vector<StorageOwnerRecord> OtherOwners(const std::string& volume) const EXCLUDES(mu_);
+  // storage_guard_names.cc
+  static StorageIdentity OfDriver(const StorageName& name);
+  static bool NamesStorage(const StorageHolder& holder);
   static Error HeldBy(const StorageHolder& wanted, const StorageName& name,
                       const StorageHolder& there);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;

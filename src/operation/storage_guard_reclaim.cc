@@ -39,18 +39,28 @@ bool WasRemovedBy(const StorageReservationRecord& begun, const StorageOwnerRecor
 
 }  // namespace
 
-// What a driver has meets only what the same driver has, and the other way round.
+// What a driver has meets only what the same driver has, and the other way round. Of that there is
+// nothing to find out, and who names it by now is known anyway: what `others` say is not kept.
 Status StorageGuard::IdentifyAll(const StorageHolder& holder, const StorageName& name,
                                  const std::vector<KnownStorage>& others, const CallOptions& call) {
+  if (!name.driver.empty()) {
+    for (const KnownStorage& other : others) {
+      const bool is_others = other.name == name && other.holder.volume != holder.volume;
+      if (is_others) return HeldBy(holder, name, other.holder);
+    }
+    return OkStatus();
+  }
   std::set<std::string> known = {holder.volume};
   for (const KnownStorage& other : others) known.insert(other.holder.volume);
   {
     const MutexLock lock(mu_);
     for (const auto& [recorded, record] : owners_) known.insert(recorded);
   }
-  table_.ReleaseKnown([&known](const StorageHolder& one) { return !known.contains(one.volume); });
+  table_.ReleaseKnown([&known](const StorageHolder& one) {
+    return !NamesStorage(one) && !known.contains(one.volume);
+  });
   for (const KnownStorage& other : others) {
-    if (other.name.driver != name.driver) continue;
+    if (!other.name.driver.empty()) continue;
     CallOptions look = LookAt(other.name, settings_.look);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(other.name, FindUsers::kNo, look);
@@ -332,6 +342,11 @@ Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const Stor
 Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name,
                                const StorageIdentity& approved, bool deleted,
                                const CallOptions& call) {
+  if (deleted) {
+    // Its driver may give the same name to what it makes next.
+    NameStorage(volume, nullptr);
+    ForgetMade(volume);
+  }
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   if (!record) return OkStatus();
   if (deleted) return RemoveOwner(volume);

@@ -91,7 +91,7 @@ std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
   if (!MayHaveStorage(record)) return std::nullopt;
   const Result<VolumeSpec> spec = DecodeRecordedVolume(record.volume_json);
   if (!spec.ok()) return std::nullopt;
-  const std::optional<StorageName> name = StorageNameOf(*spec);
+  const std::optional<StorageName> name = StorageNameInPod(record.key.pod, *spec);
   if (!name) return std::nullopt;
   KnownStorage had{PodStorageHolder(record.key, *spec), *name, record.storage};
   had.holder.was_begun =
@@ -138,7 +138,7 @@ std::vector<KnownStorage> StorageOf(const StorageGuard& guard,
   for (const auto& pod : pods) {
     for (const PodVolume& volume : pod->spec.volumes) {
       const VolumeSpec spec = VolumeSpec::FromVolume(volume);
-      const std::optional<StorageName> name = StorageNameOf(spec);
+      const std::optional<StorageName> name = StorageNameInPod(pod->uid(), spec);
       if (!name) continue;
       StorageHolder holder = PodStorageHolder({pod->uid(), spec.name()}, spec);
       if (guard.Has(holder.id, StorageUse::kShared)) continue;
@@ -163,7 +163,7 @@ PodStorage::PodStorage(StorageGuard& guard, Kernel& kernel, const MountRequest& 
       kernel_(kernel),
       request_(request),
       holder_(PodStorageHolder(request.key(), request.spec)),
-      name_(StorageNameOf(request.spec)),
+      name_(StorageNameInPod(request.key().pod, request.spec)),
       reclaimable_(CanBeReclaimed(request.spec, plugin)),
       place_(std::move(place)),
       keeps_directory_(request.spec.SourceAs<LocalVolumeSource>() != nullptr) {}

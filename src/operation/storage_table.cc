@@ -158,6 +158,12 @@ void StorageTable::Collect(const Index& index, const StorageIdentity& identity, 
   for (const std::string& key : identity.within) add(index.own, key);
 }
 
+StorageTable::Ids StorageTable::CollectAll(const StorageIdentity& identity) const {
+  Ids ids;
+  for (const Index* index : {&exclusive_, &mounted_, &others_}) Collect(*index, identity, ids);
+  return ids;
+}
+
 std::optional<StorageHolder> StorageTable::ExcludingLocked(const StorageHolder& holder,
                                                            const StorageIdentity& identity) const {
   Ids ids;
@@ -193,6 +199,17 @@ std::optional<StorageHolder> StorageTable::Take(const StorageHolder& holder,
   return std::nullopt;
 }
 
+std::optional<StorageHolder> StorageTable::TakeNew(const StorageHolder& holder,
+                                                   const StorageIdentity& identity) {
+  const MutexLock lock(mu_);
+  for (const std::string& id : CollectAll(identity)) {
+    const StorageHolder& there = entries_.at(id).holder;
+    if (there.volume != holder.volume) return there;
+  }
+  Add(holder, identity);
+  return std::nullopt;
+}
+
 void StorageTable::Release(const std::string& id) {
   const MutexLock lock(mu_);
   Remove(id);
@@ -211,12 +228,38 @@ void StorageTable::ReleaseKnown(const std::function<bool(const StorageHolder&)>&
 std::optional<StorageHolder> StorageTable::Find(const std::string& prefix,
                                                 const StorageIdentity& identity) const {
   const MutexLock lock(mu_);
-  Ids ids;
-  for (const Index* index : {&exclusive_, &mounted_, &others_}) Collect(*index, identity, ids);
-  for (const std::string& id : ids) {
+  for (const std::string& id : CollectAll(identity)) {
     if (id.starts_with(prefix)) return entries_.at(id).holder;
   }
   return std::nullopt;
+}
+
+std::set<std::string> StorageTable::VolumesOf(const std::string& prefix,
+                                              const StorageIdentity& identity) const {
+  std::set<std::string> volumes;
+  const MutexLock lock(mu_);
+  for (const std::string& id : CollectAll(identity)) {
+    if (id.starts_with(prefix)) volumes.insert(entries_.at(id).holder.volume);
+  }
+  return volumes;
+}
+
+std::vector<StorageTable::Emptied> StorageTable::EmptiedOf(const std::string& prefix) const {
+  std::vector<Emptied> emptied;
+  const MutexLock lock(mu_);
+  for (const auto& [key, ids] : exclusive_.own) {
+    const auto beside = others_.own.find(key);
+    if (beside == others_.own.end()) continue;
+    for (const std::string& by : ids) {
+      const StorageHolder& emptier = entries_.at(by).holder;
+      if (emptier.use != StorageUse::kReclaim) continue;
+      for (const std::string& id : beside->second) {
+        const StorageHolder& of = entries_.at(id).holder;
+        if (id.starts_with(prefix) && of.volume != emptier.volume) emptied.push_back({of, emptier});
+      }
+    }
+  }
+  return emptied;
 }
 
 void StorageTable::Mounted(const std::string& id) {

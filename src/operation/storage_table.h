@@ -70,6 +70,10 @@ class StorageTable {
   // a use that shares asks only among holders that do not.
   std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
       EXCLUDES(mu_);
+  // Takes the storage unless a holder of another volume has any of it, for whatever use; that
+  // holder is then returned, and nothing is changed. For storage that nobody may have had before.
+  std::optional<StorageHolder> TakeNew(const StorageHolder& holder, const StorageIdentity& identity)
+      EXCLUDES(mu_);
   // The holder has nothing any more, and is not expected either. Has no effect for an unknown id.
   void Release(const std::string& id) EXCLUDES(mu_);
   // Releases storage that is only known, of holders that nobody knows any more.
@@ -78,6 +82,16 @@ class StorageTable {
   // none.
   std::optional<StorageHolder> Find(const std::string& prefix,
                                     const StorageIdentity& identity) const EXCLUDES(mu_);
+  // The volumes of all such holders.
+  std::set<std::string> VolumesOf(const std::string& prefix, const StorageIdentity& identity) const
+      EXCLUDES(mu_);
+  // Who empties what; the holders whose ids have this prefix and that have the very same storage
+  // for another volume. The cost depends on the holders that exclude others.
+  struct Emptied {
+    StorageHolder of;
+    StorageHolder by;
+  };
+  std::vector<Emptied> EmptiedOf(const std::string& prefix) const EXCLUDES(mu_);
   // The holder for which Take() would refuse; nothing is taken.
   std::optional<StorageHolder> FindExcluding(const StorageHolder& holder,
                                              const StorageIdentity& identity) const EXCLUDES(mu_);
@@ -126,6 +140,7 @@ class StorageTable {
   void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
   void Remove(const std::string& id) REQUIRES(mu_);
   void Collect(const Index& index, const StorageIdentity& identity, Ids& ids) const REQUIRES(mu_);
+  Ids CollectAll(const StorageIdentity& identity) const REQUIRES(mu_);
 
   mutable Mutex mu_;
   std::map<std::string, Entry> entries_ GUARDED_BY(mu_);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -103,6 +104,15 @@ class VolumeOperations {
   // formatted, deleted or recycled for another volume. Returns the volumes for which that was
   // refused since the last call: what they wanted may be tried again.
   virtual std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) = 0;
+
+  // The PersistentVolume names this storage of a driver from now on; null: none. Whoever deletes or
+  // makes storage is told of it at that very moment, also if he was asked to before.
+  virtual void NameStorage(const std::string& /*volume*/, const StorageName* /*name*/) {}
+  // Nothing is being made for this volume any more.
+  virtual void ForgetMade(const std::string& /*volume*/) {}
+  // The PersistentVolumes that name what is being deleted for somebody else, with a text for people
+  // each: nobody is to get them.
+  virtual std::map<std::string, std::string> VolumesBeingDeleted() const { return {}; }
 
   // Whether an operation of an overlapping key (KeysOverlap) runs, or waits for its lane.
   virtual bool IsPending(const OperationKey& key) const = 0;

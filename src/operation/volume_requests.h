@@ -173,7 +173,8 @@ struct ReclaimRequest {
   std::shared_ptr<const PersistentVolume> volume;
   ReclaimAction action = ReclaimAction::kNone;
   std::string claim_uid = {};  // of the claim to which it was bound
-  // All other volumes that are known: none of them may have its data in the same place.
+  // All other volumes that are known: none of them may have its data in the same place. Who has
+  // what a driver has, the StorageGuard knows by itself.
   std::vector<std::shared_ptr<const PersistentVolume>> others = {};
   // The pods of this node: what they use on it without a PersistentVolume (a hostPath) may lie in
   // the volume, even if they are not set up yet, as after a reboot.
@@ -200,11 +201,6 @@ struct ProvisionRequest {
   PersistentVolume planned;
   std::string plan = {};       // Provisioner::PlanText()
   std::string claim_uid = {};  // of the claim that it is made for
-  // All volumes that are known; none but this very one may have the storage that is made. Requests
-  // share the list. May be null.
-  std::shared_ptr<const std::vector<std::shared_ptr<const PersistentVolume>>> volumes = nullptr;
-  // Brings `volumes` up to date, on the control thread; may be empty.
-  std::function<void(ProvisionRequest& request)> look_again = {};
 };
 
 // What becomes of a pod's record when its directories are gone. kKeep: the record says that a

@@ -57,8 +57,9 @@ struct VolumeOptions {
   // Set if the volume was planned before and the plan has a text. Then nothing else here counts but
   // the name, and `may_be_new`: the very same volume is made, whatever claim and class say by now.
   std::optional<VolumePlan> plan;
-  // Whether storage that was made may be this volume's. An error, not applied, names who has it
-  // already. Empty: nobody knows. Threads: any. Blocks: never.
+  // Takes storage that was made for this volume, if nobody else has it by now; asked once it is
+  // known which storage that is. An error, not applied, names who has it; it is Aborted if that
+  // will end by itself. Empty: nobody knows. Threads: any. Blocks: until the store has answered.
   std::function<Status(const PersistentVolume& made)> may_be_new;
 };
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "kube/digest.h"
 #include "volume/csi_translation.h"
 
 namespace volumed {
@@ -66,6 +67,18 @@ std::optional<StorageName> StorageNameOf(const VolumeSpec& spec) {
   if (spec.volume() != nullptr) return std::visit(name, spec.volume()->source);
   if (spec.persistent_volume() == nullptr) return std::nullopt;
   return std::visit(name, spec.persistent_volume()->spec.source);
+}
+
+std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec) {
+  return "csi-" + Sha256Hex(pod.str() + spec.str());
+}
+
+std::optional<StorageName> StorageNameInPod(const PodUid& pod, const VolumeSpec& spec) {
+  std::optional<StorageName> name = StorageNameOf(spec);
+  const auto* const own = spec.SourceAs<CsiVolumeSource>();
+  if (name || own == nullptr) return name;
+  return StorageName{
+      .path = CsiInlineHandle(pod, spec.name()), .server = "", .driver = own->driver};
 }
 
 const std::vector<std::string>& KindsWithStorageName() {

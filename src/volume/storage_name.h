@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "volume/volume_spec.h"
 
 namespace volumed {
@@ -33,6 +34,12 @@ struct StorageName {
 // (secret), or a device that is known once it is attached. Nullopt for these, and for a path on
 // this node that is relative or has "..": plugins refuse it. Threads: any. Blocks: never.
 std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
+// The same of a volume of this pod. A csi volume of the pod's own is known to its driver by a
+// handle that is made of both. Threads: any. Blocks: never.
+std::optional<StorageName> StorageNameInPod(const PodUid& pod, const VolumeSpec& spec);
+// "csi-<hash>": how a driver knows a pod's inline volume. Pure; threads: any. Source: kubernetes
+// pkg/volume/csi/csi_mounter.go@v1.36.2 (makeVolumeHandle).
+std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec);
 // The kinds of source ("hostPath") of which StorageNameOf() knows a name, but for those that it
 // translates; sorted. The reference is valid for ever.
 const std::vector<std::string>& KindsWithStorageName();

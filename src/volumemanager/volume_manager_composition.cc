@@ -28,15 +28,15 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
       consumers({parts.scheduler, records, parts.consumer_watch, parts.log}, boot_id,
                 [this](const PodUid& uid) { reconciler.MarkDirty(uid); }),
       replacements({parts.scheduler, parts.catalog, readiness, parts.log}, settings.replace_settle),
-      provisioning({{parts.scheduler, records, parts.log},
-                    parts.catalog,
-                    parts.plugins,
-                    parts.operations,
-                    parts.host.events,
-                    parts.host.node,
-                    claim_contents},
-                   {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); },
-                    [this] { return claims.OtherVolumes(""); }}),
+      provisioning(
+          {{parts.scheduler, records, parts.log},
+           parts.catalog,
+           parts.plugins,
+           parts.operations,
+           parts.host.events,
+           parts.host.node,
+           claim_contents},
+          {[this] { claims.MarkDirty(); }, [this](TimePoint when) { claims.WakeAt(when); }}),
       claims({parts.scheduler, parts.catalog, readiness, parts.host.node, parts.host.events,
               records, parts.operations, known, deleted, provisioning, parts.log,
               settings.decide_claims_period},
@@ -283,6 +283,13 @@ KnownObjects::Hooks VolumeManager::Composition::KnownObjectsHooks() {
 // ---- changes of the catalog ---------------------------------------------------------------------
 
 void VolumeManager::Composition::CatalogChanged(const std::vector<ObjectChange>& changes) {
+  for (const ObjectChange& change : changes) {
+    const bool is_known = change.what != ObjectChange::What::kUnknown;
+    // What cannot be read keeps the storage that it named.
+    if (change.key.kind == ObjectKind::kPersistentVolume && is_known) {
+      claims.NameStorage(change.key.name);
+    }
+  }
   if (readiness.loaded()) {
     known.Follow(parts.catalog, changes);
     constexpr int kFewPods = 3;  // of many changes the catalog tells a few at a time

@@ -65,8 +65,8 @@ struct VolumeManager::Composition {
   void TrackServer(const PodVolumeKey& key, const VolumeSpec& spec, const PodPtr& pod);
   // A server fell silent, or answers again.
   void ServerChanged(const ServerState& server, const std::set<PodVolumeKey>& volumes);
-  // The catalog has changed, in the task of the update. Before the records are loaded only volumes
-  // that are known by name are noted.
+  // The catalog has changed, in the task of the update. Before the records are loaded only the
+  // storage that volumes name is noted, and volumes that are known by name.
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   // The back-offs of what depends on a volume, claim or class are forgotten.
   void StorageChanged(const ObjectChange& change);

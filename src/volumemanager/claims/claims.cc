@@ -49,6 +49,7 @@ void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
       bound.durable = binding.claim_uid.empty();
     }
     bound_[record.binding.volume_name] = std::move(bound);
+    NameStorage(record.binding.volume_name);
   }
   for (const QuarantinedRecord& row : unreadable) {
     if (row.kind == kClaimBindingRecordKind) quarantined_[row.key] = row.reason;
@@ -131,6 +132,7 @@ void Claims::Decide() {
   if (parts_.readiness.Ready() && !unreadable_.empty()) NameUnreadable(result);
   NameRefused(result);
   NameMissingMakers(result);
+  NameBeingDeleted(result);
   Adopt(input, std::move(result));
   decided_in_ = parts_.scheduler.clock().Now() - *decided_at_;
 }
@@ -333,6 +335,7 @@ void Claims::Written(const std::string& name, const Status& written, bool newly_
   const bool settled = bound.durable && bound.resize_durable;
   if (newly_durable && bound.removing) {
     bound_.erase(name);
+    NameStorage(name);
     if (volume != nullptr && parts_.catalog.FindPersistentVolume(name) == nullptr) {
       hooks_.volume_gone(*volume);
     }
@@ -405,6 +408,7 @@ void Claims::Reclaimed(const std::string& name, ReclaimAction action,
     bound.failure.reset();
     bound.record.deleted = action == ReclaimAction::kDelete;
     bound.record.binding.state = BindingState::kReclaimed;
+    NameStorage(name);
   }
   bound.durable = false;
   Write(name);

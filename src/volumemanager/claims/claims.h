@@ -123,6 +123,9 @@ class Claims final : public ClaimResolver {
   // To be called once, after Restore(). The first decision is made before it returns, unless uids
   // of claims are not on record yet.
   void Start();
+  // The object of this PersistentVolume came, changed or went: the operations are told which
+  // storage of a driver it names by now.
+  void NameStorage(const std::string& volume_name) const;
   // Objects, pods or what pods have may have changed: a new decision is made, at once or
   // RestOfDecision() after the last one.
   void MarkDirty();
@@ -180,6 +183,9 @@ class Claims final : public ClaimResolver {
   std::set<std::string> BoundVolumes() const;
   // All known volumes (in a source, or bound) except this one.
   std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
+  // Why nobody is to get the volume, as of the last decision: its storage is being deleted for
+  // another one; "" if it is not.
+  std::string WhyGivenToNobody(const std::string& volume_name) const;
   // For a volume that is bound. A claim's status is that of the object, except for what this says.
   std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
   // The same without a copy; null if there is none. The pointer is valid until the next change.
@@ -219,6 +225,7 @@ class Claims final : public ClaimResolver {
   void AddVolumes(BindingInput& input) const;
   void NameRefused(BindingResult& result) const;
   void NameMissingMakers(BindingResult& result) const;
+  void NameBeingDeleted(BindingResult& result) const;
   // Adds what was deleted by command, what has ended with its pod, and what has left its source.
   void AddEnds(BindingInput& input) const;
   void AddLeavingDevices(BindingInput& input) const;
@@ -276,6 +283,8 @@ class Claims final : public ClaimResolver {
   std::map<std::string, std::string> unreadable_;
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
+  // Volumes whose storage is being deleted for others, and why, as of the last decision.
+  std::map<std::string, std::string> being_deleted_;
   bool knew_all_ = false;  // when the last decision was made, every source had delivered
   std::map<EndedClaim, PodsClaim> of_pods_;  // claims made for pods that are here
   AliveGuard alive_;

@@ -208,21 +208,6 @@ std::set<std::string> Claims::BoundVolumes() const {
   return names;
 }
 
-std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_name) const {
-  std::vector<PersistentVolumePtr> others;
-  std::set<std::string> there = {volume_name};
-  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
-    const auto bound = bound_.find(volume->metadata.name);
-    const bool deleted = bound != bound_.end() && bound->second.record.deleted;
-    if (there.insert(volume->metadata.name).second && !deleted) others.push_back(volume);
-  }
-  for (const auto& [name, bound] : bound_) {
-    const bool has_storage = bound.volume != nullptr && !bound.record.deleted;
-    if (has_storage && there.insert(name).second) others.push_back(bound.volume);
-  }
-  return others;
-}
-
 std::vector<PersistentVolumeClaimPtr> Claims::MadeForPods() const {
   std::vector<PersistentVolumeClaimPtr> made;
   for (const auto& [id, of_pod] : of_pods_) made.push_back(of_pod.claim);

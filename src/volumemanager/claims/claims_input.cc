@@ -16,6 +16,7 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
   for (const auto& [name, bound] : bound_) {
     if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
   }
+  being_deleted_ = parts_.operations.VolumesBeingDeleted();
   AddEnds(input);
   AddVolumes(input);
   AddLeavingDevices(input);
@@ -99,6 +100,7 @@ void Claims::AddVolumes(BindingInput& input) const {
     const bool deleted = bound != bound_.end() && bound->second.record.deleted;
     // Nobody can tell to whom this volume belongs.
     if (deleted || quarantined_.contains(name)) continue;
+    if (!WhyGivenToNobody(name).empty()) continue;
     there.insert(name);
     if (parts_.catalog.IsMissing({ObjectKind::kPersistentVolume, "", name})) {
       input.missing_volumes.insert(name);

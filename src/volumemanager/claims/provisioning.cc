@@ -93,7 +93,6 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
                          const std::set<EndedClaim>& ended) {
   std::set<std::string> wanted;
   std::set<ClaimKey> waiting;
-  volumes_.reset();
   for (const PersistentVolumeClaimPtr& claim : claims) {
     const auto decision = decisions.find(KeyOfClaim(*claim));
     if (decision == decisions.end() || !IsOurs(decision->second)) continue;
@@ -107,7 +106,6 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
     entry.over = intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended);
     if (entry.over) Undo(entry);
   }
-  volumes_.reset();
 }
 
 // Whether nobody waits any more for the volume that was begun. The absence of the claim does not
@@ -146,15 +144,9 @@ void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDec
 }
 
 void Provisioning::AddRecorded(const Entry& entry, ProvisionRequest& request) {
-  using Volumes = std::vector<PersistentVolumePtr>;
-  if (volumes_ == nullptr) volumes_ = std::make_shared<const Volumes>(hooks_.volumes());
   request.planned = *entry.volume;
   request.plan = entry.record.plan;
   request.claim_uid = entry.record.claim_uid;
-  request.volumes = volumes_;
-  request.look_again = alive_.Guarded([this](ProvisionRequest& waited) {
-    waited.volumes = std::make_shared<const Volumes>(hooks_.volumes());
-  });
 }
 
 Result<ProvisionRequest> Provisioning::RequestFor(const PersistentVolumeClaim& claim,
@@ -387,6 +379,7 @@ void Provisioning::RowIsDurable(const std::string& volume_name) {
   if (found->second.removing) {
     given_up = std::move(found->second.given_up);
     entries_.erase(found);
+    parts_.operations.ForgetMade(volume_name);
   }
   Publish(volume_name);
   hooks_.changed();

@@ -61,8 +61,6 @@ class Provisioning {
     std::function<void()> changed;
     // The owner shall decide again at that time.
     std::function<void(TimePoint)> wake_at;
-    // All known volumes, in a source, or bound.
-    std::function<std::vector<PersistentVolumePtr>()> volumes;
   };
 
   Provisioning(Parts parts, Hooks hooks);
@@ -165,8 +163,8 @@ class Provisioning {
   Status AddContent(const PersistentVolumeClaim& claim, const ProvisionableVolumePlugin& plugin,
                     VolumeOptions& options) const;
   void Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request);
-  // What is on record of the intent, and who has storage.
-  void AddRecorded(const Entry& entry, ProvisionRequest& request);
+  // What is on record of the intent.
+  static void AddRecorded(const Entry& entry, ProvisionRequest& request);
   void Refuse(const ClaimDecision& decision, const Error& error);
   void Make(Entry& entry, ProvisionRequest request);
   void Made(const std::string& volume_name, const std::string& storage_class,
@@ -192,8 +190,6 @@ class Provisioning {
   std::map<std::string, Entry> entries_;  // by the volume's name
   std::map<ClaimKey, Error> refused_;     // claims for which no volume can be planned
   std::map<std::string, PersistentVolumePtr> published_;
-  // Hooks::volumes, as of the running Serve(); null: nobody has asked yet.
-  std::shared_ptr<const std::vector<PersistentVolumePtr>> volumes_;
   bool has_list_ = false;  // the catalog has the volumes as a list
   std::set<ClaimKey> changed_;
   AliveGuard alive_;

@@ -38,7 +38,10 @@ void RestingStorage::ForgetVolume(const PersistentVolume& volume) {
 void RestingStorage::EndReclaim(const std::string& volume) {
   // What waits for its driver would delete, days later, what is to be kept.
   parts_.operations.GiveUpWaiting(ReclaimKey(volume));
-  parts_.operations.Start(volumed::EndReclaim(volume), [](const OperationOutcome<Unit>&) {});
+  // Who names the same storage has waited for its end.
+  parts_.operations.Start(
+      volumed::EndReclaim(volume),
+      alive_.Guarded([this, volume](const OperationOutcome<Unit>&) { retry_(volume); }));
 }
 
 void RestingStorage::ForgetDevice(const UniqueVolumeName& device) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive_guard.h"
 #include "base/ids.h"
 #include "kube/object_catalog.h"
 #include "operation/volume_operations.h"
@@ -34,7 +35,8 @@ class RestingStorage {
   };
 
   // `retry` is called with the name of a volume, or its unique name, whose storage was held back
-  // because of a volume that is known by name only, and is not any more.
+  // because of a volume that is known by name only, and is not any more; or whose reclaim has
+  // ended.
   RestingStorage(Parts parts, std::function<void(const std::string&)> retry)
       : parts_(parts), retry_(std::move(retry)) {}
 
@@ -73,6 +75,7 @@ class RestingStorage {
   // Devices at rest whose rows stay because they tell of a filesystem -> the volume's name.
   std::map<UniqueVolumeName, std::string> devices_;
   std::vector<UnknownVolume> unknown_;  // as the operations were told last
+  AliveGuard alive_;
 };
 
 }  // namespace volumed

@@ -119,6 +119,8 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
     view.deleting = decision->protection.deletion_requested;
     view.missing = decision->missing;
     if (decision->claim) view.claim = ToString(*decision->claim);
+  } else {
+    view.reason = parts_.claims.WhyGivenToNobody(view.name);
   }
   view.problem = ReclaimProblem(view.name);
   if (view.problem) view.reason = view.problem->message;

@@ -24,6 +24,13 @@ class PassingOperations : public VolumeOperations {
   std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
     return real_.SetUnknownVolumes(std::move(unknown));
   }
+  void NameStorage(const std::string& volume, const StorageName* name) override {
+    real_.NameStorage(volume, name);
+  }
+  void ForgetMade(const std::string& volume) override { real_.ForgetMade(volume); }
+  std::map<std::string, std::string> VolumesBeingDeleted() const override {
+    return real_.VolumesBeingDeleted();
+  }
   void GiveUpWaiting(const OperationKey& key) override { real_.GiveUpWaiting(key); }
   bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {

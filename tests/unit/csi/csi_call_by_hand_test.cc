@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,10 +68,10 @@ class CsiCallByHandTest : public CsiPluginFixture {
     CallByHand call(*commands_, drivers_->Find(kName),
                     CsiCommandOf(kName, method, request, clock_.WallUnixMillis()), message,
                     Deadline::After(clock_, minutes(1)));
-    call.persistent_volumes = persistent_volumes_;
     operations_->ResetBackoff(call.key());
     started_ = operations_->Start(
         call, [outcome](const OperationOutcome<std::string>& ended) { *outcome = ended; });
+    meanwhile_();
     scheduler_.RunFor(wait);
     return *outcome;
   }
@@ -122,6 +124,11 @@ class CsiCallByHandTest : public CsiPluginFixture {
     left.places = {CsiPodVolumeDir(paths_, left.pod, left.spec).Display()};
     return left;
   }
+  // The PersistentVolume is applied.
+  void Name(const std::string& volume) {
+    const StorageName name{.path = kHandle, .server = "", .driver = kName};
+    storage_->NameStorage(volume, &name);
+  }
   std::string LostTarget() {
     return CsiTargetPath(paths_, PodUid("lost"), SpecName("pv-1")).Display();
   }
@@ -138,7 +145,7 @@ class CsiCallByHandTest : public CsiPluginFixture {
 
   std::unique_ptr<CsiCommands> commands_;
   std::shared_ptr<UnrecordedMounts> unrecorded_ = std::make_shared<UnrecordedMounts>();
-  std::vector<SpecName> persistent_volumes_;  // that name the volume
+  std::function<void()> meanwhile_ = [] {};  // after the call was asked for, before it runs
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   StartResult started_ = StartResult::kPending;
@@ -351,6 +358,39 @@ TEST_F(CsiCallByHandTest, WhileTheStorageIsBeingDeletedItIsRefusedWithTheHolders
   EXPECT_EQ(Rows(), 0u);
 }
 
+// It had waited for its driver's lane, and a list of the time at which it was asked for let it
+// pass.
+TEST_F(CsiCallByHandTest, AVolumeWasDeletedThatAPersistentVolumeWasGivenWhileTheCallWaited) {
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id(kHandle);
+  meanwhile_ = [this] { Name("pv-1"); };
+  const Error refused = RefusedByHand(remove);
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.maybe_applied());
+  EXPECT_THAT(refused.message(), HasSubstr("is in use: persistent volume pv-1 has it"));
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  EXPECT_EQ(Rows(), 0u);
+  meanwhile_ = [] {};
+  const Outcome unstaged = ByHand(UnstageRequest());
+  EXPECT_TRUE(unstaged && unstaged->value) << "other calls take nothing from it";
+}
+
+TEST_F(CsiCallByHandTest, WhatIsDeletedByHandIsGivenToNoPersistentVolumeMeanwhile) {
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id(kHandle);
+  std::map<std::string, std::string> going;
+  Does<::csi::v1::DeleteVolumeResponse>("DeleteVolume", [&](const Message&) {
+    Name("pv-1");
+    going = storage_->VolumesBeingDeleted();
+  });
+  const Outcome outcome = ByHand(remove);
+  EXPECT_TRUE(outcome && outcome->value);
+  const std::map<std::string, std::string> expected = {
+      {"pv-1", "its storage is being deleted for DeleteVolume by hand"}};
+  EXPECT_EQ(going, expected);
+  EXPECT_TRUE(storage_->VolumesBeingDeleted().empty());
+}
+
 TEST_F(CsiCallByHandTest, AnOpenOutcomeKeepsOperationsOutOverARestartUntilItIsTakenBack) {
   Says("NodeStageVolume", Code::kInternal);
   const Outcome outcome = ByHand(StageRequest());
@@ -416,7 +456,8 @@ TEST_F(CsiCallByHandTest, AVolumeThatALostPodHasMountedWasUnstagedDetachedAndDel
 
 TEST_F(CsiCallByHandTest, ALostPodsMountThatSaysByItsNameAloneWhatItIsKeepsThatVolume) {
   unrecorded_->Set({LeftByLostPod(UniqueVolumeName())});
-  persistent_volumes_ = {SpecName("pv-of-another-name"), SpecName("pv-1")};
+  Name("pv-of-another-name");
+  Name("pv-1");
   EXPECT_THAT(RefusedByHand(UnstageRequest()).message(), HasSubstr(LostTarget()));
   EXPECT_THAT(calls_, ElementsAre());
 }

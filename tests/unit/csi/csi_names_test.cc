@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "unit/csi/plugin_fixture.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {

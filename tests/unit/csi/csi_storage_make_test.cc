@@ -186,6 +186,20 @@ TEST_F(CsiStorageTest, AnAnswerThatCannotBeTrueIsAnErrorAndNothingIsDeleted) {
   ExpectLie([](::csi::v1::Volume&) {}, "it is on this node as other");
 }
 
+// What an earlier try has made may be deleted by hand while the same call is made again.
+TEST_F(CsiStorageTest, AnAnswerThatNamesWhatIsBeingDeletedAtThatMomentIsNoLie) {
+  VolumeOptions options = Options();
+  options.may_be_new = [](const PersistentVolume&) -> Status {
+    return Error::NotApplied(Code::kAborted, "it is being deleted");
+  };
+  const Result<PersistentVolume> made = Make(options);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().message(), "it is being deleted");
+  EXPECT_TRUE(made.error().maybe_applied()) << "only the same call may follow";
+  EXPECT_TRUE(lies_.empty());
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+}
+
 TEST_F(CsiStorageTest, ASecretInTheIdOfAVolumeIsNotInTheTextOfALie) {
   PutSecret("provision", "hunter2-make");
   VolumeOptions options = Options();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,11 +15,13 @@
 #include "operation/operation_executor.h"
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
+#include "operation/recorded_volume.h"
 #include "operation/storage_steps.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "unit/operation/operation_parts_fixture.h"
 #include "unit/pluginmgr/plugin_without_mounts.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -42,6 +45,9 @@ struct Maker {
   std::optional<VolumePlan> plan;
   int found = 0;
   std::vector<std::string> undone;  // handles
+  // What happens while CreateVolume, or DeleteVolume, is under way.
+  std::function<void()> while_made = [] {};
+  std::function<void()> while_undone = [] {};
   Result<ExpandedStorage> grown = ExpandedStorage{Quantity::FromBytes(200), true};
   int grows = 0;
   bool only_unused = false;
@@ -97,15 +103,18 @@ class MakingPlugin final : public PluginWithoutMounts,
     std::string PlanText() override { return "the plan"; }
     Result<PersistentVolume> Provision(const NodeObject*, const std::vector<TopologyTerm>&,
                                        const CallOptions&) override {
+      maker_.while_made();
       RETURN_IF_ERROR(options_.may_be_new(*maker_.there));
       return *maker_.there;
     }
     Result<std::optional<PersistentVolume>> FindMade(const PersistentVolume&,
                                                      const CallOptions&) override {
       ++maker_.found;
+      maker_.while_made();
       return maker_.there;
     }
     Status Undo(const PersistentVolume& made, const CallOptions&) override {
+      maker_.while_undone();
       maker_.undone.push_back(std::get<CsiPersistentVolumeSource>(made.spec.source).volume_handle);
       return OkStatus();
     }
@@ -127,6 +136,7 @@ class MadeByDriversTest : public OperationPartsFixture {
     request_.planned = VolumeOf("pvc-1", "unknown:pvc-1");
     request_.plan = "the plan";
     request_.claim_uid = "c-1";
+    Name("pvc-1", "vol-1");  // it is its own
   }
   // The error; "" for success.
   template <typename Op>
@@ -148,10 +158,23 @@ class MadeByDriversTest : public OperationPartsFixture {
                        .new_size = Quantity::FromBytes(200),
                        .old_size = Quantity::FromBytes(100)}));
   }
-  void AddOther(const std::string& handle) {
-    volumes_known_.push_back(std::make_shared<const PersistentVolume>(VolumeOf("other", handle)));
-    request_.volumes = std::make_shared<const std::vector<std::shared_ptr<const PersistentVolume>>>(
-        volumes_known_);
+  // The PersistentVolume is applied.
+  void Name(const std::string& volume, const std::string& handle) {
+    const StorageName name{.path = handle, .server = "", .driver = kDriver};
+    storage_.NameStorage(volume, &name);
+  }
+  void AddOther(const std::string& handle) { Name("other", handle); }
+  // The next volume is that of another claim.
+  void ForClaim(const std::string& volume) {
+    request_.options.pv_name = volume;
+    request_.planned = VolumeOf(volume, "unknown:" + volume);
+    maker_.there = VolumeOf(volume, "vol-1");
+  }
+  std::string Reclaim(const std::string& handle, std::vector<std::shared_ptr<const Pod>> pods) {
+    ReclaimRequest request{std::make_shared<const PersistentVolume>(VolumeOf("pv", handle)),
+                           ReclaimAction::kDelete};
+    request.pods = std::move(pods);
+    return Run(ReclaimVolume(std::move(request)));
   }
   // The node has the volume as a device.
   void PutDevice() {
@@ -166,8 +189,6 @@ class MadeByDriversTest : public OperationPartsFixture {
 
   Maker maker_;
   ProvisionRequest request_;
-  std::vector<std::shared_ptr<const PersistentVolume>> volumes_known_ = {
-      std::make_shared<const PersistentVolume>(VolumeOf("pvc-1", "vol-1"))};  // it is its own
   std::optional<Outcome> outcome_;
 };
 
@@ -203,6 +224,120 @@ TEST_F(MadeByDriversTest, NothingIsTakenBackThatAnotherVolumeHas) {
   AddOther("vol-1");
   EXPECT_NE(Undo(), "");
   EXPECT_TRUE(maker_.undone.empty());
+}
+
+// It was not in the list of the time at which the undo was asked for.
+TEST_F(MadeByDriversTest, AnUndoDeletedTheStorageOfAVolumeThatCameDuringItsCreateVolume) {
+  maker_.while_made = [this] { AddOther("vol-1"); };
+  EXPECT_EQ(Undo(), "it is the storage of PersistentVolume other");
+  EXPECT_EQ(outcome_, Outcome::kNotApplied);
+  EXPECT_TRUE(maker_.undone.empty());
+  storage_.NameStorage("other", nullptr);
+  maker_.while_made = [] {};
+  EXPECT_EQ(Undo(), "") << "nobody else has it any more";
+  EXPECT_EQ(maker_.undone.size(), 1u);
+}
+
+TEST_F(MadeByDriversTest, AClaimGotTheStorageOfAVolumeThatCameDuringItsCreateVolume) {
+  maker_.while_made = [this] { AddOther("vol-1"); };
+  EXPECT_EQ(Provision(), "it is the storage of PersistentVolume other");
+  maker_.while_made = [] {};
+  AddOther("vol-2");
+  EXPECT_EQ(Provision(), "") << "it names another one now";
+}
+
+// None of them was on record, or in a list, when the others were answered.
+TEST_F(MadeByDriversTest, ClaimsThatWereMadeAtTheSameTimeGotOneVolume) {
+  storage_.NameStorage("pvc-1", nullptr);
+  maker_.while_made = [this, nested = false]() mutable {
+    if (std::exchange(nested, true)) return;
+    const ProvisionRequest first = request_;
+    ForClaim("pvc-2");
+    EXPECT_EQ(Provision(), "") << "its answer came first";
+    request_ = first;
+    maker_.there = VolumeOf("pvc-1", "vol-1");
+  };
+  EXPECT_EQ(Provision(), "it is the storage of PersistentVolume pvc-2");
+  maker_.while_made = [] {};
+  ForClaim("pvc-3");
+  EXPECT_EQ(Provision(), "it is the storage of PersistentVolume pvc-2");
+  ForClaim("pvc-2");
+  EXPECT_EQ(Provision(), "") << "the very same call";
+  storage_.ForgetMade("pvc-2");
+  ForClaim("pvc-3");
+  EXPECT_EQ(Provision(), "") << "what was made for pvc-2 is gone";
+}
+
+TEST_F(MadeByDriversTest, AVolumeThatComesWhileItsStorageIsDeletedForAnotherIsGivenToNobody) {
+  std::map<std::string, std::string> going;
+  std::string made;
+  maker_.while_undone = [&] {
+    AddOther("vol-1");
+    going = storage_.VolumesBeingDeleted();
+    const ProvisionRequest first = request_;
+    ForClaim("pvc-2");
+    made = Provision();
+    request_ = first;
+  };
+  EXPECT_EQ(Undo(), "");
+  const std::map<std::string, std::string> expected = {
+      {"other", "its storage is being deleted for persistent volume pvc-1"}};
+  EXPECT_EQ(going, expected);
+  EXPECT_EQ(made, "it is the storage of PersistentVolume pvc-1");
+  EXPECT_TRUE(storage_.VolumesBeingDeleted().empty()) << "it is over";
+}
+
+TEST_F(MadeByDriversTest, WhatIsDeletedByHandAtThatMomentIsGivenToNoClaim) {
+  storage_.NameStorage("pvc-1", nullptr);
+  const StorageHolder by_hand{.id = "command/x",
+                              .volume = "command/x",
+                              .use = StorageUse::kReclaim,
+                              .persistent = false,
+                              .text = "DeleteVolume by hand"};
+  ASSERT_TRUE(storage_.Take(by_hand, {.path = "vol-1", .server = "", .driver = kDriver}, {}).ok());
+  EXPECT_EQ(Provision(),
+            "disk.example.com^vol-1 is not given to volume pvc-1 yet: it is being deleted, or "
+            "changed, for DeleteVolume by hand");
+  ASSERT_TRUE(storage_.Release(by_hand.id).ok());
+  EXPECT_EQ(Provision(), "");
+  EXPECT_FALSE(storage_.Take(by_hand, {.path = "vol-1", .server = "", .driver = kDriver}, {}).ok())
+      << "it is a claim's now, though no record says so yet";
+}
+
+// Somebody had written the handle into a PersistentVolume, whose claim was deleted.
+TEST_F(MadeByDriversTest, ADeletionTookTheInlineVolumeOfAPod) {
+  PodVolume scratch;
+  scratch.name = "scratch";
+  CsiVolumeSource source;
+  source.driver = kDriver;
+  scratch.source = source;
+  Pod pod;
+  pod.metadata.uid = "uid-1";
+  pod.spec.volumes = {scratch};
+  const auto wanting = std::make_shared<const Pod>(pod);
+  const std::string handle = CsiInlineHandle(PodUid("uid-1"), SpecName("scratch"));
+  const std::string whose = "that of volume scratch of pod uid-1";
+  EXPECT_NE(Reclaim(handle, {wanting}).find(whose), std::string::npos) << "it wants it";
+  PodVolumeRecord record;
+  record.key = {PodUid("uid-1"), SpecName("scratch")};
+  record.state = VolumeState::kSetUp;
+  record.volume_json = EncodeRecordedVolume(VolumeSpec::FromVolume(scratch));
+  ASSERT_TRUE(MayHaveStorage(record));
+  const std::optional<KnownStorage> had = StorageOf(record);
+  ASSERT_TRUE(had);
+  storage_.ExpectUnread(BootId("boot-a"), had->holder.id, [had] { return had; });
+  EXPECT_NE(Reclaim(handle, {}).find(whose), std::string::npos) << "it has it by its record";
+  maker_.there = VolumeOf("pvc-1", handle);
+  EXPECT_EQ(Provision(), "it is the storage of volume scratch of pod uid-1");
+  ASSERT_TRUE(storage_.Release(had->holder.id).ok());
+  EXPECT_EQ(Reclaim(handle, {}).find(whose), std::string::npos) << "it has left";
+  const VolumeSpec spec = VolumeSpec::FromVolume(scratch);
+  const MountRequest mount{
+      .target = PodVolumeTarget(paths_, wanting, "kubernetes.io/csi", spec.name()), .spec = spec};
+  MakingPlugin plugin(maker_);
+  PodStorage taken(storage_, node_, mount, plugin, mount.target.place);
+  ASSERT_TRUE(taken.Reserve({}).ok());
+  EXPECT_NE(Reclaim(handle, {}).find(whose), std::string::npos) << "its set-up has taken it";
 }
 
 TEST_F(MadeByDriversTest, NothingIsTakenBackThatADeviceOfTheNodeHas) {

@@ -91,6 +91,17 @@ class FakeVolumeOperations final : public VolumeOperations {
     return std::exchange(held_for_unknown, {});
   }
 
+  void NameStorage(const std::string& volume, const StorageName* name) override {
+    if (name == nullptr) {
+      named_storage.erase(volume);
+    } else {
+      named_storage[volume] = name->ToString();
+    }
+  }
+  std::map<std::string, std::string> VolumesBeingDeleted() const override { return being_deleted; }
+  std::map<std::string, std::string> named_storage;  // by volume
+  std::map<std::string, std::string> being_deleted;  // the answer
+
   bool IsPending(const OperationKey& key) const override;
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
   void ResetBackoff(const OperationKey& key) override;

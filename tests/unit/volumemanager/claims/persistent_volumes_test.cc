@@ -74,6 +74,49 @@ class PersistentVolumesTest : public ManagerTest {
   }
 };
 
+constexpr const char* kOfDriver = "csi: {driver: disks.io, volumeHandle: vol-1}";
+
+// What a deletion looked at was as old as the request for it.
+TEST_F(PersistentVolumesTest, WhichStorageOfADriverAVolumeNamesIsToldToTheOperations) {
+  using Named = std::map<std::string, std::string>;
+  const Named named = {{"st", "disks.io^vol-1"}};
+  const std::string volume = Volume("st", "", "ReadWriteOnce", kOfDriver);
+  Deliver(volume + Volume("disk"));
+  EXPECT_EQ(operations().named_storage, named) << "of no driver is the other one";
+  Deliver(volume + Claim("data", "  volumeName: st\n"));
+  ASSERT_TRUE(Binding("st"));
+  StartAgent();
+  EXPECT_EQ(operations().named_storage, named) << "before any source has delivered";
+  Deliver(volume + Claim("data", "  volumeName: st\n"));
+  EXPECT_EQ(operations().named_storage, named);
+}
+
+TEST_F(PersistentVolumesTest, AVolumeThatHasEndedNamesNoStorageAnyMore) {
+  Deliver(Volume("st", "", "ReadWriteOnce", kOfDriver));
+  ASSERT_EQ(operations().named_storage.size(), 1u);
+  ASSERT_TRUE(DeleteObject({ObjectKind::kPersistentVolume, "", "st"})->ok());
+  EXPECT_TRUE(operations().named_storage.empty());
+}
+
+// A claim was bound to a volume while DeleteVolume was called for its handle.
+TEST_F(PersistentVolumesTest, AVolumeWhoseStorageWasBeingDeletedForAnotherWasBound) {
+  const std::string why = "its storage is being deleted for persistent volume old";
+  operations().being_deleted = {{"st", why}};
+  Deliver(Volume("st", "", "ReadWriteOnce", kOfDriver) + Claim("data", "  volumeName: st\n"));
+  EXPECT_FALSE(Binding("st"));
+  const std::optional<StorageStatus> claim =
+      manager().storage().StatusOf({ObjectKind::kPersistentVolumeClaim, "default", "data"});
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(claim->reason, "PersistentVolume st, which it names, is given to nobody: " + why);
+  const std::optional<PersistentVolumeView> view = manager().storage().FindPersistentVolume("st");
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->reason, why);
+  operations().being_deleted.clear();
+  manager().events().RetryStorage("old");  // the deletion has ended
+  Pass(seconds(1));
+  EXPECT_TRUE(Binding("st"));
+}
+
 TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
   Deliver(Storage() + PodManifest("a", {kUse}));
   ASSERT_EQ(Phase("a"), "Ready");

@@ -1,0 +1,73 @@
+// StorageGuard: which PersistentVolumes name the storage of a driver. They are applied, and made,
+// at any time; a list of them that was made when a deletion was asked for is old once its driver
+// has answered, or its lane has room.
+#include "operation/storage_guard.h"
+#include "volume/driver_domain.h"
+
+namespace volumed {
+namespace {
+
+// Begin the ids of who has storage by its name alone: by an object, or since it was made.
+constexpr const char* kNames = "names/";
+constexpr const char* kNamesByObject = "names/object/";
+constexpr const char* kNamesAsMade = "names/made/";
+
+StorageHolder NamingHolder(const char* prefix, const std::string& volume) {
+  return {.id = prefix + volume,
+          .volume = volume,
+          .use = StorageUse::kKnown,
+          .persistent = true,
+          .text = "persistent volume " + volume};
+}
+
+}  // namespace
+
+// It is known by its name alone: what the node shows of it has an identity of its own.
+StorageIdentity StorageGuard::OfDriver(const StorageName& name) {
+  StorageIdentity identity;
+  identity.own = {DriverDomain(name.driver) + ":" + name.path};
+  return identity;
+}
+
+void StorageGuard::NameStorage(const std::string& volume, const StorageName* name) {
+  const StorageHolder holder = NamingHolder(kNamesByObject, volume);
+  if (name == nullptr || name->driver.empty()) return table_.Release(holder.id);
+  // What is only known is refused to nobody.
+  (void)table_.Take(holder, OfDriver(*name));
+}
+
+Status StorageGuard::TakeMade(const std::string& volume, const StorageName& name) {
+  RETURN_IF_ERROR(Load());
+  ReadAll();
+  const auto there = table_.TakeNew(NamingHolder(kNamesAsMade, volume), OfDriver(name));
+  if (!there) return OkStatus();
+  if (IsExclusive(there->use)) {
+    return Error::NotApplied(Code::kAborted, name.ToString() + " is not given to volume " + volume +
+                                                 " yet: it is being deleted, or changed, for " +
+                                                 there->text);
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "it is the storage of " +
+          (there->persistent ? "PersistentVolume " + there->volume : there->text));
+}
+
+void StorageGuard::ForgetMade(const std::string& volume) { table_.Release(kNamesAsMade + volume); }
+
+bool StorageGuard::NamesStorage(const StorageHolder& holder) {
+  return holder.id.starts_with(kNames);
+}
+
+std::set<std::string> StorageGuard::NamedBy(const StorageName& name) const {
+  return table_.VolumesOf(kNames, OfDriver(name));
+}
+
+std::map<std::string, std::string> StorageGuard::VolumesBeingDeleted() const {
+  std::map<std::string, std::string> volumes;
+  for (const StorageTable::Emptied& emptied : table_.EmptiedOf(kNamesByObject)) {
+    volumes[emptied.of.volume] = "its storage is being deleted for " + emptied.by.text;
+  }
+  return volumes;
+}
+
+}  // namespace volumed
