@@ -75,6 +75,10 @@ std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec) {
   return std::string(kHashPrefix) + Sha256Hex(pod.str() + spec.str());
 }
 
+bool IsLikeCsiInlineHandle(std::string_view handle) {
+  return handle.starts_with(kHashPrefix) && handle.size() == CsiInlineHandle({}, {}).size();
+}
+
 SafePath CsiStageDir(const KubeletPaths& paths, const std::string& driver,
                      const std::string& handle) {
   return paths.GetPluginDir(kCsiPluginName).Below(driver).Below(CsiHandleHash(handle));

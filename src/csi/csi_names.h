@@ -70,6 +70,8 @@ std::string CsiAttachmentName(std::string_view handle, std::string_view driver,
                               std::string_view node);
 // "csi-<hash>": how a driver knows a pod's inline volume. Source: makeVolumeHandle.
 std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec);
+// Whether it is made as those are; whose it is, it does not say.
+bool IsLikeCsiInlineHandle(std::string_view handle);
 
 // The directory of a staged volume, which has vol_data.json; and the staging path in it.
 SafePath CsiStageDir(const KubeletPaths& paths, const std::string& driver,

@@ -89,6 +89,29 @@ TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatAPodHasMounted) {
   EXPECT_TRUE(Delete(MadeVolume()).ok()) << "another volume is mounted";
 }
 
+TEST_F(CsiStorageTest, TheHandleOfALostPodsInlineVolumeInAPersistentVolumeWasDeleted) {
+  const SpecName scratch("scratch");
+  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), scratch);
+  UnrecordedMount left = LeftAt(target, UniqueVolumeName(), scratch, "lost");
+  left.is_pods_own = true;
+  unrecorded_.Set({left});
+  PersistentVolume volume = MadeVolume();
+  auto& handle = std::get<CsiPersistentVolumeSource>(volume.spec.source).volume_handle;
+  handle = CsiInlineHandle(PodUid("lost"), scratch);
+  const Status held = Delete(volume);
+  ASSERT_FALSE(held.ok());
+  EXPECT_TRUE(IsDeletedVolumeInUse(held.error()));
+  EXPECT_NE(held.error().message().find("volume pv-made has the storage of volume scratch: volume "
+                                        "scratch is mounted in pod lost, of which no record "
+                                        "tells: " +
+                                        target.Display()),
+            std::string::npos)
+      << held.error().message();
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  handle = CsiInlineHandle(PodUid("other"), scratch);
+  EXPECT_TRUE(Delete(volume).ok()) << "that is another pod's";
+}
+
 TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatIsStagedThoughNoFileSaysWhichItIs) {
   const SafePath staged = CsiStagingPath(paths_, kName, "vol-1");
   const auto device = paths_.ParseDeviceMount(staged.Display());
