@@ -177,7 +177,7 @@ Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volum
     const SpecName name(volume.metadata.name);
     ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
                      MountsWithoutRecord(context, source.driver, source.volume_handle, name, call));
-    if (!mounted.empty()) here = UnrecordedMounts::Describe(name, mounted.front());
+    if (!mounted.empty()) here = UnrecordedMounts::DescribeFor(name, mounted.front());
   }
   if (!here.empty()) {
     return NewDeletedVolumeInUseError("persistentvolume " + volume.metadata.name +

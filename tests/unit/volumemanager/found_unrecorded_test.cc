@@ -50,15 +50,27 @@ TEST_F(FoundUnrecordedTest, OneWhosePluginCannotSayItHasNoNameOfAVolume) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].plugin, "example.com/nobody");
   EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_FALSE(found[0].is_pods_own) << "it may be any volume of that name";
   EXPECT_EQ(found[0].spec, SpecName("disk"));
 }
 
-TEST_F(FoundUnrecordedTest, AMountThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+TEST_F(FoundUnrecordedTest, AMountThatIsOnRecordIsNotTold) {
   PutPodRecord("a");
   PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
-  kernel.mount_points = {VolumeDir("a", "kubernetes.io~local-volume", "disk"),
-                         VolumeDir("x", "kubernetes.io~secret", "s")};
+  kernel.mount_points = {VolumeDir("a", "kubernetes.io~local-volume", "disk")};
   EXPECT_TRUE(Started().empty());
+}
+
+// Calls by hand did not see it, and unmounted it: an emptyDir in memory lost its data.
+TEST_F(FoundUnrecordedTest, AMountOfAVolumeThatHasNoDeviceWasNotTold) {
+  kernel.mount_points = {VolumeDir("x", "kubernetes.io~secret", "s")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].is_pods_own);
+  EXPECT_EQ(found[0].plugin, "kubernetes.io/secret");
+  EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places.front(), VolumeDir("x", "kubernetes.io~secret", "s"));
 }
 
 TEST_F(FoundUnrecordedTest, OfAPodThatIsCoveredNothingIsAskedAndItsVolumeHasNoName) {
@@ -107,12 +119,15 @@ TEST_F(FoundUnrecordedTest, APartOfAPodThatIsCoveredIsLookedForInNoDirectory) {
   EXPECT_TRUE(found[0].volume.empty());
 }
 
-TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsOnRecordIsNotToldAndOfOneWithoutADeviceItIs) {
   PutPodRecord("a");
   PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
   PutVolumeDir("x", "kubernetes.io~empty-dir", "data");
   kernel.mount_points = {SubPath("a", "disk"), SubPath("x", "data")};
-  EXPECT_TRUE(Started().empty());
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_TRUE(found[0].is_pods_own);
 }
 
 TEST_F(FoundUnrecordedTest, APartIsToldWithTheWholeThatIsMountedToo) {
