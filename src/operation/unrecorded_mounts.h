@@ -76,7 +76,8 @@ class UnrecordedMounts {
       EXCLUDES(mu_);
 
   // The same of all entries for which `counts` is true, of whichever volume, those too that are
-  // pods' own, of which Find() knows nothing. It is asked about each entry there is, without a lock.
+  // pods' own, of which Find() knows nothing. It is asked about each entry there is, without a
+  // lock.
   Result<std::vector<Mounted>> FindWhere(const std::function<bool(const UnrecordedMount&)>& counts,
                                          Kernel& kernel, const CallOptions& call) EXCLUDES(mu_);
 

@@ -51,8 +51,8 @@ void RefuseBothModes(std::map<SpecName, WantedVolume>& volumes) {
     if (volume.mountable() && volume.has_device) of_devices[volume.unique_name].push_back(&volume);
   }
   for (const auto& [name, uses] : of_devices) {
-    const auto of_other_mode = [&uses = uses](bool is_block) {
-      return std::find_if(uses.begin(), uses.end(), [is_block](const WantedVolume* one) {
+    const auto of_other_mode = [&all = uses](bool is_block) {
+      return std::find_if(all.begin(), all.end(), [is_block](const WantedVolume* one) {
         return one->is_block != is_block;
       });
     };
