@@ -167,6 +167,8 @@ class Agent {
   void DriverHappened(const std::string& driver, DriverEvent event);
   // What waited in its back-off for the debt is tried again.
   void DebtPaid(const std::string& driver);
+  // ControlBackend::label_givers.
+  std::map<std::string, std::string> LabelGivers() const;
   DriverTraces TracesOf(const std::string& driver) const;
   // Prepares what the plugins and the recycler need, and logs what they lack.
   void RunPlugins();

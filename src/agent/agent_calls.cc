@@ -62,13 +62,18 @@ void HandleAcceptRecords(
   call.response->set_was_recovery(before.active);
   call.response->set_reason(before.reason);
   call.response->set_has_damage(before.has_damage);
+  call.response->set_mounts(call.backend.recovery.MountsText());
   if (!before.active) return call.Finish(OkStatus());
   std::optional<std::string> volume;
   if (!call.request.volume().empty()) volume = call.request.volume();
-  call.backend.accept_records(volume, [call](const auto& permitted) {
+  call.backend.accept_records(volume, [call](const Result<AcceptedSteps>& permitted) {
     if (!permitted.ok()) return call.Finish(permitted.error());
-    for (const PendingStep& step : *permitted)
+    for (const PendingStep& step : permitted->tried) {
       EncodePendingStep(step, call.response->add_permitted());
+    }
+    for (const PendingStep& step : permitted->gone) {
+      EncodePendingStep(step, call.response->add_gone());
+    }
     call.response->set_remains(call.backend.recovery.recovery().reason);
     call.Finish(OkStatus());
   });

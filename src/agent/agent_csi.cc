@@ -1,5 +1,7 @@
 // Agent: its CSI drivers, and who hears what happens to them.
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,13 +71,32 @@ CsiClientHooks Agent::MakeCsiHooks() {
   return hooks;
 }
 
+std::map<std::string, std::string> Agent::LabelGivers() const {
+  std::map<std::string, std::string> givers;
+  for (const auto& [label, value] : config_.node_labels) givers[label] = "node-labels";
+  for (const auto& [label, drivers] : node_->LabelsOfDrivers()) {
+    for (const std::string& driver : drivers) {
+      std::string& giver = givers[label];
+      giver += (giver.empty() ? "" : ", ") + ("CSI driver " + driver);
+    }
+  }
+  return givers;
+}
+
 DriverTraces Agent::TracesOf(const std::string& driver) const {
+  std::vector<VolumeOnRecord> volumes = operations_->VolumesOf(DriverDomain(driver));
+  std::set<PodUid> leaving;
+  for (const VolumeOnRecord& volume : volumes) {
+    if (manager_ == nullptr || volume.pod.empty()) continue;
+    if (manager_->pods().IsLeaving(volume.pod)) leaving.insert(volume.pod);
+  }
   return {.driver = driver,
-          .volumes = operations_->VolumesOf(DriverDomain(driver)),
+          .volumes = std::move(volumes),
           .open_calls = csi_->commands().OpenOf(driver),
           .owed_calls = csi_debts_->TextsOf(driver),
           .begun = manager_ == nullptr ? std::vector<std::string>()
-                                       : manager_->storage().BegunBy(driver)};
+                                       : manager_->storage().BegunBy(driver),
+          .leaving = std::move(leaving)};
 }
 
 void Agent::StartCsi() {

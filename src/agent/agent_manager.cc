@@ -86,6 +86,8 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     operations_->Restore(volumes, devices);
   };
   hooks.found_unrecorded = [this](std::vector<UnrecordedMount> found) {
+    const auto all = [](const std::string& /*place*/) { return true; };
+    recovery_gate_->FoundMounts(manager_->unrecorded_mounts(all).size());
     unrecorded_mounts_->Set(std::move(found));
   };
   hooks.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };

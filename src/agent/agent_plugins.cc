@@ -53,8 +53,8 @@ CsiPluginParts Agent::MakeCsiPluginParts() {
           .devices = *device_records_,
           .settings = csi_plugin_settings_,
           .log = *log_,
-          .lied = [this](const std::string& driver,
-                         const std::string& method) { csi_->figures().Lied(driver, method); },
+          .lied = [this](const CsiAnswered& call,
+                         const std::string& found) { csi_->DriverLied(call, found); },
           .commands = &csi_->commands(),
           .debts = csi_debts_.get(),
           .unrecorded = unrecorded_mounts_.get()};

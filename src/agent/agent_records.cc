@@ -114,13 +114,16 @@ void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccep
   scheduler_->RunBlocking([this, volume, done = std::move(done)] {
     Result<std::vector<PendingStep>> permitted = recovery_gate_->Accept(volume);
     scheduler_->Post([this, volume, done, permitted = std::move(permitted)] {
-      if (permitted.ok()) {
-        log_->Warning("records accepted by command",
-                      {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
-        for (const PendingStep& step : *permitted) manager_->events().RetryStorage(step.volume);
-        watchdog_->Status(NotReadyReason().value_or("ready"));
+      if (!permitted.ok()) return done(permitted.error());
+      log_->Warning("records accepted by command",
+                    {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
+      AcceptedSteps steps;
+      for (const PendingStep& step : *permitted) {
+        const bool is_there = manager_->events().RetryStorage(step.volume);
+        (is_there ? steps.tried : steps.gone).push_back(step);
       }
-      done(permitted);
+      watchdog_->Status(NotReadyReason().value_or("ready"));
+      done(steps);
     });
   });
 }

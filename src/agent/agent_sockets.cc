@@ -124,6 +124,7 @@ Status Agent::MakeControlServices() {
       .why_driver_away =
           [this](const std::string& driver) { return csi_->drivers().WhyAway(driver); },
       .node_labels = [this] { return node_->GetNodeLabels(); },
+      .label_givers = [this] { return LabelGivers(); },
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

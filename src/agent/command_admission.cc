@@ -223,10 +223,28 @@ std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
   return data;
 }
 
+namespace {
+
+// Of a claim whose volume outlives it; "" for any other object.
+std::string RetainedText(const ObjectCatalog& catalog, const VolumeManager& manager,
+                         const ObjectKey& object) {
+  const bool is_claim = object.kind == ObjectKind::kPersistentVolumeClaim;
+  if (!is_claim || !manager.storage().IsBound(object)) return "";
+  const std::optional<StorageStatus> status = manager.storage().StatusOf(object);
+  const PersistentVolumePtr volume = status ? catalog.FindPersistentVolume(status->other) : nullptr;
+  if (volume == nullptr) return "";
+  const auto place = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*volume, false)));
+  return "its data" + (place ? " in " + place->ToString() : "") + " stays: PersistentVolume " +
+         status->other + " has the reclaim policy " +
+         std::string(EnumText(volume->spec.reclaim_policy));
+}
+
+}  // namespace
+
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& object) {
   const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, object);
-  if (!data) return "";
+  if (!data) return RetainedText(catalog, manager, object);
   const std::string text = "its data" + (data->place.empty() ? "" : " in " + data->place);
   if (!data->stays_because.empty()) return text + " stays: " + data->stays_because;
   if (object.kind == ObjectKind::kPersistentVolume) {
@@ -292,7 +310,7 @@ std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& objec
   const bool is_held = storage && !storage->held_by.empty();
   std::string text;
   if (is_held) {
-    text = ToString(object) + " is Terminating until that is over: " + storage->held_by;
+    text = ToString(object) + " is Terminating until this is over: " + storage->held_by;
   } else if (storage && object.kind == ObjectKind::kPersistentVolume) {
     text = storage->reason;
   }

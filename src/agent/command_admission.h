@@ -66,7 +66,8 @@ struct DoomedData {
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
                                            const VolumeManager& manager, const ObjectKey& object);
 
-// DataThatEndsWith() as text for people; "" if there is no such data.
+// DataThatEndsWith() as text for people; of a bound claim whose volume is retained, that its data
+// stays; "" if there is no data.
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& object);
 

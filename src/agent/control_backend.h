@@ -33,9 +33,13 @@
 
 namespace volumed {
 
-// Called on the control thread with the steps that were held back and are permitted now. Errors:
-// those of RecoveryGate::Accept.
-using RecordsAccepted = std::function<void(const Result<std::vector<PendingStep>>&)>;
+// The steps that were held back and are permitted now.
+struct AcceptedSteps {
+  std::vector<PendingStep> tried;
+  std::vector<PendingStep> gone;  // nobody wants them any more, as when their claim was deleted
+};
+// Called on the control thread. Errors: those of RecoveryGate::Accept.
+using RecordsAccepted = std::function<void(const Result<AcceptedSteps>&)>;
 
 // All parts outlive the handlers. The catalog, the manager, the event log's listeners, the losses
 // and the functions are used on the control thread only, but for `accept_records`. What waits on
@@ -94,6 +98,9 @@ struct ControlBackend {
   std::function<std::string(const std::string& driver)> why_driver_away = {};
   // The labels of this node. Empty: it has none but those of its object. Threads: any.
   std::function<std::map<std::string, std::string>()> node_labels = {};
+  // Who has given them, by label: "node-labels", "CSI driver x"; none of those that each node has.
+  // Empty: nobody knows. Threads: any.
+  std::function<std::map<std::string, std::string>()> label_givers = {};
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.

@@ -84,6 +84,11 @@ std::vector<RegisteredSocket> CsiClient::Sockets() const {
   return registration_ ? registration_->Sockets() : std::vector<RegisteredSocket>();
 }
 
+void CsiClient::DriverLied(const CsiAnswered& call, const std::string& found) {
+  figures().Lied(call.driver, call.method);
+  parts_.connections.trace.Lied(call.driver, call.method, call.key, found);
+}
+
 void CsiClient::SetSettings(SocketOwners owners, const CsiDriverSettings& drivers) {
   dialer_.SetOwners(std::move(owners));
   drivers_.SetSettings(drivers);

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_command.h"
+#include "csi/csi_context.h"
 #include "csi/csi_drivers.h"
 #include "csi/registration.h"
 #include "csi/registry_watch.h"
@@ -87,6 +88,8 @@ class CsiClient {
   const CsiCommands& commands() const { return commands_; }
   const CsiTrace& trace() const { return parts_.connections.trace; }
   CsiFigures& figures() { return parts_.connections.figures; }
+  // Counts it, and marks the call in the trace. Threads: any.
+  void DriverLied(const CsiAnswered& call, const std::string& found);
   // In the directory of registrations; empty before Start().
   std::vector<RegisteredSocket> Sockets() const;
 

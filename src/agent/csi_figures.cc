@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kMostLabels = 256;
 constexpr size_t kMostSockets = 256;
 constexpr char kOther[] = "other";
+constexpr char kNoName[] = "unknown";  // a plugin that was refused before it said its name
 
 // As Go's gRPC names it. Source: grpc-go codes/code_string.go (Code.String).
 std::string StatusName(const std::optional<Error>& error) {
@@ -45,7 +46,8 @@ void CsiFigures::CallEnded(const CsiCallReport& report) {
 }
 
 void CsiFigures::RegistrationEnded(const std::string& driver, bool registered) {
-  families_.Add(Family::kCsiRegistrations, {LabelOf(driver), registered ? "registered" : "refused"},
+  families_.Add(Family::kCsiRegistrations,
+                {driver.empty() ? kNoName : LabelOf(driver), registered ? "registered" : "refused"},
                 1);
 }
 

@@ -10,6 +10,7 @@
 #include "agent/pod_lookup.h"
 #include "base/strings.h"
 #include "volume/driver_domain.h"
+#include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
 namespace {
@@ -45,6 +46,20 @@ std::string LeftText(const PendingReclaim& reclaim, const CsiDebts* debts) {
   }
   if (!owed.empty()) text += "; owed to the driver, once it is back: " + Join(owed, ", ");
   return text;
+}
+
+// Of a claim without a volume, in a recovery: the lost records may have told of one.
+std::string LostVolumeText(const ObjectCatalog& catalog, const VolumeManager& manager,
+                           const ObjectKey& key) {
+  if (key.kind != ObjectKind::kPersistentVolumeClaim || manager.storage().IsBound(key)) return "";
+  const auto claim = catalog.FindPersistentVolumeClaim(key.name_space, key.name);
+  const auto view = manager.storage().FindPersistentVolumeClaim({key.name_space, key.name});
+  if (claim == nullptr || !view || !claim->spec.volume_name.empty()) return "";
+  const auto storage_class = catalog.FindStorageClass(view->storage_class);
+  if (storage_class == nullptr || storage_class->provisioner == kNoProvisioner) return "";
+  return "the records are in recovery: " + storage_class->provisioner + " may have made volume " +
+         ProvisionedVolumeName(claim->metadata.uid) +
+         " for it before, which nobody deletes then: look for it there";
 }
 
 bool IsHeld(const VolumeManager& manager, const ObjectKey& key) {
@@ -212,8 +227,12 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
   std::string told = WarningOfUse(backend_.catalog, backend_.manager, key);
   const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
   if (!fate.empty()) told = fate;  // no object has both
-  if (!fate.empty() && backend_.recovery.recovery().active) {
-    told += "; not before `volumectl records accept`, for the records are in recovery";
+  if (backend_.recovery.recovery().active) {
+    const auto data = DataThatEndsWith(backend_.catalog, backend_.manager, key);
+    if (data && data->stays_because.empty()) {
+      told += "; not before `volumectl records accept`, for the records are in recovery";
+    }
+    if (fate.empty()) told += LostVolumeText(backend_.catalog, backend_.manager, key);
   }
   backend_.manager.object_commands().Delete(
       key, [this, response = command.response, done = command.done, key, origin, told,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "agent/object_columns.h"
@@ -10,6 +11,7 @@
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
 #include "base/printable_text.h"
+#include "base/strings.h"
 #include "csi/rpc/csi_redact.h"
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims/refused_objects.h"
@@ -260,6 +262,12 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
 void Describer::AddNodeLabels(v1::DescribeResponse* out) const {
   if (!node_labels_) return;
   for (auto& [name, value] : node_labels_()) (*out->mutable_labels())[name] = value;
+  if (!label_givers_) return;
+  std::map<std::string, std::vector<std::string>> by_giver;
+  for (const auto& [label, giver] : label_givers_()) by_giver[giver].push_back(label);
+  for (const auto& [giver, labels] : by_giver) {
+    AddSummaryField("Labels by", giver + ": " + Join(labels, ", "), out);
+  }
 }
 
 bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const {
@@ -388,8 +396,17 @@ Status Describer::List(const v1::ListObjectsRequest& request,
     if (!request.name().empty() && key.name != request.name()) continue;
     if (AddListed(MakeObjectRef(key), response)) AddListedObject(key, response->add_listed());
   }
+  if (*kind == ObjectKind::kNode) ListThisNode(request.name(), response);
   ListRefused(*kind, name_space, request.name(), response);
   return OkStatus();
+}
+
+void Describer::ListThisNode(const std::string& name, v1::ListObjectsResponse* response) const {
+  const ObjectKey key{ObjectKind::kNode, "", node_.str()};
+  const bool is_listed = catalog_.FindObject(key) != nullptr || catalog_.Refused().contains(key);
+  if (is_listed || (!name.empty() && name != key.name)) return;
+  if (!AddListed(MakeObjectRef(key), response)) return;
+  *response->add_listed()->mutable_object() = MakeObjectRef(key);
 }
 
 void Describer::ListPods(const std::string& name_space, v1::ListObjectsResponse* response) const {

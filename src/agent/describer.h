@@ -30,15 +30,17 @@ class Describer {
   // CSI drivers say of where it is.
   using NodeLabels = std::function<std::map<std::string, std::string>()>;
   // `secrets_of` may be empty: there are no drivers. So may `node_labels`: the node has none but
-  // those of its object.
+  // those of its object. And `label_givers`, which says who has given a label: nobody is named.
   Describer(const ObjectCatalog& catalog, const VolumeManager& manager, const EventLog& events,
-            NodeName node, SecretsOf secrets_of = {}, NodeLabels node_labels = {})
+            NodeName node, SecretsOf secrets_of = {}, NodeLabels node_labels = {},
+            NodeLabels label_givers = {})
       : catalog_(catalog),
         manager_(manager),
         events_(events),
         node_(std::move(node)),
         secrets_of_(std::move(secrets_of)),
-        node_labels_(std::move(node_labels)) {}
+        node_labels_(std::move(node_labels)),
+        label_givers_(std::move(label_givers)) {}
 
   // Fills the answer except for the mounts; returns the questions whose answers are the mounts
   // (AddMountFacts), none for an object that has no mounts. A namespaced object without a namespace
@@ -73,6 +75,8 @@ class Describer {
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
   void ListPods(const std::string& name_space, v1::ListObjectsResponse* response) const;
   void ListVolumes(const std::string& name_space, v1::ListObjectsResponse* response) const;
+  // This node is one, also if no source has an object of it.
+  void ListThisNode(const std::string& name, v1::ListObjectsResponse* response) const;
   void ListRefused(ObjectKind kind, const std::string& name_space, const std::string& name,
                    v1::ListObjectsResponse* response) const;
 
@@ -82,6 +86,7 @@ class Describer {
   const NodeName node_;
   const SecretsOf secrets_of_;
   const NodeLabels node_labels_;
+  const NodeLabels label_givers_;
 };
 
 // Whether the word means a pod's volume, which is no object of its own: "volume" in upper or lower

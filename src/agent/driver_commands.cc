@@ -58,21 +58,26 @@ Error WhyPending(const DriverCommands& parts, const CallByHand& call) {
   return Unavailable("what the call is about is in use: " + what + " is at it");
 }
 
-Error WithWhatIsOpen(const OperationFailure& failure) {
+Error WithWhatIsOpen(const OperationFailure& failure, const std::string& method) {
   const Error& error = failure.error;
   if (!error.maybe_applied()) return error;
+  const std::string inverse(CsiInverseOf(method));
   return Error::FromParts(error.code(), error.outcome(), error.sys_errno(),
                           error.message() +
                               "; until its outcome is known the agent leaves alone "
-                              "what it is about: make it again");
+                              "what it is about: make it again" +
+                              (inverse.empty() ? "" : ", or " + inverse + " about the same place"));
 }
 
-void Tell(const DriverCommands& parts, const std::string& driver, bool deletes,
+void Tell(const DriverCommands& parts, const std::string& driver, const std::string& method,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
   // A volume that came while its storage was being deleted was given to nobody.
-  if (parts.settled && (deletes || !parts.csi.commands().HasOf(driver))) parts.settled(driver);
+  if (parts.settled && (method == kDeleteVolume || !parts.csi.commands().HasOf(driver)))
+    parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
-  if (!NeverReachedItsDriver(*outcome.failure)) return done(WithWhatIsOpen(*outcome.failure));
+  if (!NeverReachedItsDriver(*outcome.failure)) {
+    return done(WithWhatIsOpen(*outcome.failure, method));
+  }
   const std::string why = parts.csi.drivers().WhyAway(driver);
   done(Unavailable(why.empty() ? "CSI driver " + driver + " has as many calls as it may have"
                                : why));
@@ -96,10 +101,10 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
                   Deadline::After(clock, patience));
   if (const auto error = WhyNoCommand(parts, *driver, method, call)) return done(*error);
   parts.operations.ResetBackoff(call.key());  // a person has asked
-  const StartResult started = parts.operations.Start(
-      call, [parts, name = driver->name(), deletes = method.name == kDeleteVolume,
-             done](const OperationOutcome<std::string>& outcome) {
-        Tell(parts, name, deletes, outcome, done);
+  const StartResult started =
+      parts.operations.Start(call, [parts, name = driver->name(), rpc = method.name,
+                                    done](const OperationOutcome<std::string>& outcome) {
+        Tell(parts, name, rpc, outcome, done);
       });
   if (started != StartResult::kStarted) return done(WhyPending(parts, call));
   // Nobody waits for it any longer: it must not begin when its driver comes back one day.

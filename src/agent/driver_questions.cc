@@ -56,12 +56,12 @@ std::string NearRpcs(const std::string& name) {
   return "; it has " + Join(names, ", ");
 }
 
-// Errors, not applied: NotFound, InvalidArgument.
+// Errors, not applied: InvalidArgument.
 Result<const CsiMethod*> AdmitQuestion(const v1::CallDriverRequest& request) {
   const CsiMethod* const method = FindRpc(request.method());
   if (method == nullptr) {
     constexpr size_t kShown = 64;
-    return Error::NotApplied(Code::kNotFound,
+    return Error::NotApplied(Code::kInvalidArgument,
                              "csi.v1 has no RPC " +
                                  PrintableText(BeginningOf(request.method(), kShown)) +
                                  NearRpcs(request.method()));
@@ -153,17 +153,26 @@ Status DescribeDrivers(const CsiClient& csi, const std::map<std::string, int>& w
     AddOpenCalls(csi.commands().OpenOf(driver.facts.name), out);
     if (debts != nullptr) AddOwedCalls(debts->TextsOf(driver.facts.name), out);
   }
-  for (const RegisteredSocket& socket : csi.Sockets()) {
-    if (is_asked_for(socket.driver)) EncodeSocket(socket, clock, response->add_sockets());
-  }
   for (const UnusedController& unused : csi.drivers().UnusedControllers()) {
     if (!is_asked_for(unused.driver)) continue;
     EncodeUnusedController(unused, response->add_unused_controllers());
   }
+  // One that has not said its name may be the driver that nobody knows.
+  const bool is_awaited = response->drivers().empty() && !response->unused_controllers().empty();
+  bool has_nameless = false;
+  for (const RegisteredSocket& socket : csi.Sockets()) {
+    has_nameless = has_nameless || socket.driver.empty();
+    if (!is_asked_for(socket.driver) && !(is_awaited && socket.driver.empty())) continue;
+    EncodeSocket(socket, clock, response->add_sockets());
+  }
   const bool is_empty = response->drivers().empty() && response->sockets().empty() &&
                         response->unused_controllers().empty();
-  if (!request.name().empty() && is_empty) return NoSuchDriver(request.name());
-  return OkStatus();
+  if (request.name().empty() || !is_empty) return OkStatus();
+  const Error unknown = NoSuchDriver(request.name());
+  if (!has_nameless) return unknown;
+  return Error::NotApplied(unknown.code(), unknown.message() +
+                                               "; sockets that have not said whose they are: "
+                                               "`volumectl get drivers`");
 }
 
 Status DescribeTrace(const CsiClient& csi, const Clock& clock,
@@ -178,7 +187,8 @@ Status DescribeTrace(const CsiClient& csi, const Clock& clock,
   }
   const int64_t now = clock.WallUnixMillis();
   for (const CsiCallReport& call : calls) {
-    const bool is_too_old = request.back_ms() > 0 && call.asked_unix_ms < now - request.back_ms();
+    const bool is_too_old =
+        request.back_ms() > 0 && !call.under_way && call.asked_unix_ms < now - request.back_ms();
     if (!is_too_old) EncodeTracedCall(call, response->add_calls());
   }
   return OkStatus();

@@ -58,11 +58,12 @@ inline constexpr std::string_view kAboutDriverPaths = "role for a driver's paths
 
 // Makes the RPC, on an executor thread. `done` is called once on the control thread with the answer
 // as JSON, without the secrets that the driver was sent. REQUIRES: the request lives until then.
-// Threads: control. Blocks: never. Errors, not applied: NotFound for an RPC or driver that there is
-// not; Unavailable for one that changes something where none may be made; ResourceExhausted if
-// there are as many calls as there may be; PermissionDenied, about kAboutDriverPaths, for a path at
-// which the peer may not have the driver look, or for secrets of its own; those of
-// CsiRequestFromJson(), of CsiDriver::Perform() and of CsiShownJsonOf(). Those of CommandDriver().
+// Threads: control. Blocks: never. Errors, not applied: InvalidArgument for an RPC that there is
+// not, NotFound for such a driver; Unavailable for one that changes something where none may be
+// made; ResourceExhausted if there are as many calls as there may be; PermissionDenied, about
+// kAboutDriverPaths, for a path at which the peer may not have the driver look, or for secrets of
+// its own; those of CsiRequestFromJson(), of CsiDriver::Perform() and of CsiShownJsonOf(). Those of
+// CommandDriver().
 void AskDriver(DriverQuestion question, const v1::CallDriverRequest& request,
                std::function<void(const Result<std::string>&)> done);
 

@@ -94,7 +94,11 @@ void EncodeTracedCall(const CsiCallReport& report, v1::TracedCall* out) {
   out->set_waited_us(MicrosOf(report.waited));
   out->set_took_us(MicrosOf(report.duration));
   out->set_sent(report.sent);
-  out->set_code(report.error ? std::string(CodeName(report.error->code())) : "OK");
+  out->set_under_way(report.under_way);
+  out->set_not_true(PrintableText(report.not_true));
+  if (!report.under_way) {
+    out->set_code(report.error ? std::string(CodeName(report.error->code())) : "OK");
+  }
   if (report.error) {
     out->set_outcome(report.error->maybe_applied() ? "MaybeApplied" : "NotApplied");
     out->set_message(PrintableText(report.error->message()));

@@ -12,24 +12,31 @@ namespace {
 // A refusal is to be acted on line by line, but a message has an end.
 constexpr size_t kMostNamed = 20;
 
-std::string TextOfVolume(const VolumeOnRecord& volume) {
-  if (volume.pod.empty()) {
-    return volume.spec.str() + ", whose device is " + std::string(VolumeStateName(volume.state)) +
-           (volume.mounted_at.empty() ? "" : " at " + volume.mounted_at);
-  }
-  if (volume.pod_name.empty()) {
-    return volume.spec.str() + " of pod " + volume.pod.str() + " (`volumectl delete pod " +
-           volume.pod.str() + "`)";
-  }
-  return volume.spec.str() + " of pod " + volume.pod_namespace + "/" + volume.pod_name +
-         " (`volumectl delete pod " + volume.pod_name +
-         (volume.pod_namespace == "default" ? "" : " -n " + volume.pod_namespace) + "`)";
+// "shop/web (`volumectl delete pod web -n shop`)".
+std::string TextOfPod(const VolumeOnRecord& volume, bool is_leaving) {
+  const bool has_name = !volume.pod_name.empty();
+  const std::string shown =
+      has_name ? volume.pod_namespace + "/" + volume.pod_name : volume.pod.str();
+  if (is_leaving) return shown + ", which is being deleted";
+  const bool is_default = !has_name || volume.pod_namespace == "default";
+  return shown + " (`volumectl delete pod " + (has_name ? volume.pod_name : volume.pod.str()) +
+         (is_default ? "" : " -n " + volume.pod_namespace) + "`)";
 }
 
-std::string TextOfVolumes(const std::vector<VolumeOnRecord>& volumes) {
+std::string TextOfVolume(const VolumeOnRecord& volume, const std::set<PodUid>& leaving) {
+  if (!volume.pod.empty()) {
+    return volume.spec.str() + " of pod " + TextOfPod(volume, leaving.contains(volume.pod));
+  }
+  return volume.spec.str() + ", whose device is " + std::string(VolumeStateName(volume.state)) +
+         (volume.mounted_at.empty() ? "" : " at " + volume.mounted_at);
+}
+
+std::string TextOfVolumes(const DriverTraces& traces) {
   std::vector<std::string> texts;
-  texts.reserve(volumes.size());
-  for (const VolumeOnRecord& volume : volumes) texts.push_back(TextOfVolume(volume));
+  texts.reserve(traces.volumes.size());
+  for (const VolumeOnRecord& volume : traces.volumes) {
+    texts.push_back(TextOfVolume(volume, traces.leaving));
+  }
   return FirstOf(texts, kMostNamed) +
          "; without the driver pods and mounts of whole disks go by `driver-absent-limit` alone, a "
          "device that is mounted otherwise once `umount PATH` was done by hand, and what is "
@@ -45,10 +52,11 @@ std::string TextOf(const DriverTraces& traces) {
     if (!texts.empty()) parts.push_back(what + FirstOf(texts, kMostNamed) + more);
   };
   if (!traces.volumes.empty()) {
-    parts.push_back("volumes of it are on this node's records: " + TextOfVolumes(traces.volumes));
+    parts.push_back("volumes of it are on this node's records: " + TextOfVolumes(traces));
   }
   const std::string force =
-      ": `volumectl delete driver " + traces.driver + " --force` gives them up";
+      ": `volumectl delete driver " + traces.driver + " --force` gives them up" +
+      (traces.volumes.empty() && traces.begun.empty() ? "" : " once there is nothing else of it");
   add("calls to it have an open outcome: ", traces.open_calls, force);
   add("calls are owed to it: ", traces.owed_calls, force);
   add("a call to make a volume has an open outcome: ", traces.begun);
@@ -113,14 +121,16 @@ Result<GivenUp> GiveUpCalls(const ForgettingParts& parts, const std::string& dri
 
 void ForgetAndOweNothing(const ForgettingParts& parts, DriverTraces traces,
                          std::function<void(const Result<GivenUp>&)> done) {
-  if (const Status away = parts.drivers.CheckAway(traces.driver); !away.ok()) {
-    return done(away.error());
-  }
   traces.owed_calls.clear();
   traces.open_calls.clear();
-  if (const std::string else_here = TextOf(traces); !else_here.empty()) {
-    return done(RefuseToForget(traces.driver, else_here));
+  const std::string else_here = TextOf(traces);
+  if (const Status away = parts.drivers.CheckAway(traces.driver); !away.ok()) {
+    const bool is_there = away.error().code() == Code::kFailedPrecondition && !else_here.empty();
+    return done(is_there ? Error::NotApplied(Code::kFailedPrecondition,
+                                             away.error().message() + "; " + else_here)
+                         : away.error());
   }
+  if (!else_here.empty()) return done(RefuseToForget(traces.driver, else_here));
   parts.scheduler.RunBlocking([parts, driver = traces.driver, done = std::move(done)] {
     const Result<GivenUp> given_up = GiveUpCalls(parts, driver);
     parts.scheduler.Post([parts, driver, given_up, done] {

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/look_limit.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "csi/csi_command.h"
@@ -28,6 +30,7 @@ struct DriverTraces {
   std::vector<std::string> open_calls;
   std::vector<std::string> owed_calls;
   std::vector<std::string> begun;  // StorageViews::BegunBy
+  std::set<PodUid> leaving = {};   // of the volumes' pods: they are being deleted already
 };
 // For CsiDriversHooks::what_is_here: each with the command that ends it, if there is one; "" if
 // there is nothing. Pure; threads: any.

@@ -166,7 +166,8 @@ Describer MakeDescriber(const ControlBackend& backend) {
                 csi == nullptr ? nullptr : csi->drivers().Find(name);
             return driver == nullptr ? nullptr : driver->secrets();
           },
-          backend.node_labels};
+          backend.node_labels,
+          backend.label_givers};
 }
 
 void HandleDescribe(const UnaryCall<v1::DescribeRequest, v1::DescribeResponse>& call) {

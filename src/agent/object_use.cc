@@ -6,18 +6,53 @@
 
 #include "agent/driver_commands.h"
 #include "base/strings.h"
+#include "csi/csi_create_request.h"
 
 namespace volumed {
 namespace {
 
-std::string UseOfClass(const VolumeManager& manager, const std::string& name) {
-  std::vector<std::string> claims;
-  for (const ClaimKey& claim : manager.storage().ClaimsThatWaitIn(name)) {
-    claims.push_back(ToString(claim));
+std::vector<std::string> NamesOf(const std::vector<ClaimKey>& claims) {
+  std::vector<std::string> names;
+  for (const ClaimKey& claim : claims) names.push_back(ToString(claim));
+  return names;
+}
+
+std::string UseOfClass(const ObjectCatalog& catalog, const VolumeManager& manager,
+                       const std::string& name) {
+  std::vector<std::string> parts;
+  const std::vector<std::string> waiting = NamesOf(manager.storage().ClaimsThatWaitIn(name));
+  if (!waiting.empty()) {
+    parts.push_back("claims of it wait for a volume: " + FirstOf(waiting) +
+                    "; none is made for them until there is a class of that name again");
   }
-  if (claims.empty()) return "";
-  return "claims of it wait for a volume: " + FirstOf(claims) +
-         "; none is made for them until there is a class of that name again";
+  const auto storage_class = catalog.FindStorageClass(name);
+  if (storage_class != nullptr && storage_class->allow_volume_expansion) {
+    const std::vector<std::string> bound = NamesOf(manager.storage().BoundClaimsOf(name));
+    if (!bound.empty()) {
+      parts.push_back("claims of it can be made larger by it alone: " + FirstOf(bound) +
+                      "; none of them is until there is a class of that name again");
+    }
+  }
+  return Join(parts, "; ");
+}
+
+std::string UseOfSecret(const ObjectCatalog& catalog, const VolumeManager& manager,
+                        const ObjectKey& secret) {
+  std::vector<std::string> parts, classes;
+  const std::vector<std::string> volumes = manager.storage().VolumesWithSecret(secret);
+  for (const auto& storage_class : catalog.StorageClasses()) {
+    if (!SecretsNamedByClass(storage_class->parameters).contains(secret)) continue;
+    classes.push_back(storage_class->metadata.name);
+  }
+  if (!volumes.empty()) {
+    parts.push_back("PersistentVolumes name it for calls to their driver: " + FirstOf(volumes));
+  }
+  if (!classes.empty()) {
+    parts.push_back("StorageClasses name it for the volumes that are made: " + FirstOf(classes));
+  }
+  if (parts.empty()) return "";
+  return Join(parts, "; ") +
+         "; a call that needs it waits until there is a Secret of that name again";
 }
 
 // "default/web, volume cache" of each inline volume of the driver.
@@ -50,8 +85,9 @@ std::string UseOfDriver(const ObjectCatalog& catalog, const VolumeManager& manag
 
 std::string WarningOfUse(const ObjectCatalog& catalog, const VolumeManager& manager,
                          const ObjectKey& object) {
-  if (object.kind == ObjectKind::kStorageClass) return UseOfClass(manager, object.name);
+  if (object.kind == ObjectKind::kStorageClass) return UseOfClass(catalog, manager, object.name);
   if (object.kind == ObjectKind::kCsiDriver) return UseOfDriver(catalog, manager, object.name);
+  if (object.kind == ObjectKind::kSecret) return UseOfSecret(catalog, manager, object);
   return "";
 }
 

@@ -19,6 +19,7 @@ v1::RecordsStatus DescribeRecords(const RecoveryGate& gate) {
   for (const PendingStep& step : gate.Pending()) EncodePendingStep(step, status.add_held());
   status.set_not_compared(recovery.not_compared);
   status.set_number_problem(recovery.number_problem);
+  if (recovery.active) status.set_mounts(gate.MountsText());
   return status;
 }
 

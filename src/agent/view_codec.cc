@@ -40,6 +40,7 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   out->set_claim(view.claim);
   out->set_persistent_volume(view.persistent_volume);
   out->set_device_state(view.device_state);
+  out->set_needs_no_attach(view.needs_no_attach);
   out->set_device_mount_path(view.device_mount_path);
   out->set_is_block(view.is_block);
   out->set_device_path(view.device_path);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -109,14 +110,9 @@ size_t AppendEscaped(std::string& out, std::string_view rest) {
     out += c;
     return 1;
   }
-  if (byte >= 0x80) {
-    if (const size_t length = PrintableUtf8Length(rest); length > 0) {
-      out += rest.substr(0, length);
-      return length;
-    }
-  }
-  out += PrintableText(rest.substr(0, 1));
-  return 1;
+  const size_t length = byte < 0x80 ? 1 : std::max<size_t>(Utf8Length(rest), 1);
+  out += PrintableText(rest.substr(0, length));
+  return length;
 }
 
 bool NeedsQuotes(std::string_view value) {

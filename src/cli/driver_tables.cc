@@ -1,7 +1,9 @@
 #include "cli/driver_tables.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -117,6 +119,20 @@ std::string ReasonToShow(const v1::Driver& driver) {
          driver.controller_reason();
 }
 
+// Without what stands in the driver's row: "CSI driver x is gone since 2026-05-01T09:30:00Z: ".
+std::string BesideItsRow(const v1::Driver& driver, const std::string& reason) {
+  constexpr std::string_view kSince = " since ";
+  const std::string begin = "CSI driver " + driver.name() + " ";
+  if (!reason.starts_with(begin)) return reason;
+  const size_t since = reason.find(kSince, begin.size());
+  const size_t time = since + kSince.size();
+  const bool has_time = since != std::string::npos && time < reason.size() &&
+                        std::isdigit(static_cast<unsigned char>(reason[time])) != 0;
+  if (!has_time) return reason.substr(begin.size());
+  const size_t why = reason.find(": ", time);
+  return why == std::string::npos ? "" : reason.substr(why + 2);
+}
+
 void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   TableRows rows;
   AddFact(rows, "Name", driver.name());
@@ -124,7 +140,7 @@ void PrintDriver(const v1::Driver& driver, int64_t now, std::ostream& out) {
   AddFact(rows, "Reason", driver.reason());
   AddFact(rows, "Last error", LastErrorOf(driver, now));
   AddFact(rows, "Connected", driver.connected() ? "yes" : "no");
-  AddFact(rows, "Last used", Ago(driver.last_ready_unix_ms(), now));
+  AddFact(rows, "Introduced", Ago(driver.last_ready_unix_ms(), now));
   AddFact(rows, "Operations", OperationsOf(driver));
   AddFact(rows, "Open calls", CountAndFirst(driver.open_call_count(), driver.open_calls()));
   AddFact(rows, "Owed calls", CountAndFirst(driver.owed_call_count(), driver.owed_calls()));
@@ -152,10 +168,16 @@ std::string RpcOf(const v1::TracedCall& call) {
   return call.method().substr(call.method().rfind('/') + 1);
 }
 
-std::string EndOf(const v1::TracedCall& call) {
-  if (call.message().empty()) return call.code();
-  const std::string unsent = call.sent() ? "" : ", not sent";
-  return call.code() + " (" + call.outcome() + unsent + "): " + call.message();
+std::string EndOf(const v1::TracedCall& call, int64_t now) {
+  if (call.under_way()) {
+    return "running since " + FormatAge(call.asked_unix_ms() + call.waited_us() / 1000, now);
+  }
+  std::string end = call.code();
+  if (!call.message().empty()) {
+    const std::string unsent = call.sent() ? "" : ", not sent";
+    end += " (" + call.outcome() + unsent + "): " + call.message();
+  }
+  return call.not_true().empty() ? end : end + ", not true: " + call.not_true();
 }
 
 }  // namespace
@@ -174,7 +196,7 @@ void PrintDrivers(const v1::GetDriversResponse& drivers, OutputFormat format, in
          std::to_string(driver.calls_in_flight()) + "/" + std::to_string(driver.calls_at_a_time()),
          std::to_string(driver.operations_waiting())});
     if (wide) rows.back().insert(rows.back().end(), {driver.node_id(), driver.endpoint()});
-    rows.back().push_back(OrDash(ReasonToShow(driver)));
+    rows.back().push_back(OrDash(BesideItsRow(driver, ReasonToShow(driver))));
   }
   if (rows.size() == 1) {
     out << "no CSI driver has registered\n";
@@ -203,7 +225,8 @@ void PrintTrace(const v1::GetDriverTraceResponse& trace, OutputFormat format, in
   if (format == OutputFormat::kWide) rows[0].insert(rows[0].end(), {"REQUEST", "ANSWER"});
   for (const v1::TracedCall& call : trace.calls()) {
     rows.push_back({FormatAge(call.asked_unix_ms(), now), Took(call.waited_us()),
-                    Took(call.took_us()), RpcOf(call), OrDash(call.key()), EndOf(call)});
+                    call.under_way() ? "-" : Took(call.took_us()), RpcOf(call), OrDash(call.key()),
+                    EndOf(call, now)});
     if (format != OutputFormat::kWide) continue;
     rows.back().insert(rows.back().end(), {OrDash(call.request()), OrDash(call.answer())});
   }

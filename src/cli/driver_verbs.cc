@@ -19,6 +19,9 @@ struct CsiWords {
       throw CLI::ValidationError("csi", trace ? "--trace takes no RPC"
                                               : "it takes an RPC, such as NodeGetInfo, or --trace");
     }
+    if (json_file.starts_with("{")) {
+      throw CLI::ValidationError("csi", "--json takes a file, or - for standard input");
+    }
     if (trace && !json_file.empty()) {
       throw CLI::ValidationError("csi", "--json is for an RPC");
     }

@@ -56,7 +56,9 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
         << "\n";
   }
   if (volume.device_state().empty()) return;
-  out << "    device:     " << volume.device_state();
+  const bool is_at_rest = volume.needs_no_attach() && volume.device_state() == "Attached";
+  out << "    device:     "
+      << (is_at_rest ? "not mounted; it needs no attach" : volume.device_state());
   if (!volume.device_path().empty()) out << ", " << volume.device_path();
   if (!volume.device_mount_path().empty()) {
     out << (IsPlaceOfNodes(volume.device_mount_path()) ? ", nodes in " : " at ")

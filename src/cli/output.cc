@@ -350,6 +350,7 @@ void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t
       << "The records may be older than the disks: mkfs, recycle, delete and provision are held "
          "back until\n"
          "`volumectl records accept [--only VOLUME]`; everything else goes on.\n";
+  if (!records.mounts().empty()) out << "mounted:      " << records.mounts() << "\n";
   for (const std::string& volume : records.accepted()) out << "accepted: " << volume << "\n";
   if (records.held().empty()) {
     out << "Nothing is held back at the moment.\n";
@@ -367,12 +368,18 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
   }
   out << "records accepted" << (volume.empty() ? "" : " for volume " + volume) << "; they "
       << "were doubted because " << accepted.reason() << "\n";
-  if (accepted.permitted().empty()) {
+  if (accepted.permitted().empty() && accepted.gone().empty()) {
     out << "nothing " << (volume.empty() ? "" : "of it ") << "had been held back\n";
-  } else {
+  }
+  if (!accepted.permitted().empty()) {
     out << "held back before, and tried now:\n";
     PrintHeld(accepted.permitted(), now, out);
   }
+  if (!accepted.gone().empty()) {
+    out << "held back before, and wanted by nobody any more:\n";
+    PrintHeld(accepted.gone(), now, out);
+  }
+  if (!accepted.mounts().empty()) out << "mounted: " << accepted.mounts() << "\n";
   if (accepted.has_damage()) {
     out << "What was in damaged or missing records is given up when the agent starts anew.\n";
   }

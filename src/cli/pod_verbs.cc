@@ -280,6 +280,15 @@ ExitCode RetryDriver(const CliContext& context, const std::string& driver) {
   return kExitOk;
 }
 
+// Nothing is tried anew, as a volume's operation runs.
+bool IsUnderWay(const v1::RetryResponse& response) {
+  const auto any = [&response](const char* what) {
+    return std::any_of(response.volumes().begin(), response.volumes().end(),
+                       [what](const v1::RetriedVolume& volume) { return volume.what() == what; });
+  };
+  return any("running already") && !any("tried now");
+}
+
 ExitCode RunRetry(const CliContext& context, const RetryWords& words) {
   if (words.all) return RetryAll(context);
   if (!words.driver.empty()) return RetryDriver(context, words.driver);
@@ -295,7 +304,10 @@ ExitCode RunRetry(const CliContext& context, const RetryWords& words) {
     PrintMessage(response, context.format, std::cout);
     return kExitOk;
   }
-  if (volume.empty()) std::cout << "pod " << pod << " is tried again\n";
+  if (volume.empty()) {
+    std::cout << "pod " << pod
+              << (IsUnderWay(response) ? ": what runs goes on\n" : " is tried again\n");
+  }
   for (const v1::RetriedVolume& retried : response.volumes()) {
     std::cout << "  volume " << retried.name() << ": " << retried.what() << "\n";
   }

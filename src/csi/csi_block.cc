@@ -117,7 +117,7 @@ Result<std::string> CsiBlockMapper::MapPodDevice(const CallOptions& call) {
   const Result<CsiFinding> found = LookAtPublishedDevice(context_, target, call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (!found->wrong) return target.Display();
-  return DriverLied(context_, volume_.driver, kBlockPublish,
+  return DriverLied(context_, {volume_.driver, kBlockPublish, volume_.handle},
                     "volume " + volume_.handle + " is published at " + target.Display(),
                     *found->wrong);
 }

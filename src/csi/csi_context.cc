@@ -121,19 +121,21 @@ CsiSecrets SecretsOf(const CsiContext& context, const std::string& driver) {
   return found == nullptr ? CsiSecrets() : CsiSecrets(found->secrets());
 }
 
-Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
-                 const std::string& said, const std::string& found) {
+Error DriverLied(const CsiContext& context, const CsiAnswered& answered, const std::string& said,
+                 const std::string& found) {
   constexpr size_t kMostText = 16 * 1024;
-  if (context.parts.lied) context.parts.lied(driver, method);
+  const std::string& driver = answered.driver;
   const CsiSecrets secrets = SecretsOf(context, driver);
-  Error error = Error::MaybeApplied(Code::kInternal,
-                                    driver + ": " + method + ": driver " + driver + " said that " +
-                                        secrets.RemovedFrom(said, kMostText) + ", and " +
-                                        secrets.RemovedFrom(found, kMostText))
-                    .About(kDriverAway);
-  context.parts.log.LogLimited("csi lie " + driver + " " + method, LogLevel::kWarning,
+  const std::string shown = secrets.RemovedFrom(found, kMostText);
+  if (context.parts.lied) context.parts.lied(answered, shown);
+  Error error =
+      Error::MaybeApplied(Code::kInternal,
+                          driver + ": " + answered.method + ": driver " + driver + " said that " +
+                              secrets.RemovedFrom(said, kMostText) + ", and " + shown)
+          .About(kDriverAway);
+  context.parts.log.LogLimited("csi lie " + driver + " " + answered.method, LogLevel::kWarning,
                                "a CSI driver's answer is not what the node shows",
-                               {{"driver", driver}, {"method", method}, {"error", error}});
+                               {{"driver", driver}, {"method", answered.method}, {"error", error}});
   return error;
 }
 

@@ -26,6 +26,13 @@
 
 namespace volumed {
 
+// An RPC that a driver has answered.
+struct CsiAnswered {
+  std::string driver;
+  std::string method;  // "NodePublishVolume"
+  std::string key;  // what it was about: a volume's handle, or the name of one that is to be made
+};
+
 // What the plugin is made from. All outlive it.
 struct CsiPluginParts {
   Scheduler& scheduler;
@@ -35,9 +42,9 @@ struct CsiPluginParts {
   DeviceRecordKeeper& devices;
   const SharedCsiPluginSettings& settings;
   Logger& log;
-  // A driver has said of this RPC ("NodePublishVolume") that it succeeded, and the node shows that
-  // it did not. Called on any thread; must not block. Empty: nobody counts.
-  std::function<void(const std::string& driver, const std::string& method)> lied = {};
+  // A driver has said of this RPC that it succeeded, and the node shows `found`. Called on any
+  // thread; must not block. Empty: nobody counts.
+  std::function<void(const CsiAnswered& call, const std::string& found)> lied = {};
   // The calls that people make by hand, which operations must not meet. Null: nobody makes any.
   CsiCommands* commands = nullptr;
   // The calls that drivers are owed. Null: no driver is ever done without.
@@ -139,7 +146,7 @@ CsiSecrets SecretsOf(const CsiContext& context, const std::string& driver);
 // "<driver>: <method>: driver <driver> said that <said>, and <found>". Both texts may have words of
 // the driver: no secret that it was sent is in the error. Whoever cuts such a word before removes
 // them from it himself, for a part of a secret is not found.
-Error DriverLied(const CsiContext& context, const std::string& driver, const std::string& method,
-                 const std::string& said, const std::string& found);
+Error DriverLied(const CsiContext& context, const CsiAnswered& answered, const std::string& said,
+                 const std::string& found);
 
 }  // namespace volumed

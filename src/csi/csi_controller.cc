@@ -11,9 +11,6 @@ namespace {
 
 using ControllerRpc = ::csi::v1::ControllerServiceCapability_RPC;
 
-// The specification asks for 4 KiB; what is kept in a record and sent with each call must have an
-// end.
-constexpr size_t kMostContextBytes = 65536;
 // A driver that repeats its token would be asked for ever.
 constexpr int kMostPages = 100;
 // Each holds a thread for 5 s if its driver hangs.
@@ -27,7 +24,7 @@ Error TooLarge(const std::string& driver, size_t bytes) {
   return Error::MaybeApplied(Code::kInternal,
                              driver + ": ControllerPublishVolume: the publish context has " +
                                  std::to_string(bytes) + " bytes; at most " +
-                                 std::to_string(kMostContextBytes) + " are kept");
+                                 std::to_string(kMostCsiContextBytes) + " are kept");
 }
 
 CallOptions NotLongerThan(const CsiContext& context, const CallOptions& call, Duration longest) {
@@ -52,7 +49,7 @@ Result<StringMap> ControllerPublish(const CsiContext& context, const CsiDriverFa
     bytes += key.size() + value.size();
     published.emplace(key, value);
   }
-  if (bytes > kMostContextBytes) return TooLarge(volume.driver, bytes);
+  if (bytes > kMostCsiContextBytes) return TooLarge(volume.driver, bytes);
   return published;
 }
 
@@ -182,7 +179,8 @@ Status CsiPublishedNodes::Prove(const CsiVolumeId& id, const std::string& node_i
   if (!lied) return OkStatus();
   const std::string where = " node " + node_id;
   return DriverLied(
-      context_, id.driver, attached ? "ControllerPublishVolume" : "ControllerUnpublishVolume",
+      context_,
+      {id.driver, attached ? "ControllerPublishVolume" : "ControllerUnpublishVolume", id.handle},
       "volume " + id.handle + (attached ? " is attached to" : " is detached from") + where,
       attached ? "lists it without that node" : "lists it with that node");
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,6 +25,11 @@
 #include "os/kernel.h"
 
 namespace volumed {
+
+// Of a context that a driver gives to a volume, its keys and values together. The specification
+// asks for 4 KiB, and drivers in use have more; what is kept in a record and sent with each call
+// must have an end.
+inline constexpr size_t kMostCsiContextBytes = 65536;
 
 // Attaches the volume to the node that the driver calls so, and returns the publish context.
 // Blocks: until the answer or the deadline. Errors: those of CallDriver() and, not applied, of

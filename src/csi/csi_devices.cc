@@ -212,7 +212,7 @@ Status StageVolume(const CsiContext& context, const CsiDriverFacts& driver, cons
     found->wrong = WhyNotAsBeforeGrowth(context, id, place.Display(), found->mount);
   }
   if (!found->wrong) return OkStatus();
-  return DriverLied(context, volume.driver, kStage,
+  return DriverLied(context, {volume.driver, kStage, volume.handle},
                     Named(volume.handle) + " is staged at " + wish.staging_path, *found->wrong);
 }
 
@@ -240,7 +240,9 @@ Status UnstageVolume(const CsiContext& context, const CsiVolumeId& volume, const
   }
   const Result<CsiFinding> left = LookAtTakenAway(context, place, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
-  if (left->wrong) return DriverLied(context, volume.driver, kUnstage, said, *left->wrong);
+  if (left->wrong) {
+    return DriverLied(context, {volume.driver, kUnstage, volume.handle}, said, *left->wrong);
+  }
   return OkStatus();
 }
 

@@ -322,7 +322,12 @@ std::string CsiDriver::WhyAway(const State& state) const {
              (state.facets.presence == Presence::kRestored
                   ? std::string(" has not registered since the agent started")
                   : " is not registered any more" + since) +
-             (state.facets.connected ? HowToRegister(state) : why + refused);
+             (state.facets.connected
+                  ? HowToRegister(state)
+                  : why + refused +
+                        (state.registrar_refused ? "; the driver has to be started"
+                                                 : "; the driver and its registrar have to be "
+                                                   "started"));
     case CsiDriverState::kOtherNode:
       return driver + " calls this node \"" + state.facets.other_node +
              "\"; volumes were attached as \"" + state.record.facts.node_id +

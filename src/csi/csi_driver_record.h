@@ -46,7 +46,7 @@ struct CsiDriverFacts {
 struct CsiDriverRecord {
   CsiDriverFacts facts;
   std::string socket;              // by which it registered last
-  int64_t last_ready_unix_ms = 0;  // when it was last used; for people
+  int64_t last_ready_unix_ms = 0;  // when it last said what it can do; for people
   friend bool operator==(const CsiDriverRecord&, const CsiDriverRecord&) = default;
 };
 

@@ -397,8 +397,9 @@ std::string CsiDrivers::WhyThere(const CsiDriver& driver) {
 }
 
 std::string CsiDrivers::WhyKept(const CsiDriver& driver) const {
-  if (std::string why = WhyThere(driver); !why.empty()) return why;
-  return hooks_.what_is_here ? hooks_.what_is_here(driver.name()) : "";
+  const std::string there = WhyThere(driver);
+  const std::string here = hooks_.what_is_here ? hooks_.what_is_here(driver.name()) : "";
+  return there + (there.empty() || here.empty() ? "" : "; ") + here;
 }
 
 Status CsiDrivers::CheckAway(const std::string& name) const {
@@ -411,8 +412,10 @@ Status CsiDrivers::CheckAway(const std::string& name) const {
 }
 
 void CsiDrivers::Forget(const std::string& name, std::function<void(Status)> done) {
-  if (const Status away = CheckAway(name); !away.ok()) return done(away);
-  const std::string kept_by = hooks_.what_is_here ? hooks_.what_is_here(name) : "";
+  const std::shared_ptr<CsiDriver> driver = Find(name);
+  if (driver == nullptr) return done(CheckAway(name));
+  // All of it at once: whoever ends one reason is not to meet the next one then.
+  const std::string kept_by = WhyKept(*driver);
   if (!kept_by.empty()) return done(RefuseToForget(name, kept_by));
   written_.erase(name);
   parts_.scheduler.RunBlocking(

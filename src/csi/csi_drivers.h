@@ -50,7 +50,7 @@ struct CsiDriversSettings {
   std::map<std::string, SafePath> controllers = {};
   // Where endpoints may lie, as for PlaceInOneOf().
   std::vector<std::string> endpoint_directories = {};
-  // On record; beyond it the unregistered one that was used longest ago is forgotten.
+  // On record; beyond it the unregistered one that said longest ago what it can do is forgotten.
   size_t most_drivers = 256;
 };
 

@@ -155,8 +155,8 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   const auto not_there = WhyNotThere(volume, place, before, *after, call);
   if (!not_there.ok()) return not_there.error().AsMaybeApplied();
   if (*not_there) {
-    return DriverLied(context_, volume.driver, "NodeExpandVolume", volume.handle + " has grown",
-                      **not_there);
+    return DriverLied(context_, {volume.driver, "NodeExpandVolume", volume.handle},
+                      volume.handle + " has grown", **not_there);
   }
   CsiGrowth growth{.old_bytes = options.old_size.Value(),
                    .wanted_bytes = options.new_size.Value(),
@@ -166,7 +166,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   // The driver may have grown it, whatever the node can be asked.
   if (!looked.ok()) return looked.error().AsMaybeApplied();
   if (const auto why = WhyNotGrown(growth)) {
-    return DriverLied(context_, volume.driver, "NodeExpandVolume",
+    return DriverLied(context_, {volume.driver, "NodeExpandVolume", volume.handle},
                       volume.handle + " has " + BytesText(growth.wanted_bytes) + " now", *why);
   }
   return true;

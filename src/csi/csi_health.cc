@@ -81,7 +81,7 @@ Result<CsiCondition> AskVolumeHealth(const CsiContext& context, const std::strin
     return is_late && was_asked ? answer.error().AsMaybeApplied() : answer.error();
   }
   if (!answer->has_volume_health()) {
-    const Error lie = DriverLied(context, driver, "NodeGetVolumeHealth",
+    const Error lie = DriverLied(context, {driver, "NodeGetVolumeHealth", handle},
                                  "this is the volume's health", "said nothing of it");
     return Error::NotApplied(lie.code(), lie.message());
   }

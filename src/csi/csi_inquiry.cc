@@ -49,7 +49,7 @@ Status CheckCsiNodeId(const std::string& node_id) {
     return Senseless("NodeGetInfo answered a node_id of " + std::to_string(node_id.size()) +
                      " bytes; the specification allows " + std::to_string(kNodeIdBytes));
   }
-  if (PrintableText(node_id) != node_id) {
+  if (!IsText(node_id)) {
     return Senseless("NodeGetInfo answered the node_id " + Quoted(node_id, kTextBytes) +
                      ", which is no text");
   }

@@ -129,7 +129,7 @@ Result<Metrics> CsiMetrics::Ask(const CsiDriverFacts& driver, const CallOptions&
   }
   Result<Metrics> metrics = FiguresOf(*answer);
   if (!metrics.ok()) {
-    const Error lie = DriverLied(context_, driver_, "NodeGetVolumeStats",
+    const Error lie = DriverLied(context_, {driver_, "NodeGetVolumeStats", handle_},
                                  "the volume has these figures", metrics.error().message());
     // Nothing was changed.
     return Error::NotApplied(lie.code(), lie.message());

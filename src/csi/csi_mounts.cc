@@ -68,7 +68,9 @@ Status UnpublishVolume(const CsiContext& context, const CsiVolumeId& volume, con
   }
   const Result<CsiFinding> left = LookAtTakenAway(context, target, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
-  if (left->wrong) return DriverLied(context, volume.driver, kUnpublish, said, *left->wrong);
+  if (left->wrong) {
+    return DriverLied(context, {volume.driver, kUnpublish, volume.handle}, said, *left->wrong);
+  }
   return OkStatus();
 }
 
@@ -147,7 +149,7 @@ Status CsiMounter::Publish(const SettingUp& setting_up, const SafePath& dir,
   const Result<CsiFinding> found = LookAtGiven(look, args.call);
   if (!found.ok()) return found.error().AsMaybeApplied();
   if (found->wrong) {
-    return DriverLied(context_, volume_.driver, kPublish,
+    return DriverLied(context_, {volume_.driver, kPublish, volume_.handle},
                       "volume " + volume_.handle + " is published at " + dir.Display(),
                       *found->wrong);
   }

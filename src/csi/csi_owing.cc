@@ -200,8 +200,10 @@ Error LeftBehind(const CsiContext& context, const CsiDebt& place, const std::str
     return Error::MaybeApplied(Code::kFailedPrecondition,
                                "it was taken away without its driver, and " + left);
   }
-  return DriverLied(context, place.volume.driver,
-                    place.what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume",
+  return DriverLied(context,
+                    {place.volume.driver,
+                     place.what == OwedCall::kUnstage ? "NodeUnstageVolume" : "NodeUnpublishVolume",
+                     place.volume.handle},
                     said, left);
 }
 

@@ -11,6 +11,7 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "os/mount_index.h"
+#include "volume/storage_name.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -154,6 +155,14 @@ std::vector<UniqueVolumeName> NamesFoundFor(const KubeletPaths& paths, const Csi
   return names;
 }
 
+// A pod's inline volume has no device, and its handle is made of its pod and name. Which driver has
+// it need not be known: it has no other handle. What does not say which volume it is may be one.
+bool MayBeInline(const UnrecordedMount& mount, const std::string& handle) {
+  const bool is_of_csi = mount.plugin == kCsiPluginName || mount.plugin.empty();
+  return is_of_csi && mount.volume.empty() && !mount.pod.empty() && !mount.is_block &&
+         CsiInlineHandle(mount.pod, mount.spec) == handle;
+}
+
 Result<std::string> WhoHasAskedPath(const OperationParts& parts, const AskedPath& asked,
                                     const CallOptions& call,
                                     const std::vector<std::string>& but_at) {
@@ -249,6 +258,13 @@ Result<std::vector<UnrecordedMounts::Mounted>> FindUnrecorded(UnrecordedMounts& 
                      unrecorded.Find({name, kCsiPluginName, persistent_volume}, host.kernel, call));
     all.insert(all.end(), some.begin(), some.end());
   }
+  if (!IsLikeCsiInlineHandle(volume.handle)) return all;
+  const auto is_it = [&volume](const UnrecordedMount& mount) {
+    return MayBeInline(mount, volume.handle);
+  };
+  ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> of_pod,
+                   unrecorded.FindWhere(is_it, host.kernel, call));
+  all.insert(all.end(), of_pod.begin(), of_pod.end());
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/printable_text.h"
 #include "csi.pb.h"
+#include "csi/csi_controller.h"
 #include "csi/csi_create_request.h"
 #include "csi/csi_storage.h"
 #include "csi/rpc/csi_json.h"
@@ -122,7 +123,7 @@ std::string WhatIsOddAboutId(const std::string& id) {
   if (id.size() > kMostHandleBytes) {
     return "its id has " + std::to_string(id.size()) + " bytes";
   }
-  if (PrintableText(id) != id) return "its id is no text";
+  if (!IsText(id)) return "its id is no text";
   if (id.starts_with(kCsiUnknownHandle)) return "its id is that of a plan";
   return "";
 }
@@ -139,6 +140,14 @@ std::string WhatIsOddAboutSize(const ::csi::v1::Volume& made, const CreateVolume
            " at most were asked for";
   }
   return "";
+}
+
+std::string WhatIsOddAboutContext(const ::csi::v1::Volume& made) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : made.volume_context()) bytes += key.size() + value.size();
+  if (bytes <= kMostCsiContextBytes) return "";
+  return "its volume_context has " + std::to_string(bytes) + " bytes; a driver may give " +
+         std::to_string(kMostCsiContextBytes) + " at most";
 }
 
 std::string WhatIsOddAboutContent(const ::csi::v1::Volume& made, const CreateVolumeRequest& asked) {
@@ -240,6 +249,7 @@ std::string CsiProvisioner::WhatIsOdd(const ::csi::v1::Volume& made,
   std::string odd = WhatIsOddAboutId(made.volume_id());
   if (odd.empty()) odd = WhoHasOnNode(context_, driver_, made.volume_id());
   if (odd.empty()) odd = WhatIsOddAboutSize(made, asked);
+  if (odd.empty()) odd = WhatIsOddAboutContext(made);
   if (odd.empty()) odd = WhatIsOddAboutContent(made, asked);
   if (odd.empty() && knows_places) odd = WhatIsOddAboutPlace(made, asked);
   return odd;
@@ -287,7 +297,7 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
   if (!odd.empty()) {
     const CsiSecrets secrets = SecretsOf(context_, driver_);
     return DriverLied(
-        context_, driver_, kCreateVolume,
+        context_, {driver_, kCreateVolume, asked.name()},
         "it has made volume " + asked.name() + " as " + ShownId(made.volume_id(), secrets), odd);
   }
   if (made.capacity_bytes() > 0) volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes());

@@ -177,7 +177,7 @@ Status DeleteCsiStorage(const CsiContext& context, const PersistentVolume& volum
     const SpecName name(volume.metadata.name);
     ASSIGN_OR_RETURN(const std::vector<UnrecordedMounts::Mounted> mounted,
                      MountsWithoutRecord(context, source.driver, source.volume_handle, name, call));
-    if (!mounted.empty()) here = UnrecordedMounts::Describe(name, mounted.front());
+    if (!mounted.empty()) here = UnrecordedMounts::DescribeFor(name, mounted.front());
   }
   if (!here.empty()) {
     return NewDeletedVolumeInUseError("persistentvolume " + volume.metadata.name +
@@ -229,7 +229,7 @@ Result<ExpandedStorage> CsiStorage::ExpandStorage(const VolumeSpec& spec, const 
   ASSIGN_OR_RETURN(const auto answer, CallDriver<::csi::v1::ControllerExpandVolumeResponse>(
                                           context_, volume.driver, request, call, volume.migrated));
   if (answer.capacity_bytes() < required) {
-    return DriverLied(context_, volume.driver, "ControllerExpandVolume",
+    return DriverLied(context_, {volume.driver, "ControllerExpandVolume", volume.handle},
                       "volume " + volume.handle + " was made larger",
                       "it has " + std::to_string(answer.capacity_bytes()) + " bytes; " +
                           std::to_string(required) + " were asked for");

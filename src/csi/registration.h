@@ -79,6 +79,7 @@ class CsiRegistration {
     // first: nullopt if it is seen what happens there.
     std::function<void(const std::optional<Error>&)> directory_changed;
     // A registration has ended, well or not; without a name if the plugin gave none that is one.
+    // Not of a socket at which nobody listens.
     std::function<void(const std::string& driver, bool registered)> ended;
   };
   CsiRegistration(Parts parts, std::shared_ptr<RegistryWatch> watch,
@@ -132,6 +133,8 @@ class CsiRegistration {
 
   // ---- registration_socket.cc: one socket; null is what has gone meanwhile ----
   Socket* Find(const std::string& name, uint64_t turn);
+  // The driver's, or the one that the plugin has said; "" if that is none.
+  static std::string NameToTell(const Socket& socket);
   SafePath PlaceOf(const Socket& socket) const { return {settings_.directory, socket.name}; }
   void Begin(Socket& socket);
   CsiLink::Hooks LinkHooks(const std::string& name, uint64_t turn);

@@ -255,10 +255,18 @@ void CsiRegistration::FailAndNotify(Socket& socket, const Error& error) {
   Fail(socket, error);
 }
 
+std::string CsiRegistration::NameToTell(const Socket& socket) {
+  if (!socket.driver.empty()) return socket.driver;
+  const std::string& said = socket.info.name();
+  return CheckCsiDriverName(said).ok() ? said : "";
+}
+
 void CsiRegistration::Fail(Socket& socket, const Error& error) {
   // Of what the driver's own socket is refused for, somebody else may be the cause.
   const bool is_asking = socket.state == RegistrationState::kAsking;
-  const std::string driver = socket.driver;
+  // What is left of a registrar that ended asks for nothing.
+  const bool nobody_asks = is_asking && error.code() == Code::kUnavailable;
+  const std::string driver = NameToTell(socket);
   const bool is_refusal = IsRefusal(error);
   socket.reason = error.message();
   if (is_refusal) {
@@ -271,7 +279,7 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
   if (is_asking && error.IsAbout(kCsiSocketRefused)) {
     socket.state = RegistrationState::kRefused;
   } else {
-    Wait(socket, is_asking && error.code() == Code::kUnavailable);
+    Wait(socket, nobody_asks);
   }
   // Else it would be left out because nobody had listened a moment before.
   const std::string what = is_refusal ? "csi refusal " : "csi registration ";
@@ -280,7 +288,7 @@ void CsiRegistration::Fail(Socket& socket, const Error& error) {
                          {"driver", socket.info.name()},
                          {"state", RegistrationStateName(socket.state)},
                          {"error", error}});
-  if (hooks_.ended) hooks_.ended(driver, false);
+  if (hooks_.ended && !nobody_asks) hooks_.ended(driver, false);
 }
 
 void CsiRegistration::Wait(Socket& socket, bool nobody_listens) {

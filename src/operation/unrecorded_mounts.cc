@@ -22,9 +22,11 @@ void UnrecordedMounts::Set(std::vector<UnrecordedMount> found) {
   const MutexLock lock(mu_);
   by_volume_.clear();
   of_unknown_volumes_.clear();
+  of_pods_alone_.clear();
   for (UnrecordedMount& mount : found) {
-    auto& entries = mount.volume.empty() ? of_unknown_volumes_[{mount.plugin, mount.spec.str()}]
-                                         : by_volume_[mount.volume];
+    auto& entries = mount.is_pods_own      ? of_pods_alone_[mount.pod]
+                    : mount.volume.empty() ? of_unknown_volumes_[{mount.plugin, mount.spec.str()}]
+                                           : by_volume_[mount.volume];
     entries.push_back(std::move(mount));
   }
 }
@@ -54,7 +56,9 @@ void UnrecordedMounts::Forget(const UnrecordedMount& gone) {
     if (found->second.empty()) entries.erase(found);
   };
   const MutexLock lock(mu_);
-  if (gone.volume.empty()) {
+  if (gone.is_pods_own) {
+    erase_from(of_pods_alone_, gone.pod);
+  } else if (gone.volume.empty()) {
     erase_from(of_unknown_volumes_, PlaceName(gone.plugin, gone.spec.str()));
   } else {
     erase_from(by_volume_, gone.volume);
@@ -83,13 +87,13 @@ Result<std::vector<UnrecordedMounts::Mounted>> UnrecordedMounts::FindWhere(
 
 std::vector<UnrecordedMount> UnrecordedMounts::All() const {
   std::vector<UnrecordedMount> all;
+  const auto add = [&all](const auto& lists) {
+    for (const auto& [key, entries] : lists) all.insert(all.end(), entries.begin(), entries.end());
+  };
   const MutexLock lock(mu_);
-  for (const auto& [volume, entries] : by_volume_) {
-    all.insert(all.end(), entries.begin(), entries.end());
-  }
-  for (const auto& [place, entries] : of_unknown_volumes_) {
-    all.insert(all.end(), entries.begin(), entries.end());
-  }
+  add(by_volume_);
+  add(of_unknown_volumes_);
+  add(of_pods_alone_);
   return all;
 }
 
@@ -113,7 +117,7 @@ Status UnrecordedMounts::CheckNone(const Volume& volume, Kernel& kernel, const C
   ASSIGN_OR_RETURN(const std::vector<Mounted> mounted, Find(volume, kernel, call));
   for (const Mounted& mount : mounted) {
     if (!counts(mount)) continue;
-    return Error::NotApplied(Code::kFailedPrecondition, Describe(volume.spec, mount))
+    return Error::NotApplied(Code::kFailedPrecondition, DescribeFor(volume.spec, mount))
         .About(kAboutUnrecordedMount);
   }
   return OkStatus();
@@ -124,6 +128,14 @@ std::string UnrecordedMounts::Describe(const SpecName& volume, const Mounted& mo
   return "volume " + volume.str() + " is mounted " + where +
          ", of which no record tells: " + mounted.mount_point +
          "; an administrator has to look at it, and to unmount it";
+}
+
+std::string UnrecordedMounts::DescribeFor(const SpecName& waiting, const Mounted& mounted) {
+  const bool is_its_name = mounted.spec.empty() || mounted.spec == waiting ||
+                           mounted.spec.str() == EscapeQualifiedName(waiting.str());
+  if (is_its_name) return Describe(waiting, mounted);
+  return "volume " + waiting.str() + " has the storage of volume " + mounted.spec.str() + ": " +
+         Describe(mounted);
 }
 
 std::string UnrecordedMounts::Describe(const Mounted& mounted) {

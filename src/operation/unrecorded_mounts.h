@@ -25,6 +25,9 @@ struct UnrecordedMount {
   // Empty: nothing tells which volume it is. Then it may be that of its plugin which is called as
   // its directory is.
   UniqueVolumeName volume;
+  // The volume has no device, and no other has anything of it: it counts by its place alone, and
+  // for its pod. `volume` is empty.
+  bool is_pods_own = false;
   SpecName spec;  // the name of its directory; empty for a device whose place does not say it
   PodUid pod;     // empty: it is a device's
   // Where it is mounted, or something in it. For people the first one counts.
@@ -72,13 +75,15 @@ class UnrecordedMounts {
   Result<std::vector<Mounted>> Find(const Volume& volume, Kernel& kernel, const CallOptions& call)
       EXCLUDES(mu_);
 
-  // The same of all entries for which `counts` is true, of whichever volume. It is asked about each
-  // entry there is, without a lock.
+  // The same of all entries for which `counts` is true, of whichever volume, those too that are
+  // pods' own, of which Find() knows nothing. It is asked about each entry there is, without a
+  // lock.
   Result<std::vector<Mounted>> FindWhere(const std::function<bool(const UnrecordedMount&)>& counts,
                                          Kernel& kernel, const CallOptions& call) EXCLUDES(mu_);
 
   // Errors: FailedPrecondition, not applied, about kAboutUnrecordedMount, with the text of
-  // Describe(), if anything of the volume is mounted for which `counts` is true; those of Find().
+  // Describe(), if anything of the volume is mounted for which `counts` is true; if that has
+  // another name, the text says that it is the storage of this volume. Those of Find().
   Status CheckNone(const Volume& volume, Kernel& kernel, const CallOptions& call,
                    const std::function<bool(const Mounted&)>& counts) EXCLUDES(mu_);
 
@@ -86,6 +91,10 @@ class UnrecordedMounts {
   static std::string Describe(const SpecName& volume, const Mounted& mounted);
   // The same, under the name that the entry has: its directory's, or else the volume's own.
   static std::string Describe(const Mounted& mounted);
+  // The same for a volume that waits for it, and that may have another name than what is mounted:
+  // "volume w has the storage of volume v: volume v is mounted in ..". What has no name of its own
+  // is told under that of the waiting one.
+  static std::string DescribeFor(const SpecName& waiting, const Mounted& mounted);
 
  private:
   using PlaceName = std::pair<std::string, std::string>;  // plugin, and name of the directory
@@ -99,6 +108,7 @@ class UnrecordedMounts {
   mutable Mutex mu_;
   std::map<UniqueVolumeName, std::vector<UnrecordedMount>> by_volume_ GUARDED_BY(mu_);
   std::map<PlaceName, std::vector<UnrecordedMount>> of_unknown_volumes_ GUARDED_BY(mu_);
+  std::map<PodUid, std::vector<UnrecordedMount>> of_pods_alone_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

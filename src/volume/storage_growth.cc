@@ -6,15 +6,24 @@ namespace volumed {
 namespace {
 
 StorageGrowth WaitFor(std::string what) {
-  return {StorageGrowthAction::kWait, Quantity(), std::move(what), false};
+  StorageGrowth growth;
+  growth.action = StorageGrowthAction::kWait;
+  growth.waits_for = std::move(what);
+  return growth;
 }
 
 StorageGrowth GoOn(const StorageGrowthQuestion& question, StorageGrowthAction action,
                    const Quantity& size) {
   if (question.only_unused && question.is_on_node) {
-    return WaitFor("its storage is made larger only while nothing of the volume is on the node");
+    StorageGrowth growth =
+        WaitFor("its storage is made larger only while nothing of the volume is on the node");
+    growth.for_users = true;
+    return growth;
   }
-  return {action, size, "", false};
+  StorageGrowth growth;
+  growth.action = action;
+  growth.size = size;
+  return growth;
 }
 
 }  // namespace
@@ -28,8 +37,9 @@ StorageGrowth DecideStorageGrowth(const StorageGrowthQuestion& question) {
   const bool infeasible = question.resize_status == kControllerResizeInfeasible;
   if (infeasible && question.allocated == request) return {};
   if (request <= question.volume_capacity) {
-    return {infeasible ? StorageGrowthAction::kTakeBack : StorageGrowthAction::kNothing, Quantity(),
-            "", false};
+    StorageGrowth growth;
+    if (infeasible) growth.action = StorageGrowthAction::kTakeBack;
+    return growth;
   }
   if (!question.class_allows) {
     StorageGrowth growth = WaitFor("its class does not have allowVolumeExpansion");

@@ -40,6 +40,7 @@ struct StorageGrowth {
   Quantity size;
   std::string waits_for;
   bool for_class = false;  // it waits for allowVolumeExpansion of the class
+  bool for_users = false;  // it waits until nothing of the volume is on the node
 };
 
 StorageGrowth DecideStorageGrowth(const StorageGrowthQuestion& question);

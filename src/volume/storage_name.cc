@@ -12,6 +12,8 @@
 namespace volumed {
 namespace {
 
+constexpr char kInlinePrefix[] = "csi-";
+
 // Absolute, without empty names and ".". With "..", or relative, it is no place: plugins refuse it.
 std::optional<std::string> CleanPath(const std::string& path) {
   if (path.empty() || path[0] != '/') return std::nullopt;
@@ -70,7 +72,11 @@ std::optional<StorageName> StorageNameOf(const VolumeSpec& spec) {
 }
 
 std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec) {
-  return "csi-" + Sha256Hex(pod.str() + spec.str());
+  return kInlinePrefix + Sha256Hex(pod.str() + spec.str());
+}
+
+bool IsLikeCsiInlineHandle(std::string_view handle) {
+  return handle.starts_with(kInlinePrefix) && handle.size() == CsiInlineHandle({}, {}).size();
 }
 
 std::optional<StorageName> StorageNameInPod(const PodUid& pod, const VolumeSpec& spec) {

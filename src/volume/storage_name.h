@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -40,6 +41,8 @@ std::optional<StorageName> StorageNameInPod(const PodUid& pod, const VolumeSpec&
 // "csi-<hash>": how a driver knows a pod's inline volume. Pure; threads: any. Source: kubernetes
 // pkg/volume/csi/csi_mounter.go@v1.36.2 (makeVolumeHandle).
 std::string CsiInlineHandle(const PodUid& pod, const SpecName& spec);
+// Whether it is made as those are; whose it is, it does not say. Pure; threads: any.
+bool IsLikeCsiInlineHandle(std::string_view handle);
 // The kinds of source ("hostPath") of which StorageNameOf() knows a name, but for those that it
 // translates; sorted. The reference is valid for ever.
 const std::vector<std::string>& KindsWithStorageName();

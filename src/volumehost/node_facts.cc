@@ -193,6 +193,11 @@ std::map<std::string, std::string> NodeFacts::GetNodeLabels() const {
   return labels_;
 }
 
+std::map<std::string, std::set<std::string>> NodeFacts::LabelsOfDrivers() const {
+  MutexLock lock(mu_);
+  return said_by_;
+}
+
 Result<std::string> NodeFacts::GetHostIp() const {
   if (options_.host_ip.empty()) return HostNode::GetHostIp();
   return options_.host_ip;

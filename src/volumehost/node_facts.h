@@ -67,6 +67,8 @@ class NodeFacts final : public HostNode {
   // The driver is forgotten: labels that nobody else has said go. Kubelet has no such thing: what a
   // driver that went for good has said keeps others out for ever there.
   void ReleaseTopology(const std::string& driver) EXCLUDES(mu_);
+  // The labels that drivers alone have said, with these drivers.
+  std::map<std::string, std::set<std::string>> LabelsOfDrivers() const EXCLUDES(mu_);
   // Called after each of the two that has changed the labels, on its thread. REQUIRES: it is set
   // before the first one.
   void SetLabelsChanged(std::function<void()> changed) { labels_changed_ = std::move(changed); }

@@ -6,19 +6,20 @@ namespace volumed {
 
 Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
   const RecordsRecovery recovery = records_.recovery();
+  const std::string mounts = MountsText();
   MutexLock lock(mu_);
   if (!recovery.active || recovery.accepted.contains(volume)) {
     pending_.erase({volume, step});
     return OkStatus();
   }
   pending_.try_emplace({volume, step}, clock_.WallUnixMillis());
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
-          "\" is held back, for the records may be older than the disks: " + recovery.reason +
-          "; see `volumectl records`, and permit it with `volumectl records "
-          "accept --only " +
-          volume + "` or all with `volumectl records accept`");
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
+                               "\" is held back, for the records may be older than the disks: " +
+                               recovery.reason + (mounts.empty() ? "" : "; " + mounts) +
+                               "; see `volumectl records`, and permit it with `volumectl records "
+                               "accept --only " +
+                               volume + "` or all with `volumectl records accept`");
 }
 
 std::vector<PendingStep> RecoveryGate::Pending() const {
@@ -26,6 +27,19 @@ std::vector<PendingStep> RecoveryGate::Pending() const {
   std::vector<PendingStep> pending;
   for (const auto& [id, since] : pending_) pending.push_back({id.second, id.first, since});
   return pending;
+}
+
+void RecoveryGate::FoundMounts(size_t count) {
+  MutexLock lock(mu_);
+  mounts_ = count;
+}
+
+std::string RecoveryGate::MountsText() const {
+  MutexLock lock(mu_);
+  if (mounts_ == 0) return "";
+  return std::to_string(mounts_) +
+         " mounts that were here at the start are on no record, and may be in use: look at "
+         "`unrecorded_mounts` of `volumectl status -o json`";
 }
 
 bool RecoveryGate::IsPending(const std::string& volume) const {

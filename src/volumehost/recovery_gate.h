@@ -39,6 +39,11 @@ class RecoveryGate final : public IrreversibleSteps {
   RecordsRecovery recovery() const { return records_.recovery(); }
   // The steps that were requested and held back since the start of the agent, sorted by volume.
   std::vector<PendingStep> Pending() const EXCLUDES(mu_);
+  // So many mounts were on no record when the agent started: what is held back says so, for they
+  // show what of the records is missing, and may be in use.
+  void FoundMounts(size_t count) EXCLUDES(mu_);
+  // That, for people; "" if there were none.
+  std::string MountsText() const EXCLUDES(mu_);
   // Accepts the records of one volume, or of all (nullopt), which ends the recovery. Returns the
   // steps that were held back and are permitted now; they may be requested again. A volume that was
   // accepted before may be accepted again. Errors: NotFound (not applied) if nothing of the volume
@@ -56,6 +61,7 @@ class RecoveryGate final : public IrreversibleSteps {
   const Clock& clock_;
   mutable Mutex mu_;
   std::map<StepId, int64_t> pending_ GUARDED_BY(mu_);
+  size_t mounts_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace volumed

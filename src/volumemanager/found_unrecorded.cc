@@ -120,9 +120,9 @@ std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
     if (recorded.contains(key)) continue;
     const auto of = found.constructed.find(key);
     const bool is_known = of != found.constructed.end() && !of->second.unique_name.empty();
-    if (!is_known && !found.unnamed.contains(key)) continue;
     mounts.push_back(MountOfPod(volume, paths));
     if (is_known) mounts.back().volume = of->second.unique_name;
+    mounts.back().is_pods_own = !is_known && !found.unnamed.contains(key);
   }
   std::set<std::string> recorded_places;
   for (const DeviceRecord& record : found.devices) recorded_places.insert(record.device_mount_path);

@@ -13,8 +13,8 @@
 
 namespace volumed {
 
-// Of pods' volumes those alone that may have a device or a driver: whoever empties another one
-// looks where it is mounted. REQUIRES: LookAtNode has filled in `found`.
+// Of pods' volumes also those that have no device, as a driver may be told of their places, or of
+// the handle of an inline volume. REQUIRES: LookAtNode has filled in `found`.
 std::vector<UnrecordedMount> FindUnrecordedMounts(const FoundAtStart& found,
                                                   const KubeletPaths& paths);
 

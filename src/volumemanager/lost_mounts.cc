@@ -28,13 +28,16 @@ bool AddWithoutRecord(const KubeletPaths::PodVolume& volume,
 }
 
 void LostMounts::Restore(const FoundAtStart& found, const ReconstructResult& result) {
+  auto text = result.unknown_mount_texts.begin();  // of the pods' mounts, then of the devices'
   for (const KubeletPaths::PodVolume& volume : result.unknown_mounts) {
     const PodVolumeKey key{volume.pod, volume.spec};
-    of_pods_.emplace(key, OfPod{volume});
+    of_pods_.emplace(key, OfPod{volume, *text++});
     const auto of = found.constructed.find(key);
     if (of != found.constructed.end()) constructed_.insert(*of);
   }
-  devices_ = result.unknown_device_mounts;
+  for (const KubeletPaths::DeviceMount& device : result.unknown_device_mounts) {
+    devices_.push_back({device, *text++});
+  }
   if (!of_pods_.empty()) {
     for (const auto& [mount_point, fs_type] : found.mounts_at) {
       const auto volume = paths_.ParsePodVolume(mount_point);
@@ -97,11 +100,11 @@ std::vector<std::string> LostMounts::Describe(
     const ActualVolume* const now = actual_.FindVolume(key);
     const bool is_on_record = now != nullptr && MayBePresent(*now);
     if (is_on_record || !any_is_mounted(MountPlacesOf(lost.volume, paths_))) continue;
-    texts.push_back("volume " + key.spec.str() + " of pod " + key.pod.str());
+    texts.push_back(lost.text);
   }
-  for (const KubeletPaths::DeviceMount& device : devices_) {
-    if (IsOnRecord(device) || !any_is_mounted(MountPlacesOf(device, paths_))) continue;
-    texts.push_back("device of volume " + device.volume.str() + " of " + device.plugin);
+  for (const Device& device : devices_) {
+    if (IsOnRecord(device.mount) || !any_is_mounted(MountPlacesOf(device.mount, paths_))) continue;
+    texts.push_back(device.text);
   }
   return texts;
 }

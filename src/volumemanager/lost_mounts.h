@@ -34,7 +34,8 @@ class LostMounts {
   LostMounts(const LostMounts&) = delete;
   LostMounts& operator=(const LostMounts&) = delete;
 
-  // What is on no record of what was found. Called once.
+  // What is on no record of what was found. Called once. REQUIRES: the result has the texts of its
+  // unknown mounts.
   void Restore(const FoundAtStart& found, const ReconstructResult& result);
 
   // Mounts at these paths went, also before Restore(). Costs one look-up for each path.
@@ -48,15 +49,20 @@ class LostMounts {
   // REQUIRES: the pod is in the actual state.
   void TakeUp(const PodUid& pod);
 
-  // "volume v of pod u", "device of volume v of <plugin>": what is mounted still, and is on no
-  // record now. `is_mounted` says whether anything is mounted at or below a path.
+  // What TextsOfUnknownMounts() said at the start of what is mounted still, and is on no record
+  // now. `is_mounted` says whether anything is mounted at or below a path.
   std::vector<std::string> Describe(
       const std::function<bool(const std::string& place)>& is_mounted) const;
 
  private:
   struct OfPod {
     KubeletPaths::PodVolume volume;
+    std::string text;
     std::set<std::string> mount_points = {};  // that are left of those which the start found
+  };
+  struct Device {
+    KubeletPaths::DeviceMount mount;
+    std::string text;
   };
   bool IsOnRecord(const KubeletPaths::DeviceMount& device) const;
 
@@ -64,7 +70,7 @@ class LostMounts {
   const KubeletPaths& paths_;
   std::map<PodVolumeKey, OfPod> of_pods_;
   std::map<PodVolumeKey, FoundVolume> constructed_;  // of those
-  std::vector<KubeletPaths::DeviceMount> devices_;
+  std::vector<Device> devices_;
   bool restored_ = false;
   std::set<std::string> gone_while_loading_;
 };

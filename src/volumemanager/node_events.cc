@@ -262,19 +262,22 @@ void NodeEvents::Uncover(const PodUid& uid, const std::vector<std::string>& moun
   parts_.lifecycle.Evaluate(uid);
 }
 
-void NodeEvents::RetryStorage(const std::string& name) {
-  if (!parts_.readiness.loaded()) return;  // nothing has been tried yet
+bool NodeEvents::RetryStorage(const std::string& name) {
+  if (!parts_.readiness.loaded()) return false;  // nothing has been tried yet
+  bool is_there = parts_.provisioning.Has(name) || parts_.claims.FindVolume(name) != nullptr;
   parts_.claims.ResetBackoff(name);
   parts_.provisioning.ResetBackoff();
   for (const auto& [uid, pod] : parts_.desired.pods()) {
     for (const auto& [spec, volume] : pod.volumes) {
       if (!volume.has_device) continue;
       if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
+      is_there = true;
       parts_.reconciler.ResetBackoff(PodVolumeKey{uid, spec});
       parts_.reconciler.RetryDevice(volume);
       parts_.reconciler.MarkDirty(uid);
     }
   }
+  return is_there;
 }
 
 void NodeEvents::NodeLabelsChanged() {

@@ -103,8 +103,9 @@ class NodeEvents {
   // of a directory there is tried again.
   void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
   // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`
-  // is that of its PersistentVolume, or its unique name.
-  void RetryStorage(const std::string& name);
+  // is that of its PersistentVolume, or its unique name. Whether there is anything of it: a volume,
+  // one that is to be made, or one that a pod wants.
+  bool RetryStorage(const std::string& name);
   // The node has labels that it had not: pods that were refused because of a volume's node affinity
   // are built again, and claims are decided. What a pod has is not taken away by a label.
   void NodeLabelsChanged();

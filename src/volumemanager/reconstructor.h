@@ -59,6 +59,7 @@ struct ReconstructResult {
   // alone.
   std::vector<KubeletPaths::PodVolume> unknown_mounts;
   std::vector<KubeletPaths::DeviceMount> unknown_device_mounts;  // likewise
+  std::vector<std::string> unknown_mount_texts;                  // of both (unknown_mount_texts.h)
   // For the operation layer: all mounts of volumes that are on no record, also of pods that are.
   std::vector<UnrecordedMount> unrecorded;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "volumemanager/recorded_secrets.h"
+#include "volumemanager/unknown_mount_texts.h"
 
 namespace volumed {
 
@@ -40,6 +41,9 @@ void RecordsLoader::Load() {
       loading->secrets = SecretsOnRecord(loaded.found);
       loaded.result =
           Reconstruct(loaded.found, boot_id, options.all_directories, parts.paths, loaded.actual);
+      loaded.result.unknown_mount_texts =
+          TextsOfUnknownMounts(loaded.found, parts.paths, loaded.result.unknown_mounts,
+                               loaded.result.unknown_device_mounts);
     }
     parts.scheduler.Post([this, owner, loading] {
       if (owner.alive()) Loaded(loading);

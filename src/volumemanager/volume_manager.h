@@ -86,8 +86,8 @@ class VolumeManager {
   uint64_t claim_decisions() const;
   size_t quarantined_pods() const;
   // Mounts below the root that were found at the start, that no record knows, and that are there
-  // still: "volume data of pod UID". `is_mounted` says whether anything is mounted at a path or
-  // below it; it is asked in the call alone.
+  // still: "volume data of pod UID: PATH". `is_mounted` says whether anything is mounted at a path
+  // or below it; it is asked in the call alone.
   std::vector<std::string> unrecorded_mounts(
       const std::function<bool(const std::string& place)>& is_mounted) const;
 

@@ -109,16 +109,16 @@ void VolumeManager::Composition::SeedCatalog(const std::map<std::string, SourceM
 }
 
 void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult& result) {
-  for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
-    parts.log.LogLimited("unknown mount", LogLevel::kWarning,
-                         "a mount below the root has no record; it is left alone",
-                         {{"pod", mount.pod}, {"volume", mount.spec}});
+  // Whoever reads the log looks after each of them; a log is no place for thousands.
+  constexpr size_t kMostLines = 64;
+  const std::vector<std::string>& texts = result.unknown_mount_texts;
+  for (size_t i = 0; i < std::min(texts.size(), kMostLines); ++i) {
+    parts.log.Warning("a mount below the root has no record; it is left alone",
+                      {{"mount", texts[i]}});
   }
-  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
-    parts.log.LogLimited("unknown mount", LogLevel::kWarning,
-                         "a device mounted below the root has no record; it is left alone",
-                         {{"plugin", mount.plugin}, {"volume", mount.volume}});
-  }
+  if (texts.size() <= kMostLines) return;
+  parts.log.Warning("more mounts below the root have no record: `volumectl status -o json` has all",
+                    {{"mounts", texts.size()}});
 }
 
 void VolumeManager::Composition::CheckReady() {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/strings.h"
 #include "kube/pod_facts.h"
@@ -28,6 +30,38 @@ std::optional<Error> WrongMode(const std::string& volume, const VolumeSpec& spec
                            "volume " + volume + " has volumeMode " +
                                (is_block ? "Block" : "Filesystem") + ", but is specified in " +
                                (is_device ? "volumeDevices" : "volumeMounts"));
+}
+
+void RefuseAsOther(WantedVolume& volume, const WantedVolume& other) {
+  const auto mode = [](const WantedVolume& of) { return of.is_block ? "Block" : "Filesystem"; };
+  volume.problems.push_back(
+      {"CheckVolumes",
+       Error::NotApplied(
+           Code::kInvalidArgument,
+           "volumes " + volume.spec.name().str() + " (volumeMode " + mode(volume) + ") and " +
+               other.spec.name().str() + " (" + mode(other) +
+               ") are the same storage, of which a pod can have but one volumeMode")});
+}
+
+// Storage has one device on the node, which is there for one volumeMode at a time: the one would
+// wait for the other to leave, which is the pod's own. Neither is set up; what the pod has stays.
+void RefuseBothModes(std::map<SpecName, WantedVolume>& volumes) {
+  std::map<UniqueVolumeName, std::vector<WantedVolume*>> of_devices;
+  for (auto& [spec, volume] : volumes) {
+    if (volume.mountable() && volume.has_device) of_devices[volume.unique_name].push_back(&volume);
+  }
+  for (const auto& [name, uses] : of_devices) {
+    const auto of_other_mode = [&all = uses](bool is_block) {
+      return std::find_if(all.begin(), all.end(), [is_block](const WantedVolume* one) {
+        return one->is_block != is_block;
+      });
+    };
+    if (of_other_mode(uses.front()->is_block) == uses.end()) continue;
+    for (WantedVolume* const use : uses) {
+      RefuseAsOther(*use, **of_other_mode(use->is_block));
+      use->plugin_name.clear();
+    }
+  }
 }
 
 bool NamesClaim(const VolumeSource& source) {
@@ -343,6 +377,7 @@ WantedPod WantedPodBuilder::Build(PodPtr pod, const WantedPod* before) const {
          Error::NotApplied(Code::kInvalidArgument, "a container mounts volume \"" + unknown +
                                                        "\", which the pod does not have")});
   }
+  RefuseBothModes(wanted.volumes);
   // Several volumes of the pod may be one on the node, which has one mount for all their
   // containers.
   for (auto& [spec, volume] : wanted.volumes) FindLabel(*pod, volume);

@@ -1,4 +1,4 @@
-# That the examples and the rules are installed where the documents say, and whole.
+# That the pages, the examples and the rules are installed where the documents say, and whole.
 #   cmake -DBUILD=DIR -DSOURCE=DIR -DPREFIX=DIR -P installed_material.cmake
 # PREFIX is emptied. The documents name the places below the default prefix, /usr/local.
 file(REMOVE_RECURSE ${PREFIX})
@@ -27,6 +27,24 @@ foreach(example IN LISTS examples)
   must_be_equal(${example} share/doc/volumed/${example})
 endforeach()
 must_be_equal(deploy/prometheus/volumed.rules.yaml share/volumed/prometheus/volumed.rules.yaml)
+
+# OPERATIONS was there alone, and referred to six others.
+file(GLOB pages RELATIVE ${PREFIX}/share/doc/volumed ${PREFIX}/share/doc/volumed/*.md)
+list(LENGTH pages count)
+if(count LESS 2)
+  message(SEND_ERROR "error: the pages for who runs a node are not installed")
+endif()
+foreach(page IN LISTS pages)
+  must_be_equal(docs/${page} share/doc/volumed/${page})
+  file(READ ${SOURCE}/docs/${page} text)
+  string(REGEX MATCHALL "(docs/|]\\()[A-Z_]+[.]md" references "${text}")
+  foreach(reference IN LISTS references)
+    string(REGEX MATCH "[A-Z_]+[.]md" other "${reference}")
+    if(NOT EXISTS ${PREFIX}/share/doc/volumed/${other})
+      message(SEND_ERROR "error: ${page} refers to ${other}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
 
 # The driver of a flexVolume is run as it is copied.
 execute_process(COMMAND test -x ${PREFIX}/share/doc/volumed/examples/flexvolume/volumed.io~loop/loop

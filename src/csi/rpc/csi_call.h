@@ -39,19 +39,21 @@ struct CsiCallOptions {
   std::shared_ptr<CsiStream> stream = nullptr;
 };
 
-// A call that has ended, without its secrets.
+// A call that has ended, or was sent and has not ended, without its secrets.
 struct CsiCallReport {
   std::string driver;
   const CsiMethod* method = nullptr;
   std::string key;  // CsiKeyOf()
   int64_t asked_unix_ms = 0;
   Duration waited = Duration::zero();    // for its turn, and for the connection
-  Duration duration = Duration::zero();  // after that
+  Duration duration = Duration::zero();  // after that; until now, if it has not ended
   bool sent = false;
   bool migrated = false;            // CsiCallOptions::migrated
   std::optional<Error> error = {};  // nullopt: OK
   std::string request = {};         // CsiSecrets::StrippedText()
   std::string answer = {};          // likewise; empty if there is none
+  bool under_way = false;           // it was sent, and has not ended
+  std::string not_true = {};        // what the node showed after it said OK; empty: nothing else
 };
 
 // A call that has not ended.
@@ -62,12 +64,14 @@ struct CsiOpenCall {
   std::optional<TimePoint> sent = {};  // nullopt: it waits for its turn
 };
 
-// Told of every call that ended, once: metrics and the trace.
+// Told of every call: metrics and the trace. It must not block, nor destroy the channel.
 class CsiCallObserver {
  public:
   virtual ~CsiCallObserver() = default;
-  // Before the caller has its answer, on whatever thread ended the call. It must not block, nor
-  // destroy the channel.
+  // The call is about to be sent: it is under way. It is told before the call ends, of the same
+  // object. One that is never sent is not told here. On whatever thread sends it.
+  virtual void CallSent(const CsiCallReport& /*report*/) {}
+  // Once, before the caller has its answer, on whatever thread ended the call.
   virtual void CallEnded(const CsiCallReport& report) = 0;
 };
 

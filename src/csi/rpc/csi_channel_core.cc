@@ -211,7 +211,10 @@ void CsiChannel::Core::Send(const Turn& turn) {
   {
     MutexLock lock(mu_);
     call->sent = clock_.Now();
+    call->report.waited = *call->sent - call->asked;
+    call->report.sent = true;
   }
+  for (CsiCallObserver* observer : options_.observers) observer->CallSent(call->report);
   call->context.set_deadline(SpanOf(left));
   grpc::GenericStub stub(turn.channel);
   const auto ended = [core = shared_from_this(), call](const grpc::Status& status) {

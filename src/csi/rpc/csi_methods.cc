@@ -112,8 +112,11 @@ std::string CsiKeyOf(const CsiMethod& method, const google::protobuf::Message& r
   if (method.key_field.empty()) return "";
   const google::protobuf::FieldDescriptor* field =
       request.GetDescriptor()->FindFieldByName(method.key_field);
-  const std::string key = request.GetReflection()->GetString(request, field);
-  return std::string(BeginningOf(PrintableText(BeginningOf(key, kKeyBytes)), kKeyBytes));
+  return CsiKeyText(request.GetReflection()->GetString(request, field));
+}
+
+std::string CsiKeyText(std::string_view value) {
+  return std::string(BeginningOf(PrintableText(BeginningOf(value, kKeyBytes)), kKeyBytes));
 }
 
 }  // namespace volumed

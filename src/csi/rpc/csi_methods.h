@@ -40,8 +40,10 @@ const std::vector<CsiMethod>& CsiMethods();
 const CsiMethod* FindCsiMethod(std::string_view name);
 const CsiMethod* CsiMethodOf(const google::protobuf::Descriptor* request);
 
-// What the request is about: the value of its key field, made printable, 256 bytes at most. Empty
-// if the method has none. REQUIRES: the message is the method's request.
+// What the request is about: CsiKeyText() of its key field. Empty if the method has none. REQUIRES:
+// the message is the method's request.
 std::string CsiKeyOf(const CsiMethod& method, const google::protobuf::Message& request);
+// The value of a key field, made printable, 256 bytes at most.
+std::string CsiKeyText(std::string_view value);
 
 }  // namespace volumed

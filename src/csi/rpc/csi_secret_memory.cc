@@ -7,7 +7,8 @@
 namespace volumed {
 namespace {
 
-// A value with all its encodings takes about 20 times its size.
+// A value with all its encodings takes about 20 times its size; one that JSON escapes in several
+// ways takes that of each.
 constexpr size_t kMostValues = 256;
 constexpr size_t kMostBytes = 64 * 1024;
 // What is larger is a keystore, or tokens of many audiences, and would push out all others.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 
 namespace volumed {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 constexpr size_t kMostBackslashes = 8;
 constexpr size_t kMostEntityBytes = 10;
 constexpr int kMostUrls = 3;  // one within the other
+// Of what is longer within JSON, as of a keystore of nothing but '<', the encodings would take too
+// much: each is as long again.
+constexpr size_t kMostJsonBytes = 16 * 1024;
 
 // As a time of day or a number with a group of digits is not to be taken for a secret in pairs.
 constexpr size_t kFewestPairs = 4;
@@ -374,11 +378,10 @@ std::string NumbersOf(std::string_view text) {
   return numbers;
 }
 
-}  // namespace
-
-std::vector<std::string> CsiEncodingsOf(std::string_view text) {
-  std::set<std::string> all{std::string(text), HexOf(text, "0123456789abcdef"),
-                            HexOf(text, "0123456789ABCDEF"), NumbersOf(text)};
+void AddEncodings(std::string_view text, std::set<std::string>& all) {
+  all.insert(HexOf(text, "0123456789abcdef"));
+  all.insert(HexOf(text, "0123456789ABCDEF"));
+  all.insert(NumbersOf(text));
   // What is in base64 is three bytes at a time, and so looks otherwise after one or two bytes.
   for (size_t before = 0; before < 3; ++before) {
     const size_t bytes = before + text.size();
@@ -390,6 +393,18 @@ std::vector<std::string> CsiEncodingsOf(std::string_view text) {
     for (const size_t end : {encoded.size(), encoded.size() - padding, without_last}) {
       if (end > left_out) AddBase64(encoded.substr(left_out, end - left_out), all);
     }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> CsiEncodingsOf(std::string_view text) {
+  std::set<std::string> all{std::string(text)};
+  AddEncodings(text, all);
+  for (const JsonStyle style : {JsonStyle::kPlain, JsonStyle::kAscii, JsonStyle::kGo}) {
+    std::string json;
+    AppendJsonText(text, style, json);
+    if (json != text && json.size() <= kMostJsonBytes) AddEncodings(json, all);
   }
   return {all.begin(), all.end()};
 }

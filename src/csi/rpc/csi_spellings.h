@@ -16,7 +16,8 @@ namespace volumed {
 // them, and in base64 of either alphabet, with and without its padding; also as a part of something
 // longer that is in base64, as the password of HTTP's "Basic" is. What base64 makes of the text's
 // ends depends on what stands beside it then: the bits of one character at each end are not in it.
-// Sorted, each once. Pure.
+// All but the first also of the text as it stands in a string of JSON, of any JsonStyle, if that
+// has 16 KiB at most: a JSON may be encoded as a whole. Sorted, each once. Pure.
 std::vector<std::string> CsiEncodingsOf(std::string_view text);
 
 // The steps that the search of one text, or of the texts of one message, may take: some

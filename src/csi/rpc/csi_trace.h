@@ -1,5 +1,5 @@
-// CsiTrace: the calls of the last hour to each driver, without their secrets, for people who ask
-// what a driver was told and what it said.
+// CsiTrace: the calls of the last hour to each driver, and those under way, without their secrets,
+// for people who ask what a driver was told and what it said.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,16 @@ class CsiTrace final : public CsiCallObserver {
   // `clock` outlives this.
   explicit CsiTrace(const Clock& clock, CsiTraceLimits limits = {});
 
+  void CallSent(const CsiCallReport& report) override;
   void CallEnded(const CsiCallReport& report) override;
+  // What the driver said by its last call of this RPC about this key is not so: `why` is what was
+  // found. Two calls that have both, as of two pods' publishes of one volume, are not told apart.
+  // Nothing happens if that call is not kept any more.
+  void Lied(const std::string& driver, const std::string& rpc, const std::string& key,
+            const std::string& why);
 
-  // Its calls in the order in which they ended. Empty for a driver that nobody has called.
+  // Its calls in the order in which they ended, and then those under way, in that in which they
+  // were sent. Empty for a driver that nobody has called.
   std::vector<CsiCallReport> Of(const std::string& driver) const;
   // By name.
   std::vector<std::string> Drivers() const;
@@ -46,6 +53,11 @@ class CsiTrace final : public CsiCallObserver {
     uint64_t number = 0;
     TimePoint ended;
     size_t bytes = 0;
+    CsiCallReport report;
+  };
+  struct Open {
+    uint64_t number = 0;
+    TimePoint sent;
     CsiCallReport report;
   };
   struct Ring {
@@ -61,6 +73,8 @@ class CsiTrace final : public CsiCallObserver {
   };
 
   void Trim(Driver& driver, TimePoint now) const;
+  void AddEnded(const std::string& driver, std::vector<CsiCallReport>& out) const REQUIRES(mu_);
+  void AddOpen(const std::string& driver, std::vector<CsiCallReport>& out) const REQUIRES(mu_);
   void MakeRoom() REQUIRES(mu_);
 
   const Clock& clock_;
@@ -68,6 +82,8 @@ class CsiTrace final : public CsiCallObserver {
   mutable Mutex mu_;
   uint64_t next_number_ GUARDED_BY(mu_) = 1;
   mutable std::map<std::string, Driver> drivers_ GUARDED_BY(mu_);
+  // By the object of which it will be told that the call has ended: as many as channels are wide.
+  std::map<const CsiCallReport*, Open> open_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

@@ -147,9 +147,11 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
   if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
     const bool may_come = parts_.provisioning.WhyNobodyMakes(*decision).empty();
-    return ProblemOfClaim(claim, "WaitForBinding", Code::kFailedPrecondition,
-                          "PVC is not bound: " + decision->reason,
-                          may_come ? WhoMustAct(*decision) : kAdministrator);
+    // The pod that asks is the consumer, and the claim is decided anew in a moment.
+    const bool passes = decision->wait == ClaimWait::kFirstConsumer;
+    return ProblemOfClaim(
+        claim, "WaitForBinding", passes ? Code::kUnavailable : Code::kFailedPrecondition,
+        "PVC is not bound: " + decision->reason, may_come ? WhoMustAct(*decision) : kAdministrator);
   }
   if (!bound->durable) {
     return ProblemOfClaim(claim, "RecordBinding", Code::kUnavailable,

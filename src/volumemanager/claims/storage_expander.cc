@@ -164,6 +164,8 @@ void StorageExpander::Act(const Case& now, const StorageGrowth& growth, Known& k
   known.waits_for = growth.waits_for;
   if (growth.for_class) return TellNotAllowed(now, known);
   known.who_lets_grow.clear();
+  if (growth.for_users) return TellOfUsers(now, known);
+  known.told_of_users = false;
   ClaimResize told = now.state.resize;
   switch (growth.action) {
     case StorageGrowthAction::kNothing:
@@ -202,6 +204,15 @@ void StorageExpander::TellNotAllowed(const Case& now, Known& known) {
   parts_.events.RecordObjectEvent(ObjectKeyOf(now.state.claim), EventType::kWarning,
                                   kVolumeResizeFailed,
                                   "it asks for more than its volume has: " + known.waits_for);
+}
+
+// Nothing has failed, but the owner of the claim may wait for ever.
+void StorageExpander::TellOfUsers(const Case& now, Known& known) {
+  if (std::exchange(known.told_of_users, true)) return;
+  parts_.events.RecordObjectEvent(ObjectKeyOf(now.state.claim), EventType::kWarning,
+                                  kVolumeResizeFailed,
+                                  "it waits to be made larger: " + known.waits_for +
+                                      "; the pods that have it have to end first");
 }
 
 void StorageExpander::Expand(const Case& now, const StorageGrowth& growth, Known& known,

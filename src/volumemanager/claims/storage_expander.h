@@ -87,6 +87,7 @@ class StorageExpander {
     bool in_flight = false;
     std::string waits_for;
     std::string who_lets_grow;
+    bool told_of_users = false;  // the claim has the event that it waits until they have gone
     std::optional<FailureHistory> failure;
   };
   // A volume that may be made larger here.
@@ -107,6 +108,8 @@ class StorageExpander {
   void Act(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
   // Its class has to allow it first.
   void TellNotAllowed(const Case& now, Known& known);
+  // Its pods have to leave first.
+  void TellOfUsers(const Case& now, Known& known);
   void Expand(const Case& now, const StorageGrowth& growth, Known& known, Wake& wake);
   void Expanded(const std::string& volume, const OperationOutcome<ExpandedStorage>& outcome);
   void Failed(const std::string& volume, const OperationFailure& failure, Known& known);

@@ -35,6 +35,11 @@ Status PodQueries::CheckLoaded() const {
   return Error::NotApplied(Code::kUnavailable, parts_.readiness.NotReadyReason());
 }
 
+bool PodQueries::IsLeaving(const PodUid& uid) const {
+  const ActualPod* pod = parts_.actual.FindPod(uid);
+  return pod != nullptr && pod->leaving.has_value();
+}
+
 std::string PodQueries::WhoHas(const UniqueVolumeName& device) const {
   const std::vector<PodVolumeKey> users = parts_.actual.UsersOf(device);
   if (!users.empty()) {

@@ -88,6 +88,8 @@ class PodQueries {
   std::optional<PodView> Find(const PodUid& pod) const;
   // Whether Find() has the pod; no view is built.
   bool Has(const PodUid& pod) const;
+  // Whether it is here, and on its way out.
+  bool IsLeaving(const PodUid& pod) const;
   // What the node has of the pod, whether a source has it or not.
   PodOnNode FindOnNode(const PodUid& pod) const { return FindPodOnNode(parts_.actual, pod); }
   // Who has the device of a volume here, in words: "pod shop/web", or "this node" if only the

@@ -185,6 +185,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   if (device == nullptr && wanted != nullptr && !wanted->mountable()) return;
   const bool attachable = wanted != nullptr && wanted->attachable;
   view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
+  view.needs_no_attach = device == nullptr ? !attachable : !device->attachable;
   if (device != nullptr) {
     view.device_mount_path = device->device_mount_path;
     if (actual != nullptr && view.device_path.empty()) view.device_path = device->pinned_path;

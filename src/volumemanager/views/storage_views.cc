@@ -176,17 +176,26 @@ PersistentVolumeClaimView StorageViews::BuildClaimOfPod(const PersistentVolumeCl
 }
 
 std::vector<ClaimKey> StorageViews::ClaimsThatWaitIn(const std::string& storage_class) const {
+  return ClaimsOf(storage_class, PersistentVolumeClaimPhase::kPending);
+}
+
+std::vector<ClaimKey> StorageViews::BoundClaimsOf(const std::string& storage_class) const {
+  return ClaimsOf(storage_class, PersistentVolumeClaimPhase::kBound);
+}
+
+std::vector<ClaimKey> StorageViews::ClaimsOf(const std::string& storage_class,
+                                             PersistentVolumeClaimPhase phase) const {
   parts_.claims.DecideNow();
-  std::set<ClaimKey> waiting;
+  std::set<ClaimKey> claims;
   const auto note = [&](const PersistentVolumeClaimPtr& claim) {
     const ClaimDecision* decision = parts_.claims.FindClaim(KeyOfClaim(*claim));
     if (decision == nullptr || decision->storage_class != storage_class) return;
-    if (decision->phase != PersistentVolumeClaimPhase::kPending) return;
-    if (!decision->protection.deletion_requested) waiting.insert(decision->claim);
+    if (decision->phase != phase) return;
+    if (!decision->protection.deletion_requested) claims.insert(decision->claim);
   };
   for (const PersistentVolumeClaimPtr& claim : parts_.catalog.PersistentVolumeClaims()) note(claim);
   for (const PersistentVolumeClaimPtr& claim : parts_.claims.MadeForPods()) note(claim);
-  return {waiting.begin(), waiting.end()};
+  return {claims.begin(), claims.end()};
 }
 
 PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& claim) const {

@@ -2,6 +2,7 @@
 // about their binding, and answers what commands on them have to know.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,8 +84,12 @@ class StorageViews {
   std::vector<std::string> BegunBy(const std::string& provisioner) const;
   // The claims of the class that have no volume yet and are not being deleted, sorted.
   std::vector<ClaimKey> ClaimsThatWaitIn(const std::string& storage_class) const;
+  // The claims of the class that have a volume and are not being deleted, sorted.
+  std::vector<ClaimKey> BoundClaimsOf(const std::string& storage_class) const;
   // The names of the PersistentVolumes of this CSI driver that are known, sorted.
   std::vector<std::string> VolumesOfDriver(const std::string& driver) const;
+  // Of those that name this Secret for calls to their CSI driver.
+  std::vector<std::string> VolumesWithSecret(const ObjectKey& secret) const;
   // Nullopt if no claim has left the volume, its policy retains it, a pod has it, or no CSI driver
   // is to reclaim it.
   std::optional<PendingReclaim> ReclaimOf(const std::string& volume_name) const;
@@ -100,6 +105,10 @@ class StorageViews {
   const ActualDevice* DeviceOf(const std::string& volume_name) const;
   // Why the device of the volume cannot leave the node; "" if there is none, or nothing has failed.
   std::string WhyDeviceStays(const std::string& volume_name) const;
+  std::vector<std::string> VolumesWhere(
+      const std::function<bool(const PersistentVolume&)>& counts) const;
+  std::vector<ClaimKey> ClaimsOf(const std::string& storage_class,
+                                 PersistentVolumeClaimPhase phase) const;
   // Adds to a reason what the operation awaits: "volume_delete awaits CSI driver x: DeleteVolume
   // since ..". Has no effect if it does not run, or awaits nobody.
   void AddAwaited(const OperationKey& key, std::string& reason) const;

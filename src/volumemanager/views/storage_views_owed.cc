@@ -5,6 +5,7 @@
 #include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
 #include "volume/csi_translation.h"
+#include "volume/secrets_of_volume.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claims/claims.h"
 #include "volumemanager/claims/provisioning.h"
@@ -98,13 +99,24 @@ std::vector<std::string> StorageViews::BegunBy(const std::string& provisioner) c
 }
 
 std::vector<std::string> StorageViews::VolumesOfDriver(const std::string& driver) const {
+  return VolumesWhere([&](const PersistentVolume& volume) {
+    const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(volume, false));
+    const auto* csi = spec.SourceAs<CsiPersistentVolumeSource>();
+    return csi != nullptr && csi->driver == driver;
+  });
+}
+
+std::vector<std::string> StorageViews::VolumesWithSecret(const ObjectKey& secret) const {
+  return VolumesWhere(
+      [&](const PersistentVolume& volume) { return SecretsNamedBy(volume).contains(secret); });
+}
+
+std::vector<std::string> StorageViews::VolumesWhere(
+    const std::function<bool(const PersistentVolume&)>& counts) const {
   parts_.claims.DecideNow();
   std::set<std::string> names;
   const auto note = [&](const PersistentVolumePtr& volume) {
-    if (volume == nullptr) return;
-    const VolumeSpec spec = AsUsed(VolumeSpec::FromPersistentVolume(*volume, false));
-    const auto* csi = spec.SourceAs<CsiPersistentVolumeSource>();
-    if (csi != nullptr && csi->driver == driver) names.insert(volume->metadata.name);
+    if (volume != nullptr && counts(*volume)) names.insert(volume->metadata.name);
   };
   for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) note(volume);
   for (const auto& [name, decision] : parts_.claims.volumes()) {

@@ -49,8 +49,9 @@ struct VolumeView {
   std::string claim;
   std::string persistent_volume;  // its name; "" for an inline volume, or if there is none yet
   std::string plugin_name;
-  std::string state;         // of the transition table: "SetUp"
-  std::string device_state;  // of the device from which it is bound: "DeviceMounted"; or ""
+  std::string state;             // of the transition table: "SetUp"
+  std::string device_state;      // of the device from which it is bound: "DeviceMounted"; or ""
+  bool needs_no_attach = false;  // the device is "Attached" without a step that attaches it
   std::string device_mount_path;
   bool is_block = false;         // host_path is the pod's link to the device
   std::string device_path;       // on the node, if attached or a block volume

@@ -141,7 +141,7 @@ TEST_F(ProvisioningTest, AClaimThatIsDeletedWhileAPodHasItIsTerminatingUntilTheP
   WriteText(place + "/kept.txt", "kept");
   const CommandResult deleted = Ctl({"delete", "pvc", "data"});
   EXPECT_EQ(deleted.exit_status, 0);
-  EXPECT_NE(deleted.output.find("is Terminating until that is over: used by pod default/a"),
+  EXPECT_NE(deleted.output.find("is Terminating until this is over: used by pod default/a"),
             std::string::npos)
       << deleted.output;
   EXPECT_TRUE(DescribeHas("pvc", "data", "Terminating")) << Describe("pvc", "data");

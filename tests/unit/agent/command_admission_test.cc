@@ -87,6 +87,8 @@ class CommandAdmissionTest : public TwoSourcesTest {
   const std::string kGoes =
       "its data in /srv/data is deleted with it: PersistentVolume disk has the reclaim policy "
       "Delete";
+  const std::string kStays =
+      "its data in /srv/data stays: PersistentVolume disk has the reclaim policy Retain";
 };
 
 TEST_F(CommandAdmissionTest, AnotherUidThanTheOneOnRecordIsRefused) {
@@ -210,6 +212,13 @@ TEST_F(CommandAdmissionTest, RetainIsPromisedOfAnAppliedVolumeAsLongAsApplyTakes
   EXPECT_FALSE(Admit(VolumeYaml("Retain")).ok());
 }
 
+TEST_F(CommandAdmissionTest, OfDataThatIsRetainedNothingWasSaid) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Retain") + UsedClaim()));
+  EXPECT_EQ(Fate(kClaim), kStays);
+  EXPECT_EQ(Fate(kVolume), "") << "its claim has it";
+  EXPECT_FALSE(DataGoes());
+}
+
 TEST_F(CommandAdmissionTest, RetainOfAManifestKeepsTheDataAlsoOfATerminatingVolume) {
   ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Delete") + UsedClaim()));
   const std::string way = kGoes + ", and keeps it if test.yaml says Retain before then";
@@ -217,7 +226,7 @@ TEST_F(CommandAdmissionTest, RetainOfAManifestKeepsTheDataAlsoOfATerminatingVolu
   ASSERT_TRUE(DeleteVolume("disk")->ok());
   EXPECT_EQ(Fate(kClaim), way);
   Deliver(VolumeYaml("Retain") + UsedClaim());
-  EXPECT_EQ(Fate(kClaim), "");
+  EXPECT_EQ(Fate(kClaim), kStays);
   EXPECT_FALSE(DataGoesWithClaim(VolumeYaml("Retain")));
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,10 @@ class DoneByHand final : public VolumeOperations {
     if (refuses) return {*refuses};
     auto* const call = As<CallByHand>(*operations.front());
     traits.push_back(call->operation().Traits());
+    if (fails) {
+      call->Finish({.value = {}, .failure = OperationFailure{"csi_command", "Call", *fails}});
+      return {StartResult::kStarted};
+    }
     call->Finish({.value = "done by hand", .failure = {}});
     return {StartResult::kStarted};
   }
@@ -46,6 +51,7 @@ class DoneByHand final : public VolumeOperations {
     return std::nullopt;
   }
 
+  std::optional<Error> fails;
   std::optional<StartResult> refuses;
   std::vector<OperationTraits> traits;
 };
@@ -83,6 +89,7 @@ class CsiClientTest : public testing::Test {
       settings.registry = registry_.string();
       settings.owners = {static_cast<uint32_t>(::getuid())};
       settings.drivers.endpoint_directories = {root_.string()};
+      settings.drivers.controllers = controllers_;
       CsiClientHooks hooks;
       hooks.happened = [this](const std::string&, DriverEvent) { happening_.Happened(); };
       hooks.looked = [this](const std::optional<Error>&) {
@@ -170,6 +177,7 @@ class CsiClientTest : public testing::Test {
   bool looked_ = false;
   int open_ = 0;
   DoneByHand operations_;
+  std::map<std::string, SafePath> controllers_;  // of agents that start from now on
   std::string needed_by_;
   std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look_;
   Status asked_ = OkStatus();

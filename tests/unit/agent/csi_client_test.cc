@@ -72,6 +72,26 @@ TEST_F(CsiClientTest, ADriverOfAnEarlierRunIsKnownBeforeItRegistersAgain) {
   EXPECT_TRUE(WaitForState("ready"));
 }
 
+TEST_F(CsiClientTest, TheDescriptionOfADriverThatNobodyKnowsHadNoSocketThatMayBeItsOwn) {
+  StopClient();
+  controllers_["lost.example.com"] = SafePath{root_.string(), "lost.sock"};
+  StartClient();
+  scheduler_.OnControl([&] { client_->SetSettings({::getuid() + 1}, CsiDriverSettings()); });
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitUntil([](const v1::GetDriversResponse& all) {
+    return all.sockets_size() == 1 && all.sockets(0).state() == "refused";
+  }));
+  const v1::GetDriversResponse lost = DriversNow("lost.example.com");
+  ASSERT_TRUE(asked_.ok()) << asked_.error().message();
+  EXPECT_EQ(lost.unused_controllers_size(), 1);
+  EXPECT_EQ(lost.sockets_size(), 1);
+  DriversNow("other.example.com");
+  ASSERT_FALSE(asked_.ok());
+  EXPECT_EQ(asked_.error().code(), Code::kNotFound);
+  EXPECT_THAT(asked_.error().message(), HasSubstr("`volumectl get drivers`"));
+}
+
 TEST_F(CsiClientTest, ASocketThatNobodyTrustsIsShownWithItsOwnerAndTheReason) {
   scheduler_.OnControl([&] { client_->SetSettings({::getuid() + 1}, CsiDriverSettings()); });
   auto driver = StartDriver();

@@ -78,6 +78,12 @@ TEST_F(CsiFiguresTest, NamesBeyondTheFirst256ShareALabel) {
                                 "result=\"registered\"} 22"));
 }
 
+TEST_F(CsiFiguresTest, APluginThatGaveNoNameHadAnEmptyLabel) {
+  figures_.RegistrationEnded("", false);
+  EXPECT_THAT(Text(), HasSubstr("volumed_csi_registrations_total{driver=\"unknown\","
+                                "result=\"refused\"} 1"));
+}
+
 TEST_F(CsiFiguresTest, ADriverHasTheOneStateThatItIsInAndAForgottenOneNone) {
   figures_.Collect({Driver("a.io", CsiDriverState::kOtherNode, 2)},
                    {{.path = "/r/a.sock", .state = RegistrationState::kRegistered},

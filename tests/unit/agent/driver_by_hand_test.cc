@@ -24,8 +24,9 @@ TEST_F(CsiClientTest, ADriverIsAskedByHandWhatChangesNothing) {
   EXPECT_EQ(open_, 0);
   EXPECT_EQ(Ask("NodeGetInfo", "{\"no_such_field\":\"geheim\"}").error().code(),
             Code::kInvalidArgument);
-  EXPECT_EQ(Ask("NoSuchRpc").error().code(), Code::kNotFound);
-  EXPECT_EQ(Ask("GetInfo").error().code(), Code::kNotFound) << "it is the registration's";
+  EXPECT_EQ(Ask("NoSuchRpc").error().code(), Code::kInvalidArgument)
+      << "volumectl answered as if an object were missing";
+  EXPECT_EQ(Ask("GetInfo").error().code(), Code::kInvalidArgument) << "it is the registration's";
 }
 
 TEST_F(CsiClientTest, AnRpcThatAnswersByAStreamWasRefused) {
@@ -171,6 +172,18 @@ TEST_F(CsiClientTest, AnRpcThatChangesSomethingIsAnOperation) {
   EXPECT_EQ(operations_.traits.at(0).domain.lane, "csi:disk.example.com");
   EXPECT_EQ(operations_.traits.at(0).device, CsiUniqueName(kName, "v"));
   EXPECT_EQ(operations_.traits.at(0).use, DeviceUse::kExclusive);
+}
+
+TEST_F(CsiClientTest, AnOpenCallByHandDidNotNameItsInverse) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  operations_.fails = Error::MaybeApplied(Code::kInternal, "half done");
+  EXPECT_THAT(Ask("NodeStageVolume", R"({"volume_id":"v"})", /*changes=*/true).error().message(),
+              testing::EndsWith("make it again, or NodeUnstageVolume about the same place"));
+  EXPECT_THAT(Ask("CreateVolume", R"({"name":"v"})", /*changes=*/true).error().message(),
+              testing::EndsWith("make it again"))
+      << "its volume has another name than it";
 }
 
 TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsARequestAboutNothing) {

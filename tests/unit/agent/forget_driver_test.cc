@@ -87,6 +87,32 @@ TEST_F(ForgetDriverTest, WhatElseIsHereOfADriverKeepsAlsoWhatItIsOwed) {
   EXPECT_NE(drivers_->Find(kName), nullptr);
 }
 
+TEST_F(ForgetDriverTest, TheRefusalNamedCommandsThatDoNotHelp) {
+  const VolumeOnRecord volume{SpecName("pv-1"), PodUid("u"), "shop", "web", VolumeState::kSetUp};
+  DriverTraces traces{.driver = "d",
+                      .volumes = {volume},
+                      .open_calls = {},
+                      .owed_calls = {"NodeUnstageVolume of volume v"},
+                      .begun = {}};
+  EXPECT_THAT(TextOf(traces), HasSubstr("pv-1 of pod shop/web (`volumectl delete pod web -n "
+                                        "shop`)"));
+  EXPECT_THAT(TextOf(traces), HasSubstr("--force` gives them up once there is nothing else of it"));
+  traces.leaving = {PodUid("u")};
+  EXPECT_THAT(TextOf(traces), HasSubstr("pv-1 of pod shop/web, which is being deleted"));
+  EXPECT_EQ(TextOf(traces).find("delete pod"), std::string::npos) << TextOf(traces);
+  traces.volumes.clear();
+  EXPECT_THAT(TextOf(traces), testing::EndsWith("--force` gives them up"));
+}
+
+TEST_F(ForgetDriverTest, WhatIsHereOfADriverWasNamedOnceItsRegistrationHadGone) {
+  const auto refused =
+      ForgetByForce({{SpecName("pv-1"), PodUid(kPodUid), "shop", "web", VolumeState::kSetUp}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.error().message(), HasSubstr("it is registered"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("pv-1 of pod shop/web"));
+}
+
 TEST_F(ForgetDriverTest, NothingIsGivenUpWhileSomethingIsMountedAtThePathOfADebt) {
   LeaveWithout();
   drivers_->Unregister(kName);

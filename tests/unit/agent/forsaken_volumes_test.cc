@@ -83,8 +83,8 @@ TEST_F(ForsakenVolumesTest, ForceOfAPodIsNoWayAroundADriverThatIsAway) {
   operations().fault_domains[Key("web", "data")] = "csi:disk.example.com";
   operations().Hang(Key("web", "data"));  // so that the pod stays
   std::string why;
-  backend_->why_driver_away = [&why](const std::string& driver) {
-    EXPECT_EQ(driver, "disk.example.com");
+  backend_->why_driver_away = [&why](const std::string& asked) {
+    EXPECT_EQ(asked, "disk.example.com");
     return why;
   };
   (void)Delete(/*force=*/true, "Pod", "web");

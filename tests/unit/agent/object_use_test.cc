@@ -1,5 +1,5 @@
-// What `volumectl delete` says of a StorageClass or a CSIDriver that is in use: it goes all the
-// same.
+// What `volumectl delete` says of a StorageClass, a CSIDriver or a Secret that is in use, and of a
+// claim of which lost records may have told more: they go all the same.
 #include "agent/object_use.h"
 
 #include <gmock/gmock.h>
@@ -35,6 +35,12 @@ class ObjectUseTest : public ControlBackendTest {
            "}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], "
            "persistentVolumeReclaimPolicy: Retain, csi: {driver: " +
            driver + ", volumeHandle: h-" + name + "}}\n";
+  }
+  static std::string VolumeOfClaim(const std::string& claim) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+           "{storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: slow, claimRef: "
+           "{namespace: default, name: " +
+           claim + ", uid: uid-" + claim + "}, csi: {driver: disk.example.com, volumeHandle: h}}\n";
   }
   // The warning of a command that has succeeded.
   std::string WarningOf(const std::string& kind, const std::string& name) {
@@ -83,6 +89,51 @@ TEST_F(ObjectUseTest, ACsiDriverWhoseVolumesAreInUseWentWithoutAWord) {
 TEST_F(ObjectUseTest, ACsiDriverThatNobodyUsesHasNoSuchWarning) {
   Deliver(DriverObject() + VolumeOfDriver("other", "other.example.com"));
   EXPECT_THAT(WarningOf("CSIDriver", "disk.example.com"), Not(HasSubstr("are here")));
+}
+
+TEST_F(ObjectUseTest, AClassByWhichAloneClaimsCanGrowWentWithoutAWord) {
+  Deliver(WaitingClass() + "allowVolumeExpansion: true\n" + ClaimOf("a") + VolumeOfClaim("a"));
+  EXPECT_THAT(WarningOf("StorageClass", "slow"),
+              HasSubstr("claims of it can be made larger by it alone: default/a; none of them is "
+                        "until there is a class of that name again"));
+}
+
+TEST_F(ObjectUseTest, AClassByWhichNothingGrowsHasNoSuchWarning) {
+  Deliver(WaitingClass() + ClaimOf("a") + VolumeOfClaim("a"));
+  EXPECT_THAT(WarningOf("StorageClass", "slow"), Not(HasSubstr("larger")));
+}
+
+TEST_F(ObjectUseTest, ASecretThatCallsToADriverNeedWentWithoutAWord) {
+  const std::string secret =
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default}\n";
+  const std::string with_secret =
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+      "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain, csi: "
+      "{driver: disk.example.com, volumeHandle: h, nodeStageSecretRef: {name: key, namespace: "
+      "default}}}\n";
+  const std::string by_class = WaitingClass() +
+                               "parameters: {csi.storage.k8s.io/provisioner-secret-name: key, "
+                               "csi.storage.k8s.io/provisioner-secret-namespace: default}\n";
+  Deliver(secret + with_secret + by_class + VolumeOfDriver("other", "disk.example.com"));
+  EXPECT_THAT(WarningOf("Secret", "key"),
+              HasSubstr("PersistentVolumes name it for calls to their driver: disk; StorageClasses "
+                        "name it for the volumes that are made: slow; a call that needs it waits"));
+  Deliver(VolumeOfDriver("other", "disk.example.com") +
+          "---\napiVersion: v1\nkind: Secret\nmetadata: {name: else, namespace: default}\n");
+  EXPECT_THAT(WarningOf("Secret", "else"), Not(HasSubstr("name it")));
+}
+
+TEST_F(ObjectUseTest, AClaimThatIsDeletedInARecoveryMayLeaveAVolumeThatNobodyKnows) {
+  Deliver(WaitingClass() + ClaimOf("a") + ClaimOf("b"));
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "a"), Not(HasSubstr("recovery")));
+  store.KeepHistory();
+  ASSERT_TRUE(store.Put({"kind", "key", 1, "value"}, Durability::kPowerLoss).ok());
+  store.PutBack(0, /*number_too=*/false);
+  store.Revive();
+  ASSERT_TRUE(recovery_.InDoubt());
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "b"),
+              HasSubstr("the records are in recovery: disk.example.com may have made volume "
+                        "pvc-uid-b for it before, which nobody deletes then"));
 }
 
 }  // namespace

@@ -151,6 +151,10 @@ TEST(QuoteLogValueTest, ValidUtf8IsKeptInvalidIsEscaped) {
   EXPECT_EQ(QuoteLogValue("\xc2\x9b"), "\"\\xc2\\x9b\"") << "C1 control";
 }
 
+TEST(QuoteLogValueTest, ACharacterThatTurnsTheTextIsEscaped) {
+  EXPECT_EQ(QuoteLogValue("a\u202eb \xc2\x9b"), "\"a\\u202eb \\xc2\\x9b\"");
+}
+
 TEST(QuoteLogValueTest, EndlessValuesAreCut) {
   EXPECT_EQ(QuoteLogValue(std::string(100000, 'x')), std::string(8192, 'x') + "...");
   EXPECT_LT(QuoteLogValue(std::string(100000, ' ')).size(), 8200u);

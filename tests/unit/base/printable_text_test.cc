@@ -28,6 +28,25 @@ TEST(PrintableTextTest, WhatATerminalObeysIsEscaped) {
   EXPECT_EQ(PrintableText("a\nb\tc\r", "\t\n"), "a\nb\tc\\x0d");
 }
 
+// A driver's id stood reversed in an event, and in every line behind it.
+TEST(PrintableTextTest, WhatTurnsTheTextOrCannotBeSeenWasShownAsItIs) {
+  EXPECT_EQ(PrintableText("a\u202e?abc"), "a\\u202e?abc");
+  EXPECT_EQ(PrintableText("\u00ad\u061c\u200b\u200f\u2066\u2069\ufeff"),
+            R"(\u00ad\u061c\u200b\u200f\u2066\u2069\ufeff)");
+  EXPECT_EQ(PrintableText("\U000e0041"), R"(\udb40\udc41)");
+  EXPECT_EQ(AnswerText("a\u2028b\n"), "a\\u2028b\n");
+  EXPECT_EQ(Quoted("\u202eabc", 80), "\"\\u202eabc\"");
+  EXPECT_EQ(PrintableText("\u2010\u2070\u0600\ufefe"), "\u2010\u2070\u0600\ufefe");
+}
+
+TEST(PrintableTextTest, OfTextOnlyControlCharactersAreNone) {
+  EXPECT_TRUE(IsText(""));
+  EXPECT_TRUE(IsText("vol-\u00e4\u200d\U0001f600"));
+  for (const std::string_view none : {"a\n", "\x7f", "\xc2\x9b", "\xff", "\xe2\x82"}) {
+    EXPECT_FALSE(IsText(none)) << PrintableText(none);
+  }
+}
+
 TEST(PrintableTextTest, WhatIsCutOverlongASurrogateOrTooLargeIsNoUtf8) {
   EXPECT_TRUE(IsUtf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
   for (const std::string_view last : {"\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",

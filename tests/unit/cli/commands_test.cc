@@ -189,6 +189,20 @@ TEST_F(CommandsTest, ARetryOfAllNamesThePodsThatAreTriedAgain) {
   EXPECT_EQ(Run({"retry", "web", "--all"}).code, kExitUsage) << "one pod and all";
 }
 
+TEST_F(CommandsTest, APodWhoseOperationsRunWasSaidToBeTriedAgain) {
+  EXPECT_EQ(Run({"retry", "two"}).out, "pod two is tried again\n");
+  v1::RetriedVolume* volume = agent_.retried_pod.add_volumes();
+  volume->set_name("data");
+  volume->set_what("running already");
+  EXPECT_EQ(Run({"retry", "two"}).out,
+            "pod two: what runs goes on\n  volume data: running already\n");
+  v1::RetriedVolume* other = agent_.retried_pod.add_volumes();
+  other->set_name("logs");
+  other->set_what("tried now");
+  EXPECT_EQ(Run({"retry", "two"}).out,
+            "pod two is tried again\n  volume data: running already\n  volume logs: tried now\n");
+}
+
 // A slip in the namespace was told as one whose pods are all ready.
 TEST_F(CommandsTest, ARetryOfAllSaysThatThereIsNoPod) {
   EXPECT_EQ(Run({"retry", "--all", "-n", "nope"}).out, "there is no pod in namespace nope\n");

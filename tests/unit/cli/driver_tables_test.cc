@@ -32,7 +32,7 @@ v1::GetDriversResponse TwoDrivers() {
   gone->set_name("b.io");
   gone->set_state("gone");
   gone->set_since_unix_ms(kLookedAt - 3'000);
-  gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z");
+  gone->set_reason("CSI driver b.io is gone since 2001-09-09T01:46:37Z: nobody listens at /b.sock");
   gone->set_calls_at_a_time(4);
   gone->set_operations_waiting(7);
   return all;
@@ -72,11 +72,27 @@ TEST(DriverTablesTest, ADriverIsALineAndWhyItIsAwayIsItsLast) {
   EXPECT_EQ(TableOf(TwoDrivers(), OutputFormat::kTable),
             "NAME  STATE  SINCE  VERSION  VOLUMES  CALLS  WAITING  REASON\n"
             "a.io  ready  1m5s   2.1      3        2/64   0        -\n"
-            "b.io  gone   3s     -        -        0/4    7        CSI driver b.io is gone since "
-            "2001-09-09T01:46:37Z\n");
+            "b.io  gone   3s     -        -        0/4    7        nobody listens at /b.sock\n");
   const std::string wide = TableOf(TwoDrivers(), OutputFormat::kWide);
   EXPECT_NE(wide.find("NODE ID  ENDPOINT   REASON\n"), std::string::npos) << wide;
   EXPECT_NE(wide.find("node-a   /k/a.sock  -\n"), std::string::npos) << wide;
+}
+
+TEST(DriverTablesTest, TheReasonRepeatedNameStateAndTimeOfItsRow) {
+  v1::GetDriversResponse all = TwoDrivers();
+  const auto reason_of = [&all](const std::string& reason) {
+    all.mutable_drivers(1)->set_reason(reason);
+    const std::string table = TableOf(all, OutputFormat::kTable);
+    const std::string row = table.substr(table.find("b.io"));
+    return row.substr(std::string("b.io  gone   3s     -        -        0/4    7        ").size());
+  };
+  EXPECT_EQ(reason_of("CSI driver b.io is gone since 2001-09-09T01:46:37Z"), "-\n");
+  EXPECT_EQ(reason_of("CSI driver b.io is not registered any more since 2001-09-09T01:46:37.5Z: "
+                      "open /b.sock: No such file; the driver has to be started"),
+            "open /b.sock: No such file; the driver has to be started\n");
+  EXPECT_EQ(reason_of("CSI driver b.io has not registered since the agent started: its registrar"),
+            "has not registered since the agent started: its registrar\n");
+  EXPECT_EQ(reason_of("CSI driver b.io calls this node \"x\""), "calls this node \"x\"\n");
 }
 
 TEST(DriverTablesTest, SocketsThatAreNotRegisteredStandBelowWithOwnerAndNextTry) {
@@ -186,6 +202,40 @@ TEST(DriverTablesTest, ACallThatWasNeverSentSaysSoAndTheWideTraceHasTheMessages)
   std::ostringstream wide;
   PrintTrace(trace, OutputFormat::kWide, kLookedAt, wide);
   EXPECT_NE(wide.str().find("volume_id: \"v\"  -\n"), std::string::npos) << wide.str();
+}
+
+TEST(DriverTablesTest, TheCallThatHungWasNotInTheTraceAndALieStoodThereAsOk) {
+  v1::GetDriverTraceResponse trace;
+  v1::TracedCall* lie = trace.add_calls();
+  lie->set_method("/csi.v1.Node/NodePublishVolume");
+  lie->set_key("v");
+  lie->set_asked_unix_ms(kLookedAt - 30'000);
+  lie->set_took_us(4'000);
+  lie->set_sent(true);
+  lie->set_code("OK");
+  lie->set_not_true("nothing is mounted at /p");
+  v1::TracedCall* hangs = trace.add_calls();
+  hangs->set_method("/csi.v1.Node/NodeStageVolume");
+  hangs->set_key("w");
+  hangs->set_asked_unix_ms(kLookedAt - 25'000);
+  hangs->set_waited_us(5'000'000);
+  hangs->set_took_us(20'000'000);
+  hangs->set_sent(true);
+  hangs->set_under_way(true);
+  std::ostringstream out;
+  PrintTrace(trace, OutputFormat::kTable, kLookedAt, out);
+  EXPECT_EQ(out.str(),
+            "AGE  WAITED  TOOK  RPC                ABOUT  END\n"
+            "30s  0us     4ms   NodePublishVolume  v      OK, not true: nothing is mounted at /p\n"
+            "25s  5000ms  -     NodeStageVolume    w      running since 20s\n");
+}
+
+TEST(DriverTablesTest, WhenADriverSaidWhatItCanDoIsNotCalledItsLastUse) {
+  v1::GetDriversResponse all = TwoDrivers();
+  all.mutable_drivers(0)->set_last_ready_unix_ms(kLookedAt - 123'000);
+  const std::string text = DescriptionOf(all);
+  EXPECT_NE(text.find("Introduced:      2m3s ago\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Last used"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -236,6 +236,24 @@ TEST(ExplainTest, APodThatWaitsForARawDeviceWasToldOfNodesWhereThereIsAMount) {
             std::string::npos);
 }
 
+TEST(ExplainTest, ADeviceThatNobodyAttachesWasCalledAttached) {
+  v1::GetPodsResponse pods = OnePod();
+  v1::Volume* volume = pods.mutable_pods(0)->mutable_volumes(1);
+  volume->set_claim("default/raw");
+  volume->set_device_state("Attached");
+  const auto explained = [&] {
+    std::ostringstream out;
+    Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
+    return out.str();
+  };
+  EXPECT_NE(explained().find("device:     Attached\n"), std::string::npos) << explained();
+  volume->set_needs_no_attach(true);
+  EXPECT_NE(explained().find("device:     not mounted; it needs no attach\n"), std::string::npos)
+      << explained();
+  volume->set_device_state("DeviceMounted");
+  EXPECT_NE(explained().find("device:     DeviceMounted\n"), std::string::npos) << explained();
+}
+
 TEST(ExplainTest, AStepThatWaitsForADriverSaysForWhichAndSinceWhen) {
   v1::GetPodsResponse pods = OnePod();
   v1::Volume* volume = pods.mutable_pods(0)->add_volumes();
@@ -294,6 +312,7 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
   records.set_reason("they end with transaction 398");
   records.set_since_unix_ms(kToday - 65'000);
   records.set_not_compared("machine-id");
+  records.set_mounts("2 mounts are on no record");
   records.add_accepted("pv-3");
   *records.add_held() = Held("delete", "pvc-1", kToday - 4'000);
   *records.add_held() = Held("mkfs", "data-0", kToday - 2'000);
@@ -306,6 +325,7 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
             "The records may be older than the disks: mkfs, recycle, delete and provision are held "
             "back until\n"
             "`volumectl records accept [--only VOLUME]`; everything else goes on.\n"
+            "mounted:      2 mounts are on no record\n"
             "accepted: pv-3\n"
             "STEP    VOLUME  SINCE\n"
             "delete  pvc-1   4s\n"
@@ -332,6 +352,21 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
             "held back before, and tried now:\n"
             "STEP  VOLUME  SINCE\n"
             "mkfs  data-0  2s\n");
+  accepted.mutable_permitted()->Clear();
+  *accepted.add_gone() = Held("provision", "pvc-1", kToday - 3'000);
+  accepted.set_mounts("2 mounts are on no record");
+  std::ostringstream gone;
+  PrintAccepted(accepted, "pvc-1", OutputFormat::kTable, kToday, gone);
+  EXPECT_EQ(gone.str(),
+            "records accepted for volume pvc-1; they were doubted because the machine is another "
+            "one\n"
+            "held back before, and wanted by nobody any more:\n"
+            "STEP       VOLUME  SINCE\n"
+            "provision  pvc-1   3s\n"
+            "mounted: 2 mounts are on no record\n");
+  accepted.clear_gone();
+  accepted.clear_mounts();
+  *accepted.add_permitted() = Held("mkfs", "data-0", kToday - 2'000);
   accepted.set_has_damage(true);
   std::ostringstream damage;
   PrintAccepted(accepted, "", OutputFormat::kTable, kToday, damage);

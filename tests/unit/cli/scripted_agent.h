@@ -42,6 +42,11 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Retry(grpc::ServerContext*, const v1::RetryRequest*,
+                     v1::RetryResponse* response) override {
+    *response = retried_pod;
+    return grpc::Status::OK;
+  }
   grpc::Status RetryAll(grpc::ServerContext*, const v1::RetryAllRequest* request,
                         v1::RetryAllResponse* response) override {
     retried_in = request->namespace_();
@@ -133,6 +138,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::HoldRequest held, released;
   v1::WatchEventsResponse events;
   v1::ObjectRef events_asked;
+  v1::RetryResponse retried_pod;
   v1::RetryAllResponse retried;
   std::string retried_in;
   std::string retried_driver, forgotten_driver;

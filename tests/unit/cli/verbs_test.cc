@@ -151,6 +151,10 @@ TEST_F(VerbsTest, ACallOfADriverNeedsAnRpcOrTheTraceAndNotBoth) {
   EXPECT_EQ(Run({"csi", "d.io"}).code, kExitUsage);
   EXPECT_EQ(Run({"csi", "d.io", "Probe", "--trace"}).code, kExitUsage);
   EXPECT_EQ(Run({"csi", "d.io", "--trace", "--json", "f"}).code, kExitUsage);
+  const Printed json = Run({"csi", "d.io", "NodeGetInfo", "--json", "{}"});
+  EXPECT_EQ(json.code, kExitUsage);
+  EXPECT_NE(json.err.find("--json takes a file, or - for standard input"), std::string::npos)
+      << "it said that it cannot read {}: " << json.err;
   EXPECT_EQ(Run({"csi", "d.io", "Probe", "--back", "5"}).code, kExitUsage);
 }
 

@@ -133,8 +133,9 @@ class CsiAttachFixture : public CsiDriversFixture {
                              .settings = plugin_settings_,
                              .log = log_,
                              .lied =
-                                 [this](const std::string& driver, const std::string& method) {
-                                   lies_.push_back(driver + " " + method);
+                                 [this](const CsiAnswered& call, const std::string& /*found*/) {
+                                   lies_.push_back(call.driver + " " + call.method);
+                                   lied_about_.push_back(call.key);
                                  }},
                    .host = host_});
     attaching_ = std::make_unique<CsiAttaching>(*context_, scheduler_);
@@ -300,6 +301,7 @@ class CsiAttachFixture : public CsiDriversFixture {
   std::optional<CsiContext> context_;
   std::unique_ptr<CsiAttaching> attaching_;
   std::vector<std::string> lies_;
+  std::vector<std::string> lied_about_;  // the key of each
   std::vector<::csi::v1::ControllerPublishVolumeRequest> published_;
   std::vector<::csi::v1::ControllerUnpublishVolumeRequest> unpublished_;
   std::optional<DeviceRecord> row_at_call_;

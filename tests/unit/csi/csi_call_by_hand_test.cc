@@ -12,6 +12,7 @@
 
 #include "operation/node_volume_operations.h"
 #include "unit/csi/plugin_fixture.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -495,6 +496,34 @@ TEST_F(CsiCallByHandTest, ACallAboutAnotherVolumeTookThePathOfALostPodsBlockVolu
   request.set_target_path(CsiBlockPublishPath(paths_, spec, PodUid("lost")).Display());
   EXPECT_THAT(RefusedByHand(request).message(), HasSubstr(left.places.front()));
   EXPECT_THAT(calls_, ElementsAre());
+}
+
+// A pod's inline volume and its emptyDir in memory have no device, and so were not looked for: the
+// driver unmounted both, and deleted the inline one.
+TEST_F(CsiCallByHandTest, AVolumeOfALostPodThatHasNoDeviceWasDeletedAndUnmounted) {
+  UnrecordedMount scratch = LeftByLostPod(UniqueVolumeName());
+  scratch.is_pods_own = true;
+  UnrecordedMount memory = scratch;
+  memory.plugin = "kubernetes.io/empty-dir";
+  memory.spec = SpecName("memory");
+  memory.places = {paths_.GetPodVolumeDir(memory.pod, memory.plugin, memory.spec).Display()};
+  Mounts(memory.places.front(), "tmpfs");
+  unrecorded_->Set({scratch, memory});
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id(CsiInlineHandle(scratch.pod, scratch.spec));
+  EXPECT_THAT(RefusedByHand(remove).message(), HasSubstr("volume pv-1 is mounted in pod lost"));
+  ::csi::v1::NodeUnpublishVolumeRequest request;
+  request.set_volume_id("foreign");
+  for (const std::string& path :
+       {LostTarget(), LostTarget() + "/../nothing", memory.places.front(), BindRoot() + "/pods"}) {
+    request.set_target_path(path);
+    EXPECT_THAT(RefusedByHand(request).message(), HasSubstr("in pod lost, of which no record"));
+  }
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  persistent_volumes_ = {SpecName("pv-1")};
+  const Outcome outcome = ByHand(UnstageRequest());
+  EXPECT_TRUE(outcome && outcome->value) << "no other volume is the pod's own, whatever its name";
 }
 
 // A start finds what such a call has mounted on no record of a device.

@@ -176,6 +176,28 @@ TEST_F(CsiChannelTest, EachCallIsReportedOnceBeforeItsAnswer) {
   EXPECT_GT(reports[1].duration, Duration::zero());
 }
 
+TEST_F(CsiChannelTest, ACallThatTheDriverHoldsIsInTheTraceWithoutItsSecrets) {
+  CsiTrace trace(clock_);
+  options_.observers.push_back(&trace);
+  Serve(ScriptedDriver::Hold());
+  Connect();
+  ::csi::v1::NodeStageVolumeRequest stage = Stage();
+  (*stage.mutable_secrets())["password"] = "hunter2";
+  const BegunCall held(*channel_, stage);
+  ASSERT_TRUE(driver_->WaitForArrived(1));
+  std::vector<CsiCallReport> calls = trace.Of("test.csi");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_TRUE(calls[0].under_way);
+  EXPECT_TRUE(calls[0].sent);
+  EXPECT_EQ(calls[0].key, "vol-1");
+  EXPECT_EQ(calls[0].request.find("hunter2"), std::string::npos) << calls[0].request;
+  ASSERT_TRUE(driver_->Release());
+  ASSERT_TRUE(held.ended());
+  calls = trace.Of("test.csi");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_FALSE(calls[0].under_way);
+}
+
 TEST_F(CsiChannelTest, NoSecretOfAnyRequestIsInErrorReportOrTrace) {
   CsiTrace trace(clock_);
   options_.observers.push_back(&trace);

@@ -51,6 +51,10 @@ TEST_F(CsiDriversTest, ADriverThatHasLeftForGoodIsForgottenByCommandAndNoOther) 
   EXPECT_EQ(forget(), "there is no CSI driver disk.example.com");
   RegisterWell();
   EXPECT_NE(forget().find("is not forgotten: it is registered"), std::string::npos);
+  has_volumes_ = true;
+  EXPECT_NE(forget().find("; volumes of it are here"), std::string::npos)
+      << "it was said once the registration had gone";
+  has_volumes_ = false;
   drivers_->Unregister(kName);
   EXPECT_NE(forget().find("there is a connection to it"), std::string::npos);
   dialer_.Kill(process_);

@@ -214,6 +214,9 @@ TEST_F(CsiDriversTest, AnUnregisteredDriverThatIsGoneIsDialledForAWhileAndThenOn
   drivers_->Unregister(kName);
   dialer_.Kill(process_);
   scheduler_.RunFor(minutes(1));
+  EXPECT_NE(drivers_->WhyAway(kName).find("; the driver and its registrar have to be started"),
+            std::string::npos)
+      << drivers_->WhyAway(kName);
   const int before = dialer_.opened(kEndpoint);
   scheduler_.RunFor(minutes(10));
   EXPECT_EQ(dialer_.opened(kEndpoint), before);

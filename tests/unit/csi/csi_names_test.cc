@@ -63,6 +63,10 @@ TEST(CsiNamesTest, HashesAreThoseOfAKubelet) {
             "6e682921a3a0e7bd006065fdeae454cbad838f7a8f6f6ce5bb8c17ef5c04a731");
   EXPECT_EQ(CsiAttachmentName("vol-1", "disk.example.com", "node-1"),
             "csi-19c42f43d69fa1f381555c6802be2757a07267e9705a867fd59297bc87dd0694");
+  EXPECT_TRUE(IsLikeCsiInlineHandle(CsiInlineHandle(PodUid("uid-1"), SpecName("scratch"))));
+  for (const char* handle : {"", "csi-", "vol-1", "csi-12345"}) {
+    EXPECT_FALSE(IsLikeCsiInlineHandle(handle)) << handle;
+  }
   EXPECT_EQ(CsiInlineHandle(PodUid("uid-1"), SpecName("scratch")),
             "csi-a919eb5a57ed1bf8c61a802fc713b36e9bfa4fbf009dfb5f4206d253a3a3dc32");
 }

@@ -86,6 +86,27 @@ TEST(CsiSpellingsTest, APasswordIsFoundInTheBase64OfUserAndPassword) {
   EXPECT_EQ(LeftOf("hunter2hunter2", "dTpodW50ZXIyaHVudGVyMkBuYXM="), "dTpkBuYXM=");
 }
 
+// Docker's configuration, or a request that a driver logs, is a JSON that is encoded as a whole.
+TEST(CsiSpellingsTest, ASecretWithQuotesWithinAJsonInBase64WasShown) {
+  const std::string secret = "p\"w\\1<&>\n\u00e9\U0001f600-end";
+  const std::vector<Spelled> cases = {
+      {"Go's encoding/json", R"(p\"w\\1\u003c\u0026\u003e\n)"
+                             "\u00e9\U0001f600-end"},
+      {"Python's json.dumps", R"(p\"w\\1<&>\n\u00e9\ud83d\ude00-end)"},
+      {"JavaScript's JSON.stringify", R"(p\"w\\1<&>\n)"
+                                      "\u00e9\U0001f600-end"},
+  };
+  for (const Spelled& c : cases) {
+    for (const std::string before : {R"({"pw":")", R"({"pwd":")", R"({"password": ")"}) {
+      const std::string encoded = Base64Encode(before + std::string(c.text) + "\"}");
+      const std::string left = LeftOf(secret, encoded);
+      // But the bytes beside it, and what they share a character with.
+      EXPECT_LE(left.size(), (before.size() + 2) * 4 / 3 + 5) << c.by << ": " << left;
+      EXPECT_TRUE(encoded.starts_with(left.substr(0, before.size()))) << c.by << ": " << left;
+    }
+  }
+}
+
 TEST(CsiSpellingsTest, BothAlphabetsOfBase64AreKnown) {
   const std::string bytes = "\xfb\xff\xbe\xfb\xff\xbe";
   EXPECT_EQ(LeftOf(bytes, "+/+++/++"), "");
@@ -267,6 +288,13 @@ TEST(CsiSpellingsTest, ManySecretsCostNoMoreThanOne) {
   ASSERT_TRUE(one && all);
   EXPECT_LT(*one, 4 * text.size());
   EXPECT_LT(*all, 4 * text.size());
+}
+
+TEST(CsiSpellingsTest, WhatJsonMakesTooLongIsNotEncodedOnceMore) {
+  const std::string keystore(16 * 1024, '<');
+  size_t bytes = 0;
+  for (const std::string& encoding : CsiEncodingsOf(keystore)) bytes += encoding.size();
+  EXPECT_LT(bytes, 40 * keystore.size());
 }
 
 TEST(CsiSpellingsTest, WhatMayStandBetweenBytesMakesNoSearchLonger) {

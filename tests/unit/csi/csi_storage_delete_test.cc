@@ -7,6 +7,7 @@
 #include "csi/csi_storage.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "unit/csi/storage_fixture.h"
+#include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
@@ -87,6 +88,29 @@ TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatAPodHasMounted) {
   EXPECT_TRUE(Delete(MadeVolume()).ok());
   unrecorded_.Set({LeftAt(target, CsiUniqueName(kName, "vol-7"), SpecName("other"), "lost")});
   EXPECT_TRUE(Delete(MadeVolume()).ok()) << "another volume is mounted";
+}
+
+TEST_F(CsiStorageTest, TheHandleOfALostPodsInlineVolumeInAPersistentVolumeWasDeleted) {
+  const SpecName scratch("scratch");
+  const SafePath target = CsiTargetPath(paths_, PodUid("lost"), scratch);
+  UnrecordedMount left = LeftAt(target, UniqueVolumeName(), scratch, "lost");
+  left.is_pods_own = true;
+  unrecorded_.Set({left});
+  PersistentVolume volume = MadeVolume();
+  auto& handle = std::get<CsiPersistentVolumeSource>(volume.spec.source).volume_handle;
+  handle = CsiInlineHandle(PodUid("lost"), scratch);
+  const Status held = Delete(volume);
+  ASSERT_FALSE(held.ok());
+  EXPECT_TRUE(IsDeletedVolumeInUse(held.error()));
+  EXPECT_NE(held.error().message().find("volume pv-made has the storage of volume scratch: volume "
+                                        "scratch is mounted in pod lost, of which no record "
+                                        "tells: " +
+                                        target.Display()),
+            std::string::npos)
+      << held.error().message();
+  EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+  handle = CsiInlineHandle(PodUid("other"), scratch);
+  EXPECT_TRUE(Delete(volume).ok()) << "that is another pod's";
 }
 
 TEST_F(CsiStorageTest, LostRecordsLetNoVolumeBeDeletedThatIsStagedThoughNoFileSaysWhichItIs) {

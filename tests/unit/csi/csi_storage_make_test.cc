@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "csi/csi_controller.h"
 #include "csi/csi_names.h"
 #include "csi/csi_storage.h"
 #include "csi/rpc/csi_outcome.h"
@@ -198,6 +199,21 @@ TEST_F(CsiStorageTest, AnAnswerThatNamesWhatIsBeingDeletedAtThatMomentIsNoLie) {
   EXPECT_TRUE(made.error().maybe_applied()) << "only the same call may follow";
   EXPECT_TRUE(lies_.empty());
   EXPECT_EQ(process_->calls("DeleteVolume"), 0);
+}
+
+// It was bound and put on record: a driver could fill the disk of the records.
+TEST_F(CsiStorageTest, AVolumeContextOfMegabytesWasTaken) {
+  const auto with = [](size_t bytes) {
+    return [bytes](::csi::v1::Volume& made) {
+      made.clear_volume_context();
+      (*made.mutable_volume_context())["key"] = std::string(bytes - 3, 'x');
+    };
+  };
+  ExpectLie(with(kMostCsiContextBytes + 1),
+            "its volume_context has 65537 bytes; a driver may give 65536 at most");
+  Creates(with(kMostCsiContextBytes));
+  const Result<PersistentVolume> made = Make();
+  EXPECT_TRUE(made.ok()) << made.error().ToString();
 }
 
 TEST_F(CsiStorageTest, ASecretInTheIdOfAVolumeIsNotInTheTextOfALie) {

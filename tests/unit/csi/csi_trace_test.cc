@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "csi.pb.h"
+#include "csi/rpc/csi_methods.h"
 
 namespace volumed {
 namespace {
@@ -111,6 +113,54 @@ TEST_F(CsiTraceTest, ItIsBoundedInDriversAndForgetsTheOneThatIsSilentLongest) {
     clock_.Advance(std::chrono::seconds(1));
   }
   EXPECT_EQ(trace.Drivers(), (Keys{"a", "c"}));
+}
+
+TEST_F(CsiTraceTest, ACallThatWasSentIsUnderWayUntilItHasEnded) {
+  CsiTrace trace(clock_);
+  CsiCallReport first = Report("d", "NodeStageVolume", "first");
+  const CsiCallReport second = Report("d", "NodeStageVolume", "second");
+  const CsiCallReport others = Report("e", "NodeStageVolume", "others");
+  trace.CallSent(first);
+  trace.CallSent(others);
+  clock_.Advance(std::chrono::seconds(20));
+  trace.CallSent(second);
+  std::vector<CsiCallReport> calls = trace.Of("d");
+  ASSERT_EQ(KeysOf(trace), (Keys{"first", "second"}));
+  EXPECT_TRUE(calls[0].under_way);
+  EXPECT_EQ(calls[0].duration, std::chrono::seconds(20));
+  EXPECT_EQ(calls[1].duration, Duration::zero());
+  first.duration = std::chrono::seconds(21);
+  trace.CallEnded(first);
+  calls = trace.Of("d");
+  ASSERT_EQ(KeysOf(trace), (Keys{"first", "second"}));
+  EXPECT_FALSE(calls[0].under_way);
+  EXPECT_EQ(calls[0].duration, std::chrono::seconds(21));
+  EXPECT_TRUE(calls[1].under_way);
+}
+
+TEST_F(CsiTraceTest, WhatTheNodeShowedIsSaidOfTheLastCallOfThatRpcAndVolumeAlone) {
+  CsiTrace trace(clock_);
+  trace.CallEnded(Report("d", "NodePublishVolume", "v"));
+  trace.CallEnded(Report("d", "NodePublishVolume", "v"));
+  trace.CallEnded(Report("d", "NodePublishVolume", "w"));
+  trace.CallEnded(Report("d", "NodeStageVolume", "v"));
+  trace.Lied("d", "NodePublishVolume", "v", "nothing is mounted");
+  trace.Lied("d", "NodeGetVolumeStats", "v", "no such call is kept");
+  trace.Lied("nobody", "NodePublishVolume", "v", "nor such a driver");
+  std::vector<std::string> found;
+  for (const CsiCallReport& report : trace.Of("d")) found.push_back(report.not_true);
+  EXPECT_EQ(found, (Keys{"", "nothing is mounted", "", ""}));
+}
+
+TEST_F(CsiTraceTest, ALieAboutAVolumeWithALongNameIsSaidOfItsCall) {
+  CsiTrace trace(clock_);
+  const std::string handle(400, 'h');
+  ::csi::v1::NodePublishVolumeRequest request;
+  request.set_volume_id(handle);
+  const CsiMethod* const method = FindCsiMethod("NodePublishVolume");
+  trace.CallEnded(Report("d", "NodePublishVolume", CsiKeyOf(*method, request)));
+  trace.Lied("d", "NodePublishVolume", handle, "nothing is mounted");
+  EXPECT_EQ(trace.Of("d").at(0).not_true, "nothing is mounted");
 }
 
 }  // namespace

@@ -245,6 +245,7 @@ class CsiPluginFixture : public CsiAttachFixture {
     EXPECT_THAT(error.message(), testing::HasSubstr(", and "));
     EXPECT_THAT(error.message(), testing::HasSubstr(found));
     EXPECT_EQ(lies_, std::vector<std::string>{std::string(kName) + " " + method});
+    EXPECT_THAT(lied_about_, testing::Each(testing::Not(testing::IsEmpty())));
   }
 
   VolumePluginMgr mgr_;

@@ -54,7 +54,11 @@ class RegistrationFixture : public CsiDriversFixture {
         CsiRegistration::Hooks{
             .directory_changed =
                 [this](const std::optional<Error>& error) { directory_.push_back(error); },
-            .ended = [this](const std::string&, bool well) { ++(well ? registered_ : failed_); }});
+            .ended =
+                [this](const std::string& driver, bool well) {
+                  if (well) ++registered_;
+                  if (!well) failed_.push_back(driver);
+                }});
     scheduler_.Post([this] { registration_->Start(); });
     scheduler_.RunFor(milliseconds(1));
   }
@@ -123,7 +127,7 @@ class RegistrationFixture : public CsiDriversFixture {
   std::shared_ptr<ScriptedWatch> watch_ = std::make_shared<ScriptedWatch>();
   std::vector<std::optional<Error>> directory_;
   int registered_ = 0;
-  int failed_ = 0;
+  std::vector<std::string> failed_;  // the drivers
   std::unique_ptr<CsiRegistration> registration_;
 };
 

@@ -89,8 +89,9 @@ class CsiStorageTest : public CsiDriversFixture {
                              .settings = plugin_settings_,
                              .log = log_,
                              .lied =
-                                 [this](const std::string& driver, const std::string& method) {
-                                   lies_.push_back(driver + " " + method);
+                                 [this](const CsiAnswered& call, const std::string& /*found*/) {
+                                   lies_.push_back(call.driver + " " + call.method);
+                                   lied_about_.push_back(call.key);
                                  },
                              .unrecorded = &unrecorded_},
                    .host = host_});
@@ -233,6 +234,7 @@ class CsiStorageTest : public CsiDriversFixture {
     EXPECT_NE(made.error().message().find(found), std::string::npos) << made.error().message();
     EXPECT_EQ(process_->calls("DeleteVolume"), 0) << "it may be somebody's";
     EXPECT_EQ(lies_.size(), 1u);
+    EXPECT_EQ(lied_about_.back(), asked_.back().name()) << "the trace knows the call by it";
     lies_.clear();
   }
   Status Delete(const PersistentVolume& volume) {
@@ -269,6 +271,7 @@ class CsiStorageTest : public CsiDriversFixture {
   std::unique_ptr<CsiStorage> storage_;
   std::shared_ptr<FakeCsiProcess> process_;
   std::vector<std::string> lies_;
+  std::vector<std::string> lied_about_;  // the key of each
   // What the driver has: handle by name; and what it was asked.
   std::map<std::string, std::string> volumes_;
   std::vector<::csi::v1::CreateVolumeRequest> asked_;

@@ -64,8 +64,9 @@ TEST_F(LostDeviceRowsTest, ADeviceThatALostPodHasRawWasStagedAsAFilesystem) {
   const std::string node = MapOf("raw") + "/lost";
   unrecorded_->Set({LostRaw("raw", node)});
   const std::string why =
-      "CheckPlace: volume disk is mounted in pod lost, of which no record tells: " + node +
-      "; an administrator has to look at it, and to unmount it";
+      "CheckPlace: volume disk has the storage of volume raw: volume raw is mounted in pod lost, "
+      "of which no record tells: " +
+      node + "; an administrator has to look at it, and to unmount it";
   EXPECT_EQ(Attach(), why);
   EXPECT_EQ(Stage(false), why);
   EXPECT_THAT(script_.calls, IsEmpty());
@@ -77,9 +78,8 @@ TEST_F(LostDeviceRowsTest, ADeviceThatALostPodHasRawWasStagedAsAFilesystem) {
 TEST_F(LostDeviceRowsTest, SoItWasIfTheDeviceWasAtTheTargetPathOfTheDriverAlone) {
   const std::string target = TargetsOf("raw") + "/lost";
   unrecorded_->Set({LostRaw("raw", target)});
-  EXPECT_THAT(Stage(false), HasSubstr("CheckPlace: volume disk is mounted in pod lost, of which no "
-                                      "record tells: " +
-                                      target));
+  EXPECT_THAT(Stage(false),
+              HasSubstr("volume raw is mounted in pod lost, of which no record tells: " + target));
   EXPECT_THAT(script_.calls, IsEmpty());
 }
 
@@ -88,8 +88,8 @@ TEST_F(LostDeviceRowsTest, AFilesystemThatALostPodHasWasStagedAsARawDevice) {
   unrecorded_->Set({LeftBy("lost")});
   is_block_ = true;
   spec_ = SpecName("raw");
-  EXPECT_THAT(Attach(), HasSubstr("CheckPlace: volume raw is mounted in pod lost"));
-  EXPECT_THAT(Stage(false), HasSubstr("CheckPlace: volume raw is mounted in pod lost"));
+  EXPECT_THAT(Attach(), HasSubstr("CheckPlace: volume raw has the storage of volume disk: "));
+  EXPECT_THAT(Stage(false), HasSubstr("CheckPlace: volume raw has the storage of volume disk: "));
   EXPECT_THAT(script_.calls, IsEmpty());
   UnmountLeftBy("lost");
   EXPECT_EQ(All({Stage(false), Publish("a")}), "");
@@ -110,7 +110,7 @@ TEST_F(LostDeviceRowsTest, AStagingMountOfWhichTheRecordWasLostKeepsTheDeviceFro
 TEST_F(LostDeviceRowsTest, ADeviceThatALostPodHasRawWasGivenUnderAnotherName) {
   is_block_ = true;
   unrecorded_->Set({LostRaw("raw", MapOf("raw") + "/lost")});
-  EXPECT_THAT(Stage(false), HasSubstr("CheckPlace: volume disk is mounted in pod lost"));
+  EXPECT_THAT(Stage(false), HasSubstr("CheckPlace: volume disk has the storage of volume raw: "));
   EXPECT_THAT(script_.calls, IsEmpty());
   spec_ = SpecName("raw");
   EXPECT_EQ(All({Stage(false), Publish("a")}), "") << "the very volume goes on";

@@ -82,6 +82,48 @@ TEST_F(UnrecordedMountsTest, OneThatDoesNotSayItsPluginEitherCountsForAnyVolumeO
   EXPECT_TRUE(Find(kVolume, "pv").empty());
 }
 
+// What has no device was on no list, and so a call by hand took it.
+TEST_F(UnrecordedMountsTest, WhatIsAPodsOwnIsFoundByItsPlaceAndNotByTheNameOfAVolume) {
+  const std::string target = std::string(kVolumeDir) + "/mount";
+  MountAt(target);
+  UnrecordedMount own = OfPod(UniqueVolumeName());
+  own.is_pods_own = true;
+  mounts_.Set({own});
+  EXPECT_TRUE(Find(kVolume, "pv").empty()) << "a volume of that name is another one";
+  const auto any = [](const UnrecordedMount&) { return true; };
+  const auto found = mounts_.FindWhere(any, kernel_, {});
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().mount_point, target);
+  EXPECT_EQ(found->front().pod, PodUid("a"));
+  kernel_.UnmountBelow(target);
+  ASSERT_TRUE(mounts_.FindWhere(any, kernel_, {}).ok());
+  MountAt(target);
+  const auto again = mounts_.FindWhere(any, kernel_, {});
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->empty()) << "whoever mounts it now has a record";
+}
+
+// The text called it by the name of the PersistentVolume that waited.
+TEST_F(UnrecordedMountsTest, ALostMountIsCalledByItsOwnNameAndNotByThatOfTheWaitingVolume) {
+  const std::string target = std::string(kVolumeDir) + "/mount";
+  MountAt(target);
+  UnrecordedMount lost = OfPod(kVolume);
+  mounts_.Set({lost});
+  const auto all = [](const UnrecordedMounts::Mounted&) { return true; };
+  const auto text_for = [&](const std::string& spec) {
+    const Status held = mounts_.CheckNone({kVolume, kPlugin, SpecName(spec)}, kernel_, {}, all);
+    return held.ok() ? std::string() : held.error().message();
+  };
+  const std::string there = "volume pv is mounted in pod a, of which no record tells: " + target;
+  EXPECT_TRUE(text_for("pv").starts_with(there)) << text_for("pv");
+  EXPECT_TRUE(text_for("f1").starts_with("volume f1 has the storage of volume pv: " + there))
+      << text_for("f1");
+  lost.spec = SpecName();
+  mounts_.Set({lost});
+  EXPECT_TRUE(text_for("f1").starts_with("volume f1 is mounted in pod a")) << text_for("f1");
+}
+
 TEST_F(UnrecordedMountsTest, WhatIsGoneIsForgottenAndAPartThatIsLeftIsNot) {
   const std::string target = std::string(kVolumeDir) + "/mount";
   const std::string part = std::string(kSubPaths) + "/c/0";

@@ -75,6 +75,7 @@ TEST(StorageGrowth, WhatGrowsOnlyUnusedWaitsBeforeAndAfterTheIntent) {
   question.is_on_node = true;
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);
   EXPECT_NE(DecideStorageGrowth(question).waits_for, "");
+  EXPECT_TRUE(DecideStorageGrowth(question).for_users);
   question.resize_status = kControllerResizeInProgress;
   question.allocated = Gib(2);
   EXPECT_EQ(GrowthAction(question), StorageGrowthAction::kWait);

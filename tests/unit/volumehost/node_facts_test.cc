@@ -141,6 +141,9 @@ TEST(NodeFactsTest, WhatAForgottenDriverHasSaidIsNoLabelAnyMore) {
   node.SetLabelsChanged([&] { ++changes; });
   ASSERT_TRUE(node.MergeTopology("d", {{"rack", "r1"}, {"row", "1"}, {"zone", "a"}}).ok());
   ASSERT_TRUE(node.MergeTopology("e", {{"row", "1"}}).ok());
+  EXPECT_EQ(node.LabelsOfDrivers(),
+            (std::map<std::string, std::set<std::string>>{{"rack", {"d"}}, {"row", {"d", "e"}}}))
+      << "the zone was there before";
   node.ReleaseTopology("d");
   EXPECT_EQ(node.GetNodeLabels(), (StringMap{{"row", "1"}, {"zone", "a"}}));
   EXPECT_EQ(changes, 2);

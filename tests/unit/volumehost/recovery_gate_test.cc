@@ -61,6 +61,19 @@ TEST_F(RecoveryGateTest, EachStepIsHeldBackAndListedOnceWithTheTimeOfItsFirstAtt
                           PendingStep{IrreversibleStep::kDelete, "pv", first}));
 }
 
+TEST_F(RecoveryGateTest, MountsOnNoRecordWereNotNamedByWhatIsHeldBack) {
+  records_.state = {.active = true, .reason = "r"};
+  EXPECT_EQ(gate_.MountsText(), "");
+  EXPECT_THAT(gate_.Admit(IrreversibleStep::kProvision, "pv").error().message(),
+              testing::Not(HasSubstr("mounts")));
+  gate_.FoundMounts(3);
+  const std::string text = gate_.Admit(IrreversibleStep::kProvision, "pv").error().message();
+  EXPECT_THAT(text,
+              HasSubstr("r; 3 mounts that were here at the start are on no record, and may "
+                        "be in use: look at `unrecorded_mounts` of `volumectl status -o json`;"
+                        " see `volumectl records`"));
+}
+
 TEST_F(RecoveryGateTest, OneVolumeIsAcceptedAlone) {
   records_.state = {.active = true, .reason = "r"};
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());

@@ -50,15 +50,27 @@ TEST_F(FoundUnrecordedTest, OneWhosePluginCannotSayItHasNoNameOfAVolume) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].plugin, "example.com/nobody");
   EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_FALSE(found[0].is_pods_own) << "it may be any volume of that name";
   EXPECT_EQ(found[0].spec, SpecName("disk"));
 }
 
-TEST_F(FoundUnrecordedTest, AMountThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+TEST_F(FoundUnrecordedTest, AMountThatIsOnRecordIsNotTold) {
   PutPodRecord("a");
   PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
-  kernel.mount_points = {VolumeDir("a", "kubernetes.io~local-volume", "disk"),
-                         VolumeDir("x", "kubernetes.io~secret", "s")};
+  kernel.mount_points = {VolumeDir("a", "kubernetes.io~local-volume", "disk")};
   EXPECT_TRUE(Started().empty());
+}
+
+// Calls by hand did not see it, and unmounted it: an emptyDir in memory lost its data.
+TEST_F(FoundUnrecordedTest, AMountOfAVolumeThatHasNoDeviceWasNotTold) {
+  kernel.mount_points = {VolumeDir("x", "kubernetes.io~secret", "s")};
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].is_pods_own);
+  EXPECT_EQ(found[0].plugin, "kubernetes.io/secret");
+  EXPECT_TRUE(found[0].volume.empty());
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_EQ(found[0].places.front(), VolumeDir("x", "kubernetes.io~secret", "s"));
 }
 
 TEST_F(FoundUnrecordedTest, OfAPodThatIsCoveredNothingIsAskedAndItsVolumeHasNoName) {
@@ -82,7 +94,8 @@ TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsMountedNoMoreWasNotSeen) {
   EXPECT_EQ(found[0].pod, PodUid("x"));
   EXPECT_EQ(found[0].places, (std::vector{VolumeDir("x", "kubernetes.io~local-volume", "disk"),
                                           std::string(kRoot) + "/pods/x/volume-subpaths/disk"}));
-  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume disk of pod x"});
+  EXPECT_EQ(UnrecordedMountsListed(),
+            std::vector<std::string>{"volume disk of pod x: " + SubPath("x", "disk")});
 }
 
 TEST_F(FoundUnrecordedTest, APartWhoseVolumeHasNoDirectoryAnyMoreMayBeAnyPluginsOfItsName) {
@@ -106,12 +119,15 @@ TEST_F(FoundUnrecordedTest, APartOfAPodThatIsCoveredIsLookedForInNoDirectory) {
   EXPECT_TRUE(found[0].volume.empty());
 }
 
-TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsOnRecordOrThatHasNoDeviceIsNotTold) {
+TEST_F(FoundUnrecordedTest, APartOfAVolumeThatIsOnRecordIsNotToldAndOfOneWithoutADeviceItIs) {
   PutPodRecord("a");
   PutVolumeRecord("a", "disk", kLocalPlugin, VolumeState::kSetUp, "boot-1");
   PutVolumeDir("x", "kubernetes.io~empty-dir", "data");
   kernel.mount_points = {SubPath("a", "disk"), SubPath("x", "data")};
-  EXPECT_TRUE(Started().empty());
+  const std::vector<UnrecordedMount>& found = Started();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].pod, PodUid("x"));
+  EXPECT_TRUE(found[0].is_pods_own);
 }
 
 TEST_F(FoundUnrecordedTest, APartIsToldWithTheWholeThatIsMountedToo) {
@@ -197,11 +213,14 @@ TEST_F(FoundUnrecordedTest, AMountThatIsGoneOrOnRecordAgainIsListedNoMore) {
   kernel.mount_points = {VolumeDir("x", "kubernetes.io~empty-dir", "data"),
                          VolumeDir("y", "kubernetes.io~local-volume", "disk")};
   Started();
-  EXPECT_EQ(UnrecordedMountsListed(),
-            (std::vector<std::string>{"volume data of pod x", "volume disk of pod y"}));
+  const std::string data =
+      "volume data of pod x: " + VolumeDir("x", "kubernetes.io~empty-dir", "data");
+  const std::string disk =
+      "volume disk of pod y: " + VolumeDir("y", "kubernetes.io~local-volume", "disk");
+  EXPECT_EQ(UnrecordedMountsListed(), (std::vector<std::string>{data, disk}));
   Deliver(PodManifest("x", {kData}));
   ASSERT_EQ(operations().Count("mount", Key("x", "data")), 1u);
-  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume disk of pod y"});
+  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{disk});
   kernel.mount_points.pop_back();
   EXPECT_TRUE(UnrecordedMountsListed().empty());
 }

@@ -180,7 +180,9 @@ class ManagerTest : public ::testing::Test {
     Agent(ManagerTest& test, const std::string& boot_id)
         : scheduler(7, test.clock),
           log(LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
-                         [](LogLevel, std::string_view) {}},
+                         [&test](LogLevel, std::string_view line) {
+                           test.logged.emplace_back(line);
+                         }},
               test.clock),
           catalog(test.clock),
           operations(scheduler, test.node) {
@@ -394,6 +396,7 @@ class ManagerTest : public ::testing::Test {
   FakeNode node;
   FakeHostParts host_parts;
   KubeletPaths paths{kRoot};
+  std::vector<std::string> logged;  // the lines of all agents
   ExportedFamilies families;
   FakeIrreversibleSteps irreversible;
   VolumeHost host{paths,      kernel,     clock,    host_parts,  host_parts,

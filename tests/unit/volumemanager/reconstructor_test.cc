@@ -153,7 +153,9 @@ TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
   StartAgent();
   Deliver("");
   EXPECT_TRUE(operations().calls.empty());
-  EXPECT_EQ(UnrecordedMountsListed(), std::vector<std::string>{"volume s of pod x"});
+  EXPECT_EQ(UnrecordedMountsListed(),
+            std::vector<std::string>{
+                "volume s of pod x: /var/lib/volumed/pods/x/volumes/kubernetes.io~secret/s"});
 
   adopt_root = true;
   StartAgent();

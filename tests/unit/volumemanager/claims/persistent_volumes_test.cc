@@ -145,10 +145,10 @@ TEST_F(PersistentVolumesTest, AVolumeThatIsToBeTriedAgainIsTriedAtOnceAndNoOther
   Pass(seconds(60));
   const size_t tried = operations().Count("mount", Key("a", "disk"));
   ASSERT_GT(tried, 1u);
-  manager().events().RetryStorage("other");
+  EXPECT_FALSE(manager().events().RetryStorage("other")) << "there is nothing of that name";
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried);
-  manager().events().RetryStorage("disk");
+  EXPECT_TRUE(manager().events().RetryStorage("disk"));
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried + 1);
 }

@@ -63,6 +63,16 @@ TEST_F(ProvisioningTest, WaitForFirstConsumerWaitsForThePod) {
   EXPECT_EQ(Phase("a"), "Ready");
 }
 
+TEST_F(ProvisioningTest, ThePodThatIsTheFirstConsumerWasWarnedThatOneIsWaitedFor) {
+  const std::string late = Class("volumeBindingMode: WaitForFirstConsumer\n");
+  Deliver(late + Claim());
+  Deliver(late + Claim() + Pod());
+  ASSERT_EQ(Phase("a"), "Ready");
+  for (const std::string& event : host_parts.events) {
+    EXPECT_EQ(event.find("FailedMount"), std::string::npos) << event;
+  }
+}
+
 TEST_F(ProvisioningTest, TheVolumeOutlivesTheAgent) {
   Deliver(Class() + Claim() + Pod());
   StartAgent();

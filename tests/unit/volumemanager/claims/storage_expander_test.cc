@@ -283,6 +283,26 @@ TEST_F(StorageExpanderTest, StorageThatGrowsOnlyUnusedWaitsForThePodToLeave) {
   EXPECT_EQ(Grown(), 1u);
 }
 
+// The pod's `explain` said it; the claim and its events said nothing.
+TEST_F(StorageExpanderTest, AClaimWasNotToldThatItsStorageGrowsOnlyUnused) {
+  driver->only_unused = true;
+  Deliver(Class() + Storage("1Gi") + Pod());
+  Deliver(Class() + Storage("3Gi") + Pod());
+  const auto told = [this] {
+    const auto& events = host_parts.object_events;
+    return std::count_if(events.begin(), events.end(), [](const std::string& event) {
+      return event.find("default/data Warning VolumeResizeFailed") != std::string::npos &&
+             event.ends_with(
+                 ": it waits to be made larger: its storage is made larger only while nothing of "
+                 "the volume is on the node; the pods that have it have to end first");
+    });
+  };
+  EXPECT_EQ(told(), 1);
+  Pass(minutes(60));
+  Deliver(Class() + Storage("4Gi") + Pod());
+  EXPECT_EQ(told(), 1) << "it is told once, however long it waits";
+}
+
 TEST_F(StorageExpanderTest, AClaimWhoseStatusSomebodyElseKeepsIsLeftToHim) {
   Deliver(Class() + Storage("1Gi", "1Gi", "status: {capacity: {storage: 1Gi}}\n"));
   Deliver(Class() + Storage("3Gi", "1Gi", "status: {capacity: {storage: 1Gi}}\n"));

@@ -139,6 +139,7 @@ TEST_F(AttachedVolumesTest, APluginThatAttachesNothingNeverHasAnAttach) {
       User("a", "disk"));
   EXPECT_EQ(Done(), (Lines{"mount_device disk", "mount disk for a"}));
   EXPECT_FALSE(operations().calls.front().mount_device->attachable);
+  EXPECT_TRUE(ViewOf("a").needs_no_attach);
   Pass(seconds(300));
   Deliver("");
   EXPECT_EQ(operations().Count("detach"), 0u);
@@ -218,6 +219,7 @@ TEST_F(AttachedVolumesTest, ADeviceThatVanishesBeforeItsMountIsDetachedWithoutOn
   Deliver(Volume("disk") + User("a", "disk"));
   EXPECT_EQ(StepOf("a"), "MountDevice");
   EXPECT_EQ(ViewOf("a").device_state, "Attached");
+  EXPECT_FALSE(ViewOf("a").needs_no_attach);
   Pass(seconds(30));
   EXPECT_EQ(operations().Count("attach"), 1u);
   Deliver(Volume("disk"));

@@ -79,5 +79,35 @@ TEST_F(WantedInTwoWaysTest, WhoIsNotLetInDoesNotKeepTheOtherOut) {
   EXPECT_EQ(Phase("b"), "Ready");
 }
 
+// It waited for itself for ever: "nobody: retried".
+TEST_F(WantedInTwoWaysTest, APodThatWantsBothIsToldThatItCanHaveButOne) {
+  std::string both = PodManifest("c", {"v: persistentVolumeClaim: {claimName: p}",
+                                       "w: persistentVolumeClaim: {claimName: q}"});
+  const std::string mount = "    - {name: w, mountPath: /mnt/w}\n";
+  ASSERT_NE(both.find(mount), std::string::npos) << both;
+  both.erase(both.find(mount), mount.size());
+  const std::string mounts = "volumeMounts:";
+  both.insert(both.find(mounts), "volumeDevices: [{name: w, devicePath: /dev/xvda}]\n    ");
+  Deliver(Storage() + both);
+  Pass(std::chrono::minutes(5));
+  EXPECT_TRUE(Tries().empty());
+  EXPECT_NE(Phase("c"), "Ready");
+  const PodView view = View("c");
+  ASSERT_EQ(view.volumes.size(), 2u);
+  for (const VolumeView& volume : view.volumes) {
+    ASSERT_TRUE(volume.problem);
+    EXPECT_NE(volume.problem->message.find(
+                  "are the same storage, of which a pod can have but one volumeMode"),
+              std::string::npos)
+        << volume.problem->message;
+    EXPECT_EQ(volume.problem->who_must_act, "the owner of pod default/c");
+  }
+  EXPECT_TRUE(view.volumes[0].problem->message.starts_with(
+      "volumes p (volumeMode Filesystem) and q (Block) "))
+      << view.volumes[0].problem->message;
+  Deliver(Storage() + HasRaw());
+  EXPECT_EQ(Phase("b"), "Ready") << "it keeps nobody else out";
+}
+
 }  // namespace
 }  // namespace volumed
