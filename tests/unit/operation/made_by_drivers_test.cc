@@ -295,8 +295,16 @@ TEST_F(MadeByDriversTest, AReclaimThatHasEndedKeepsNoVolumeThatCameMeanwhile) {
   EXPECT_EQ(Undo(), "no answer");
   AddOther("vol-1");
   EXPECT_EQ(storage_.VolumesBeingDeleted().count("other"), 1u) << "it may be going on";
+  node_.FailNext("Stat", Error::NotApplied(Code::kAborted, "a worker is at it"));
   ASSERT_TRUE(storage_.EndReclaims("pvc-1").ok());
   EXPECT_TRUE(storage_.VolumesBeingDeleted().empty());
+  const StorageHolder device{.id = DriverStorageId(kUnique),
+                             .volume = "other",
+                             .use = StorageUse::kShared,
+                             .persistent = true,
+                             .text = "volume other"};
+  const StorageName name{.path = "vol-1", .server = "", .driver = kDriver};
+  EXPECT_TRUE(storage_.Take(device, name, {}).ok()) << "whoever comes looks again";
 }
 
 TEST_F(MadeByDriversTest, WhatIsDeletedByHandAtThatMomentIsGivenToNoClaim) {
