@@ -521,7 +521,7 @@ TEST_F(CsiCallByHandTest, AVolumeOfALostPodThatHasNoDeviceWasDeletedAndUnmounted
   }
   EXPECT_THAT(calls_, ElementsAre());
   EXPECT_EQ(process_->calls("DeleteVolume"), 0);
-  persistent_volumes_ = {SpecName("pv-1")};
+  Name("pv-1");
   const Outcome outcome = ByHand(UnstageRequest());
   EXPECT_TRUE(outcome && outcome->value) << "no other volume is the pod's own, whatever its name";
 }
