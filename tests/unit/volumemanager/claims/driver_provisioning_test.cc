@@ -380,16 +380,6 @@ TEST_F(DriverProvisioningTest, AClassForOtherTopologiesHasNothingMadeHere) {
   EXPECT_EQ(Made(), 1u);
 }
 
-TEST_F(DriverProvisioningTest, OthersThatHaveStorageAreNamedToWhoeverMakesIt) {
-  const std::string other =
-      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: other}\nspec:\n"
-      "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
-      "  csi: {driver: disk.example.com, volumeHandle: vol-x}\n";
-  Deliver(DriverClass() + other + Claim());
-  ASSERT_EQ(LastRequest().volumes->size(), 1u);
-  EXPECT_EQ(LastRequest().volumes->front()->metadata.name, "other");
-}
-
 TEST_F(DriverProvisioningTest, AClaimsVolumeIsClonedAndNotReclaimedMeanwhile) {
   const std::string clone =
       "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: copy, namespace: "
