@@ -216,9 +216,7 @@ TEST_P(PdCrashTest, AVolumeIsMadeUsedAndDeletedOnceAndKeepsItsDataWhoeverDiesInA
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryCall, PdCrashTest, ::testing::ValuesIn(AllRows()),
-                         [](const ::testing::TestParamInfo<Row>& info) {
-                           return NameOf(info.param);
-                         });
+                         [](const ::testing::TestParamInfo<Row>& of) { return NameOf(of.param); });
 
 }  // namespace
 }  // namespace volumed::pd_crash_test
