@@ -119,7 +119,7 @@ TEST(DriverTablesTest, ADescriptionHasWhatTheDriverCanDoAndWhatOperationsMay) {
   const std::string text = DescriptionOf(TwoDrivers());
   for (const char* part :
        {"State:           ready since 1m5s", "Volumes:         3 here, 16 at most",
-        "Volumes:         no limit", "Topology:        a.io/zone=z1",
+        "Volumes:     no limit", "Topology:        a.io/zone=z1",
         "Node can:        STAGE_UNSTAGE_VOLUME, EXPAND_VOLUME",
         "may begin; 0 waiting, 2 calls under way of 64 at a time", "Connected:   no",
         "wait; 7 waiting, 0 calls under way of 4 at a time"}) {

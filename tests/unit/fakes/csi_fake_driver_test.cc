@@ -267,14 +267,15 @@ TEST_F(CsiFakeDriverTest, TheLogHasTheCallsInOrderAndNoSecret) {
   EXPECT_THAT(CallsOf(Log()), ElementsAre("CreateVolume one", "ControllerPublishVolume vol-one",
                                           "ControllerUnpublishVolume vol-one"));
   const std::vector<CsiFakeEntry> log = Log();
-  EXPECT_EQ(log[1].size_bytes, 4096);
-  EXPECT_EQ(log[3].node, "node-a");
-  EXPECT_THAT(log[3].secret_keys, ElementsAre("user"));
-  EXPECT_EQ(log[4].what, "end");
-  EXPECT_EQ(log[4].number, log[3].number);
-  EXPECT_EQ(log[4].effect, "made");
-  EXPECT_GE(log[4].at_us, log[3].at_us);
-  EXPECT_EQ(log[3].pid, ::getpid());
+  EXPECT_EQ(log[1].what, "listen");
+  EXPECT_EQ(log[2].size_bytes, 4096);
+  EXPECT_EQ(log[4].node, "node-a");
+  EXPECT_THAT(log[4].secret_keys, ElementsAre("user"));
+  EXPECT_EQ(log[5].what, "end");
+  EXPECT_EQ(log[5].number, log[4].number);
+  EXPECT_EQ(log[5].effect, "made");
+  EXPECT_GE(log[5].at_us, log[4].at_us);
+  EXPECT_EQ(log[4].pid, ::getpid());
   for (const CsiFakeEntry& entry : log) EXPECT_EQ(entry.text.find("canary"), std::string::npos);
 }
 

@@ -86,6 +86,7 @@ TEST_F(PersistentVolumesTest, WhichStorageOfADriverAVolumeNamesIsToldToTheOperat
   Deliver(volume + Claim("data", "  volumeName: st\n"));
   ASSERT_TRUE(Binding("st"));
   StartAgent();
+  Settle();
   EXPECT_EQ(operations().named_storage, named) << "before any source has delivered";
   Deliver(volume + Claim("data", "  volumeName: st\n"));
   EXPECT_EQ(operations().named_storage, named);
