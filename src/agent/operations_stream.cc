@@ -98,8 +98,7 @@ void OperationsStream::AddOperation(const RunningOperation& running, int64_t now
   out->set_step_since_unix_ms(running.step_since_unix_ms);
   if (running.waits_for) {
     out->set_waits_for(PrintableText(running.waits_for->text));
-    out->set_who_must_act(running.waits_for->does_not_answer ? kAdministratorMustAct
-                                                             : kNobodyMustAct);
+    out->set_who_must_act(WhoEndsTheWait(*running.waits_for));
   }
   out->set_awaited(running.awaited.whom);
   out->set_awaited_since_unix_ms(running.awaited.since_unix_ms);

@@ -105,7 +105,12 @@ Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   if (is_free) return true;
   if (!adopt) {
     return Error::NotApplied(Code::kFailedPrecondition,
-                             root + " was not created by volumed; adopt-root takes it over");
+                             root + " has no mark of volumed (" + kMark +
+                                 "): another program made it, or its directory volumed was lost; "
+                                 "put a backup of that back if there is one. adopt-root takes the "
+                                 "root over, and takes away what the pods have of which no source "
+                                 "knows, inline volumes with their data: read \"The directory "
+                                 "volumed was lost\" in OPERATIONS.md first");
   }
   if (const int kubelet = FindKubeletOn(root); kubelet != 0) {
     return Error::NotApplied(Code::kFailedPrecondition,

@@ -267,8 +267,11 @@ void SourceLosses::EncodeKeptPods(AbsentObjects* out) const {
     *held->mutable_object() = MakeObjectRef({ObjectKind::kPod, pod.ns, pod.name});
     held->mutable_object()->set_uid(pod.uid.str());
     held->set_presence("held");
-    held->set_reason("no source has it, and it has data on disk");
-    EncodeMountedVolumes(pod.uid, held);
+    held->set_reason(pod.disk_data.empty()
+                         ? "no source has any pod, and this one has volumes mounted"
+                         : "no source has it, and it has data on disk");
+    if (pod.mounted.empty()) EncodeMountedVolumes(pod.uid, held);
+    for (const std::string& volume : pod.mounted) held->add_mounted_volumes(volume);
     for (const std::string& volume : pod.disk_data) held->add_disk_data(volume);
   }
 }
@@ -282,8 +285,8 @@ void SourceLosses::EncodeAdoptedRoot(v1::GetSourcesResponse* out) const {
   source->set_complete(true);
   source->set_objects(held.size());
   source->set_incomplete_because(
-      "a kubelet has left pods that no source has, with data on disk; they stay until `volumectl "
-      "source accept`");
+      "pods were left here that no source has, with data on disk or volumes mounted; they stay "
+      "until `volumectl source accept`");
   source->mutable_absent()->Swap(&held);
 }
 

@@ -181,10 +181,16 @@ Result<AttachWay> CsiAttacher::NewWay(const Target& target) {
     return AttachWay::kByController;
   }
   const std::string why = driver->WhyNoController();
+  const bool has_none =
+      driver->facts().controller_capabilities.empty() && !driver->controller_link();
+  const std::string controller =
+      !why.empty() ? why
+      : has_none   ? "the driver serves no controller here"
+                   : "its controller cannot attach (it has no PUBLISH_UNPUBLISH_VOLUME)";
   return Refused(Code::kFailedPrecondition, target,
-                 "needs an attacher: no source has VolumeAttachments, and the driver serves no "
-                 "controller here" +
-                     (why.empty() ? "" : ": " + why));
+                 "needs an attacher: no source has VolumeAttachments, and " + controller +
+                     "; for a driver that attaches nothing apply a CSIDriver " + target.id.driver +
+                     " with attachRequired: false");
 }
 
 Status CsiAttacher::AttachByObjects(const Target& target) {

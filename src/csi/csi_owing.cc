@@ -38,7 +38,7 @@ std::string NotOfDisk(const MountEntry& mount) {
 
 // Of the volume as it is on record: it has to be staged here, certainly, and in this boot.
 WhyNot WhyNotStaged(const std::optional<DeviceRecord>& record) {
-  if (!record) return "no record says how it came here";
+  if (!record) return "no record says what is mounted for it";
   if (record->state != VolumeState::kDeviceMounted || record->uncertain) {
     return "by its record it is " + std::string(VolumeStateName(record->state)) +
            (record->uncertain ? ", which is not certain" : "");
@@ -134,6 +134,12 @@ std::string ByHand(const std::string& path, const std::vector<MountEntry>& layer
                               "` by hand lets it go on without the driver";
 }
 
+bool IsDirectory(const CsiContext& context, const SafePath& path, const CallOptions& call) {
+  const Result<FileInfo> there =
+      context.kernel().Call(Stat{.path = path, .only_mount_point = true}, OnOwnFilesystem(call));
+  return there.ok() && there->type == FileType::kDirectory;
+}
+
 Error NotWithoutDriver(const CsiContext& context, const CsiDebt& debt, const std::string& why) {
   return Error::NotApplied(Code::kUnavailable, context.parts.drivers.WhyAway(debt.volume.driver) +
                                                    "; volume " + debt.volume.handle +
@@ -180,7 +186,12 @@ Status UnpublishOwing(const CsiContext& context, const CsiVolumeId& volume, cons
   ASSIGN_OR_RETURN(const std::vector<MountEntry> layers,
                    MountLayers(context.kernel(), target.Display(), call));
   ASSIGN_OR_RETURN(const WhyNot why, WhyNotPublishedPlainly(context, debt, target, layers, call));
-  if (why) return NotWithoutDriver(context, debt, *why);
+  if (why) {
+    // What is mounted on another thing than a directory, or may be none, stays all the same.
+    const bool goes = context.parts.settings.Get().plain_directories.count(volume.driver) == 0 &&
+                      IsDirectory(context, target, call);
+    return NotWithoutDriver(context, debt, *why + (goes ? ByHand(target.Display(), layers) : ""));
+  }
   return UnmountOwing(context, debt, target, !layers.empty(), call);
 }
 

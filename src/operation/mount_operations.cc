@@ -1,6 +1,10 @@
 #include "operation/mount_operations.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "mounter/subpath.h"
 #include "operation/as_recorded.h"
@@ -39,19 +43,63 @@ Status PrepareSubPaths(const OperationParts& parts, const MountRequest& request,
   return OkStatus();
 }
 
+// Everything of the pod that is mounted and on no record, also in the map of a device of which no
+// record tells either.
+Result<std::vector<UnrecordedMounts::Mounted>> LostMountsOf(const OperationParts& parts,
+                                                            const PodUid& pod,
+                                                            const CallOptions& call) {
+  const auto may_be_pods = [&pod](const UnrecordedMount& mount) {
+    return mount.pod == pod || mount.is_map;
+  };
+  ASSIGN_OR_RETURN(std::vector<UnrecordedMounts::Mounted> mounted,
+                   parts.unrecorded->FindWhere(may_be_pods, parts.host.kernel, call));
+  std::erase_if(mounted, [&pod](const auto& mount) { return mount.pod != pod; });
+  return mounted;
+}
+
+// Of a pod whose volumes are all gone, as far as the agent knows of them.
+bool HasLostDeviceLink(const OperationParts& parts, const PodUid& pod, const CallOptions& call) {
+  const SafePath of_pod = parts.host.paths.GetPodVolumeDevicesDir(pod);
+  const auto plugins = parts.host.kernel.Call(ListDirectory{of_pod}, call);
+  if (!plugins.ok()) return false;
+  return std::any_of(
+      plugins->entries.begin(), plugins->entries.end(), [&](const DirectoryEntry& plugin) {
+        const auto links = parts.host.kernel.Call(ListDirectory{of_pod.Below(plugin.name)}, call);
+        return links.ok() &&
+               std::any_of(links->entries.begin(), links->entries.end(),
+                           [](const auto& link) { return link.type == FileType::kSymlink; });
+      });
+}
+
 // A directory that is not empty is not to be emptied by hand while a volume is mounted below it.
+// What a filesystem leaves there is taken up once it is gone; a block volume's links are looked for
+// at a start alone.
 Status RemoveDirectories(const OperationParts& parts, const PodUid& pod, const CallOptions& call) {
   const Status removed = RemovePodDirectories(parts.host.kernel, parts.host.paths, pod,
                                               parts.pod_directory_owner, call);
   if (removed.ok()) return removed;
-  const auto is_pods = [&pod](const UnrecordedMount& mount) { return mount.pod == pod; };
-  const auto mounted = parts.unrecorded->FindWhere(is_pods, parts.host.kernel, call);
-  if (!mounted.ok() || mounted->empty()) return removed;
-  // What a filesystem leaves there is taken up once it is gone; a block volume's links are looked
-  // for at a start alone.
-  const char* const then = mounted->front().is_block ? ", and then to start the agent anew" : "";
+  const auto mounted = LostMountsOf(parts, pod, call);
+  if (!mounted.ok()) return removed;
+  if (mounted->empty()) {
+    if (!HasLostDeviceLink(parts, pod, call)) return removed;
+    return removed.error()
+        .With(
+            "no record tells of a block volume that the pod had, and nothing of it is mounted: "
+            "the agent has to be started anew, and takes away what is left of it")
+        .About(kAboutUnrecordedMount);
+  }
+  UnrecordedMounts::Mounted told = mounted->front();
+  bool any_is_block = told.is_block;
+  for (auto more = std::next(mounted->begin()); more != mounted->end(); ++more) {
+    any_is_block = any_is_block || more->is_block;
+    // Of the other volumes it is told after this one.
+    if (more->volume == told.volume && more->spec == told.spec) {
+      told.mount_point += ", " + more->mount_point;
+    }
+  }
   return removed.error()
-      .With(UnrecordedMounts::Describe(mounted->front()) + then)
+      .With(UnrecordedMounts::Describe(told) +
+            (any_is_block ? ", and then to start the agent anew" : ""))
       .About(kAboutUnrecordedMount);
 }
 

@@ -72,9 +72,20 @@ FoundAdoptedPods FindAdoptedPods(const AdoptedPodsQuestion& question,
     pod.pod.kind = ObjectKind::kPod;
     pod.disk_data.push_back(volume.spec.str());
   }
-  for (const PodLogs& logs : found.logs) {
-    const auto pod = found.with_data.find(logs.uid);
-    if (pod != found.with_data.end()) pod->second.pod = logs.pod;
+  const auto add_mount = [&found](const KubeletPaths::PodVolume& volume) {
+    AdoptedPod& pod = found.with_mounts[volume.pod];
+    pod.pod.kind = ObjectKind::kPod;
+    pod.mounted.push_back(volume.spec.str());
+  };
+  for (const KubeletPaths::PodVolume& volume : mounted) add_mount(volume);
+  for (const KubeletPaths::PodVolume& volume : directories) {
+    if (volume.is_block) add_mount(volume);
+  }
+  for (auto* const pods : {&found.with_data, &found.with_mounts}) {
+    for (const PodLogs& logs : found.logs) {
+      const auto pod = pods->find(logs.uid);
+      if (pod != pods->end()) pod->second.pod = logs.pod;
+    }
   }
   return found;
 }
@@ -86,9 +97,19 @@ void AdoptedPods::Restore(FoundAdoptedPods found, const std::set<PodUid>& withou
     if (pods_of_the_name.at(logs.pod) > 1 || !without_record.contains(logs.uid)) continue;
     uids_[logs.pod] = logs.uid.str();
   }
-  std::erase_if(found.with_data,
-                [&](const auto& pod) { return !without_record.contains(pod.first); });
+  const auto is_on_record = [&](const auto& pod) { return !without_record.contains(pod.first); };
+  std::erase_if(found.with_data, is_on_record);
+  std::erase_if(found.with_mounts, is_on_record);
   awaiting_ = std::move(found.with_data);
+  with_mounts_ = std::move(found.with_mounts);
+}
+
+size_t AdoptedPods::SourcesHaveDelivered(bool any_pod) {
+  std::map<PodUid, AdoptedPod> with_mounts = std::exchange(with_mounts_, {});
+  if (any_pod) return 0;
+  const size_t before = awaiting_.size();
+  awaiting_.merge(with_mounts);
+  return awaiting_.size() - before;
 }
 
 std::string AdoptedPods::TakeUid(const ObjectKey& pod) {

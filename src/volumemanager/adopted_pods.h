@@ -2,7 +2,8 @@
 // (--adopt-root). For static pods it gives the uid that the kubelet gave them, which it finds in
 // the names of the pods' log directories. A pod that has data on the node's disk and that no
 // source has awaits acceptance: nothing of it is touched until an administrator allows it. It is
-// shown as "Held".
+// shown as "Held". So does one that has something mounted, if no source has any pod at all: then
+// the objects are lost rather than the pods.
 #pragma once
 
 #include <map>
@@ -34,10 +35,11 @@ struct PodLogs {
 // nullopt if the name has another form.
 std::optional<PodLogs> ParsePodLogsDirectory(std::string_view name);
 
-// A pod of which no source is known and that has data on the node's disk.
+// A pod of which no source is known and that has data on the node's disk, or volumes mounted.
 struct AdoptedPod {
-  ObjectKey pod;                       // without a name if no logs tell it
-  std::vector<std::string> disk_data;  // names of its volumes that have data
+  ObjectKey pod;                          // without a name if no logs tell it
+  std::vector<std::string> disk_data;     // names of its volumes that have data
+  std::vector<std::string> mounted = {};  // of those that are mounted, or have a device's link
 };
 
 // What a kubelet has left. Only volumes count as data whose content lies on the node's disk and
@@ -47,6 +49,7 @@ struct FoundAdoptedPods {
   // too.
   std::vector<PodLogs> logs;
   std::map<PodUid, AdoptedPod> with_data;
+  std::map<PodUid, AdoptedPod> with_mounts = {};
 };
 
 // Everything to which it refers outlives the call. `call_timeout` is for each directory that is
@@ -81,7 +84,13 @@ class AdoptedPods {
   bool AwaitsAcceptance(const PodUid& pod) const { return awaiting_.contains(pod); }
   const std::map<PodUid, AdoptedPod>& AwaitingAcceptance() const { return awaiting_; }
   // A source has the pod, or a command has ended it: from now on it goes like any other.
-  void Release(const PodUid& pod) { awaiting_.erase(pod); }
+  void Release(const PodUid& pod) {
+    awaiting_.erase(pod);
+    with_mounts_.erase(pod);
+  }
+  // Every source has delivered: if none has any pod, the pods with mounts await acceptance too.
+  // Only the first call after Restore() has an effect. Returns how many more are held.
+  size_t SourcesHaveDelivered(bool any_pod);
   // The administrator's word that every pod may go. Returns the pods that awaited it. The caller
   // looks at each of them again.
   std::vector<PodUid> Accept();
@@ -89,6 +98,7 @@ class AdoptedPods {
  private:
   std::map<ObjectKey, std::string> uids_;
   std::map<PodUid, AdoptedPod> awaiting_;
+  std::map<PodUid, AdoptedPod> with_mounts_;  // until it is known whether any source has a pod
 };
 
 }  // namespace volumed

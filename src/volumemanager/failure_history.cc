@@ -63,6 +63,11 @@ std::string WhoActsForNode(const FailureHistory& failure) {
   __builtin_unreachable();
 }
 
+std::string WhoEndsTheWait(const LaneWait& wait) {
+  if (!wait.does_not_answer) return kNobodyMustAct;
+  return wait.step == kWaitForDriver ? kWhoeverRunsTheDriver : kAdministratorMustAct;
+}
+
 bool IsForNode(const Error& error) {
   return IsDiskFault(error.sys_errno()) || error.IsAbout(kAboutUnrecordedMount);
 }

@@ -36,6 +36,8 @@ inline constexpr const char* kWhoeverRunsTheDriver =
 // explained passes by itself at first; after several tries it hardly does. Threads: any. Blocks:
 // never.
 std::string WhoActsForNode(const FailureHistory& failure);
+// Who must act on what an operation waits for before it begins. Pure; threads: any.
+std::string WhoEndsTheWait(const LaneWait& wait);
 // Whether whoever runs the node has to act, whatever the code says and whoever waits: the fault of
 // a disk, a mount of which no record tells. Pure; threads: any.
 bool IsForNode(const Error& error);

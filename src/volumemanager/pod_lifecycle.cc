@@ -264,6 +264,21 @@ void PodLifecycle::RestoreAdoptedPods(const FoundAtStart& found) {
   std::set<PodUid> without_record(found.pod_directories.begin(), found.pod_directories.end());
   for (const PodRecord& pod : found.pods) without_record.erase(pod.uid);
   parts_.adopted.Restore(found.adopted, without_record);
+  ShowHeldPods();
+}
+
+void PodLifecycle::HoldAdoptedPodsWithMounts() {
+  const size_t held = parts_.adopted.SourcesHaveDelivered(!parts_.catalog.Pods().empty());
+  if (held == 0) return;
+  parts_.log.Warning(
+      "no source has any pod: the pods of the adopted root that have volumes mounted are held "
+      "until "
+      "`volumectl source accept adopted-root`",
+      {{"pods", held}});
+  ShowHeldPods();
+}
+
+void PodLifecycle::ShowHeldPods() {
   for (const auto& [uid, held] : parts_.adopted.AwaitingAcceptance()) {
     parts_.actual.SetIdentity(uid, {held.pod.name_space, held.pod.name, kAdoptedRootSource, ""});
   }

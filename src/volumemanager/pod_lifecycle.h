@@ -91,8 +91,12 @@ class PodLifecycle {
   // than the disks. RestoreAdoptedPods requires that the actual state has the pods of `found`.
   void RestoreAdoptedPods(const FoundAtStart& found);
   void DoubtCommands();
+  // To be called when every source has delivered, before a pod is evaluated for it: holds the pods
+  // of an adopted root that have volumes mounted, if no source has any pod.
+  void HoldAdoptedPodsWithMounts();
 
  private:
+  void ShowHeldPods();  // those of an adopted root, under that source
   // Whether it is not known if a source has the pod; what the pod has then stays as it is.
   bool IsUnknown(const PodIdentity& identity) const;
   // Why a pod leaves that no source has any more.

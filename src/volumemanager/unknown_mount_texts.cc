@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "volumemanager/found_devices.h"
 #include "volumemanager/found_unrecorded.h"
 
 namespace volumed {
@@ -24,6 +25,16 @@ std::string PathsAt(const std::set<std::string>& mount_points,
   return paths.empty() ? places.front() : Join(paths, ", ");
 }
 
+// The pods that have a block volume of the device, as far as the paths say it: ", which pod a has".
+std::string PodsWith(const FoundAtStart& found, const std::string& place) {
+  const auto pods = found.device_pods.find(place);
+  if (pods == found.device_pods.end()) return "";
+  std::vector<std::string> uids;
+  for (const PodUid& pod : pods->second) uids.push_back(pod.str());
+  return (uids.size() == 1 ? ", which pod " : ", which pods ") + Join(uids, ", ") +
+         (uids.size() == 1 ? " has" : " have");
+}
+
 }  // namespace
 
 std::vector<std::string> TextsOfUnknownMounts(
@@ -39,7 +50,8 @@ std::vector<std::string> TextsOfUnknownMounts(
                     PathsAt(mount_points, MountPlacesOf(mount, paths)));
   }
   for (const KubeletPaths::DeviceMount& mount : of_devices) {
-    texts.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin + ": " +
+    texts.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin +
+                    PodsWith(found, DevicePlaceOf(mount, paths)) + ": " +
                     PathsAt(mount_points, MountPlacesOf(mount, paths)));
   }
   return texts;

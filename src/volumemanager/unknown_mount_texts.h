@@ -13,8 +13,9 @@
 namespace volumed {
 
 // "volume V of pod UID: PATH", "device of volume V of PLUGIN: PATH", each with all its paths, those
-// of the pods first. The path is that of the mount table, else the place that such a mount has.
-// REQUIRES: LookAtNode has filled in `found`.
+// of the pods first; a device that pods have as it is names them ("..of PLUGIN, which pod UID
+// has"). The path is that of the mount table, else the place that such a mount has. REQUIRES:
+// LookAtNode has filled in `found`.
 std::vector<std::string> TextsOfUnknownMounts(
     const FoundAtStart& found, const KubeletPaths& paths,
     const std::vector<KubeletPaths::PodVolume>& of_pods,

@@ -124,6 +124,7 @@ void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult&
 void VolumeManager::Composition::CheckReady() {
   const bool ready = readiness.Ready();
   if (std::exchange(was_ready, ready) == ready || !ready) return;
+  lifecycle.HoldAdoptedPodsWithMounts();
   // From now on absence means something: everything that is in no source is looked at once.
   known.FollowAll(parts.catalog);
   const auto left = std::make_shared<std::deque<PodUid>>();

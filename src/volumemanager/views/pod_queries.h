@@ -102,8 +102,8 @@ class PodQueries {
   // When a pod begins to leave because its manifest has other volumes; nullopt if it is not to be
   // replaced.
   std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const;
-  // The pods of an adopted root that no source has and that have data on disk: they stay until an
-  // administrator lets them go.
+  // The pods of an adopted root that no source has and that have data on disk, or volumes mounted
+  // while no source has any pod: they stay until an administrator lets them go.
   std::vector<AdoptedPodView> AwaitingAcceptance() const;
   // Counts the volumes of some more pods. Returns true if these were the last.
   bool CountVolumes(VolumeCounting& counting) const;

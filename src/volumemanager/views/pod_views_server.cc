@@ -44,8 +44,7 @@ std::optional<ProblemView> PodViews::LaneProblem(
     problem.message += "; the last try: " + failure->last.error.message();
     problem.attempts = failure->attempts;
   }
-  problem.who_must_act =
-      running->waits_for->does_not_answer ? kAdministratorMustAct : kNobodyMustAct;
+  problem.who_must_act = WhoEndsTheWait(*running->waits_for);
   problem.since_unix_ms = running->since_unix_ms;
   return problem;
 }

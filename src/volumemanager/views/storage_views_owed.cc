@@ -58,7 +58,9 @@ ProblemView StorageViews::OwedProblem(const OperationKey& key, const FailureHist
   problem.step = running->step;
   problem.message =
       running->waits_for->text + (failure == nullptr ? "" : "; the last try: " + problem.message);
-  if (running->waits_for->does_not_answer) problem.who_must_act = kAdministratorMustAct;
+  if (running->waits_for->does_not_answer) {
+    problem.who_must_act = WhoEndsTheWait(*running->waits_for);
+  }
   if (failure == nullptr) problem.since_unix_ms = running->since_unix_ms;
   return problem;
 }

@@ -163,13 +163,14 @@ struct PersistentVolumeClaimView {
   int64_t created_unix_ms = 0;
 };
 
-// A pod of an adopted root that no source has and that has data on disk. An administrator has to
-// let it go.
+// A pod of an adopted root that no source has and that has data on disk, or volumes mounted while
+// no source has any pod. An administrator has to let it go.
 struct AdoptedPodView {
   PodUid uid;
   std::string ns;                      // empty if the pod's name is not known
   std::string name;                    // likewise
   std::vector<std::string> disk_data;  // names of its volumes that have data
+  std::vector<std::string> mounted;    // of those that are mounted, if it is held for them
 };
 
 // The name of a pod, in the order in which pods are listed.

@@ -230,6 +230,8 @@ TEST_F(CsiDebtsTest, WhatIsNoPlainMountOfTheStagedDiskWaitsAndSaysWhy) {
   EXPECT_THAT(left, HasSubstr("CSI driver disk.example.com is gone since"));
   EXPECT_THAT(left, HasSubstr("cannot be taken away without it: what is mounted at " + PodMount() +
                               " is a fuse.sshfs"));
+  // Of a driver that is gone for good nothing said how its inline volumes go.
+  EXPECT_THAT(left, HasSubstr("if nobody uses it, `umount " + PodMount() + "` by hand"));
   EXPECT_TRUE(kernel_.IsMountPoint(PodMount()));
   kernel_.UnmountBelow(PodMount());
   Mounts(PodMount(), "/dev/sdb");

@@ -137,6 +137,11 @@ TEST_P(AdoptedRootTest, TheVolumeOfAPodThatComesBackIsTheOneThatWasFound) {
 }
 
 TEST_P(AdoptedRootTest, TheVolumeOfAPodThatIsNoMoreGoesWithItsDevice) {
+  // A source that has no pod at all has lost them, and what is mounted is held.
+  world_.sources[kFiles]["pod-other"] =
+      "---\napiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: default, uid: u-other}\n"
+      "spec:\n  containers:\n  - {name: main, image: x}\n";
+  world_.pods["u-other"].wanted = true;
   StartAgent();
   ASSERT_TRUE(IsThere("u-first")) << agent_->ViewText();
   LoseRecords();

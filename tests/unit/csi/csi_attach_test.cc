@@ -14,9 +14,11 @@
 namespace volumed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
@@ -253,6 +255,20 @@ TEST_F(CsiAttachTest, WithoutAControllerAndWithoutObjectsTheAttachIsRefusedAndNe
   EXPECT_THAT(attached.error().message(),
               HasSubstr("needs an attacher: no source has VolumeAttachments, and the driver serves "
                         "no controller here"));
+  EXPECT_FALSE(Row());
+}
+
+// It had just made the volume, and the text said that there is none.
+TEST_F(CsiAttachTest, AControllerThatCannotAttachWasSaidNotToBeThere) {
+  ServeController({ControllerCapability::CREATE_DELETE_VOLUME});
+  const auto attached = Attach();
+  ASSERT_FALSE(attached.ok());
+  EXPECT_EQ(attached.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(
+      attached.error().message(),
+      AllOf(HasSubstr("its controller cannot attach (it has no PUBLISH_UNPUBLISH_VOLUME)"),
+            HasSubstr(std::string("apply a CSIDriver ") + kName + " with attachRequired: false"),
+            Not(HasSubstr("serves no controller"))));
   EXPECT_FALSE(Row());
 }
 

@@ -456,6 +456,48 @@ TEST_F(NodeVolumeOperationsTest, APodsRemovalDidNotNameTheMountThatItsDirectoryW
   EXPECT_TRUE(kernel_.IsMountPoint(lost.places.front()));
 }
 
+// Neither the binds of the device were named nor that a start is needed after their unmount, so
+// the link was removed by hand.
+TEST_F(NodeVolumeOperationsTest, APodsRemovalDidNotNameTheBindsOfALostBlockVolume) {
+  ASSERT_TRUE(Mount().value);
+  ASSERT_FALSE(Unmount());
+  UnrecordedMount lost;
+  lost.plugin = kScriptedPlugin;
+  lost.volume = UniqueVolumeName("scripted/lost");
+  lost.spec = SpecName("lost");
+  lost.is_map = lost.is_block = true;
+  lost.places = {"/var/lib/volumed/plugins/x/dev", "/var/lib/volumed/plugins/x/publish"};
+  std::vector<std::string> binds;
+  for (const std::string& place : lost.places) {
+    for (const char* pod : {"uid-1", "uid-other"}) {
+      const std::string bind = place + "/" + pod;
+      kernel_.AddDirectory(bind, 0750);
+      kernel_.AddMount("devtmpfs", "udev", bind);
+      if (pod == std::string("uid-1")) binds.push_back(bind);
+    }
+  }
+  kernel_.AddDirectory(kPodDir + "/volumeDevices/kubernetes.io~csi", 0750);
+  kernel_.AddSymlink(kPodDir + "/volumeDevices/kubernetes.io~csi/lost", "/dev/sdb");
+  unrecorded_->Set({lost});
+  auto failure = RemovePod();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->error.message().find("volume lost is mounted in pod uid-1, of which no record "
+                                          "tells: " +
+                                          binds[0] + ", " + binds[1] + ";"),
+            0u)
+      << failure->error.message();
+  EXPECT_NE(failure->error.message().find("and then to start the agent anew"), std::string::npos);
+
+  for (const std::string& bind : binds) kernel_.UnmountBelow(bind);
+  failure = RemovePod();
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->error.message().find("nothing of it is mounted: the agent has to be started "
+                                          "anew"),
+            std::string::npos)
+      << failure->error.message();
+  EXPECT_TRUE(failure->error.IsAbout(kAboutUnrecordedMount));
+}
+
 TEST_F(NodeVolumeOperationsTest, TearsDownWhatHasNoRecord) {
   kernel_.AddMount("tmpfs", "tmpfs", kVolumeDir);
   std::string state_in_call;

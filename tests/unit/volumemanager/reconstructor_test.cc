@@ -159,9 +159,37 @@ TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
 
   adopt_root = true;
   StartAgent();
-  Deliver("");
+  Deliver(PodManifest("other", {kData}));
   EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 1u);
   EXPECT_EQ(operations().Count("unmount", Key("y", "data")), 1u);
+}
+
+// Somebody had lost the agent's own directory, and adopted the root as the start said: within a
+// second every pod that had been applied was unpublished, and the data of inline volumes went.
+TEST_F(ReconstructorTest, AnAdoptedRootOfWhichNoSourceHadAnyPodWasEmptied) {
+  kernel.mount_points = {"/var/lib/volumed/pods/x/volumes/kubernetes.io~secret/s",
+                         "/var/lib/volumed/pods/z/volumes/kubernetes.io~secret/s"};
+  kernel.directories["/var/lib/volumed/pods"] = {"x", "y", "z"};
+  kernel.directories["/var/lib/volumed/pods/y/volumes"] = {"kubernetes.io~empty-dir"};
+  kernel.directories["/var/lib/volumed/pods/y/volumes/kubernetes.io~empty-dir"] = {"data"};
+  adopt_root = true;
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 0u);
+  EXPECT_EQ(operations().Count("unmount", Key("y", "data")), 1u) << "nothing is mounted in it";
+  EXPECT_EQ(Phase("x"), "Held");
+  // Pods that come one after the other let none of the others go.
+  Deliver(PodManifest("other", {kData}));
+  EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 0u);
+  const std::vector<AdoptedPodView> held = manager().pods().AwaitingAcceptance();
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(held[0].mounted, std::vector<std::string>{"s"});
+  (void)Delete("z");
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("z", "s")), 1u) << "a person has said so";
+  manager().pod_commands().AcceptAdopted();
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 1u);
 }
 
 TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {

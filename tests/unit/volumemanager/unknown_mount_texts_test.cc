@@ -68,5 +68,19 @@ TEST(UnknownMountTexts, HasThePathsOfADeviceAndOfAVolumeOfWhichParts) {
                           "device of volume d^raw of kubernetes.io/csi: /r/map"));
 }
 
+TEST(UnknownMountTexts, ADeviceThatPodsHaveRawStoodThereAsNobodys) {
+  const KubeletPaths paths("/r");
+  FoundAtStart found;
+  found.mounts_at["/r/map/a"] = "devtmpfs";
+  const KubeletPaths::DeviceMount raw{"kubernetes.io/csi", SpecName("d^raw"), true, "/r/map"};
+  found.device_pods["/r/map"] = {PodUid("a")};
+  EXPECT_THAT(TextsOfUnknownMounts(found, paths, {}, {raw}),
+              ElementsAre("device of volume d^raw of kubernetes.io/csi, which pod a has: "
+                          "/r/map/a"));
+  found.device_pods["/r/map"].insert(PodUid("b"));
+  EXPECT_THAT(TextsOfUnknownMounts(found, paths, {}, {raw}),
+              ElementsAre(HasSubstr("kubernetes.io/csi, which pods a, b have: ")));
+}
+
 }  // namespace
 }  // namespace volumed

@@ -179,7 +179,7 @@ TEST_F(StorageExpanderTest, AGrowthThatWaitsForItsDriverWasSaidNowhere) {
   const VolumeView volume = View("a").volumes.at(0);
   ASSERT_TRUE(volume.problem);
   EXPECT_EQ(volume.problem->message, "the claim asks for more, and its growth waits: " + wait.text);
-  EXPECT_EQ(volume.problem->who_must_act, "an administrator");
+  EXPECT_EQ(volume.problem->who_must_act, kWhoeverRunsTheDriver);
   EXPECT_EQ(manager().storage().PersistentVolumeClaims().at(0).reason,
             "it asks for more than its volume has: " + wait.text);
   const auto claim = agent_->catalog.FindPersistentVolumeClaim("default", "data");
