@@ -48,16 +48,21 @@ std::string LeftText(const PendingReclaim& reclaim, const CsiDebts* debts) {
   return text;
 }
 
-// Of a claim without a volume, in a recovery: the lost records may have told of one.
+// Of a claim without a volume while records are missing, of which `recovery` tells: they may have
+// told of one.
 std::string LostVolumeText(const ObjectCatalog& catalog, const VolumeManager& manager,
-                           const ObjectKey& key) {
+                           const RecoveryGate& recovery, const ObjectKey& key) {
+  const bool is_active = recovery.recovery().active;
+  if (!is_active && recovery.MountsText().empty()) return "";
   if (key.kind != ObjectKind::kPersistentVolumeClaim || manager.storage().IsBound(key)) return "";
   const auto claim = catalog.FindPersistentVolumeClaim(key.name_space, key.name);
   const auto view = manager.storage().FindPersistentVolumeClaim({key.name_space, key.name});
   if (claim == nullptr || !view || !claim->spec.volume_name.empty()) return "";
   const auto storage_class = catalog.FindStorageClass(view->storage_class);
   if (storage_class == nullptr || storage_class->provisioner == kNoProvisioner) return "";
-  return "the records are in recovery: " + storage_class->provisioner + " may have made volume " +
+  return (is_active ? "the records are in recovery: "
+                    : "mounts that were here at the start are on no record: ") +
+         storage_class->provisioner + " may have made volume " +
          ProvisionedVolumeName(claim->metadata.uid) +
          " for it before, which nobody deletes then: look for it there";
 }
@@ -232,7 +237,9 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
     if (data && data->stays_because.empty()) {
       told += "; not before `volumectl records accept`, for the records are in recovery";
     }
-    if (fate.empty()) told += LostVolumeText(backend_.catalog, backend_.manager, key);
+  }
+  if (fate.empty()) {
+    told += LostVolumeText(backend_.catalog, backend_.manager, backend_.recovery, key);
   }
   backend_.manager.object_commands().Delete(
       key, [this, response = command.response, done = command.done, key, origin, told,

@@ -378,6 +378,13 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
   if (!accepted.gone().empty()) {
     out << "held back before, and wanted by nobody any more:\n";
     PrintHeld(accepted.gone(), now, out);
+    const bool any_is_provision =
+        std::any_of(accepted.gone().begin(), accepted.gone().end(),
+                    [](const v1::PendingStep& step) { return step.step() == "provision"; });
+    if (any_is_provision) {
+      out << "A volume of such a name may be in its driver's storage from before: nobody deletes "
+             "it.\n";
+    }
   }
   if (!accepted.mounts().empty()) out << "mounted: " << accepted.mounts() << "\n";
   if (accepted.has_damage()) {

@@ -28,9 +28,11 @@ void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure&
 // to be put in order.
 inline constexpr const char* kNobodyMustAct = "nobody: retried";
 inline constexpr const char* kAdministratorMustAct = "an administrator";
-// If a driver is away, or silent.
+// If a driver is away, or silent, or has said what is not so: then it stands well, and its calls
+// alone show that.
 inline constexpr const char* kWhoeverRunsTheDriver =
-    "whoever runs the driver: `volumectl get drivers` tells how it stands";
+    "whoever runs the driver: `volumectl get drivers` tells how it stands, `volumectl csi NAME "
+    "--trace` what it has answered";
 
 // Who must act on what has failed without fault of a pod's manifest. A failure that nobody has
 // explained passes by itself at first; after several tries it hardly does. Threads: any. Blocks:

@@ -136,5 +136,15 @@ TEST_F(ObjectUseTest, AClaimThatIsDeletedInARecoveryMayLeaveAVolumeThatNobodyKno
                         "pvc-uid-b for it before, which nobody deletes then"));
 }
 
+// The same command warned well in the recovery, and said nothing once the records were accepted.
+TEST_F(ObjectUseTest, AClaimThatIsDeletedAfterARecoveryLeftItsLostVolumeWithoutAWord) {
+  Deliver(WaitingClass() + ClaimOf("a") + ClaimOf("b"));
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "a"), Not(HasSubstr("may have made")));
+  recovery_.FoundMounts(1);
+  EXPECT_THAT(WarningOf("PersistentVolumeClaim", "b"),
+              HasSubstr("mounts that were here at the start are on no record: disk.example.com may "
+                        "have made volume pvc-uid-b for it before, which nobody deletes then"));
+}
+
 }  // namespace
 }  // namespace volumed
