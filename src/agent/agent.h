@@ -272,6 +272,7 @@ class Agent {
   // What was so of all sources when the update began that is being taken over now.
   bool were_complete_ = false;
   bool were_in_order_ = false;
+  size_t were_unseen_ = 0;
   std::vector<std::unique_ptr<ObjectSource>> sources_;  // as configured
   // The one of sources_ that `apply` writes to.
   ObjectDirectory* object_directory_ = nullptr;

@@ -45,6 +45,7 @@ void Agent::UpdateBegins(const ObjectUpdate& update) {
   if (directory) manager_->NoteDirectory(source, *directory, unproven);
   were_complete_ = catalog_->AllSourcesComplete();
   were_in_order_ = catalog_->WhereItMayHaveMoved("").empty();
+  were_unseen_ = catalog_->UnseenSources().size();
 }
 
 void Agent::PartTaken(bool is_last) {
@@ -60,7 +61,8 @@ void Agent::PartTaken(bool is_last) {
   if (were_complete_ != are_complete) {
     manager_->ObjectsChanged();
     watchdog_->Status(NotReadyReason().value_or("ready"));
-  } else if (were_in_order_ != catalog_->WhereItMayHaveMoved("").empty()) {
+  } else if (were_in_order_ != catalog_->WhereItMayHaveMoved("").empty() ||
+             were_unseen_ != catalog_->UnseenSources().size()) {
     manager_->ObjectsChanged();
   }
 }

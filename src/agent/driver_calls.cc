@@ -70,7 +70,8 @@ std::optional<DriverCommands> CommandsOf(ControlBackend& backend) {
       .settled =
           [&backend](const std::string& driver) {
             backend.manager.events().DriverIsBack(kCsiPluginName, DriverDomain(driver));
-          }};
+          },
+      .why_unseen = [&backend] { return backend.manager.WhyUnseen(); }};
 }
 
 // Whether the driver has the volume at this path by what is on record. Threads: control.

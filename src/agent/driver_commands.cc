@@ -35,6 +35,9 @@ std::optional<Error> WhyNoCommand(const DriverCommands& parts, const CsiDriver& 
   const Status may = parts.csi.commands().CheckCommand(call.command);
   if (!may.ok()) return may.error();
   if (!call.volume) return std::nullopt;
+  if (method.name == kDeleteVolume && parts.why_unseen) {
+    if (std::string why = parts.why_unseen(); !why.empty()) return Unavailable(why);
+  }
   const std::string who = parts.who_needs ? parts.who_needs(method, *call.volume) : "";
   if (who.empty()) return std::nullopt;
   const bool is_open = parts.csi.commands().IsOpen(call.command);

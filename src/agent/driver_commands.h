@@ -34,14 +34,17 @@ struct DriverCommands {
   // Something of the driver's volumes that a call by hand kept from operations, or from claims, is
   // not kept any more.
   std::function<void(const std::string& driver)> settled = {};
+  // Why nothing may be deleted by hand yet: a source may have a PersistentVolume of the handle that
+  // nobody knows (VolumeManager::WhyUnseen). Empty: nothing speaks against it, from then on.
+  std::function<std::string()> why_unseen = {};
 };
 
 // Makes the call as an operation (csi/csi_call_by_hand.h). `done` is called once on the control
 // thread, with the answer as JSON. REQUIRES: the method is a mutating one, and the message its
 // request. Threads: control. Blocks: never. Errors: InvalidArgument, not applied, for a request
-// that names nothing; Unavailable, not applied, if the driver may not be asked, or if an operation
-// is at the volume; FailedPrecondition, not applied, with the name of who has the volume; those of
-// CallByHand.
+// that names nothing; Unavailable, not applied, if the driver may not be asked, if an operation is
+// at the volume, or if a source was not looked into yet that may have what DeleteVolume deletes;
+// FailedPrecondition, not applied, with the name of who has the volume; those of CallByHand.
 void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>& driver,
                    const CsiMethod& method,
                    std::shared_ptr<const google::protobuf::Message> request, Duration patience,

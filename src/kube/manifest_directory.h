@@ -219,6 +219,7 @@ class ManifestDirectory final : public ObjectSource {
   std::vector<DecodeProblem> OwnProblems() const;
   // As in ObjectList; `judged` is what the files say.
   std::string IncompleteBecause(const std::string& judged) const;
+  std::string UnseenBecause() const;  // as in ObjectList
   // Carries out an Accept() once everything has been read, and adopts a directory that has all
   // known objects.
   void FinishListing();
@@ -299,6 +300,7 @@ class ManifestDirectory final : public ObjectSource {
   TimePoint started_at_{};
 
   bool complete_ = false;
+  bool seen_ = false;      // this agent has read all that it found there, or was told to accept it
   bool has_list_ = false;  // the listener has a complete list
   std::optional<std::set<ObjectKey>> accepting_;
   Duration settle_;

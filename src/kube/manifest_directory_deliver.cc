@@ -70,6 +70,11 @@ std::string ManifestDirectory::IncompleteBecause(const std::string& judged) cons
   return judged.empty() && !listed_ ? kUnlisted : judged;
 }
 
+std::string ManifestDirectory::UnseenBecause() const {
+  if (seen_) return "";
+  return directory_error_.empty() ? kSourceIsBeingRead : directory_error_;
+}
+
 void ManifestDirectory::Deliver() {
   if (!complete_ || !has_list_) return DeliverList();
   if (std::optional<ManifestChanges> changes = files_.JudgeChanged(Moment())) {
@@ -89,6 +94,7 @@ void ManifestDirectory::DeliverChanges(ManifestChanges changes) {
   delta.problems[files_.PathOf(directory_)] = OwnProblems();
   delta.warnings = std::move(changes.warnings);
   delta.incomplete_because = IncompleteBecause(changes.incomplete_because);
+  delta.unseen_because = UnseenBecause();
   delta.directory = known_;
   delta.unproven = files_.Unproven();
   dirty_.merge(changes.due_files);
@@ -102,6 +108,7 @@ void ManifestDirectory::DeliverList() {
   list.complete = has_list_ = complete_;
   list.problems = OwnProblems();
   list.incomplete_because = directory_error_;
+  list.unseen_because = UnseenBecause();
   if (complete_) {
     ManifestJudgement judgement = files_.Judge(Moment());
     list.objects = std::move(judgement.objects);

@@ -38,10 +38,10 @@ void ManifestDirectory::FinishListing() {
   if (accepting_) {
     files_.Accept(*std::exchange(accepting_, std::nullopt));
     Adopt();
-    complete_ = true;
+    complete_ = seen_ = true;
   }
   if (!listed_) return;
-  complete_ = true;
+  complete_ = seen_ = true;
   if (!in_known_ && files_.AbsentObjects().empty() && MayAdopt()) Adopt();
   was_known_ = was_known_ || in_known_;
 }

@@ -243,6 +243,15 @@ std::vector<std::string> ObjectCatalog::IncompleteSources() const {
   return names;
 }
 
+std::map<std::string, std::string> ObjectCatalog::UnseenSources() const {
+  std::map<std::string, std::string> unseen;
+  for (const auto& [name, source] : sources_) {
+    const bool is_unseen = source.told_complete && !source.told_unseen_because.empty();
+    if (is_unseen) unseen.emplace(name, source.told_unseen_because);
+  }
+  return unseen;
+}
+
 bool ObjectCatalog::HasSourceBut(std::string_view name) const {
   return std::any_of(sources_.begin(), sources_.end(),
                      [name](const auto& source) { return source.first != name; });

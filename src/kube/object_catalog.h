@@ -263,6 +263,9 @@ class ObjectCatalog final : public ObjectFinder {
   bool IsComplete(ObjectKind kind) const;
   // The names of the sources for which AllSourcesComplete() waits, sorted.
   std::vector<std::string> IncompleteSources() const;
+  // Those that have delivered, but only what is on record of them: this agent has not looked into
+  // them yet. With the reason each (ObjectList::unseen_because).
+  std::map<std::string, std::string> UnseenSources() const;
   // All sources, sorted by name, also those that have not delivered yet.
   std::vector<SourceStatus> Sources() const;
   // Whether there is a source with another name.
@@ -312,6 +315,7 @@ class ObjectCatalog final : public ObjectFinder {
     bool told_complete = false;
     bool told_in_order = false;
     std::set<ObjectKind> told_kinds;
+    std::string told_unseen_because;
     bool HasTold(ObjectKind kind) const { return told_complete || told_kinds.contains(kind); }
     void Tell();
     uint64_t order = 0;  // of the sources' arrival
@@ -326,6 +330,7 @@ class ObjectCatalog final : public ObjectFinder {
     // Conflicts that the merges found, by the object's name in the catalog.
     std::map<ObjectKey, std::vector<DecodeProblem>> conflicts;
     std::string incomplete_because;
+    std::string unseen_because;
     int64_t last_list_unix_millis = 0;
   };
   // What a merge covers: everything with these names, and the pods with these uids.

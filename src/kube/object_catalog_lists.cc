@@ -48,6 +48,7 @@ void ObjectCatalog::Update(ObjectList list) {
   Source& source = sources_.at(list.source);
   source.problems.SetAll(std::move(list.problems));
   source.warnings.SetAll(std::move(list.warnings));
+  source.unseen_because = std::move(list.unseen_because);
   NoteList(source, list.complete, list.complete_kinds, std::move(list.incomplete_because));
   source.Tell();
   const std::set<ObjectKind>& kinds = list.complete ? kAllKinds : list.complete_kinds;
@@ -62,6 +63,7 @@ void ObjectCatalog::Update(ObjectDelta delta) {
   Source& source = found->second;
   if (!source.complete && source.kinds.empty()) return;
   ChangeProblems(source, delta);
+  source.unseen_because = std::move(delta.unseen_because);
   NoteList(source, source.complete, source.kinds, std::move(delta.incomplete_because));
   source.Tell();
   for (const ObjectDelta::Removed& removed : delta.removed) {
@@ -88,6 +90,7 @@ void ObjectCatalog::Source::Tell() {
   told_complete = complete;
   told_in_order = was_in_order;
   told_kinds = kinds;
+  told_unseen_because = unseen_because;
 }
 
 void ObjectCatalog::NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,

@@ -203,6 +203,8 @@ bool ObjectCatalog::Parts::DropUnknowns(Source& source, TaskLimit& limit) {
 // ---- what becomes of it -------------------------------------------------------------------------
 
 void ObjectCatalog::Parts::Note(Source& source) {
+  source.unseen_because =
+      std::move(list_ != nullptr ? list_->unseen_because : delta_->unseen_because);
   if (list_ != nullptr) {
     catalog_.NoteList(source, list_->complete, list_->complete_kinds,
                       std::move(list_->incomplete_because));

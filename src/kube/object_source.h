@@ -114,6 +114,9 @@ struct SourceMemory {
   UnprovenAbsences unproven = {};
 };
 
+// ObjectList::unseen_because of a source with which nothing is wrong.
+inline constexpr const char* kSourceIsBeingRead = "it is being read";
+
 // All that a source has at one moment. If it is complete, it takes the place of everything that the
 // source has delivered before.
 struct ObjectList {
@@ -134,6 +137,9 @@ struct ObjectList {
   // If the list is not complete: the kinds of which it is, for a source that lists each kind by
   // itself.
   std::set<ObjectKind> complete_kinds = {};
+  // Why this agent has not looked into the source yet, so that it may have objects of which nobody
+  // knows, whatever is on record of it; "" from the first look on.
+  std::string unseen_because = {};
 };
 
 // What has changed in a source since its last full list or delta. A source lists an object of one
@@ -158,6 +164,7 @@ struct ObjectDelta {
   std::string incomplete_because = {};         // as in a list
   std::optional<KnownDirectory> directory = {};
   UnprovenAbsences unproven = {};
+  std::string unseen_because = {};  // as in a list
 };
 
 // What a source delivers. Its name is in it, so that one listener serves all sources.

@@ -26,8 +26,16 @@ class Readiness {
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   // "" if Ready(). For people: "no complete list yet from: manifests:/etc/pods".
   std::string NotReadyReason() const;
+  // Why nothing may be done by which storage comes to be or is gone, even if Ready(): a source has
+  // not been looked into since the start, and what has come into it since the last run may have the
+  // very storage. Once "" it stays so. For people.
+  std::string WhyUnseen() const;
+  // Whether that may last, as something is wrong with such a source.
+  bool IsUnseenForAFault() const;
 
  private:
+  std::string WhyIncomplete() const;
+
   const ObjectCatalog& catalog_;
   bool loaded_ = false;
   std::optional<Error> load_error_;

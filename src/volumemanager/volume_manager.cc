@@ -20,6 +20,8 @@ std::string VolumeManager::NotReadyReason() const {
   return composition_->readiness.NotReadyReason();
 }
 
+std::string VolumeManager::WhyUnseen() const { return composition_->readiness.WhyUnseen(); }
+
 void VolumeManager::ObjectsChanged() {
   composition_->CheckReady();
   composition_->object_commands.DeleteWhatHasMovedNowhere();

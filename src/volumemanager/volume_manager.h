@@ -53,6 +53,9 @@ class VolumeManager {
   // For people; "" if Ready().
   std::string NotReadyReason() const;
 
+  // Why nothing may be done by hand that deletes storage; "" if it may (Readiness::WhyUnseen).
+  std::string WhyUnseen() const;
+
   // The readiness of the sources has changed: looks at everything that waited for it.
   void ObjectsChanged();
   // Records how the directory of a source is recognised at the next start.

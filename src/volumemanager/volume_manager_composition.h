@@ -90,7 +90,8 @@ struct VolumeManager::Composition {
   void TellOfUnreadableRecords(const FoundAtStart& found);
   void TellOfUnrecordedMounts(const ReconstructResult& result);
   // If Ready() has become true, looks at all pods and tombstones in steps, and then calls
-  // AllAreEvaluated(). Has no effect otherwise.
+  // AllAreEvaluated(). If each source has been looked into now, what waited for that goes on. Has
+  // no effect otherwise.
   void CheckReady();
   // Every pod was looked at, and every source has still delivered: now what is in no source may go.
   void AllAreEvaluated();
@@ -108,6 +109,7 @@ struct VolumeManager::Composition {
   // The parts follow. Each holds references to others, also to such as are made after it: it uses
   // them only once all are made.
   Readiness readiness{parts.catalog};
+  bool was_unseen = true;  // what waits for the first look into each source has to wait still
   PodObservers observers;
   WorkInSteps became_ready{parts.scheduler};  // work to be done after that
   RecordWriter records{parts.scheduler, parts.store};

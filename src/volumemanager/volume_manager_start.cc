@@ -122,6 +122,8 @@ void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult&
 }
 
 void VolumeManager::Composition::CheckReady() {
+  const bool is_unseen = !readiness.WhyUnseen().empty();
+  if (std::exchange(was_unseen, is_unseen) != is_unseen) claims.MarkDirty();
   const bool ready = readiness.Ready();
   if (std::exchange(was_ready, ready) == ready || !ready) return;
   lifecycle.HoldAdoptedPodsWithMounts();

@@ -66,6 +66,7 @@ class ListMirror {
     Replace(list_.problems, delta.problems);
     Replace(list_.warnings, delta.warnings);
     list_.incomplete_because = std::move(delta.incomplete_because);
+    list_.unseen_because = std::move(delta.unseen_because);
     if (delta.directory) list_.directory = std::move(delta.directory);
     list_.unproven = std::move(delta.unproven);
   }

@@ -133,6 +133,7 @@ void Claims::Decide() {
   NameRefused(result);
   NameMissingMakers(result);
   NameBeingDeleted(result);
+  NameUnseen(result);
   Adopt(input, std::move(result));
   decided_in_ = parts_.scheduler.clock().Now() - *decided_at_;
 }
@@ -191,7 +192,10 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   IndexClaims();
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
   if (input.sources_complete) {
-    parts_.provisioning.Serve(input.claims, claims_, input.ended);
+    // What it would make, or take back, may be what a PersistentVolume has that nobody knows yet.
+    if (parts_.readiness.WhyUnseen().empty()) {
+      parts_.provisioning.Serve(input.claims, claims_, input.ended);
+    }
     LetGo();
   }
   for (const ClaimKey& claim : parts_.provisioning.TakeChanged()) {
@@ -365,6 +369,8 @@ void Claims::Reclaim(const VolumeDecision& decision) {
     if (bound.reclaiming) parts_.operations.GiveUpWaiting(ReclaimKey(decision.volume_name));
     return;
   }
+  // What has come into a source since the last run may have this very storage.
+  if (!parts_.readiness.WhyUnseen().empty()) return;
   // Storage that is not on record as released may belong to somebody after a crash.
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
   // The end of the clone brings a decision.

@@ -199,6 +199,9 @@ class Claims final : public ClaimResolver {
   void TellReclaimGivenUp(const std::string& volume_name, const std::string& left) const;
   // The failure of a reclaim that is tried again; null if there is none.
   const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
+  // Why no storage is made or deleted before each source was looked into once; nullopt from then
+  // on.
+  std::optional<WantedProblem> UnseenProblem() const;
 
  private:
   struct Bound {
@@ -226,6 +229,7 @@ class Claims final : public ClaimResolver {
   void NameRefused(BindingResult& result) const;
   void NameMissingMakers(BindingResult& result) const;
   void NameBeingDeleted(BindingResult& result) const;
+  void NameUnseen(BindingResult& result) const;
   // Adds what was deleted by command, what has ended with its pod, and what has left its source.
   void AddEnds(BindingInput& input) const;
   void AddLeavingDevices(BindingInput& input) const;

@@ -88,6 +88,24 @@ void Claims::NameMissingMakers(BindingResult& result) const {
   }
 }
 
+void Claims::NameUnseen(BindingResult& result) const {
+  const std::string why = parts_.readiness.WhyUnseen();
+  if (why.empty()) return;
+  for (VolumeDecision& volume : result.volumes) {
+    if (volume.reclaim != ReclaimAction::kNone) volume.reason = why;
+  }
+  for (ClaimDecision& claim : result.claims) {
+    if (parts_.provisioning.IsOurs(claim)) claim.reason += ": " + why;
+  }
+}
+
+std::optional<WantedProblem> Claims::UnseenProblem() const {
+  const std::string why = parts_.readiness.WhyUnseen();
+  if (why.empty()) return std::nullopt;
+  return WantedProblem{"WaitForSources", Error::NotApplied(Code::kUnavailable, why),
+                       parts_.readiness.IsUnseenForAFault() ? kAdministrator : kNobody};
+}
+
 ClaimKey Claims::KeyOf(const Pod& pod, const PodVolume& volume) {
   const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
   return {pod.metadata.name_space,
@@ -143,6 +161,10 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
             ", which has the name of the volume that is to be made for it, is that of a "
             "deleted claim with its uid, and has to be deleted first",
         failed ? kAdministrator : kNobody);
+  }
+  if (const auto unseen = UnseenProblem(); unseen && parts_.provisioning.IsOurs(*decision)) {
+    return ProblemOfClaim(claim, unseen->step.c_str(), Code::kUnavailable,
+                          "PVC is not bound: " + unseen->error.message(), unseen->who_must_act);
   }
   if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {

@@ -12,6 +12,7 @@
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/views/pod_views.h"
 #include "volumemanager/views/storage_views.h"
+#include "volumemanager/wanted_problem.h"
 
 namespace volumed {
 namespace {
@@ -20,6 +21,12 @@ std::string UndoingText(const Provisioning::Undoing& undoing) {
   return "it was begun for claim " + ToString(undoing.claim) +
          ", which does not wait for it any more; " + undoing.provisioner +
          " is to take back what there may be of it";
+}
+
+// Nothing is tried at all before each source was looked into.
+void TellUnseen(const WantedProblem& unseen, ProblemView& problem) {
+  problem.message = unseen.error.message();
+  problem.who_must_act = unseen.who_must_act;
 }
 
 // Whether the operation waits for a driver that is away, and not for its turn.
@@ -73,6 +80,7 @@ std::vector<PersistentVolumeView> StorageViews::Undoings() const {
     view.claim = ToString(undoing.claim);
     view.problem = OwedProblem(ProvisionKey(view.name),
                                undoing.failure ? &*undoing.failure : nullptr, UndoingText(undoing));
+    if (const auto unseen = parts_.claims.UnseenProblem()) TellUnseen(*unseen, *view.problem);
     view.problem->who_must_act += "; `volumectl delete pv " + view.name + " --force` gives it up";
     view.reason = view.problem->message;
     AddAwaited(ProvisionKey(view.name), view.reason);
@@ -131,8 +139,12 @@ std::vector<std::string> StorageViews::VolumesWhere(
 std::optional<ProblemView> StorageViews::ReclaimProblem(const std::string& volume_name) const {
   const FailureHistory* failure = parts_.claims.ReclaimFailure(volume_name);
   const bool is_away = IsWithoutDriver(parts_.operations.FindRunning(ReclaimKey(volume_name)));
-  if (failure == nullptr && !is_away) return std::nullopt;
+  const VolumeDecision* decision = parts_.claims.FindVolume(volume_name);
+  const bool is_due = decision != nullptr && decision->reclaim != ReclaimAction::kNone;
+  const std::optional<WantedProblem> unseen = is_due ? parts_.claims.UnseenProblem() : std::nullopt;
+  if (failure == nullptr && !is_away && !unseen) return std::nullopt;
   ProblemView problem = OwedProblem(ReclaimKey(volume_name), failure, "");
+  if (unseen) TellUnseen(*unseen, problem);
   const std::string device = WhyDeviceStays(volume_name);
   if (!device.empty() && !is_away) problem.message = device;
   if (is_away) {

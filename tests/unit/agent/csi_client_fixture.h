@@ -154,7 +154,8 @@ class CsiClientTest : public testing::Test {
         .scheduler = scheduler_.scheduler(),
         .csi = *client_,
         .operations = operations_,
-        .who_needs = [this](const CsiMethod&, const CsiVolumeId&) { return needed_by_; }};
+        .who_needs = [this](const CsiMethod&, const CsiVolumeId&) { return needed_by_; },
+        .why_unseen = [this] { return unseen_; }};
     scheduler_.OnControl([&] {
       AskDriver({scheduler_.scheduler(), *client_, std::chrono::seconds(20), open_,
                  changes ? &commands : nullptr, may_look_},
@@ -179,6 +180,7 @@ class CsiClientTest : public testing::Test {
   DoneByHand operations_;
   std::map<std::string, SafePath> controllers_;  // of agents that start from now on
   std::string needed_by_;
+  std::string unseen_;
   std::function<bool(const CsiVolumeId& volume, const std::string& path)> may_look_;
   Status asked_ = OkStatus();
   v1::GetDriversResponse restored_;

@@ -201,6 +201,26 @@ TEST_F(CsiClientTest, WhatSomebodyNeedsIsRefusedWithTheNeedersNameAndSoIsAReques
   EXPECT_TRUE(operations_.traits.empty());
 }
 
+// A PersistentVolume that came while no agent ran was not known before its source was read, and its
+// storage was deleted.
+TEST_F(CsiClientTest, ADeleteByHandRightAfterAStartDeletedWhatAFileHadThatWasNotReadYet) {
+  auto driver = StartDriver();
+  auto registrar = StartRegistrar();
+  ASSERT_TRUE(WaitForState("ready"));
+  unseen_ = "not yet: manifests:/m (it is being read)";
+  const Result<std::string> answer = Ask("DeleteVolume", "{\"volume_id\":\"v\"}", /*changes=*/true);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+  EXPECT_FALSE(answer.error().maybe_applied());
+  EXPECT_THAT(answer.error().message(), HasSubstr("manifests:/m"));
+  EXPECT_TRUE(operations_.traits.empty());
+  (void)Ask("NodeUnstageVolume", "{\"volume_id\":\"v\"}", /*changes=*/true);
+  EXPECT_EQ(operations_.traits.size(), 1u) << "it deletes nothing";
+  unseen_.clear();
+  (void)Ask("DeleteVolume", "{\"volume_id\":\"w\"}", /*changes=*/true);
+  EXPECT_EQ(operations_.traits.size(), 2u);
+}
+
 TEST_F(CsiClientTest, ARequestOrAnRpcThatIsMisspelledWasRefusedWithoutAWordOfWhatIsWrong) {
   auto driver = StartDriver();
   auto registrar = StartRegistrar();

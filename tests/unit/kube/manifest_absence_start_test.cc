@@ -233,5 +233,41 @@ TEST_F(ManifestAbsenceTest, AcceptDoesNotTakeWhatLeavesAfterIt) {
   RunUntilState("b", "going");
 }
 
+// ---- what was not looked into yet ---------------------------------------------------------------
+
+// What is on record of it made its list complete, and nobody could tell that nothing had been read.
+TEST_F(ManifestAbsenceTest, ADirectoryOnRecordPassedForReadBeforeItsLargeFileWas) {
+  HaveFiles({"a"});
+  EXPECT_EQ(last_->unseen_because, "");
+  source_.reset();
+  memory_ = MemoryOf(*last_);
+  Write("large.yaml", Map("large", std::string(512 * 1024, 'x')));
+  last_.reset();
+  bool was_unseen = false;
+  Start();
+  RunUntil([&] {
+    EXPECT_TRUE(last_->complete);
+    if (last_->unseen_because.empty()) return true;
+    was_unseen = true;
+    EXPECT_EQ(last_->unseen_because, kSourceIsBeingRead);
+    return false;
+  });
+  EXPECT_TRUE(was_unseen);
+  EXPECT_TRUE(Has("large")) << "it was not read yet";
+}
+
+TEST_F(ManifestAbsenceTest, ADirectoryIsSeenOnceItWasThereAndThenForGood) {
+  HaveFiles({"a"});
+  fs::rename(directory_, root_ / "away");
+  Restart();
+  EXPECT_NE(last_->unseen_because.find("No such file"), std::string::npos) << last_->unseen_because;
+  fs::rename(root_ / "away", directory_);
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_EQ(StateOf("a"), "present");
+  fs::rename(directory_, root_ / "away");
+  ExpectHeld("a", "No such file");
+  EXPECT_EQ(last_->unseen_because, "");
+}
+
 }  // namespace
 }  // namespace volumed

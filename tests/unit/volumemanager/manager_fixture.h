@@ -282,6 +282,23 @@ class ManagerTest : public ::testing::Test {
     manager().ObjectsChanged();
     Settle();
   }
+  // What the records tell of a source that this agent has not looked into.
+  void DeliverUnseen(const std::string& manifest, const std::string& why,
+                     const std::string& source = "manifests") {
+    ObjectList list{source, true, Objects(manifest), {}};
+    list.unseen_because = why;
+    agent_->catalog.Update(std::move(list));
+    manager().ObjectsChanged();
+    Settle();
+  }
+  // Such a source has been looked into, and has nothing else.
+  void DeliverSeen(const std::string& source = "manifests") {
+    ObjectDelta delta;
+    delta.source = source;
+    agent_->catalog.Update(std::move(delta));
+    manager().ObjectsChanged();
+    Settle();
+  }
   void DeliverFailure(const std::string& source = "manifests") {
     agent_->catalog.Update({source, false, {}, {}});
     manager().ObjectsChanged();

@@ -412,5 +412,34 @@ TEST_F(DriverProvisioningTest, ACloneWaitsForItsSource) {
   EXPECT_EQ(Made("pvc-c2"), 1u);
 }
 
+// The driver answered the id of a PersistentVolume that had come into a file while no agent ran and
+// that was not read yet: the undo deleted its storage.
+TEST_F(DriverProvisioningTest, AnUndoRightAfterAStartTookWhatAFileHadThatWasNotReadYet) {
+  UndoInVain();
+  StartAgent();
+  DeliverUnseen(DriverClass(), "/m does not answer");
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("undo_provision"), 0u);
+  const auto view = manager().storage().FindPersistentVolume(kVolume);
+  if (view) EXPECT_NE(view->reason.find("/m does not answer"), std::string::npos) << view->reason;
+  DeliverSeen();
+  EXPECT_EQ(operations().Count("undo_provision"), 1u);
+}
+
+// Its volume was to be that of such a PersistentVolume. Only what has to be made waits.
+TEST_F(DriverProvisioningTest, AClaimRightAfterAStartGotTheVolumeOfAFileThatWasNotReadYet) {
+  DeliverUnseen(DriverClass() + Claim() + Pod(), "/m does not answer");
+  EXPECT_EQ(Made(), 0u);
+  EXPECT_FALSE(Row());
+  EXPECT_NE(Problem().find("/m does not answer"), std::string::npos) << Problem();
+  EXPECT_TRUE(Problem().ends_with("; an administrator")) << Problem();
+  const auto claim = manager().storage().FindPersistentVolumeClaim({"default", "data"});
+  ASSERT_TRUE(claim);
+  EXPECT_NE(claim->reason.find("/m does not answer"), std::string::npos) << claim->reason;
+  DeliverSeen();
+  EXPECT_EQ(Made(), 1u);
+  EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -348,5 +348,29 @@ TEST_F(MissingClaimsTest, WhatIsImmutableStaysAsItWasInTheCatalog) {
   EXPECT_EQ(ClaimView().phase, "Bound");
 }
 
+// A PersistentVolume of a file that the agent had not read yet lost its storage: the delete of the
+// last run went on by the list of the last run.
+TEST_F(MissingClaimsTest, AReclaimRightAfterAStartTookWhatAFileHadThatWasNotReadYet) {
+  Deliver(Volume("Delete") + Claim());
+  StartAgent();
+  DeliverUnseen(Volume("Delete") + Claim(), kSourceIsBeingRead);
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  auto view = manager().storage().FindPersistentVolume("disk");
+  ASSERT_TRUE(view && view->problem);
+  EXPECT_EQ(view->phase, "Released");
+  EXPECT_NE(view->reason.find("manifests (it is being read)"), std::string::npos) << view->reason;
+  EXPECT_EQ(view->problem->who_must_act, "nobody: retried");
+  DeliverUnseen(Volume("Delete"), "/m does not answer");
+  view = manager().storage().FindPersistentVolume("disk");
+  ASSERT_TRUE(view && view->problem);
+  EXPECT_NE(view->reason.find("/m does not answer"), std::string::npos) << view->reason;
+  EXPECT_EQ(view->problem->who_must_act, "an administrator");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  DeliverSeen();
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+}
+
 }  // namespace
 }  // namespace volumed
