@@ -67,6 +67,9 @@ class NodeVolumeOperations final : public VolumeOperations {
     parts_->storage.NameStorage(volume, name);
   }
   void ForgetMade(const std::string& volume) override { parts_->storage.ForgetMade(volume); }
+  void ExpectDeletions(const std::vector<StorageReservationRecord>& begun) override {
+    parts_->storage.ExpectDeletions(begun);
+  }
   std::map<std::string, std::string> VolumesBeingDeleted() const override {
     return parts_->storage.VolumesBeingDeleted();
   }

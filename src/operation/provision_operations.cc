@@ -29,13 +29,25 @@ Status TakeIfNew(const OperationParts& parts, const PersistentVolume& made) {
   return parts.storage.TakeMade(made.metadata.name, *storage);
 }
 
+// What this very undo has begun to delete is its own still, whoever has come to name it since: the
+// same call has to follow.
+Status TakeIfNewOrBegun(const OperationParts& parts, const PersistentVolume& made) {
+  const std::optional<StorageName> storage = MadeStorageOf(made);
+  if (!storage || storage->driver.empty()) return OkStatus();
+  const std::string id = ReclaimStorageHolder(made).id;
+  ASSIGN_OR_RETURN(const bool is_begun, parts.storage.HasBegun(id, *storage));
+  return is_begun ? OkStatus() : parts.storage.TakeMade(made.metadata.name, *storage);
+}
+
+using TakeMade = Status (*)(const OperationParts&, const PersistentVolume&);
+
 Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
-                                                   const ProvisionRequest& request) {
+                                                   const ProvisionRequest& request, TakeMade take) {
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
   VolumeOptions options = request.options;
   if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
-  options.may_be_new = [&parts](const PersistentVolume& made) { return TakeIfNew(parts, made); };
+  options.may_be_new = [&parts, take](const PersistentVolume& made) { return take(parts, made); };
   return plugin->NewProvisioner(options);
 }
 
@@ -49,7 +61,8 @@ CallOptions CallOf(const OperationParts& parts, const ProvisionRequest& request,
 
 Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionRequest& request,
                                    OperationProgress& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner,
+                   ProvisionerOf(parts, request, &TakeIfNew));
   ASSIGN_OR_RETURN(const PersistentVolume plan, provisioner->Plan());
   if (plan.spec.source != request.planned.spec.source) {
     return Error::NotApplied(Code::kFailedPrecondition,
@@ -69,7 +82,8 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
 
 Status Undo(const OperationParts& parts, const ProvisionRequest& request,
             OperationProgress& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner,
+                   ProvisionerOf(parts, request, &TakeIfNewOrBegun));
   // Records that lost their tail may call a volume planned that was made and used.
   RETURN_IF_ERROR(
       parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
@@ -78,7 +92,7 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
                    provisioner->FindMade(request.planned, call));
   if (!made) return OkStatus();
   if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
-  RETURN_IF_ERROR(TakeIfNew(parts, *made));
+  RETURN_IF_ERROR(TakeIfNewOrBegun(parts, *made));
   const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made),
                                ReclaimAction::kDelete, request.claim_uid};
   const Status undone = WithReclaimedStorage(

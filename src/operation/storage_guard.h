@@ -138,6 +138,8 @@ class StorageGuard {
   // keeps others out since then. Errors: those of the store; Aborted, not applied, if a worker may
   // be at a reclaim of other storage under this id, that of an earlier volume of the name.
   Result<bool> IsBeingReclaimed(const std::string& id, const StorageName& name);
+  // The same question, which begins no try.
+  Result<bool> HasBegun(const std::string& id, const StorageName& name) EXCLUDES(mu_);
   // Sets the volumes that exist although the content of their objects is not known. Returns the
   // volumes for which something was refused because of them since the last call. Blocks: never.
   std::set<std::string> SetUnknown(std::vector<UnknownVolume> unknown) EXCLUDES(mu_);
@@ -174,6 +176,10 @@ class StorageGuard {
   // The PersistentVolumes that name this storage of a driver, or for which it was made. Blocks:
   // never.
   std::set<std::string> NamedBy(const StorageName& name) const;
+  // Adds the reclaims of drivers' storage that the agent before this one has begun in this boot:
+  // the rows are loaded later, by whoever may block, and VolumesBeingDeleted() is asked before.
+  // Blocks: never.
+  void ExpectDeletions(const std::vector<StorageReservationRecord>& begun);
   // The PersistentVolumes that name what is being deleted for somebody else: nobody is to get them.
   // With a text for people each. Blocks: never.
   std::map<std::string, std::string> VolumesBeingDeleted() const EXCLUDES(mu_);

@@ -12,12 +12,14 @@ constexpr const char* kNames = "names/";
 constexpr const char* kNamesByObject = "names/object/";
 constexpr const char* kNamesAsMade = "names/made/";
 
-StorageHolder NamingHolder(const char* prefix, const std::string& volume) {
+StorageHolder NamingHolder(const std::string& prefix, const std::string& volume) {
   return {.id = prefix + volume,
           .volume = volume,
           .use = StorageUse::kKnown,
           .persistent = true,
-          .text = "persistent volume " + volume};
+          .text = "persistent volume " + volume,
+          .was_begun = false,
+          .only_names = prefix == kNamesByObject};
 }
 
 }  // namespace
@@ -65,6 +67,13 @@ bool StorageGuard::NamesStorage(const StorageHolder& holder) {
 
 std::set<std::string> StorageGuard::NamedBy(const StorageName& name) const {
   return table_.VolumesOf(kNames, OfDriver(name));
+}
+
+void StorageGuard::ExpectDeletions(const std::vector<StorageReservationRecord>& begun) {
+  for (const StorageReservationRecord& record : begun) {
+    const bool goes_on = record.boot_id == boot_id_ && !record.name.driver.empty();
+    if (goes_on) ExpectInTable({record.holder, record.name});
+  }
 }
 
 std::map<std::string, std::string> StorageGuard::VolumesBeingDeleted() const {

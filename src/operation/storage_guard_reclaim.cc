@@ -40,10 +40,12 @@ bool WasRemovedBy(const StorageReservationRecord& begun, const StorageOwnerRecor
 }  // namespace
 
 // What a driver has meets only what the same driver has, and the other way round. Of that there is
-// nothing to find out, and who names it by now is known anyway: what `others` say is not kept.
+// nothing to find out, and who names it by now is known anyway: what `others` say is not kept. They
+// kept the reclaim from beginning; who has come since then is given to nobody before its end.
 Status StorageGuard::IdentifyAll(const StorageHolder& holder, const StorageName& name,
                                  const std::vector<KnownStorage>& others, const CallOptions& call) {
   if (!name.driver.empty()) {
+    if (holder.was_begun) return OkStatus();
     for (const KnownStorage& other : others) {
       const bool is_others = other.name == name && other.holder.volume != holder.volume;
       if (is_others) return HeldBy(holder, name, other.holder);
@@ -202,7 +204,10 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
     const bool has_row = earlier != reserved_.end();
     // Without a row it may be one that cannot be read.
     const bool may_go_on = has_row ? earlier->second.boot_id == boot_id_ : ended_.contains(id);
-    const bool is_here = has_row && earlier->second.name == name;
+    // One of a driver's storage that has ended kept no volume from being given away: all are asked
+    // anew.
+    const bool has_ended = !name.driver.empty() && ended_.contains(id);
+    const bool is_here = has_row && !has_ended && earlier->second.name == name;
     // No work of another boot goes on.
     if (!may_go_on || is_here) {
       ended_.erase(id);
@@ -212,6 +217,13 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   }
   RETURN_IF_ERROR(ReleaseEnded(id));
   return false;
+}
+
+Result<bool> StorageGuard::HasBegun(const std::string& id, const StorageName& name) {
+  RETURN_IF_ERROR(Load());
+  const bool is_on_record = !BegunReclaim(id, name).holder.id.empty();
+  const MutexLock lock(mu_);
+  return is_on_record && !ended_.contains(id);
 }
 
 // What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever

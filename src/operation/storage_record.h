@@ -90,6 +90,7 @@ struct StorageReservationRecord {
     v.NotSent(m.holder.use);
     v.NotSent(m.holder.persistent);
     v.NotSent(m.holder.was_begun);
+    v.NotSent(m.holder.only_names);
   }
   friend bool operator==(const StorageReservationRecord&,
                          const StorageReservationRecord&) = default;

@@ -62,6 +62,9 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
       // A set-up that was begun before the agent ended was refused for the reclaim: that had asked
       // it else, and would not have begun. Now neither has to wait for the other one.
       if (wanted.was_begun && there.was_begun && there.use == StorageUse::kShared) return false;
+      // Whoever named it before kept the reclaim from beginning. What was begun may only be
+      // followed by the same, so that one would wait for it, and it for that one.
+      if (wanted.was_begun && there.only_names) return false;
       return !same || (there.use != StorageUse::kKnown && there.use != StorageUse::kReclaim);
   }
   __builtin_unreachable();

@@ -42,6 +42,9 @@ struct StorageHolder {
   // The agent before this one has begun the use: a set-up that may have made nothing, or a reclaim,
   // which asked all holders then.
   bool was_begun = false;
+  // An object says that it is its own, and nobody has it in use: a reclaim that was begun before
+  // the object came goes on.
+  bool only_names = false;
   friend bool operator==(const StorageHolder&, const StorageHolder&) = default;
 };
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "operation/operation.h"
+#include "operation/storage_record.h"
 #include "operation/volume_requests.h"
 
 namespace volumed {
@@ -110,6 +111,9 @@ class VolumeOperations {
   virtual void NameStorage(const std::string& /*volume*/, const StorageName* /*name*/) {}
   // Nothing is being made for this volume any more.
   virtual void ForgetMade(const std::string& /*volume*/) {}
+  // Adds the deletions that the last agent has begun, so that VolumesBeingDeleted() has them before
+  // anything is decided.
+  virtual void ExpectDeletions(const std::vector<StorageReservationRecord>& /*begun*/) {}
   // The PersistentVolumes that name what is being deleted for somebody else, with a text for people
   // each: nobody is to get them.
   virtual std::map<std::string, std::string> VolumesBeingDeleted() const { return {}; }

@@ -19,15 +19,15 @@ Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const 
   return OkStatus();
 }
 
-// The StorageGuard loads these rows once it needs them. What cannot be read of them holds
+// The StorageGuard loads these rows once it needs them, but what is being deleted is known from the
+// start on. What cannot be read of them holds
 // irreversible steps back from the start on.
-Status CheckStorageRows(RecordStore& store, std::vector<QuarantinedRecord>& quarantined) {
+Status LoadStorageRows(RecordStore& store, FoundAtStart& found) {
   std::vector<StorageOwnerRecord> owners;
-  std::vector<StorageReservationRecord> reservations;
-  RETURN_IF_ERROR(
-      LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners, quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners,
+                           found.quarantined));
   return LoadKind(store, kStorageReservationRecordKind, &DecodeStorageReservationRecord,
-                  reservations, quarantined);
+                  found.reservations, found.quarantined);
 }
 
 Status LoadOthers(RecordStore& store, const OtherRecordKind& kind, FoundAtStart& found) {
@@ -82,7 +82,7 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store,
                            found.command_numbers, found.quarantined));
   ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
   for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
-  RETURN_IF_ERROR(CheckStorageRows(store, found.quarantined));
+  RETURN_IF_ERROR(LoadStorageRows(store, found));
   for (const OtherRecordKind& kind : other_kinds) RETURN_IF_ERROR(LoadOthers(store, kind, found));
   // What is damaged may be no text, and is shown to people.
   for (QuarantinedRecord& row : found.quarantined) {

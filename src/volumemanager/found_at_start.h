@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "operation/object_record.h"
+#include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "records/record_store.h"
 #include "volumehost/kubelet_paths.h"
@@ -53,6 +54,7 @@ struct FoundAtStart {
   std::vector<ObjectUidRecord> uids;  // rows of the former release
   std::vector<DeletedObjectRecord> deleted;
   std::vector<CommandNumberRecord> command_numbers;  // at most one
+  std::vector<StorageReservationRecord> reservations;
   std::map<std::string, LoadedRecords> others;       // by kind, as others have asked for
   std::vector<QuarantinedRecord> quarantined;        // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // from the mount table, each once

@@ -25,6 +25,7 @@ void VolumeManager::Composition::TakeOver(LoadedState& loaded) {
   TellOfCoveredPods(found);
   TellOfUnreadableRecords(found);
   resting.Restore(result.devices);
+  parts.operations.ExpectDeletions(found.reservations);
   if (hooks.taken_over) hooks.taken_over(result.take_over);
   known.Restore(found);
   deleted.Restore(found.deleted, found.command_numbers, found.quarantined);
@@ -155,7 +156,8 @@ void VolumeManager::Composition::AllAreEvaluated() {
   claims.MarkDirty();
   devices.MarkAllDirty();
   resting.ForgetDevices();
-  resting.ForgetStorage();
+  // A volume may have waited for the end of what nobody deletes any more.
+  resting.ForgetStorage([this] { claims.MarkDirty(); });
   // Callers that wait for a pod that no source has can be told so now.
   observers.Tell(PodUid());
 }

@@ -376,13 +376,16 @@ void Provisioning::ResetBackoffWhere(const std::function<bool(const Entry&)>& co
 void Provisioning::RowIsDurable(const std::string& volume_name) {
   const auto found = entries_.find(volume_name);
   std::vector<std::function<void(Status)>> given_up;
+  bool ends_undo = false;
   if (found->second.removing) {
     given_up = std::move(found->second.given_up);
+    ends_undo = found->second.over && found->second.maybe_made;
     entries_.erase(found);
     parts_.operations.ForgetMade(volume_name);
   }
   Publish(volume_name);
   hooks_.changed();
+  if (ends_undo) return EndUndo(volume_name, std::move(given_up));
   for (const auto& done : given_up) done(OkStatus());
 }
 

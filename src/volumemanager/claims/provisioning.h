@@ -176,6 +176,8 @@ class Provisioning {
   void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
   void ResetBackoffWhere(const std::function<bool(const Entry&)>& concerns);
   void LeaveBehind(const Entry& entry);
+  // What an undo that is over, or given up, has reserved is free again; then those are told.
+  void EndUndo(const std::string& volume_name, std::vector<std::function<void(Status)>> given_up);
   // To be called after an attempt to start an operation.
   void Started(Entry& entry, StartResult started);
   void Write(Entry& entry);

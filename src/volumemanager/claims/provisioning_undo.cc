@@ -1,5 +1,6 @@
 // How what was begun for a claim that is gone is taken back, or left behind by command.
 #include "operation/provision_operations.h"
+#include "operation/reclaim_operations.h"
 #include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
@@ -36,6 +37,19 @@ void Provisioning::Undone(const std::string& volume_name, const OperationOutcome
   }
   if (!entry.given_up.empty()) return LeaveBehind(entry);
   hooks_.changed();
+}
+
+// It is not tried again. Who names what its DeleteVolume may have been called for, or wants to
+// delete that by hand, has waited for this.
+void Provisioning::EndUndo(const std::string& volume_name,
+                           std::vector<std::function<void(Status)>> given_up) {
+  const auto ended = [this, given_up = std::move(given_up)] {
+    hooks_.changed();
+    for (const auto& done : given_up) done(OkStatus());
+  };
+  const StartResult started = parts_.operations.Start(
+      EndReclaim(volume_name), alive_.Guarded([ended](const OperationOutcome<Unit>&) { ended(); }));
+  if (started != StartResult::kStarted) ended();
 }
 
 std::vector<Provisioning::Undoing> Provisioning::Undoings() const {

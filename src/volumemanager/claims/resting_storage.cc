@@ -68,7 +68,7 @@ void RestingStorage::ForgetUnlessKnown(const UniqueVolumeName& device, const std
   if (!known) ForgetDevice(device);
 }
 
-void RestingStorage::ForgetStorage() {
+void RestingStorage::ForgetStorage(std::function<void()> done) {
   std::set<std::string> known;
   for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
     known.insert(volume->metadata.name);
@@ -78,7 +78,9 @@ void RestingStorage::ForgetStorage() {
     known.insert(unknown.key.name);
   }
   for (const std::string& volume : parts_.claims.BoundVolumes()) known.insert(volume);
-  parts_.operations.Start(ForgetStorageBut(std::move(known)), [](const OperationOutcome<Unit>&) {});
+  parts_.operations.Start(
+      ForgetStorageBut(std::move(known)),
+      alive_.Guarded([done = std::move(done)](const OperationOutcome<Unit>&) { done(); }));
 }
 
 void RestingStorage::NoteUnknownVolumes() {

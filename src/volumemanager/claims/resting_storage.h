@@ -57,9 +57,10 @@ class RestingStorage {
   // Removes rows of devices whose volume has ended. Has no effect before every source has
   // delivered.
   void ForgetDevices();
-  // Forgets the records of storage that the last agent did not come to forget. REQUIRES: every
-  // source has delivered.
-  void ForgetStorage();
+  // Forgets the records of storage that the last agent did not come to forget, and ends what it had
+  // begun to delete for volumes that are no more; then calls `done`. REQUIRES: every source has
+  // delivered.
+  void ForgetStorage(std::function<void()> done);
   // Tells the operations which PersistentVolumes are known by name only, and lets what was refused
   // because of others be tried again.
   void NoteUnknownVolumes();

@@ -28,6 +28,9 @@ class PassingOperations : public VolumeOperations {
     real_.NameStorage(volume, name);
   }
   void ForgetMade(const std::string& volume) override { real_.ForgetMade(volume); }
+  void ExpectDeletions(const std::vector<StorageReservationRecord>& begun) override {
+    real_.ExpectDeletions(begun);
+  }
   std::map<std::string, std::string> VolumesBeingDeleted() const override {
     return real_.VolumesBeingDeleted();
   }

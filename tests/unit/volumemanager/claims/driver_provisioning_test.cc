@@ -240,6 +240,35 @@ TEST_F(DriverProvisioningTest, WhatWasUndoneInVainCouldNotBeGivenUp) {
   EXPECT_EQ(operations().Count("undo_provision"), undone);
 }
 
+// What its DeleteVolume had reserved was "being deleted" until the agent's next start.
+TEST_F(DriverProvisioningTest, AnUndoThatWasGivenUpKeptWhatItHadReserved) {
+  UndoInVain();
+  EXPECT_TRUE(operations().ended_reclaims.empty()) << "it goes on";
+  std::optional<Status> told;
+  manager().object_commands().GiveUpUndo(kVolume, [&](const Status& status) {
+    EXPECT_EQ(operations().ended_reclaims, std::vector<std::string>{kVolume})
+        << "it may be deleted by hand once that was said";
+    told = status;
+  });
+  Settle();
+  ASSERT_TRUE(told && told->ok());
+  EXPECT_EQ(operations().ended_reclaims, std::vector<std::string>{kVolume});
+}
+
+// Its DeleteVolume had an open outcome; then its driver said that nothing is there.
+TEST_F(DriverProvisioningTest, AnUndoThatWasOverKeptWhatItHadReserved) {
+  const Error error = Error::MaybeApplied(Code::kInternal, "it does not go");
+  operations().FailNext("provision", ProvisionKey(kVolume), error, 1000);
+  operations().FailNext("undo_provision", ProvisionKey(kVolume), error);
+  Deliver(DriverClass() + Claim());
+  ASSERT_TRUE(DeleteClaim("data"));
+  Settle();
+  EXPECT_TRUE(operations().ended_reclaims.empty());
+  Pass(std::chrono::minutes(10));
+  EXPECT_FALSE(Row());
+  EXPECT_EQ(operations().ended_reclaims, std::vector<std::string>{kVolume});
+}
+
 TEST_F(DriverProvisioningTest, WhatIsGivenUpWhileItIsTriedGoesWithTheEndOfThat) {
   operations().FailNext("provision", ProvisionKey(kVolume),
                         Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
