@@ -20,7 +20,7 @@ Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const 
 }
 
 // The StorageGuard loads these rows once it needs them, but what is being deleted is known from the
-// start on. What cannot be read of them holds irreversible steps back from the start on.
+// start on. What cannot be read of them holds irreversible steps back from then on, too.
 Status LoadStorageRows(RecordStore& store, FoundAtStart& found) {
   std::vector<StorageOwnerRecord> owners;
   RETURN_IF_ERROR(LoadKind(store, kStorageOwnerRecordKind, &DecodeStorageOwnerRecord, owners,

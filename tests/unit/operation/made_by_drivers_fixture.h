@@ -115,6 +115,10 @@ class MakingPlugin final : public PluginWithoutMounts,
    public:
     Deleting(Maker& maker, std::string handle) : maker_(maker), handle_(std::move(handle)) {}
     Status Delete(const CallOptions&) override { return maker_.Delete(handle_); }
+    std::string GetPath() const override { return ""; }
+    Result<Metrics> GetMetrics(const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
 
    private:
     Maker& maker_;

@@ -98,7 +98,11 @@ class FakeVolumeOperations final : public VolumeOperations {
       named_storage[volume] = name->ToString();
     }
   }
+  void ExpectDeletions(const std::vector<StorageReservationRecord>& begun) override {
+    expected_deletions = begun;
+  }
   std::map<std::string, std::string> VolumesBeingDeleted() const override { return being_deleted; }
+  std::vector<StorageReservationRecord> expected_deletions;
   std::map<std::string, std::string> named_storage;  // by volume
   std::map<std::string, std::string> being_deleted;  // the answer
 

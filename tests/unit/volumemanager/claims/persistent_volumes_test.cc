@@ -99,6 +99,21 @@ TEST_F(PersistentVolumesTest, AVolumeThatHasEndedNamesNoStorageAnyMore) {
   EXPECT_TRUE(operations().named_storage.empty());
 }
 
+TEST_F(PersistentVolumesTest, WhatTheLastAgentHasBegunToDeleteIsToldToTheNextOne) {
+  StorageReservationRecord begun;
+  begun.holder = {.id = "reclaim/old",
+                  .volume = "old",
+                  .use = StorageUse::kReclaim,
+                  .persistent = true,
+                  .text = "persistent volume old"};
+  begun.name = {.path = "vol-1", .server = "", .driver = "disk.example.com"};
+  begun.boot_id = BootId("boot-a");
+  ASSERT_TRUE(store.Put(EncodeRecord(begun), kStorageRecordDurability).ok());
+  StartAgent();
+  Settle();
+  EXPECT_EQ(operations().expected_deletions, std::vector<StorageReservationRecord>{begun});
+}
+
 // A claim was bound to a volume while DeleteVolume was called for its handle.
 TEST_F(PersistentVolumesTest, AVolumeWhoseStorageWasBeingDeletedForAnotherWasBound) {
   const std::string why = "its storage is being deleted for persistent volume old";
