@@ -9,6 +9,7 @@
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/reclaim_operations.h"
+#include "operation/storage_steps.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 
 namespace volumed {
