@@ -193,9 +193,8 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
   if (input.sources_complete) {
     // What it would make, or take back, may be what a PersistentVolume has that nobody knows yet.
-    if (parts_.readiness.WhyUnseen().empty()) {
-      parts_.provisioning.Serve(input.claims, claims_, input.ended);
-    }
+    const bool may_begin = parts_.readiness.WhyUnseen().empty();
+    parts_.provisioning.Serve(input.claims, claims_, input.ended, may_begin);
     LetGo();
   }
   for (const ClaimKey& claim : parts_.provisioning.TakeChanged()) {

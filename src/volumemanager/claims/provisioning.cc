@@ -90,7 +90,7 @@ std::string Provisioning::WhyNobodyMakes(const ClaimDecision& decision) const {
 
 void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
                          const std::map<ClaimKey, ClaimDecision>& decisions,
-                         const std::set<EndedClaim>& ended) {
+                         const std::set<EndedClaim>& ended, bool may_begin) {
   std::set<std::string> wanted;
   std::set<ClaimKey> waiting;
   for (const PersistentVolumeClaimPtr& claim : claims) {
@@ -98,13 +98,13 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
     if (decision == decisions.end() || !IsOurs(decision->second)) continue;
     wanted.insert(ProvisionedVolumeName(claim->metadata.uid));
     waiting.insert(decision->first);
-    ServeClaim(*claim, decision->second);
+    if (may_begin) ServeClaim(*claim, decision->second);
   }
   std::erase_if(refused_, [&](const auto& one) { return !waiting.contains(one.first); });
   for (auto& [name, entry] : entries_) {
     const bool intent = entry.record.state == ProvisionState::kProvisioning;
     entry.over = intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended);
-    if (entry.over) Undo(entry);
+    if (entry.over && may_begin) Undo(entry);
   }
 }
 

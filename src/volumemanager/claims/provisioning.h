@@ -71,9 +71,11 @@ class Provisioning {
 
   // Begins or continues what the decisions ask for, and undoes what was begun for a claim that has
   // ended or has got another volume. What was begun for a claim that is missing, or of a class that
-  // is missing, stays as it is. REQUIRES: every source had delivered when the decisions were made.
+  // is missing, stays as it is. Without `may_begin` it is only found out what is to be undone.
+  // REQUIRES: every source had delivered when the decisions were made.
   void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
-             const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
+             const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended,
+             bool may_begin);
 
   // Whether a plugin of this node makes what the claim waits for. That is asked of the class's
   // provisioner, so it may change when a plugin comes or goes.

@@ -446,11 +446,13 @@ TEST_F(DriverProvisioningTest, ACloneWaitsForItsSource) {
 TEST_F(DriverProvisioningTest, AnUndoRightAfterAStartTookWhatAFileHadThatWasNotReadYet) {
   UndoInVain();
   StartAgent();
-  DeliverUnseen(DriverClass(), "/m does not answer");
+  DeliverUnseen(DriverClass() + Claim(), "/m does not answer");
   Pass(std::chrono::hours(1));
   EXPECT_EQ(operations().Count("undo_provision"), 0u);
   const auto view = manager().storage().FindPersistentVolume(kVolume);
-  if (view) EXPECT_NE(view->reason.find("/m does not answer"), std::string::npos) << view->reason;
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->phase, "Undoing");
+  EXPECT_NE(view->reason.find("/m does not answer"), std::string::npos) << view->reason;
   DeliverSeen();
   EXPECT_EQ(operations().Count("undo_provision"), 1u);
 }
