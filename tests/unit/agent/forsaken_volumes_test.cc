@@ -103,7 +103,7 @@ TEST_F(ForsakenVolumesTest, AReleasedVolumeSaidNothingOfItsDriverThatIsAway) {
   ASSERT_TRUE(Describe(kVolume).ok());
   ASSERT_EQ(described_.problems_size(), 1);
   EXPECT_THAT(described_.problems(0).message(), HasSubstr("is gone since 10:00"));
-  EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("an administrator"));
+  EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("whoever runs the driver"));
   EXPECT_THAT(described_.problems(0).who_must_act(), HasSubstr("delete pv pvc-c1 --force"));
   const std::vector<OwedView> owed = manager().storage().Owed();
   ASSERT_EQ(owed.size(), 1u);
