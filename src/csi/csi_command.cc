@@ -244,6 +244,12 @@ Result<CsiCommands::Pass> CsiCommands::AdmitOperation(const std::string& driver,
   return Pass(*this, *std::move(key));
 }
 
+Status CsiCommands::CheckVolume(const std::string& driver, const std::string& handle) const {
+  const MutexLock lock(mu_);
+  const auto found = entries_.find(CsiUniqueName(driver, handle).str());
+  return found == entries_.end() ? OkStatus() : Status(Refusal(found->second));
+}
+
 void CsiCommands::OperationEnded(const std::string& key) {
   const MutexLock lock(mu_);
   const auto found = operations_.find(key);

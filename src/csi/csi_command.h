@@ -100,6 +100,9 @@ class CsiCommands {
   // saying what is to be done. Calls that change nothing are never refused.
   Result<Pass> AdmitOperation(const std::string& driver, const google::protobuf::Message& request)
       EXCLUDES(mu_);
+  // Whether a call by hand about the volume is under way, or has an open outcome. Errors: those of
+  // AdmitOperation().
+  Status CheckVolume(const std::string& driver, const std::string& handle) const EXCLUDES(mu_);
   // Whether anything of the driver is open.
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
   // Whether an earlier call about the same is open.

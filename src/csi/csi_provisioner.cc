@@ -287,6 +287,12 @@ Result<PersistentVolume> CsiProvisioner::Proven(const ::csi::v1::Volume& made,
     if (!who.ok()) return who.error().AsMaybeApplied();
     odd = *std::move(who);
   }
+  if (odd.empty() && context_.parts.commands != nullptr) {
+    // An earlier try has made it, and somebody has deleted it by hand since, or begun to: it would
+    // be the claim's, and yet no pod could have it.
+    const Status free = context_.parts.commands->CheckVolume(driver_, made.volume_id());
+    if (!free.ok()) return free.error().AsMaybeApplied();
+  }
   if (odd.empty() && options_.may_be_new) {
     const Status may_be = options_.may_be_new(volume);
     // Somebody deletes it at this moment, perhaps what an earlier try has made: that is no lie.

@@ -265,6 +265,9 @@ struct DeviceRecord {
   bool rest_of_mount = false;
   // Of a volume that a driver works for, and whose growth has begun in the boot of boot_id.
   std::vector<MountBeforeGrowth> before_growth{};
+  // The device is being unmounted of which nobody knows whether it is attached: once it is
+  // unmounted it is in doubt (kAttached, uncertain), and is attached anew before it is mounted.
+  bool attach_in_doubt = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key);
     v.Text(2, m.plugin_name);
@@ -293,6 +296,7 @@ struct DeviceRecord {
     v.Text(25, m.node_id);
     v(26, m.rest_of_mount);
     v(27, m.before_growth);
+    v(28, m.attach_in_doubt);
   }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };

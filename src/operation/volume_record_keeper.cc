@@ -46,6 +46,7 @@ struct Kind<PodVolumeRecord> {
     if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
   }
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void NoteDoubt(const PodVolumeRecord&, VolumeEvent, PodVolumeRecord&) {}
   static void ClearGone(VolumeState, PodVolumeRecord&) {}
   static std::vector<std::string> IndexedBy(const PodVolumeRecord& record) {
     if (!record.has_device) return {};
@@ -89,10 +90,17 @@ struct Kind<DeviceRecord> {
     facts.node_id = before.node_id;
     facts.rest_of_mount = facts.rest_of_mount || before.rest_of_mount;
     facts.before_growth = before.before_growth;
+    facts.attach_in_doubt = before.attach_in_doubt;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
     if (facts.source) record.source = facts.source;
+  }
+  static void NoteDoubt(const DeviceRecord& before, VolumeEvent call, DeviceRecord& next) {
+    if (call != VolumeEvent::kUnmountDevice || !before.attachable) return;
+    const bool in_doubt = before.state == VolumeState::kAttaching ||
+                          (before.state == VolumeState::kAttached && before.uncertain);
+    next.attach_in_doubt = next.attach_in_doubt || in_doubt;
   }
   static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
   static void TakeStorage(const GivenStorage&, DeviceRecord&) {}
@@ -104,6 +112,8 @@ struct Kind<DeviceRecord> {
     const bool was_unmounted =
         in_call == VolumeState::kUnmountingDevice && record.state == VolumeState::kAttached;
     if (record.state == VolumeState::kDeviceMounted || was_unmounted) record.rest_of_mount = false;
+    record.uncertain = record.uncertain || (was_unmounted && record.attach_in_doubt);
+    if (!IsInCall(record.state)) record.attach_in_doubt = false;
     if (!MayBeAtPlace(record.state)) record.before_growth.clear();
     if (!IsGone(record)) return;
     record.rest_of_mount = false;
@@ -236,7 +246,7 @@ RecordKeeper<T>::Turn::Turn(RecordKeeper& keeper, const Key& key, IfTaken if_tak
   const MutexLock lock(keeper_.mu_);
   is_mine_ = keeper_.turns_.insert(key_).second;
   while (!is_mine_ && if_taken == IfTaken::kWait) {
-    keeper_.turn_ended_.Wait(keeper_.mu_);
+    keeper_.AwaitTurnEnd();
     is_mine_ = keeper_.turns_.insert(key_).second;
   }
 }
@@ -280,6 +290,7 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   if (keep_facts) Kind<T>::Learn(facts, next.record);
   next.record.state = row->to;
   next.record.uncertain = row->uncertain || was_uncertain;
+  Kind<T>::NoteDoubt(now.record, call, next.record);
   next.record.boot_id = boot_id_;
   next.record.attempt = ++last_attempt_;
   next.record.started_at_unix_ms = clock_.WallUnixMillis();

@@ -54,6 +54,9 @@ class RecordKeeper {
   // made it.
   RecordKeeper(RecordStore& store, const Clock& clock, Logger& logger, OperationObserver& observer,
                BootId boot_id);
+  virtual ~RecordKeeper() = default;
+  RecordKeeper(const RecordKeeper&) = delete;
+  RecordKeeper& operator=(const RecordKeeper&) = delete;
 
   // Takes a row of the store, as AfterRestart leaves it.
   void Restore(T record) EXCLUDES(mu_);
@@ -144,6 +147,9 @@ class RecordKeeper {
     const Key key_;
     bool is_mine_ = false;
   };
+  // Blocks until a turn has ended; may return before. Virtual for keepers of tasks whose own turns
+  // a test gives: what the end waits for is a task there that does not run meanwhile.
+  virtual void AwaitTurnEnd() REQUIRES(mu_) { turn_ended_.Wait(mu_); }
   // Aborted, not applied.
   static Error BeingWritten(const Key& key);
 
@@ -206,7 +212,7 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
 // The devices of the node; in device_record_keeper.cc. A row that says something of a filesystem
 // stays when the device is unmounted: half a filesystem must be recognised as the agent's own, and
 // a whole one must never be made again. Threads, Blocks: as RecordKeeper.
-class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
+class DeviceRecordKeeper : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 

@@ -112,6 +112,9 @@ void ActualDevices::UnmountStarted(const UniqueVolumeName& name) {
   ActualDevice& device = devices_.at(name);
   // After a reboot a rest of the device's mount may be left, also once it was to be attached anew.
   const bool is_attached = device.state == VolumeState::kAttached;
+  const bool in_doubt =
+      device.state == VolumeState::kAttaching || (is_attached && device.uncertain);
+  device.attach_in_doubt = device.attachable && (device.attach_in_doubt || in_doubt);
   if ((is_attached && device.uncertain) ||
       (device.rest_of_mount && (is_attached || device.state == VolumeState::kAttaching))) {
     ApplyEvent(device, VolumeEvent::kFound, clock_);
@@ -137,8 +140,9 @@ void ActualDevices::UnmountDone(const UniqueVolumeName& name,
   // A device that has to be attached again may turn out to be attached.
   const bool was_attached_anew = device.attachment == Attachment::kAttached;
   device.uncertain = device.uncertain || device.attachment == Attachment::kMissing ||
-                     (device.rest_of_mount && !was_attached_anew);
+                     device.attach_in_doubt || (device.rest_of_mount && !was_attached_anew);
   device.rest_of_mount = false;
+  device.attach_in_doubt = false;
   device.failure.reset();
 }
 

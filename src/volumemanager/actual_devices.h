@@ -45,6 +45,8 @@ struct ActualDevice {
   // so the device is unmounted before it is detached, unless it was mounted again: whether or not
   // it could be attached again says nothing of that rest. The record tells the next agent.
   bool rest_of_mount = false;
+  // As in DeviceRecord.
+  bool attach_in_doubt = false;
   // Grows with each operation that begins, and so shows that an answer is too old.
   uint64_t operations = 0;
   // ----

@@ -325,6 +325,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.uncertain = now.uncertain;
     device.attachable = now.attachable;
     device.rest_of_mount = now.rest_of_mount;
+    device.attach_in_doubt = now.attach_in_doubt;
     device.device_path = now.device_path;
     device.limit_key = now.limit_key;
     device.only_pod = now.only_pod;

@@ -31,9 +31,14 @@ AttachStep Up(const AttachSituation& now) {
         return AttachStep::kAttach;
       }
       return ToMounted(now);
+    case VolumeState::kUnmountingDevice:
+      // It is attached anew before it is mounted, and only what is unmounted can be.
+      if (device.attach_in_doubt) {
+        return now.used || !now.may_leave ? AttachStep::kNothing : AttachStep::kUnmount;
+      }
+      return ToMounted(now);
     case VolumeState::kMountingDevice:
     case VolumeState::kDeviceMounted:
-    case VolumeState::kUnmountingDevice:
     case VolumeState::kExpanding:
       return ToMounted(now);
     case VolumeState::kNotSetUp:

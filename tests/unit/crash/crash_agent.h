@@ -26,6 +26,7 @@
 #include "unit/crash/crash_csi_client.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
+#include "unit/crash/overlapping_record_keeper.h"
 #include "unit/crash/overlapping_scheduler.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
@@ -168,7 +169,7 @@ class CrashAgent {
   NoObserver observer_;
   NoContainers containers_;
   LocalRecyclerPods recycler_pods_;
-  DeviceRecordKeeper devices_;
+  OverlappingRecordKeeper devices_;
   StorageGuard storage_;
   StorageGuard other_storage_;  // of `other_operations_`
   RecordFormatIntents format_intents_;

@@ -270,6 +270,7 @@ void BeginCsiAgent(CrashWorld& world) {
   world.csi->end.reset();
   world.csi->in_flight.clear();
   world.csi->agent_is_dead = false;
+  NoteCsi(world, "", "an agent begins");
 }
 
 // It is attached still, for its controller is elsewhere; and an inline volume has gone. Nobody
@@ -277,6 +278,7 @@ void BeginCsiAgent(CrashWorld& world) {
 void RebootCsi(CrashWorld& world, bool power_loss) {
   if (!world.csi) return;
   CsiTruth& csi = *world.csi;
+  NoteCsi(world, "", power_loss ? "the power fails" : "the node starts anew");
   for (auto& [handle, volume] : csi.volumes) {
     for (const std::string& target : volume.published) {
       const std::string file = target.substr(0, target.rfind('/')) + "/vol_data.json";

@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -74,6 +75,8 @@ struct CsiTruth {
   // Calls of which nobody knows whether they were made.
   std::map<std::string, std::set<Call>> open;
   std::map<std::string, std::string> publish_context;  // what attaching has answered
+  // The last calls and what came between them, for whoever looks for a fault.
+  std::map<std::string, std::deque<std::string>> history;
 };
 
 // ---- the driver's side
@@ -120,6 +123,9 @@ void CheckCsiVolume(CrashWorld& world, const std::string& pod, const std::string
 void CheckCsiProvisioned(CrashWorld& world, const std::string& when);
 // "" if nothing of its volumes is on the node; else what.
 std::string LeftOfCsi(const CrashWorld& world);
+// Something happens to a volume; to all for an empty handle.
+void NoteCsi(CrashWorld& world, const std::string& handle, const std::string& what);
+std::string CsiHistoryText(const CrashWorld& world);
 // What is compared.
 std::string CsiText(const CrashWorld& world);
 

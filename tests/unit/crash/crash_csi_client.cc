@@ -226,11 +226,16 @@ CsiChannel::AnyAnswer CrashCsiClient::Do(const Message& request) {
   CheckCsiCall(world, request);
   const CsiAbout about = AboutOf(request);
   const CsiHow how = HowOf(about);
+  const std::string text = about.call.first + " " + about.call.second;
+  NoteCsi(world, about.handle, text + " is made");
   const bool was_open = BeginCsiCall(world, about);
   parts_.switch_point();
   CsiChannel::AnyAnswer answer = Make(request, about, how);
   if (agent_ends) EndAgent();
   parts_.switch_point();
+  NoteCsi(world, about.handle,
+          text + (answer.ok() ? ": done" : ": " + answer.error().ToString()) +
+              (how == CsiHow::kLies ? ", which is a lie" : ""));
   EndCsiCall(world, about, was_open, how == CsiHow::kLies ? CsiHeard::kNothing : HeardOf(answer));
   return answer;
 }

@@ -378,6 +378,26 @@ std::string LeftOfCsi(const CrashWorld& world) {
   return "";
 }
 
+void NoteCsi(CrashWorld& world, const std::string& handle, const std::string& what) {
+  constexpr size_t kKept = 40;
+  if (handle.empty()) {
+    for (const auto& [each, volume] : world.csi->volumes) NoteCsi(world, each, what);
+    return;
+  }
+  std::deque<std::string>& of_volume = world.csi->history[handle];
+  of_volume.push_back(std::to_string(world.clock.WallUnixMillis()) + " " + what);
+  if (of_volume.size() > kKept) of_volume.pop_front();
+}
+
+std::string CsiHistoryText(const CrashWorld& world) {
+  std::string text;
+  for (const auto& [handle, lines] : world.csi->history) {
+    text += "what happened to " + handle + ":\n";
+    for (const std::string& line : lines) text += "  " + line + "\n";
+  }
+  return text;
+}
+
 std::string CsiText(const CrashWorld& world) {
   if (!world.csi) return "";
   std::string text = "volumes of the driver:\n";

@@ -1,6 +1,7 @@
 #include "unit/crash/overlapping_scheduler.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 namespace volumed {
@@ -42,9 +43,17 @@ void OverlappingScheduler::Continue(const Running& task) {
   } stopped{running_};
   if (task->Resume()) {
     std::erase(tasks_, task);
+  } else if (std::exchange(waits_, false)) {
+    waiting_.push_back(task);
+    return;
   } else {
     ContinueLater(task);
   }
+  ContinueWaiting();
+}
+
+void OverlappingScheduler::ContinueWaiting() {
+  for (const Running& task : std::exchange(waiting_, {})) ContinueAfter(task, 0);
 }
 
 void OverlappingScheduler::ContinueLater(const Running& task) {
@@ -73,7 +82,17 @@ void OverlappingScheduler::SwitchPoint() {
   self->Suspend();
 }
 
+void OverlappingScheduler::AwaitOthers() {
+  if (running_ == nullptr || tasks_.size() == 1) {
+    throw std::logic_error("a task waits for another one, and none is there");
+  }
+  waits_ = true;
+  const Running self = running_;
+  self->Suspend();
+}
+
 void OverlappingScheduler::EndTasks() {
+  waiting_.clear();
   // Those who wait in the scheduler have them too.
   for (const Running& task : std::exchange(tasks_, {})) task->End();
 }

@@ -43,6 +43,9 @@ class OverlappingScheduler final : public Scheduler {
 
   // Here a blocking task may be suspended. Nothing on the control thread.
   void SwitchPoint();
+  // The blocking task that runs waits for what another one does: it goes on once another one has
+  // run. Throws std::logic_error if none is there that could.
+  void AwaitOthers();
   // Suspended tasks are unwound; to be called before what they use is destroyed.
   void EndTasks();
   // No blocking task is suspended. Always, if they do not overlap.
@@ -54,6 +57,7 @@ class OverlappingScheduler final : public Scheduler {
   using Running = std::shared_ptr<HandOverThread>;
 
   void Continue(const Running& task);
+  void ContinueWaiting();
   void ContinueLater(const Running& task);
   // Once so many others have had their turn.
   void ContinueAfter(const Running& task, uint64_t steps);
@@ -64,7 +68,9 @@ class OverlappingScheduler final : public Scheduler {
   std::mt19937_64 random_;
   uint64_t one_in_ = 1;   // so many points is one where the task is suspended
   bool is_slow_ = false;  // the task that is being suspended
+  bool waits_ = false;    // likewise
   std::vector<Running> tasks_;
+  std::vector<Running> waiting_;  // for others of these
   Running running_;
   Running last_;
   uint64_t switches_ = 0;

@@ -130,6 +130,7 @@ class CsiModel {
       ADD_FAILURE() << "the agent makes effects without end";
     }
     for (const std::string& violation : world_.violations) ADD_FAILURE() << violation;
+    if (!world_.violations.empty()) std::cout << CsiHistoryText(world_);
   }
 
   // All pods go, and with them everything.

@@ -201,6 +201,28 @@ TEST_F(CsiStorageTest, AnAnswerThatNamesWhatIsBeingDeletedAtThatMomentIsNoLie) {
   EXPECT_EQ(process_->calls("DeleteVolume"), 0);
 }
 
+// The claim got a volume that no pod could have, and that perhaps went a moment later.
+TEST_F(CsiStorageTest, AClaimGotAVolumeOfWhichADeletionByHandHadAnOpenOutcome) {
+  ::csi::v1::DeleteVolumeRequest deletion;
+  deletion.set_volume_id("vol-pvc-c1");
+  const CsiCommandRecord by_hand = CsiCommandOf(kName, *FindCsiMethod("DeleteVolume"), deletion, 0);
+  ASSERT_TRUE(commands_.Begin(by_hand).ok());
+  commands_.End(by_hand, Error::MaybeApplied(Code::kDeadlineExceeded, "no answer"));
+  const Result<PersistentVolume> made = Make();
+  ASSERT_FALSE(made.ok());
+  EXPECT_TRUE(made.error().maybe_applied()) << "only the same call may follow";
+  EXPECT_NE(made.error().message().find("DeleteVolume by hand has an open outcome: make it again"),
+            std::string::npos)
+      << made.error().message();
+  EXPECT_TRUE(lies_.empty());
+  // Made again by hand it has an outcome, and the claim gets what the driver makes then.
+  ASSERT_TRUE(commands_.Begin(by_hand).ok());
+  commands_.End(by_hand, OkStatus());
+  const Result<PersistentVolume> anew = Make();
+  ASSERT_TRUE(anew.ok()) << anew.error().ToString();
+  EXPECT_EQ(Source(*anew).volume_handle, "vol-pvc-c1");
+}
+
 // It was bound and put on record: a driver could fill the disk of the records.
 TEST_F(CsiStorageTest, AVolumeContextOfMegabytesWasTaken) {
   const auto with = [](size_t bytes) {

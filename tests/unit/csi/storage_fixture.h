@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "csi/csi_command.h"
 #include "csi/csi_context.h"
 #include "csi/csi_names.h"
 #include "csi/csi_settings.h"
@@ -93,6 +94,7 @@ class CsiStorageTest : public CsiDriversFixture {
                                    lies_.push_back(call.driver + " " + call.method);
                                    lied_about_.push_back(call.key);
                                  },
+                             .commands = &commands_,
                              .unrecorded = &unrecorded_},
                    .host = host_});
     storage_ = std::make_unique<CsiStorage>(*context_, plugin_);
@@ -266,6 +268,7 @@ class CsiStorageTest : public CsiDriversFixture {
   SharedCsiPluginSettings plugin_settings_;
   DeviceRecordKeeper devices_{store_, clock_, log_, observer_, BootId("boot-a")};
   UnrecordedMounts unrecorded_;
+  CsiCommands commands_{store_, log_};
   NamedPlugin plugin_;
   std::optional<CsiContext> context_;
   std::unique_ptr<CsiStorage> storage_;

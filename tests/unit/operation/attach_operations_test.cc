@@ -303,6 +303,25 @@ TEST_F(AttachOperationsTest, AMountThatWasFoundBeforeTheAttachWasForgottenByTheN
   EXPECT_FALSE(Stored()->rest_of_mount);
 }
 
+// The next agent staged a volume that perhaps nobody had attached since the node was booted.
+TEST_F(AttachOperationsTest, AnAttachInDoubtCountedAsDoneOnceTheRestOfAMountWasUnmounted) {
+  ASSERT_TRUE(Attach().value);
+  DeviceRecord before = *Stored();
+  for (const VolumeState state : {VolumeState::kAttached, VolumeState::kAttaching}) {
+    before.state = state;
+    before.uncertain = true;
+    before.rest_of_mount = true;
+    devices_.Restore(before);
+    const auto unmounted = UnmountDevice();
+    ASSERT_TRUE(unmounted.value) << unmounted.failure->error.ToString();
+    EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+    EXPECT_TRUE(Stored()->uncertain) << VolumeStateName(state);
+    EXPECT_FALSE(Stored()->rest_of_mount);
+    ASSERT_TRUE(Attach().value);
+    EXPECT_FALSE(Stored()->uncertain);
+  }
+}
+
 TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
   node_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });

@@ -242,6 +242,8 @@ void AddDevices(Samples& samples) {
   DeviceRecord rest = SmallestDevice();
   rest.rest_of_mount = true;
   samples.Add("with the rest of a mount", rest, DecodeDeviceRecord);
+  rest.attach_in_doubt = true;
+  samples.Add("with an attach in doubt", rest, DecodeDeviceRecord);
   DeviceRecord growing = SmallestDevice();
   growing.before_growth = {{Bytes("/kubelet/x"), Bytes("/dev/sdb"), 259, 16, "/"}, {"/kubelet/y"}};
   samples.Add("growing", growing, DecodeDeviceRecord);

@@ -82,8 +82,9 @@ class LadderLife {
       case AttachStep::kNothing:
         return;
       case AttachStep::kVerify:
-        device_->attachment = attached_ ? Attachment::kAttached : Attachment::kMissing;
-        device_->uncertain = device_->uncertain || !attached_;
+        // Some plugins know no more than the record.
+        device_->attachment = attached_ || OneIn(2) ? Attachment::kAttached : Attachment::kMissing;
+        device_->uncertain = device_->uncertain || device_->attachment == Attachment::kMissing;
         return;
       case AttachStep::kAttach:
         ASSERT_TRUE(wanted_ && may_begin_);
@@ -99,6 +100,9 @@ class LadderLife {
         ASSERT_TRUE(rest_ || !record_says_attached_) << "its record says that it is unmounted";
         mounted_ = mounted_ && !is_done;
         rest_ = rest_ && end != StepEnd::kDone;
+        device_->attach_in_doubt = device_->attach_in_doubt ||
+                                   device_->state == VolumeState::kAttaching ||
+                                   (device_->state == VolumeState::kAttached && device_->uncertain);
         return EndIn(VolumeState::kUnmountingDevice, VolumeState::kAttached, end);
       case AttachStep::kDetach:
         ASSERT_FALSE(mounted_) << "it would be taken away from under its mount";
@@ -126,8 +130,10 @@ class LadderLife {
     if (end != StepEnd::kDone) return;
     if (in_call == VolumeState::kUnmountingDevice) {
       device_->uncertain = device_->attachment == Attachment::kMissing ||
+                           device_->attach_in_doubt ||
                            (device_->rest_of_mount && device_->attachment != Attachment::kAttached);
     }
+    device_->attach_in_doubt = false;
     if (in_call != VolumeState::kAttaching) device_->rest_of_mount = false;
     if (in_call == VolumeState::kAttaching) device_->attachment = Attachment::kAttached;
     if (done == VolumeState::kDetached) device_.reset();

@@ -103,6 +103,33 @@ TEST(AttachLadderTest, AnAttachedDeviceThatIsMissingIsDetachedAndNotUnmountedOnc
   EXPECT_EQ(NextAttachStep({&device, false, false, false, true}), AttachStep::kUnmount);
 }
 
+// It was staged although nobody knew whether it was attached: its driver was asked, and has said
+// yes of a volume that it knows by the record alone.
+TEST(AttachLadderTest, ADeviceWhoseAttachIsInDoubtWasMountedWhenItsUnmountHadNoAnswer) {
+  ManualClock clock;
+  ActualDevices devices(clock);
+  const UniqueVolumeName name("p/v");
+  ActualDevice found;
+  found.attachable = true;
+  found.state = VolumeState::kAttaching;  // anew, after a boot
+  found.rest_of_mount = true;
+  devices.AddReconstructed(name, found);
+  const auto next = [&](bool wanted, bool used) {
+    return NextAttachStep({devices.Find(name), wanted, wanted, used, true});
+  };
+  ASSERT_EQ(next(false, false), AttachStep::kUnmount);
+  devices.UnmountStarted(name);
+  const OperationFailure lost{"unmount_device", "UnmountDevice",
+                              Error::MaybeApplied(Code::kDeadlineExceeded, "no answer")};
+  devices.UnmountDone(name, OutcomeOf(std::optional(lost), Unit{}));
+  devices.AttachmentVerified(name, true);
+  EXPECT_EQ(next(true, false), AttachStep::kUnmount) << "only that may follow";
+  EXPECT_EQ(next(true, true), AttachStep::kNothing);
+  devices.UnmountStarted(name);
+  devices.UnmountDone(name, OutcomeOf(std::nullopt, Unit{}));
+  EXPECT_EQ(next(true, false), AttachStep::kAttach);
+}
+
 // Its mount directory stayed for ever if its pod left before it was attached and mounted anew.
 TEST(AttachLadderTest, TheRestOfAMountIsTakenAwayWhateverBecameOfAttachingItAnew) {
   const OperationFailure away{"volume_attach", "Attach",
