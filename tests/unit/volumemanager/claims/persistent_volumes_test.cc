@@ -1,5 +1,6 @@
-// Claims, devices and the pods that share them, on fake operations.
-#include "unit/volumemanager/manager_fixture.h"
+// Claims and the volumes that they are bound to: who has one, and what becomes of it, on fake
+// operations.
+#include "unit/volumemanager/claims/persistent_volumes_fixture.h"
 #include "volumemanager/claims/claims.h"
 
 namespace volumed {
@@ -7,72 +8,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
-
-class PersistentVolumesTest : public ManagerTest {
- protected:
-  void SetUp() override { StartAgent(); }
-
-  static std::string Volume(const std::string& name, const std::string& more = "",
-                            const std::string& mode = "ReadWriteOnce",
-                            const std::string& source = "local: {path: /dev/vdb}") {
-    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
-           "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [" + mode + "]\n  " + source +
-           "\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
-           "operator: In, values: [n1]}]}]}}\n" +
-           more;
-  }
-  static std::string Claim(const std::string& name, const std::string& more = "",
-                           const std::string& mode = "ReadWriteOnce") {
-    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
-           ", namespace: default, uid: claim-" + name + "}\nspec:\n  accessModes: [" + mode +
-           "]\n  resources: {requests: {storage: 1Gi}}\n" + more;
-  }
-  static std::string Storage() { return Volume("disk") + Claim("data"); }
-
-  // The rows that the operation layer writes.
-  void LeaveDevice(VolumeState state, const std::string& only_pod = "") {
-    DeviceRecord device;
-    device.key = kDevice;
-    device.only_pod = PodUid(only_pod);
-    device.plugin_name = "kubernetes.io/local-volume";
-    device.spec = SpecName("disk");
-    device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
-    device.state = state;
-    device.boot_id = BootId("boot-1");
-    ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
-  }
-  void LeaveRecords() {
-    LeaveDevice(VolumeState::kDeviceMounted);
-    PodVolumeRecord record;
-    record.key = Key("a", "disk");
-    record.pod_namespace = "default";
-    record.pod_name = "a";
-    record.plugin_name = "kubernetes.io/local-volume";
-    record.state = VolumeState::kSetUp;
-    record.boot_id = BootId("boot-1");
-    record.unique_name = kDevice;
-    record.has_device = true;
-    ASSERT_TRUE(store.Put(EncodeRecord(record), kPodVolumeRecordDurability).ok());
-  }
-
-  size_t DeviceCalls(const std::string& operation) {
-    return operations().Count(operation, OperationKey(kDevice));
-  }
-  std::optional<ClaimBindingRecord> Binding(const std::string& volume = "disk") const {
-    const auto row = store.Find(kClaimBindingRecordKind, volume);
-    if (!row) return std::nullopt;
-    return DecodeClaimBindingRecord(*row).value();
-  }
-  std::string Problem(const std::string& pod) {
-    const VolumeView volume = View(pod).volumes.at(0);
-    return volume.problem ? volume.problem->step + ": " + volume.problem->message : "";
-  }
-  bool ProblemHas(const std::string& pod, const std::string& text) {
-    return Problem(pod).find(text) != std::string::npos;
-  }
-};
 
 constexpr const char* kOfDriver = "csi: {driver: disks.io, volumeHandle: vol-1}";
 
@@ -133,161 +68,6 @@ TEST_F(PersistentVolumesTest, AVolumeWhoseStorageWasBeingDeletedForAnotherWasBou
   EXPECT_TRUE(Binding("st"));
 }
 
-TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  ASSERT_EQ(Phase("a"), "Ready");
-  manager().events().DeviceVanished({"/dev/vdc"});
-  EXPECT_EQ(Problem("a"), "");
-  manager().events().DeviceVanished({"/dev/disk/by-id/x", "/dev/vdb"});
-  EXPECT_TRUE(Problem("a").starts_with("DeviceGone: device /dev/vdb has left the node"));
-  EXPECT_EQ(Phase("a"), "Ready") << "its mounts are there still";
-  EXPECT_EQ(host_parts.events.back(), "a VolumeConditionAbnormal");
-  manager().events().DeviceAppeared({"/dev/vdb"});
-  EXPECT_EQ(Problem("a"), "");
-}
-
-TEST_F(PersistentVolumesTest, WhoWatchesAPodHearsThatItsDiskWasPulledOut) {
-  Deliver(Storage() + PodManifest("a", {kUse}) + PodManifest("b", {kData}));
-  const auto told = std::make_shared<std::vector<PodUid>>();
-  manager().observers().Add([told](const PodUid& pod) { told->push_back(pod); });
-  manager().events().DeviceVanished({"/dev/vdb"});
-  EXPECT_EQ(*told, std::vector<PodUid>{PodUid("a")});
-}
-
-TEST_F(PersistentVolumesTest, AVolumeThatIsToBeTriedAgainIsTriedAtOnceAndNoOtherIs) {
-  operations().FailNext("mount", Key("a", "disk"),
-                        Error::NotApplied(Code::kFailedPrecondition, "is held back"), 9);
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  Pass(seconds(60));
-  const size_t tried = operations().Count("mount", Key("a", "disk"));
-  ASSERT_GT(tried, 1u);
-  EXPECT_FALSE(manager().events().RetryStorage("other")) << "there is nothing of that name";
-  Settle();
-  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried);
-  EXPECT_TRUE(manager().events().RetryStorage("disk"));
-  Settle();
-  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried + 1);
-}
-
-// A pod whose disk was not mounted at its path once waited for the back-off.
-TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetUp) {
-  const std::string storage =
-      Volume("disk", "", "ReadWriteOnce", "local: {path: /mnt/disks/d1}") + Claim("data");
-  const Error other = Error::NotApplied(Code::kFailedPrecondition, "is another directory");
-  operations().FailNext("mount", Key("a", "disk"), other, 9);
-  Deliver(storage + PodManifest("a", {kUse}));
-  Pass(seconds(60));
-  const auto tries = [&] { return operations().Count("mount", Key("a", "disk")); };
-  size_t tried = tries();
-  ASSERT_GT(tried, 1u);
-  for (const char* elsewhere : {"/mnt/disks/d", "/mnt/disks/d1/below", "/mnt/disks/d10"}) {
-    manager().events().MountsChangedElsewhere({elsewhere});
-    Settle();
-    EXPECT_EQ(tries(), tried) << elsewhere;
-  }
-  for (const char* at : {"/mnt/disks/d1", "/mnt", "/"}) {
-    manager().events().MountsChangedElsewhere({"/elsewhere", at});
-    Settle();
-    EXPECT_EQ(tries(), ++tried) << at;
-  }
-}
-
-TEST_F(PersistentVolumesTest, AMountThatComesWhileTheSetUpRunsIsNotForgotten) {
-  operations().Hang(Key("a", "disk"));
-  Deliver(Volume("disk", "", "ReadWriteOnce", "local: {path: /mnt/d1}") + Claim("data") +
-          PodManifest("a", {kUse}));
-  ASSERT_EQ(operations().Count("mount", Key("a", "disk")), 1u);
-  manager().events().MountsChangedElsewhere({"/mnt/d1"});
-  operations().FailNext("mount", Key("a", "disk"),
-                        Error::NotApplied(Code::kFailedPrecondition, "is another directory"), 1);
-  operations().Release(Key("a", "disk"));
-  Settle();
-  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), 2u) << "it had looked before";
-  EXPECT_EQ(Phase("a"), "Ready");
-}
-
-TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackOff) {
-  operations().FailNext("mount_device", OperationKey(kDevice),
-                        Error::NotApplied(Code::kNotFound, "no such device"), 9);
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  Pass(seconds(60));
-  const size_t tried = DeviceCalls("mount_device");
-  manager().events().DeviceAppeared({"/dev/vdc", "/dev/disk/by-id/other"});
-  Settle();
-  EXPECT_EQ(DeviceCalls("mount_device"), tried) << "another disk";
-  manager().events().DeviceAppeared({"/dev/disk/by-id/x", "/dev/vdb"});
-  Settle();
-  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1);
-  Deliver("");
-  Settle();
-  manager().events().DeviceAppeared({"/dev/vdb"});
-  Settle();
-  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1) << "nobody wants it any more";
-}
-
-// The command said "tried now", and the device waited for its back-off.
-TEST_F(PersistentVolumesTest, ARetryOfOneVolumeTriesItsDeviceAtOnce) {
-  operations().FailNext("mount_device", OperationKey(kDevice),
-                        Error::NotApplied(Code::kNotFound, "no such device"), 9);
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  Pass(seconds(60));
-  const size_t tried = DeviceCalls("mount_device");
-  ASSERT_TRUE(manager().pod_commands().RetryVolume(Key("a", "disk")).ok());
-  Settle();
-  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1);
-}
-
-// 300 local volumes on one dead mount took a thread each, and their pods did not say for what.
-TEST_F(PersistentVolumesTest, ADeviceThatWaitsForItsFilesystemSaysSoAndIsGivenUpWithItsPod) {
-  const OperationKey device(kDevice);
-  operations().Hang(device);
-  operations().waits_for[device] = {"filesystem 0:7 has 4 workers that do not answer", true};
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  EXPECT_EQ(Problem("a"), "WaitForWorker: filesystem 0:7 has 4 workers that do not answer");
-  EXPECT_FALSE(operations().given_up.contains(device));
-  ASSERT_TRUE(Delete("a"));
-  EXPECT_TRUE(operations().given_up.contains(device));
-}
-
-// A volume whose driver is away: the pod whose operation waits says so, and so does the one whose
-// operation cannot even wait.
-TEST_F(PersistentVolumesTest, APodSaysForWhatTheOperationWaitsThatHasItsDevice) {
-  const LaneWait away{"CSI driver x is gone since 10:00: refused", true, kWaitForDriver};
-  operations().Hang(Key("a", "disk"));
-  operations().Hang(Key("b", "disk"));
-  operations().waits_for[OperationKey(Key("a", "disk"))] = away;
-  operations().owners[kDevice] = OperationKey(Key("a", "disk"));
-  Deliver(Storage() + PodManifest("a", {kUse}) + PodManifest("b", {kUse}));
-  EXPECT_EQ(Problem("a"), "WaitForDriver: " + away.text);
-  EXPECT_EQ(Problem("b"),
-            "WaitForDriver: another operation has the device, and waits: " + away.text);
-  // Once it is the administrator, and once whoever runs the driver: it depended on the pod.
-  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, kWhoeverRunsTheDriver);
-  EXPECT_EQ(View("b").volumes.at(0).problem->who_must_act, kWhoeverRunsTheDriver);
-  operations().Release(Key("b", "disk"));
-  Settle();
-  EXPECT_EQ(Problem("b"), "") << "it has its volume, whatever the other one waits for";
-}
-
-TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBeforeTheBind) {
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  ASSERT_EQ(DeviceCalls("mount_device"), 1u);
-  ASSERT_EQ(operations().calls.size(), 2u);
-  EXPECT_EQ(operations().calls[0].operation, "mount_device");
-  EXPECT_EQ(operations().calls[1].operation, "mount");
-  EXPECT_EQ(operations().calls[1].mount->unique_name, kDevice);
-  EXPECT_TRUE(operations().calls[1].mount->has_device);
-  ASSERT_TRUE(Binding());
-  EXPECT_EQ(Binding()->binding.claim_uid, "claim-data");
-  const PodView view = View("a");
-  EXPECT_EQ(view.phase, "Ready");
-  EXPECT_EQ(view.volumes.at(0).spec, SpecName("disk"));
-  EXPECT_EQ(view.volumes.at(0).pod_volumes, (std::vector<std::string>{"data"}));
-  EXPECT_EQ(view.volumes.at(0).claim, "default/data");
-  EXPECT_EQ(view.volumes.at(0).persistent_volume, "disk");
-  EXPECT_EQ(view.volumes.at(0).device_state, "DeviceMounted");
-}
-
 TEST_F(PersistentVolumesTest, AnUnrecordedBindingIsNotActedOn) {
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1, kClaimBindingRecordKind);
   Deliver(Storage() + PodManifest("a", {kUse}));
@@ -306,48 +86,6 @@ TEST_F(PersistentVolumesTest, AClaimThatIsNotBoundSaysWhyAndWhoMustAct) {
   EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
   EXPECT_EQ(Phase("a"), "Pending");
   Deliver(Storage() + PodManifest("a", {kUse}));
-  EXPECT_EQ(Phase("a"), "Ready");
-}
-
-TEST_F(PersistentVolumesTest, TwoPodsShareTheDeviceAndTheLastOneTakesItAway) {
-  const std::string a = PodManifest("a", {kUse});
-  const std::string b = PodManifest("b", {kUse});
-  Deliver(Storage() + a + b);
-  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
-  EXPECT_EQ(Phase("a"), "Ready");
-  EXPECT_EQ(Phase("b"), "Ready");
-  Deliver(Storage() + b);
-  EXPECT_EQ(Phase("a"), "gone");
-  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
-  Deliver(Storage());
-  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
-  EXPECT_EQ(operations().calls.back().operation == "remove" ||
-                operations().calls.back().operation == "unmount_device",
-            true);
-  EXPECT_TRUE(node.devices.empty());
-  EXPECT_TRUE(node.present.empty());
-  EXPECT_TRUE(Binding());  // the claim is still there
-}
-
-TEST_F(PersistentVolumesTest, ADeviceStaysWhileAPodMayHaveSomethingOfIt) {
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  operations().FailNext("unmount", Key("a", "disk"),
-                        Error::MaybeApplied(Code::kDeadlineExceeded, "hangs"), 2);
-  Deliver(Storage());
-  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
-  Pass(seconds(10));
-  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
-  EXPECT_EQ(Phase("a"), "gone");
-}
-
-TEST_F(PersistentVolumesTest, AFailedDeviceIsTheProblemOfItsPodsAndIsTriedAgain) {
-  operations().FailNext("mount_device", OperationKey(kDevice),
-                        Error::NotApplied(Code::kFailedPrecondition, "the disk is not blank"), 1);
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  EXPECT_EQ(Problem("a"), "MountDevice: the disk is not blank");
-  EXPECT_NE(View("a").volumes.at(0).problem->next_try_unix_ms, 0);
-  EXPECT_EQ(operations().Count("mount"), 0u);
-  Pass(seconds(2));
   EXPECT_EQ(Phase("a"), "Ready");
 }
 
@@ -431,38 +169,6 @@ TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTake
   ASSERT_TRUE(DeleteClaim("data") && DeleteVolume("disk"));
   EXPECT_FALSE(Binding());
   EXPECT_EQ(DeviceCalls("forget_device"), 1u);
-}
-
-TEST_F(PersistentVolumesTest, ANewAgentVerifiesTheDeviceBeforeThePods) {
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  LeaveRecords();
-  StartAgent();
-  Settle();
-  EXPECT_TRUE(operations().calls.empty());
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  ASSERT_EQ(operations().calls.size(), 2u);
-  EXPECT_EQ(operations().calls[0].operation, "mount_device");
-  EXPECT_EQ(operations().calls[1].operation, "mount");
-  EXPECT_EQ(Phase("a"), "Ready");
-}
-
-TEST_F(PersistentVolumesTest, ADeviceThatIsLeftIsUnmountedOnlyWhenEverySourceHasDelivered) {
-  LeaveDevice(VolumeState::kMountingDevice);
-  StartAgent();
-  Settle();
-  DeliverFailure();
-  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
-  Deliver(Storage());
-  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
-}
-
-TEST_F(PersistentVolumesTest, AnUnreadableDeviceRecordKeepsEverybodyOff) {
-  store.Corrupt(kDeviceRecordKind, kDevice.str(), "checksum");
-  StartAgent();
-  Deliver(Storage() + PodManifest("a", {kUse}));
-  EXPECT_TRUE(operations().calls.empty());
-  EXPECT_TRUE(ProblemHas("a", "left alone until it is repaired")) << Problem("a");
-  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
 }
 
 TEST_F(PersistentVolumesTest, AReleasedVolumeIsRecycledOnceAndThenFree) {
@@ -581,32 +287,6 @@ TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused
   EXPECT_TRUE(ProblemHas("a", "volume data has volumeMode Block, but is specified in volumeMounts"))
       << Problem("a");
   EXPECT_TRUE(operations().calls.empty());
-}
-
-TEST_F(PersistentVolumesTest, ABlockVolumeIsMappedForEachPodAndItsDeviceLeavesLast) {
-  const std::string storage =
-      Volume("disk", "  volumeMode: Block\n") + Claim("data", "  volumeMode: Block\n");
-  const auto pod = [](const std::string& name) {
-    std::string text = PodManifest(name, {kUse});
-    const std::string mounts = "volumeMounts:\n    - {name: data, mountPath: /mnt/data}";
-    return text.replace(text.find(mounts), mounts.size(),
-                        "volumeDevices: [{name: data, devicePath: /dev/xvda}]");
-  };
-  Deliver(storage + pod("a") + pod("b"));
-  EXPECT_EQ(Phase("a"), "Ready") << Problem("a");
-  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
-  EXPECT_EQ(operations().Count("map"), 2u);
-  EXPECT_EQ(operations().Count("mount"), 0u);
-  const VolumeView volume = View("a").volumes.at(0);
-  EXPECT_TRUE(volume.is_block);
-  EXPECT_EQ(volume.state, "Mapped");
-  EXPECT_EQ(volume.device_path, "/dev/fake");
-  Deliver(storage + pod("b"));
-  EXPECT_EQ(operations().Count("unmap"), 1u);
-  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
-  Deliver(storage);
-  EXPECT_EQ(Phase("b"), "gone");
-  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
 }
 
 TEST_F(PersistentVolumesTest, TwoVolumesOfAPodThatNameOneClaimAreOneOnTheNode) {
