@@ -267,9 +267,8 @@ void SourceLosses::EncodeKeptPods(AbsentObjects* out) const {
     *held->mutable_object() = MakeObjectRef({ObjectKind::kPod, pod.ns, pod.name});
     held->mutable_object()->set_uid(pod.uid.str());
     held->set_presence("held");
-    held->set_reason(pod.disk_data.empty()
-                         ? "no source has any pod, and this one has volumes mounted"
-                         : "no source has it, and it has data on disk");
+    held->set_reason(pod.disk_data.empty() ? pod.why_held + ", and this pod has volumes mounted"
+                                           : "no source has it, and it has data on disk");
     if (pod.mounted.empty()) EncodeMountedVolumes(pod.uid, held);
     for (const std::string& volume : pod.mounted) held->add_mounted_volumes(volume);
     for (const std::string& volume : pod.disk_data) held->add_disk_data(volume);

@@ -285,6 +285,7 @@ void ManifestDirectory::LoseDirectory() {
   large_.clear();
   far_.DropAll();
   unreadable_.clear();
+  not_read_.clear();
   unread_.clear();
   unread_news_.clear();
 }
@@ -430,13 +431,26 @@ void ManifestDirectory::ApplyListing(const Scanned& scanned, uint64_t number) {
   }
 }
 
+void ManifestDirectory::NoteRead(const ManifestReading& reading, bool is_written) {
+  using What = ManifestReading::What;
+  if (is_written || reading.what == What::kChanging) {
+    not_read_[reading.file] = "is being written";
+  } else if (reading.what == What::kUnreadable) {
+    not_read_[reading.file] = reading.error;
+  } else {
+    not_read_.erase(reading.file);
+  }
+}
+
 void ManifestDirectory::ApplyReading(ManifestReading reading, ManifestLook look) {
   using What = ManifestReading::What;
   large_.erase(reading.file);
   unreadable_.erase(reading.file);
   if (reading.try_again) unreadable_.insert(reading.file);
   // Its writer will close it, and that will be another reading.
-  if (reading.what != What::kGone && writing_.count(reading.file) > 0) return;
+  const bool is_written = reading.what != What::kGone && writing_.count(reading.file) > 0;
+  if (!seen_) NoteRead(reading, is_written);
+  if (is_written) return;
   if (reading.what == What::kGone) {
     writing_.erase(reading.file);
     const bool was_seen = unlinked_.count(reading.file) > 0;

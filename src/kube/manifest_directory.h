@@ -200,6 +200,8 @@ class ManifestDirectory final : public ObjectSource {
   // Applies what was read of one file, unless its writer is still at it: then another reading
   // follows.
   void ApplyReading(ManifestReading reading, ManifestLook look);
+  // Notes whether the content of the file is known, for `seen_`.
+  void NoteRead(const ManifestReading& reading, bool is_written);
   // Reads the first of the large files, beside the other work.
   void StartLarge();
   void OnLargeRead(Scanned scanned);
@@ -300,7 +302,10 @@ class ManifestDirectory final : public ObjectSource {
   TimePoint started_at_{};
 
   bool complete_ = false;
-  bool seen_ = false;      // this agent has read all that it found there, or was told to accept it
+  // This agent has read all that it found in the known directory, or was told to accept it.
+  bool seen_ = false;
+  // Until then: the files that are there, and whose content is not known, with the reason.
+  std::map<std::string, std::string> not_read_;
   bool has_list_ = false;  // the listener has a complete list
   std::optional<std::set<ObjectKey>> accepting_;
   Duration settle_;

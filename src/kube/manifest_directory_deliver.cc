@@ -72,7 +72,13 @@ std::string ManifestDirectory::IncompleteBecause(const std::string& judged) cons
 
 std::string ManifestDirectory::UnseenBecause() const {
   if (seen_) return "";
-  return directory_error_.empty() ? kSourceIsBeingRead : directory_error_;
+  if (!directory_error_.empty()) return directory_error_;
+  if (std::string why = listed_ ? WhyOther() : ""; !why.empty()) return why;
+  if (not_read_.empty()) return kSourceIsBeingRead;
+  const auto& [file, why] = *not_read_.begin();
+  const size_t others = not_read_.size() - 1;
+  return files_.PathOf(file) + " " + why +
+         (others == 0 ? "" : ", and " + std::to_string(others) + " more files were not read");
 }
 
 void ManifestDirectory::Deliver() {

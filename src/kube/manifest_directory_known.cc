@@ -41,9 +41,12 @@ void ManifestDirectory::FinishListing() {
     complete_ = seen_ = true;
   }
   if (!listed_) return;
-  complete_ = seen_ = true;
+  complete_ = true;
   if (!in_known_ && files_.AbsentObjects().empty() && MayAdopt()) Adopt();
   was_known_ = was_known_ || in_known_;
+  // What has not been read may have anything, and so may the known directory while another one is
+  // in its place.
+  if (!seen_) seen_ = in_known_ && not_read_.empty() && BusyFiles().empty();
 }
 
 // A directory that has every object on record is known by them. With none on record, another one

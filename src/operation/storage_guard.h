@@ -134,9 +134,10 @@ class StorageGuard {
                                          const std::string& claim_uid,
                                          const std::vector<KnownStorage>& others,
                                          const CallOptions& call);
-  // Begins a try: whether an earlier one of this boot has taken this storage for the reclaim and
-  // keeps others out since then. Errors: those of the store; Aborted, not applied, if a worker may
-  // be at a reclaim of other storage under this id, that of an earlier volume of the name.
+  // Begins a try: whether an earlier one of this boot, or of any if the storage is a driver's, has
+  // taken this storage for the reclaim and keeps others out since then. Errors: those of the store;
+  // Aborted, not applied, if a worker may be at a reclaim of other storage under this id, that of
+  // an earlier volume of the name.
   Result<bool> IsBeingReclaimed(const std::string& id, const StorageName& name);
   // The same question, which begins no try.
   Result<bool> HasBegun(const std::string& id, const StorageName& name) EXCLUDES(mu_);
@@ -176,9 +177,9 @@ class StorageGuard {
   // The PersistentVolumes that name this storage of a driver, or for which it was made. Blocks:
   // never.
   std::set<std::string> NamedBy(const StorageName& name) const;
-  // Adds the reclaims of drivers' storage that the agent before this one has begun in this boot:
-  // the rows are loaded later, by whoever may block, and VolumesBeingDeleted() is asked before.
-  // Blocks: never.
+  // Adds the reclaims of drivers' storage that an agent before this one has begun, perhaps before a
+  // reboot: the rows are loaded later, by whoever may block, and VolumesBeingDeleted() is asked
+  // before. Blocks: never.
   void ExpectDeletions(const std::vector<StorageReservationRecord>& begun);
   // The PersistentVolumes that name what is being deleted for somebody else: nobody is to get them.
   // With a text for people each. Blocks: never.
@@ -210,7 +211,8 @@ class StorageGuard {
                            const CallOptions& call);
   Status CheckRecorded(const StorageHolder& holder, const StorageName& name,
                        const std::string& claim_uid, const StorageIdentity& now) EXCLUDES(mu_);
-  // The row of this reclaim if a try of this boot has written it; else an empty one.
+  bool GoesOn(const StorageReservationRecord& begun) const;
+  // The row of this reclaim if what it says goes on; else an empty one.
   StorageReservationRecord BegunReclaim(const std::string& id, const StorageName& name) const
       EXCLUDES(mu_);
   // Whether this holder, which has storage, was given this very one by this agent.

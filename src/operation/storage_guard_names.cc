@@ -71,8 +71,7 @@ std::set<std::string> StorageGuard::NamedBy(const StorageName& name) const {
 
 void StorageGuard::ExpectDeletions(const std::vector<StorageReservationRecord>& begun) {
   for (const StorageReservationRecord& record : begun) {
-    const bool goes_on = record.boot_id == boot_id_ && !record.name.driver.empty();
-    if (goes_on) ExpectInTable({record.holder, record.name});
+    if (!record.name.driver.empty()) ExpectInTable({record.holder, record.name});
   }
 }
 

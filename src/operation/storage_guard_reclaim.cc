@@ -95,12 +95,18 @@ Status StorageGuard::CheckNothingShows(const StorageName& name, const StorageIde
   return OkStatus();
 }
 
+// No work of another boot goes on, but for a driver's: what has become of its call a boot of this
+// node does not tell.
+bool StorageGuard::GoesOn(const StorageReservationRecord& begun) const {
+  return begun.boot_id == boot_id_ || !begun.name.driver.empty();
+}
+
 StorageReservationRecord StorageGuard::BegunReclaim(const std::string& id,
                                                     const StorageName& name) const {
   const MutexLock lock(mu_);
   const auto begun = reserved_.find(id);
   const bool is_it =
-      begun != reserved_.end() && begun->second.boot_id == boot_id_ && begun->second.name == name;
+      begun != reserved_.end() && GoesOn(begun->second) && begun->second.name == name;
   return is_it ? begun->second : StorageReservationRecord();
 }
 
@@ -189,7 +195,7 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
   {
     const MutexLock lock(mu_);
     const auto earlier = reserved_.find(holder.id);
-    on_record = earlier != reserved_.end() && earlier->second.boot_id == boot_id_;
+    on_record = earlier != reserved_.end() && GoesOn(earlier->second);
   }
   // What an earlier try may have begun stays reserved.
   if (!on_record) table_.Release(holder.id);
@@ -203,7 +209,7 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
     const auto earlier = reserved_.find(id);
     const bool has_row = earlier != reserved_.end();
     // Without a row it may be one that cannot be read.
-    const bool may_go_on = has_row ? earlier->second.boot_id == boot_id_ : ended_.contains(id);
+    const bool may_go_on = has_row ? GoesOn(earlier->second) : ended_.contains(id);
     // One of a driver's storage that has ended kept no volume from being given away: all are asked
     // anew.
     const bool has_ended = !name.driver.empty() && ended_.contains(id);

@@ -50,8 +50,8 @@ Status StorageGuard::Load() {
   if (!lost.quarantined.empty()) ExpectReclaims("");
   for (const StorageReservationRecord& record : reservations.rows) {
     reserved_[record.holder.id] = record;
-    // No work of another boot goes on; its row goes with the volume's next reclaim.
-    if (record.boot_id != boot_id_) continue;
+    // The row of what does not goes with the volume's next reclaim.
+    if (!GoesOn(record)) continue;
     ExpectInTable({record.holder, record.name});
     ended_.erase(record.holder.id);
   }

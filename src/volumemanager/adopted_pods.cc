@@ -104,9 +104,10 @@ void AdoptedPods::Restore(FoundAdoptedPods found, const std::set<PodUid>& withou
   with_mounts_ = std::move(found.with_mounts);
 }
 
-size_t AdoptedPods::SourcesHaveDelivered(bool any_pod) {
+size_t AdoptedPods::SourcesHaveDelivered(const std::string& why_unknown) {
   std::map<PodUid, AdoptedPod> with_mounts = std::exchange(with_mounts_, {});
-  if (any_pod) return 0;
+  if (why_unknown.empty()) return 0;
+  if (!with_mounts.empty()) why_held_ = why_unknown;
   const size_t before = awaiting_.size();
   awaiting_.merge(with_mounts);
   return awaiting_.size() - before;

@@ -2,8 +2,9 @@
 // (--adopt-root). For static pods it gives the uid that the kubelet gave them, which it finds in
 // the names of the pods' log directories. A pod that has data on the node's disk and that no
 // source has awaits acceptance: nothing of it is touched until an administrator allows it. It is
-// shown as "Held". So does one that has something mounted, if no source has any pod at all: then
-// the objects are lost rather than the pods.
+// shown as "Held". So does one that has something mounted, if no source has any pod at all, for
+// then the objects are lost rather than the pods; and if a source is in disorder, for it may have
+// the pod.
 #pragma once
 
 #include <map>
@@ -88,9 +89,12 @@ class AdoptedPods {
     awaiting_.erase(pod);
     with_mounts_.erase(pod);
   }
-  // Every source has delivered: if none has any pod, the pods with mounts await acceptance too.
-  // Only the first call after Restore() has an effect. Returns how many more are held.
-  size_t SourcesHaveDelivered(bool any_pod);
+  // Every source has delivered. If pods may be unknown all the same, for this reason, those with
+  // mounts await acceptance too; empty: none may. Only the first call after Restore() has an
+  // effect. Returns how many more are held.
+  size_t SourcesHaveDelivered(const std::string& why_unknown);
+  // The reason of those that have no data on disk.
+  const std::string& why_held() const { return why_held_; }
   // The administrator's word that every pod may go. Returns the pods that awaited it. The caller
   // looks at each of them again.
   std::vector<PodUid> Accept();
@@ -98,7 +102,8 @@ class AdoptedPods {
  private:
   std::map<ObjectKey, std::string> uids_;
   std::map<PodUid, AdoptedPod> awaiting_;
-  std::map<PodUid, AdoptedPod> with_mounts_;  // until it is known whether any source has a pod
+  std::map<PodUid, AdoptedPod> with_mounts_;  // until it is known whether all pods are known
+  std::string why_held_;
 };
 
 }  // namespace volumed

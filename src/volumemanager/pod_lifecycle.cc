@@ -267,14 +267,27 @@ void PodLifecycle::RestoreAdoptedPods(const FoundAtStart& found) {
   ShowHeldPods();
 }
 
+// An adopted pod has no record by which its source could be asked for it alone.
+std::string PodLifecycle::WhyPodsMayBeUnknown() const {
+  if (parts_.catalog.Pods().empty()) return "no source has any pod";
+  for (const SourceStatus& source : parts_.catalog.Sources()) {
+    if (source.incomplete_because.empty()) continue;
+    return "source " + source.name + " is incomplete (" + source.incomplete_because + ")";
+  }
+  for (const auto& [source, unseen] : parts_.catalog.UnseenSources()) {
+    return "source " + source + " was not looked into (" + unseen + ")";
+  }
+  return "";
+}
+
 void PodLifecycle::HoldAdoptedPodsWithMounts() {
-  const size_t held = parts_.adopted.SourcesHaveDelivered(!parts_.catalog.Pods().empty());
+  const std::string why = WhyPodsMayBeUnknown();
+  const size_t held = parts_.adopted.SourcesHaveDelivered(why);
   if (held == 0) return;
   parts_.log.Warning(
-      "no source has any pod: the pods of the adopted root that have volumes mounted are held "
-      "until "
+      "pods of the adopted root that no source has, and that have volumes mounted, are held until "
       "`volumectl source accept adopted-root`",
-      {{"pods", held}});
+      {{"why", why}, {"pods", held}});
   ShowHeldPods();
 }
 

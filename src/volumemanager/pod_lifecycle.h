@@ -92,10 +92,13 @@ class PodLifecycle {
   void RestoreAdoptedPods(const FoundAtStart& found);
   void DoubtCommands();
   // To be called when every source has delivered, before a pod is evaluated for it: holds the pods
-  // of an adopted root that have volumes mounted, if no source has any pod.
+  // of an adopted root that have volumes mounted, if no source has any pod, or if one may have pods
+  // that nobody knows.
   void HoldAdoptedPodsWithMounts();
 
  private:
+  // Why a source may have pods that nobody knows; "" if none may.
+  std::string WhyPodsMayBeUnknown() const;
   void ShowHeldPods();  // those of an adopted root, under that source
   // Whether it is not known if a source has the pod; what the pod has then stays as it is.
   bool IsUnknown(const PodIdentity& identity) const;

@@ -207,7 +207,8 @@ std::vector<AdoptedPodView> PodQueries::AwaitingAcceptance() const {
   std::vector<AdoptedPodView> pods;
   if (!parts_.readiness.Ready()) return pods;
   for (const auto& [uid, pod] : parts_.adopted.AwaitingAcceptance()) {
-    pods.push_back({uid, pod.pod.name_space, pod.pod.name, pod.disk_data, pod.mounted});
+    pods.push_back({uid, pod.pod.name_space, pod.pod.name, pod.disk_data, pod.mounted,
+                    parts_.adopted.why_held()});
   }
   return pods;
 }

@@ -103,7 +103,7 @@ class PodQueries {
   // replaced.
   std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const;
   // The pods of an adopted root that no source has and that have data on disk, or volumes mounted
-  // while no source has any pod: they stay until an administrator lets them go.
+  // while a source may have pods that nobody knows: they stay until an administrator lets them go.
   std::vector<AdoptedPodView> AwaitingAcceptance() const;
   // Counts the volumes of some more pods. Returns true if these were the last.
   bool CountVolumes(VolumeCounting& counting) const;

@@ -164,13 +164,14 @@ struct PersistentVolumeClaimView {
 };
 
 // A pod of an adopted root that no source has and that has data on disk, or volumes mounted while
-// no source has any pod. An administrator has to let it go.
+// a source may have pods that nobody knows. An administrator has to let it go.
 struct AdoptedPodView {
   PodUid uid;
   std::string ns;                      // empty if the pod's name is not known
   std::string name;                    // likewise
   std::vector<std::string> disk_data;  // names of its volumes that have data
   std::vector<std::string> mounted;    // of those that are mounted, if it is held for them
+  std::string why_held;                // likewise: "no source has any pod"
 };
 
 // The name of a pod, in the order in which pods are listed.

@@ -260,6 +260,15 @@ bool MayFollow(const CsiTruth::Call& in_doubt, const CsiTruth::Call& next) {
   return in_doubt.first == kUnpublish && (next.first == kAttach || next.first == kStage);
 }
 
+// What is staged is staged once more after a growth of unknown outcome, to see that its mount is
+// there. That changes nothing, whatever became of another pod's publish.
+bool IsStagedOnceMore(const CrashWorld& world, const CsiTruth::Call& in_doubt,
+                      const CsiAbout& next) {
+  const auto volume = world.csi->volumes.find(next.handle);
+  return in_doubt.first == kPublish && next.call.first == kStage &&
+         volume != world.csi->volumes.end() && volume->second.staged.contains(next.call.second);
+}
+
 // Of a volume one call is made at a time, whatever it is. After one of which nobody knows whether
 // it was made, only the same or its inverse may come.
 std::string BrokenSequence(const CrashWorld& world, const CsiAbout& about) {
@@ -272,7 +281,9 @@ std::string BrokenSequence(const CrashWorld& world, const CsiAbout& about) {
   for (const CsiTruth::Call& call : open->second) {
     const bool is_same = call == about.call;
     const bool is_inverse = CsiTruth::Call{InverseOf(call.first), call.second} == about.call;
-    if (!is_same && !is_inverse && !MayFollow(call, about.call) && !AreApart(call, about.call)) {
+    const bool is_right = is_same || is_inverse || MayFollow(call, about.call) ||
+                          AreApart(call, about.call) || IsStagedOnceMore(world, call, about);
+    if (!is_right) {
       return "nobody knows whether " + call.first + " of it was made";
     }
   }

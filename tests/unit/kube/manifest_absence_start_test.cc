@@ -256,6 +256,61 @@ TEST_F(ManifestAbsenceTest, ADirectoryOnRecordPassedForReadBeforeItsLargeFileWas
   EXPECT_TRUE(Has("large")) << "it was not read yet";
 }
 
+// What was deleted for good by then may be what a PersistentVolume in the known one names.
+TEST_F(ManifestAbsenceTest, AMountPointWithoutItsDiskPassedForTheDirectoryThatWasLookedInto) {
+  HaveFiles({"a"});
+  fs::rename(directory_, root_ / "away");
+  fs::create_directory(directory_);
+  Restart();
+  RunUntil([&] { return last_->unseen_because.find("is another one") != std::string::npos; });
+  fs::remove(directory_);
+  fs::rename(root_ / "away", directory_);
+  RunUntil([&] { return last_->unseen_because.empty(); });
+}
+
+TEST_F(ManifestAbsenceTest, AnotherDirectoryIsSeenOnceItIsAccepted) {
+  HaveFiles({"a"});
+  fs::rename(directory_, root_ / "away");
+  fs::create_directory(directory_);
+  Restart();
+  RunUntil([&] { return last_->unseen_because.find("is another one") != std::string::npos; });
+  source_->Accept();
+  RunUntil([&] { return last_->unseen_because.empty(); });
+}
+
+TEST_F(ManifestAbsenceTest, ADirectoryPassedForReadBeforeAFileWasThatSomebodyWrote) {
+  HaveFiles({"a"});
+  source_.reset();
+  memory_ = MemoryOf(*last_);
+  Write("b.yaml", Map("b"));
+  {
+    const std::ofstream writer(directory_ / "b.yaml", std::ios::app);
+    last_.reset();
+    Start();
+    RunUntil(
+        [&] { return last_->unseen_because.find("b.yaml is being written") != std::string::npos; });
+    EXPECT_FALSE(Has("b"));
+  }
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_TRUE(Has("b"));
+}
+
+TEST_F(ManifestAbsenceTest, ADirectoryPassedForReadWithALinkThatLedNowhere) {
+  HaveFiles({"a"});
+  fs::create_symlink(root_ / "disk" / "b.yaml", directory_ / "b.yaml");
+  fs::create_symlink(root_ / "disk" / "c.yaml", directory_ / "c.yaml");
+  Restart();
+  RunUntil([&] {
+    return last_->unseen_because.find("b.yaml cannot follow its link: ENOENT, and 1 more files") !=
+           std::string::npos;
+  });
+  fs::remove(directory_ / "b.yaml");
+  fs::create_directory(root_ / "disk");
+  std::ofstream(root_ / "disk" / "c.yaml") << Map("c");
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_TRUE(Has("c"));
+}
+
 TEST_F(ManifestAbsenceTest, ADirectoryIsSeenOnceItWasThereAndThenForGood) {
   HaveFiles({"a"});
   fs::rename(directory_, root_ / "away");

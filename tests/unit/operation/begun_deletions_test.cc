@@ -88,10 +88,23 @@ TEST_F(BegunDeletionsTest, TheNextAgentDidNotKnowAtOnceWhatIsBeingDeleted) {
   EXPECT_EQ(next.VolumesBeingDeleted().count("other"), 1u);
   ASSERT_TRUE(next.ForgetBut({}).ok());
   EXPECT_TRUE(next.VolumesBeingDeleted().empty()) << "its volume is no more";
+}
+
+// A boot of this node says nothing of what the driver does: the volume that had come was given to a
+// claim, whose pod got storage that may have been going.
+TEST_F(BegunDeletionsTest, ARebootEndedADeletionWhoseOutcomeWasOpen) {
+  maker_.undo_error = Error::MaybeApplied(Code::kInternal, "it does not go");
+  EXPECT_EQ(Reclaim("vol-9", {}), "it does not go");
+  const StorageReservationRecord begun =
+      DecodeStorageReservationRecord(*store_.Find(kStorageReservationRecordKind, "reclaim/pv"))
+          .value();
+  const StorageName name{.path = "vol-9", .server = "", .driver = kDriver};
   StorageGuard of_next_boot(kernel_, store_, clock_, logger_, BootId("boot-b"));
   of_next_boot.NameStorage("other", &name);
   of_next_boot.ExpectDeletions({begun});
-  EXPECT_TRUE(of_next_boot.VolumesBeingDeleted().empty());
+  EXPECT_EQ(of_next_boot.VolumesBeingDeleted().count("other"), 1u);
+  EXPECT_FALSE(of_next_boot.Take(DeviceOf("other"), name, {}).ok());
+  EXPECT_TRUE(of_next_boot.IsBeingReclaimed("reclaim/pv", name).value()) << "the same call follows";
 }
 
 }  // namespace

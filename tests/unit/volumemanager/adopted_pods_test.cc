@@ -46,8 +46,8 @@ TEST(AdoptedPodsTest, APodThatIsOnRecordIsNotHeld) {
   EXPECT_THAT(pods.AwaitingAcceptance(), IsEmpty());
 }
 
-TEST(AdoptedPodsTest, APodWithMountsIsHeldOnlyIfNoSourceHasAnyPod) {
-  for (const bool any_pod : {false, true}) {
+TEST(AdoptedPodsTest, APodWithMountsIsHeldOnlyIfPodsMayBeUnknown) {
+  for (const std::string why : {"no source has any pod", ""}) {
     AdoptedPods pods;
     FoundAdoptedPods found{{}, {{PodUid("u-1"), {}}}};
     for (const char* uid : {"u-1", "u-2", "u-3", "on-record"}) {
@@ -56,11 +56,12 @@ TEST(AdoptedPodsTest, APodWithMountsIsHeldOnlyIfNoSourceHasAnyPod) {
     pods.Restore(std::move(found), {PodUid("u-1"), PodUid("u-2"), PodUid("u-3")});
     pods.Release(PodUid("u-3"));
     EXPECT_FALSE(pods.AwaitsAcceptance(PodUid("u-2")));
-    EXPECT_EQ(pods.SourcesHaveDelivered(any_pod), any_pod ? 0u : 1u);
-    EXPECT_EQ(pods.AwaitsAcceptance(PodUid("u-2")), !any_pod);
+    EXPECT_EQ(pods.SourcesHaveDelivered(why), why.empty() ? 0u : 1u);
+    EXPECT_EQ(pods.why_held(), why);
+    EXPECT_EQ(pods.AwaitsAcceptance(PodUid("u-2")), !why.empty());
     EXPECT_FALSE(pods.AwaitsAcceptance(PodUid("u-3")));
     EXPECT_FALSE(pods.AwaitsAcceptance(PodUid("on-record")));
-    EXPECT_EQ(pods.SourcesHaveDelivered(false), 0u) << "it is decided once";
+    EXPECT_EQ(pods.SourcesHaveDelivered("another"), 0u) << "it is decided once";
   }
 }
 
