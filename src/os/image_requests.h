@@ -206,7 +206,7 @@ struct SetFileSize {
 using FilePin = std::shared_ptr<const Descriptor>;
 
 struct FileLock {
-  static constexpr uint32_t kWireNumber = 36;
+  static constexpr uint32_t kWireNumber = 32;
   FilePin pin = nullptr;  // never null
   // A worker sends it beside the message.
   static void WireFields(auto& v, auto& m) { v.NotSent(m.pin); }
@@ -224,7 +224,7 @@ struct FileLock {
 struct TakeFileLock {
   using Answer = FileLock;
   static constexpr const char* kName = "TakeFileLock";
-  static constexpr uint32_t kWireNumber = 66;
+  static constexpr uint32_t kWireNumber = 56;
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   static constexpr bool kMustFinish = false;
   SafePath path;

@@ -10,8 +10,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "fakes/fake_kernel.h"
 #include "fakes/must.h"
@@ -70,7 +70,7 @@ struct ImageWorld {
   }
 };
 
-void MakeImage(ImageWorld& world) {
+void SizeImage(ImageWorld& world) {
   world.Step("grow nothing", world.Size(kImageBytes));
   world.Step("no size", world.Size(0, true));
   world.Step("make", world.Size(kImageBytes, true));
@@ -210,7 +210,10 @@ class ImageDifferential : public BlockMountTest, public ::testing::WithParamInte
     fake_kernel_.LimitFilesystem("/scratch/mnt", kPoolBytes);
   }
   void TearDown() override {
-    if (local_ != nullptr) (void)local_->Call(DetachLoops{real().Image()}, {});
+    if (local_ != nullptr) {
+      ::umount2(Path("mnt2").c_str(), 0);
+      (void)local_->Call(DetachLoops{real().Image()}, {});
+    }
     BlockMountTest::TearDown();
   }
   ImageWorld real() { return {*local_, {scratch(), "mnt"}, {scratch(), "mnt2"}}; }
@@ -222,7 +225,7 @@ class ImageDifferential : public BlockMountTest, public ::testing::WithParamInte
 
 TEST_P(ImageDifferential, TheLifeOfAnImage) {
   const auto life = [](ImageWorld world) {
-    MakeImage(world);
+    SizeImage(world);
     AttachImage(world);
     UseImage(world, GetParam());
     EndImage(world);
