@@ -67,7 +67,7 @@ struct AttachLoop {
   // Past the cache if the file's filesystem can; AttachedLoop says whether it does. A loop device
   // that is there already is left as it is.
   bool direct_io = true;
-  uint32_t block_size = 4096;  // a power of two, from 512 to the size of a page
+  uint32_t block_size = 4096;  // a power of two, from 512 to 4096
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v.If(2, m.expected, m.expected.inode != 0);

@@ -17,7 +17,7 @@ Error Refuse(const std::string& what, const std::string& why, Code code) {
   return Error::NotApplied(code, what + ": " + why);
 }
 
-bool IsAtOrBelow(const std::string& path, const std::string& directory) {
+bool LiesIn(const std::string& path, const std::string& directory) {
   return directory == "/" || path == directory || path.starts_with(directory + "/");
 }
 
@@ -231,7 +231,7 @@ Result<LoopList> FakeEffects::operator()(const ListLoops& request) {
     entry.path = path;
     entry.file = PathOfLoop(*device.loop, &entry.deleted);
     const bool is_there = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return IsAtOrBelow(entry.file, name);
+      return LiesIn(entry.file, name);
     });
     if (!is_there) continue;
     entry.size_bytes = device.identity.size_bytes;

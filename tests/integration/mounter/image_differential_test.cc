@@ -22,7 +22,7 @@ namespace volumed {
 namespace {
 
 constexpr int64_t kPoolBytes = int64_t{1} << 30;
-constexpr char kUuid[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
+constexpr char kImageUuid[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
 
 // One world: a filesystem that images lie on, and a place to mount what is on one.
 struct ImageWorld {
@@ -118,7 +118,7 @@ void AttachImage(ImageWorld& world) {
 void UseImage(ImageWorld& world, const std::string& type) {
   world.Step("probe", ProbeDevice{world.Loop().path, true, false});
   world.Step("format",
-             FormatDevice{world.Loop().path, world.Probed(), type, kUuid, {}, false, false});
+             FormatDevice{world.Loop().path, world.Probed(), type, kImageUuid, {}, false, false});
   world.MountIt(type);
   world.Step("write", WriteFile{world.place.Below("f"), Secret<std::string>("kept")});
   world.Step("unmount", Unmount{world.place});
