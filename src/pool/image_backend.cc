@@ -192,7 +192,7 @@ Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, const CallO
   ASSIGN_OR_RETURN(const BatchAnswer answer, kernel_.Call(batch, call));
   for (size_t at = 0; at < volumes.size() && at < answer.items.size(); ++at) {
     const Result<AnyAnswer>& result = answer.items[at].result;
-    if (!result.ok()) continue;
+    if (!result.ok()) return result.error().With(volumes[at].ToString());
     const auto* info = std::get_if<FileInfo>(&result.value());
     if (info == nullptr || info->type != FileType::kRegular) continue;
     measured[volumes[at]] = {

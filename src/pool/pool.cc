@@ -204,7 +204,7 @@ Result<FilePin> Pool::LockFor(const PoolLayout& layout, const CallOptions& call)
     if (lock_ != nullptr) return lock_;
   }
   Result<FileLock> taken =
-      kernel_.Call(TakeFileLock{.path = layout.Lock(), .content = settings_.holder + "\n"}, call);
+      kernel_.Call(TakeFileLock{.path = layout.Lock(), .content = settings_.holder}, call);
   if (taken.ok()) return std::move(taken)->pin;
   if (taken.error().code() != Code::kAborted) return taken.error();
   return NotThere("another agent has it: " + taken.error().message());

@@ -63,7 +63,8 @@ class PoolBackend {
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;
-  // What these have on the disk. Those that are not there, or cannot be looked at, are missing.
+  // What these have on the disk. Those that are not there are missing from the answer; one that
+  // cannot be looked at is an error, for nobody knows then how much is left.
   virtual Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
                                                          const CallOptions& call) = 0;
 };

@@ -68,8 +68,8 @@ class PoolVolumes {
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
   // Opens what is not open, goes on with what was begun (kMaking and kExpanding stay for their
   // callers; kDeleting ends), and closes devices that nobody has. `is_used` says whether a volume
-  // is, or may be, staged here. Called at the start, and when a pool's path appears. The error is
-  // the first one; whatever can be done is done all the same.
+  // is, or may be, staged here. Called at the start, and when a pool's path appears, by one thread
+  // at a time. The error is the first one; whatever can be done is done all the same.
   Status Recover(const std::function<bool(const std::string& id)>& is_used, const CallOptions& call)
       EXCLUDES(mu_);
   const std::vector<std::unique_ptr<Pool>>& pools() const { return pools_; }
