@@ -182,8 +182,13 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool m
   if (!uuid) {
     ASSIGN_OR_RETURN(uuid, Adopt(layout, call));
   }
-  const int64_t created = recorded ? recorded->created_unix_ms : clock_.WallUnixMillis();
-  return Found{{settings_.name, *path, *uuid, root.object, created}, std::move(lock)};
+  PoolRecord record{settings_.name, *path, *uuid, root.object, clock_.WallUnixMillis()};
+  if (recorded) {
+    // What was not to be known of the directory this time must not be forgotten for that.
+    record.root = recorded->root;
+    record.created_unix_ms = recorded->created_unix_ms;
+  }
+  return Found{std::move(record), std::move(lock)};
 }
 
 // REQUIRES: the directory is locked. Whoever had the lock before may have adopted it meanwhile.

@@ -199,6 +199,20 @@ TEST_F(PoolTest, APoolThatWasMovedIsTheSamePool) {
   EXPECT_EQ(Recorded()->path, "/srv/moved");
 }
 
+// The uuid of a filesystem is not to be had at each moment: the next unmounted disk would not be
+// told from it.
+TEST_F(PoolTest, WhatIsOnRecordOfTheDirectoryIsNotForgotten) {
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  ASSERT_TRUE(OpenAnew().ok());
+  std::optional<PoolRecord> record = Recorded();
+  ASSERT_TRUE(record.has_value());
+  ASSERT_EQ(record->root.fs_uuid, "");
+  record->root.fs_uuid = "was-known-once";
+  ASSERT_TRUE(world_.store.Put(EncodeRecord(*record), kPoolRecordDurability).ok());
+  ASSERT_TRUE(OpenAnew().ok());
+  EXPECT_EQ(Recorded(), record);
+}
+
 TEST_F(PoolTest, WhatFailsIsTriedAgain) {
   world_.store.FailNext(Error::NotApplied(Code::kResourceExhausted, "the disk is full"));
   ExpectNotOpen(OpenAnew(), Code::kResourceExhausted, "the disk is full");
