@@ -82,8 +82,10 @@ class LadderLife {
       case AttachStep::kNothing:
         return;
       case AttachStep::kVerify:
-        // Some plugins know no more than the record.
-        device_->attachment = attached_ || OneIn(2) ? Attachment::kAttached : Attachment::kMissing;
+        // A plugin may know no more than what it was told last, also if that is in doubt by now.
+        device_->attachment = attached_ || (device_->attach_in_doubt && OneIn(2))
+                                  ? Attachment::kAttached
+                                  : Attachment::kMissing;
         device_->uncertain = device_->uncertain || device_->attachment == Attachment::kMissing;
         return;
       case AttachStep::kAttach:
