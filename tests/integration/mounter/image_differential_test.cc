@@ -274,11 +274,11 @@ TEST_P(ImageDifferential, AnotherNameOfAnImageHasTheSameLoopDevice) {
 TEST_P(ImageDifferential, ALoopDeviceThatGoesByItselfIsNotTaken) {
   ImageWorld world = real();
   ASSERT_TRUE(local_->Call(world.Size(kImageBytes, true), {}).ok());
-  Mkfs("ext4", Path("mnt/image"));
   ASSERT_EQ(Shell("losetup -f --sector-size 4096 " + Path("mnt/image")), 0);
   const auto loop = local_->Call(world.Attach(), {});
   ASSERT_TRUE(loop.ok()) << loop.error().ToString();
   EXPECT_FALSE(loop->changed);
+  Mkfs("ext4", loop->device.path);
   ASSERT_EQ(::mount(loop->device.path.c_str(), Path("mnt2").c_str(), "ext4", 0, nullptr), 0);
   ASSERT_TRUE(local_->Call(DetachLoops{world.Image()}, {}).ok());
   const auto again = local_->Call(world.Attach(), {});

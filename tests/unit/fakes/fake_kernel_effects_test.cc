@@ -265,8 +265,8 @@ TEST_F(FakeImageTest, WhatIsOnAnImageStaysOverARebootAndAnotherLoopDevice) {
   const auto loop = Attach();
   ASSERT_TRUE(loop.ok());
   const DeviceIdentity blank = loop->device.facts.identity;
-  ASSERT_TRUE(kernel_.Call(FormatDevice{loop->device.path, blank, "ext4", "uuid-1"}, {}).ok());
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", loop->device.path, In("m")}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(FormatDevice{loop->device.path, blank, "ext4", "uuid-1", {}}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", loop->device.path, In("m"), {}}, {}).ok());
   kernel_.AddFile("/r/m/f", "kept");
   const auto stored = kernel_.StoredFiles();
   kernel_.Reboot();
@@ -281,7 +281,7 @@ TEST_F(FakeImageTest, WhatIsOnAnImageStaysOverARebootAndAnotherLoopDevice) {
   ASSERT_TRUE(again.ok());
   EXPECT_NE(again->device.path, loop->device.path);
   EXPECT_EQ(kernel_.Call(ProbeDevice{again->device.path}, {})->identity.uuid, "uuid-1");
-  ASSERT_TRUE(kernel_.Call(Mount{"ext4", again->device.path, In("m")}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", again->device.path, In("m"), {}}, {}).ok());
   EXPECT_EQ(kernel_.Call(ReadFile{In("m/f")}, {})->bytes, "kept");
 }
 
@@ -290,7 +290,8 @@ TEST_F(FakeImageTest, ARemovedImageLivesAsLongAsItsLoopDevice) {
   ASSERT_TRUE(loop.ok());
   ASSERT_TRUE(
       kernel_
-          .Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1"}, {})
+          .Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1", {}},
+                {})
           .ok());
   ASSERT_TRUE(kernel_.Call(RemoveFile{In("a/image")}, {})->changed);
   EXPECT_EQ(kernel_.Call(ProbeDevice{loop->device.path}, {})->identity.uuid, "uuid-1");
@@ -305,7 +306,8 @@ TEST_F(FakeImageTest, AnImageIsCopiedWithItsWorld) {
   ASSERT_TRUE(loop.ok());
   const auto copy = kernel_.Clone();
   ASSERT_TRUE(
-      copy->Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1"}, {})
+      copy->Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1", {}},
+                 {})
           .ok());
   EXPECT_EQ(copy->Device(loop->device.path).fs_type, "xfs");
   EXPECT_EQ(kernel_.Device(loop->device.path).fs_type, "");
