@@ -21,9 +21,7 @@ std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
           {"statmount", features.statmount},
           {"mount-events", features.mount_events},
           {"fchmodat2", features.fchmodat2},
-          {"tmpfs-noswap", features.tmpfs_noswap},
-          {"grows-mounted-ext", features.grows_mounted_ext},
-          {"fsopen", features.fsopen}};
+          {"tmpfs-noswap", features.tmpfs_noswap}};
 }
 
 void EncodeMountTable(const MountTableStats& stats, v1::MountTable* out) {

@@ -1,4 +1,4 @@
-#include "base/acceptor.h"
+#include "agent/acceptor.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "pluginmgr/device_volume.h"
+#include "plugins/device_volume.h"
 
 #include <algorithm>
 #include <optional>
