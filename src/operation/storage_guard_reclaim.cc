@@ -214,7 +214,7 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
     // anew.
     const bool has_ended = !name.driver.empty() && ended_.contains(id);
     const bool is_here = has_row && !has_ended && earlier->second.name == name;
-    // No work of another boot goes on.
+    // What does not go on is in nobody's way.
     if (!may_go_on || is_here) {
       ended_.erase(id);
       return may_go_on;

@@ -147,8 +147,8 @@ class RecordKeeper {
     const Key key_;
     bool is_mine_ = false;
   };
-  // Blocks until a turn has ended; may return before. Virtual for keepers of tasks whose own turns
-  // a test gives: what the end waits for is a task there that does not run meanwhile.
+  // Blocks until a turn has ended; may return before. Virtual for tests that run one task at a
+  // time: there whoever has the turn may be suspended, and has to be let run.
   virtual void AwaitTurnEnd() REQUIRES(mu_) { turn_ended_.Wait(mu_); }
   // Aborted, not applied.
   static Error BeingWritten(const Key& key);
