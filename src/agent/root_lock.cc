@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <vector>
@@ -35,16 +34,24 @@ std::optional<std::string> RootOfKubelet(const std::vector<std::string>& argumen
   return kDefaultKubeletRoot;
 }
 
+// None if the process has ended meanwhile. Source: proc_pid_cmdline(5).
+std::vector<std::string> ArgumentsOf(const fs::path& process) {
+  std::ifstream file(process / "cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string one; std::getline(file, one, '\0');) arguments.push_back(one);
+  return arguments;
+}
+
 // The pid of a kubelet whose root directory is `root`, or 0.
 int FindKubeletOn(const std::string& root) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
-    const std::optional<int64_t> pid = ParseInt64(entry.path().filename().string());
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::optional<int64_t> pid = ParseInt64(entry->path().filename().string());
     if (!pid) continue;
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const std::optional<std::string> found = RootOfKubelet(Split(line, '\0'));
-    if (found && fs::equivalent(*found, root, error)) return static_cast<int>(*pid);
+    const std::optional<std::string> found = RootOfKubelet(ArgumentsOf(entry->path()));
+    std::error_code unknown;
+    if (found && fs::equivalent(*found, root, unknown)) return static_cast<int>(*pid);
   }
   return 0;
 }

@@ -67,11 +67,13 @@ void Claims::Start() {
 }
 
 void Claims::MarkDirty() {
-  if (!started_ || posted_) return;
+  if (!started_) return;
+  due_ = true;
+  if (posted_) return;
   posted_ = true;
   auto decide = alive_.Guarded([this] {
     posted_ = false;
-    Decide();
+    DecideNow();
   });
   const TimePoint now = parts_.scheduler.clock().Now();
   const Duration period = RestOfDecision(parts_.decide_period, decided_in_);
@@ -124,6 +126,7 @@ void Claims::RetryReclaimsWith(const ObjectKey& secret) {
 
 void Claims::Decide() {
   if (!parts_.uids.Settled()) return;  // the decision is made once they are settled
+  due_ = false;
   decided_at_ = parts_.scheduler.clock().Now();
   ++decisions_;
   const std::vector<ClaimPod> pods = hooks_.pods();

@@ -129,9 +129,10 @@ class Claims final : public ClaimResolver {
   // Objects, pods or what pods have may have changed: a new decision is made, at once or
   // RestOfDecision() after the last one.
   void MarkDirty();
-  // Makes a posted decision before it returns; for answers to people.
+  // Makes the decision that is due before it returns; for answers to people. It costs nothing if
+  // nothing has changed since the last one.
   void DecideNow() {
-    if (posted_) Decide();
+    if (due_) Decide();
   }
   // What kept this volume from being reclaimed may be gone. `volume_name` is that of the
   // PersistentVolume.
@@ -274,7 +275,8 @@ class Claims final : public ClaimResolver {
   Parts parts_;
   Hooks hooks_;
   bool started_ = false;
-  bool posted_ = false;
+  bool posted_ = false;                  // a task will look whether a decision is due
+  bool due_ = false;                     // something may have changed since the last decision
   std::optional<TimePoint> decided_at_;  // when the last decision was begun
   Duration decided_in_ = Duration::zero();
   uint64_t decisions_ = 0;

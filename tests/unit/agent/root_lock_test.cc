@@ -8,11 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 namespace volumed {
 namespace {
@@ -126,6 +128,24 @@ TEST_F(RootLockTest, SomebodysRootNeedsAdopt) {
   const Result<RootLock> adopted = RootLock::Acquire(root_, true);
   ASSERT_TRUE(adopted.ok()) << adopted.error().ToString();
   EXPECT_TRUE(adopted->adopted());
+}
+
+// A process that ended when its arguments were read made the agent's start end in an exception.
+TEST_F(RootLockTest, AProcessThatEndedWhileKubeletWasLookedForDidNotLetTheAgentStart) {
+  fs::create_directories(root_ + "/pods/1234");
+  std::atomic<bool> is_over{false};
+  std::thread others([&] {
+    while (!is_over) {
+      const pid_t child = ::fork();
+      if (child == 0) ::_exit(0);
+      if (child > 0) ::waitpid(child, nullptr, 0);
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    EXPECT_NO_THROW(EXPECT_TRUE(RootLock::CheckMayTake(root_, true).ok()));
+  }
+  is_over = true;
+  others.join();
 }
 
 // A driver's socket waits for whoever comes, and the agent would not start before somebody had
