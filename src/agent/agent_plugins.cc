@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "csi/csi_call_by_hand.h"
 #include "csi/csi_plugin.h"
 #include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
@@ -118,6 +119,7 @@ void Agent::MakeStorageGuard() {
   if (!config_.plugins_registry.empty()) {
     storage_->AddOwnDirectory("the directory of registrations", config_.plugins_registry);
   }
+  storage_->AddDeletions(OpenDeletionsOf(csi_->commands()));
 }
 
 void Agent::MakeRecycler() {

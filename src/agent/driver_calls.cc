@@ -152,6 +152,8 @@ void HandleForgetDriver(const ForgetCall& call) {
       if (!given_up.ok()) return call.Finish(given_up.error());
       call.response->set_warning(warning);
       TellGivenUp(call, *given_up);
+      // A DeleteVolume that is given up keeps its volume from nobody any more.
+      call.backend.manager.events().MakersChanged();
       call.Finish(OkStatus());
     };
     CsiDrivers& drivers = backend.csi->drivers();

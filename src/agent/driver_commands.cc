@@ -13,8 +13,6 @@ namespace {
 
 using Answered = std::function<void(const Result<std::string>&)>;
 
-constexpr const char* kDeleteVolume = "DeleteVolume";
-
 // The handle of a PersistentVolume of this driver; null if it is none.
 const std::string* HandleOf(const ObjectPtr& object, const std::string& driver) {
   const auto* volume = object == nullptr ? nullptr : std::get_if<PersistentVolume>(object.get());
@@ -35,7 +33,7 @@ std::optional<Error> WhyNoCommand(const DriverCommands& parts, const CsiDriver& 
   const Status may = parts.csi.commands().CheckCommand(call.command);
   if (!may.ok()) return may.error();
   if (!call.volume) return std::nullopt;
-  if (method.name == kDeleteVolume && parts.why_unseen) {
+  if (method.name == kCsiDeleteVolume && parts.why_unseen) {
     if (std::string why = parts.why_unseen(); !why.empty()) return Unavailable(why);
   }
   const std::string who = parts.who_needs ? parts.who_needs(method, *call.volume) : "";
@@ -75,7 +73,7 @@ Error WithWhatIsOpen(const OperationFailure& failure, const std::string& method)
 void Tell(const DriverCommands& parts, const std::string& driver, const std::string& method,
           const OperationOutcome<std::string>& outcome, const Answered& done) {
   // A volume that came while its storage was being deleted was given to nobody.
-  if (parts.settled && (method == kDeleteVolume || !parts.csi.commands().HasOf(driver)))
+  if (parts.settled && (method == kCsiDeleteVolume || !parts.csi.commands().HasOf(driver)))
     parts.settled(driver);
   if (!outcome.failure) return done(*outcome.value);
   if (!NeverReachedItsDriver(*outcome.failure)) {
@@ -119,7 +117,7 @@ void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>
 std::string WhoNeedsVolume(const VolumeManager& manager, const ObjectCatalog& catalog,
                            const CsiMethod& method, const CsiVolumeId& volume) {
   std::string who = manager.pods().WhoHas(CsiUniqueName(volume.driver, volume.handle));
-  if (!who.empty() || method.name != kDeleteVolume) return who;
+  if (!who.empty() || method.name != kCsiDeleteVolume) return who;
   const std::vector<SpecName> names = PersistentVolumesOf(manager, catalog, volume);
   return names.empty() ? std::string() : "persistent volume " + names.front().str();
 }

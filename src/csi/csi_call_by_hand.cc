@@ -47,7 +47,7 @@ std::string WhoHasInline(const VolumeRecordKeeper& volumes, const CsiVolumeId& v
   return who;
 }
 
-bool Deletes(const CsiCommandRecord& command) { return command.method == "DeleteVolume"; }
+bool Deletes(const CsiCommandRecord& command) { return command.method == kCsiDeleteVolume; }
 
 StorageHolder HolderOf(const CsiCommandRecord& command) {
   StorageHolder holder;
@@ -151,6 +151,16 @@ std::string WhoHasCsiVolume(const OperationParts& parts, const CsiVolumeId& volu
            std::string(VolumeStateName(record->state)) + ",";
   }
   return WhoHasInline(*parts.volumes, volume);
+}
+
+StorageGuard::Deletions OpenDeletionsOf(const CsiCommands& commands) {
+  return [&commands] {
+    std::vector<StorageGuard::Deletion> deletions;
+    for (auto& [volume, text] : commands.OpenDeletions()) {
+      deletions.push_back({StorageOf(volume), std::move(text)});
+    }
+    return deletions;
+  };
 }
 
 CallByHand::CallByHand(CsiCommands& of_commands, std::shared_ptr<CsiDriver> of_driver,

@@ -15,6 +15,7 @@
 #include "csi/csi_driver.h"
 #include "csi/csi_names.h"
 #include "operation/operation.h"
+#include "operation/storage_guard.h"
 
 namespace volumed {
 
@@ -24,6 +25,10 @@ inline constexpr const char* kCallByHandOperation = "csi_command";
 // device is in. Empty: nobody. The cost depends on all volumes of the node. Threads: any. Blocks:
 // never.
 std::string WhoHasCsiVolume(const OperationParts& parts, const CsiVolumeId& volume);
+
+// For StorageGuard::AddDeletions: what calls by hand may have deleted, or may be deleting still. A
+// claim that got it would have storage that goes. The argument outlives the result.
+StorageGuard::Deletions OpenDeletionsOf(const CsiCommands& commands);
 
 // The row is written before the call is sent, and goes when the outcome is known. What is answered
 // is JSON without the driver's secrets. Errors: FailedPrecondition, not applied, with the name of

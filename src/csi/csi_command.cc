@@ -269,6 +269,21 @@ bool CsiCommands::IsOpen(const CsiCommandRecord& command) const {
   return entries_.contains(KeyOf(command));
 }
 
+std::vector<std::pair<CsiVolumeId, std::string>> CsiCommands::OpenDeletions() const {
+  std::vector<std::pair<CsiVolumeId, std::string>> open;
+  const MutexLock lock(mu_);
+  for (const auto& [key, entry] : entries_) {
+    const bool is_readable = entry.unreadable.empty();
+    if (is_readable && !(entry.open && entry.command.method == kCsiDeleteVolume)) continue;
+    std::optional<CsiVolumeId> volume = ParseCsiUniqueName(UniqueVolumeName(key));
+    if (!volume) continue;
+    open.emplace_back(*std::move(volume), is_readable
+                                              ? "DeleteVolume by hand, whose outcome is open"
+                                              : "a call by hand whose row cannot be read");
+  }
+  return open;
+}
+
 std::vector<std::string> CsiCommands::OpenOf(const std::string& driver) const {
   std::vector<std::string> open;
   const MutexLock lock(mu_);

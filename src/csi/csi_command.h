@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "csi/csi_names.h"
 #include "csi/rpc/csi_methods.h"
 #include "records/record_store.h"
 
@@ -23,6 +24,8 @@ namespace volumed {
 
 inline constexpr const char* kCsiCommandRecordKind = "csi-command";
 inline constexpr uint32_t kCsiCommandRecordVersion = 1;
+// The one call that nothing takes back.
+inline constexpr const char* kCsiDeleteVolume = "DeleteVolume";
 // After a power cut, too, nobody else may go on with the volume.
 inline constexpr Durability kCsiCommandRecordDurability = Durability::kPowerLoss;
 
@@ -107,6 +110,9 @@ class CsiCommands {
   bool HasOf(const std::string& driver) const EXCLUDES(mu_);
   // Whether an earlier call about the same is open.
   bool IsOpen(const CsiCommandRecord& command) const EXCLUDES(mu_);
+  // The DeleteVolume calls whose outcome is open: the handle of each with its driver, and what it
+  // is called, for people. A row that cannot be read may be one of them.
+  std::vector<std::pair<CsiVolumeId, std::string>> OpenDeletions() const EXCLUDES(mu_);
   // What is open of it, for people: 'DeleteVolume by hand of "v"'.
   std::vector<std::string> OpenOf(const std::string& driver) const EXCLUDES(mu_);
 

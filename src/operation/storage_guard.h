@@ -181,6 +181,15 @@ class StorageGuard {
   // reboot: the rows are loaded later, by whoever may block, and VolumesBeingDeleted() is asked
   // before. Blocks: never.
   void ExpectDeletions(const std::vector<StorageReservationRecord>& begun);
+  // What of a driver's storage is being deleted by what others keep on record: each with for whom,
+  // for people. They may be called on any thread, and must not block.
+  struct Deletion {
+    StorageName name;
+    std::string text;
+  };
+  using Deletions = std::function<std::vector<Deletion>()>;
+  // REQUIRES: before anything else is asked. Blocks: never.
+  void AddDeletions(Deletions others) { others_.push_back(std::move(others)); }
   // The PersistentVolumes that name what is being deleted for somebody else: nobody is to get them.
   // With a text for people each. Blocks: never.
   std::map<std::string, std::string> VolumesBeingDeleted() const EXCLUDES(mu_);
@@ -286,6 +295,7 @@ class StorageGuard {
   Logger& log_;
   const BootId boot_id_;
   const StorageGuardSettings settings_;
+  std::vector<Deletions> others_;
   StorageTable table_;
   mutable Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;

@@ -76,13 +76,21 @@ void StorageGuard::ExpectDeletions(const std::vector<StorageReservationRecord>& 
 }
 
 std::map<std::string, std::string> StorageGuard::VolumesBeingDeleted() const {
+  constexpr const char* kGoesFor = "its storage is being deleted for ";
   std::map<std::string, std::string> volumes;
+  for (const Deletions& of_others : others_) {
+    for (const Deletion& deletion : of_others()) {
+      for (const std::string& volume : table_.VolumesOf(kNamesByObject, OfDriver(deletion.name))) {
+        volumes[volume] = kGoesFor + deletion.text;
+      }
+    }
+  }
   const std::vector<StorageTable::Emptied> all = table_.EmptiedOf(kNamesByObject);
   const MutexLock lock(mu_);
   for (const StorageTable::Emptied& emptied : all) {
     // Such a reclaim is not tried again: a pod of the volume looks whether it still goes on.
     if (ended_.contains(emptied.by.id)) continue;
-    volumes[emptied.of.volume] = "its storage is being deleted for " + emptied.by.text;
+    volumes.emplace(emptied.of.volume, kGoesFor + emptied.by.text);
   }
   return volumes;
 }

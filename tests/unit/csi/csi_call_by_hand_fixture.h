@@ -38,6 +38,7 @@ class CsiCallByHandTest : public CsiPluginFixture {
     plugin_ = std::make_unique<CsiPlugin>(parts);
     EXPECT_TRUE(plugin_->Init({host_, wrappers_}).ok());
     storage_ = std::make_unique<StorageGuard>(kernel_, store_, clock_, log_, kBoot);
+    storage_->AddDeletions(OpenDeletionsOf(*commands_));
     operations_ = std::make_unique<NodeVolumeOperations>(scheduler_,
                                                          OperationParts{.plugins = mgr_,
                                                                         .host = host_,

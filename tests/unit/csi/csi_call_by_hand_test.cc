@@ -239,6 +239,54 @@ TEST_F(CsiCallByHandTest, WhatIsDeletedByHandIsGivenToNoPersistentVolumeMeanwhil
   EXPECT_TRUE(storage_->VolumesBeingDeleted().empty());
 }
 
+// The claim that it was given to had storage that may have been going, and its owner had to delete
+// pod, claim and PersistentVolume before the call could be made again.
+TEST_F(CsiCallByHandTest, AVolumeWhoseDeletionByHandHasAnOpenOutcomeWasGivenToAClaim) {
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id(kHandle);
+  Says("DeleteVolume", Code::kInternal);
+  const Outcome open = ByHand(remove);
+  ASSERT_TRUE(open && open->failure && open->failure->error.maybe_applied());
+  Name("pv-1");
+  const std::map<std::string, std::string> going = {
+      {"pv-1", "its storage is being deleted for DeleteVolume by hand, whose outcome is open"}};
+  EXPECT_EQ(storage_->VolumesBeingDeleted(), going);
+  RestartAll();
+  Name("pv-1");
+  EXPECT_EQ(storage_->VolumesBeingDeleted(), going);
+
+  EXPECT_THAT(RefusedByHand(remove).message(), HasSubstr("persistent volume pv-1 has it"));
+  EXPECT_EQ(storage_->VolumesBeingDeleted(), going) << "what was refused has settled nothing";
+  storage_->NameStorage("pv-1", nullptr);
+  Does<::csi::v1::DeleteVolumeResponse>("DeleteVolume", [](const Message&) {});
+  const Outcome done = ByHand(remove);
+  EXPECT_TRUE(done && done->value);
+  Name("pv-1");
+  EXPECT_TRUE(storage_->VolumesBeingDeleted().empty());
+}
+
+TEST_F(CsiCallByHandTest, OnlyADeletionKeepsItsVolumeFromClaims) {
+  Says("NodeUnstageVolume", Code::kInternal);
+  const Outcome open = ByHand(UnstageRequest());
+  ASSERT_TRUE(open && open->failure);
+  Name("pv-1");
+  EXPECT_TRUE(storage_->VolumesBeingDeleted().empty());
+}
+
+TEST_F(CsiCallByHandTest, WhatARowThatCannotBeReadIsAboutIsGivenToNobody) {
+  Says("NodeUnstageVolume", Code::kInternal);
+  ASSERT_TRUE(ByHand(UnstageRequest())->failure);
+  LoadedRecords rows = *store_.Load(kCsiCommandRecordKind);
+  ASSERT_EQ(rows.records.size(), 1u);
+  rows.records[0].bytes = "damaged";
+  CsiCommands next(store_, log_);
+  next.Restore(rows);
+  const std::vector<StorageGuard::Deletion> deletions = OpenDeletionsOf(next)();
+  ASSERT_EQ(deletions.size(), 1u);
+  EXPECT_EQ(deletions[0].name, (StorageName{.path = kHandle, .server = "", .driver = kName}));
+  EXPECT_EQ(deletions[0].text, "a call by hand whose row cannot be read");
+}
+
 TEST_F(CsiCallByHandTest, AnOpenOutcomeKeepsOperationsOutOverARestartUntilItIsTakenBack) {
   Says("NodeStageVolume", Code::kInternal);
   const Outcome outcome = ByHand(StageRequest());
