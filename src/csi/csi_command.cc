@@ -116,14 +116,23 @@ bool TakesBack(std::string_view method) {
   return false;
 }
 
+// Whether the driver has looked at the volume before it refused a call that nothing takes back.
+// What it deletes may be going still, for a call that it refused for its secrets or its form, too.
+bool HasLooked(const CsiCommandRecord& command, Code refusal) {
+  if (refusal == Code::kPermissionDenied || refusal == Code::kUnauthenticated) return false;
+  if (command.method != kCsiDeleteVolume) return true;
+  return refusal == Code::kNotFound || refusal == Code::kFailedPrecondition;
+}
+
 // Whether nothing of the command is open after this answer. A refusal says nothing of an earlier
-// call, unless nothing could take that back: then it is as done as it will ever be.
+// call, unless nothing could take that back, and the driver has looked at the volume: then it is as
+// done as it will ever be.
 bool Settles(const CsiCommandRecord& command, bool was_open, const Status& answer) {
   if (answer.ok()) return true;
   if (answer.error().maybe_applied()) return false;
   if (!was_open) return true;
   if (answer.error().IsAbout(kCsiNeverSent)) return false;
-  if (CsiInverseOf(command.method).empty()) return true;
+  if (CsiInverseOf(command.method).empty()) return HasLooked(command, answer.error().code());
   // The driver knows no such volume, so nothing of it is there.
   return TakesBack(command.method) && answer.error().code() == Code::kNotFound;
 }
@@ -133,6 +142,8 @@ constexpr const char* kWhatIsToGoFirst =
     "; if it is refused because something has the volume since, delete that first: the pod, and "
     "for "
     "DeleteVolume the claim and the PersistentVolume (`volumectl delete pv NAME --force`)";
+
+constexpr const char* kWhatReadsIt = "; `volumectl records accept`, and start the agent anew";
 
 // 'DeleteVolume by hand of "v"'; of a row that cannot be read nobody knows more.
 std::string NameForPeople(const CsiCommandRecord& command) {
@@ -213,9 +224,9 @@ void CsiCommands::Restore(const LoadedRecords& rows) {
 
 Error CsiCommands::Refusal(const Entry& there) const {
   if (!there.unreadable.empty()) {
-    return Error::NotApplied(
-        Code::kFailedPrecondition,
-        "a call by hand about it is on record, and the row cannot be read: " + there.unreadable);
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "a call by hand about it is on record, and the row cannot be read: " +
+                                 there.unreadable + kWhatReadsIt);
   }
   const CsiCommandRecord& command = there.command;
   if (there.running) {
@@ -277,9 +288,10 @@ std::vector<std::pair<CsiVolumeId, std::string>> CsiCommands::OpenDeletions() co
     if (is_readable && !(entry.open && entry.command.method == kCsiDeleteVolume)) continue;
     std::optional<CsiVolumeId> volume = ParseCsiUniqueName(UniqueVolumeName(key));
     if (!volume) continue;
-    open.emplace_back(*std::move(volume), is_readable
-                                              ? "DeleteVolume by hand, whose outcome is open"
-                                              : "a call by hand whose row cannot be read");
+    open.emplace_back(*std::move(volume),
+                      is_readable
+                          ? "DeleteVolume by hand, whose outcome is open"
+                          : std::string("a call by hand whose row cannot be read") + kWhatReadsIt);
   }
   return open;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "base/strings.h"
 #include "kube/manifest_way.h"
 
 namespace volumed {
@@ -249,6 +250,7 @@ void ManifestDirectory::OnOpened(Opened opened) {
     return;
   }
   LoseDirectory();
+  if (!opened.is_missing) was_closed_ = true;
   is_first_scan_ = false;  // what is found later may have moved meanwhile
   if (need_open_) return;
   files_.LoseFiles();
@@ -385,8 +387,10 @@ uint64_t ManifestDirectory::BeginScan(TimePoint at) {
 
 void ManifestDirectory::ApplyScan(Scanned& scanned) {
   const uint64_t number = BeginScan(scanned.at);
+  if (scanned.whole) is_empty_ = scanned.present.empty();
+  if (!scanned.scan.readings.empty()) is_empty_ = false;
   // A source that has no past knows no other directory.
-  if (!known_ && !files_.HasKnownObjects()) Adopt();
+  if (!known_ && !files_.HasKnownObjects() && !MayBeMountPoint()) Adopt();
   const std::string unproven =
       scanned.whole ? ListingUnproven(scanned.present.empty()) : WhyUnproven();
   const bool is_found = scanned.whole && listing_ == Listing::kFound;
@@ -431,12 +435,29 @@ void ManifestDirectory::ApplyListing(const Scanned& scanned, uint64_t number) {
   }
 }
 
+// A slip may have made a PersistentVolume unknown whose storage is another one's to delete. A file
+// without any content may have lost it with the machine's power.
+bool ManifestDirectory::MayHideVolume(const ManifestReading& reading) {
+  if (reading.what != ManifestReading::What::kRead) return false;
+  if (reading.stamp.size == 0) return true;
+  const auto may_be_volume = [](const DecodeProblem& problem) {
+    if (problem.is_of_other_kind) return false;
+    const std::string kind = Split(problem.object, ' ').front();
+    return kind.empty() || kind == ObjectKindName(ObjectKind::kPersistentVolume);
+  };
+  const std::vector<DecodeProblem>& problems = reading.decode.problems;
+  return std::any_of(problems.begin(), problems.end(), may_be_volume);
+}
+
 void ManifestDirectory::NoteRead(const ManifestReading& reading, bool is_written) {
   using What = ManifestReading::What;
   if (is_written || reading.what == What::kChanging) {
     not_read_[reading.file] = "is being written";
   } else if (reading.what == What::kUnreadable) {
     not_read_[reading.file] = reading.error;
+  } else if (MayHideVolume(reading)) {
+    not_read_[reading.file] =
+        reading.stamp.size == 0 ? "is empty" : "is not right in all its parts";
   } else {
     not_read_.erase(reading.file);
   }

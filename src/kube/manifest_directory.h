@@ -200,6 +200,8 @@ class ManifestDirectory final : public ObjectSource {
   // Applies what was read of one file, unless its writer is still at it: then another reading
   // follows.
   void ApplyReading(ManifestReading reading, ManifestLook look);
+  // Whether the file may have a PersistentVolume that could not be decoded.
+  static bool MayHideVolume(const ManifestReading& reading);
   // Notes whether the content of the file is known, for `seen_`.
   void NoteRead(const ManifestReading& reading, bool is_written);
   // Reads the first of the large files, beside the other work.
@@ -233,6 +235,9 @@ class ManifestDirectory final : public ObjectSource {
   // Remembers when the directory's entries changed last, by which an older state of it is
   // recognised.
   void NoteChange(const Scanned& scanned);
+  // Whether the present directory, of which nothing is known, may be the place where the one was
+  // mounted that this agent could not open.
+  bool MayBeMountPoint() const;
   // Why the present directory is not the known one; "" if it is.
   std::string WhyOther() const;
   // What the other directories have to know about this directory as a whole.
@@ -282,7 +287,9 @@ class ManifestDirectory final : public ObjectSource {
   std::optional<KnownDirectory> known_;
   std::optional<KnownDirectory> now_;  // the directory that is there now
   bool in_known_ = false;
-  bool was_known_ = false;  // this agent has listed the known directory
+  bool was_known_ = false;   // this agent has listed the known directory
+  bool was_closed_ = false;  // this agent found a directory that it could not open
+  bool is_empty_ = false;    // the present directory has no manifest
   // Whether objects were known, by which the present directory can be recognised, when it came.
   bool had_objects_ = false;
   // When the directory was last in order; without meaning while it is in order.
@@ -302,7 +309,8 @@ class ManifestDirectory final : public ObjectSource {
   TimePoint started_at_{};
 
   bool complete_ = false;
-  // This agent has read all that it found in the known directory, or was told to accept it.
+  // This agent has read all that it found in the known directory, or in one that it was told to
+  // accept.
   bool seen_ = false;
   // Until then: the files that are there, and whose content is not known, with the reason.
   std::map<std::string, std::string> not_read_;

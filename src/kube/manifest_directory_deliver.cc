@@ -74,9 +74,12 @@ std::string ManifestDirectory::UnseenBecause() const {
   if (seen_) return "";
   if (!directory_error_.empty()) return directory_error_;
   if (std::string why = listed_ ? WhyOther() : ""; !why.empty()) return why;
-  if (not_read_.empty()) return kSourceIsBeingRead;
-  const auto& [file, why] = *not_read_.begin();
-  const size_t others = not_read_.size() - 1;
+  std::map<std::string, std::string> unread = not_read_;
+  // Those that came since the directory was listed.
+  for (const std::string& file : writing_) unread.try_emplace(file, "is being written");
+  if (unread.empty()) return kSourceIsBeingRead;
+  const auto& [file, why] = *unread.begin();
+  const size_t others = unread.size() - 1;
   return files_.PathOf(file) + " " + why +
          (others == 0 ? "" : ", and " + std::to_string(others) + " more files were not read");
 }

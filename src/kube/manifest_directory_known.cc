@@ -8,6 +8,10 @@ namespace volumed {
 namespace {
 
 constexpr char kOtherDirectory[] = "the directory is another one than the known one";
+constexpr char kMountPoint[] =
+    "the directory has no manifest, and one that was there before it could not be opened: it may "
+    "be "
+    "the place where that one was mounted";
 constexpr char kOlderState[] =
     "the directory is an older state of the known one: its disk has been put back";
 constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
@@ -19,8 +23,11 @@ std::string ManifestDirectory::WhyUnproven() const {
   return WhyOther();
 }
 
+bool ManifestDirectory::MayBeMountPoint() const { return !known_ && was_closed_ && is_empty_; }
+
 std::string ManifestDirectory::WhyOther() const {
   if (in_known_) return "";
+  if (MayBeMountPoint()) return kMountPoint;
   return known_ && now_ && IsOlderState(*known_, *now_) ? kOlderState : kOtherDirectory;
 }
 
@@ -38,7 +45,9 @@ void ManifestDirectory::FinishListing() {
   if (accepting_) {
     files_.Accept(*std::exchange(accepting_, std::nullopt));
     Adopt();
-    complete_ = seen_ = true;
+    complete_ = true;
+    // That what is not there is gone says nothing of a file that is there and was not read.
+    seen_ = seen_ || (not_read_.empty() && BusyFiles().empty());
   }
   if (!listed_) return;
   complete_ = true;
@@ -54,6 +63,7 @@ void ManifestDirectory::FinishListing() {
 // agent ran is in no list. So it counts only if the known one was seen to have nothing, and this
 // one has something, or if nothing lasting is known of that one.
 bool ManifestDirectory::MayAdopt() const {
+  if (MayBeMountPoint()) return false;
   const bool is_lasting = known_ && known_->inode.has_value();
   return !is_lasting || had_objects_ || (was_known_ && files_.HasKnownObjects());
 }

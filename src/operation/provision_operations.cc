@@ -81,6 +81,21 @@ Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionR
                                 CallOf(parts, request, progress));
 }
 
+// The volume that an earlier try has begun to delete; nullopt if there is none. A driver that does
+// not know its name any more makes another one, and then nobody would go on with the first.
+Result<std::optional<PersistentVolume>> BegunToUndo(const OperationParts& parts,
+                                                    const PersistentVolume& planned) {
+  ASSIGN_OR_RETURN(const std::optional<StorageName> begun,
+                   parts.storage.BegunOfDriver(ReclaimStorageHolder(planned).id));
+  PersistentVolume made = planned;
+  auto* const source = std::get_if<CsiPersistentVolumeSource>(&made.spec.source);
+  if (!begun || source == nullptr || source->driver != begun->driver) {
+    return std::optional<PersistentVolume>();
+  }
+  source->volume_handle = begun->path;
+  return std::optional(std::move(made));
+}
+
 Status Undo(const OperationParts& parts, const ProvisionRequest& request,
             OperationProgress& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner,
@@ -89,8 +104,10 @@ Status Undo(const OperationParts& parts, const ProvisionRequest& request,
   RETURN_IF_ERROR(
       parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
   const CallOptions call = CallOf(parts, request, progress);
-  ASSIGN_OR_RETURN(const std::optional<PersistentVolume> made,
-                   provisioner->FindMade(request.planned, call));
+  ASSIGN_OR_RETURN(std::optional<PersistentVolume> made, BegunToUndo(parts, request.planned));
+  if (!made) {
+    ASSIGN_OR_RETURN(made, provisioner->FindMade(request.planned, call));
+  }
   if (!made) return OkStatus();
   if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
   RETURN_IF_ERROR(TakeIfNewOrBegun(parts, *made));

@@ -232,6 +232,15 @@ Result<bool> StorageGuard::HasBegun(const std::string& id, const StorageName& na
   return is_on_record && !ended_.contains(id);
 }
 
+Result<std::optional<StorageName>> StorageGuard::BegunOfDriver(const std::string& id) {
+  RETURN_IF_ERROR(Load());
+  const MutexLock lock(mu_);
+  const auto begun = reserved_.find(id);
+  const bool is_open =
+      begun != reserved_.end() && !begun->second.name.driver.empty() && !ended_.contains(id);
+  return is_open ? std::optional(begun->second.name) : std::nullopt;
+}
+
 // What the row says is lost, but a worker has the reclaim's key as long as it is at it: whoever
 // comes to the storage of the volume asks for that. A bit of the row's key may have turned, or the
 // row be gone, and then it may be about any volume.

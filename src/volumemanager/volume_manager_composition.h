@@ -4,6 +4,7 @@
 // the last agent left, until absence means something.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -109,7 +110,8 @@ struct VolumeManager::Composition {
   // The parts follow. Each holds references to others, also to such as are made after it: it uses
   // them only once all are made.
   Readiness readiness{parts.catalog};
-  bool was_unseen = true;  // what waits for the first look into each source has to wait still
+  // Why what waits for the first look into each source has to wait still.
+  std::optional<std::string> was_unseen_because;
   PodObservers observers;
   WorkInSteps became_ready{parts.scheduler};  // work to be done after that
   RecordWriter records{parts.scheduler, parts.store};

@@ -123,8 +123,10 @@ void VolumeManager::Composition::TellOfUnrecordedMounts(const ReconstructResult&
 }
 
 void VolumeManager::Composition::CheckReady() {
-  const bool is_unseen = !readiness.WhyUnseen().empty();
-  if (std::exchange(was_unseen, is_unseen) != is_unseen) claims.MarkDirty();
+  // Claims and volumes show it as their reason.
+  std::string why_unseen = readiness.WhyUnseen();
+  if (why_unseen != was_unseen_because) claims.MarkDirty();
+  was_unseen_because = std::move(why_unseen);
   const bool ready = readiness.Ready();
   if (std::exchange(was_ready, ready) == ready || !ready) return;
   lifecycle.HoldAdoptedPodsWithMounts();

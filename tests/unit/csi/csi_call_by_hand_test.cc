@@ -284,7 +284,8 @@ TEST_F(CsiCallByHandTest, WhatARowThatCannotBeReadIsAboutIsGivenToNobody) {
   const std::vector<StorageGuard::Deletion> deletions = OpenDeletionsOf(next)();
   ASSERT_EQ(deletions.size(), 1u);
   EXPECT_EQ(deletions[0].name, (StorageName{.path = kHandle, .server = "", .driver = kName}));
-  EXPECT_EQ(deletions[0].text, "a call by hand whose row cannot be read");
+  EXPECT_THAT(deletions[0].text, HasSubstr("a call by hand whose row cannot be read; `volumectl "
+                                           "records accept`"));
 }
 
 TEST_F(CsiCallByHandTest, AnOpenOutcomeKeepsOperationsOutOverARestartUntilItIsTakenBack) {

@@ -206,6 +206,25 @@ TEST_F(CsiCommandTest, ARefusalSettlesWhatNothingTakesBack) {
   EXPECT_EQ(Rows(), 0u);
 }
 
+// Whoever forgot the secrets of the second call ended the first, and a claim was given what the
+// driver was deleting.
+TEST_F(CsiCommandTest, ARefusalOfADriverThatHasNotLookedEndedAnOpenDeletion) {
+  ::csi::v1::DeleteVolumeRequest remove;
+  remove.set_volume_id("vol-1");
+  EXPECT_FALSE(Made(remove, Open()));
+  for (const Code code :
+       {Code::kPermissionDenied, Code::kUnauthenticated, Code::kInvalidArgument}) {
+    EXPECT_FALSE(Made(remove, Refusal(code)));
+    EXPECT_EQ(commands_.OpenDeletions().size(), 1u);
+  }
+  EXPECT_TRUE(Made(remove, Refusal(Code::kFailedPrecondition))) << "it is in use, and stays";
+  EXPECT_TRUE(commands_.OpenDeletions().empty());
+  ::csi::v1::ControllerExpandVolumeRequest expand;
+  expand.set_volume_id("vol-1");
+  EXPECT_FALSE(Made(expand, Open()));
+  EXPECT_FALSE(Made(expand, Refusal(Code::kUnauthenticated)));
+}
+
 TEST_F(CsiCommandTest, WhatAnEarlierRunBeganIsOpenAfterARestart) {
   ASSERT_TRUE(commands_.Begin(Command(Stage())).ok());
   ASSERT_TRUE(commands_.Write(Command(Stage())).ok());

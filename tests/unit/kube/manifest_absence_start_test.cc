@@ -1,4 +1,6 @@
 // Absence at a start, against what the last agent knew, and the administrator's word about it.
+#include <atomic>
+
 #include "unit/kube/manifest_absence_fixture.h"
 
 namespace volumed {
@@ -309,6 +311,101 @@ TEST_F(ManifestAbsenceTest, ADirectoryPassedForReadWithALinkThatLedNowhere) {
   std::ofstream(root_ / "disk" / "c.yaml") << Map("c");
   RunUntil([&] { return last_->unseen_because.empty(); });
   EXPECT_TRUE(Has("c"));
+}
+
+// A PersistentVolume with a slip kept its storage from nobody, and it was deleted.
+TEST_F(ManifestAbsenceTest, ADirectoryPassedForReadWithAFileThatMayHideAVolume) {
+  HaveFiles({"a"});
+  const std::vector<std::string> slips = {
+      "a: [[", "",
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: keep}\nspec: {capacity: {storage: "
+      "x1}}\n"};
+  for (const std::string& slip : slips) {
+    Write("b.yaml", slip);
+    Restart();
+    RunUntil([&] {
+      return last_->unseen_because ==
+             (directory_ / "b.yaml").string() +
+                 (slip.empty() ? " is empty" : " is not right in all its parts");
+    });
+    Replace("b.yaml", Map("b"));
+    RunUntil([&] { return last_->unseen_because.empty(); });
+    fs::remove(directory_ / "b.yaml");
+    RunUntilState("b", "absent");
+  }
+}
+
+TEST_F(ManifestAbsenceTest, AFileThatCanHideNoVolumeKeepsNoDirectoryFromBeingRead) {
+  HaveFiles({"a"});
+  Write("b.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {volumes: 1}\n");
+  Write("c.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: c}\n");
+  Write("d.yaml", "# nothing yet\n");
+  Restart();
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_TRUE(HasProblem("b.yaml")) << Problems();
+}
+
+// Whoever accepted was told that nothing goes, and the storage of the volume in the file was
+// deleted.
+TEST_F(ManifestAbsenceTest, AcceptMadeADirectoryPassForReadThoughAFileWasNot) {
+  HaveFiles({"a"});
+  source_.reset();
+  memory_ = MemoryOf(*last_);
+  Write("b.yaml", Map("b"));
+  {
+    const std::ofstream writer(directory_ / "b.yaml", std::ios::app);
+    last_.reset();
+    Start();
+    const auto is_waited_for = [&] {
+      return last_->unseen_because.find("b.yaml is being written") != std::string::npos;
+    };
+    RunUntil(is_waited_for);
+    const int before = lists_;
+    source_->Accept();
+    RunUntil([&] { return lists_ > before; });
+    RunFor(5 * settle_);
+    EXPECT_TRUE(is_waited_for()) << last_->unseen_because;
+  }
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_TRUE(Has("b"));
+}
+
+// A new directory whose mount did not answer was unmounted to be mounted anew: what was seen then
+// had nothing, so storage of the volumes in the other one was deleted, and pods were taken away.
+TEST_F(ManifestAbsenceTest, ThePlaceOfAMountThatNeverAnsweredPassedForTheNewDirectory) {
+  std::atomic<bool> is_mounted = true;
+  answers_ = [&](const std::string&) -> Status {
+    if (!is_mounted) return OkStatus();
+    return Error::NotApplied(Code::kUnavailable, "it does not answer");
+  };
+  fs::create_directories(directory_);
+  Start();
+  RunUntil([&] { return last_->incomplete_because.find("does not answer") != std::string::npos; });
+  is_mounted = false;
+  source_->MountsChanged({directory_});
+  const std::string why = "may be the place where that one was mounted";
+  RunUntil([&] { return last_->incomplete_because.find(why) != std::string::npos; });
+  EXPECT_NE(last_->unseen_because.find(why), std::string::npos) << last_->unseen_because;
+  Write("a.yaml", Map("a"));
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
+TEST_F(ManifestAbsenceTest, AnEmptyDirectoryThatDidNotAnswerAtFirstIsSeenOnceItIsAccepted) {
+  std::atomic<bool> answers = false;
+  answers_ = [&](const std::string&) -> Status {
+    if (answers) return OkStatus();
+    return Error::NotApplied(Code::kUnavailable, "it does not answer");
+  };
+  fs::create_directories(directory_);
+  Start();
+  RunUntil([&] { return last_->incomplete_because.find("does not answer") != std::string::npos; });
+  answers = true;
+  source_->MountsChanged({directory_});
+  RunUntil([&] { return last_->incomplete_because.find("no manifest") != std::string::npos; });
+  source_->Accept();
+  RunUntil([&] { return last_->unseen_because.empty(); });
+  EXPECT_EQ(last_->incomplete_because, "");
 }
 
 TEST_F(ManifestAbsenceTest, ADirectoryIsSeenOnceItWasThereAndThenForGood) {

@@ -74,6 +74,22 @@ TEST_F(BegunDeletionsTest, AnUndoThatWasBegunAndAVolumeThatCameLaterWaitedForEac
   EXPECT_TRUE(storage_.VolumesBeingDeleted().empty());
 }
 
+// The driver had forgotten the name that the volume was made by, and made another one: nobody went
+// on with the deletion of the first, and a volume that named it was given to a claim.
+TEST_F(BegunDeletionsTest, AnUndoLetGoOfWhatItHadBegunToDeleteWhenTheDriverMadeAnotherVolume) {
+  maker_.undo_error = Error::MaybeApplied(Code::kInternal, "it does not go");
+  EXPECT_EQ(Undo(), "it does not go");
+  AddOther("vol-1");
+  maker_.there = VolumeOf("pvc-1", "vol-2");
+  EXPECT_EQ(Undo(), "it does not go");
+  EXPECT_EQ(storage_.VolumesBeingDeleted().count("other"), 1u);
+  EXPECT_EQ(maker_.undone, (std::vector<std::string>{"vol-1", "vol-1"})) << "the same call follows";
+  EXPECT_EQ(maker_.found, 1) << "nothing more is made";
+  maker_.undo_error.reset();
+  EXPECT_EQ(Undo(), "");
+  EXPECT_TRUE(storage_.VolumesBeingDeleted().empty());
+}
+
 // Until something had asked for the rows, the next agent gave the volume to a claim.
 TEST_F(BegunDeletionsTest, TheNextAgentDidNotKnowAtOnceWhatIsBeingDeleted) {
   maker_.undo_error = Error::MaybeApplied(Code::kInternal, "it does not go");
