@@ -141,8 +141,8 @@ class StorageGuard {
   Result<bool> IsBeingReclaimed(const std::string& id, const StorageName& name);
   // The same question, which begins no try.
   Result<bool> HasBegun(const std::string& id, const StorageName& name) EXCLUDES(mu_);
-  // The storage of a driver of which a reclaim with this id has an open outcome; nullopt if there is
-  // none. Errors: those of the store.
+  // The storage of a driver of which a reclaim with this id has an open outcome; nullopt if there
+  // is none. Errors: those of the store.
   Result<std::optional<StorageName>> BegunOfDriver(const std::string& id) EXCLUDES(mu_);
   // Sets the volumes that exist although the content of their objects is not known. Returns the
   // volumes for which something was refused because of them since the last call. Blocks: never.
