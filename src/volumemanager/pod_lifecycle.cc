@@ -1,7 +1,9 @@
 #include "volumemanager/pod_lifecycle.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/strings.h"
 #include "kube/decode.h"
 #include "metrics/exported_families.h"
 #include "volumemanager/failed_mount_text.h"
@@ -267,12 +269,27 @@ void PodLifecycle::RestoreAdoptedPods(const FoundAtStart& found) {
   ShowHeldPods();
 }
 
+namespace {
+
+// A pod that is refused, for a name or uid that another one has, may be the very pod that is here.
+bool MayHidePod(const DecodeProblem& problem) {
+  if (problem.is_waiting || problem.is_of_other_kind) return false;
+  const std::string kind = Split(problem.object, ' ').front();
+  return kind.empty() || kind == ObjectKindName(ObjectKind::kPod);
+}
+
+}  // namespace
+
 // An adopted pod has no record by which its source could be asked for it alone.
 std::string PodLifecycle::WhyPodsMayBeUnknown() const {
   if (parts_.catalog.Pods().empty()) return "no source has any pod";
   for (const SourceStatus& source : parts_.catalog.Sources()) {
-    if (source.incomplete_because.empty()) continue;
-    return "source " + source.name + " is incomplete (" + source.incomplete_because + ")";
+    if (!source.incomplete_because.empty()) {
+      return "source " + source.name + " is incomplete (" + source.incomplete_because + ")";
+    }
+    const auto hides = std::find_if(source.problems.begin(), source.problems.end(), MayHidePod);
+    if (hides == source.problems.end()) continue;
+    return "source " + source.name + " has what is not used (" + hides->ToString() + ")";
   }
   for (const auto& [source, unseen] : parts_.catalog.UnseenSources()) {
     return "source " + source + " was not looked into (" + unseen + ")";

@@ -192,6 +192,19 @@ TEST_F(ReconstructorTest, AnAdoptedRootOfWhichNoSourceHadAnyPodWasEmptied) {
   EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 1u);
 }
 
+// Two manifests had one name by mistake, and the second one had the uid of the pod that was there.
+TEST_F(ReconstructorTest, AnAdoptedPodThatARefusedManifestNamesWasTakenAway) {
+  kernel.mount_points = {"/var/lib/volumed/pods/x/volumes/kubernetes.io~secret/s"};
+  kernel.directories["/var/lib/volumed/pods"] = {"x"};
+  adopt_root = true;
+  StartAgent();
+  std::string twin = PodManifest("other", {kData});
+  twin.replace(twin.find("uid: other"), 10, "uid: x");
+  Deliver(PodManifest("other", {kData}) + twin);
+  EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 0u);
+  ASSERT_EQ(manager().pods().AwaitingAcceptance().size(), 1u);
+}
+
 TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
   LeaveTwoPods();
   store.Corrupt(kPodVolumeRecordKind, "a/data", "checksum is wrong");
