@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "csi/csi_places.h"
 #include "csi/rpc/csi_json.h"
 #include "csi/rpc/csi_methods.h"
+#include "csi/rpc/csi_outcome.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_parts.h"
 #include "operation/storage_guard.h"
@@ -59,6 +61,8 @@ StorageHolder HolderOf(const CsiCommandRecord& command) {
   holder.text = command.method + " by hand";
   return holder;
 }
+
+constexpr const char* kCallStep = "Call";
 
 struct NamedPath {
   std::string field;
@@ -213,7 +217,7 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
     if (volume) RETURN_IF_ERROR(parts.storage.Take(holder, StorageOf(*volume), look));
     progress.EnterStep(step = "RecordIntent");
     RETURN_IF_ERROR(commands->Write(command));
-    progress.EnterStep(step = "Call");
+    progress.EnterStep(step = kCallStep);
     ASSIGN_OR_RETURN(const auto message, driver->Perform(*request, {.deadline = deadline}));
     // It has succeeded, whatever can be shown of it.
     Result<std::string> json = CsiShownJsonOf(*message, CsiSecrets(*request, driver->secrets()));
@@ -221,7 +225,9 @@ Failure CallByHand::Run(const OperationParts& parts, OperationProgress& progress
     return OkStatus();
   };
   const Status done = call();
-  commands->End(command, done);
+  // What the agent itself refuses tells nothing of an earlier call.
+  const bool was_sent = done.ok() || step == std::string_view(kCallStep);
+  commands->End(command, was_sent ? done : Status(done.error().About(kCsiNeverSent)));
   // What is open is kept from others by the commands themselves.
   (void)parts.storage.Release(holder.id);
   if (done.ok()) return std::nullopt;

@@ -30,25 +30,13 @@ Status TakeIfNew(const OperationParts& parts, const PersistentVolume& made) {
   return parts.storage.TakeMade(made.metadata.name, *storage);
 }
 
-// What this very undo has begun to delete is its own still, whoever has come to name it since: the
-// same call has to follow.
-Status TakeIfNewOrBegun(const OperationParts& parts, const PersistentVolume& made) {
-  const std::optional<StorageName> storage = MadeStorageOf(made);
-  if (!storage || storage->driver.empty()) return OkStatus();
-  const std::string id = ReclaimStorageHolder(made).id;
-  ASSIGN_OR_RETURN(const bool is_begun, parts.storage.HasBegun(id, *storage));
-  return is_begun ? OkStatus() : parts.storage.TakeMade(made.metadata.name, *storage);
-}
-
-using TakeMade = Status (*)(const OperationParts&, const PersistentVolume&);
-
 Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
-                                                   const ProvisionRequest& request, TakeMade take) {
+                                                   const ProvisionRequest& request) {
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
   VolumeOptions options = request.options;
   if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
-  options.may_be_new = [&parts, take](const PersistentVolume& made) { return take(parts, made); };
+  options.may_be_new = [&parts](const PersistentVolume& made) { return TakeIfNew(parts, made); };
   return plugin->NewProvisioner(options);
 }
 
@@ -60,29 +48,7 @@ CallOptions CallOf(const OperationParts& parts, const ProvisionRequest& request,
   return call;
 }
 
-Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionRequest& request,
-                                   OperationProgress& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner,
-                   ProvisionerOf(parts, request, &TakeIfNew));
-  ASSIGN_OR_RETURN(const PersistentVolume plan, provisioner->Plan());
-  if (plan.spec.source != request.planned.spec.source) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "volume " + request.planned.metadata.name +
-                                 " was planned at another place than the configuration names now");
-  }
-  if (const std::optional<StorageName> storage = MadeStorageOf(plan)) {
-    RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
-  }
-  // A claim whose uid was lost with the records would get a second, empty volume.
-  RETURN_IF_ERROR(
-      parts.host.irreversible.Admit(IrreversibleStep::kProvision, request.planned.metadata.name));
-  // Nobody selects a node here: the claim is this node's.
-  return provisioner->Provision(nullptr, request.options.allowed_topologies,
-                                CallOf(parts, request, progress));
-}
-
-// The volume that an earlier try has begun to delete; nullopt if there is none. A driver that does
-// not know its name any more makes another one, and then nobody would go on with the first.
+// The volume that an undo has begun to delete; nullopt if there is none.
 Result<std::optional<PersistentVolume>> BegunToUndo(const OperationParts& parts,
                                                     const PersistentVolume& planned) {
   ASSIGN_OR_RETURN(const std::optional<StorageName> begun,
@@ -96,29 +62,73 @@ Result<std::optional<PersistentVolume>> BegunToUndo(const OperationParts& parts,
   return std::optional(std::move(made));
 }
 
-Status Undo(const OperationParts& parts, const ProvisionRequest& request,
-            OperationProgress& progress) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner,
-                   ProvisionerOf(parts, request, &TakeIfNewOrBegun));
-  // Records that lost their tail may call a volume planned that was made and used.
-  RETURN_IF_ERROR(
-      parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
-  const CallOptions call = CallOf(parts, request, progress);
-  ASSIGN_OR_RETURN(std::optional<PersistentVolume> made, BegunToUndo(parts, request.planned));
-  if (!made) {
-    ASSIGN_OR_RETURN(made, provisioner->FindMade(request.planned, call));
-  }
-  if (!made) return OkStatus();
-  if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
-  RETURN_IF_ERROR(TakeIfNewOrBegun(parts, *made));
-  const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(*made),
+Status UndoMade(const OperationParts& parts, const ProvisionRequest& request,
+                Provisioner& provisioner, const PersistentVolume& made, const CallOptions& call) {
+  const ReclaimRequest reclaim{std::make_shared<const PersistentVolume>(made),
                                ReclaimAction::kDelete, request.claim_uid};
   const Status undone = WithReclaimedStorage(
       parts, reclaim, call,
-      [&](const CallOptions& approved) { return provisioner->Undo(*made, approved); });
+      [&](const CallOptions& approved) { return provisioner.Undo(made, approved); });
   // What is still there may be deleted by hand; the next try asks anew.
-  parts.storage.ForgetMade(made->metadata.name);
+  parts.storage.ForgetMade(made.metadata.name);
   return undone;
+}
+
+// As long as the outcome of an undo's DeleteVolume is open, the same call follows, and no
+// CreateVolume: the driver may answer the volume that is going, or, if it does not know the name
+// any more, make another one, so that nobody would go on with the first. False if no undo has
+// begun.
+Result<bool> EndBegunUndo(const OperationParts& parts, const ProvisionRequest& request,
+                          Provisioner& provisioner, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<PersistentVolume> begun,
+                   BegunToUndo(parts, request.planned));
+  if (!begun) return false;
+  // Records that lost their tail may call a volume planned that was made and used.
+  RETURN_IF_ERROR(
+      parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
+  RETURN_IF_ERROR(UndoMade(parts, request, provisioner, *begun, call));
+  return true;
+}
+
+Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionRequest& request,
+                                   OperationProgress& progress) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
+  ASSIGN_OR_RETURN(const PersistentVolume plan, provisioner->Plan());
+  if (plan.spec.source != request.planned.spec.source) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + request.planned.metadata.name +
+                                 " was planned at another place than the configuration names now");
+  }
+  if (const std::optional<StorageName> storage = MadeStorageOf(plan)) {
+    RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
+  }
+  const CallOptions call = CallOf(parts, request, progress);
+  // The claim wants its volume again. That this try was not applied says nothing of the volume.
+  if (const Result<bool> ended = EndBegunUndo(parts, request, *provisioner, call); !ended.ok()) {
+    return ended.error().With("end the undo that was begun").AsMaybeApplied();
+  }
+  // A claim whose uid was lost with the records would get a second, empty volume.
+  RETURN_IF_ERROR(
+      parts.host.irreversible.Admit(IrreversibleStep::kProvision, request.planned.metadata.name));
+  // Nobody selects a node here: the claim is this node's.
+  return provisioner->Provision(nullptr, request.options.allowed_topologies, call);
+}
+
+Status Undo(const OperationParts& parts, const ProvisionRequest& request,
+            OperationProgress& progress) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
+  const CallOptions call = CallOf(parts, request, progress);
+  ASSIGN_OR_RETURN(const bool is_done, EndBegunUndo(parts, request, *provisioner, call));
+  if (is_done) return OkStatus();
+  // As above.
+  RETURN_IF_ERROR(
+      parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
+  ASSIGN_OR_RETURN(const std::optional<PersistentVolume> made,
+                   provisioner->FindMade(request.planned, call));
+  if (!made) return OkStatus();
+  if (made->spec.source == request.planned.spec.source) return provisioner->Undo(*made, call);
+  RETURN_IF_ERROR(TakeIfNew(parts, *made));
+  return UndoMade(parts, request, *provisioner, *made, call);
 }
 
 OperationTraits TraitsOfRequest(const OperationParts& parts, const char* name,

@@ -64,10 +64,10 @@ TEST_F(BegunDeletionsTest, AnUndoThatWasBegunAndAVolumeThatCameLaterWaitedForEac
   maker_.undo_error = Error::MaybeApplied(Code::kInternal, "it does not go");
   EXPECT_EQ(Undo(), "it does not go");
   AddOther("vol-1");
-  EXPECT_EQ(Provision(), "it is the storage of PersistentVolume other")
+  EXPECT_EQ(Provision(), "end the undo that was begun: it does not go")
       << "it is given to no claim";
   EXPECT_EQ(Undo(), "it does not go") << "the same call follows";
-  EXPECT_EQ(maker_.undone.size(), 2u);
+  EXPECT_EQ(maker_.undone.size(), 3u);
   EXPECT_EQ(storage_.VolumesBeingDeleted().count("other"), 1u);
   maker_.undo_error.reset();
   EXPECT_EQ(Undo(), "");
@@ -88,6 +88,24 @@ TEST_F(BegunDeletionsTest, AnUndoLetGoOfWhatItHadBegunToDeleteWhenTheDriverMadeA
   maker_.undo_error.reset();
   EXPECT_EQ(Undo(), "");
   EXPECT_TRUE(storage_.VolumesBeingDeleted().empty());
+}
+
+// The driver answered the volume that it was still deleting, and the claim was bound to it.
+TEST_F(BegunDeletionsTest, AClaimThatWantedItsVolumeAgainGotTheOneThatItsUndoWasDeleting) {
+  maker_.undo_error = Error::MaybeApplied(Code::kInternal, "it does not go");
+  EXPECT_EQ(Undo(), "it does not go");
+  const int found = maker_.found;
+  EXPECT_EQ(Provision(), "end the undo that was begun: it does not go");
+  EXPECT_EQ(outcome_, Outcome::kMaybeApplied);
+  EXPECT_EQ(maker_.undone.size(), 2u) << "the same call follows";
+  maker_.undo_error = Error::NotApplied(Code::kUnauthenticated, "who are you");
+  EXPECT_EQ(Provision(), "end the undo that was begun: who are you");
+  EXPECT_EQ(outcome_, Outcome::kMaybeApplied) << "the volume may be there";
+  maker_.undo_error.reset();
+  maker_.there = VolumeOf("pvc-1", "vol-2");
+  EXPECT_EQ(Provision(), "");
+  EXPECT_EQ(maker_.undone.size(), 4u);
+  EXPECT_EQ(maker_.found, found);
 }
 
 // Until something had asked for the rows, the next agent gave the volume to a claim.
