@@ -198,9 +198,12 @@ TEST_F(ReconstructorTest, AnAdoptedPodThatARefusedManifestNamesWasTakenAway) {
   kernel.directories["/var/lib/volumed/pods"] = {"x"};
   adopt_root = true;
   StartAgent();
-  std::string twin = PodManifest("other", {kData});
-  twin.replace(twin.find("uid: other"), 10, "uid: x");
-  Deliver(PodManifest("other", {kData}) + twin);
+  ObjectList list{"manifests", true, Objects(PodManifest("other", {kData})), {}};
+  list.problems = {{"b.yaml", 0, "ConfigMap default/a", "data", "must be a map"},
+                   {"b.yaml", 1, "Pod default/other", "metadata.name", "was there first"}};
+  agent_->catalog.Update(std::move(list));
+  manager().ObjectsChanged();
+  Settle();
   EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 0u);
   ASSERT_EQ(manager().pods().AwaitingAcceptance().size(), 1u);
 }
