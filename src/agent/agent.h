@@ -17,7 +17,6 @@
 #include "agent/config.h"
 #include "agent/control_server.h"
 #include "agent/control_service.h"
-#include "agent/control_socket.h"
 #include "agent/csi_client.h"
 #include "agent/debt_collector.h"
 #include "agent/detach_observer.h"
@@ -37,6 +36,7 @@
 #include "base/clock_set_watch.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
+#include "base/socket_file.h"
 #include "csi/csi_context.h"
 #include "csi/csi_earlier_secrets.h"
 #include "csi/csi_health.h"
@@ -51,9 +51,9 @@
 #include "operation/record_format_intents.h"
 #include "os/udev_device_catalog.h"
 #include "os/worker_kernel.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/attach_limit_settings.h"
-#include "plugins/device_volume.h"
 #include "plugins/host_path.h"
 #include "plugins/nfs.h"
 #include "records/sqlite_record_store.h"
@@ -134,7 +134,7 @@ class Agent {
   void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
-  Status OpenOwnSocket(const ControlSocketOptions& options);
+  Status OpenOwnSocket(const SocketFileOptions& options);
   // Asks a worker whether `path` answers, before this process itself goes to a place where it might
   // hang.
   Status Answers(const std::string& path);
@@ -144,8 +144,8 @@ class Agent {
   Status MakeControlServices();
   // Errors: InvalidArgument or Unavailable, if the place belongs to another process or cannot hold
   // a socket. Any other failure may heal: it does not end the start, and the socket is tried again.
-  Status OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options);
-  void KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options, bool made);
+  Status OpenControlSocket(Result<ProcessLock> lock, const SocketFileOptions& options);
+  void KeepControlSocket(Result<ProcessLock> lock, const SocketFileOptions& options, bool made);
   // Groups that do not exist yet may be made later, so this looks for them again and again.
   void FollowGroup(const std::string& setting, const std::string& group, const std::string& what);
   Status UseGroups();
@@ -284,7 +284,7 @@ class Agent {
   std::unique_ptr<ControlBackend> control_backend_;
   std::map<PeerRole, std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;
-  std::unique_ptr<ControlSocketKeeper> control_socket_;
+  std::unique_ptr<SocketFileKeeper> control_socket_;
   std::unique_ptr<MetricsText> metrics_text_;
   std::unique_ptr<HttpServer> http_server_;
   std::unique_ptr<Watchdog> watchdog_;

@@ -3,6 +3,8 @@
 
 #include "agent/agent.h"
 #include "agent/agent_status.h"
+#include "agent/passed_socket.h"
+#include "base/peer_credentials.h"
 
 namespace volumed {
 namespace {
@@ -45,15 +47,15 @@ Status Agent::OpenSockets() {
   return OkStatus();
 }
 
-Status Agent::OpenOwnSocket(const ControlSocketOptions& options) {
+Status Agent::OpenOwnSocket(const SocketFileOptions& options) {
   if (const Status answers = Answers(options.path); !answers.ok()) {
     OpenHttp();
     parts_->Retry(
         kSocketPart, answers.error(), [this, options] { return Answers(options.path); },
-        [this, options] { return OpenControlSocket(LockControlSocket(options.path), options); });
+        [this, options] { return OpenControlSocket(LockSocketFile(options.path), options); });
     return OkStatus();
   }
-  Result<ProcessLock> lock = LockControlSocket(options.path);
+  Result<ProcessLock> lock = LockSocketFile(options.path);
   if (!lock.ok() && lock.error().code() == Code::kUnavailable) return lock.error();
   OpenHttp();
   return OpenControlSocket(std::move(lock), options);
@@ -135,10 +137,10 @@ Status Agent::MakeControlServices() {
   return OkStatus();
 }
 
-Status Agent::OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options) {
+Status Agent::OpenControlSocket(Result<ProcessLock> lock, const SocketFileOptions& options) {
   bool made = false;
   if (lock.ok()) {
-    Result<Descriptor> socket = BindControlSocket(options);
+    Result<Descriptor> socket = BindSocketFile(options);
     if (socket.ok()) {
       RETURN_IF_ERROR(control_server_->ListenAt(std::move(socket).value()));
       made = true;
@@ -151,9 +153,9 @@ Status Agent::OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOpt
   return OkStatus();
 }
 
-void Agent::KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options,
+void Agent::KeepControlSocket(Result<ProcessLock> lock, const SocketFileOptions& options,
                               bool made) {
-  ControlSocketKeeper::Handlers handlers;
+  SocketFileKeeper::Handlers handlers;
   handlers.made = [this, path = options.path](Descriptor socket) {
     log_->Warning("control socket made anew", {{"path", path}});
     return control_server_->ListenAt(std::move(socket));
@@ -161,8 +163,8 @@ void Agent::KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptio
   handlers.state = [this](const Status& state) { parts_->Set(kSocketPart, state); };
   std::optional<ProcessLock> held;
   if (lock.ok()) held = std::move(lock).value();
-  control_socket_ = std::make_unique<ControlSocketKeeper>(options, std::move(held),
-                                                          scheduler_->loop(), std::move(handlers));
+  control_socket_ = std::make_unique<SocketFileKeeper>(options, std::move(held), scheduler_->loop(),
+                                                       std::move(handlers));
   control_socket_->Start(made);
 }
 

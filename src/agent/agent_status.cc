@@ -21,7 +21,9 @@ std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
           {"statmount", features.statmount},
           {"mount-events", features.mount_events},
           {"fchmodat2", features.fchmodat2},
-          {"tmpfs-noswap", features.tmpfs_noswap}};
+          {"tmpfs-noswap", features.tmpfs_noswap},
+          {"grows-mounted-ext", features.grows_mounted_ext},
+          {"fsopen", features.fsopen}};
 }
 
 void EncodeMountTable(const MountTableStats& stats, v1::MountTable* out) {

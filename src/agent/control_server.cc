@@ -19,12 +19,12 @@ constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
 }  // namespace
 
 ControlServer::ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
-                             const std::map<PeerRole, grpc::Service*>& services,
-                             ControlLimits limits)
+                             const std::map<PeerRole, grpc::Service*>& services, GuestLimits limits)
     : roles_(roles),
       loop_(loop),
       log_(log),
-      guests_(loop, limits, [this](Descriptor connection, PeerRole role) {
+      guests_(loop, limits, [this](Descriptor connection, const GuestClass& peer_class) {
+        const auto role = static_cast<PeerRole>(peer_class.rank);
         grpc::AddInsecureChannelFromFd(servers_.at(role).get(), connection.Release());
       }) {
   for (const auto& [role, service] : services) {
@@ -73,7 +73,7 @@ void ControlServer::Admit(Descriptor connection) {
                     {{"uid", peer->uid}, {"gid", peer->gid}, {"pid", peer->pid}});
     return;
   }
-  if (!guests_.Admit(std::move(connection), *peer, role)) {
+  if (!guests_.Admit(std::move(connection), *peer, GuestClassOf(role))) {
     log_.LogLimited("full-" + std::to_string(peer->uid), LogLevel::kWarning,
                     "control connection refused: too many of them",
                     {{"uid", peer->uid}, {"pid", peer->pid}});

@@ -8,13 +8,13 @@
 #include <memory>
 #include <string>
 
-#include "agent/acceptor.h"
-#include "agent/control_guests.h"
 #include "agent/peer_role.h"
+#include "base/acceptor.h"
 #include "base/descriptor.h"
 #include "base/event_loop.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/stream_guests.h"
 
 namespace grpc {
 class Server;
@@ -32,7 +32,7 @@ class ControlServer {
   // connection is accepted before ListenAt().
   ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
                 const std::map<PeerRole, grpc::Service*>& services,
-                ControlLimits limits = ControlLimitsOfProcess());
+                GuestLimits limits = GuestLimitsOfProcess());
   // Ends the calls that run and closes the connections. Blocks: until the handlers are done, for
   // one second at most.
   ~ControlServer();
@@ -53,7 +53,7 @@ class ControlServer {
   EventLoop& loop_;
   Logger& log_;
   std::map<PeerRole, std::unique_ptr<grpc::Server>> servers_;
-  ControlGuests guests_;
+  StreamGuests guests_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "agent/acceptor.h"
 #include "agent/http_connections.h"
+#include "base/acceptor.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/log.h"

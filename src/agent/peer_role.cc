@@ -1,39 +1,9 @@
 #include "agent/peer_role.h"
 
-#include <grp.h>
-#include <pwd.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 namespace volumed {
-namespace {
-
-constexpr size_t kLookupBuffer = 64 * 1024;
-
-// The primary and supplementary groups of a user, as the system's databases have them now. The
-// process on the other end may have others, but an administrator edits the databases.
-std::vector<gid_t> GroupsOf(const PeerCredentials& peer) {
-  std::vector<gid_t> groups = {peer.gid};
-  std::vector<char> buffer(kLookupBuffer);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwuid_r(peer.uid, &entry, buffer.data(), buffer.size(), &found) != 0 || !found) {
-    return groups;
-  }
-  int count = 256;
-  std::vector<gid_t> listed(static_cast<size_t>(count));
-  if (getgrouplist(entry.pw_name, entry.pw_gid, listed.data(), &count) < 0) {
-    listed.resize(static_cast<size_t>(count));
-    if (getgrouplist(entry.pw_name, entry.pw_gid, listed.data(), &count) < 0) return groups;
-  }
-  groups.insert(groups.end(), listed.begin(), listed.begin() + count);
-  return groups;
-}
-
-}  // namespace
 
 std::string_view PeerRoleName(PeerRole role) {
   switch (role) {
@@ -49,6 +19,10 @@ std::string_view PeerRoleName(PeerRole role) {
   return "unknown";
 }
 
+GuestClass GuestClassOf(PeerRole role) {
+  return {.rank = static_cast<int>(role), .shares_few = role == PeerRole::kRead};
+}
+
 PeerRole PeerRoles::RoleOf(const PeerCredentials& peer) const {
   if (peer.uid == 0) return PeerRole::kAdmin;
   const std::vector<gid_t> groups = GroupsOf(peer);
@@ -58,26 +32,6 @@ PeerRole PeerRoles::RoleOf(const PeerCredentials& peer) const {
   if (member_of(operate_group_)) return PeerRole::kOperate;
   if (member_of(read_group_)) return PeerRole::kRead;
   return PeerRole::kNone;
-}
-
-Result<PeerCredentials> GetPeerCredentials(int socket) {
-  ucred credentials{};
-  socklen_t size = sizeof(credentials);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return Error::FromErrno(errno, "read the peer's credentials", Outcome::kNotApplied);
-  }
-  return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
-}
-
-std::optional<gid_t> FindGroup(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  std::vector<char> buffer(kLookupBuffer);
-  group entry{};
-  group* found = nullptr;
-  if (getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) {
-    return std::nullopt;
-  }
-  return entry.gr_gid;
 }
 
 }  // namespace volumed

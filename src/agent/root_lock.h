@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/process_lock.h"
+#include "base/process_lock.h"
 #include "base/result.h"
 
 namespace volumed {

@@ -40,6 +40,7 @@ FileInfo ToFileInfo(const struct statx& stat) {
   info.device = makedev(stat.stx_dev_major, stat.stx_dev_minor);
   info.inode = stat.stx_ino;
   info.size_bytes = static_cast<int64_t>(stat.stx_size);
+  info.allocated_bytes = static_cast<int64_t>(stat.stx_blocks) * kStatBlock;
   info.is_mount_point = (stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   if (S_ISBLK(stat.stx_mode) || S_ISCHR(stat.stx_mode)) {
     info.device_number = makedev(stat.stx_rdev_major, stat.stx_rdev_minor);

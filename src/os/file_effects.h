@@ -3,12 +3,16 @@
 // descriptor (os/safe_open.h), and no path is looked up twice.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
 #include "os/kernel_requests.h"
 
 namespace volumed {
+
+// In bytes, of st_blocks, whatever the filesystem's blocks are. Source: stat(3type).
+inline constexpr int64_t kStatBlock = 512;
 
 Result<FileInfo> DoStat(const Stat& request);
 Result<FsInfo> DoStatFs(const StatFs& request);

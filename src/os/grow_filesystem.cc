@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include "os/block_device.h"
 #include "os/device_probe.h"
 #include "os/filesystem_geometry.h"
+#include "os/kernel_features.h"
 #include "os/safe_open.h"
 #include "os/tool.h"
 
@@ -21,13 +21,6 @@ using Family = FilesystemFamily;
 
 Error Refusal(const std::string& what, const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, what + ": " + why);
-}
-
-bool HasCapability(unsigned capability) {
-  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2] = {};
-  if (::syscall(SYS_capget, &header, data) != 0) return false;
-  return (data[capability / 32].effective & (1u << capability % 32)) != 0;
 }
 
 // Everything that a run knows.

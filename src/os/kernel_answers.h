@@ -60,6 +60,9 @@ struct FileInfo {
   int64_t size_bytes = 0;  // of a block device its capacity, 0 where that is unknown
   bool is_mount_point = false;
   uint64_t device_number = 0;  // of a device: which one it is, as makedev(3) has it
+  // What the filesystem has given to it, by its own account: a file with holes has less than its
+  // size.
+  int64_t allocated_bytes = 0;
   static void WireFields(auto& v, auto& m) {
     v(1, m.type);
     v(2, m.mode);
@@ -70,6 +73,7 @@ struct FileInfo {
     v(7, m.size_bytes);
     v(8, m.is_mount_point);
     v(9, m.device_number);
+    v(10, m.allocated_bytes);
   }
 };
 
@@ -183,6 +187,10 @@ struct KernelFeatures {
   bool mount_events = false;   // "mount-events", 6.15: fanotify FAN_REPORT_MNT
   bool fchmodat2 = false;      // "fchmodat2", 6.6
   bool tmpfs_noswap = false;   // "tmpfs-noswap", 6.4
+  // "grows-mounted-ext": the capability CAP_SYS_RESOURCE, without which the kernel refuses to grow
+  // an ext3 or ext4 that is mounted.
+  bool grows_mounted_ext = false;
+  bool fsopen = false;  // "fsopen", 5.2: a filesystem can be mounted where nobody sees it
   static void WireFields(auto& v, auto& m) {
     v(1, m.open_tree_detached_clone);
     v(2, m.mount_setattr);
@@ -190,6 +198,8 @@ struct KernelFeatures {
     v(4, m.mount_events);
     v(5, m.fchmodat2);
     v(6, m.tmpfs_noswap);
+    v(7, m.grows_mounted_ext);
+    v(8, m.fsopen);
   }
 };
 

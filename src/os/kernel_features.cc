@@ -1,6 +1,7 @@
 #include "os/kernel_features.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/fanotify.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
@@ -34,6 +35,9 @@ bool HasTmpfsNoswap() {
   return context.valid() && ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "noswap", nullptr, 0) == 0;
 }
 
+// Of a type that every kernel has; the context goes with its descriptor, and nothing is mounted.
+bool HasFsopen() { return Descriptor(::fsopen("tmpfs", FSOPEN_CLOEXEC)).valid(); }
+
 bool HasMountEvents() {
   constexpr unsigned kReportMount = 0x4000;  // FAN_REPORT_MNT, not in Debian 12's headers
   const Descriptor group(static_cast<int>(
@@ -52,9 +56,18 @@ constexpr Name kNames[] = {
     {"mount-events", &KernelFeatures::mount_events},
     {"fchmodat2", &KernelFeatures::fchmodat2},
     {"tmpfs-noswap", &KernelFeatures::tmpfs_noswap},
+    {"grows-mounted-ext", &KernelFeatures::grows_mounted_ext},
+    {"fsopen", &KernelFeatures::fsopen},
 };
 
 }  // namespace
+
+bool HasCapability(unsigned capability) {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  return (data[capability / 32].effective & (1u << capability % 32)) != 0;
+}
 
 Result<KernelFeatures> MaskFeatures(KernelFeatures features,
                                     const std::vector<std::string>& masked) {
@@ -80,6 +93,8 @@ Result<KernelFeatures> ProbeKernelFeatures(const std::vector<std::string>& maske
   features.mount_events = HasMountEvents();
   features.fchmodat2 = HasSyscall(kSysFchmodat2);
   features.tmpfs_noswap = HasTmpfsNoswap();
+  features.grows_mounted_ext = HasCapability(CAP_SYS_RESOURCE);
+  features.fsopen = HasFsopen();
   return MaskFeatures(features, masked);
 }
 

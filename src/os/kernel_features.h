@@ -19,4 +19,7 @@ Result<KernelFeatures> ProbeKernelFeatures(const std::vector<std::string>& maske
 Result<KernelFeatures> MaskFeatures(KernelFeatures features,
                                     const std::vector<std::string>& masked);
 
+// Whether this thread has the capability (CAP_SYS_RESOURCE) now. Threads: any. Blocks: never.
+bool HasCapability(unsigned capability);
+
 }  // namespace volumed

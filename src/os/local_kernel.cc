@@ -7,6 +7,8 @@
 #include "os/composites.h"
 #include "os/device_probe.h"
 #include "os/file_effects.h"
+#include "os/file_lock.h"
+#include "os/file_size.h"
 #include "os/filesystem_tools.h"
 #include "os/flush_device.h"
 #include "os/grow_filesystem.h"
@@ -94,6 +96,11 @@ struct Effects {
   Result<StorageIdentity> operator()(const IdentifyStorage& r) const {
     return DoIdentifyStorage(r, features);
   }
+  Result<AttachedLoop> operator()(const AttachLoop& r) const { return DoAttachLoop(r, features); }
+  Result<LoopList> operator()(const ListLoops& r) const { return DoListLoops(r); }
+  Result<Done> operator()(const ConfigureLoop& r) const { return DoConfigureLoop(r); }
+  Result<FileExtent> operator()(const SetFileSize& r) const { return DoSetFileSize(r, features); }
+  Result<FileLock> operator()(const TakeFileLock& r) const { return DoTakeFileLock(r, features); }
   Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
 };
 

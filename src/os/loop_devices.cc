@@ -3,20 +3,26 @@
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/strings.h"
+#include "os/block_device.h"
 #include "os/file_effects.h"
+#include "os/regular_file.h"
 #include "os/safe_open.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -25,11 +31,18 @@ constexpr char kBlockDevices[] = "/sys/block";
 // Appended by the kernel once the file has lost its name.
 constexpr std::string_view kDeleted = " (deleted)";
 
-// What the kernel shows as the file of this loop device; empty when it has none.
-Result<std::string> BackingFile(const std::string& name) {
-  const std::string path = std::string(kBlockDevices) + "/" + name + "/loop/backing_file";
+std::string SysfsOf(const std::string& name) { return std::string(kBlockDevices) + "/" + name; }
+
+struct Backing {
+  std::string file{};  // empty: it has none
+  bool deleted = false;
+};
+
+// What the kernel shows as the file of this loop device.
+Result<Backing> BackingOf(const std::string& name) {
+  const std::string path = SysfsOf(name) + "/loop/backing_file";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::string();  // it is attached to nothing, or gone by now
+  if (!file.valid()) return Backing();  // it is attached to nothing, or gone by now
   std::array<char, PATH_MAX + 16> text;
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size < 0 && errno != ENXIO && errno != ENODEV) {
@@ -37,8 +50,22 @@ Result<std::string> BackingFile(const std::string& name) {
   }
   std::string_view shown(text.data(), size < 0 ? 0 : static_cast<size_t>(size));
   if (shown.ends_with('\n')) shown.remove_suffix(1);
-  if (shown.ends_with(kDeleted)) shown.remove_suffix(kDeleted.size());
-  return std::string(shown);
+  Backing backing;
+  backing.deleted = shown.ends_with(kDeleted);
+  if (backing.deleted) shown.remove_suffix(kDeleted.size());
+  backing.file = shown;
+  return backing;
+}
+
+// The kernel's names of the loop devices that there are, with a file or without, sorted.
+Result<std::vector<std::string>> LoopNames() {
+  ASSIGN_OR_RETURN(const DirectoryListing devices,
+                   DoListDirectory(ListDirectory{SafePath{kBlockDevices, ""}}));
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : devices.entries) {
+    if (entry.name.starts_with("loop")) names.push_back(entry.name);
+  }
+  return names;
 }
 
 // The path as it was given, and without links among its trusted parents.
@@ -59,16 +86,177 @@ Result<bool> DetachOne(const std::string& name, const std::vector<std::string>& 
   const auto is_ours = [&files](const std::string& file) {
     return std::find(files.begin(), files.end(), file) != files.end();
   };
-  ASSIGN_OR_RETURN(const std::string before, BackingFile(name));
-  if (!is_ours(before)) return false;
+  ASSIGN_OR_RETURN(const Backing before, BackingOf(name));
+  if (!is_ours(before.file)) return false;
   const std::string what = "detach loop device /dev/" + name;
   const Descriptor device(::open(("/dev/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   // While it is open nobody can give it another file, so what is read now is what is detached.
-  ASSIGN_OR_RETURN(const std::string now, BackingFile(name));
-  if (!is_ours(now)) return false;
+  ASSIGN_OR_RETURN(const Backing now, BackingOf(name));
+  if (!is_ours(now.file)) return false;
   if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
   return Error::FromErrno(errno, what, Outcome::kNotApplied);
+}
+
+// ---- attach -------------------------------------------------------------------------------------
+
+constexpr int64_t kSector = 512;  // of sizes in sysfs, whatever the device's blocks are
+constexpr uint32_t kSmallestBlock = 512;
+constexpr uint32_t kLargestBlock = 4096;  // the smallest page
+constexpr int kAttempts = 64;             // while others take each free device first
+
+int64_t NumberIn(const std::string& path) {
+  return ParseInt64(ReadAttribute(path).value_or("")).value_or(0);
+}
+
+// What the loop device does with its file; nothing if it has none.
+Result<std::optional<loop_info64>> StatusOf(int device, const std::string& what) {
+  loop_info64 info = {};
+  if (::ioctl(device, LOOP_GET_STATUS64, &info) == 0) return std::optional<loop_info64>(info);
+  if (errno == ENXIO) return std::optional<loop_info64>();
+  return Error::FromErrno(errno, what, Outcome::kNotApplied);
+}
+
+LoopEntry EntryOf(const std::string& name, const Backing& backing) {
+  const std::string directory = SysfsOf(name);
+  LoopEntry entry;
+  entry.path = "/dev/" + name;
+  entry.file = backing.file;
+  entry.deleted = backing.deleted;
+  entry.size_bytes = NumberIn(directory + "/size") * kSector;
+  entry.block_size = static_cast<uint32_t>(NumberIn(directory + "/queue/logical_block_size"));
+  entry.read_only = NumberIn(directory + "/ro") != 0;
+  entry.direct_io = NumberIn(directory + "/loop/dio") != 0;
+  return entry;
+}
+
+class LoopAttacher {
+ public:
+  LoopAttacher(const AttachLoop& request, const KernelFeatures& features)
+      : request_(request),
+        features_(features),
+        what_("attach a loop device to " + request.path.Display()) {}
+
+  Result<AttachedLoop> Run() {
+    const uint32_t size = request_.block_size;
+    if (size < kSmallestBlock || size > kLargestBlock || (size & (size - 1)) != 0) {
+      return Refused(Code::kInvalidArgument, "its block size cannot be " + std::to_string(size));
+    }
+    const int flags = (request_.read_only ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_NOCTTY;
+    ASSIGN_OR_RETURN(file_,
+                     OpenRegularFile(request_.path, flags, request_.expected, features_, what_));
+    if (::fstat(file_.get(), &info_) != 0) {
+      return Error::FromErrno(errno, what_, Outcome::kNotApplied);
+    }
+    if (info_.st_size < static_cast<int64_t>(size)) {
+      return Refused(Code::kFailedPrecondition, "the file is smaller than a block");
+    }
+    AttachedLoop loop;
+    ASSIGN_OR_RETURN(std::string name, Find());
+    if (name.empty()) {
+      ASSIGN_OR_RETURN(name, AttachFree());
+      loop.changed = true;
+    }
+    // It is open meanwhile, so that it keeps its file.
+    Result<IdentifiedDevice> device =
+        DoIdentifyDevice(IdentifyDevice{SafePath{"/dev/" + name, ""}}).With(what_);
+    if (!device.ok()) return loop.changed ? device.error().AsMaybeApplied() : device.error();
+    loop.device = *std::move(device);
+    loop.direct_io = NumberIn(SysfsOf(name) + "/loop/dio") != 0;
+    return loop;
+  }
+
+ private:
+  Error Refused(Code code, const std::string& why) const {
+    return Error::NotApplied(code, what_ + ": " + why);
+  }
+
+  // The kernel's name of the loop device that the file has, which is open then; or nothing.
+  Result<std::string> Find() {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+    for (const std::string& name : names) {
+      ASSIGN_OR_RETURN(const Backing backing, BackingOf(name));
+      if (backing.file.empty()) continue;
+      Descriptor device(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      if (!device.valid()) {
+        // Others' devices may have no node here (a container's /dev); ours has to.
+        if (IsShownAs(backing)) {
+          return Error::FromErrno(errno, what_ + ": open /dev/" + name, Outcome::kNotApplied);
+        }
+        continue;
+      }
+      ASSIGN_OR_RETURN(const auto status, StatusOf(device.get(), what_ + ": ask /dev/" + name));
+      if (!status || status->lo_device != info_.st_dev || status->lo_inode != info_.st_ino)
+        continue;
+      RETURN_IF_ERROR(CheckFits(*status, EntryOf(name, backing)));
+      device_ = std::move(device);
+      return name;
+    }
+    return std::string();
+  }
+
+  bool IsShownAs(const Backing& backing) const {
+    std::array<char, PATH_MAX> path;
+    const ssize_t size = ::readlink(ProcFdPath(file_.get()).c_str(), path.data(), path.size());
+    return size > 0 && backing.file == std::string_view(path.data(), static_cast<size_t>(size));
+  }
+
+  // A second device is never attached, so one that is there has to do.
+  Status CheckFits(const loop_info64& status, const LoopEntry& entry) const {
+    const auto refuse = [&](const std::string& why) {
+      return Refused(Code::kFailedPrecondition, "its loop device " + entry.path + " " + why);
+    };
+    if (status.lo_offset != 0 || status.lo_sizelimit != 0) return refuse("has a part of it alone");
+    if ((status.lo_flags & LO_FLAGS_AUTOCLEAR) != 0) {
+      return refuse("goes when nobody has it open any more");
+    }
+    if (entry.read_only != request_.read_only) {
+      return refuse(entry.read_only ? "is read-only" : "is not read-only");
+    }
+    if (entry.block_size == request_.block_size) return OkStatus();
+    return refuse("has blocks of " + std::to_string(entry.block_size) + " bytes, not " +
+                  std::to_string(request_.block_size));
+  }
+
+  Result<std::string> AttachFree() {
+    const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    if (!control.valid()) {
+      return Error::FromErrno(errno, what_ + ": open /dev/loop-control", Outcome::kNotApplied);
+    }
+    loop_config config = {};
+    config.fd = static_cast<unsigned>(file_.get());
+    config.block_size = request_.block_size;
+    if (request_.read_only) config.info.lo_flags |= LO_FLAGS_READ_ONLY;
+    if (request_.direct_io) config.info.lo_flags |= LO_FLAGS_DIRECT_IO;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
+      if (number < 0) {
+        return Error::FromErrno(errno, what_ + ": no loop device is free", Outcome::kNotApplied);
+      }
+      const std::string name = "loop" + std::to_string(number);
+      device_ = Descriptor(
+          ::open(("/dev/" + name).c_str(), (request_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
+      if (!device_.valid()) {
+        return Error::FromErrno(errno, what_ + ": open /dev/" + name, Outcome::kNotApplied);
+      }
+      if (::ioctl(device_.get(), LOOP_CONFIGURE, &config) == 0) return name;
+      if (errno != EBUSY) return Error::FromErrno(errno, what_, Outcome::kNotApplied);
+    }
+    return Error::FromErrno(EBUSY, what_ + ": others take each free loop device first",
+                            Outcome::kNotApplied);
+  }
+
+  const AttachLoop& request_;
+  const KernelFeatures& features_;
+  const std::string what_;
+  Descriptor file_;
+  Descriptor device_;
+  struct stat info_ = {};
+};
+
+bool IsAtOrBelow(std::string_view file, const std::string& directory) {
+  if (directory == "/" || file == directory) return true;
+  return file.starts_with(directory) && file[directory.size()] == '/';
 }
 
 }  // namespace
@@ -76,16 +264,64 @@ Result<bool> DetachOne(const std::string& name, const std::vector<std::string>& 
 Result<Changed> DoDetachLoops(const DetachLoops& request) {
   RETURN_IF_ERROR(ValidateSafePath(request.path));
   const std::vector<std::string> files = NamesOf(request.path);
-  ASSIGN_OR_RETURN(const DirectoryListing devices,
-                   DoListDirectory(ListDirectory{SafePath{kBlockDevices, ""}}));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   Changed any;
-  for (const DirectoryEntry& entry : devices.entries) {
-    if (!entry.name.starts_with("loop")) continue;
-    const Result<bool> detached = DetachOne(entry.name, files);
+  for (const std::string& name : names) {
+    const Result<bool> detached = DetachOne(name, files);
     if (!detached.ok()) return any.changed ? detached.error().AsMaybeApplied() : detached.error();
     any.changed = any.changed || *detached;
   }
   return any;
+}
+
+Result<AttachedLoop> DoAttachLoop(const AttachLoop& request, const KernelFeatures& features) {
+  return LoopAttacher(request, features).Run();
+}
+
+Result<LoopList> DoListLoops(const ListLoops& request) {
+  RETURN_IF_ERROR(ValidateSafePath(request.path));
+  const std::vector<std::string> wanted = NamesOf(request.path);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+  LoopList list;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const Backing backing, BackingOf(name));
+    const bool is_there = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& path) {
+      return !backing.file.empty() && IsAtOrBelow(backing.file, path);
+    });
+    if (is_there) list.loops.push_back(EntryOf(name, backing));
+  }
+  return list;
+}
+
+Result<Done> DoConfigureLoop(const ConfigureLoop& request) {
+  const std::string what = "configure loop device " + request.device;
+  ASSIGN_OR_RETURN(const Descriptor device,
+                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK).With(what));
+  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), request.device));
+  DeviceIdentity expected = request.expected;
+  expected.uuid.clear();
+  expected.size_bytes = now.size_bytes;
+  if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             what + ": it is not the one that was expected: " + difference);
+  }
+  const std::string sysfs = "/sys/dev/block/" + std::to_string(now.device_major) + ":" +
+                            std::to_string(now.device_minor) + "/loop";
+  if (!ReadAttribute(sysfs + "/backing_file")) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": it is no loop device of a file");
+  }
+  if (request.refresh_size && ::ioctl(device.get(), LOOP_SET_CAPACITY, 0) != 0) {
+    return Error::FromErrno(errno, what + ", refresh its size", Outcome::kNotApplied);
+  }
+  const auto is_direct = [&sysfs] { return NumberIn(sysfs + "/dio") != 0; };
+  if (!request.direct_io || is_direct() == *request.direct_io) return Done{};
+  const unsigned long direct = *request.direct_io ? 1 : 0;
+  if (::ioctl(device.get(), LOOP_SET_DIRECT_IO, direct) != 0) {
+    return Error::FromErrno(errno, what + ", direct I/O",
+                            request.refresh_size ? Outcome::kMaybeApplied : Outcome::kNotApplied);
+  }
+  if (is_direct() == *request.direct_io) return Done{};
+  return Error::MaybeApplied(Code::kInternal, what + ": the kernel shows other direct I/O");
 }
 
 }  // namespace volumed

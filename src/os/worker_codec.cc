@@ -49,8 +49,13 @@ std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
 
 int DescriptorOf(const Result<AnyAnswer>& answer) {
   if (!answer.ok()) return -1;
-  const auto* device = std::get_if<IdentifiedDevice>(&*answer);
-  return device == nullptr || device->pin == nullptr ? -1 : device->pin->get();
+  const std::shared_ptr<const Descriptor> pin = std::visit(
+      [](const auto& kind) -> std::shared_ptr<const Descriptor> {
+        if constexpr (requires { kind.pin; }) return kind.pin;
+        return nullptr;
+      },
+      *answer);
+  return pin == nullptr ? -1 : pin->get();
 }
 
 Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
@@ -58,10 +63,19 @@ Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
   if (DecodeWire(bytes, answer) != WireOutcome::kRead) {
     return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is malformed");
   }
-  if (answer.result.ok() && descriptor.valid()) {
-    if (auto* device = std::get_if<IdentifiedDevice>(&*answer.result)) {
-      device->pin = std::make_shared<const Descriptor>(std::move(descriptor));
-    }
+  if (!answer.result.ok()) return std::move(answer.result);
+  std::visit(
+      [&descriptor](auto& kind) {
+        if constexpr (requires { kind.pin; }) {
+          if (!descriptor.valid()) return;
+          kind.pin = std::make_shared<const Descriptor>(std::move(descriptor));
+        }
+      },
+      *answer.result);
+  // Without its descriptor a lock is none: the receiver had no room for one more.
+  const auto* lock = std::get_if<FileLock>(&*answer.result);
+  if (lock != nullptr && lock->pin == nullptr) {
+    return Error::MaybeApplied(Code::kDataLoss, "the worker's lock came without its descriptor");
   }
   return std::move(answer.result);
 }

@@ -40,7 +40,7 @@ std::string EncodeAnswer(const Result<AnyAnswer>& answer);
 // What is sent beside the answer's bytes; -1: nothing. The answer keeps it.
 int DescriptorOf(const Result<AnyAnswer>& answer);
 // `descriptor` came beside the bytes, if it is valid. Bytes that are no answer give DataLoss, maybe
-// applied.
+// applied, and so does a FileLock without its descriptor.
 Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor = Descriptor());
 
 }  // namespace volumed

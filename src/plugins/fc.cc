@@ -5,7 +5,7 @@
 
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/mount_refs.h"
-#include "plugins/device_bind.h"
+#include "pluginmgr/device_bind.h"
 #include "plugins/fc_block.h"
 #include "plugins/fc_mounts.h"
 

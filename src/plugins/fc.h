@@ -10,12 +10,12 @@
 #include "attacher/device_finder.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "pluginmgr/block_volume_plugin.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
 #include "plugins/device_attachments.h"
-#include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
 
 namespace volumed {

@@ -11,8 +11,8 @@
 #include "attacher/attacher.h"
 #include "mounter/mounter.h"
 #include "os/mount_entry.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/volume_plugin.h"
-#include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
 
 namespace volumed {

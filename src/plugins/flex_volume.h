@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/plain_volume_plugin.h"
 #include "plugins/attach_limit_settings.h"
-#include "plugins/device_volume.h"
 #include "plugins/flex_volume_driver.h"
 
 namespace volumed {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attacher/attacher.h"
-#include "plugins/device_volume.h"
+#include "pluginmgr/device_volume.h"
 #include "plugins/flex_volume_driver.h"
 
 namespace volumed {

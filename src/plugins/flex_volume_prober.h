@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/scheduler.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/dynamic_plugin_prober.h"
 #include "plugins/attach_limit_settings.h"
-#include "plugins/device_volume.h"
 
 namespace volumed {
 

@@ -6,7 +6,7 @@
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/mount_refs.h"
 #include "mounter/volume_places.h"
-#include "plugins/device_bind.h"
+#include "pluginmgr/device_bind.h"
 #include "plugins/iscsi_block.h"
 
 namespace volumed {

@@ -8,7 +8,7 @@
 #include "mounter/host_directory.h"
 #include "mounter/volume_places.h"
 #include "operation/call_options.h"
-#include "plugins/device_volume.h"
+#include "pluginmgr/device_volume.h"
 
 namespace volumed {
 namespace {

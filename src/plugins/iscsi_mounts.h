@@ -9,8 +9,8 @@
 
 #include "attacher/attacher.h"
 #include "mounter/mounter.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/volume_plugin.h"
-#include "plugins/device_volume.h"
 #include "plugins/iscsi_initiator.h"
 
 namespace volumed {

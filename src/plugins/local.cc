@@ -5,7 +5,7 @@
 
 #include "mounter/mount_refs.h"
 #include "mounter/volume_places.h"
-#include "plugins/device_bind.h"
+#include "pluginmgr/device_bind.h"
 #include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
 

@@ -8,10 +8,10 @@
 
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/device_volume.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/plain_volume_plugin.h"
-#include "plugins/device_volume.h"
 
 namespace volumed {
 

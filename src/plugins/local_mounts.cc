@@ -8,7 +8,7 @@
 #include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
-#include "plugins/device_volume.h"
+#include "pluginmgr/device_volume.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

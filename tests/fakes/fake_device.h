@@ -11,9 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "os/device_requests.h"
+#include "fakes/fake_vfs.h"
+#include "os/image_requests.h"
 
 namespace volumed {
+
+// The file of a loop device.
+struct FakeLoopFile {
+  uint64_t inode = 0;
+  FakeLocation at{};  // the name by which it was attached
+  std::string path;   // of that, then
+  uint32_t block_size = 0;
+  bool direct_io = false;
+  bool goes = false;  // it was detached in use, and goes when it is free
+};
 
 struct FakeDevice {
   DeviceIdentity identity;  // with the UUID of what is on it
@@ -59,6 +70,9 @@ struct FakeDevice {
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
   uint64_t inode = 0;       // of its node, wherever that is bound
   std::vector<std::weak_ptr<const Descriptor>> pins;  // that were answered; see OpenPins
+  // ---- of a loop device that AttachLoop has made: it stays, without a file, when that is detached
+  bool is_loop = false;
+  std::optional<FakeLoopFile> loop = std::nullopt;
 
   // Descriptors of it that somebody keeps open.
   int64_t OpenPins() const {
@@ -66,8 +80,18 @@ struct FakeDevice {
   }
 };
 
+// A lock that somebody has as long as the descriptor lives that he was given.
+struct FakeFileLock {
+  std::weak_ptr<const Descriptor> holder;
+  uint64_t mount = 0;  // by which the file was opened
+};
+
 struct FakeDevices {
   std::map<std::string, FakeDevice> by_path;
+  // What is on a file, by its inode, while it has no loop device: then that has it.
+  std::map<uint64_t, FakeDevice> images;
+  size_t most_loops = 64;
+  std::map<uint64_t, FakeFileLock> locks;  // by the file's inode
   uint64_t last_sequence = 0;
   // The files of loop devices that somebody else attached. The mount of such a file is busy.
   std::set<std::string> loop_files;

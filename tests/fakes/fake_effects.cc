@@ -222,6 +222,7 @@ Result<FileInfo> FakeEffects::operator()(const Stat& request) {
   info.device = inode.filesystem;
   info.inode = inode.id;
   info.size_bytes = FakeVfs::SizeBytes(inode);
+  info.allocated_bytes = FakeVfs::AllocatedBytes(inode);
   info.is_mount_point = vfs_.IsMountRoot(*there);
   if (const Result<FakeDevice*> device = FindNode(*there, ""); device.ok()) {
     info.size_bytes = (*device)->identity.size_bytes;
@@ -279,11 +280,11 @@ Result<FileContent> FakeEffects::operator()(const ReadFile& request) {
     case FileType::kFifo:
       return Error::NotApplied(Code::kFailedPrecondition, what + ": not a regular file");
   }
-  if (inode.content.size() > request.max_bytes) {
+  if (static_cast<uint64_t>(FakeVfs::SizeBytes(inode)) > request.max_bytes) {
     return Error::NotApplied(
         Code::kOutOfRange, what + ": larger than " + std::to_string(request.max_bytes) + " bytes");
   }
-  return FileContent{inode.content};
+  return FileContent{FakeVfs::ContentOf(inode)};
 }
 
 // ---- making -------------------------------------------------------------------------------------
@@ -397,7 +398,11 @@ Result<Changed> FakeEffects::operator()(const WriteFile& request) {
     if (vfs_.IsCovered(there)) return fail(EBUSY);
     const FakeInode& inode = vfs_.InodeAt(there);
     if (inode.type != FileType::kRegular) return fail(EEXIST);
-    if (inode.mode == (request.mode & kModeBits) && inode.content == content) return Changed{false};
+    const bool same_size = FakeVfs::SizeBytes(inode) == static_cast<int64_t>(content.size());
+    if (inode.mode == (request.mode & kModeBits) && same_size &&
+        FakeVfs::ContentOf(inode) == content) {
+      return Changed{false};
+    }
   }
   const std::string fresh = "." + parent.name + ".new";
   (void)vfs_.Unlink(parent.directory, fresh);

@@ -107,6 +107,18 @@ class FakeEffects {
   // In fake_effects_storage.cc.
   Result<StorageIdentity> operator()(const IdentifyStorage& request);
   Result<Changed> operator()(const MarkStorage& request);
+  // In fake_effects_images.cc.
+  Result<AttachedLoop> operator()(const AttachLoop& request);
+  Result<LoopList> operator()(const ListLoops& request);
+  Result<Done> operator()(const ConfigureLoop& request);
+  Result<FileExtent> operator()(const SetFileSize& request);
+  Result<FileLock> operator()(const TakeFileLock& request);
+
+  // What happens by itself: loop devices that were detached in use go when they are free, and what
+  // was on a file goes with it.
+  void Settle();
+  // Every loop device loses its file, whoever has it open.
+  void DropLoops();
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;
@@ -140,6 +152,24 @@ class FakeEffects {
   Status ExpectDevice(FakeLocation node, const std::string& path,
                       const DeviceIdentity& expected) const;
   bool IsMounted(const FakeDevice& device) const;
+  Result<FakeLocation> OpenImage(const SafePath& path, const StorageObject& expected,
+                                 const std::string& what) const;
+  Result<FakeLocation> OpenOrMakeImage(const SetFileSize& request, const std::string& what,
+                                       bool* made);
+  Result<FakeLocation> OpenLockFile(const TakeFileLock& request, const std::string& what,
+                                    bool* made);
+  Status CheckLoopFits(const FakeDevice& device, const AttachLoop& request,
+                       const std::string& what) const;
+  Result<FakeDevice*> FreeLoop(const std::string& what);
+  FakeDevice* MakeLoop(const std::string& path);
+  void AttachTo(FakeDevice& device, const AttachLoop& request, FakeLocation file);
+  void Detach(FakeDevice& device);
+  // As the kernel shows it: the path that the file has now, or had.
+  std::string PathOfLoop(const FakeLoopFile& loop, bool* deleted) const;
+  // The path as it is given, and without links among its trusted parents.
+  std::vector<std::string> NamesOf(const SafePath& path) const;
+  // Somebody has a file of the mount open.
+  bool HasOpenFile(uint64_t mount) const;
   // Not to be had by O_EXCL.
   bool IsInUse(const FakeDevice& device) const;
   std::string FindDuplicate(const FakeDevice& device) const;

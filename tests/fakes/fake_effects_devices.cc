@@ -45,8 +45,11 @@ Result<FakeDevice*> FakeEffects::OpenNode(FakeLocation node, const std::string& 
 }
 
 Result<FakeDevice*> FakeEffects::Opened(FakeDevice* device, const std::string& path) {
-  if (!device->offline) return device;
-  return Error::FromErrno(ENXIO, "open device " + path, Outcome::kNotApplied);
+  if (device->offline) {
+    return Error::FromErrno(ENXIO, "open device " + path, Outcome::kNotApplied);
+  }
+  if (device->identity.size_bytes != 0) return device;
+  return Refusal("identify device " + path, "it has no medium (size 0)");
 }
 
 Result<FakeDevice*> FakeEffects::FindDevice(const std::string& path) const {
@@ -104,7 +107,18 @@ Status FakeEffects::ExpectDevice(FakeLocation node, const std::string& path,
 
 Result<Changed> FakeEffects::operator()(const DetachLoops& request) {
   RETURN_IF_ERROR(Validate(request.path));
-  return Changed{state_.devices.loop_files.erase(request.path.Display()) > 0};
+  Changed any{state_.devices.loop_files.erase(request.path.Display()) > 0};
+  const std::vector<std::string> names = NamesOf(request.path);
+  for (auto& [node, device] : state_.devices.by_path) {
+    bool deleted = false;
+    if (!device.loop) continue;
+    const std::string file = PathOfLoop(*device.loop, &deleted);
+    if (std::find(names.begin(), names.end(), file) == names.end()) continue;
+    any.changed = true;
+    device.loop->goes = true;
+  }
+  Settle();
+  return any;
 }
 
 bool FakeEffects::IsMounted(const FakeDevice& device) const {

@@ -328,6 +328,7 @@ Result<Changed> FakeEffects::operator()(const Unmount& request) {
   int error = OpenChild(parent->directory, parent->name, false, &found);
   if (error == ENOENT) return Changed{false};
   if (error == 0 && state_.devices.loop_files.contains(vfs_.PathOf(found))) error = EBUSY;
+  if (error == 0 && vfs_.IsMountRoot(found) && HasOpenFile(found.mount)) error = EBUSY;
   if (error == 0) error = vfs_.Unmount(found);
   if (error == 0) return Changed{true};
   if (error == EINVAL) return Changed{false};

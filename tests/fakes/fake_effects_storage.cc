@@ -89,14 +89,16 @@ void FakeEffects::AddPlace(FakeLocation at, const std::string& missing,
 }
 
 void FakeEffects::AddFiles(const FakeDevice& device, StorageIdentity& identity) const {
-  if (device.storage_file.empty()) return;
+  bool deleted = false;
+  const std::string path = device.loop ? PathOfLoop(*device.loop, &deleted) : device.storage_file;
+  if (path.empty() || deleted) return;
   FakeLocation there;
-  if (vfs_.WalkAbsolute(device.storage_file, {.follow_last = true}, &there) != 0) return;
+  if (vfs_.WalkAbsolute(path, {.follow_last = true}, &there) != 0) return;
   StorageIdentity of_file;
   AddPlace(there, "", of_file);
   identity.within.insert(identity.within.end(), of_file.own.begin(), of_file.own.end());
   identity.within.insert(identity.within.end(), of_file.within.begin(), of_file.within.end());
-  identity.files.push_back({device.storage_file, ObjectAt(there)});
+  identity.files.push_back({path, ObjectAt(there)});
   if (const std::string key = LastingFileKey(ObjectAt(there)); !key.empty()) {
     identity.own.push_back(key);
   }

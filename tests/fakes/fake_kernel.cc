@@ -172,7 +172,11 @@ Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions
   const FakeEffectState state{
       vfs_,       anchor_, devices_, programs_, payloads_, options_.features, options_.agent_root,
       program_end};
-  return FakeEffects(state, options).Do(request);
+  FakeEffects effects(state, options);
+  effects.Settle();
+  Result<AnyAnswer> answer = effects.Do(request);
+  effects.Settle();
+  return answer;
 }
 
 FakeKernel::Plan FakeKernel::PlanCall(const AnyRequest& request, const CallOptions& options) {
@@ -313,6 +317,10 @@ void FakeKernel::Reboot() {
   anchor_ = FakeAnchor();
   vfs_.Reboot();
   devices_.loop_files.clear();
+  devices_.locks.clear();
+  const FakeEffectState state{vfs_,      anchor_,           devices_,           programs_,
+                              payloads_, options_.features, options_.agent_root};
+  FakeEffects(state, {}).DropLoops();
   for (auto& [path, device] : devices_.by_path) {
     device.identity.disk_sequence = ++devices_.last_sequence;
   }
@@ -329,6 +337,7 @@ std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
   copy->attributes_ = attributes_;
   // Whoever has a device open has it in the world that was copied.
   for (auto& [path, device] : copy->devices_.by_path) device.pins.clear();
+  copy->devices_.locks.clear();
   copy->payloads_ = payloads_;
   return copy;
 }

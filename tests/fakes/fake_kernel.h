@@ -27,7 +27,7 @@
 namespace volumed {
 
 struct FakeKernelOptions {
-  KernelFeatures features = {true, true, true, true, true, true};
+  KernelFeatures features = {true, true, true, true, true, true, true, true};
   // As WorkerKernelOptions::agent_root: binds from its filesystem come from a private anchor.
   std::string agent_root;
 };
@@ -93,6 +93,10 @@ class FakeKernel final : public Kernel {
   // there).
   void AddLoop(const std::string& file) EXCLUDES(mu_);
   std::set<std::string> LoopFiles() const EXCLUDES(mu_);
+  // How many loop devices there may be that AttachLoop has made; one more is ENOSPC.
+  void LimitLoops(size_t most) EXCLUDES(mu_);
+  // How much the filesystem that `path` lies on can hold; 0: no limit.
+  void LimitFilesystem(const std::string& path, int64_t bytes) EXCLUDES(mu_);
   // `to` is a name in the same directory.
   void Rename(const std::string& path, const std::string& to) EXCLUDES(mu_);
   // rm -r; not across mounts.
@@ -120,7 +124,8 @@ class FakeKernel final : public Kernel {
   std::string DumpMounts() const EXCLUDES(mu_);
   // What is stored to last, mounted or not: "DEVICE:PATH" and "EXPORT:PATH" -> content of a file,
   // PATH -> content of one of the node's own root; "DEVICE" -> the UUID of a filesystem that was
-  // mounted since it was made.
+  // mounted since it was made. What is on the file of a loop device has "image INODE" for DEVICE,
+  // attached or not.
   std::map<std::string, std::string> StoredFiles() const EXCLUDES(mu_);
 
   // ---- faults. `request` is a name as "BindMount"; empty: any.

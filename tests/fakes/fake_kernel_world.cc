@@ -215,6 +215,18 @@ std::set<std::string> FakeKernel::LoopFiles() const {
   return devices_.loop_files;
 }
 
+void FakeKernel::LimitLoops(size_t most) {
+  MutexLock lock(mu_);
+  devices_.most_loops = most;
+}
+
+void FakeKernel::LimitFilesystem(const std::string& path, int64_t bytes) {
+  MutexLock lock(mu_);
+  constexpr int64_t kPageBytes = 4096;
+  const uint64_t id = vfs_.InodeAt(Require(path, true)).filesystem;
+  vfs_.MutableFilesystem(id).max_pages = static_cast<uint64_t>(bytes / kPageBytes);
+}
+
 void FakeKernel::Rename(const std::string& path, const std::string& to) {
   MutexLock lock(mu_);
   std::string name;
@@ -282,7 +294,13 @@ void FakeKernel::DumpBelow(FakeLocation at, const std::string& path, std::string
   *text += path + " " + std::string(FileTypeName(inode.type)) + " " + OctalText(inode.mode) + " " +
            std::to_string(inode.uid) + ":" + std::to_string(inode.gid);
   if (inode.type == FileType::kSymlink) *text += " -> " + inode.content;
-  if (inode.type == FileType::kRegular) *text += " " + DigestText(inode.content);
+  // Of a large image the size is enough: to compare it would be to write it out.
+  constexpr int64_t kLargest = int64_t{16} << 20;
+  if (inode.type == FileType::kRegular && FakeVfs::SizeBytes(inode) > kLargest) {
+    *text += " " + std::to_string(FakeVfs::SizeBytes(inode)) + " bytes";
+  } else if (inode.type == FileType::kRegular) {
+    *text += " " + DigestText(FakeVfs::ContentOf(inode));
+  }
   if (vfs_.IsMountRoot(at)) *text += " mounted";
   if (!inode.owner.empty()) *text += " storage of " + inode.owner;
   *text += "\n";
@@ -325,11 +343,16 @@ std::map<std::string, std::string> FakeKernel::StoredFiles() const {
   };
   add("", vfs_.FilesystemAt(vfs_.namespace_root()).id);
   for (const auto& [source, filesystem] : devices_.exports) add(source + ":", filesystem);
+  const auto add_device = [&](const std::string& name, const FakeDevice& device) REQUIRES(mu_) {
+    if (device.filesystem == 0) return;
+    files[name] = device.identity.uuid;
+    add(name + ":", device.filesystem);
+  };
+  const auto image = [](uint64_t inode) { return "image " + std::to_string(inode); };
   for (const auto& [path, device] : devices_.by_path) {
-    if (device.filesystem == 0) continue;
-    files[path] = device.identity.uuid;
-    add(path + ":", device.filesystem);
+    add_device(device.loop ? image(device.loop->inode) : path, device);
   }
+  for (const auto& [inode, device] : devices_.images) add_device(image(inode), device);
   return files;
 }
 

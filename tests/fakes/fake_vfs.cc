@@ -2,6 +2,7 @@
 
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,13 @@ void PushComponents(const std::string& path, std::vector<std::string>* pending) 
   }
   if (!path.empty() && path.back() == '/') names.push_back(".");
   pending->insert(pending->end(), names.rbegin(), names.rend());
+}
+
+// Of a file that is larger than its content, for a reader of the world.
+std::string HolesText(const FakeInode& inode) {
+  const int64_t size = FakeVfs::SizeBytes(inode);
+  if (size == static_cast<int64_t>(inode.content.size())) return "";
+  return "(zeros up to " + std::to_string(size) + " bytes)";
 }
 
 int64_t Pages(const FakeInode& inode) { return FakeVfs::AllocatedBytes(inode) / kPageBytes; }
@@ -173,7 +181,13 @@ int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
   if (inode.type == FileType::kDirectory) {
     return kDirentBytes * (2 + static_cast<int64_t>(inode.children.size()));
   }
-  return static_cast<int64_t>(inode.content.size());
+  return std::max(static_cast<int64_t>(inode.content.size()), inode.size_bytes);
+}
+
+std::string FakeVfs::ContentOf(const FakeInode& inode) {
+  std::string content = inode.content;
+  content.resize(std::max(content.size(), static_cast<size_t>(SizeBytes(inode))), '\0');
+  return content;
 }
 
 std::map<std::string, std::string> FakeVfs::FilesOf(uint64_t filesystem) const {
@@ -183,13 +197,14 @@ std::map<std::string, std::string> FakeVfs::FilesOf(uint64_t filesystem) const {
     const auto [path, dentry] = left.back();
     left.pop_back();
     const FakeInode& inode = Inode(dentry);
-    if (inode.type == FileType::kRegular) files[path] = inode.content;
+    if (inode.type == FileType::kRegular) files[path] = inode.content + HolesText(inode);
     for (const auto& [name, child] : inode.children) left.emplace_back(path + "/" + name, child);
   }
   return files;
 }
 
 int64_t FakeVfs::AllocatedBytes(const FakeInode& inode) {
+  if (inode.allocated_bytes) return *inode.allocated_bytes;
   const auto size = static_cast<int64_t>(inode.content.size());
   if (inode.type == FileType::kSymlink) return inode.content.size() < kInlineLink ? 0 : kPageBytes;
   return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -300,7 +315,7 @@ void FakeVfs::DropName(FakeLocation directory, uint64_t dentry) {
   name.deleted = true;
   FakeInode& inode = inodes_.at(name.inode);
   FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
-  if (--inode.links == 0 && !IsHeldByMount(dentry)) {
+  if (--inode.links == 0 && inode.holds == 0 && !IsHeldByMount(dentry)) {
     filesystem.used_pages -= static_cast<uint64_t>(Pages(inode));
     --filesystem.used_inodes;
     inodes_.erase(name.inode);
@@ -375,7 +390,44 @@ int FakeVfs::WriteFile(FakeLocation file, const std::string& content) {
   if (filesystem.max_pages != 0 && others + pages > filesystem.max_pages) return ENOSPC;
   filesystem.used_pages = others + pages;
   inode.content = content;
+  inode.size_bytes = 0;
+  inode.allocated_bytes.reset();
   return 0;
+}
+
+int FakeVfs::SetSize(FakeLocation file, int64_t bytes, bool allocate) {
+  FakeInode& inode = Inode(file.dentry);
+  FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
+  const int64_t before = AllocatedBytes(inode);
+  const int64_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const int64_t allocated = allocate ? std::max(before, whole) : before;
+  const auto more = static_cast<uint64_t>((allocated - before) / kPageBytes);
+  if (filesystem.max_pages != 0 && filesystem.used_pages + more > filesystem.max_pages) {
+    return ENOSPC;
+  }
+  filesystem.used_pages += more;
+  inode.size_bytes = std::max(SizeBytes(inode), bytes);
+  inode.allocated_bytes = allocated;
+  return 0;
+}
+
+void FakeVfs::LetGo(uint64_t id) {
+  const auto inode = inodes_.find(id);
+  if (inode == inodes_.end() || --inode->second.holds != 0 || inode->second.links != 0) return;
+  FakeFilesystem& filesystem = filesystems_.at(inode->second.filesystem);
+  filesystem.used_pages -= static_cast<uint64_t>(Pages(inode->second));
+  --filesystem.used_inodes;
+  inodes_.erase(inode);
+}
+
+const FakeInode* FakeVfs::FindInode(uint64_t id) const {
+  const auto inode = inodes_.find(id);
+  return inode == inodes_.end() ? nullptr : &inode->second;
+}
+
+bool FakeVfs::HasName(FakeLocation at) const {
+  const auto dentry = dentries_.find(at.dentry);
+  return mounts_.contains(at.mount) && dentry != dentries_.end() && !dentry->second.deleted;
 }
 
 int FakeVfs::Chmod(FakeLocation at, uint32_t mode) {

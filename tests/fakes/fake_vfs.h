@@ -35,6 +35,11 @@ struct FakeInode {
   std::string content;                       // of a file; of a link, its target
   std::map<std::string, uint64_t> children;  // of a directory: name to dentry
   std::string owner;                         // of a directory: "trusted.volumed.owner"
+  // Of a file that is larger than its content: the rest reads as zero.
+  int64_t size_bytes = 0;
+  // What it was given, where that does not follow from the content: it has holes, or blocks ahead.
+  std::optional<int64_t> allocated_bytes = std::nullopt;
+  uint32_t holds = 0;  // loop devices on it, which keep it when its last name goes
 };
 
 struct FakeDentry {
@@ -125,6 +130,17 @@ class FakeVfs {
   // Within one directory; replaces what has the new name, unless that is a directory.
   int Rename(FakeLocation directory, const std::string& from, const std::string& to);
   int WriteFile(FakeLocation file, const std::string& content);
+  // Never makes it smaller. ENOSPC only if `allocate`.
+  int SetSize(FakeLocation file, int64_t bytes, bool allocate);
+  // With the zeros that are not kept. REQUIRES: it is small.
+  static std::string ContentOf(const FakeInode& inode);
+  // The file stays when its last name goes, until it is let go of.
+  void Hold(FakeLocation file) { ++Inode(file.dentry).holds; }
+  void LetGo(uint64_t inode);
+  // Null if there is none any more.
+  const FakeInode* FindInode(uint64_t inode) const;
+  // Whether this name is still there, seen through this mount.
+  bool HasName(FakeLocation at) const;
   int Chmod(FakeLocation at, uint32_t mode);
   // Clears setuid and setgid of files, as the kernel does.
   int Chown(FakeLocation at, std::optional<uint32_t> uid, std::optional<uint32_t> gid);

@@ -183,7 +183,7 @@ void FakeVfs::Forget(uint64_t mount) {
   for (uint64_t at = root; dentries_.at(at).deleted && !IsHeldByMount(at);) {
     const FakeDentry& dentry = dentries_.at(at);
     const auto inode = inodes_.find(dentry.inode);
-    if (inode != inodes_.end() && inode->second.links == 0) {
+    if (inode != inodes_.end() && inode->second.links == 0 && inode->second.holds == 0) {
       FakeFilesystem& owner = filesystems_.at(filesystem);
       owner.used_pages -= static_cast<uint64_t>(AllocatedBytes(inode->second)) / 4096;
       --owner.used_inodes;

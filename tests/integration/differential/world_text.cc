@@ -43,9 +43,9 @@ std::string Text(Changed answer) { return answer.changed ? "changed" : "unchange
 std::string Text(const FileInfo& info) {
   std::ostringstream text;
   text << FileTypeName(info.type) << " " << std::oct << info.mode << std::dec << " " << info.uid
-       << ":" << info.gid << " " << info.size_bytes << " bytes, mount point " << info.is_mount_point
-       << ", has ids " << (info.device != 0) << (info.inode != 0)
-       << (info.device_number != 0 ? ", of a device" : "");
+       << ":" << info.gid << " " << info.size_bytes << " bytes in " << info.allocated_bytes
+       << ", mount point " << info.is_mount_point << ", has ids " << (info.device != 0)
+       << (info.inode != 0) << (info.device_number != 0 ? ", of a device" : "");
   return text.str();
 }
 std::string Text(const FsInfo& info) {
@@ -73,7 +73,7 @@ std::string Text(const FileContent& content) { return "content " + content.bytes
 std::string Text(const KernelFeatures& f) {
   std::ostringstream text;
   text << f.open_tree_detached_clone << f.mount_setattr << f.statmount << f.mount_events
-       << f.fchmodat2 << f.tmpfs_noswap;
+       << f.fchmodat2 << f.tmpfs_noswap << f.grows_mounted_ext << f.fsopen;
   return text.str();
 }
 std::string Text(const DeviceProbe& probe) {
@@ -100,6 +100,30 @@ std::string Text(const IdentifiedDevice& device) {
          (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
          (device.pin ? " pinned" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
 }
+std::string Text(const AttachedLoop& loop) {
+  return Text(loop.device) + (loop.direct_io ? " direct" : " cached") +
+         (loop.changed ? " changed" : " unchanged");
+}
+// Without the places, which differ between the worlds.
+std::string Text(const LoopList& list) {
+  std::string text = std::to_string(list.loops.size()) + " loops";
+  for (const LoopEntry& loop : list.loops) {
+    text += " [" + loop.file.substr(loop.file.rfind('/') + 1) + (loop.deleted ? " deleted " : " ") +
+            std::to_string(loop.size_bytes) + " in blocks of " + std::to_string(loop.block_size) +
+            (loop.read_only ? " ro" : "") + (loop.direct_io ? " direct]" : " cached]");
+  }
+  return text;
+}
+// A disk's filesystem counts what it needs to find the blocks of a file too.
+std::string Text(const FileExtent& extent) {
+  const char* allocated = extent.allocated_bytes == 0                  ? " without blocks"
+                          : extent.allocated_bytes < extent.size_bytes ? " with holes"
+                                                                       : " allocated";
+  return std::to_string(extent.size_bytes) + " bytes" + allocated +
+         (extent.changed ? " changed" : " unchanged") + (extent.object.inode != 0 ? " inode" : "") +
+         (extent.object.handle.empty() ? "" : " handle");
+}
+std::string Text(const FileLock& lock) { return lock.pin ? "locked" : "without a lock"; }
 // Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
 std::string KeysText(const std::vector<std::string>& keys) {
   std::string text;

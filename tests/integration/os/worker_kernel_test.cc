@@ -177,6 +177,23 @@ TEST_F(WorkerKernelTest, ALargeSecretPayloadAndALargeListingCross) {
   EXPECT_EQ(listing->entries.size(), 3002u);
 }
 
+// The worker that took it lives on, and must not keep it.
+TEST_F(WorkerKernelTest, ALockBelongsToTheAgentAndGoesWithItsDescriptor) {
+  const TakeFileLock take{At("lock"), "agent one"};
+  auto held = kernel_->Call(take, {});
+  ASSERT_TRUE(held.ok()) << held.error().ToString();
+  ASSERT_NE(held->pin, nullptr);
+  const auto taken = kernel_->Call(take, {});
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code(), Code::kAborted);
+  // An agent's workers end with it: they are others for whoever comes later.
+  kernel_.reset();
+  Start();
+  EXPECT_EQ(kernel_->Call(take, {}).error().code(), Code::kAborted);
+  held->pin.reset();
+  EXPECT_TRUE(Eventually([&] { return kernel_->Call(take, {}).ok(); }));
+}
+
 TEST_F(WorkerKernelTest, AHungCallEndsAtItsDeadlineAndItsWorkerIsKilled) {
   StartHangfs();
   ASSERT_TRUE(AskHangfs(seconds(10)).ok());

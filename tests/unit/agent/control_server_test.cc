@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "agent.grpc.pb.h"
-#include "agent/control_socket.h"
 #include "base/real_scheduler.h"
+#include "base/socket_file.h"
 
 namespace volumed {
 namespace {
@@ -58,7 +58,7 @@ class ControlServerTest : public testing::Test {
   // `peer_role` decides what this process, which may be root or not, is taken for.
   void Start(const std::map<PeerRole, grpc::Service*>& services,
              std::optional<gid_t> operate_group) {
-    Result<Descriptor> socket = BindControlSocket({path_, std::nullopt, std::nullopt});
+    Result<Descriptor> socket = BindSocketFile({path_, std::nullopt, std::nullopt});
     ASSERT_TRUE(socket.ok()) << socket.error().ToString();
     server_ = std::make_unique<ControlServer>(PeerRoles(operate_group, std::nullopt),
                                               scheduler_->loop(), *log_, services);
@@ -112,6 +112,12 @@ TEST(PeerRolesTest, GroupsDecideForThoseWhoAreNotRoot) {
   EXPECT_EQ(roles.RoleOf({1, 54321, 6000}), PeerRole::kRead);
   EXPECT_EQ(roles.RoleOf({1, 54321, 7000}), PeerRole::kNone);
   EXPECT_EQ(PeerRoles(std::nullopt, std::nullopt).RoleOf({1, 54321, 0}), PeerRole::kNone);
+}
+
+TEST(PeerRolesTest, OnlyReadersShareFewPlaces) {
+  EXPECT_TRUE(GuestClassOf(PeerRole::kRead).shares_few);
+  EXPECT_FALSE(GuestClassOf(PeerRole::kOperate).shares_few);
+  EXPECT_FALSE(GuestClassOf(PeerRole::kAdmin).shares_few);
 }
 
 }  // namespace

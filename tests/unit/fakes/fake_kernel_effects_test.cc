@@ -223,5 +223,120 @@ TEST_F(FakeKernelEffectsTest, WhatAnOldKernelLacksIsNamed) {
   EXPECT_THAT(old.Call(bind, {}).error().message(), HasSubstr("mount-setattr"));
 }
 
+class FakeImageTest : public FakeKernelEffectsTest {
+ protected:
+  FakeImageTest() {
+    SetFileSize set{In("a/image"), true};
+    set.bytes = int64_t{1} << 30;
+    made_ = kernel_.Call(set, {}).ok();
+  }
+  Result<AttachedLoop> Attach(const std::string& name = "a/image") {
+    return kernel_.Call(AttachLoop{In(name)}, {});
+  }
+
+  bool made_ = false;
+};
+
+TEST_F(FakeImageTest, WithoutAFreeLoopDeviceNothingIsAttached) {
+  ASSERT_TRUE(made_);
+  kernel_.LimitLoops(0);
+  const auto none = Attach();
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Code::kResourceExhausted);
+  EXPECT_EQ(none.error().sys_errno(), ENOSPC);
+  EXPECT_FALSE(none.error().maybe_applied());
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.empty());
+  kernel_.LimitLoops(1);
+  EXPECT_TRUE(Attach().ok());
+}
+
+TEST_F(FakeImageTest, AFreeLoopDeviceIsUsedAgainAsAnotherOne) {
+  const auto first = Attach();
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(kernel_.Call(DetachLoops{In("a/image")}, {})->changed);
+  const auto second = Attach();
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->device.path, first->device.path);
+  EXPECT_GT(second->device.facts.identity.disk_sequence,
+            first->device.facts.identity.disk_sequence);
+}
+
+TEST_F(FakeImageTest, WhatIsOnAnImageStaysOverARebootAndAnotherLoopDevice) {
+  const auto loop = Attach();
+  ASSERT_TRUE(loop.ok());
+  const DeviceIdentity blank = loop->device.facts.identity;
+  ASSERT_TRUE(kernel_.Call(FormatDevice{loop->device.path, blank, "ext4", "uuid-1", {}}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", loop->device.path, In("m"), {}}, {}).ok());
+  kernel_.AddFile("/r/m/f", "kept");
+  const auto stored = kernel_.StoredFiles();
+  kernel_.Reboot();
+  EXPECT_EQ(kernel_.StoredFiles(), stored);
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.empty());
+  // Another file has the loop device now that this one had.
+  SetFileSize set{In("a/other"), true};
+  set.bytes = 1 << 20;
+  ASSERT_TRUE(kernel_.Call(set, {}).ok());
+  ASSERT_TRUE(Attach("a/other").ok());
+  const auto again = Attach();
+  ASSERT_TRUE(again.ok());
+  EXPECT_NE(again->device.path, loop->device.path);
+  EXPECT_EQ(kernel_.Call(ProbeDevice{again->device.path}, {})->identity.uuid, "uuid-1");
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", again->device.path, In("m"), {}}, {}).ok());
+  EXPECT_EQ(kernel_.Call(ReadFile{In("m/f")}, {})->bytes, "kept");
+}
+
+TEST_F(FakeImageTest, ARemovedImageLivesAsLongAsItsLoopDevice) {
+  const auto loop = Attach();
+  ASSERT_TRUE(loop.ok());
+  ASSERT_TRUE(
+      kernel_
+          .Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1", {}},
+                {})
+          .ok());
+  ASSERT_TRUE(kernel_.Call(RemoveFile{In("a/image")}, {})->changed);
+  EXPECT_EQ(kernel_.Call(ProbeDevice{loop->device.path}, {})->identity.uuid, "uuid-1");
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.at(0).deleted);
+  ASSERT_TRUE(kernel_.Call(DetachLoops{In("a/image")}, {})->changed);
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.empty());
+  EXPECT_FALSE(Attach().ok());
+}
+
+TEST_F(FakeImageTest, AnImageIsCopiedWithItsWorld) {
+  const auto loop = Attach();
+  ASSERT_TRUE(loop.ok());
+  const auto copy = kernel_.Clone();
+  ASSERT_TRUE(
+      copy->Call(FormatDevice{loop->device.path, loop->device.facts.identity, "xfs", "uuid-1", {}},
+                 {})
+          .ok());
+  EXPECT_EQ(copy->Device(loop->device.path).fs_type, "xfs");
+  EXPECT_EQ(kernel_.Device(loop->device.path).fs_type, "");
+}
+
+TEST_F(FakeImageTest, ALimitedFilesystemGivesNoMoreThanItHas) {
+  kernel_.LimitFilesystem("/r", 1 << 20);
+  SetFileSize set{In("a/image")};
+  set.bytes = int64_t{2} << 30;
+  EXPECT_TRUE(kernel_.Call(set, {}).ok());
+  EXPECT_EQ(kernel_.Call(Stat{In("a/image")}, {})->allocated_bytes, 0);
+  set.allocate = true;
+  const auto full = kernel_.Call(set, {});
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().sys_errno(), ENOSPC);
+  EXPECT_EQ(kernel_.Call(Stat{In("a/image")}, {})->size_bytes, set.bytes);
+}
+
+TEST_F(FakeImageTest, ALockIsHeldByOneAndGoesWithHim) {
+  auto held = kernel_.Call(TakeFileLock{In("a/lock"), "node one"}, {});
+  ASSERT_TRUE(held.ok());
+  const auto taken = kernel_.Call(TakeFileLock{In("a/lock"), "node two"}, {});
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code(), Code::kAborted);
+  EXPECT_THAT(taken.error().message(), HasSubstr("node one"));
+  held->pin.reset();
+  EXPECT_TRUE(kernel_.Call(TakeFileLock{In("a/lock"), "node two"}, {}).ok());
+  EXPECT_EQ(kernel_.Find("/r/a/lock").content, "node two");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -19,6 +19,18 @@ TEST(KernelRequests, AreNamedWithThePathThatTheyAreAbout) {
   EXPECT_EQ(FileTypeName(FileType::kFifo), "fifo");
 }
 
+// Each of them can be repeated after it was killed, and what it asks for is no secret.
+TEST(KernelRequests, OfImagesMayBeKilledAndShown) {
+  for (const AnyRequest& request :
+       {AnyRequest(AttachLoop{}), AnyRequest(ListLoops{}), AnyRequest(ConfigureLoop{}),
+        AnyRequest(SetFileSize{}), AnyRequest(TakeFileLock{})}) {
+    EXPECT_FALSE(MustFinish(request)) << RequestName(request);
+    EXPECT_FALSE(HasSecret(request)) << RequestName(request);
+  }
+  EXPECT_EQ(RequestPath(SetFileSize{{"/pool", "volumes/v/image"}}), "/pool/volumes/v/image");
+  EXPECT_EQ(RequestPath(ConfigureLoop{"/dev/loop3", {}}), "/dev/loop3");
+}
+
 struct WithoutLane {};
 template <typename Request>
 constexpr bool kNamesItsLane = requires(const Request& request) {
@@ -31,12 +43,16 @@ TEST(KernelRequests, NameTheLaneThatTheyMayHoldUp) {
   EXPECT_EQ(LaneKindOf(AnyRequest(ListMounts{})), LaneKind::kNoWorker);
   EXPECT_EQ(LaneKindOf(AnyRequest(EnsureVolume{})), LaneKind::kOwnFilesystem);
   EXPECT_EQ(LaneKindOf(AnyRequest(IdentifyStorage{})), LaneKind::kOwnFilesystem);
-  for (const AnyRequest& walk : {AnyRequest(Usage{}), AnyRequest(RemoveVolume{}),
-                                 AnyRequest(RunProgram{}), AnyRequest(WriteAttribute{})}) {
+  EXPECT_EQ(LaneKindOf(AnyRequest(ListLoops{})), LaneKind::kOwnFilesystem);
+  EXPECT_EQ(LaneKindOf(AnyRequest(TakeFileLock{})), LaneKind::kOwnFilesystem);
+  for (const AnyRequest& walk :
+       {AnyRequest(Usage{}), AnyRequest(RemoveVolume{}), AnyRequest(RunProgram{}),
+        AnyRequest(WriteAttribute{}), AnyRequest(AttachLoop{}), AnyRequest(SetFileSize{})}) {
     EXPECT_EQ(LaneKindOf(walk), LaneKind::kWalks) << RequestName(walk);
   }
-  for (const AnyRequest& device : {AnyRequest(ProbeDevice{}), AnyRequest(IdentifyDevice{}),
-                                   AnyRequest(DetachLoops{}), AnyRequest(FlushDevice{})}) {
+  for (const AnyRequest& device :
+       {AnyRequest(ProbeDevice{}), AnyRequest(IdentifyDevice{}), AnyRequest(DetachLoops{}),
+        AnyRequest(FlushDevice{}), AnyRequest(ConfigureLoop{})}) {
     EXPECT_EQ(LaneKindOf(device), LaneKind::kDevice) << RequestName(device);
   }
 }
@@ -93,13 +109,16 @@ TEST(SafePaths, MustBeCleanAndAbsolute) {
 }
 
 TEST(KernelFeaturesMask, ClearsByNameAndRefusesUnknownNames) {
-  KernelFeatures all{true, true, true, true, true, true};
+  KernelFeatures all{true, true, true, true, true, true, true, true};
   auto masked = MaskFeatures(all, {"mount-setattr", "fchmodat2"});
   ASSERT_TRUE(masked.ok());
   EXPECT_FALSE(masked->mount_setattr);
   EXPECT_FALSE(masked->fchmodat2);
   EXPECT_TRUE(masked->statmount && masked->mount_events && masked->tmpfs_noswap &&
-              masked->open_tree_detached_clone);
+              masked->open_tree_detached_clone && masked->grows_mounted_ext && masked->fsopen);
+  masked = MaskFeatures(all, {"grows-mounted-ext", "fsopen"});
+  ASSERT_TRUE(masked.ok());
+  EXPECT_FALSE(masked->grows_mounted_ext || masked->fsopen);
   EXPECT_EQ(MaskFeatures(all, {"mount_setattr"}).error().code(), Code::kInvalidArgument);
 }
 

@@ -229,6 +229,64 @@ TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
   EXPECT_EQ(SameAnswer(identity), identity);
 }
 
+TEST(WorkerCodec, WhatImagesNeedKeepsEveryField) {
+  const StorageObject object{"xfs", "uuid", 3, "1:ab"};
+  const AttachLoop attach = Same(AttachLoop{Place(), object, true, false, 512});
+  EXPECT_EQ(attach.path, Place());
+  EXPECT_EQ(attach.expected, object);
+  EXPECT_TRUE(attach.read_only);
+  EXPECT_FALSE(attach.direct_io);
+  EXPECT_EQ(attach.block_size, 512u);
+  EXPECT_TRUE(Same(AttachLoop{Place()}).direct_io);
+  EXPECT_EQ(Same(ListLoops{Place()}).path, Place());
+  const ConfigureLoop configure = Same(ConfigureLoop{kBytes, kIdentity, true, false});
+  EXPECT_EQ(configure.device, kBytes);
+  EXPECT_EQ(configure.expected, kIdentity);
+  EXPECT_TRUE(configure.refresh_size);
+  EXPECT_EQ(configure.direct_io, false);
+  EXPECT_EQ(Same(ConfigureLoop{kBytes, kIdentity}).direct_io, std::nullopt);
+  const SetFileSize set = Same(SetFileSize{Place(), true, object, int64_t{1} << 40, true, 0640});
+  EXPECT_EQ(set.path, Place());
+  EXPECT_TRUE(set.make);
+  EXPECT_EQ(set.expected, object);
+  EXPECT_EQ(set.bytes, int64_t{1} << 40);
+  EXPECT_TRUE(set.allocate);
+  EXPECT_EQ(set.mode, 0640u);
+  const TakeFileLock take = Same(TakeFileLock{Place(), kBytes});
+  EXPECT_EQ(take.path, Place());
+  EXPECT_EQ(take.content, kBytes);
+
+  const LoopEntry loop{"/dev/loop3", kBytes, true, int64_t{1} << 40, 4096, true, false};
+  EXPECT_EQ(SameAnswer(LoopList{{loop}}).loops, std::vector<LoopEntry>{loop});
+  const FileExtent extent{object, int64_t{1} << 40, 4096, true};
+  EXPECT_EQ(SameAnswer(extent), extent);
+  AttachedLoop attached;
+  attached.device.path = "/dev/loop3";
+  attached.direct_io = true;
+  EXPECT_EQ(SameAnswer(attached).device.path, "/dev/loop3");
+  EXPECT_TRUE(SameAnswer(attached).direct_io);
+  EXPECT_FALSE(SameAnswer(attached).changed);
+}
+
+TEST(WorkerCodec, ALockIsAnErrorWithoutItsDescriptor) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  const Descriptor other(ends[1]);
+  const Result<AnyAnswer> answer =
+      AnyAnswer(FileLock{std::make_shared<const Descriptor>(Descriptor(ends[0]))});
+  EXPECT_EQ(DescriptorOf(answer), ends[0]);
+  const auto without = DecodeAnswer(EncodeAnswer(answer));
+  ASSERT_FALSE(without.ok());
+  EXPECT_EQ(without.error().code(), Code::kDataLoss);
+  EXPECT_TRUE(without.error().maybe_applied());
+  auto sent = std::get<FileLock>(*answer).pin->Duplicate();
+  ASSERT_TRUE(sent.ok());
+  const int number = sent->get();
+  const auto decoded = DecodeAnswer(EncodeAnswer(answer), std::move(*sent));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<FileLock>(*decoded).pin->get(), number);
+}
+
 TEST(WorkerCodec, ADescriptorGoesBesideItsAnswerAndBelongsToWhoeverDecodesIt) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
@@ -323,7 +381,7 @@ TEST(WorkerCodec, SmallAnswersKeepEveryField) {
   SameAnswer(Done{});
   EXPECT_EQ(SameAnswer(Changed{true}), Changed{true});
   EXPECT_EQ(SameAnswer(Changed{false}), Changed{false});
-  const FileInfo info = SameAnswer(FileInfo{FileType::kFifo, 07777, 1, 2, 3, 4, 5, true, 6});
+  const FileInfo info = SameAnswer(FileInfo{FileType::kFifo, 07777, 1, 2, 3, 4, 5, true, 6, 7});
   EXPECT_EQ(info.type, FileType::kFifo);
   EXPECT_EQ(info.mode, 07777u);
   EXPECT_EQ(info.uid, 1u);
@@ -333,6 +391,7 @@ TEST(WorkerCodec, SmallAnswersKeepEveryField) {
   EXPECT_EQ(info.size_bytes, 5);
   EXPECT_TRUE(info.is_mount_point);
   EXPECT_EQ(info.device_number, 6u);
+  EXPECT_EQ(info.allocated_bytes, 7);
   const FsInfo fs = SameAnswer(FsInfo{1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(fs.fs_magic, 1u);
   EXPECT_EQ(fs.capacity_bytes, 2);
@@ -389,13 +448,15 @@ TEST(WorkerCodec, EachKernelFeatureKeepsItsPlace) {
   for (bool KernelFeatures::*feature :
        {&KernelFeatures::open_tree_detached_clone, &KernelFeatures::mount_setattr,
         &KernelFeatures::statmount, &KernelFeatures::mount_events, &KernelFeatures::fchmodat2,
-        &KernelFeatures::tmpfs_noswap}) {
+        &KernelFeatures::tmpfs_noswap, &KernelFeatures::grows_mounted_ext,
+        &KernelFeatures::fsopen}) {
     KernelFeatures features;
     features.*feature = true;
     const KernelFeatures same = SameAnswer(features);
     EXPECT_TRUE(same.*feature);
     EXPECT_EQ(same.open_tree_detached_clone + same.mount_setattr + same.statmount +
-                  same.mount_events + same.fchmodat2 + same.tmpfs_noswap,
+                  same.mount_events + same.fchmodat2 + same.tmpfs_noswap + same.grows_mounted_ext +
+                  same.fsopen,
               1);
   }
 }

@@ -1,4 +1,4 @@
-#include "agent/control_socket.h"
+#include "base/socket_file.h"
 
 #include <endian.h>
 #include <linux/posix_acl.h>
@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ Status LetConnect(const std::string& path, gid_t readers, bool owning_group) {
                           Outcome::kMaybeApplied);
 }
 
-Status GiveToGroups(const ControlSocketOptions& options) {
+Status GiveToGroups(const SocketFileOptions& options) {
   if (options.group && (::chown(options.path.c_str(), 0, *options.group) != 0 ||
                         ::chmod(options.path.c_str(), 0660) != 0)) {
     return Error::FromErrno(errno, "give " + options.path + " to its group",
@@ -71,7 +70,7 @@ bool SomebodyListens(const sockaddr_un& address) {
                            errno == EAGAIN);
 }
 
-// Removes the socket of an agent that is gone, but not one at which a process listens.
+// Removes the socket of a process that is gone, but not one at which a process listens.
 Status RemoveLeftOver(const sockaddr_un& address) {
   const std::string path = address.sun_path;
   struct stat found {};
@@ -88,7 +87,7 @@ Status RemoveLeftOver(const sockaddr_un& address) {
   return OkStatus();
 }
 
-Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
+Result<Descriptor> BindSocket(const SocketFileOptions& options) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (options.path.size() >= sizeof(address.sun_path)) {
@@ -100,7 +99,7 @@ Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
   std::memcpy(address.sun_path, options.path.c_str(), options.path.size() + 1);
   ASSIGN_OR_RETURN(Descriptor socket,
                    DescriptorFrom(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-                                  "make the control socket"));
+                                  "make a socket for " + options.path));
   RETURN_IF_ERROR(RemoveLeftOver(address));
   // Nobody may connect before owner and mode are right. The file gets the mode that its socket has
   // here; a umask would affect every thread. Source: Linux net/unix/af_unix.c, unix_bind_bsd.
@@ -121,24 +120,7 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Result<Descriptor> TakePassedSocket() {
-  const int passed = sd_listen_fds(/*unset_environment=*/1);
-  if (passed > 1) {
-    return Error::NotApplied(Code::kInvalidArgument, "more than one socket was passed by systemd");
-  }
-  if (passed == 1) {
-    Descriptor socket(SD_LISTEN_FDS_START);
-    if (sd_is_socket_unix(socket.get(), SOCK_STREAM, /*listening=*/1, nullptr, 0) <= 0) {
-      return Error::NotApplied(Code::kInvalidArgument,
-                               "the passed descriptor is not a listening unix stream socket");
-    }
-    ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-    return socket;
-  }
-  return Descriptor();
-}
-
-Result<Descriptor> BindControlSocket(const ControlSocketOptions& options) {
+Result<Descriptor> BindSocketFile(const SocketFileOptions& options) {
   ASSIGN_OR_RETURN(Descriptor socket, BindSocket(options));
   if (::listen(socket.get(), kBacklog) != 0) {
     return Error::FromErrno(errno, "listen on " + options.path, Outcome::kMaybeApplied);
@@ -146,13 +128,12 @@ Result<Descriptor> BindControlSocket(const ControlSocketOptions& options) {
   return socket;
 }
 
-Result<ProcessLock> LockControlSocket(const std::string& path) {
+Result<ProcessLock> LockSocketFile(const std::string& path) {
   return ProcessLock::Take(path + kLockSuffix, ProcessLock::Patience::kForTheDead);
 }
 
-ControlSocketKeeper::ControlSocketKeeper(ControlSocketOptions options,
-                                         std::optional<ProcessLock> lock, EventLoop& loop,
-                                         Handlers handlers)
+SocketFileKeeper::SocketFileKeeper(SocketFileOptions options, std::optional<ProcessLock> lock,
+                                   EventLoop& loop, Handlers handlers)
     : options_(std::move(options)),
       lock_path_(options_.path + kLockSuffix),
       directory_(DirectoryOf(options_.path)),
@@ -160,36 +141,36 @@ ControlSocketKeeper::ControlSocketKeeper(ControlSocketOptions options,
       loop_(loop),
       handlers_(std::move(handlers)) {}
 
-ControlSocketKeeper::~ControlSocketKeeper() {
+SocketFileKeeper::~SocketFileKeeper() {
   loop_.Cancel(retry_);
   if (changes_) loop_.UnwatchFd(changes_->fd());
 }
 
-void ControlSocketKeeper::Start(bool made) {
+void SocketFileKeeper::Start(bool made) {
   if (made) NoteSocket();
   Keep();
 }
 
-Status ControlSocketKeeper::SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group) {
+Status SocketFileKeeper::SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group) {
   options_.group = group;
   options_.read_group = read_group;
   return SocketIsOurs() ? GiveToGroups(options_) : OkStatus();
 }
 
-void ControlSocketKeeper::NoteSocket() {
+void SocketFileKeeper::NoteSocket() {
   struct stat there {};
   if (::lstat(options_.path.c_str(), &there) != 0) return;
   device_ = there.st_dev;
   inode_ = there.st_ino;
 }
 
-bool ControlSocketKeeper::SocketIsOurs() const {
+bool SocketFileKeeper::SocketIsOurs() const {
   struct stat there {};
   return ::lstat(options_.path.c_str(), &there) == 0 && inode_ != 0 && there.st_dev == device_ &&
          there.st_ino == inode_;
 }
 
-void ControlSocketKeeper::TakeEvents() {
+void SocketFileKeeper::TakeEvents() {
   const Result<std::vector<InotifyEvent>> events = changes_->ReadEvents();
   if (!events.ok()) return Failed(events.error());
   const bool concerns = std::any_of(events->begin(), events->end(), [&](const InotifyEvent& event) {
@@ -203,7 +184,7 @@ void ControlSocketKeeper::TakeEvents() {
   if (concerns) Keep();
 }
 
-void ControlSocketKeeper::Keep() {
+void SocketFileKeeper::Keep() {
   const Status kept = MakeWhatIsMissing();
   if (!kept.ok()) return Failed(kept.error());
   loop_.Cancel(std::exchange(retry_, 0));
@@ -211,7 +192,7 @@ void ControlSocketKeeper::Keep() {
   handlers_.state(OkStatus());
 }
 
-void ControlSocketKeeper::Failed(const Error& error) {
+void SocketFileKeeper::Failed(const Error& error) {
   handlers_.state(error);
   loop_.Cancel(retry_);
   retry_ = loop_.PostAfter(delay_, [this] { Keep(); });
@@ -219,19 +200,19 @@ void ControlSocketKeeper::Failed(const Error& error) {
 }
 
 // The watch is set before the look: what goes away after the look is then an event.
-Status ControlSocketKeeper::MakeWhatIsMissing() {
+Status SocketFileKeeper::MakeWhatIsMissing() {
   RETURN_IF_ERROR(WatchDirectory());
   if (!lock_ || !lock_->IsAt(lock_path_)) {
     ASSIGN_OR_RETURN(lock_, ProcessLock::Take(lock_path_, ProcessLock::Patience::kNone));
   }
   if (SocketIsOurs()) return OkStatus();
-  ASSIGN_OR_RETURN(Descriptor socket, BindControlSocket(options_));
+  ASSIGN_OR_RETURN(Descriptor socket, BindSocketFile(options_));
   RETURN_IF_ERROR(handlers_.made(std::move(socket)));
   NoteSocket();
   return OkStatus();
 }
 
-Status ControlSocketKeeper::WatchDirectory() {
+Status SocketFileKeeper::WatchDirectory() {
   if (!changes_) {
     ASSIGN_OR_RETURN(Inotify changes, Inotify::Create());
     changes_ = std::make_unique<Inotify>(std::move(changes));

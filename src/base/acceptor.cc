@@ -1,4 +1,4 @@
-#include "agent/acceptor.h"
+#include "base/acceptor.h"
 
 #include <fcntl.h>
 #include <poll.h>

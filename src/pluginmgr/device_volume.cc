@@ -1,4 +1,4 @@
-#include "plugins/device_volume.h"
+#include "pluginmgr/device_volume.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "agent/control_guests.h"
+#include "base/stream_guests.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,8 +14,11 @@ using std::chrono::milliseconds;
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr uid_t kUser = 1000;
 constexpr uid_t kOther = 1001;
+constexpr GuestClass kReads{.rank = 1, .shares_few = true};
+constexpr GuestClass kOperates{.rank = 2, .shares_few = false};
+constexpr GuestClass kAdministers{.rank = 3, .shares_few = false};
 
-class ControlGuestsTest : public testing::Test {
+class StreamGuestsTest : public testing::Test {
  protected:
   void SetUp() override {
     loop_ = std::move(EventLoop::Create(clock_)).value();
@@ -26,21 +29,19 @@ class ControlGuestsTest : public testing::Test {
   void TearDown() override { guests_.reset(); }
 
   // The client's end; not valid if it was not admitted.
-  Descriptor Connect(uid_t uid) {
-    return Connect(uid, uid == 0 ? PeerRole::kAdmin : PeerRole::kOperate);
-  }
-  Descriptor Connect(uid_t uid, PeerRole role) {
+  Descriptor Connect(uid_t uid) { return Connect(uid, uid == 0 ? kAdministers : kOperates); }
+  Descriptor Connect(uid_t uid, const GuestClass& peer_class) {
     if (!guests_) {
-      guests_ = std::make_unique<ControlGuests>(*loop_, limits_,
-                                                [this](Descriptor connection, PeerRole as) {
-                                                  served_.push_back(std::move(connection));
-                                                  roles_.push_back(as);
-                                                });
+      guests_ = std::make_unique<StreamGuests>(*loop_, limits_,
+                                               [this](Descriptor connection, const GuestClass& as) {
+                                                 served_.push_back(std::move(connection));
+                                                 ranks_.push_back(as.rank);
+                                               });
     }
     int ends[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     Descriptor client(ends[0]);
-    const bool admitted = guests_->Admit(Descriptor(ends[1]), {1, uid, 0}, role);
+    const bool admitted = guests_->Admit(Descriptor(ends[1]), {1, uid, 0}, peer_class);
     return admitted ? std::move(client) : Descriptor();
   }
   void Say(const Descriptor& client, const std::string& words) {
@@ -60,43 +61,43 @@ class ControlGuestsTest : public testing::Test {
 
   RealClock clock_;
   std::unique_ptr<EventLoop> loop_;
-  ControlLimits limits_;
+  GuestLimits limits_;
   std::vector<Descriptor> served_;
-  std::vector<PeerRole> roles_;
-  std::unique_ptr<ControlGuests> guests_;
+  std::vector<int> ranks_;
+  std::unique_ptr<StreamGuests> guests_;
 };
 
-TEST_F(ControlGuestsTest, OneThatSpeaksIsServedWithEverythingItSaid) {
+TEST_F(StreamGuestsTest, OneThatSpeaksIsServedWithEverythingItSaid) {
   const Descriptor client = Connect(kUser);
   Say(client, "PRI * HTTP/2.0\r\n");
   EXPECT_TRUE(served_.empty()) << "these are not all of the first words";
   Say(client, "\r\nSM\r\n\r\nmore");
   ASSERT_EQ(served_.size(), 1u);
-  EXPECT_EQ(roles_[0], PeerRole::kOperate);
+  EXPECT_EQ(ranks_[0], kOperates.rank);
   std::string said(64, '\0');
   said.resize(static_cast<size_t>(::recv(served_[0].get(), said.data(), said.size(), 0)));
   EXPECT_EQ(said, std::string(kPreface) + "more");
 }
 
-TEST_F(ControlGuestsTest, OneThatHasSpokenBeforeItIsAdmittedIsServedAtOnce) {
+TEST_F(StreamGuestsTest, OneThatHasSpokenBeforeItIsAdmittedIsServedAtOnce) {
   const Descriptor silent = Connect(0);
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
   const Descriptor client(ends[0]);
   ASSERT_GT(::send(client.get(), kPreface, sizeof(kPreface) - 1, MSG_NOSIGNAL), 0);
-  ASSERT_TRUE(guests_->Admit(Descriptor(ends[1]), {1, kUser, 0}, PeerRole::kRead));
+  ASSERT_TRUE(guests_->Admit(Descriptor(ends[1]), {1, kUser, 0}, kReads));
   EXPECT_EQ(served_.size(), 1u) << "without a turn of the loop, so that nobody takes its place";
   EXPECT_TRUE(guests_->MakeRoom());
   EXPECT_FALSE(guests_->MakeRoom()) << "who is served stays";
 }
 
 // Three users who might only read had all places of all users.
-TEST_F(ControlGuestsTest, ReadersTookThePlacesOfWhoeverMayOperate) {
-  limits_.connections_of_readers = 4;
+TEST_F(StreamGuestsTest, ReadersTookThePlacesOfWhoeverMayOperate) {
+  limits_.connections_of_few = 4;
   std::vector<Descriptor> readers;
   for (const uid_t uid : {2000u, 2001u, 2002u}) {
     for (int i = 0; i < 2; ++i) {
-      readers.push_back(Connect(uid, PeerRole::kRead));
+      readers.push_back(Connect(uid, kReads));
       if (readers.back().valid()) Say(readers.back(), kPreface);
     }
   }
@@ -107,19 +108,19 @@ TEST_F(ControlGuestsTest, ReadersTookThePlacesOfWhoeverMayOperate) {
   EXPECT_TRUE(Connect(0).valid());
 }
 
-TEST_F(ControlGuestsTest, AReaderWhoIsSilentMakesRoomForAReader) {
-  limits_.connections_of_readers = 2;
+TEST_F(StreamGuestsTest, AReaderWhoIsSilentMakesRoomForAReader) {
+  limits_.connections_of_few = 2;
   const Descriptor operates = Connect(kUser);
-  const Descriptor first = Connect(2000, PeerRole::kRead);
-  const Descriptor second = Connect(2001, PeerRole::kRead);
-  const Descriptor third = Connect(2002, PeerRole::kRead);
+  const Descriptor first = Connect(2000, kReads);
+  const Descriptor second = Connect(2001, kReads);
+  const Descriptor third = Connect(2002, kReads);
   EXPECT_TRUE(third.valid());
   EXPECT_TRUE(IsClosed(first));
   EXPECT_FALSE(IsClosed(second));
   EXPECT_FALSE(IsClosed(operates)) << "although it has been silent longer";
 }
 
-TEST_F(ControlGuestsTest, RootsAreTheLastThatMakeRoom) {
+TEST_F(StreamGuestsTest, RootsAreTheLastThatMakeRoom) {
   const Descriptor roots = Connect(0);
   const Descriptor users = Connect(kUser);
   ASSERT_TRUE(guests_->MakeRoom());
@@ -129,7 +130,7 @@ TEST_F(ControlGuestsTest, RootsAreTheLastThatMakeRoom) {
   EXPECT_TRUE(IsClosed(roots));
 }
 
-TEST_F(ControlGuestsTest, OneThatIsSilentOrSaysOtherThingsIsClosed) {
+TEST_F(StreamGuestsTest, OneThatIsSilentOrSaysOtherThingsIsClosed) {
   limits_.first_words = milliseconds(50);
   const Descriptor silent = Connect(0);
   const Descriptor other = Connect(0);
@@ -141,7 +142,7 @@ TEST_F(ControlGuestsTest, OneThatIsSilentOrSaysOtherThingsIsClosed) {
   EXPECT_EQ(guests_->silent(), 0u);
 }
 
-TEST_F(ControlGuestsTest, AUserWhoConnectsWithoutEndHasOnlyHisOwnPlaces) {
+TEST_F(StreamGuestsTest, AUserWhoConnectsWithoutEndHasOnlyHisOwnPlaces) {
   const Descriptor others = Connect(kOther);
   std::vector<Descriptor> clients;
   for (int i = 0; i < 100; ++i) {
@@ -154,7 +155,7 @@ TEST_F(ControlGuestsTest, AUserWhoConnectsWithoutEndHasOnlyHisOwnPlaces) {
   EXPECT_FALSE(IsClosed(clients[99]));
 }
 
-TEST_F(ControlGuestsTest, WhoIsServedIsNeverCutOffAndHisPlaceIsFreeOnceHeEnds) {
+TEST_F(StreamGuestsTest, WhoIsServedIsNeverCutOffAndHisPlaceIsFreeOnceHeEnds) {
   std::vector<Descriptor> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(Connect(kUser));
@@ -166,7 +167,7 @@ TEST_F(ControlGuestsTest, WhoIsServedIsNeverCutOffAndHisPlaceIsFreeOnceHeEnds) {
   EXPECT_TRUE(Connect(kUser).valid());
 }
 
-TEST_F(ControlGuestsTest, ADescriptorThatWasUsedAgainIsNotTakenForTheConnection) {
+TEST_F(StreamGuestsTest, ADescriptorThatWasUsedAgainIsNotTakenForTheConnection) {
   std::vector<Descriptor> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(Connect(kUser));
@@ -178,7 +179,7 @@ TEST_F(ControlGuestsTest, ADescriptorThatWasUsedAgainIsNotTakenForTheConnection)
   EXPECT_TRUE(Connect(kUser).valid());
 }
 
-TEST_F(ControlGuestsTest, ManyUsersTogetherLeaveRootItsPlaces) {
+TEST_F(StreamGuestsTest, ManyUsersTogetherLeaveRootItsPlaces) {
   std::vector<Descriptor> clients;
   for (uid_t uid = 1; uid <= 6; ++uid) {
     clients.push_back(Connect(uid));
@@ -194,7 +195,7 @@ TEST_F(ControlGuestsTest, ManyUsersTogetherLeaveRootItsPlaces) {
   EXPECT_TRUE(IsClosed(first));
 }
 
-TEST_F(ControlGuestsTest, ASilentUserMakesRoomForAnotherAndForRootAndRootForNobodyElse) {
+TEST_F(StreamGuestsTest, ASilentUserMakesRoomForAnotherAndForRootAndRootForNobodyElse) {
   std::vector<Descriptor> clients;
   clients.push_back(Connect(0));
   for (uid_t uid = 1; uid <= 6; ++uid) clients.push_back(Connect(uid));

@@ -1,4 +1,4 @@
-#include "agent/process_lock.h"
+#include "base/process_lock.h"
 
 #include <fcntl.h>
 #include <poll.h>

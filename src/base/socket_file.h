@@ -1,5 +1,5 @@
-// The place of the control socket: one process at a time may have it, and its file is made and kept
-// there.
+// The place of a unix socket at which a process serves: one process at a time may have it, and its
+// file is made and kept there.
 #pragma once
 
 #include <sys/types.h>
@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "agent/process_lock.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/event_loop.h"
 #include "base/inotify.h"
+#include "base/process_lock.h"
 #include "base/result.h"
 
 namespace volumed {
 
-struct ControlSocketOptions {
+struct SocketFileOptions {
   // It is absolute. Its length is limited by sockaddr_un (107 bytes).
   std::string path;
   std::optional<gid_t> group;  // owns the socket, mode 0660; without it 0600
@@ -28,31 +28,24 @@ struct ControlSocketOptions {
   std::optional<gid_t> read_group;
 };
 
-// The socket that systemd passed (LISTEN_FDS), close-on-exec and non-blocking; an invalid
-// descriptor if none was passed. It can be taken once, since the environment is cleared of it.
-// Errors: InvalidArgument, not applied, if it is not a listening unix stream socket, or if several
-// were passed.
-// Source: sd_listen_fds(3).
-Result<Descriptor> TakePassedSocket();
-
 // Makes a new listening socket at `path`, close-on-exec and non-blocking, and replaces the socket
 // file of a process that is gone. Until its owner and mode are right, only this user and root can
 // connect. Errors: AlreadyExists (the file there is no socket), Unavailable (a process listens
 // there), InvalidArgument (the path is too long), all not applied; errno's code: maybe applied once
-// the file is made, which then stays. REQUIRES: the caller holds LockControlSocket(). Blocks: as
-// long as the directory takes to answer.
-Result<Descriptor> BindControlSocket(const ControlSocketOptions& options);
+// the file is made, which then stays. REQUIRES: the caller holds LockSocketFile(). Blocks: as long
+// as the directory takes to answer.
+Result<Descriptor> BindSocketFile(const SocketFileOptions& options);
 
 // Locks <path>.lock; its holder may make and replace the socket. Errors, Blocks: as
 // ProcessLock::Take, which waits for the lock of a process that is dead.
-Result<ProcessLock> LockControlSocket(const std::string& path);
+Result<ProcessLock> LockSocketFile(const std::string& path);
 
 // Keeps the socket's file, its lock file and their directory in place. What was removed or moved
 // away is made again as soon as inotify reports it, and with growing delays if that fails.
 //
 // Threads: the loop's thread, or any thread before the loop runs. Blocks: as long as the socket's
 // directory takes to answer.
-class ControlSocketKeeper {
+class SocketFileKeeper {
  public:
   // They must not destroy the keeper.
   struct Handlers {
@@ -63,14 +56,14 @@ class ControlSocketKeeper {
 
   // `lock` is the lock of the place; without it the keeper takes the lock itself, but waits for no
   // other process then. `loop` outlives the keeper.
-  ControlSocketKeeper(ControlSocketOptions options, std::optional<ProcessLock> lock,
-                      EventLoop& loop, Handlers handlers);
+  SocketFileKeeper(SocketFileOptions options, std::optional<ProcessLock> lock, EventLoop& loop,
+                   Handlers handlers);
   // Gives the lock up. The files stay.
-  ~ControlSocketKeeper();
-  ControlSocketKeeper(const ControlSocketKeeper&) = delete;
-  ControlSocketKeeper& operator=(const ControlSocketKeeper&) = delete;
+  ~SocketFileKeeper();
+  SocketFileKeeper(const SocketFileKeeper&) = delete;
+  SocketFileKeeper& operator=(const SocketFileKeeper&) = delete;
 
-  // Keeps the place from now on, after a first look at once. `made` says that BindControlSocket has
+  // Keeps the place from now on, after a first look at once. `made` says that BindSocketFile has
   // just made the socket; otherwise the keeper makes it. What fails is told to Handlers::state and
   // tried again.
   void Start(bool made);
@@ -90,7 +83,7 @@ class ControlSocketKeeper {
   Status MakeWhatIsMissing();
   Status WatchDirectory();
 
-  ControlSocketOptions options_;
+  SocketFileOptions options_;
   const std::string lock_path_;
   const std::string directory_;
   std::optional<ProcessLock> lock_;

@@ -1,13 +1,12 @@
-#include "agent/acceptor.h"
+#include "base/acceptor.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
+#include <cerrno>
+#include <memory>
 #include <vector>
-
-#include "agent/http_server.h"
 
 namespace volumed {
 namespace {
@@ -35,11 +34,15 @@ class AcceptorTest : public testing::Test {
  protected:
   void SetUp() override {
     loop_ = std::move(EventLoop::Create(clock_)).value();
-    Result<Descriptor> socket = MakeHttpSocket("127.0.0.1:0");
-    ASSERT_TRUE(socket.ok());
+    socket_.Reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ASSERT_TRUE(socket_.valid());
+    auto* const address = reinterpret_cast<sockaddr*>(&address_);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address_);
-    ::getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address_), &size);
-    socket_ = std::move(socket).value();
+    ASSERT_EQ(::bind(socket_.get(), address, size), 0);
+    ASSERT_EQ(::listen(socket_.get(), SOMAXCONN), 0);
+    ASSERT_EQ(::getsockname(socket_.get(), address, &size), 0);
   }
   void Make(AcceptorOptions options) {
     acceptor_ = std::make_unique<Acceptor>(

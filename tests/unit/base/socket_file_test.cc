@@ -1,4 +1,4 @@
-#include "agent/control_socket.h"
+#include "base/socket_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,38 +16,38 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-class ControlSocketTest : public testing::Test {
+class SocketFileTest : public testing::Test {
  protected:
-  ControlSocketTest() {
+  SocketFileTest() {
     std::string name = (fs::temp_directory_path() / "place-XXXXXX").string();
     scratch_ = ::mkdtemp(name.data());
     fs::create_directory(scratch_ / "run");
     path_ = (scratch_ / "run/agent.sock").string();
     loop_ = std::move(EventLoop::Create(clock_)).value();
   }
-  ~ControlSocketTest() override {
+  ~SocketFileTest() override {
     keeper_.reset();
     fs::remove_all(scratch_);
   }
 
-  ControlSocketOptions Options() const { return {path_, std::nullopt, std::nullopt}; }
+  SocketFileOptions Options() const { return {path_, std::nullopt, std::nullopt}; }
   void Keep() {
-    Result<ProcessLock> lock = LockControlSocket(path_);
+    Result<ProcessLock> lock = LockSocketFile(path_);
     ASSERT_TRUE(lock.ok()) << lock.error().ToString();
-    Result<Descriptor> socket = BindControlSocket(Options());
+    Result<Descriptor> socket = BindSocketFile(Options());
     ASSERT_TRUE(socket.ok()) << socket.error().ToString();
     socket_ = std::move(socket).value();
-    keeper_ = std::make_unique<ControlSocketKeeper>(
+    keeper_ = std::make_unique<SocketFileKeeper>(
         Options(), std::move(lock).value(), *loop_,
-        ControlSocketKeeper::Handlers{[this](Descriptor made) -> Status {
-                                        ++made_;
-                                        socket_ = std::move(made);
-                                        return OkStatus();
-                                      },
-                                      [this](const Status& state) {
-                                        ++looks_;
-                                        state_ = state;
-                                      }});
+        SocketFileKeeper::Handlers{[this](Descriptor made) -> Status {
+                                     ++made_;
+                                     socket_ = std::move(made);
+                                     return OkStatus();
+                                   },
+                                   [this](const Status& state) {
+                                     ++looks_;
+                                     state_ = state;
+                                   }});
     keeper_->Start(/*made=*/true);
     ASSERT_EQ(looks_, 1);
     ASSERT_TRUE(state_.ok());
@@ -73,33 +73,33 @@ class ControlSocketTest : public testing::Test {
   std::string path_;
   std::unique_ptr<EventLoop> loop_;
   Descriptor socket_;
-  std::unique_ptr<ControlSocketKeeper> keeper_;
+  std::unique_ptr<SocketFileKeeper> keeper_;
   int made_ = 0;
   int looks_ = 0;
   Status state_;
 };
 
-TEST_F(ControlSocketTest, ALeftOverSocketIsReplacedAndAFileIsNot) {
-  { ASSERT_TRUE(BindControlSocket(Options()).ok()); }
-  EXPECT_TRUE(BindControlSocket(Options()).ok());
+TEST_F(SocketFileTest, ALeftOverSocketIsReplacedAndAFileIsNot) {
+  { ASSERT_TRUE(BindSocketFile(Options()).ok()); }
+  EXPECT_TRUE(BindSocketFile(Options()).ok());
   fs::remove(path_);
   fs::create_directory(path_);
-  const Result<Descriptor> refused = BindControlSocket(Options());
+  const Result<Descriptor> refused = BindSocketFile(Options());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
 }
 
-TEST_F(ControlSocketTest, TheSocketOfALivingProcessIsNotReplaced) {
-  const Result<Descriptor> first = BindControlSocket(Options());
+TEST_F(SocketFileTest, TheSocketOfALivingProcessIsNotReplaced) {
+  const Result<Descriptor> first = BindSocketFile(Options());
   ASSERT_TRUE(first.ok());
-  const Result<Descriptor> second = BindControlSocket(Options());
+  const Result<Descriptor> second = BindSocketFile(Options());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code(), Code::kUnavailable);
   EXPECT_TRUE(Connects());
 }
 
-TEST_F(ControlSocketTest, ThePlaceHasOneHolder) {
-  const Result<ProcessLock> first = LockControlSocket(path_);
+TEST_F(SocketFileTest, ThePlaceHasOneHolder) {
+  const Result<ProcessLock> first = LockSocketFile(path_);
   ASSERT_TRUE(first.ok());
   const Result<ProcessLock> second =
       ProcessLock::Take(path_ + ".lock", ProcessLock::Patience::kNone);
@@ -108,15 +108,15 @@ TEST_F(ControlSocketTest, ThePlaceHasOneHolder) {
   EXPECT_NE(second.error().message().find("pid " + std::to_string(::getpid())), std::string::npos);
 }
 
-TEST_F(ControlSocketTest, NobodyButItsOwnerMayConnectWhateverTheUmask) {
+TEST_F(SocketFileTest, NobodyButItsOwnerMayConnectWhateverTheUmask) {
   const mode_t before = ::umask(0);
-  const Result<Descriptor> socket = BindControlSocket(Options());
+  const Result<Descriptor> socket = BindSocketFile(Options());
   ::umask(before);
   ASSERT_TRUE(socket.ok());
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0600));
 }
 
-TEST_F(ControlSocketTest, ASocketThatWasUnlinkedIsMadeAnew) {
+TEST_F(SocketFileTest, ASocketThatWasUnlinkedIsMadeAnew) {
   Keep();
   for (int round = 1; round <= 3; ++round) {
     fs::remove(path_);
@@ -125,14 +125,14 @@ TEST_F(ControlSocketTest, ASocketThatWasUnlinkedIsMadeAnew) {
   }
 }
 
-TEST_F(ControlSocketTest, ASocketThatWasMovedAwayIsMadeAnew) {
+TEST_F(SocketFileTest, ASocketThatWasMovedAwayIsMadeAnew) {
   Keep();
   fs::rename(path_, path_ + ".old");
   EXPECT_TRUE(RunUntil([&] { return made_ == 1; }));
   EXPECT_TRUE(Connects());
 }
 
-TEST_F(ControlSocketTest, ALockThatWasUnlinkedIsTakenAnew) {
+TEST_F(SocketFileTest, ALockThatWasUnlinkedIsTakenAnew) {
   Keep();
   fs::remove(path_ + ".lock");
   EXPECT_TRUE(RunUntil([&] { return fs::exists(path_ + ".lock"); }));
@@ -140,7 +140,7 @@ TEST_F(ControlSocketTest, ALockThatWasUnlinkedIsTakenAnew) {
   EXPECT_EQ(made_, 0) << "the socket was there";
 }
 
-TEST_F(ControlSocketTest, ADirectoryThatWasRemovedOrMovedIsMadeAnewWithEverythingInIt) {
+TEST_F(SocketFileTest, ADirectoryThatWasRemovedOrMovedIsMadeAnewWithEverythingInIt) {
   Keep();
   fs::remove_all(scratch_ / "run");
   EXPECT_TRUE(RunUntil([&] { return made_ == 1 && Connects(); }));
@@ -150,7 +150,7 @@ TEST_F(ControlSocketTest, ADirectoryThatWasRemovedOrMovedIsMadeAnewWithEverythin
   EXPECT_TRUE(RunUntil([&] { return made_ == 3 && Connects(); })) << "the new one is watched too";
 }
 
-TEST_F(ControlSocketTest, WhatIsInTheWayIsSaidAndWaitedFor) {
+TEST_F(SocketFileTest, WhatIsInTheWayIsSaidAndWaitedFor) {
   Keep();
   fs::remove(path_);
   fs::create_directory(path_);
@@ -160,7 +160,7 @@ TEST_F(ControlSocketTest, WhatIsInTheWayIsSaidAndWaitedFor) {
   EXPECT_TRUE(RunUntil([&] { return state_.ok() && Connects(); }));
 }
 
-TEST_F(ControlSocketTest, OtherFilesOfTheDirectoryAreNotLookedAt) {
+TEST_F(SocketFileTest, OtherFilesOfTheDirectoryAreNotLookedAt) {
   Keep();
   for (int i = 0; i < 100; ++i) std::ofstream(scratch_ / "run" / std::to_string(i)) << "x";
   RunFor(milliseconds(50));

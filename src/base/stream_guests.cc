@@ -1,4 +1,4 @@
-#include "agent/control_guests.h"
+#include "base/stream_guests.h"
 
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -16,8 +16,7 @@ namespace {
 
 // The first bytes of every client. Source: RFC 9113 section 3.4.
 constexpr std::string_view kFirstWords = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-// The share (one in so many) of the process's descriptors that connections of the control socket
-// may take.
+// The share (one in so many) of the process's descriptors that connections of one socket may take.
 constexpr rlim_t kShareOfDescriptors = 4;
 constexpr size_t kLeastConnections = 16;
 
@@ -30,27 +29,28 @@ std::optional<ino_t> InodeOf(int fd) {
 
 }  // namespace
 
-ControlLimits ControlLimitsOfProcess() {
-  ControlLimits limits;
+GuestLimits GuestLimitsOfProcess() {
+  GuestLimits limits;
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return limits;
   const size_t share = static_cast<size_t>(files.rlim_cur / kShareOfDescriptors);
   limits.connections = std::clamp(share, kLeastConnections, limits.connections);
   limits.connections_of_users = limits.connections / 4 * 3;
-  limits.connections_of_readers = limits.connections / 2;
+  limits.connections_of_few = limits.connections / 2;
   limits.connections_per_user = limits.connections / 4;
   return limits;
 }
 
-ControlGuests::ControlGuests(EventLoop& loop, ControlLimits limits, Serve serve)
+StreamGuests::StreamGuests(EventLoop& loop, GuestLimits limits, Serve serve)
     : loop_(loop), limits_(limits), serve_(std::move(serve)) {}
 
-ControlGuests::~ControlGuests() {
+StreamGuests::~StreamGuests() {
   while (!silent_.empty()) Drop(silent_.begin()->first);
 }
 
-bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, PeerRole role) {
-  const Guest guest{peer.uid, role};
+bool StreamGuests::Admit(Descriptor connection, const PeerCredentials& peer,
+                         const GuestClass& peer_class) {
+  const Guest guest{peer.uid, peer_class};
   if (!MakeRoomFor(guest)) return false;
   const Id id = next_++;
   const int fd = connection.get();
@@ -72,7 +72,7 @@ bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, Pe
 
 // It is not known whose the next connection is before it is accepted. Root's connections go last,
 // so that no other user can displace them.
-bool ControlGuests::MakeRoom() {
+bool StreamGuests::MakeRoom() {
   if (silent_.empty()) return false;
   const auto users = std::find_if(silent_.begin(), silent_.end(),
                                   [](const auto& entry) { return !entry.second.guest.is_root(); });
@@ -80,7 +80,7 @@ bool ControlGuests::MakeRoom() {
   return true;
 }
 
-bool ControlGuests::MakeRoomFor(const Guest& guest) {
+bool StreamGuests::MakeRoomFor(const Guest& guest) {
   if (!IsFull(guest)) return true;
   ForgetEnded();
   while (IsFull(guest)) {
@@ -91,25 +91,24 @@ bool ControlGuests::MakeRoomFor(const Guest& guest) {
   return true;
 }
 
-bool ControlGuests::IsFull(const Guest& guest) const {
+bool StreamGuests::IsFull(const Guest& guest) const {
   if (silent_.size() + served_.size() >= limits_.connections) return true;
   if (guest.is_root()) return false;
   return Count([](const Guest& other) { return !other.is_root(); }) >=
              limits_.connections_of_users ||
-         HasAllOfHisOwn(guest) || (guest.is_reader() && HaveReadersAll());
+         HasAllOfHisOwn(guest) || (guest.shares_few() && AreTheFewTaken());
 }
 
-bool ControlGuests::HasAllOfHisOwn(const Guest& guest) const {
+bool StreamGuests::HasAllOfHisOwn(const Guest& guest) const {
   return Count([&guest](const Guest& other) { return other.uid == guest.uid; }) >=
          limits_.connections_per_user;
 }
 
-bool ControlGuests::HaveReadersAll() const {
-  return Count([](const Guest& other) { return other.is_reader(); }) >=
-         limits_.connections_of_readers;
+bool StreamGuests::AreTheFewTaken() const {
+  return Count([](const Guest& other) { return other.shares_few(); }) >= limits_.connections_of_few;
 }
 
-size_t ControlGuests::Count(const std::function<bool(const Guest&)>& counts) const {
+size_t StreamGuests::Count(const std::function<bool(const Guest&)>& counts) const {
   return static_cast<size_t>(
       std::count_if(silent_.begin(), silent_.end(),
                     [&](const auto& entry) { return counts(entry.second.guest); }) +
@@ -117,26 +116,26 @@ size_t ControlGuests::Count(const std::function<bool(const Guest&)>& counts) con
                     [&](const Served& served) { return counts(served.guest); }));
 }
 
-// A user who has all of his places gives up one of his own, and readers who have all of theirs one
-// of a reader; only root takes one of root's.
-std::optional<ControlGuests::Id> ControlGuests::Victim(const Guest& guest) const {
+// A user who has all of his places gives up one of his own, and those who have all of the few that
+// they share one of these; only root takes one of root's.
+std::optional<StreamGuests::Id> StreamGuests::Victim(const Guest& guest) const {
   const bool of_his_own = !guest.is_root() && HasAllOfHisOwn(guest);
-  const bool of_readers = guest.is_reader() && HaveReadersAll();
+  const bool of_few = guest.shares_few() && AreTheFewTaken();
   for (const auto& [id, waiting] : silent_) {
     const Guest& other = waiting.guest;
     const bool may_go = guest.is_root() || !other.is_root();
     const bool is_his = !of_his_own || other.uid == guest.uid;
-    const bool is_readers = !of_readers || other.is_reader();
-    if (may_go && is_his && is_readers) return id;
+    const bool is_of_few = !of_few || other.shares_few();
+    if (may_go && is_his && is_of_few) return id;
   }
   return std::nullopt;
 }
 
-void ControlGuests::ForgetEnded() {
+void StreamGuests::ForgetEnded() {
   std::erase_if(served_, [](const Served& served) { return InodeOf(served.fd) != served.inode; });
 }
 
-void ControlGuests::Listen(Id id) {
+void StreamGuests::Listen(Id id) {
   const auto found = silent_.find(id);
   if (found == silent_.end()) return;
   Silent& waiting = found->second;
@@ -152,12 +151,12 @@ void ControlGuests::Listen(Id id) {
   loop_.UnwatchFd(fd);
   served_.push_back({fd, InodeOf(fd).value_or(0), waiting.guest});
   Descriptor connection = std::move(waiting.connection);
-  const PeerRole role = waiting.guest.role;
+  const GuestClass peer_class = waiting.guest.peer_class;
   silent_.erase(found);
-  serve_(std::move(connection), role);
+  serve_(std::move(connection), peer_class);
 }
 
-void ControlGuests::Drop(Id id) {
+void StreamGuests::Drop(Id id) {
   const auto found = silent_.find(id);
   if (found == silent_.end()) return;
   loop_.Cancel(found->second.timer);

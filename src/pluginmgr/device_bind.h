@@ -1,5 +1,5 @@
-// A pod's bind of a device that is mounted once for the node; the plugins of block devices share
-// it. Private to plugins.
+// A pod's bind of a device that is mounted once for the node. It is for the plugins of block
+// devices, in whatever folder they are.
 // Source: kubernetes pkg/volume/iscsi/disk_manager.go, pkg/volume/fc/disk_manager.go@v1.36.2.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What plugins of block devices share: the device's one mount for the node, a pod's bind of it, and
-// its growth. Private to plugins. Source: kubernetes pkg/volume/local/local.go,
+// What plugins of block devices share, in whatever folder they are: the device's one mount for the
+// node, a pod's bind of it, and its growth. Source: kubernetes pkg/volume/local/local.go,
 // pkg/volume/iscsi/disk_manager.go@v1.36.2.
 //
 // Threads: one at a time per volume. Blocks: until the call's deadline, except for mkfs, fsck and

@@ -1,4 +1,4 @@
-#include "plugins/device_bind.h"
+#include "pluginmgr/device_bind.h"
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 #include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
-#include "plugins/device_volume.h"
+#include "pluginmgr/device_volume.h"
 
 namespace volumed {
 

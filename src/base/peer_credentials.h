@@ -1,0 +1,34 @@
+// Who is at the other end of a unix socket, and which groups of the system he is in.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace volumed {
+
+struct PeerCredentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// The credentials of the peer of a connected unix socket, as of connect(2) (SO_PEERCRED). Blocks:
+// never. Errors: errno's code, not applied. Source: unix(7).
+Result<PeerCredentials> GetPeerCredentials(int socket);
+
+// The group that the peer had as his primary one when he connected, and those that the system's
+// databases have him in now; which supplementary groups his process has is not looked at, since an
+// administrator edits the databases. If they have no such user, or do not answer, it is the first
+// alone. Threads: any. Blocks: while the databases are asked, which may be a server.
+std::vector<gid_t> GroupsOf(const PeerCredentials& peer);
+
+// The group's number; nullopt if there is no such group, if the system's group database does not
+// answer, or if `name` is empty. Threads: any. Blocks: while the database is asked.
+std::optional<gid_t> FindGroup(const std::string& name);
+
+}  // namespace volumed

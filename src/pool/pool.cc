@@ -1,0 +1,218 @@
+#include "pool/pool.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "pool/pool_directory.h"
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kDirectoryMode = 0700;
+constexpr uint32_t kMarkerMode = 0600;
+
+Error NotThere(const std::string& why) { return Error::NotApplied(Code::kUnavailable, why); }
+
+Error NotPossible(const std::string& why) {
+  return Error::NotApplied(Code::kFailedPrecondition, why);
+}
+
+// A pool that a reboot would empty holds nobody's data.
+bool IsInMemory(const std::string& fs_type) { return fs_type == "tmpfs" || fs_type == "ramfs"; }
+
+// Nullopt if there is none.
+Result<std::optional<std::string>> ReadMarker(Kernel& kernel, const PoolLayout& layout,
+                                              const CallOptions& call) {
+  const Result<FileContent> content = kernel.Call(ReadFile{layout.Marker()}, call);
+  if (content.ok()) {
+    ASSIGN_OR_RETURN(std::string uuid, ParsePoolMarker(content->bytes));
+    return std::optional(std::move(uuid));
+  }
+  if (content.error().code() == Code::kNotFound) return std::optional<std::string>();
+  return content.error();
+}
+
+// A directory may become a pool if there is nothing in it but what mkfs has put there, and what an
+// agent leaves that ended while it adopted it.
+Status CheckEmpty(Kernel& kernel, const PoolLayout& layout, const CallOptions& call) {
+  const std::set<std::string> harmless = {"lost+found", kPoolLockFile,
+                                          UnfinishedName(kPoolMarkerFile)};
+  ASSIGN_OR_RETURN(const DirectoryListing listing,
+                   kernel.Call(ListDirectory{layout.Directory()}, call));
+  for (const DirectoryEntry& entry : listing.entries) {
+    if (harmless.contains(entry.name)) continue;
+    return NotPossible("it is no pool, and cannot become one, as it is not empty: it has \"" +
+                       entry.name + "\"");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Pool::Pool(PoolSettings settings, Kernel& kernel, RecordStore& store, const Clock& clock,
+           Logger& log)
+    : settings_(std::move(settings)),
+      kernel_(kernel),
+      store_(store),
+      clock_(clock),
+      log_(log),
+      state_(NotThere("pool " + settings_.name + " was not opened yet")) {}
+
+Pool::~Pool() = default;
+
+void Pool::Restore(const PoolRecord& record) {
+  MutexLock lock(mu_);
+  record_ = record;
+}
+
+void Pool::RestoreUnreadable(const std::string& reason) {
+  MutexLock lock(mu_);
+  unreadable_ = reason;
+}
+
+Status Pool::state() const {
+  MutexLock lock(mu_);
+  return state_;
+}
+
+std::string Pool::tag() const {
+  MutexLock lock(mu_);
+  return record_ ? PoolTag(record_->uuid) : "";
+}
+
+const Pool::Opened* Pool::opened() const {
+  MutexLock lock(mu_);
+  return opened_.get();
+}
+
+void Pool::SetState(Status state) {
+  const std::string now = state.ok() ? "" : state.error().ToString();
+  std::string before;
+  {
+    MutexLock lock(mu_);
+    before = state_.ok() ? "" : state_.error().ToString();
+    state_ = std::move(state);
+  }
+  if (now == before) return;
+  if (now.empty()) {
+    log_.Info("pool opened", {{"pool", settings_.name}, {"path", settings_.path}});
+  } else {
+    log_.Warning("pool is not available",
+                 {{"pool", settings_.name}, {"path", settings_.path}, {"error", now}});
+  }
+}
+
+Status Pool::Open(bool may_adopt, const CallOptions& call) {
+  Status opened = TryOpen(may_adopt, call).With("pool " + settings_.name + " at " + settings_.path);
+  SetState(opened);
+  return opened;
+}
+
+Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
+  std::optional<PoolRecord> recorded;
+  {
+    MutexLock lock(mu_);
+    if (!unreadable_.empty()) {
+      return NotPossible("its record cannot be read, so that nobody knows which directory it is: " +
+                         unreadable_);
+    }
+    recorded = record_;
+  }
+  ASSIGN_OR_RETURN(Found found, Look(recorded, may_adopt, call));
+  const PoolLayout layout(found.record.path);
+  if (const Result<Changed> made =
+          kernel_.Call(MakeDirectory{.path = layout.Volumes(), .mode = kDirectoryMode}, call);
+      !made.ok()) {
+    return made.error();
+  }
+  if (!recorded || *recorded != found.record) {
+    RETURN_IF_ERROR(store_.Put(EncodeRecord(found.record), kPoolRecordDurability));
+  }
+  MutexLock lock(mu_);
+  record_ = found.record;
+  lock_ = std::move(found.lock);
+  if (opened_ == nullptr) {
+    opened_ = std::make_unique<Opened>(Opened{layout, {}});
+    opened_->backends.emplace(PoolBackendKind::kImage,
+                              MakeImageBackend(kernel_, layout, found.record.uuid));
+  }
+  return OkStatus();
+}
+
+// Finds out which directory is at the path, and whether it is this pool; makes it one if it may.
+Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool may_adopt,
+                               const CallOptions& call) {
+  const Result<std::string> path = FindPoolDirectory(kernel_, settings_.path, call);
+  if (!path.ok() && path.error().code() == Code::kNotFound) return NotThere("nothing is there");
+  if (!path.ok()) return path.error();
+  if (const Opened* before = opened(); before != nullptr && before->layout.root() != *path) {
+    return NotThere("the path leads to " + *path + " now, and led to " + before->layout.root() +
+                    " when this agent opened the pool: start the agent again");
+  }
+  const PoolLayout layout(*path);
+  ASSIGN_OR_RETURN(const StorageIdentity root,
+                   kernel_.Call(IdentifyStorage{.path = layout.Directory()}, call));
+  if (root.type != FileType::kDirectory) return NotThere("no directory is there");
+  if (IsInMemory(root.object.fs_type)) {
+    return NotPossible("it lies in memory, on a " + root.object.fs_type);
+  }
+  if (recorded) {
+    const std::string difference = LastingDifference(recorded->root, root.object);
+    if (!difference.empty()) {
+      return NotThere("another directory is there than the one on record (is its disk mounted?): " +
+                      difference);
+    }
+  }
+  ASSIGN_OR_RETURN(std::optional<std::string> uuid, ReadMarker(kernel_, layout, call));
+  if (recorded && uuid && *uuid != recorded->uuid) {
+    return NotThere("another pool is there than the one on record: its uuid is " + *uuid);
+  }
+  if (!uuid) {
+    if (recorded) return NotThere(std::string("its marker is missing: ") + kPoolMarkerFile);
+    if (!may_adopt) {
+      return NotPossible(
+          "it is no pool yet, and records are in doubt: it may be the place of a disk that has it");
+    }
+    RETURN_IF_ERROR(CheckEmpty(kernel_, layout, call));
+  }
+  ASSIGN_OR_RETURN(FilePin lock, LockFor(layout, call));
+  if (!uuid) {
+    ASSIGN_OR_RETURN(uuid, Adopt(layout, call));
+  }
+  PoolRecord record{settings_.name, *path, *uuid, root.object, clock_.WallUnixMillis()};
+  if (recorded) {
+    // What was not to be known of the directory this time must not be forgotten for that.
+    record.root = recorded->root;
+    record.created_unix_ms = recorded->created_unix_ms;
+  }
+  return Found{std::move(record), std::move(lock)};
+}
+
+// REQUIRES: the directory is locked. Whoever had the lock before may have adopted it meanwhile.
+Result<std::string> Pool::Adopt(const PoolLayout& layout, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> there, ReadMarker(kernel_, layout, call));
+  if (there) return *there;
+  const std::string uuid = NewUuid();
+  const WriteFile marker{.path = layout.Marker(),
+                         .content = Secret<std::string>(PoolMarkerText(uuid)),
+                         .mode = kMarkerMode};
+  RETURN_IF_ERROR(kernel_.Call(marker, call));
+  return uuid;
+}
+
+Result<FilePin> Pool::LockFor(const PoolLayout& layout, const CallOptions& call) {
+  {
+    MutexLock lock(mu_);
+    if (lock_ != nullptr) return lock_;
+  }
+  Result<FileLock> taken =
+      kernel_.Call(TakeFileLock{.path = layout.Lock(), .content = settings_.holder}, call);
+  if (taken.ok()) return std::move(taken)->pin;
+  if (taken.error().code() != Code::kAborted) return taken.error();
+  return NotThere("another agent has it: " + taken.error().message());
+}
+
+}  // namespace volumed

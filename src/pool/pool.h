@@ -1,0 +1,96 @@
+// Pool: one directory in which the node keeps volumes. It is opened once it is there and is the one
+// on record, and is this agent's alone as long as the agent lives.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "pool/pool_backend.h"
+#include "pool/pool_capacity.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+struct PoolSettings {
+  std::string name;
+  std::string path;  // absolute and clean; it may be a link
+  PoolLimits limits;
+  // Who has the pool, for whoever else wants it: "the agent of node n1, with pid 4711".
+  std::string holder;
+};
+
+// Threads: any. Blocks: Open alone.
+class Pool {
+ public:
+  // Kernel, store, clock and log outlive this object.
+  Pool(PoolSettings settings, Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // What is on record of it; before the first Open().
+  void Restore(const PoolRecord& record) EXCLUDES(mu_);
+  // Its row cannot be read, so that nobody knows which directory it is.
+  void RestoreUnreadable(const std::string& reason) EXCLUDES(mu_);
+
+  // Opens the pool, or says why it is not there. A directory that is empty becomes a pool if
+  // nothing is on record of it and `may_adopt` is set, as it is unless records are missing: the
+  // empty directory may be where a disk is to be mounted that has the pool. May be called again at
+  // any time, by one thread at a time. Blocks: until the call's deadline and for the store.
+  // Errors, not applied: Unavailable, if nothing is at the path, or another directory or pool than
+  // the one on record, or if another agent has it, naming that; FailedPrecondition, if the
+  // directory is not empty and no pool, lies in memory, or may not be adopted; those of the effects
+  // and of the store. After an error that may have been applied the directory may have become a
+  // pool.
+  Status Open(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
+  // As the last Open() answered; Unavailable, not applied, before.
+  Status state() const EXCLUDES(mu_);
+
+  const std::string& name() const { return settings_.name; }
+  const PoolLimits& limits() const { return settings_.limits; }
+  // As it was configured: for paths that are named before the pool is open, and for lanes.
+  const std::string& path() const { return settings_.path; }
+  // What its ids have; empty until it was opened once, by this agent or one before.
+  std::string tag() const EXCLUDES(mu_);
+
+  // What is needed for effects in the pool.
+  struct Opened {
+    PoolLayout layout;
+    std::map<PoolBackendKind, std::unique_ptr<PoolBackend>> backends;
+  };
+  // Null until it was opened once by this agent. It lives as long as the pool.
+  const Opened* opened() const EXCLUDES(mu_);
+
+ private:
+  struct Found {
+    PoolRecord record;
+    FilePin lock;
+  };
+  Result<Found> Look(const std::optional<PoolRecord>& recorded, bool may_adopt,
+                     const CallOptions& call) EXCLUDES(mu_);
+  Result<std::string> Adopt(const PoolLayout& layout, const CallOptions& call);
+  Result<FilePin> LockFor(const PoolLayout& layout, const CallOptions& call) EXCLUDES(mu_);
+  Status TryOpen(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
+  void SetState(Status state) EXCLUDES(mu_);
+
+  const PoolSettings settings_;
+  Kernel& kernel_;
+  RecordStore& store_;
+  const Clock& clock_;
+  Logger& log_;
+  mutable Mutex mu_;
+  std::optional<PoolRecord> record_ GUARDED_BY(mu_);
+  std::string unreadable_ GUARDED_BY(mu_);  // why; empty: its row is none of these
+  Status state_ GUARDED_BY(mu_);
+  FilePin lock_ GUARDED_BY(mu_);  // of what was opened
+  std::unique_ptr<Opened> opened_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

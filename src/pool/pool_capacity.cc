@@ -1,0 +1,56 @@
+#include "pool/pool_capacity.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+// Of two that are not negative.
+int64_t Sum(int64_t a, int64_t b) { return a > kMost - b ? kMost : a + b; }
+
+struct Family {
+  int64_t promised = 0;
+  int64_t allocated = 0;  // the largest: so much the family has for certain
+};
+
+// Divided first, so that the product is none that is too large.
+int64_t PercentOf(int64_t bytes, int percent) {
+  return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
+}  // namespace
+
+PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesystem,
+                      const PoolLimits& limits) {
+  std::map<std::string, Family> families;
+  for (const PoolShare& share : shares) {
+    // No family has this name: it is longer than that of one.
+    Family& family = families[share.family.empty() ? "alone/" + share.id : share.family];
+    family.promised = Sum(family.promised, std::max<int64_t>(share.promised_bytes, 0));
+    family.allocated = std::max(family.allocated, share.allocated_bytes);
+  }
+  PoolAccount account;
+  for (const auto& [name, family] : families) {
+    account.promised_bytes = Sum(account.promised_bytes, family.promised);
+    // A filesystem may keep blocks beyond a file's end; these are no room for other families.
+    account.outstanding_bytes =
+        Sum(account.outstanding_bytes, std::max<int64_t>(family.promised - family.allocated, 0));
+  }
+  const int64_t available = std::max<int64_t>(filesystem.available_bytes, 0);
+  account.is_short = available < account.outstanding_bytes;
+  const int64_t capacity = limits.capacity_bytes > 0
+                               ? limits.capacity_bytes
+                               : std::max<int64_t>(filesystem.capacity_bytes, 0);
+  const int64_t unpromised = capacity - account.promised_bytes;
+  const int64_t left = std::min(unpromised, available - account.outstanding_bytes);
+  account.free_bytes = std::max<int64_t>(
+      std::max<int64_t>(left, 0) - PercentOf(capacity, limits.reserve_percent), 0);
+  return account;
+}
+
+}  // namespace volumed

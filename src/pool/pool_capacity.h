@@ -1,0 +1,42 @@
+// PoolAccount: how much of a pool is promised to its volumes, and how much more can be.
+//
+// Pure; threads: any. Blocks: never. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/kernel_answers.h"
+
+namespace volumed {
+
+// A volume, for its size alone.
+struct PoolShare {
+  std::string id;
+  // Shares of one family may have blocks in common, so that what they have allocated may be the
+  // same bytes. Empty: it has nothing in common with any other.
+  std::string family;
+  int64_t promised_bytes = 0;   // of an overcommitted volume: what it has allocated
+  int64_t allocated_bytes = 0;  // by its file; blocks that are shared count in each
+};
+
+struct PoolLimits {
+  int64_t capacity_bytes = 0;  // configured; 0: what the filesystem has
+  int reserve_percent = 5;     // of the capacity, for the filesystem's own needs
+};
+
+struct PoolAccount {
+  int64_t promised_bytes = 0;
+  int64_t outstanding_bytes = 0;  // promised, and certainly not allocated yet
+  int64_t free_bytes = 0;         // what can still be promised; never negative
+  // The filesystem has less left than what is outstanding, as others have filled it.
+  bool is_short = false;
+};
+
+// Numbers that the filesystem cannot mean (negative ones, sums that are too large) are taken for
+// the worst that they may stand for.
+PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesystem,
+                      const PoolLimits& limits);
+
+}  // namespace volumed

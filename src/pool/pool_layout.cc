@@ -1,0 +1,23 @@
+#include "pool/pool_layout.h"
+
+namespace volumed {
+
+SafePath PoolLayout::Directory() const { return {root_, "", Resolve::kNoSymlinks}; }
+
+SafePath PoolLayout::Marker() const { return Directory().Below(kPoolMarkerFile); }
+
+SafePath PoolLayout::Lock() const { return Directory().Below(kPoolLockFile); }
+
+SafePath PoolLayout::Volumes() const { return Directory().Below("volumes"); }
+
+SafePath PoolLayout::ArtefactDir(const PoolId& id) const { return Volumes().Below(id.ToString()); }
+
+SafePath PoolLayout::Image(const PoolId& id) const { return ArtefactDir(id).Below(kPoolImageFile); }
+
+SafePath PoolLayout::Description(const PoolId& id) const {
+  return ArtefactDir(id).Below(kPoolDescriptionFile);
+}
+
+std::string UnfinishedName(const std::string& name) { return "." + name + ".new"; }
+
+}  // namespace volumed

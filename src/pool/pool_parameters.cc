@@ -1,0 +1,151 @@
+#include "pool/pool_parameters.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/printable_text.h"
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kPool[] = "pool";
+constexpr char kBackend[] = "backend";
+constexpr char kAllocation[] = "allocation";
+constexpr char kOvercommit[] = "overcommit";
+constexpr char kFsType[] = "csi.storage.k8s.io/fstype";
+constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
+
+constexpr char kThin[] = "thin";
+constexpr char kThick[] = "thick";
+constexpr char kTrue[] = "true";
+constexpr char kFalse[] = "false";
+
+constexpr size_t kShownBytes = 128;  // of a text of a caller, in a message
+constexpr int64_t kMiB = 1024 * 1024;
+constexpr int64_t kDefaultBytes = 1024 * kMiB;
+
+struct Filesystem {
+  std::string_view type;
+  int64_t least_bytes;  // of which its mkfs makes a usable one
+};
+// Source: xfsprogs mkfs.xfs(8) refuses less than 300 MiB (6.0 and later); mkfs.btrfs(8) needs
+// 109 MiB with the default profiles. A smaller ext4 has hardly room for its journal.
+constexpr Filesystem kFilesystems[] = {
+    {"ext4", 16 * kMiB}, {"xfs", 300 * kMiB}, {"btrfs", 120 * kMiB}};
+
+std::optional<int64_t> LeastBytesOf(std::string_view fs_type) {
+  for (const Filesystem& filesystem : kFilesystems) {
+    if (filesystem.type == fs_type) return filesystem.least_bytes;
+  }
+  return std::nullopt;
+}
+
+Error BadParameter(const std::string& key, const std::string& value, const std::string& wanted) {
+  return Error::NotApplied(Code::kInvalidArgument, "parameter " + Quoted(key, kShownBytes) +
+                                                       " is " + Quoted(value, kShownBytes) +
+                                                       ", which is not " + wanted);
+}
+
+Error OutOfRange(const std::string& message) {
+  return Error::NotApplied(Code::kOutOfRange, message);
+}
+
+std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+Status Take(const std::string& key, const std::string& value, PoolParameters& parameters) {
+  if (key == kPool) {
+    if (value.empty() || !IsText(value)) return BadParameter(key, value, "the name of a pool");
+    parameters.pool = value;
+  } else if (key == kBackend) {
+    const std::optional<PoolBackendKind> backend = PoolBackendOf(value);
+    if (!backend) return BadParameter(key, value, "\"image\"");
+    parameters.backend = *backend;
+  } else if (key == kFsType) {
+    if (!LeastBytesOf(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
+    parameters.fs_type = value;
+  } else if (key == kAllocation) {
+    if (value != kThin && value != kThick) return BadParameter(key, value, "thin or thick");
+    parameters.allocation = value == kThick ? PoolAllocation::kThick : PoolAllocation::kThin;
+  } else if (key == kOvercommit) {
+    if (value != kTrue && value != kFalse) return BadParameter(key, value, "true or false");
+    parameters.overcommit = value == kTrue;
+  } else if (!StripPrefix(key, kSidecarPrefix)) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "parameter " + Quoted(key, kShownBytes) + " is not known");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StringMap PoolParameters::ToMap() const {
+  StringMap map = {{kBackend, std::string(PoolBackendName(backend))},
+                   {kFsType, fs_type},
+                   {kAllocation, allocation == PoolAllocation::kThick ? kThick : kThin},
+                   {kOvercommit, overcommit ? kTrue : kFalse}};
+  if (!pool.empty()) map[kPool] = pool;
+  return map;
+}
+
+Result<PoolParameters> ParsePoolParameters(const StringMap& parameters) {
+  PoolParameters parsed;
+  for (const auto& [key, value] : parameters) RETURN_IF_ERROR(Take(key, value, parsed));
+  if (parsed.overcommit && parsed.allocation == PoolAllocation::kThick) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "a volume that is allocated \"thick\" has all of its blocks, so that "
+                             "\"overcommit\" cannot be \"true\" with it");
+  }
+  return parsed;
+}
+
+Result<int64_t> RoundPoolSize(int64_t bytes) {
+  if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() - (kPoolBlockBytes - 1)) {
+    return OutOfRange("a volume cannot have " + Bytes(bytes));
+  }
+  return (bytes + kPoolBlockBytes - 1) / kPoolBlockBytes * kPoolBlockBytes;
+}
+
+Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
+                               bool is_block) {
+  const int64_t required = wanted.required_bytes;
+  const int64_t limit = wanted.limit_bytes;
+  if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
+    return Error::NotApplied(
+        Code::kInvalidArgument,
+        "the volume is to have at least " + Bytes(required) + " and at most " + Bytes(limit));
+  }
+  const int64_t most = limit == 0 ? std::numeric_limits<int64_t>::max() : limit;
+  const int64_t least =
+      is_block ? kPoolBlockBytes : LeastBytesOf(parameters.fs_type).value_or(kPoolBlockBytes);
+  int64_t size = std::min(kDefaultBytes, most / kPoolBlockBytes * kPoolBlockBytes);
+  if (required != 0) {
+    ASSIGN_OR_RETURN(size, RoundPoolSize(required));
+  }
+  size = std::max(size, least);
+  if (size <= most) return size;
+  return OutOfRange("the volume has to have " + Bytes(size) +
+                    (is_block ? "" : " for a filesystem of type " + parameters.fs_type) +
+                    ", and is to have at most " + Bytes(limit));
+}
+
+std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters& parameters,
+                             const PoolSize& size, bool is_block) {
+  if (there.is_block != is_block) {
+    return there.is_block ? "it is a block volume" : "it is a filesystem volume";
+  }
+  if (there.capacity_bytes < size.required_bytes ||
+      (size.limit_bytes != 0 && there.capacity_bytes > size.limit_bytes)) {
+    return "it has " + Bytes(there.capacity_bytes);
+  }
+  for (const auto& [key, value] : parameters.ToMap()) {
+    const auto recorded = there.parameters.find(key);
+    const std::string now = recorded == there.parameters.end() ? "" : recorded->second;
+    if (now != value) return "its parameter \"" + key + "\" is " + Quoted(now, kShownBytes);
+  }
+  return "";
+}
+
+}  // namespace volumed

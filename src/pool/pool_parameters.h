@@ -1,0 +1,63 @@
+// PoolParameters: what a StorageClass, or a CreateVolume call, may say of a volume, and what
+// follows from it.
+//
+// Pure; threads: any. Blocks: never.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "kube/object_meta.h"
+#include "pool/pool_record.h"
+
+namespace volumed {
+
+// A thin volume gets its blocks when it is written to; a thick one when it is made.
+enum class PoolAllocation { kThin, kThick };
+
+// A value; the defaults are those of a class that says nothing.
+struct PoolParameters {
+  std::string pool;  // empty: the first that is configured
+  PoolBackendKind backend = PoolBackendKind::kImage;
+  std::string fs_type = "ext4";  // of the first format
+  PoolAllocation allocation = PoolAllocation::kThin;
+  // The pool promises the volume no more than it has allocated already, so that more can be
+  // promised than there is.
+  bool overcommit = false;
+  // All of them with their keys, so that a later default changes no volume; the pool if it is
+  // named.
+  StringMap ToMap() const;
+  friend bool operator==(const PoolParameters&, const PoolParameters&) = default;
+};
+
+// Keys of sidecars ("csi.storage.k8s.io/pvc/name") are passed over, except for the one of the
+// filesystem. Errors, not applied: InvalidArgument, naming the key, for one that is not known or
+// whose value is none, and for values that contradict each other.
+Result<PoolParameters> ParsePoolParameters(const StringMap& parameters);
+
+// The sizes, in bytes, that a new volume may have.
+struct PoolSize {
+  int64_t required_bytes = 0;  // 0: not said
+  int64_t limit_bytes = 0;     // 0: none
+};
+
+// All sizes are multiples of it, as it is the size of the sectors.
+inline constexpr int64_t kPoolBlockBytes = 4096;
+
+// Rounded up to kPoolBlockBytes. Errors, not applied: OutOfRange unless it is above zero, and for
+// what cannot be rounded.
+Result<int64_t> RoundPoolSize(int64_t bytes);
+
+// The size that the volume gets: what is required, rounded up; 1 GiB if nothing is said, or less if
+// the limit is; but at least what the filesystem needs. Errors, not applied: OutOfRange, if that is
+// beyond the limit; InvalidArgument for a negative number, and for a limit below what is required.
+Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
+                               bool is_block);
+
+// In what the volume of this record differs from what is asked for (CreateVolume with a name that
+// is taken), for people; empty if it is what is asked for.
+std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters& parameters,
+                             const PoolSize& size, bool is_block);
+
+}  // namespace volumed

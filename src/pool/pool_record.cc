@@ -1,0 +1,129 @@
+#include "pool/pool_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operation/record_codec.h"
+#include "pool/pool_id.h"
+
+namespace volumed {
+namespace {
+
+struct Row {
+  PoolVolumeState from;
+  PoolVolumeEvent event;
+  PoolVolumeState to;
+};
+
+constexpr PoolVolumeState kNoRow = PoolVolumeState::kNotKnown;
+constexpr Row kRows[] = {
+    {kNoRow, PoolVolumeEvent::kMake, PoolVolumeState::kMaking},
+    {PoolVolumeState::kMaking, PoolVolumeEvent::kMake, PoolVolumeState::kMaking},
+    {PoolVolumeState::kMaking, PoolVolumeEvent::kDelete, PoolVolumeState::kDeleting},
+    {PoolVolumeState::kMaking, PoolVolumeEvent::kDone, PoolVolumeState::kReady},
+    {PoolVolumeState::kMaking, PoolVolumeEvent::kNotApplied, kNoRow},
+    {PoolVolumeState::kMaking, PoolVolumeEvent::kMaybeApplied, PoolVolumeState::kMaking},
+    {PoolVolumeState::kReady, PoolVolumeEvent::kExpand, PoolVolumeState::kExpanding},
+    {PoolVolumeState::kReady, PoolVolumeEvent::kDelete, PoolVolumeState::kDeleting},
+    {PoolVolumeState::kExpanding, PoolVolumeEvent::kExpand, PoolVolumeState::kExpanding},
+    {PoolVolumeState::kExpanding, PoolVolumeEvent::kDelete, PoolVolumeState::kDeleting},
+    {PoolVolumeState::kExpanding, PoolVolumeEvent::kDone, PoolVolumeState::kReady},
+    {PoolVolumeState::kExpanding, PoolVolumeEvent::kNotApplied, PoolVolumeState::kExpanding},
+    {PoolVolumeState::kExpanding, PoolVolumeEvent::kMaybeApplied, PoolVolumeState::kExpanding},
+    {PoolVolumeState::kDeleting, PoolVolumeEvent::kDelete, PoolVolumeState::kDeleting},
+    {PoolVolumeState::kDeleting, PoolVolumeEvent::kDone, kNoRow},
+    {PoolVolumeState::kDeleting, PoolVolumeEvent::kNotApplied, PoolVolumeState::kDeleting},
+    {PoolVolumeState::kDeleting, PoolVolumeEvent::kMaybeApplied, PoolVolumeState::kDeleting},
+};
+
+bool IsVolumeId(const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  return parsed && parsed->object == PoolObject::kVolume;
+}
+
+}  // namespace
+
+std::string_view PoolBackendName(PoolBackendKind kind) {
+  switch (kind) {
+    case PoolBackendKind::kNotKnown:
+      return "";
+    case PoolBackendKind::kImage:
+      return "image";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<PoolBackendKind> PoolBackendOf(std::string_view name) {
+  if (name == PoolBackendName(PoolBackendKind::kImage)) return PoolBackendKind::kImage;
+  return std::nullopt;
+}
+
+std::string_view PoolVolumeStateName(PoolVolumeState state) {
+  switch (state) {
+    case PoolVolumeState::kNotKnown:
+      return "";
+    case PoolVolumeState::kMaking:
+      return "Making";
+    case PoolVolumeState::kReady:
+      return "Ready";
+    case PoolVolumeState::kExpanding:
+      return "Expanding";
+    case PoolVolumeState::kDeleting:
+      return "Deleting";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<PoolVolumeState> NextState(PoolVolumeState from, PoolVolumeEvent event) {
+  for (const Row& row : kRows) {
+    if (row.from == from && row.event == event) return row.to;
+  }
+  return std::nullopt;
+}
+
+Record EncodeRecord(const PoolRecord& record) {
+  return EncodeRow(kPoolRecordKind, record.name, record);
+}
+
+Record EncodeRecord(const PoolVolumeRecord& record) {
+  return EncodeRow(kPoolVolumeRecordKind, record.id, record);
+}
+
+Result<PoolRecord> DecodePoolRecord(const Record& row) {
+  ASSIGN_OR_RETURN(PoolRecord record, ParseRow<PoolRecord>(row, kPoolRecordKind));
+  const bool is_named = !record.name.empty() && !record.path.empty() && !record.uuid.empty();
+  RETURN_IF_ERROR(BelongsUnder(record.name, row, is_named));
+  return record;
+}
+
+Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
+  ASSIGN_OR_RETURN(PoolVolumeRecord record, ParseRow<PoolVolumeRecord>(row, kPoolVolumeRecordKind));
+  RETURN_IF_ERROR(BelongsUnder(record.id, row, IsVolumeId(record.id)));
+  if (record.state == PoolVolumeState::kNotKnown) {
+    return UnreadableRow(row, "has a state that this program does not know");
+  }
+  if (record.backend == PoolBackendKind::kNotKnown) {
+    return UnreadableRow(row, "has a backend that this program does not know");
+  }
+  if (record.pool.empty() || record.name.empty() || record.capacity_bytes <= 0) {
+    return UnreadableRow(row, "has no pool, no name or no size");
+  }
+  return record;
+}
+
+std::string DescriptionOf(const PoolVolumeRecord& record, const std::string& pool_uuid) {
+  nlohmann::ordered_json json;
+  json["version"] = 1;
+  json["id"] = record.id;
+  json["pool"] = pool_uuid;
+  json["name"] = record.name;
+  json["backend"] = PoolBackendName(record.backend);
+  json["volumeMode"] = record.is_block ? "Block" : "Filesystem";
+  json["capacityBytes"] = record.capacity_bytes;
+  json["blockBytes"] = record.block_bytes;
+  json["parameters"] = record.parameters;
+  json["createdUnixMillis"] = record.created_unix_ms;
+  // No text of a caller may end the program by its bytes.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace volumed

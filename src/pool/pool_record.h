@@ -1,0 +1,130 @@
+// The records of pools and of their volumes, as values, with the fields of their rows and the
+// states that they go through. Only PoolVolumes and Pool write them. A field holds no secret.
+//
+// All functions are pure. Threads: any. Blocks: never.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/wire_fields.h"
+#include "kube/object_meta.h"
+#include "os/storage_requests.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+inline constexpr const char* kPoolRecordKind = "pool";
+inline constexpr const char* kPoolVolumeRecordKind = "pool-volume";
+// What they say decides which data is whose.
+inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
+
+// The numbers of all enums here are stored in records; a number that this program does not know
+// makes the row unreadable.
+enum class PoolBackendKind { kNotKnown, kImage };
+constexpr WireEnum<PoolBackendKind> WireEnumOf(PoolBackendKind) {
+  return {PoolBackendKind::kImage, PoolBackendKind::kNotKnown};
+}
+// "image"; "" of kNotKnown.
+std::string_view PoolBackendName(PoolBackendKind kind);
+// Nullopt for a name of none; kNotKnown has no name.
+std::optional<PoolBackendKind> PoolBackendOf(std::string_view name);
+
+// A pool that this agent has used. Key: its name.
+struct PoolRecord {
+  std::string name{};
+  std::string path{};  // of the directory, without links
+  std::string uuid{};
+  StorageObject root{};  // of the directory
+  int64_t created_unix_ms = 0;
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.name);
+    v.Text(2, m.path);
+    v.Text(3, m.uuid);
+    v(4, m.root);
+    v(5, m.created_unix_ms);
+  }
+  friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
+};
+
+// In kMaking, kExpanding and kDeleting a call is being made, or was being made when the agent
+// ended: the row is written before its first effect, and again after its last. kNotKnown is no
+// state of a row.
+enum class PoolVolumeState { kNotKnown, kMaking, kReady, kExpanding, kDeleting };
+constexpr WireEnum<PoolVolumeState> WireEnumOf(PoolVolumeState) {
+  return {PoolVolumeState::kDeleting, PoolVolumeState::kNotKnown};
+}
+// "Making"; "" of kNotKnown.
+std::string_view PoolVolumeStateName(PoolVolumeState state);
+// Intents, which stand for the same call made again too, and the answers to the calls.
+enum class PoolVolumeEvent { kMake, kExpand, kDelete, kDone, kNotApplied, kMaybeApplied };
+
+// The state after the event: kNotKnown stands for no row, before it and after it. Nullopt if the
+// two cannot meet. A failure leaves every state but one: of a volume that was certainly not made
+// the row goes. One that was not grown stays kExpanding, for an earlier call of that may have
+// grown it in part.
+std::optional<PoolVolumeState> NextState(PoolVolumeState from, PoolVolumeEvent event);
+
+// Which filesystem is on a volume. Empty: it was never mounted, and may be blank.
+struct PoolFilesystem {
+  std::string type{};
+  std::string uuid{};
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.type);
+    v.Text(2, m.uuid);
+  }
+  friend bool operator==(const PoolFilesystem&, const PoolFilesystem&) = default;
+};
+
+// A volume. Key: its id.
+struct PoolVolumeRecord {
+  std::string id{};
+  std::string pool{};
+  std::string name{};  // by which whoever asked for it knows it again; unique among all pools
+  PoolVolumeState state = PoolVolumeState::kNotKnown;
+  PoolBackendKind backend = PoolBackendKind::kNotKnown;
+  int64_t capacity_bytes = 0;
+  int64_t target_bytes = 0;  // the size that it is being given; 0: none
+  bool is_block = false;
+  StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
+  StorageObject object{};  // of its file; empty until that is known to be made
+  std::string family{};    // id of the first volume of those that share blocks
+  PoolFilesystem filesystem{};
+  bool used = false;  // its content may be somebody's: it was opened at least once
+  int64_t created_unix_ms = 0;
+  // The sectors of its device, for its whole life, whatever the kernel would choose.
+  int64_t block_bytes = 0;
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.id);
+    v.Text(2, m.pool);
+    v.Text(3, m.name);
+    v(4, m.state);
+    v(5, m.backend);
+    v(6, m.capacity_bytes);
+    v(7, m.target_bytes);
+    v(8, m.is_block);
+    v(10, m.parameters);
+    v(12, m.object);
+    v.Text(16, m.family);
+    v(17, m.filesystem);
+    v(21, m.used);
+    v(23, m.created_unix_ms);
+    v(24, m.block_bytes);
+  }
+  friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
+};
+
+Record EncodeRecord(const PoolRecord& record);
+Record EncodeRecord(const PoolVolumeRecord& record);
+// Errors, not applied: as DecodePodVolumeRecord (operation/volume_record.h); DataLoss also for an
+// id that is none or is of another object, and for a volume without a size.
+Result<PoolRecord> DecodePoolRecord(const Record& row);
+Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row);
+
+// What the volume is, as JSON: for people, beside its data.
+std::string DescriptionOf(const PoolVolumeRecord& record, const std::string& pool_uuid);
+
+}  // namespace volumed

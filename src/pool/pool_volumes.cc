@@ -1,0 +1,164 @@
+#include "pool/pool_volumes.h"
+
+#include <utility>
+
+#include "base/printable_text.h"
+#include "pool/pool_volumes_parts.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kShownBytes = 128;  // of an id that a caller gave, in a message
+
+std::optional<PoolId> VolumeIdOf(const std::string& text) {
+  std::optional<PoolId> id = ParsePoolId(text);
+  if (id && id->object != PoolObject::kVolume) id.reset();
+  return id;
+}
+
+}  // namespace
+
+PoolVolumes::PoolVolumes(Parts parts, std::vector<std::unique_ptr<Pool>> pools)
+    : parts_(parts), pools_(std::move(pools)) {}
+
+PoolVolumes::~PoolVolumes() = default;
+
+Pool* PoolVolumes::PoolNamed(const std::string& name) const {
+  for (const std::unique_ptr<Pool>& pool : pools_) {
+    if (pool->name() == name) return pool.get();
+  }
+  return nullptr;
+}
+
+Result<Pool*> PoolVolumes::OpenPoolFor(const PoolParameters& parameters) const {
+  if (pools_.empty()) return Error::NotApplied(Code::kNotFound, "this node has no pool");
+  Pool* const pool = parameters.pool.empty() ? pools_.front().get() : PoolNamed(parameters.pool);
+  if (pool == nullptr) {
+    return Error::NotApplied(Code::kNotFound,
+                             "this node has no pool " + Quoted(parameters.pool, kShownBytes));
+  }
+  RETURN_IF_ERROR(pool->state());
+  return pool;
+}
+
+Result<PoolBackend*> PoolVolumes::BackendOf(const Pool& pool, PoolBackendKind kind) {
+  RETURN_IF_ERROR(pool.state());
+  const Pool::Opened* opened = pool.opened();
+  const auto backend = opened->backends.find(kind);
+  if (backend != opened->backends.end()) return backend->second.get();
+  return PoolRefusal("pool " + pool.name() + " has no volumes of the backend \"" +
+                     std::string(PoolBackendName(kind)) + "\"");
+}
+
+PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id) const {
+  {
+    MutexLock lock(mu_);
+    if (volumes_.contains(id)) return PoolIdMeaning::kHere;
+    if (unreadable_.contains(id)) return PoolIdMeaning::kUnreadable;
+  }
+  const std::optional<PoolId> parsed = VolumeIdOf(id);
+  if (!parsed) return PoolIdMeaning::kNone;
+  for (const std::unique_ptr<Pool>& pool : pools_) {
+    if (pool->tag() == parsed->pool_tag) return PoolIdMeaning::kNone;
+  }
+  return PoolIdMeaning::kOfAnotherPool;
+}
+
+Status PoolVolumes::WhyNotHere(const std::string& id) const {
+  const std::string shown = "volume " + Quoted(id, kShownBytes);
+  switch (MeaningOf(id)) {
+    case PoolIdMeaning::kHere:
+      return OkStatus();
+    case PoolIdMeaning::kUnreadable: {
+      MutexLock lock(mu_);
+      const auto why = unreadable_.find(id);
+      return PoolRefusal("the record of " + shown + " cannot be read: " +
+                         (why == unreadable_.end() ? std::string() : why->second));
+    }
+    case PoolIdMeaning::kOfAnotherPool:
+      return PoolRefusal(shown + " is of a pool that this node does not have");
+    case PoolIdMeaning::kNone:
+      if (VolumeIdOf(id) && parts_.irreversible.InDoubt()) {
+        return PoolRefusal(shown + " has no record, but records are in doubt");
+      }
+      return Error::NotApplied(Code::kNotFound, "there is no " + shown);
+  }
+  __builtin_unreachable();
+}
+
+std::optional<PoolVolumeRecord> PoolVolumes::FindRow(const std::string& id) const {
+  MutexLock lock(mu_);
+  const auto row = volumes_.find(id);
+  if (row == volumes_.end()) return std::nullopt;
+  return row->second;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::Find(const std::string& id) const {
+  if (std::optional<PoolVolumeRecord> row = FindRow(id)) return *std::move(row);
+  RETURN_IF_ERROR(WhyNotHere(id));
+  return Error::NotApplied(Code::kAborted, "volume " + id + " is being made");
+}
+
+std::optional<PoolVolumeRecord> PoolVolumes::FindByName(const std::string& name) const {
+  MutexLock lock(mu_);
+  const auto id = names_.find(name);
+  if (id == names_.end()) return std::nullopt;
+  return volumes_.at(id->second);
+}
+
+PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
+  PoolPage page;
+  MutexLock lock(mu_);
+  for (auto row = volumes_.upper_bound(after); row != volumes_.end(); ++row) {
+    const PoolVolumeState state = row->second.state;
+    if (state != PoolVolumeState::kReady && state != PoolVolumeState::kExpanding) continue;
+    if (page.volumes.size() == most) {
+      if (most > 0) page.next = page.volumes.back().id;
+      break;
+    }
+    page.volumes.push_back(row->second);
+  }
+  return page;
+}
+
+std::string PoolVolumes::DomainOf(const std::string& id) const {
+  const std::optional<PoolVolumeRecord> row = FindRow(id);
+  const Pool* const pool = row ? PoolNamed(row->pool) : nullptr;
+  return pool == nullptr ? "" : pool->path();
+}
+
+Result<std::string> PoolVolumes::PlanId(const StringMap& parameters) const {
+  ASSIGN_OR_RETURN(const PoolParameters parsed, ParsePoolParameters(parameters));
+  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parsed));
+  return NewPoolId(PoolObject::kVolume, pool->tag()).ToString();
+}
+
+Result<PoolVolumes::Taken> PoolVolumes::Take(std::vector<std::string> keys) {
+  MutexLock lock(mu_);
+  for (const std::string& key : keys) {
+    if (!taken_.contains(key)) continue;
+    return Error::NotApplied(Code::kAborted, "another call has volume " + Quoted(key, kShownBytes));
+  }
+  taken_.insert(keys.begin(), keys.end());
+  return Taken(*this, std::move(keys));
+}
+
+Result<PoolVolumes::Held> PoolVolumes::Hold(const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord seen, Find(id));
+  ASSIGN_OR_RETURN(Taken taken, Take({id, NameKey(seen.name)}));
+  // It may have changed until it was taken.
+  ASSIGN_OR_RETURN(PoolVolumeRecord record, Find(id));
+  const Pool* const pool = PoolNamed(record.pool);
+  if (pool == nullptr) {
+    return PoolRefusal("the pool of volume " + id + ", " + record.pool +
+                       ", is not configured any more");
+  }
+  ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
+  Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
+  // A later program has made it in a way that this one does not know.
+  if (!parameters.ok()) return PoolRefusal("volume " + id + ": " + parameters.error().message());
+  return Held{std::move(taken), std::move(record), *std::move(parameters), backend,
+              InPool(call, *pool, id)};
+}
+
+}  // namespace volumed

@@ -1,0 +1,189 @@
+// PoolVolumes: the volumes of all pools of the node: what there is, and how it is made, changed and
+// removed. Claims of this node and other callers come here alike. Every change is on record before
+// its first effect and after its last.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "pool/pool.h"
+#include "pool/pool_parameters.h"
+#include "pool/pool_record.h"
+#include "records/record_store.h"
+#include "volumehost/irreversible_steps.h"
+
+namespace volumed {
+
+// What a volume is to be.
+struct PoolVolumeWish {
+  std::string id;    // drawn by PlanId(); empty: one is drawn
+  std::string name;  // by which a repeated call finds the volume
+  PoolSize size;
+  bool is_block = false;
+  StringMap parameters;
+};
+
+// What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
+// that has no such volume.
+enum class PoolIdMeaning { kNone, kOfAnotherPool, kHere, kUnreadable };
+
+struct PoolPage {
+  std::vector<PoolVolumeRecord> volumes;  // by id
+  std::string next;                       // the id to go on after; empty: that is all
+};
+
+// Threads: any. Blocks: what has CallOptions, until the deadline and for the store; NoteFilesystem
+// for the store; the rest never. Errors that those with an id have: NotFound, not applied, of an id
+// that is kNone; FailedPrecondition, not applied, of another pool, of a row that cannot be read,
+// and of one that is kNone while records are in doubt. Errors of what changes something: Aborted,
+// not applied, while another call has the id or the name; Unavailable, not applied, while the pool
+// is not open; the store's, of which a change may be half done: to repeat the call goes on.
+class PoolVolumes {
+ public:
+  // All outlive this object.
+  struct Parts {
+    RecordStore& store;
+    Kernel& kernel;
+    const Clock& clock;
+    Logger& log;
+    IrreversibleSteps& irreversible;
+  };
+  // The first of the pools is the one of volumes that name none.
+  PoolVolumes(Parts parts, std::vector<std::unique_ptr<Pool>> pools);
+  ~PoolVolumes();
+  PoolVolumes(const PoolVolumes&) = delete;
+  PoolVolumes& operator=(const PoolVolumes&) = delete;
+
+  // Takes over the rows of one kind, of pools or of volumes; to be called before anything else. A
+  // row that cannot be decoded is set aside as one that the store has set aside.
+  void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
+  // Opens what is not open, goes on with what was begun (kMaking and kExpanding stay for their
+  // callers; kDeleting ends), and closes devices that nobody has. `is_used` says whether a volume
+  // is, or may be, staged here. Called at the start, and when a pool's path appears, by one thread
+  // at a time. The error is the first one; whatever can be done is done all the same.
+  Status Recover(const std::function<bool(const std::string& id)>& is_used, const CallOptions& call)
+      EXCLUDES(mu_);
+  const std::vector<std::unique_ptr<Pool>>& pools() const { return pools_; }
+
+  PoolIdMeaning MeaningOf(const std::string& id) const EXCLUDES(mu_);
+  Result<PoolVolumeRecord> Find(const std::string& id) const EXCLUDES(mu_);
+  std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
+  // Those that are ready, or are being made larger, after this id.
+  PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
+  // The path of the volume's pool, for lanes; "" if it is not known.
+  std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
+
+  // How much volumes of these parameters have, and could have. Errors, not applied: those of the
+  // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
+  Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
+  // An id for a volume that is planned. Errors: as those of Capacity().
+  Result<std::string> PlanId(const StringMap& parameters) const EXCLUDES(mu_);
+
+  // Makes the volume, or finds the one that was made by this name. Errors, not applied:
+  // AlreadyExists, if that one is another, or has another id; InvalidArgument, OutOfRange,
+  // ResourceExhausted; those of the backend and of IrreversibleSteps. Maybe applied: the same call
+  // goes on, or Delete() takes back.
+  Result<PoolVolumeRecord> Create(const PoolVolumeWish& wish, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
+  // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
+  // if (`only_unused`) it was used, and by IrreversibleSteps; those of the backend, after which it
+  // stays kDeleting.
+  Status Delete(const std::string& id, bool only_unused, const CallOptions& call) EXCLUDES(mu_);
+  // Makes it as large as that, also while it is open. The capacity afterwards, which is at least
+  // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made or deleted;
+  // ResourceExhausted, after which it may have a promise of this size.
+  Result<int64_t> Expand(const std::string& id, int64_t bytes, const CallOptions& call)
+      EXCLUDES(mu_);
+
+  // For the plugin: the device of a volume that is ready. From now on it was used. Errors:
+  // FailedPrecondition, not applied, while it is made or deleted; those of the backend.
+  Result<OpenedVolume> Open(const std::string& id, bool read_only, const CallOptions& call)
+      EXCLUDES(mu_);
+  // REQUIRES: nothing is mounted from it. Success if nothing is open, and for an id without a row.
+  Status Close(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // It was mounted with this filesystem. Errors: FailedPrecondition, not applied, if another one is
+  // on record.
+  Status NoteFilesystem(const std::string& id, const PoolFilesystem& filesystem) EXCLUDES(mu_);
+
+  // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
+  // set before any other call.
+  void SetChanged(std::function<void()> changed) { changed_ = std::move(changed); }
+
+ private:
+  class Taken;        // ids and names that a call has
+  class Reservation;  // of bytes, until the row says so
+  // A volume, and what a call needs to change it.
+  struct Held;
+
+  Pool* PoolNamed(const std::string& name) const;
+  // Errors, not applied: NotFound, if there is none; Unavailable, while it is not open.
+  Result<Pool*> OpenPoolFor(const PoolParameters& parameters) const;
+  static Result<PoolBackend*> BackendOf(const Pool& pool, PoolBackendKind kind);
+  Result<Taken> Take(std::vector<std::string> keys) EXCLUDES(mu_);
+  // The volume, taken by its id and its name. Errors: those of every id, and of every change.
+  Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // The error of an id that is not kHere.
+  Status WhyNotHere(const std::string& id) const EXCLUDES(mu_);
+  std::optional<PoolVolumeRecord> FindRow(const std::string& id) const EXCLUDES(mu_);
+
+  // Writes the row, or removes it, and then says the same in the tables.
+  Status Write(const PoolVolumeRecord& record) EXCLUDES(mu_);
+  Status Remove(const PoolVolumeRecord& record) EXCLUDES(mu_);
+  // Moves the volume on by the table of states. REQUIRES: the table has a row for this.
+  Status Advance(PoolVolumeRecord& record, PoolVolumeEvent event) EXCLUDES(mu_);
+  void TellChanged() const;
+
+  Status CheckAllReadable() const EXCLUDES(mu_);
+  // The volume that was made by this name, or is being made; or the record of a new one, which is
+  // not written yet: its state is kNotKnown.
+  Result<PoolVolumeRecord> FindOrPlan(const PoolVolumeWish& wish) const EXCLUDES(mu_);
+  Result<std::string> NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const EXCLUDES(mu_);
+  Status WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters, const Pool& pool,
+                     const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> Make(PoolVolumeRecord record, const CallOptions& call) EXCLUDES(mu_);
+  Status FinishDelete(Held& held) EXCLUDES(mu_);
+  Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
+
+  using IsUsed = std::function<bool(const std::string& id)>;
+  Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
+      EXCLUDES(mu_);
+
+  // What is on the pool's disk of its volumes, and the filesystem's own figures after that.
+  struct Measured {
+    std::map<PoolId, MadeArtefact> volumes;
+    FsInfo filesystem;
+  };
+  Result<Measured> Measure(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
+  // Keeps `bytes` of the pool for the volume. Errors: ResourceExhausted, not applied.
+  Result<Reservation> Reserve(const Pool& pool, const std::string& id, int64_t bytes,
+                              const CallOptions& call) EXCLUDES(mu_);
+
+  struct Reserved {
+    std::string pool;
+    int64_t bytes = 0;
+  };
+
+  const Parts parts_;
+  const std::vector<std::unique_ptr<Pool>> pools_;
+  std::function<void()> changed_;
+  mutable Mutex mu_;
+  std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);  // by id
+  std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);    // key -> why
+  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);         // by id: not on record yet
+  std::set<std::string> taken_ GUARDED_BY(mu_);                      // ids, and names after "name/"
+};
+
+}  // namespace volumed

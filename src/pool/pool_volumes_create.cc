@@ -1,0 +1,120 @@
+#include <utility>
+
+#include "base/printable_text.h"
+#include "pool/pool_volumes_parts.h"
+
+namespace volumed {
+namespace {
+
+// A name of Kubernetes' objects fits, and one of a CSI call.
+constexpr size_t kMostNameBytes = 253;
+
+Status CheckName(const std::string& name) {
+  if (!name.empty() && name.size() <= kMostNameBytes && IsText(name)) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "the name of a volume cannot be " + Quoted(name, kMostNameBytes));
+}
+
+}  // namespace
+
+// The name of a volume whose row cannot be read may be the one that is asked for.
+Status PoolVolumes::CheckAllReadable() const {
+  MutexLock lock(mu_);
+  if (unreadable_.empty()) return OkStatus();
+  return PoolRefusal("no volume is made while the record of volume " + unreadable_.begin()->first +
+                     " cannot be read: " + unreadable_.begin()->second);
+}
+
+Result<std::string> PoolVolumes::NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const {
+  if (wish.id.empty()) return NewPoolId(PoolObject::kVolume, pool.tag()).ToString();
+  const std::optional<PoolId> id = ParsePoolId(wish.id);
+  if (!id || id->object != PoolObject::kVolume || id->pool_tag != pool.tag()) {
+    return Error::NotApplied(
+        Code::kInvalidArgument,
+        Quoted(wish.id, kMostNameBytes) + " is no id for a volume of pool " + pool.name());
+  }
+  if (const std::optional<PoolVolumeRecord> row = FindRow(wish.id)) {
+    return Error::NotApplied(Code::kAlreadyExists,
+                             "volume " + wish.id + " was made by another name, " + row->name);
+  }
+  return wish.id;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) const {
+  ASSIGN_OR_RETURN(PoolParameters parameters, ParsePoolParameters(wish.parameters));
+  ASSIGN_OR_RETURN(const int64_t size, DecidePoolSize(wish.size, parameters, wish.is_block));
+  if (std::optional<PoolVolumeRecord> row = FindByName(wish.name)) {
+    if (row->state == PoolVolumeState::kDeleting) {
+      return Error::NotApplied(
+          Code::kAborted,
+          "volume " + row->id + ", which was made by the name " + wish.name + ", is being deleted");
+    }
+    std::string difference = DifferenceToWish(*row, parameters, wish.size, wish.is_block);
+    if (!wish.id.empty() && wish.id != row->id) difference = "its id is not " + wish.id;
+    if (difference.empty()) return *std::move(row);
+    return Error::NotApplied(Code::kAlreadyExists, "volume " + row->id + " has the name " +
+                                                       wish.name + " already, and " + difference);
+  }
+  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
+  parameters.pool = pool->name();
+  PoolVolumeRecord record;
+  ASSIGN_OR_RETURN(record.id, NewIdFor(wish, *pool));
+  record.pool = pool->name();
+  record.name = wish.name;
+  record.backend = parameters.backend;
+  record.capacity_bytes = size;
+  record.is_block = wish.is_block;
+  record.parameters = parameters.ToMap();
+  record.family = record.id;
+  record.created_unix_ms = parts_.clock.WallUnixMillis();
+  record.block_bytes = kPoolBlockBytes;
+  return record;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const CallOptions& call) {
+  RETURN_IF_ERROR(CheckName(wish.name));
+  RETURN_IF_ERROR(CheckAllReadable());
+  ASSIGN_OR_RETURN(const Taken name, Take({NameKey(wish.name)}));
+  ASSIGN_OR_RETURN(PoolVolumeRecord record, FindOrPlan(wish));
+  if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
+    return record;
+  }
+  const bool is_first = record.state == PoolVolumeState::kNotKnown;
+  Result<PoolVolumeRecord> made = Make(std::move(record), call);
+  // What this call has certainly not applied says nothing of an earlier one.
+  if (!made.ok() && !is_first) return made.error().AsMaybeApplied();
+  return made;
+}
+
+// Keeps the place in the pool until the row says that it is promised.
+Status PoolVolumes::WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters,
+                                const Pool& pool, const CallOptions& call) {
+  const int64_t promise = parameters.overcommit ? 0 : record.capacity_bytes;
+  ASSIGN_OR_RETURN(const Reservation reserved, Reserve(pool, record.id, promise, call));
+  return Advance(record, PoolVolumeEvent::kMake);
+}
+
+Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const Taken id, Take({record.id}));
+  ASSIGN_OR_RETURN(const PoolParameters parameters, ParsePoolParameters(record.parameters));
+  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
+  ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
+  const bool is_first = record.state == PoolVolumeState::kNotKnown;
+  if (is_first) RETURN_IF_ERROR(WriteIntent(record, parameters, *pool, call));
+  const Result<MadeArtefact> made =
+      backend->Make(record, parameters, InPool(call, *pool, record.id));
+  if (!made.ok()) {
+    if (made.error().maybe_applied() || !is_first) return made.error();
+    const Status removed = Advance(record, PoolVolumeEvent::kNotApplied);
+    return removed.ok() ? made.error() : made.error().AsMaybeApplied();
+  }
+  record.object = made->object;
+  if (const Status ready = Advance(record, PoolVolumeEvent::kDone); !ready.ok()) {
+    return ready.error().AsMaybeApplied();
+  }
+  TellChanged();
+  return record;
+}
+
+}  // namespace volumed

@@ -1,0 +1,100 @@
+// The end of volumes, and what a new agent does about what the one before it has begun.
+#include <utility>
+
+#include "pool/pool_volumes_parts.h"
+
+namespace volumed {
+
+// REQUIRES: the row says kDeleting.
+Status PoolVolumes::FinishDelete(Held& held) {
+  if (const Status gone = held.backend->Discard(held.record, held.call); !gone.ok()) {
+    return gone.error().AsMaybeApplied();
+  }
+  if (const Status removed = Advance(held.record, PoolVolumeEvent::kDone); !removed.ok()) {
+    return removed.error().AsMaybeApplied();
+  }
+  TellChanged();
+  return OkStatus();
+}
+
+// A volume of this id may be about to get its row.
+Status PoolVolumes::DeleteNothing(const std::string& id) {
+  ASSIGN_OR_RETURN(const Taken taken, Take({id}));
+  if (!FindRow(id)) return OkStatus();
+  return Error::NotApplied(Code::kAborted, "volume " + id + " was just made");
+}
+
+Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOptions& call) {
+  const Status here = WhyNotHere(id);
+  if (!here.ok() && here.error().code() == Code::kNotFound) return DeleteNothing(id);
+  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  if (only_unused && held.record.used) {
+    return PoolRefusal("volume " + id + " was used: its content may be somebody's");
+  }
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
+  RETURN_IF_ERROR(Advance(held.record, PoolVolumeEvent::kDelete));
+  return FinishDelete(held);
+}
+
+Status PoolVolumes::Recover(const std::function<bool(const std::string& id)>& is_used,
+                            const CallOptions& call) {
+  Status first;
+  const auto note = [&first](Status status) {
+    if (first.ok()) first = std::move(status);
+  };
+  for (const std::unique_ptr<Pool>& pool : pools_) {
+    Status opened = pool->Open(!parts_.irreversible.InDoubt(), InPool(call, *pool));
+    if (!opened.ok()) {
+      note(std::move(opened));
+      continue;
+    }
+    note(EndDeletions(*pool, call));
+    note(CloseUnused(*pool, is_used, call));
+  }
+  return first;
+}
+
+Status PoolVolumes::EndDeletions(const Pool& pool, const CallOptions& call) {
+  std::vector<std::string> begun;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, record] : volumes_) {
+      const bool is_deleting = record.state == PoolVolumeState::kDeleting;
+      if (is_deleting && record.pool == pool.name()) begun.push_back(id);
+    }
+  }
+  Status first;
+  for (const std::string& id : begun) {
+    Result<Held> held = Hold(id, call);
+    // Somebody else is at it, or was.
+    if (!held.ok()) continue;
+    Status ended = parts_.irreversible.Admit(IrreversibleStep::kDelete, held->record.name);
+    if (ended.ok()) ended = FinishDelete(*held);
+    if (ended.ok()) continue;
+    parts_.log.Warning("volume is not deleted yet", {{"volume", id}, {"error", ended.error()}});
+    if (first.ok()) first = std::move(ended);
+  }
+  return first;
+}
+
+Status PoolVolumes::CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call) {
+  Status first;
+  for (const auto& [kind, backend] : pool.opened()->backends) {
+    ASSIGN_OR_RETURN(const std::vector<PoolId> open, backend->ListOpen(InPool(call, pool)));
+    for (const PoolId& id : open) {
+      const Result<Held> held = Hold(id.ToString(), call);
+      if (!held.ok()) {
+        parts_.log.Warning("device of a volume is left as it is",
+                           {{"volume", id.ToString()}, {"error", held.error()}});
+        continue;
+      }
+      // Asked while nobody else can open it: whoever does says so before.
+      if (is_used(id.ToString())) continue;
+      Status closed = backend->Close(id, held->call);
+      if (!closed.ok() && first.ok()) first = std::move(closed);
+    }
+  }
+  return first;
+}
+
+}  // namespace volumed

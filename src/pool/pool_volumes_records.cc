@@ -1,0 +1,156 @@
+// The rows of PoolVolumes, and what the tables in memory say of them; and the pool's account.
+#include <algorithm>
+#include <utility>
+
+#include "pool/pool_volumes_parts.h"
+
+namespace volumed {
+namespace {
+
+// What the pool has promised to a volume of this record.
+int64_t PromiseOf(const PoolVolumeRecord& record, int64_t allocated_bytes) {
+  const Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
+  if (parameters.ok() && parameters->overcommit) return allocated_bytes;
+  return std::max(record.capacity_bytes, record.target_bytes);
+}
+
+}  // namespace
+
+void PoolVolumes::Restore(const std::string& kind, const LoadedRecords& rows) {
+  std::map<std::string, std::string> unreadable;
+  for (const QuarantinedRecord& row : rows.quarantined) unreadable[row.key] = row.reason;
+  for (const Record& row : rows.records) {
+    if (kind == kPoolRecordKind) {
+      const Result<PoolRecord> record = DecodePoolRecord(row);
+      Pool* const pool = record.ok() ? PoolNamed(record->name) : nullptr;
+      if (!record.ok()) unreadable[row.key] = record.error().message();
+      if (pool != nullptr) pool->Restore(*record);
+      continue;
+    }
+    const Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
+    if (!record.ok()) {
+      unreadable[row.key] = record.error().message();
+      continue;
+    }
+    MutexLock lock(mu_);
+    names_.emplace(record->name, record->id);
+    volumes_.insert_or_assign(record->id, *record);
+  }
+  for (const auto& [key, reason] : unreadable) {
+    parts_.log.Error("record cannot be read", {{"kind", kind}, {"key", key}, {"error", reason}});
+    if (kind == kPoolRecordKind) {
+      if (Pool* const pool = PoolNamed(key)) pool->RestoreUnreadable(reason);
+      continue;
+    }
+    MutexLock lock(mu_);
+    unreadable_[key] = reason;
+  }
+}
+
+Status PoolVolumes::Write(const PoolVolumeRecord& record) {
+  const Status written = parts_.store.Put(EncodeRecord(record), kPoolRecordDurability);
+  // What may be on record is taken for it: the same call, or the inverse, follows.
+  if (!written.ok() && !written.error().maybe_applied()) return written;
+  MutexLock lock(mu_);
+  volumes_.insert_or_assign(record.id, record);
+  names_.insert_or_assign(record.name, record.id);
+  return written;
+}
+
+Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
+  RETURN_IF_ERROR(parts_.store.Remove(kPoolVolumeRecordKind, record.id, kPoolRecordDurability));
+  MutexLock lock(mu_);
+  volumes_.erase(record.id);
+  names_.erase(record.name);
+  return OkStatus();
+}
+
+Status PoolVolumes::Advance(PoolVolumeRecord& record, PoolVolumeEvent event) {
+  const PoolVolumeState next = NextState(record.state, event).value();
+  if (next == PoolVolumeState::kNotKnown) return Remove(record);
+  record.state = next;
+  return Write(record);
+}
+
+void PoolVolumes::TellChanged() const {
+  if (changed_) changed_();
+}
+
+Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallOptions& call) {
+  RETURN_IF_ERROR(pool.state());
+  const CallOptions in_pool = InPool(call, pool);
+  std::map<PoolBackendKind, std::vector<PoolId>> volumes;
+  {
+    const std::string tag = pool.tag();
+    MutexLock lock(mu_);
+    for (const auto& [id, record] : volumes_) {
+      const std::optional<PoolId> parsed = ParsePoolId(id);
+      if (record.pool == pool.name() && parsed) volumes[record.backend].push_back(*parsed);
+    }
+    // Nobody can say what these are: each backend is asked for them.
+    for (const auto& [key, reason] : unreadable_) {
+      const std::optional<PoolId> parsed = ParsePoolId(key);
+      if (!parsed || parsed->pool_tag != tag) continue;
+      for (const auto& [kind, backend] : pool.opened()->backends) volumes[kind].push_back(*parsed);
+    }
+  }
+  Measured measured;
+  for (const auto& [kind, ids] : volumes) {
+    ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, kind));
+    ASSIGN_OR_RETURN(auto artefacts, backend->Measure(ids, in_pool));
+    measured.volumes.merge(artefacts);
+  }
+  // After the volumes: what is written meanwhile is then counted against the pool twice, and not
+  // for it.
+  ASSIGN_OR_RETURN(measured.filesystem,
+                   parts_.kernel.Call(StatFs{pool.opened()->layout.Directory()}, in_pool));
+  return measured;
+}
+
+PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) const {
+  const auto artefact = [&](const std::string& id) -> MadeArtefact {
+    const std::optional<PoolId> parsed = ParsePoolId(id);
+    const auto found = parsed ? measured.volumes.find(*parsed) : measured.volumes.end();
+    return found == measured.volumes.end() ? MadeArtefact{} : found->second;
+  };
+  std::vector<PoolShare> shares;
+  for (const auto& [id, record] : volumes_) {
+    if (record.pool != pool.name()) continue;
+    const int64_t allocated = artefact(id).allocated_bytes;
+    shares.push_back({id, record.family, PromiseOf(record, allocated), allocated});
+  }
+  for (const auto& [key, reason] : unreadable_) {
+    const MadeArtefact there = artefact(key);
+    if (there.size_bytes > 0) shares.push_back({key, "", there.size_bytes, there.allocated_bytes});
+  }
+  for (const auto& [id, reserved] : reserved_) {
+    if (reserved.pool == pool.name()) shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
+  }
+  return AccountOf(shares, measured.filesystem, pool.limits());
+}
+
+Result<PoolAccount> PoolVolumes::Capacity(const StringMap& parameters, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolParameters parsed, ParsePoolParameters(parameters));
+  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parsed));
+  ASSIGN_OR_RETURN(const Measured measured, Measure(*pool, call));
+  MutexLock lock(mu_);
+  return AccountFor(*pool, measured);
+}
+
+Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, const std::string& id,
+                                                      int64_t bytes, const CallOptions& call) {
+  if (bytes <= 0) return Reservation(*this, "");
+  ASSIGN_OR_RETURN(const Measured measured, Measure(pool, call));
+  MutexLock lock(mu_);
+  const PoolAccount account = AccountFor(pool, measured);
+  if (account.free_bytes < bytes) {
+    return Error::NotApplied(Code::kResourceExhausted, "pool " + pool.name() + " can promise " +
+                                                           std::to_string(account.free_bytes) +
+                                                           " bytes more, and " +
+                                                           std::to_string(bytes) + " are needed");
+  }
+  reserved_[id] = {pool.name(), bytes};
+  return Reservation(*this, id);
+}
+
+}  // namespace volumed

@@ -1,0 +1,77 @@
+// Volumes that are there: opened, closed, and made larger.
+#include <algorithm>
+#include <utility>
+
+#include "pool/pool_volumes_parts.h"
+
+namespace volumed {
+namespace {
+
+Status CheckUsable(const PoolVolumeRecord& record) {
+  if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
+    return OkStatus();
+  }
+  return PoolRefusal("volume " + record.id + " is " +
+                     std::string(PoolVolumeStateName(record.state)));
+}
+
+}  // namespace
+
+Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
+                                       const CallOptions& call) {
+  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  RETURN_IF_ERROR(CheckUsable(held.record));
+  if (!held.record.used) {
+    held.record.used = true;
+    RETURN_IF_ERROR(Write(held.record));
+  }
+  return held.backend->Open(held.record, read_only, held.call);
+}
+
+Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {
+  Result<Held> held = Hold(id, call);
+  if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
+  if (!held.ok()) return held.error();
+  return held->backend->Close(ParsePoolId(id).value(), held->call);
+}
+
+Status PoolVolumes::NoteFilesystem(const std::string& id, const PoolFilesystem& filesystem) {
+  ASSIGN_OR_RETURN(Held held, Hold(id, {}));
+  PoolFilesystem& recorded = held.record.filesystem;
+  if (recorded == filesystem) return OkStatus();
+  if (recorded != PoolFilesystem{}) {
+    return PoolRefusal("volume " + id + " has the filesystem " + recorded.type + " " +
+                       recorded.uuid + " on record, and " + filesystem.type + " " +
+                       filesystem.uuid + " on its device");
+  }
+  recorded = filesystem;
+  return Write(held.record);
+}
+
+Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(bytes));
+  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  PoolVolumeRecord& record = held.record;
+  RETURN_IF_ERROR(CheckUsable(record));
+  if (wanted <= record.capacity_bytes) return record.capacity_bytes;
+  // An earlier call may have made the file as large as its own target already.
+  const int64_t promised = std::max(record.capacity_bytes, record.target_bytes);
+  const int64_t target = std::max(wanted, record.target_bytes);
+  if (record.state == PoolVolumeState::kReady || target != record.target_bytes) {
+    const int64_t more = held.parameters.overcommit ? 0 : target - promised;
+    const Pool* const pool = PoolNamed(record.pool);
+    ASSIGN_OR_RETURN(const Reservation reserved, Reserve(*pool, id, more, call));
+    record.target_bytes = target;
+    RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kExpand));
+  }
+  RETURN_IF_ERROR(held.backend->Grow(record, target, held.parameters, held.call));
+  record.capacity_bytes = target;
+  record.target_bytes = 0;
+  if (const Status grown = Advance(record, PoolVolumeEvent::kDone); !grown.ok()) {
+    return grown.error().AsMaybeApplied();
+  }
+  TellChanged();
+  return target;
+}
+
+}  // namespace volumed

@@ -1,0 +1,214 @@
+#include "pool/pool_capacity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+FsInfo Filesystem(int64_t capacity, int64_t available) {
+  FsInfo info;
+  info.capacity_bytes = capacity;
+  info.available_bytes = available;
+  info.used_bytes = capacity - available;
+  return info;
+}
+
+TEST(PoolCapacity, AnEmptyPoolHasWhatItsFilesystemHasWithoutTheReserve) {
+  const PoolAccount account = AccountOf({}, Filesystem(1000, 900), {});
+  EXPECT_EQ(account.promised_bytes, 0);
+  EXPECT_EQ(account.outstanding_bytes, 0);
+  EXPECT_EQ(account.free_bytes, 850);
+  EXPECT_FALSE(account.is_short);
+}
+
+TEST(PoolCapacity, WhatIsPromisedIsNotPromisedAgain) {
+  const PoolAccount account =
+      AccountOf({{"a", "a", 300, 0}, {"b", "b", 200, 150}}, Filesystem(1000, 800), {0, 0});
+  EXPECT_EQ(account.promised_bytes, 500);
+  EXPECT_EQ(account.outstanding_bytes, 350);
+  // By the filesystem's capacity it would be 500.
+  EXPECT_EQ(account.free_bytes, 450);
+}
+
+TEST(PoolCapacity, TheConfiguredCapacityIsALimit) {
+  EXPECT_EQ(AccountOf({{"a", "a", 300, 300}}, Filesystem(1000, 700), {400, 0}).free_bytes, 100);
+  EXPECT_EQ(AccountOf({{"a", "a", 300, 300}}, Filesystem(1000, 700), {400, 10}).free_bytes, 60);
+  // More than there is cannot be had by configuration.
+  EXPECT_EQ(AccountOf({}, Filesystem(1000, 700), {4000, 0}).free_bytes, 700);
+}
+
+// A volume and a clone of it that have 100 bytes in common: the 100 exist once, and each may still
+// want blocks of its own for them.
+TEST(PoolCapacity, SharedBlocksAreCountedOnce) {
+  const PoolAccount account =
+      AccountOf({{"a", "a", 200, 100}, {"b", "a", 200, 100}}, Filesystem(1000, 900), {0, 0});
+  EXPECT_EQ(account.outstanding_bytes, 300);
+}
+
+TEST(PoolCapacity, WhatAFilesystemKeepsForOneFileIsNoRoomForAnother) {
+  const PoolAccount account =
+      AccountOf({{"a", "a", 100, 160}, {"b", "b", 200, 0}}, Filesystem(1000, 840), {0, 0});
+  EXPECT_EQ(account.outstanding_bytes, 200);
+}
+
+TEST(PoolCapacity, SharesWithoutAFamilyHaveNothingInCommon) {
+  const PoolAccount account =
+      AccountOf({{"a", "", 200, 100}, {"b", "", 200, 100}}, Filesystem(1000, 800), {0, 0});
+  EXPECT_EQ(account.outstanding_bytes, 200);
+}
+
+TEST(PoolCapacity, APoolThatOthersHaveFilledIsShort) {
+  const PoolAccount account = AccountOf({{"a", "a", 300, 100}}, Filesystem(1000, 199), {0, 0});
+  EXPECT_TRUE(account.is_short);
+  EXPECT_EQ(account.free_bytes, 0);
+  EXPECT_FALSE(AccountOf({{"a", "a", 300, 100}}, Filesystem(1000, 200), {0, 0}).is_short);
+}
+
+TEST(PoolCapacity, NumbersThatCannotBeAreTakenForTheWorst) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const PoolAccount huge = AccountOf({{"a", "a", kMost, 0}, {"b", "b", kMost, 0}},
+                                     Filesystem(kMost, kMost), {kMost, 100});
+  EXPECT_EQ(huge.promised_bytes, kMost);
+  EXPECT_EQ(huge.free_bytes, 0);
+  const PoolAccount negative = AccountOf({{"a", "a", -5, -7}}, Filesystem(-1000, -900), {0, 5});
+  EXPECT_EQ(negative.promised_bytes, 0);
+  EXPECT_EQ(negative.outstanding_bytes, 0);
+  EXPECT_EQ(negative.free_bytes, 0);
+  EXPECT_EQ(AccountOf({}, Filesystem(kMost, kMost), {0, 5}).free_bytes,
+            kMost - (kMost / 100 * 5 + kMost % 100 * 5 / 100));
+}
+
+// A filesystem of blocks, with files that may share them: who writes to a block that is shared gets
+// one of his own.
+class ModelPool {
+ public:
+  // `others` is what other programs have of the blocks.
+  ModelPool(int64_t blocks, int64_t others) : capacity_(blocks), available_(blocks - others) {}
+
+  std::vector<PoolShare> Shares() const {
+    std::vector<PoolShare> shares;
+    for (const auto& [id, file] : files_) {
+      shares.push_back({id, file.family, static_cast<int64_t>(file.blocks.size()),
+                        std::count_if(file.blocks.begin(), file.blocks.end(),
+                                      [](int64_t block) { return block != 0; })});
+    }
+    return shares;
+  }
+  PoolAccount Account() const {
+    return AccountOf(Shares(), Filesystem(capacity_, available_), {0, 0});
+  }
+  void Make(const std::string& id, int64_t size) {
+    files_[id] = {id, std::vector<int64_t>(static_cast<size_t>(size))};
+  }
+  void Clone(const std::string& id, const std::string& from) {
+    files_[id] = files_.at(from);
+    for (const int64_t block : files_[id].blocks) {
+      if (block != 0) ++users_[block];
+    }
+  }
+  void Remove(const std::string& id) {
+    for (const int64_t block : files_.at(id).blocks) Drop(block);
+    files_.erase(id);
+  }
+  // False: there is no block left.
+  bool Write(const std::string& id, size_t at) {
+    int64_t& block = files_.at(id).blocks.at(at);
+    if (block != 0 && users_.at(block) == 1) return true;
+    if (available_ == 0) return false;
+    Drop(block);
+    --available_;
+    block = ++last_;
+    users_[block] = 1;
+    return true;
+  }
+  // As if every volume were written from end to end.
+  bool WriteAll() {
+    for (auto& [id, file] : files_) {
+      for (size_t at = 0; at < file.blocks.size(); ++at) {
+        if (!Write(id, at)) return false;
+      }
+    }
+    return true;
+  }
+  std::vector<std::string> Ids() const {
+    std::vector<std::string> ids;
+    for (const auto& [id, file] : files_) ids.push_back(id);
+    return ids;
+  }
+  size_t SizeOf(const std::string& id) const { return files_.at(id).blocks.size(); }
+
+ private:
+  struct File {
+    std::string family;
+    std::vector<int64_t> blocks;  // 0: a hole
+  };
+  void Drop(int64_t block) {
+    if (block == 0 || --users_.at(block) > 0) return;
+    users_.erase(block);
+    ++available_;
+  }
+
+  int64_t capacity_;
+  int64_t available_;
+  int64_t last_ = 0;
+  std::map<std::string, File> files_;
+  std::map<int64_t, int64_t> users_;
+};
+
+// Volumes are made, cloned, written and removed in random order, each only if the account has room
+// for its promise. Then every promise can be kept: all volumes can be written from end to end.
+TEST(PoolCapacity, WhatIsPromisedCanAlwaysBeWritten) {
+  int refused = 0;
+  int cloned = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    std::mt19937_64 random(seed);
+    // What is short cannot be told for certain once blocks are shared: the account is careful then.
+    const bool may_clone = seed % 2 == 0;
+    ModelPool pool(260, 60);
+    for (int step = 0; step < 120; ++step) {
+      const std::vector<std::string> ids = pool.Ids();
+      const std::string some = ids.empty() ? "" : ids[random() % ids.size()];
+      const std::string fresh = "v" + std::to_string(step);
+      switch (some.empty() ? 0 : random() % 6) {
+        case 0: {
+          const auto size = static_cast<int64_t>(1 + random() % 60);
+          if (size <= pool.Account().free_bytes) {
+            pool.Make(fresh, size);
+          } else {
+            ++refused;
+          }
+          break;
+        }
+        case 1:
+          if (may_clone && static_cast<int64_t>(pool.SizeOf(some)) <= pool.Account().free_bytes) {
+            pool.Clone(fresh, some);
+            ++cloned;
+          }
+          break;
+        case 2:
+          pool.Remove(some);
+          break;
+        default:
+          for (uint64_t left = random() % 20; left > 0; --left) {
+            ASSERT_TRUE(pool.Write(some, random() % pool.SizeOf(some))) << "seed " << seed;
+          }
+      }
+      EXPECT_FALSE(pool.Account().is_short && !may_clone) << "seed " << seed << ", step " << step;
+      ModelPool written = pool;
+      ASSERT_TRUE(written.WriteAll()) << "seed " << seed << ", step " << step;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(cloned, 100);
+}
+
+}  // namespace
+}  // namespace volumed

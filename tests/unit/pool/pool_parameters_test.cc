@@ -1,0 +1,154 @@
+#include "pool/pool_parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kMebibyte = 1024 * 1024;
+
+PoolParameters Parsed(const StringMap& map) { return ParsePoolParameters(map).value(); }
+
+TEST(PoolParameters, AClassThatSaysNothingHasTheDefaults) {
+  EXPECT_EQ(Parsed({}), PoolParameters{});
+  EXPECT_EQ(PoolParameters{}.fs_type, "ext4");
+}
+
+TEST(PoolParameters, AreReadAsTheyAreWritten) {
+  const StringMap map = {{"pool", "fast"},
+                         {"backend", "image"},
+                         {"csi.storage.k8s.io/fstype", "xfs"},
+                         {"allocation", "thick"},
+                         {"overcommit", "false"}};
+  const PoolParameters parameters = Parsed(map);
+  EXPECT_EQ(parameters.pool, "fast");
+  EXPECT_EQ(parameters.fs_type, "xfs");
+  EXPECT_EQ(parameters.allocation, PoolAllocation::kThick);
+  EXPECT_EQ(parameters.ToMap(), map);
+  EXPECT_EQ(Parsed(PoolParameters{}.ToMap()), PoolParameters{});
+  EXPECT_TRUE(Parsed({{"overcommit", "true"}}).overcommit);
+}
+
+TEST(PoolParameters, WhatSidecarsAddIsPassedOver) {
+  EXPECT_EQ(
+      Parsed({{"csi.storage.k8s.io/pvc/name", "data"}, {"csi.storage.k8s.io/pv/name", "pvc-1"}}),
+      PoolParameters{});
+}
+
+TEST(PoolParameters, WhatIsWrongIsNamed) {
+  const std::vector<std::pair<StringMap, std::string>> wrong = {
+      {{{"colour", "red"}}, "colour"},
+      {{{"Pool", "fast"}}, "Pool"},
+      {{{"pool", ""}}, "pool"},
+      {{{"pool", "a\nb"}}, "pool"},
+      {{{"backend", "tape"}}, "tape"},
+      {{{"allocation", "fat"}}, "fat"},
+      {{{"overcommit", "yes"}}, "yes"},
+      {{{"csi.storage.k8s.io/fstype", "ntfs"}}, "ntfs"},
+      {{{"allocation", "thick"}, {"overcommit", "true"}}, "overcommit"},
+  };
+  for (const auto& [map, word] : wrong) {
+    const Result<PoolParameters> parsed = ParsePoolParameters(map);
+    ASSERT_FALSE(parsed.ok()) << word;
+    EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(parsed.error().message().find(word), std::string::npos) << parsed.error().message();
+  }
+}
+
+TEST(PoolSize, IsWhatIsRequiredRoundedUp) {
+  const PoolParameters ext4;
+  PoolParameters xfs;
+  xfs.fs_type = "xfs";
+  PoolParameters btrfs;
+  btrfs.fs_type = "btrfs";
+  struct Case {
+    PoolSize wanted;
+    const PoolParameters& parameters;
+    bool is_block;
+    int64_t size;
+  };
+  const std::vector<Case> cases = {
+      {{0, 0}, ext4, false, 1024 * kMebibyte},
+      {{0, 100 * kMebibyte}, ext4, false, 100 * kMebibyte},
+      {{0, 100 * kMebibyte + 1}, ext4, false, 100 * kMebibyte},
+      {{100 * kMebibyte, 0}, ext4, false, 100 * kMebibyte},
+      {{100 * kMebibyte + 1, 0}, ext4, false, 100 * kMebibyte + 4096},
+      {{100 * kMebibyte + 1, 100 * kMebibyte + 4096}, ext4, false, 100 * kMebibyte + 4096},
+      {{1, 0}, ext4, false, 16 * kMebibyte},
+      {{1, 0}, xfs, false, 300 * kMebibyte},
+      {{1, 0}, btrfs, false, 120 * kMebibyte},
+      {{1, 0}, xfs, true, 4096},
+      {{1, 300 * kMebibyte}, xfs, false, 300 * kMebibyte},
+  };
+  for (const Case& one : cases) {
+    const Result<int64_t> size = DecidePoolSize(one.wanted, one.parameters, one.is_block);
+    ASSERT_TRUE(size.ok()) << size.error().ToString();
+    EXPECT_EQ(*size, one.size) << one.wanted.required_bytes << " " << one.wanted.limit_bytes;
+  }
+}
+
+TEST(PoolSize, WhatCannotBeIsRefused) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  PoolParameters xfs;
+  xfs.fs_type = "xfs";
+  struct Case {
+    PoolSize wanted;
+    bool is_block;
+    Code code;
+  };
+  const std::vector<Case> cases = {
+      {{-1, 0}, false, Code::kInvalidArgument},
+      {{0, -1}, false, Code::kInvalidArgument},
+      {{2 * kMebibyte, kMebibyte}, true, Code::kInvalidArgument},
+      {{kMost, 0}, true, Code::kOutOfRange},
+      {{1, 299 * kMebibyte}, false, Code::kOutOfRange},
+      {{0, 299 * kMebibyte}, false, Code::kOutOfRange},
+      {{1, 4095}, true, Code::kOutOfRange},
+      {{4097, 8191}, true, Code::kOutOfRange},
+  };
+  for (const Case& one : cases) {
+    const Result<int64_t> size = DecidePoolSize(one.wanted, xfs, one.is_block);
+    ASSERT_FALSE(size.ok()) << one.wanted.required_bytes << " " << one.wanted.limit_bytes;
+    EXPECT_EQ(size.error().code(), one.code) << size.error().ToString();
+  }
+}
+
+TEST(PoolSize, IsRoundedToBlocks) {
+  EXPECT_EQ(RoundPoolSize(1).value(), 4096);
+  EXPECT_EQ(RoundPoolSize(4096).value(), 4096);
+  EXPECT_EQ(RoundPoolSize(4097).value(), 8192);
+  EXPECT_FALSE(RoundPoolSize(0).ok());
+  EXPECT_FALSE(RoundPoolSize(-4096).ok());
+  EXPECT_FALSE(RoundPoolSize(std::numeric_limits<int64_t>::max()).ok());
+}
+
+TEST(PoolWish, IsComparedWithTheVolumeThatHasItsName) {
+  PoolParameters made;
+  made.pool = "fast";
+  PoolVolumeRecord there;
+  there.capacity_bytes = 100 * kMebibyte;
+  there.parameters = made.ToMap();
+  const PoolParameters wish;
+  EXPECT_EQ(DifferenceToWish(there, wish, {}, false), "");
+  EXPECT_EQ(DifferenceToWish(there, made, {}, false), "");
+  EXPECT_EQ(DifferenceToWish(there, wish, {100 * kMebibyte, 100 * kMebibyte}, false), "");
+  EXPECT_NE(DifferenceToWish(there, wish, {}, true), "");
+  EXPECT_NE(DifferenceToWish(there, wish, {100 * kMebibyte + 1, 0}, false), "");
+  EXPECT_NE(DifferenceToWish(there, wish, {0, 100 * kMebibyte - 1}, false), "");
+  PoolParameters other = made;
+  other.pool = "slow";
+  EXPECT_NE(DifferenceToWish(there, other, {}, false), "");
+  other = made;
+  other.fs_type = "xfs";
+  EXPECT_NE(DifferenceToWish(there, other, {}, false), "");
+  other = made;
+  other.overcommit = true;
+  EXPECT_NE(DifferenceToWish(there, other, {}, false), "");
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,190 @@
+#include "pool/pool_record.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/wire_declaration.h"
+
+namespace volumed {
+namespace {
+
+using State = PoolVolumeState;
+using Event = PoolVolumeEvent;
+
+constexpr State kStates[] = {State::kNotKnown, State::kMaking, State::kReady, State::kExpanding,
+                             State::kDeleting};
+constexpr Event kEvents[] = {Event::kMake, Event::kExpand,     Event::kDelete,
+                             Event::kDone, Event::kNotApplied, Event::kMaybeApplied};
+const std::string kVolumeId = "v-3fa91c02-0123456789abcdef01234567";
+
+PoolVolumeRecord Volume() {
+  PoolVolumeRecord record;
+  record.id = kVolumeId;
+  record.pool = "fast";
+  record.name = "pvc-1";
+  record.state = State::kExpanding;
+  record.backend = PoolBackendKind::kImage;
+  record.capacity_bytes = 1 << 30;
+  record.target_bytes = int64_t{2} << 30;
+  record.is_block = true;
+  record.parameters = {{"backend", "image"}, {"pool", "fast"}};
+  record.object = {"ext4", "uuid", 12, "1:0c"};
+  record.family = kVolumeId;
+  record.filesystem = {"xfs", "fs-uuid"};
+  record.used = true;
+  record.created_unix_ms = 1'700'000'000'000;
+  record.block_bytes = 4096;
+  return record;
+}
+
+PoolRecord ThePool() {
+  return {"fast", "/srv/pool", "pool-uuid", {"ext4", "uuid", 2, "1:02"}, 1'700'000'000'000};
+}
+
+TEST(PoolVolumeState, HasTheseWaysAndNoOther) {
+  const std::map<std::pair<State, Event>, State> ways = {
+      {{State::kNotKnown, Event::kMake}, State::kMaking},
+      {{State::kMaking, Event::kMake}, State::kMaking},
+      {{State::kMaking, Event::kDelete}, State::kDeleting},
+      {{State::kMaking, Event::kDone}, State::kReady},
+      {{State::kMaking, Event::kNotApplied}, State::kNotKnown},
+      {{State::kMaking, Event::kMaybeApplied}, State::kMaking},
+      {{State::kReady, Event::kExpand}, State::kExpanding},
+      {{State::kReady, Event::kDelete}, State::kDeleting},
+      {{State::kExpanding, Event::kExpand}, State::kExpanding},
+      {{State::kExpanding, Event::kDelete}, State::kDeleting},
+      {{State::kExpanding, Event::kDone}, State::kReady},
+      {{State::kExpanding, Event::kNotApplied}, State::kExpanding},
+      {{State::kExpanding, Event::kMaybeApplied}, State::kExpanding},
+      {{State::kDeleting, Event::kDelete}, State::kDeleting},
+      {{State::kDeleting, Event::kDone}, State::kNotKnown},
+      {{State::kDeleting, Event::kNotApplied}, State::kDeleting},
+      {{State::kDeleting, Event::kMaybeApplied}, State::kDeleting},
+  };
+  for (const State from : kStates) {
+    for (const Event event : kEvents) {
+      const auto way = ways.find({from, event});
+      const std::optional<State> expected =
+          way == ways.end() ? std::nullopt : std::optional(way->second);
+      EXPECT_EQ(NextState(from, event), expected)
+          << PoolVolumeStateName(from) << ", event " << static_cast<int>(event);
+    }
+  }
+}
+
+// Whatever has happened to a volume, it can be deleted, and that ends.
+TEST(PoolVolumeState, EachOneLeadsToTheEnd) {
+  for (const State state : kStates) {
+    if (state == State::kNotKnown) continue;
+    EXPECT_FALSE(PoolVolumeStateName(state).empty());
+    const std::optional<State> deleting = NextState(state, Event::kDelete);
+    ASSERT_EQ(deleting, State::kDeleting) << PoolVolumeStateName(state);
+    EXPECT_EQ(NextState(*deleting, Event::kDone), State::kNotKnown);
+  }
+}
+
+TEST(PoolBackendKind, HasAName) {
+  EXPECT_EQ(PoolBackendOf(PoolBackendName(PoolBackendKind::kImage)), PoolBackendKind::kImage);
+  EXPECT_FALSE(PoolBackendOf("").has_value());
+  EXPECT_FALSE(PoolBackendOf("tape").has_value());
+}
+
+TEST(PoolRecords, AreEveryMemberOnce) {
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolRecord>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolFilesystem>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolVolumeRecord>(), "");
+}
+
+TEST(PoolRecords, AreReadAsTheyAreWritten) {
+  const Record pool = EncodeRecord(ThePool());
+  EXPECT_EQ(pool.kind, "pool");
+  EXPECT_EQ(pool.key, "fast");
+  const Result<PoolRecord> read_pool = DecodePoolRecord(pool);
+  ASSERT_TRUE(read_pool.ok()) << read_pool.error().ToString();
+  EXPECT_EQ(*read_pool, ThePool());
+
+  const Record volume = EncodeRecord(Volume());
+  EXPECT_EQ(volume.kind, "pool-volume");
+  EXPECT_EQ(volume.key, kVolumeId);
+  const Result<PoolVolumeRecord> read = DecodePoolVolumeRecord(volume);
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(*read, Volume());
+}
+
+// The numbers of the fields are on the disks of nodes.
+TEST(PoolRecords, HaveTheNumbersThatTheyHadEver) {
+  PoolVolumeRecord record;
+  record.id = kVolumeId;
+  record.pool = "p";
+  record.name = "n";
+  record.state = State::kReady;
+  record.backend = PoolBackendKind::kImage;
+  record.capacity_bytes = 4096;
+  record.family = "f";
+  record.used = true;
+  record.block_bytes = 512;
+  const std::string bytes = "\x0a\x23" + kVolumeId +
+                            "\x12\x01p"
+                            "\x1a\x01n"
+                            "\x20\x02"
+                            "\x28\x01"
+                            "\x30\x80\x20" +
+                            std::string("\x62\0", 2) + std::string("\x82\x01\x01", 3) + "f" +
+                            std::string("\x8a\x01\0", 3) + "\xa8\x01\x01" + "\xc0\x01\x80\x04";
+  EXPECT_EQ(EncodeRecord(record).bytes, bytes);
+}
+
+TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
+  const auto refused = [](const PoolVolumeRecord& record) {
+    const Result<PoolVolumeRecord> read = DecodePoolVolumeRecord(EncodeRecord(record));
+    return !read.ok() && read.error().code() == Code::kDataLoss;
+  };
+  EXPECT_FALSE(refused(Volume()));
+  std::vector<PoolVolumeRecord> bad(8, Volume());
+  bad[0].state = State::kNotKnown;
+  bad[1].state = static_cast<State>(77);
+  bad[2].backend = static_cast<PoolBackendKind>(77);
+  bad[3].name.clear();
+  bad[4].pool.clear();
+  bad[5].capacity_bytes = 0;
+  bad[6].id = "../../etc/passwd";
+  bad[7].id = "s-3fa91c02-0123456789abcdef01234567";
+  for (size_t at = 0; at < bad.size(); ++at) EXPECT_TRUE(refused(bad[at])) << at;
+
+  Record moved = EncodeRecord(Volume());
+  moved.key = "v-3fa91c02-0123456789abcdef01234568";
+  EXPECT_FALSE(DecodePoolVolumeRecord(moved).ok());
+  Record later = EncodeRecord(Volume());
+  ++later.version;
+  EXPECT_FALSE(DecodePoolVolumeRecord(later).ok());
+  Record cut = EncodeRecord(Volume());
+  cut.bytes.pop_back();
+  EXPECT_FALSE(DecodePoolVolumeRecord(cut).ok());
+
+  PoolRecord pool = ThePool();
+  pool.uuid.clear();
+  EXPECT_FALSE(DecodePoolRecord(EncodeRecord(pool)).ok());
+  pool = ThePool();
+  pool.path.clear();
+  EXPECT_FALSE(DecodePoolRecord(EncodeRecord(pool)).ok());
+}
+
+TEST(PoolRecords, AVolumeIsDescribedForPeople) {
+  PoolVolumeRecord record = Volume();
+  record.name = "bad \xff bytes";
+  const nlohmann::json json = nlohmann::json::parse(DescriptionOf(record, "pool-uuid"));
+  EXPECT_EQ(json["id"], kVolumeId);
+  EXPECT_EQ(json["pool"], "pool-uuid");
+  EXPECT_EQ(json["backend"], "image");
+  EXPECT_EQ(json["volumeMode"], "Block");
+  EXPECT_EQ(json["capacityBytes"], 1 << 30);
+  EXPECT_EQ(json["parameters"]["pool"], "fast");
+}
+
+}  // namespace
+}  // namespace volumed
