@@ -4,6 +4,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "os/kernel_requests.h"
+
 namespace volumed {
 
 bool IsExclusive(StorageUse use) {
@@ -14,15 +16,23 @@ namespace {
 
 bool MayShare(StorageUse use) { return use == StorageUse::kKnown || use == StorageUse::kShared; }
 
+bool Meets(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
+    return std::binary_search(b.begin(), b.end(), key);
+  });
+}
+
 // The wanted storage lies inside the other one, and is not the same.
 bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
-  const auto meets = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
-    return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
-      return std::binary_search(b.begin(), b.end(), key);
-    });
-  };
-  return meets(there.own, wanted.within) && !meets(wanted.own, there.own) &&
-         !meets(wanted.own, there.within);
+  return Meets(there.own, wanted.within) && !Meets(wanted.own, there.own) &&
+         !Meets(wanted.own, there.within);
+}
+
+// The device lies in the other one by nothing but the file of a loop device. What it is made of, as
+// the disk of a partition, is the other one's in a way that no filesystem orders.
+bool HoldsFileOnly(const StorageIdentity& other, const StorageIdentity& device) {
+  return device.type == FileType::kBlockDevice && Contains(other, device) &&
+         !Meets(other.own, device.made_of);
 }
 
 void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& keys) {
@@ -35,7 +45,9 @@ void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& ke
 }  // namespace
 
 StorageMeeting Meeting(const StorageIdentity& there, const StorageIdentity& wanted) {
-  return {.contains = Contains(there, wanted), .twins = AreTwins(there, wanted)};
+  return {.contains = Contains(there, wanted),
+          .holds_file_only = HoldsFileOnly(there, wanted) || HoldsFileOnly(wanted, there),
+          .twins = AreTwins(there, wanted)};
 }
 
 bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting) {
@@ -45,15 +57,19 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
       return false;
     case StorageUse::kShared:
       if (there.use == StorageUse::kReclaim) return true;
-      return !same && IsExclusive(there.use);
+      return !same && IsExclusive(there.use) && !meeting.holds_file_only;
     case StorageUse::kMounted:
       if (there.use == StorageUse::kReclaim) return true;
       // Two superblocks over one storage ruin it, whatever the volumes are called.
       if (there.use == StorageUse::kMounted) return meeting.twins;
-      return !same && IsExclusive(there.use);
+      return !same && IsExclusive(there.use) && !meeting.holds_file_only;
     case StorageUse::kRaw:
     case StorageUse::kFormat:
       if (there.use == StorageUse::kReclaim) return true;
+      // Neither a pod that looks at the node's whole tree (a hostPath of "/") nor a mount of the
+      // disk that a pool is on is in the way of the pool's loop devices; nor they in its way,
+      // above.
+      if (meeting.holds_file_only && !IsExclusive(there.use)) return false;
       return !same && there.use != StorageUse::kKnown;
     case StorageUse::kReclaim:
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
