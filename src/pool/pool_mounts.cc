@@ -94,9 +94,11 @@ Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const Moun
   ASSIGN_OR_RETURN(const OpenedVolume opened,
                    parts_.volumes.Open(volume.id, /*read_only=*/false, call));
   if (mount.source != opened.device) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             mount.source + " is mounted at " + mount.mount_point + ", and not " +
-                                 opened.device + ", which volume " + volume.id + " is");
+    const Error other =
+        Error::NotApplied(Code::kFailedPrecondition,
+                          mount.source + " is mounted at " + mount.mount_point + ", and not " +
+                              opened.device + ", which volume " + volume.id + " is");
+    return parts_.volumes.Close(volume.id, call).ok() ? other : other.AsMaybeApplied();
   }
   ASSIGN_OR_RETURN(const DeviceProbe probe, host_.kernel.Call(ProbeDevice{opened.device}, call));
   return parts_.volumes.NoteFilesystem(volume.id, {probe.fs_type, probe.identity.uuid});

@@ -1,0 +1,603 @@
+// PoolPlugin over FakeKernel: a claim becomes a volume, which pods have as a directory or a device,
+// and which goes again.
+#include "pool/pool_plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "blockmapper/volume_path_handler.h"
+#include "fakes/simulated_crash.h"
+#include "mounter/mount_refs.h"
+#include "unit/pool/pool_plugin_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class PoolPluginTest : public ::testing::Test {
+ protected:
+  PoolPluginTest() { Expect(agent_.Recover()); }
+
+  static void Expect(const Status& status) {
+    EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().ToString());
+  }
+  static void ExpectRefused(const Status& status, Code code, const std::string& why) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), code) << status.error().ToString();
+    EXPECT_THAT(status.error().message(), HasSubstr(why));
+  }
+  template <typename T>
+  static void ExpectRefused(const Result<T>& result, Code code, const std::string& why) {
+    ExpectRefused(result.ok() ? OkStatus() : Status(result.error()), code, why);
+  }
+
+  ClaimedVolume Claim(const VolumeOptions& options = ClaimOptions()) {
+    ClaimedVolume claimed = Must(agent_.Plan(options));
+    const PersistentVolume made = Must(agent_.Make(claimed));
+    claimed.volume.spec = made.spec;
+    return claimed;
+  }
+  ClaimedVolume ClaimBlock() {
+    VolumeOptions options = ClaimOptions();
+    options.claim.spec.volume_mode = VolumeMode::kBlock;
+    return Claim(options);
+  }
+  // The device of the volume that is open.
+  FakeDevice Device() { return node_.kernel.Device(node_.Loops().at(0).path); }
+
+  PoolPluginWorld node_;
+  PoolPluginAgent agent_{node_};
+};
+
+// ---- making -------------------------------------------------------------------------------------
+
+TEST_F(PoolPluginTest, APlannedVolumeIsTheOneThatIsMade) {
+  VolumeOptions options = ClaimOptions();
+  options.reclaim_policy = ReclaimPolicy::kRetain;
+  options.mount_options = {"noatime"};
+  options.parameters = {{"csi.storage.k8s.io/fstype", "ext4"}};
+  const ClaimedVolume planned = Must(agent_.Plan(options));
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+  const PersistentVolume made = Must(agent_.Make(planned));
+  EXPECT_EQ(made.spec, planned.volume.spec);
+  EXPECT_EQ(made.metadata.name, "pvc-1");
+  EXPECT_EQ(made.spec.reclaim_policy, ReclaimPolicy::kRetain);
+  EXPECT_THAT(made.spec.mount_options, ElementsAre("noatime"));
+  EXPECT_EQ(made.spec.capacity.Value(), 16 * kMiB);
+  const auto& source = std::get<CsiPersistentVolumeSource>(made.spec.source);
+  EXPECT_EQ(source.driver, kDriver);
+  EXPECT_EQ(source.fs_type, "ext4");
+  ASSERT_THAT(node_.Rows(), SizeIs(1));
+  EXPECT_EQ(node_.Rows()[0].id, source.volume_handle);
+  EXPECT_EQ(node_.Rows()[0].name, "pvc-1");
+  ASSERT_TRUE(made.spec.node_affinity.has_value());
+  const NodeRequirement& here =
+      made.spec.node_affinity->required.terms.at(0).match_expressions.at(0);
+  EXPECT_EQ(here.key, "topology.pool.volumed.io/node");
+  EXPECT_THAT(here.values, ElementsAre("node-1"));
+}
+
+TEST_F(PoolPluginTest, ANameThatIsMadeTwiceIsOneVolume) {
+  const ClaimedVolume planned = Must(agent_.Plan(ClaimOptions()));
+  const PersistentVolume first = Must(agent_.Make(planned));
+  const PersistentVolume second = Must(agent_.Make(planned));
+  EXPECT_EQ(first.spec, second.spec);
+  EXPECT_THAT(node_.Rows(), SizeIs(1));
+  EXPECT_THAT(node_.Directories(), SizeIs(1));
+}
+
+TEST_F(PoolPluginTest, OfANameThatIsMadeTwiceAtOnceTheSecondIsToldToComeAgain) {
+  const ClaimedVolume planned = Must(agent_.Plan(ClaimOptions()));
+  std::vector<Error> refused;
+  bool inside = false;
+  node_.kernel.SetCallHook([&](const AnyRequest& request) {
+    if (inside || !std::holds_alternative<SetFileSize>(request)) return;
+    inside = true;
+    const Result<PersistentVolume> second = agent_.Make(planned);
+    if (!second.ok()) refused.push_back(second.error());
+  });
+  EXPECT_TRUE(agent_.Make(planned).ok());
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_EQ(refused[0].code(), Code::kAborted);
+  EXPECT_FALSE(refused[0].maybe_applied());
+  EXPECT_THAT(node_.Rows(), SizeIs(1));
+}
+
+TEST_F(PoolPluginTest, TwoClaimsAreTwoVolumes) {
+  const ClaimedVolume one = Claim();
+  const ClaimedVolume other = Claim(ClaimOptions("pvc-2"));
+  EXPECT_NE(one.id(), other.id());
+  EXPECT_THAT(node_.Rows(), SizeIs(2));
+}
+
+TEST_F(PoolPluginTest, AClaimThatAsksForWhatAPoolDoesNotHaveIsRefused) {
+  const auto refuses = [this](const std::function<void(VolumeOptions&)>& change,
+                              const std::string& why) {
+    VolumeOptions options = ClaimOptions();
+    change(options);
+    ExpectRefused(agent_.Plan(options), Code::kInvalidArgument, why);
+  };
+  using Options = VolumeOptions;
+  refuses([](Options& o) { o.claim.spec.selector.emplace(); }, "Selector is not supported");
+  refuses([](Options& o) { o.claim.spec.volume_attributes_class_name = "gold"; }, "gold");
+  refuses([](Options& o) { o.claim.spec.data_source_json = "{}"; }, "data source");
+  refuses([](Options& o) { o.claim.spec.data_source_ref_json = "{}"; }, "data source");
+  refuses([](Options& o) { o.claim.spec.access_modes = {AccessMode::kReadWriteMany}; },
+          "on one node alone");
+  refuses([](Options& o) { o.parameters = {{"colour", "red"}}; }, "colour");
+  refuses([](Options& o) { o.parameters = {{"csi.storage.k8s.io/fstype", "ntfs"}}; }, "fstype");
+  VolumeOptions elsewhere = ClaimOptions();
+  elsewhere.parameters = {{"pool", "other"}};
+  ExpectRefused(agent_.Plan(elsewhere), Code::kNotFound, "no pool");
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, AClaimWithALimitGetsNoMore) {
+  VolumeOptions options = ClaimOptions();
+  options.claim.spec.storage.request = Quantity::FromBytes(8 * kMiB);
+  options.claim.spec.storage.limit = Quantity::FromBytes(12 * kMiB);
+  ExpectRefused(agent_.Plan(options), Code::kOutOfRange, "for a filesystem of type ext4");
+}
+
+TEST_F(PoolPluginTest, AVolumeThatSomebodyHasByNowIsNotGivenToTheClaim) {
+  const ClaimedVolume planned = Must(agent_.Plan(ClaimOptions()));
+  VolumeOptions options;
+  options.pv_name = "pvc-1";
+  options.plan = VolumePlan{planned.volume, planned.plan};
+  std::string asked;
+  options.may_be_new = [&asked](const PersistentVolume& made) -> Status {
+    asked = made.metadata.name;
+    return Error::NotApplied(Code::kFailedPrecondition, "persistent volume other has it");
+  };
+  const auto made = Must(agent_.plugin.NewProvisioner(options))->Provision(nullptr, {}, {});
+  ExpectRefused(made, Code::kFailedPrecondition, "persistent volume other has it");
+  EXPECT_TRUE(made.error().maybe_applied());
+  EXPECT_EQ(asked, "pvc-1");
+}
+
+TEST_F(PoolPluginTest, APlanThatCannotBeReadMakesNothing) {
+  ClaimedVolume planned = Must(agent_.Plan(ClaimOptions()));
+  for (const char* text : {"{", "[]", "{\"parameters\":{\"pool\":1},\"requiredBytes\":1}", "{}",
+                           "{\"parameters\":{},\"requiredBytes\":\"1\",\"limitBytes\":0}"}) {
+    planned.plan = text;
+    ExpectRefused(agent_.Make(planned), Code::kDataLoss, "cannot be read");
+  }
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, WhatWasMadeForAClaimThatIsGoneIsTakenBackUnlessItWasUsed) {
+  const ClaimedVolume unused = Claim();
+  Expect(agent_.Undo(unused));
+  Expect(agent_.Undo(unused));
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  const ClaimedVolume used = Claim(ClaimOptions("pvc-2"));
+  Expect(agent_.MountDevice(used.Spec()));
+  Expect(agent_.UnmountDevice(used.id()));
+  ExpectRefused(agent_.Undo(used), Code::kFailedPrecondition, "was used");
+  EXPECT_THAT(node_.Directories(), ElementsAre(used.id()));
+}
+
+// ---- which volumes are its ----------------------------------------------------------------------
+
+TEST_F(PoolPluginTest, OnlyTheVolumesOfItsDriverAreIts) {
+  const ClaimedVolume claimed = Claim();
+  EXPECT_TRUE(agent_.plugin.CanSupport(claimed.Spec()));
+  EXPECT_EQ(Must(agent_.plugin.GetVolumeName(claimed.Spec())), claimed.id());
+  EXPECT_EQ(agent_.plugin.AsProvisionerOf(kDriver), &agent_.plugin);
+  EXPECT_EQ(agent_.plugin.AsProvisionerOf("other.example.com"), nullptr);
+  ClaimedVolume other = claimed;
+  std::get<CsiPersistentVolumeSource>(other.volume.spec.source).driver = "other.example.com";
+  EXPECT_FALSE(agent_.plugin.CanSupport(other.Spec()));
+  const PoolPluginAgent without_pools(node_, "");
+  EXPECT_FALSE(without_pools.plugin.CanSupport(claimed.Spec()));
+}
+
+TEST_F(PoolPluginTest, AHandleThatIsNoIdNeverBecomesAPath) {
+  ClaimedVolume claimed = Claim();
+  std::string& handle =
+      std::get<CsiPersistentVolumeSource>(claimed.volume.spec.source).volume_handle;
+  const std::string cut = "s" + claimed.id().substr(1);
+  for (const std::string& wrong : {std::string("../../../etc"), std::string(), claimed.id() + "/..",
+                                   std::string("v-0"), cut, std::string("a\nb")}) {
+    handle = wrong;
+    ExpectRefused(agent_.plugin.GetVolumeName(claimed.Spec()), Code::kInvalidArgument,
+                  "is no id of a pool's volume");
+    ExpectRefused(agent_.MountDevice(claimed.Spec()), Code::kInvalidArgument, "is no id");
+    EXPECT_EQ(agent_.plugin.FaultDomain(claimed.Spec()), "");
+  }
+  EXPECT_FALSE(node_.kernel.Exists("/r/plugins/volumed.io"));
+}
+
+TEST_F(PoolPluginTest, AnInlineVolumeIsRefusedWithWhatIsMeant) {
+  PodVolume inline_volume{"scratch", CsiVolumeSource{}};
+  std::get<CsiVolumeSource>(inline_volume.source).driver = kDriver;
+  const VolumeSpec spec = VolumeSpec::FromVolume(inline_volume);
+  EXPECT_TRUE(agent_.plugin.CanSupport(spec));
+  EXPECT_FALSE(Must(agent_.plugin.CanDeviceMount(spec)));
+  ExpectRefused(agent_.SetUp(spec), Code::kInvalidArgument, "generic ephemeral volume");
+}
+
+TEST_F(PoolPluginTest, AVolumeOfAnotherNodesPoolIsNotTakenForOneThatIsGone) {
+  ClaimedVolume claimed = Claim();
+  std::get<CsiPersistentVolumeSource>(claimed.volume.spec.source).volume_handle =
+      "v-00000000-0123456789abcdef01234567";
+  for (const Status& refused : {agent_.MountDevice(claimed.Spec()), agent_.Delete(claimed)}) {
+    ExpectRefused(refused, Code::kFailedPrecondition, "of a pool that this node does not have");
+  }
+}
+
+// ---- as a directory -----------------------------------------------------------------------------
+
+TEST_F(PoolPluginTest, AVolumeIsFormattedWithBlocksOf4096MountedAndBound) {
+  std::vector<std::string> options;
+  node_.kernel.SetCallHook([&options](const AnyRequest& request) {
+    if (const auto* format = std::get_if<FormatDevice>(&request)) options = format->options;
+  });
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  EXPECT_THAT(options, ElementsAre("-b", "4096", "-O", "metadata_csum_seed"));
+  EXPECT_TRUE(node_.kernel.IsMountPoint(PoolPluginAgent::DevicePlace(claimed.id())));
+  ASSERT_THAT(node_.Loops(), SizeIs(1));
+  EXPECT_EQ(node_.Loops()[0].block_size, 4096U);
+  Expect(agent_.SetUp(claimed.Spec()));
+  EXPECT_TRUE(node_.kernel.IsMountPoint(PoolPluginAgent::PodPlace(claimed)));
+  const PoolVolumeRecord row = node_.Rows().at(0);
+  EXPECT_TRUE(row.used);
+  EXPECT_EQ(row.filesystem.type, "ext4");
+  EXPECT_EQ(row.filesystem.uuid, Device().identity.uuid);
+
+  Expect(agent_.TearDown(claimed.Spec()));
+  Expect(agent_.UnmountDevice(claimed.id()));
+  Expect(agent_.UnmountDevice(claimed.id()));
+  EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::DevicePlace(claimed.id())));
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, TheFilesystemIsTheClasssAndXfsIsToldNothing) {
+  std::vector<std::string> formats;
+  node_.kernel.SetCallHook([&formats](const AnyRequest& request) {
+    const auto* format = std::get_if<FormatDevice>(&request);
+    if (format == nullptr) return;
+    formats.push_back(format->fs_type);
+    EXPECT_THAT(format->options, IsEmpty());
+  });
+  VolumeOptions options = ClaimOptions();
+  options.claim.spec.storage.request = Quantity::FromBytes(300 * kMiB);
+  options.parameters = {{"csi.storage.k8s.io/fstype", "xfs"}};
+  const ClaimedVolume claimed = Claim(options);
+  Expect(agent_.MountDevice(claimed.Spec()));
+  EXPECT_THAT(formats, ElementsAre("xfs"));
+}
+
+TEST_F(PoolPluginTest, WhatWasWrittenIsThereAgain) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  Expect(agent_.SetUp(claimed.Spec()));
+  node_.kernel.AddFile(PoolPluginAgent::PodPlace(claimed) + "/note", "kept");
+  Expect(agent_.TearDown(claimed.Spec()));
+  Expect(agent_.UnmountDevice(claimed.id()));
+  Expect(agent_.MountDevice(claimed.Spec()));
+  EXPECT_EQ(node_.kernel.Find(PoolPluginAgent::DevicePlace(claimed.id()) + "/note").content,
+            "kept");
+  EXPECT_EQ(Device().formats, 1);
+}
+
+TEST_F(PoolPluginTest, APodThatOnlyReadsGetsAReadOnlyBind) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  Expect(agent_.SetUp(claimed.Spec(/*read_only=*/true)));
+  const auto bind = Must(FindMountAt(node_.kernel, PoolPluginAgent::PodPlace(claimed), {}));
+  ASSERT_TRUE(bind.has_value());
+  EXPECT_TRUE(bind->read_only());
+}
+
+TEST_F(PoolPluginTest, ForPodsThatOnlyReadNothingIsFormattedAndNothingStaysOpen) {
+  const ClaimedVolume claimed = Claim();
+  ExpectRefused(agent_.MountDevice(claimed.Spec(/*read_only=*/true)), Code::kFailedPrecondition,
+                "no pod is to write to it");
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+  EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::DevicePlace(claimed.id())));
+}
+
+TEST_F(PoolPluginTest, AVolumeWhoseFilesystemIsGoneIsNeverFormattedAgain) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  const std::string device = node_.Loops().at(0).path;
+  node_.kernel.UnmountBelow(PoolPluginAgent::DevicePlace(claimed.id()));
+  node_.kernel.ChangeDevice(device, [](FakeDevice& blank) {
+    blank.fs_type.clear();
+    blank.usage.clear();
+    blank.identity.uuid.clear();
+  });
+  node_.intents = {};  // not even the record of the format is left
+  ExpectRefused(agent_.MountDevice(claimed.Spec()), Code::kFailedPrecondition, "none with a UUID");
+}
+
+TEST_F(PoolPluginTest, AnotherFilesystemThanTheOneOnRecordIsNotMounted) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  const std::string device = node_.Loops().at(0).path;
+  node_.kernel.UnmountBelow(PoolPluginAgent::DevicePlace(claimed.id()));
+  node_.kernel.ChangeDevice(device, [](FakeDevice& other) {
+    other.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+  });
+  ExpectRefused(agent_.MountDevice(claimed.Spec()), Code::kFailedPrecondition,
+                "6b1c6a5e-0000-4000-8000-000000000001");
+  EXPECT_FALSE(node_.kernel.IsMountPoint(PoolPluginAgent::DevicePlace(claimed.id())));
+}
+
+TEST_F(PoolPluginTest, SomethingElseAtItsPlaceIsNotTakenForTheVolume) {
+  const ClaimedVolume claimed = Claim();
+  node_.kernel.AddMount("ext4", "/dev/sdz", PoolPluginAgent::DevicePlace(claimed.id()));
+  ExpectRefused(agent_.MountDevice(claimed.Spec()), Code::kFailedPrecondition,
+                "/dev/sdz is mounted at");
+  EXPECT_EQ(node_.Rows().at(0).filesystem, PoolFilesystem());
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, AMountThatFailsForCertainLeavesNothingOpen) {
+  const ClaimedVolume claimed = Claim();
+  node_.kernel.FailNext("Mount", EINVAL, Outcome::kNotApplied);
+  const Status refused = agent_.MountDevice(claimed.Spec());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+  EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::DevicePlace(claimed.id())));
+  Expect(agent_.MountDevice(claimed.Spec()));
+}
+
+TEST_F(PoolPluginTest, AMountThatMayHaveBeenMadeStaysOpenForItsInverse) {
+  const ClaimedVolume claimed = Claim();
+  node_.kernel.FailNext("Mount", EIO, Outcome::kMaybeApplied);
+  const Status refused = agent_.MountDevice(claimed.Spec());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().maybe_applied());
+  EXPECT_THAT(node_.Loops(), SizeIs(1));
+  Expect(agent_.UnmountDevice(claimed.id()));
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, AVolumeOfAPoolThatIsNotThereSaysSo) {
+  const ClaimedVolume claimed = Claim();
+  PoolPluginAgent next(node_);  // its pool is not open
+  ExpectRefused(next.MountDevice(claimed.Spec()), Code::kUnavailable, "");
+  EXPECT_EQ(next.plugin.FaultDomain(claimed.Spec()), kPoolPath);
+  EXPECT_THAT(next.plugin.DevicePaths(claimed.Spec()), ElementsAre(kPoolPath));
+}
+
+TEST_F(PoolPluginTest, AMountedVolumeIsMountedForANewAgentThoughItsPoolIsAway) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  PoolPluginAgent next(node_);
+  Expect(next.MountDevice(claimed.Spec()));
+  Expect(next.SetUp(claimed.Spec()));
+}
+
+TEST_F(PoolPluginTest, WhichVolumeABindIsIsFoundWithoutRecords) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  Expect(agent_.SetUp(claimed.Spec()));
+  const SafePath place{PoolPluginAgent::PodPlace(claimed), ""};
+  const ReconstructedVolume found =
+      Must(agent_.plugin.ConstructVolumeSpec(SpecName("pvc-1"), place, {}));
+  EXPECT_EQ(Must(agent_.plugin.GetVolumeName(found.spec)), claimed.id());
+  Expect(agent_.TearDown(claimed.Spec()));
+  ExpectRefused(agent_.plugin.ConstructVolumeSpec(SpecName("pvc-1"), place, {}),
+                Code::kFailedPrecondition, "no device of a pool is mounted");
+}
+
+TEST_F(PoolPluginTest, OnlyAPlaceOfAPoolsVolumeIsUnmounted) {
+  const auto unmounter = Must(agent_.plugin.NewDeviceUnmounter());
+  for (const char* place : {"plugins/kubernetes.io/local-volume/mounts/pv-1",
+                            "plugins/volumed.io/pool/mounts/pv-1", "pods/u1"}) {
+    ExpectRefused(unmounter->UnmountDevice({"/r", place}, {}), Code::kInvalidArgument,
+                  "is not a place of a pool's volume");
+  }
+}
+
+// ---- as a device --------------------------------------------------------------------------------
+
+TEST_F(PoolPluginTest, ABlockVolumeIsItsLoopDevice) {
+  const ClaimedVolume claimed = ClaimBlock();
+  EXPECT_EQ(std::get<CsiPersistentVolumeSource>(claimed.volume.spec.source).fs_type, "");
+  const auto mapper = agent_.Mapper(claimed.Spec());
+  EXPECT_EQ(Must(mapper->GetGlobalMapPath(claimed.Spec())).Display(),
+            PoolPluginAgent::MapPlace(claimed.id()));
+  EXPECT_EQ(Must(mapper->AsCustom()->SetUpDevice({})), "");
+  ASSERT_THAT(node_.Loops(), SizeIs(1));
+  EXPECT_EQ(Must(mapper->AsCustom()->MapPodDevice({})), node_.Loops()[0].path);
+  EXPECT_THAT(node_.Loops(), SizeIs(1));
+  EXPECT_TRUE(node_.Rows().at(0).used);
+  Expect(agent_.TearDownDevice(claimed));
+  Expect(agent_.TearDownDevice(claimed));
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, ABlockVolumeIsNeverMountedAndAnotherNeverGivenRaw) {
+  ClaimedVolume block = ClaimBlock();
+  block.volume.spec.volume_mode = VolumeMode::kFilesystem;  // as somebody has written it
+  ExpectRefused(agent_.MountDevice(block.Spec()), Code::kInvalidArgument, "as a block volume");
+  ClaimedVolume directory = Claim(ClaimOptions("pvc-2"));
+  directory.volume.spec.volume_mode = VolumeMode::kBlock;
+  const auto mapper = agent_.Mapper(directory.Spec());
+  ExpectRefused(mapper->AsCustom()->SetUpDevice({}), Code::kInvalidArgument, "is no block volume");
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
+// ---- deleting -----------------------------------------------------------------------------------
+
+TEST_F(PoolPluginTest, ADeletedVolumeLeavesNothing) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  Expect(agent_.UnmountDevice(claimed.id()));
+  Expect(agent_.Delete(claimed));
+  Expect(agent_.Delete(claimed));
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+}
+
+TEST_F(PoolPluginTest, AVolumeThatIsMountedIsNotDeleted) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  const Status refused = agent_.Delete(claimed);
+  ExpectRefused(refused, Code::kFailedPrecondition, "is mounted at");
+  EXPECT_TRUE(IsDeletedVolumeInUse(refused.error()));
+  EXPECT_EQ(node_.Rows().at(0).state, PoolVolumeState::kReady);
+  Expect(agent_.SetUp(claimed.Spec()));
+}
+
+TEST_F(PoolPluginTest, AVolumeWhoseDeviceAPodHasIsNotDeleted) {
+  const ClaimedVolume claimed = ClaimBlock();
+  const auto mapper = agent_.Mapper(claimed.Spec());
+  const std::string device = Must(mapper->AsCustom()->MapPodDevice({}));
+  const IdentifiedDevice found = node_.Aside(IdentifyDevice{.path = {device, ""}});
+  Expect(VolumePathHandler(node_.kernel)
+             .MapDeviceByBind(found, Must(mapper->GetGlobalMapPath(claimed.Spec())), "u1", {}));
+  const Status refused = agent_.Delete(claimed);
+  ExpectRefused(refused, Code::kFailedPrecondition, "pod u1 has the device");
+  EXPECT_TRUE(IsDeletedVolumeInUse(refused.error()));
+  EXPECT_EQ(node_.Rows().at(0).state, PoolVolumeState::kReady);
+}
+
+TEST_F(PoolPluginTest, AVolumeThatWasWrittenDownByHandIsNotDeletedWithIt) {
+  ClaimedVolume claimed = Claim();
+  claimed.volume.metadata.annotations.clear();
+  ExpectRefused(agent_.Delete(claimed), Code::kFailedPrecondition,
+                "does not say that pool.volumed.io has made it");
+  EXPECT_THAT(node_.Rows(), SizeIs(1));
+}
+
+TEST_F(PoolPluginTest, NothingIsMadeOrDeletedWhileRecordsAreInDoubt) {
+  const ClaimedVolume claimed = Claim();
+  const ClaimedVolume planned = Must(agent_.Plan(ClaimOptions("pvc-2")));
+  agent_.irreversible.hold = true;
+  ExpectRefused(agent_.Make(planned), Code::kFailedPrecondition, "provision pvc-2 is held back");
+  ExpectRefused(agent_.Delete(claimed), Code::kFailedPrecondition, "delete pvc-1 is held back");
+  EXPECT_THAT(node_.Rows(), SizeIs(1));
+}
+
+// ---- agents that end ----------------------------------------------------------------------------
+
+// A volume's life, of which each step is made again by the next agent until it is done.
+class PoolLife {
+ public:
+  explicit PoolLife(PoolPluginWorld& node) : node_(node) {}
+
+  // False: the agent has ended.
+  bool GoOn() {
+    try {
+      PoolPluginAgent agent(node_);
+      const Status opened = agent.Recover(used_);
+      EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().ToString());
+      using Step = std::function<Status(PoolPluginAgent&)>;
+      const std::vector<Step> steps = {
+          [this](PoolPluginAgent& a) { return Plan(a); },
+          [this](PoolPluginAgent& a) -> Status {
+            RETURN_IF_ERROR(a.Make(claimed_));
+            return OkStatus();
+          },
+          [this](PoolPluginAgent& a) {
+            used_ = {claimed_.id()};  // the device's row comes before the call
+            return a.MountDevice(claimed_.Spec());
+          },
+          [this](PoolPluginAgent& a) { return a.SetUp(claimed_.Spec()); },
+          [this](PoolPluginAgent& a) { return Write(a); },
+          [this](PoolPluginAgent& a) { return a.TearDown(claimed_.Spec()); },
+          [this](PoolPluginAgent& a) { return a.UnmountDevice(claimed_.id()); },
+          [this](PoolPluginAgent& a) {
+            used_.clear();
+            return a.Delete(claimed_);
+          }};
+      for (; step_ < steps.size(); ++step_) {
+        const Status done = steps[step_](agent);
+        EXPECT_TRUE(done.ok()) << "step " << step_ << ": "
+                               << (done.ok() ? "" : done.error().ToString());
+        if (!done.ok()) return true;
+      }
+      return true;
+    } catch (const SimulatedCrash&) {
+      node_.kernel.Die();
+      node_.store.Die();
+      return false;
+    }
+  }
+  bool ended() const { return step_ == 8; }
+  const std::string& id() const { return claimed_.id(); }
+
+ private:
+  // On record with its claim, so that it is made once.
+  Status Plan(PoolPluginAgent& agent) {
+    if (!claimed_.plan.empty()) return OkStatus();
+    ASSIGN_OR_RETURN(claimed_, agent.Plan(ClaimOptions()));
+    return OkStatus();
+  }
+  // What is mounted is formatted once, and on record with its filesystem.
+  Status Write(PoolPluginAgent& agent) {
+    const std::vector<LoopEntry> loops = node_.Loops();
+    EXPECT_EQ(loops.size(), 1U);
+    for (const LoopEntry& loop : loops) {
+      const FakeDevice device = node_.kernel.Device(loop.path);
+      EXPECT_EQ(device.formats, 1);
+      EXPECT_EQ(node_.Rows().at(0).filesystem,
+                (PoolFilesystem{device.fs_type, device.identity.uuid}));
+    }
+    node_.kernel.AddFile(PoolPluginAgent::PodPlace(claimed_) + "/note", "kept");
+    return agent.SetUp(claimed_.Spec());
+  }
+
+  PoolPluginWorld& node_;
+  ClaimedVolume claimed_;
+  std::set<std::string> used_;
+  size_t step_ = 0;
+};
+
+// Ends the agent at effect, or write, number `n`; whether there was one.
+bool EndsAt(uint64_t n, bool in_kernel, bool before) {
+  PoolPluginWorld node;
+  PoolLife life(node);
+  if (in_kernel) {
+    node.kernel.CrashAtCall(
+        n, before ? FakeKernel::CrashPoint::kBefore : FakeKernel::CrashPoint::kAfter);
+  } else {
+    node.store.CrashAtCall(
+        n, before ? MemoryRecordStore::CrashPoint::kBefore : MemoryRecordStore::CrashPoint::kAfter);
+  }
+  const bool crashed = !life.GoOn();
+  if (crashed) {
+    node.kernel.Revive();
+    node.store.Revive();
+    EXPECT_TRUE(life.GoOn());
+  }
+  const std::string at =
+      (in_kernel ? "effect " : "write ") + std::to_string(n) + (before ? " before" : " after");
+  EXPECT_TRUE(life.ended()) << at;
+  EXPECT_THAT(node.Rows(), IsEmpty()) << at;
+  EXPECT_THAT(node.Directories(), IsEmpty()) << at;
+  EXPECT_THAT(node.Loops(), IsEmpty()) << at;
+  EXPECT_FALSE(node.kernel.Exists(PoolPluginAgent::DevicePlace(life.id()))) << at;
+  return crashed;
+}
+
+TEST(PoolPluginWalkTest, AnAgentThatEndsAtAnyEffectOrWriteIsFollowedByOneThatGoesOn) {
+  for (const bool in_kernel : {true, false}) {
+    for (const bool before : {true, false}) {
+      uint64_t n = 1;
+      while (EndsAt(n, in_kernel, before) && !::testing::Test::HasFailure()) ++n;
+      EXPECT_GT(n, 5U);  // the life has as many at least
+    }
+  }
+}
+
+}  // namespace
+}  // namespace volumed
