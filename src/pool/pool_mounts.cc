@@ -104,6 +104,21 @@ Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const Moun
   return parts_.volumes.NoteFilesystem(volume.id, {probe.fs_type, probe.identity.uuid});
 }
 
+Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
+                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
+  const bool is_ext = volume.filesystem.type.starts_with("ext");
+  if (!is_ext || host.node.GetKernelFeatures().grows_mounted_ext) return OkStatus();
+  ASSIGN_OR_RETURN(const bool is_mounted,
+                   IsMountPoint(host.kernel, PoolDevicePlace(host.paths, id), call));
+  if (!is_mounted) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the " + volume.filesystem.type + " of volume " + id +
+                               " is mounted, and this agent lacks the capability "
+                               "CAP_SYS_RESOURCE to make it larger there: it can grow once no pod "
+                               "has it");
+}
+
 Status PoolDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, place));
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));

@@ -36,6 +36,12 @@ class PoolDeviceMounter final : public DeviceMounter {
   const PoolPluginParts& parts_;  // of the plugin, which outlives this
 };
 
+// Whether the filesystem of the volume can be made larger as it is now. Threads: any. Blocks: until
+// the call's deadline. Errors: those of PoolVolumes::Find; FailedPrecondition, not applied, for an
+// ext3 or ext4 that is mounted, without CAP_SYS_RESOURCE.
+Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
+                           const CallOptions& call);
+
 // Threads: one at a time per volume. Blocks: until the call's deadline.
 class PoolDeviceUnmounter final : public DeviceUnmounter {
  public:

@@ -103,6 +103,27 @@ Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) 
   return MakePoolDeleter(*host_, parts_, id);
 }
 
+Result<Quantity> PoolPlugin::ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
+                                                const Quantity&, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
+  RETURN_IF_ERROR(CheckGrowsWhereItIs(*host_, parts_.volumes, id, call));
+  ASSIGN_OR_RETURN(const int64_t bytes, parts_.volumes.Expand(id, new_size.Value(), call));
+  return Quantity::FromBytes(bytes);
+}
+
+Result<bool> PoolPlugin::NodeExpand(const NodeResizeOptions& options, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(options.spec, parts_.driver));
+  ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id, /*read_only=*/false, call));
+  DeviceGrowth growth;
+  growth.plugin = "pool";
+  growth.device = opened.device;
+  growth.mounted_at = options.device_mount_path;
+  growth.is_block = IsBlockVolume(options.spec);
+  growth.target_bytes = options.new_size.Value();
+  growth.note = options.note;
+  return GrowDeviceVolume(*host_, growth, call);
+}
+
 Result<std::unique_ptr<DeviceMounter>> PoolPlugin::NewDeviceMounter() {
   return std::unique_ptr<DeviceMounter>(std::make_unique<PoolDeviceMounter>(*host_, parts_));
 }

@@ -15,6 +15,8 @@
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/device_volume.h"
+#include "pluginmgr/expandable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/plain_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -42,8 +44,10 @@ class PoolPlugin final : public PlainVolumePlugin,
                          public PersistentVolumePlugin,
                          public ProvisionableVolumePlugin,
                          public DeletableVolumePlugin,
+                         public ExpandableVolumePlugin,
                          public DeviceMountableVolumePlugin,
-                         public BlockVolumePlugin {
+                         public BlockVolumePlugin,
+                         public NodeExpandableVolumePlugin {
  public:
   explicit PoolPlugin(PoolPluginParts parts) : parts_(std::move(parts)) {}
 
@@ -74,8 +78,10 @@ class PoolPlugin final : public PlainVolumePlugin,
   // For the driver's own name; that is what a class has as its provisioner.
   ProvisionableVolumePlugin* AsProvisionerOf(const std::string& provisioner) override;
   DeletableVolumePlugin* AsDeletable() override { return this; }
+  ExpandableVolumePlugin* AsExpandable() override { return this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   BlockVolumePlugin* AsBlock() override { return this; }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override { return this; }
 
   // Those of one node.
   std::vector<AccessMode> GetAccessModes() const override;
@@ -83,6 +89,17 @@ class PoolPlugin final : public PlainVolumePlugin,
   // Errors: FailedPrecondition, not applied, for a volume that was not made for a claim by this
   // driver.
   Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
+  // Makes the file and its loop device larger. Errors: FailedPrecondition, not applied, for an ext3
+  // or ext4 that is mounted, if the kernel does not let this agent grow it there: it would not have
+  // its size before its pods leave; those of PoolVolumes::Expand.
+  Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
+                                      const Quantity& old_size, const CallOptions& call) override;
+  bool ExpandsStorage(const VolumeSpec&) const override { return true; }
+  // Of both kinds of growth.
+  bool RequiresFsResize() const override { return true; }
+  // Makes the filesystem as large as the device is by then. REQUIRES: the volume is on the node.
+  // Errors: those of PoolVolumes::Open and GrowDeviceVolume.
+  Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
   // REQUIRES of its callers, and of those of the mappers: the device's row says who is to have the
   // volume before it is opened, as PoolVolumes::Recover() closes what is open and on nobody's
   // record.

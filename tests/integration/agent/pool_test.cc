@@ -76,7 +76,7 @@ class PoolTest : public AgentTest {
 
   static std::string Class(const std::string& fs_type = "ext4") {
     return "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\n"
-           "provisioner: pool.volumed.io\nreclaimPolicy: Delete\n"
+           "provisioner: pool.volumed.io\nreclaimPolicy: Delete\nallowVolumeExpansion: true\n"
            "parameters: {csi.storage.k8s.io/fstype: " +
            fs_type + "}\n";
   }
@@ -193,6 +193,33 @@ TEST_F(PoolTest, AClaimIsMadeWrittenKeptOverKillsAndDeletedWithBtrfs) {
   ASSERT_NO_FATAL_FAILURE(NeedMkfs("btrfs"));
   if (IsSkipped()) return;
   LiveWith("btrfs", "128Mi");
+}
+
+TEST_F(PoolTest, AVolumeWithXfsGrowsWhileAPodHasIt) {
+  ASSERT_NO_FATAL_FAILURE(NeedMkfs("xfs"));
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MakePool());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Class("xfs") + Claim("data", "300Mi")));
+  ASSERT_NO_FATAL_FAILURE(ApplyPod("a", "data"));
+  const std::string note = FileOf("a", "data");
+  WriteText(note, "kept");
+  const auto size_of = [&note]() -> int64_t {
+    struct statfs filesystem {};
+    if (::statfs(note.c_str(), &filesystem) != 0) return -1;
+    return static_cast<int64_t>(filesystem.f_blocks) * filesystem.f_bsize;
+  };
+  const int64_t before = size_of();
+  ASSERT_GT(before, 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Claim("data", "450Mi")));
+  constexpr int64_t kMore = int64_t{140} << 20;  // the filesystem's own needs aside
+  EXPECT_TRUE(Eventually(kPatience, [&] { return size_of() >= before + kMore; }))
+      << before << " " << size_of() << "\n"
+      << Describe("pvc", "data");
+  EXPECT_EQ(ReadText(note), "kept");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "data").ok());
+  EXPECT_EQ(NothingIsLeft(), "");
 }
 
 TEST_F(PoolTest, ABlockVolumeIsAPodsDeviceOverKillsAndKeepsItsBytes) {

@@ -2,6 +2,9 @@
 // pods get and leave.
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +30,7 @@ struct PoolPluginWorld : PoolWorld {
     kernel.AddDirectory("/r/pods", 0750);
   }
   MemoryFormatIntents intents;
+  KernelFeatures features = FakeKernelOptions().features;
 };
 
 // A claim's volume, as the volume manager has it.
@@ -56,7 +60,7 @@ class PoolPluginAgent : public PoolAgent {
  public:
   explicit PoolPluginAgent(PoolPluginWorld& node, std::string driver = kDriver)
       : PoolAgent(node),
-        world(node.kernel, "/r"),
+        world(node.kernel, "/r", node.features),
         plugin({*volumes, std::move(driver), {.format_intents = &node.intents}}) {
     const Status ready = plugin.Init(PluginContext{world.host, wrappers_});
     if (!ready.ok()) throw std::runtime_error(ready.error().ToString());
@@ -92,6 +96,19 @@ class PoolPluginAgent : public PoolAgent {
   Status Delete(const ClaimedVolume& claimed) {
     ASSIGN_OR_RETURN(const auto deleter, plugin.NewDeleter(claimed.Spec()));
     return deleter->Delete({});
+  }
+
+  Result<Quantity> Expand(const ClaimedVolume& claimed, int64_t bytes) {
+    return plugin.ExpandVolumeDevice(claimed.Spec(), Quantity::FromBytes(bytes), Quantity(), {});
+  }
+  Result<bool> NodeExpand(const ClaimedVolume& claimed, int64_t bytes) {
+    NodeResizeOptions options{.spec = claimed.Spec(),
+                              .device_path = "",
+                              .device_mount_path = {DevicePlace(claimed.id()), ""},
+                              .device_stage_path = {},
+                              .new_size = Quantity::FromBytes(bytes),
+                              .old_size = {}};
+    return plugin.NodeExpand(options, {});
   }
 
   Status MountDevice(const VolumeSpec& spec) {
@@ -134,6 +151,42 @@ class PoolPluginAgent : public PoolAgent {
 
   VolumePluginMgr mgr_;
   WrapperVolumes wrappers_{mgr_};
+};
+
+// One agent whose pool is open.
+class PoolPluginTest : public ::testing::Test {
+ protected:
+  PoolPluginTest() { Expect(agent_.Recover()); }
+
+  static void Expect(const Status& status) {
+    EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().ToString());
+  }
+  static void ExpectRefused(const Status& status, Code code, const std::string& why) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), code) << status.error().ToString();
+    EXPECT_THAT(status.error().message(), ::testing::HasSubstr(why));
+  }
+  template <typename T>
+  static void ExpectRefused(const Result<T>& result, Code code, const std::string& why) {
+    ExpectRefused(result.ok() ? OkStatus() : Status(result.error()), code, why);
+  }
+
+  ClaimedVolume Claim(const VolumeOptions& options = ClaimOptions()) {
+    ClaimedVolume claimed = Must(agent_.Plan(options));
+    const PersistentVolume made = Must(agent_.Make(claimed));
+    claimed.volume.spec = made.spec;
+    return claimed;
+  }
+  ClaimedVolume ClaimBlock() {
+    VolumeOptions options = ClaimOptions();
+    options.claim.spec.volume_mode = VolumeMode::kBlock;
+    return Claim(options);
+  }
+  // The device of the volume that is open.
+  FakeDevice Device() { return node_.kernel.Device(node_.Loops().at(0).path); }
+
+  PoolPluginWorld node_;
+  PoolPluginAgent agent_{node_};
 };
 
 }  // namespace volumed
