@@ -14,9 +14,9 @@
 namespace volumed {
 namespace {
 
-constexpr Duration kOpenDeadline = std::chrono::minutes(1);
-constexpr Duration kFirstDelay = std::chrono::seconds(1);
-constexpr Duration kLongestDelay = std::chrono::minutes(1);
+constexpr Duration kOpenPoolDeadline = std::chrono::minutes(1);
+constexpr Duration kFirstPoolDelay = std::chrono::seconds(1);
+constexpr Duration kLongestPoolDelay = std::chrono::minutes(1);
 
 std::vector<std::unique_ptr<Pool>> MakePools(const NodePools::Parts& parts,
                                              std::vector<PoolSettings> settings) {
@@ -107,7 +107,7 @@ void NodePools::OpenPool(Pool& pool) {
   opening.runs = true;
   parts_.scheduler.RunBlocking([this, &pool, watch = alive_.watch()] {
     CallOptions call;
-    call.deadline = Deadline::After(parts_.scheduler.clock(), kOpenDeadline);
+    call.deadline = Deadline::After(parts_.scheduler.clock(), kOpenPoolDeadline);
     const Status state = volumes_.Recover(
         pool, [this, &call](const std::string& id) { return MayBeOnNode(id, call); }, call);
     parts_.scheduler.Post([this, &pool, watch, state] {
@@ -133,8 +133,9 @@ void NodePools::Tried(Pool& pool, const Status& state) {
 
 void NodePools::TryLater(Pool& pool) {
   Opening& opening = openings_.at(&pool);
-  opening.delay =
-      opening.delay == Duration::zero() ? kFirstDelay : std::min(opening.delay * 2, kLongestDelay);
+  opening.delay = opening.delay == Duration::zero()
+                      ? kFirstPoolDelay
+                      : std::min(opening.delay * 2, kLongestPoolDelay);
   parts_.scheduler.PostAfter(opening.delay, alive_.Guarded([this, &pool, trial = opening.trial] {
     if (openings_.at(&pool).trial == trial) OpenPool(pool);
   }));

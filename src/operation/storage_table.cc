@@ -28,11 +28,16 @@ bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
          !Meets(wanted.own, there.within);
 }
 
-// The device lies in the other one by nothing but the file of a loop device. What it is made of, as
-// the disk of a partition, is the other one's in a way that no filesystem orders.
+// The other one is a directory in which the file of a loop device lies. What is that file itself, or
+// what the device is made of, is another matter: no filesystem orders who writes to both.
 bool HoldsFileOnly(const StorageIdentity& other, const StorageIdentity& device) {
-  return device.type == FileType::kBlockDevice && Contains(other, device) &&
-         !Meets(other.own, device.made_of);
+  if (device.type != FileType::kBlockDevice || !Contains(other, device) ||
+      Meets(other.own, device.made_of)) {
+    return false;
+  }
+  return std::any_of(device.within.begin(), device.within.end(), [&other](const std::string& key) {
+    return Meets(KeysAbove(key), other.own);
+  });
 }
 
 void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& keys) {
@@ -62,15 +67,13 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
       if (there.use == StorageUse::kReclaim) return true;
       // Two superblocks over one storage ruin it, whatever the volumes are called.
       if (there.use == StorageUse::kMounted) return meeting.twins;
-      return !same && IsExclusive(there.use) && !meeting.holds_file_only;
+      return !same && IsExclusive(there.use);
     case StorageUse::kRaw:
     case StorageUse::kFormat:
       if (there.use == StorageUse::kReclaim) return true;
-      // Neither a pod that looks at the node's whole tree (a hostPath of "/") nor a mount of the
-      // disk that a pool is on is in the way of the pool's loop devices; nor they in its way,
-      // above.
-      if (meeting.holds_file_only && !IsExclusive(there.use)) return false;
-      return !same && there.use != StorageUse::kKnown;
+      // Neither a pod that looks at the node's whole tree (a hostPath of "/") nor a pool's own
+      // directory is in the way of the pool's loop devices; nor they in its way, above.
+      return !same && there.use != StorageUse::kKnown && !meeting.holds_file_only;
     case StorageUse::kReclaim:
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
       // hostPath of "/") has no part of it.
