@@ -52,7 +52,8 @@ class NodePools {
   // The rows that are to be loaded for Restore(), of each kind, also where no pool is configured.
   static std::vector<OtherRecordKind> RecordKinds();
   void Restore(const std::string& kind, const LoadedRecords& rows) { volumes_.Restore(kind, rows); }
-  // Opens all that are not open. REQUIRES: the rows of pools, volumes and devices are restored.
+  // Opens all that are not open, and goes on with what was begun in each. REQUIRES: the rows of
+  // pools, volumes and devices are restored.
   void Open();
   // Something was mounted at these paths, or is not any more: the pools at or below them that are
   // not open are tried at once.
