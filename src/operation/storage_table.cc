@@ -28,16 +28,15 @@ bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
          !Meets(wanted.own, there.within);
 }
 
-// The other one is a directory in which the file of a loop device lies. What is that file itself, or
-// what the device is made of, is another matter: no filesystem orders who writes to both.
+// The other one is a directory in which the file of a loop device lies. What is that file itself,
+// or what the device is made of, is another matter: no filesystem orders who writes to both.
 bool HoldsFileOnly(const StorageIdentity& other, const StorageIdentity& device) {
   if (device.type != FileType::kBlockDevice || !Contains(other, device) ||
       Meets(other.own, device.made_of)) {
     return false;
   }
-  return std::any_of(device.within.begin(), device.within.end(), [&other](const std::string& key) {
-    return Meets(KeysAbove(key), other.own);
-  });
+  return std::any_of(device.within.begin(), device.within.end(),
+                     [&other](const std::string& key) { return Meets(KeysAbove(key), other.own); });
 }
 
 void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& keys) {

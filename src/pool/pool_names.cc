@@ -68,7 +68,7 @@ Result<std::string> PoolVolumeIdAt(const KubeletPaths& paths, const SafePath& pl
   const std::string path = place.Display();
   const std::string id = path.substr(path.rfind('/') + 1);
   const bool is_ours = IsIdOfVolume(id) && (path == PoolDevicePlace(paths, id).Display() ||
-                                          path == PoolMapPlace(paths, id).Display());
+                                            path == PoolMapPlace(paths, id).Display());
   if (is_ours) return id;
   return Error::NotApplied(Code::kInvalidArgument,
                            "\"" + path + "\" is not a place of a pool's volume");
