@@ -1,5 +1,6 @@
 #include "pool/pool_storage.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -75,6 +76,7 @@ class PoolProvisioner final : public Provisioner {
 
  private:
   Status CheckClaim() const;
+  Status CheckNodeHasLabel() const;
   PersistentVolume VolumeOf(const PoolParameters& parameters, int64_t bytes,
                             const std::string& id) const;
 
@@ -102,6 +104,18 @@ Status PoolProvisioner::CheckClaim() const {
         "ReadWriteOnce and ReadWriteOncePod");
   }
   return OkStatus();
+}
+
+// Without it no pod of this node could have the volume, whose affinity names it.
+Status PoolProvisioner::CheckNodeHasLabel() const {
+  const std::string label = PoolTopologyLabel(parts_.driver);
+  const std::string name = host_.node.GetNodeName().str();
+  const std::map<std::string, std::string> labels = host_.node.GetNodeLabels();
+  const auto found = labels.find(label);
+  if (found != labels.end() && found->second == name) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "this node does not have the label " + label + "=" + name +
+                               ", by which its volumes are found: `volumectl status` says why");
 }
 
 PersistentVolume PoolProvisioner::VolumeOf(const PoolParameters& parameters, int64_t bytes,
@@ -132,6 +146,7 @@ Result<PersistentVolume> PoolProvisioner::Plan() {
   if (options_.plan) return options_.plan->volume;
   if (planned_) return *planned_;
   RETURN_IF_ERROR(CheckClaim());
+  RETURN_IF_ERROR(CheckNodeHasLabel());
   const StorageRequest& storage = options_.claim.spec.storage;
   PoolPlan plan;
   plan.size.required_bytes = storage.request.Value();

@@ -14,7 +14,8 @@ namespace volumed {
 // repeated Provision() needs. So the planned volume is the one that is made, and Undo() deletes it
 // only if nobody has ever opened it. Errors of Plan(), not applied: InvalidArgument for what a
 // pool does not have (a selector, a content, access from other nodes, an unknown parameter);
-// OutOfRange; NotFound for a pool that is not configured; Unavailable while it is not open. Of
+// OutOfRange; NotFound for a pool that is not configured; Unavailable while it is not open;
+// FailedPrecondition while the node lacks the label that the volume's affinity names. Of
 // Provision(): those of PoolVolumes::Create and of VolumeOptions::may_be_new.
 // `host` and `parts` outlive what is made.
 std::unique_ptr<Provisioner> MakePoolProvisioner(VolumeHost& host, const PoolPluginParts& parts,

@@ -38,6 +38,7 @@ class PoolOperationsTest : public OperationHostFixture {
     node_.AddDirectory(std::string(kRoot) + "/pods", 0750);
     node_.AddDirectory(std::string(kRoot) + "/plugins", 0750);
     node_.AddDirectory(kPoolPath);
+    parts_.node_labels = {{PoolTopologyLabel(kDriver), "node"}};
     Restart();
   }
 

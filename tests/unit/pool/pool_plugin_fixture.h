@@ -31,6 +31,7 @@ struct PoolPluginWorld : PoolWorld {
   }
   MemoryFormatIntents intents;
   KernelFeatures features = FakeKernelOptions().features;
+  bool has_label = true;  // the node, of its pools
 };
 
 // A claim's volume, as the volume manager has it.
@@ -64,6 +65,8 @@ class PoolPluginAgent : public PoolAgent {
         plugin({*volumes, std::move(driver), {.format_intents = &node.intents}}) {
     const Status ready = plugin.Init(PluginContext{world.host, wrappers_});
     if (!ready.ok()) throw std::runtime_error(ready.error().ToString());
+    const StringMap here = {{PoolTopologyLabel(kDriver), "node-1"}};
+    if (node.has_label) EXPECT_TRUE(world.node.MergeTopology(kDriver, here).ok());
   }
 
   static std::string DevicePlace(const std::string& id) {

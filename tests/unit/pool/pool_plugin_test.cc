@@ -104,6 +104,16 @@ TEST_F(PoolPluginTest, AClaimThatAsksForWhatAPoolDoesNotHaveIsRefused) {
   EXPECT_THAT(node_.Rows(), IsEmpty());
 }
 
+// It was made, and no pod of its node could have it: its affinity names a label.
+TEST_F(PoolPluginTest, NoVolumeIsMadeOnANodeWithoutTheLabelOfItsPools) {
+  PoolPluginWorld node;
+  node.has_label = false;
+  PoolPluginAgent agent(node);
+  Expect(agent.Recover());
+  ExpectRefused(agent.Plan(ClaimOptions()), Code::kFailedPrecondition,
+                "does not have the label topology.pool.volumed.io/node=node-1");
+}
+
 TEST_F(PoolPluginTest, AClaimWithALimitGetsNoMore) {
   VolumeOptions options = ClaimOptions();
   options.claim.spec.storage.request = Quantity::FromBytes(8 * kMiB);
