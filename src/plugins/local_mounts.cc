@@ -71,8 +71,7 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
   request.fs_type = source.fs_type;
   request.for_readers = spec.read_only();
   request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
-  RETURN_IF_ERROR(MountDeviceVolume(host_, settings_, request, args));
-  return OkStatus();
+  return MountDeviceVolume(host_, settings_, request, args);
 }
 
 // ---- expansion ----------------------------------------------------------------------------------
