@@ -176,9 +176,6 @@ void CheckCsiDriver(const Config& config, Problems& problems) {
     }
     if (!config.csi_registry.empty()) problems.push_back("csi-registry: needs csi-serve");
   }
-  if (config.csi_only && config.adopt_root) {
-    problems.push_back("csi-only: runs no pods, and a root that is adopted has some (adopt-root)");
-  }
   if (config.csi_serve == config.socket) {
     problems.push_back("csi-serve: must not be the socket of the control API");
   }
