@@ -276,10 +276,10 @@ void CheckDirectory(const Place& place, Problems& problems) {
   }
 }
 
-void CheckSocketFile(const Place& place, Problems& problems) {
+void CheckSocketFile(const std::string& path, Problems& problems) {
   struct stat info {};
-  if (::lstat(place.path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
-    problems.push_back(place.key + ": " + place.path + " is there and is not a socket");
+  if (::lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+    problems.push_back("socket: " + path + " is there and is not a socket");
   }
 }
 
@@ -330,7 +330,7 @@ Look LookAt(const Place& place, const Config& config) {
     const Status may = RootLock::CheckMayTake(place.path, config.adopt_root);
     if (!may.ok()) look.problems.push_back("root: " + may.error().message());
   }
-  if (IsSocket(place)) CheckSocketFile(place, look.problems);
+  if (place.key == "socket") CheckSocketFile(place.path, look.problems);
   (void)NearestThere(place.path);
   look.resolved = Resolved(place.path);
   return look;

@@ -180,7 +180,9 @@ TEST_F(SocketFileTest, ASocketThatIsRenamedIntoPlaceListensWhenItAppears) {
   const auto events = watch->ReadEvents();
   ASSERT_TRUE(events.ok());
   for (const InotifyEvent& event : *events) {
-    if ((event.mask & IN_CREATE) != 0) EXPECT_EQ(event.name, ".agent.sock");
+    if ((event.mask & IN_CREATE) != 0) {
+      EXPECT_EQ(event.name, ".agent.sock");
+    }
   }
   EXPECT_FALSE(fs::exists(HiddenSocketPath(path_)));
 }
