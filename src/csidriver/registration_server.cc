@@ -20,7 +20,7 @@ constexpr size_t kMostReason = 1024;
 // Both requests are a few words.
 constexpr int kMostMessageBytes = 64 * 1024;
 
-bool IsThere(const std::string& path) {
+bool SomethingIsAt(const std::string& path) {
   struct stat found {};
   return ::lstat(path.c_str(), &found) == 0;
 }
@@ -100,7 +100,7 @@ std::string RegistrationServer::SocketPath(const RegistrationServerSettings& set
 Status RegistrationServer::RemoveDead(const RegistrationServerSettings& settings) {
   const std::string path = SocketPath(settings);
   const std::string hidden = HiddenSocketPath(path);
-  if (!IsThere(path) && !IsThere(hidden)) return OkStatus();
+  if (!SomethingIsAt(path) && !SomethingIsAt(hidden)) return OkStatus();
   // A socket that an agent is making does not listen yet.
   ASSIGN_OR_RETURN(const ProcessLock lock, LockSocketFile(hidden));
   RETURN_IF_ERROR(RemoveDeadSocket(hidden));
