@@ -87,7 +87,6 @@ void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
   }
   csi_node_->Start();
   StartCsi();
-  CsiRecordsLoaded();
 }
 
 ObjectSource* Agent::FindSource(const std::string& name) const {

@@ -19,8 +19,6 @@
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/socket_dialer.h"
-#include "csidriver/csi_profile.h"
-#include "csidriver/csi_server.h"
 #include "kube/far_manifests.h"
 #include "kube/object_source.h"
 #include "operation/operation_settings.h"
@@ -141,21 +139,6 @@ struct Config {
   std::set<std::string> csi_plain_directories;                      // names of drivers
   Duration driver_absent_limit = CsiPluginSettings().absent_limit;  // zero: never
   Duration csi_republish_period = CsiPluginSettings().republish_period;
-  // ---- the agent as a CSI driver ----
-  std::string csi_serve;  // its socket; empty: it is none
-  std::string csi_driver_name = "pool.volumed.io";
-  CsiProfile csi_profile = CsiProfile::kNode;
-  CsiServeLevel csi_serve_level = CsiServeLevel::k1_12;
-  std::string csi_serve_group;  // its members may call, too; empty: root alone
-  // A kubelet's directory in which the driver registers. Empty: it does not.
-  std::string csi_registry;
-  std::string csi_registered_endpoint;  // csi_serve as the kubelet sees it; empty: likewise
-  int csi_serve_calls = static_cast<int>(CsiLimits().calls);
-  int csi_serve_rate = CsiLimits().rate;
-  int64_t csi_serve_message = CsiServerSettings().most_message_bytes;
-  // Nothing but the driver: no manifests, no pods, no drivers of others.
-  bool csi_only = false;
-  // ---- until here ----
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };
@@ -183,11 +166,10 @@ std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& confi
 // line win over the file's.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 
-// Reads `path` (empty: no file) and lays the flags over it. With csi-only, and without csi-serve,
-// the socket is the one that CSI_ENDPOINT in the environment names. A missing file is an error only
-// if `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason.
-// One message has all problems of one kind: those of the file's form, else those of single values,
-// else those of values that do not go together. Threads: any. Blocks: reads one file, a megabyte at
+// Reads `path` (empty: no file) and lays the flags over it. A missing file is an error only if
+// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason. One
+// message has all problems of one kind: those of the file's form, else those of single values, else
+// those of values that do not go together. Threads: any. Blocks: reads one file, a megabyte at
 // most.
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
 

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/config_rows.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 
@@ -23,6 +22,76 @@ constexpr Duration kShortest = milliseconds(100);
 // could use up the agent's memory.
 constexpr int64_t kLeastCsiMessage = int64_t{4} * 1024 * 1024;
 constexpr int64_t kMostCsiMessage = int64_t{256} * 1024 * 1024;
+
+// Agent::ApplyReload gives the new value to its users.
+ConfigRow Reloadable(ConfigRow row) {
+  row.key.reloadable = true;
+  return row;
+}
+
+template <typename T, typename Parse>
+std::function<Status(Config&, const ConfigValue&)> Setter(T Config::*field, Parse parse) {
+  return [field, parse](Config& config, const ConfigValue& values) -> Status {
+    ASSIGN_OR_RETURN(config.*field, parse(values));
+    return OkStatus();
+  };
+}
+
+ConfigRow PathRow(std::string_view name, std::string_view help, std::string Config::*field,
+                  bool may_be_empty) {
+  return {
+      {name, "path", help, false},
+      Setter(field, [may_be_empty](const ConfigValue& v) { return ParsePath(v, may_be_empty); }),
+      [field](const Config& config) { return config.*field; }};
+}
+
+ConfigRow BoolRow(std::string_view name, std::string_view help, bool Config::*field) {
+  return {{name, "boolean", help, false}, Setter(field, ParseBool), [field](const Config& config) {
+            return std::string(config.*field ? "true" : "false");
+          }};
+}
+
+ConfigRow PathsRow(std::string_view name, std::string_view help, ConfigValue Config::*field) {
+  return {{name, "list of paths", help, false},
+          Setter(field, ParsePaths),
+          [field](const Config& config) { return Join(config.*field, ","); }};
+}
+
+ConfigRow TextRow(std::string_view name, std::string_view help, std::string Config::*field) {
+  return {{name, "string", help, false}, Setter(field, One), [field](const Config& config) {
+            return config.*field;
+          }};
+}
+
+ConfigRow IntRow(std::string_view name, std::string_view help, int Config::*field, int low,
+                 int high) {
+  return {{name, "integer", help, false},
+          Setter(field, [low, high](const ConfigValue& v) { return ParseInt(v, low, high); }),
+          [field](const Config& config) { return std::to_string(config.*field); }};
+}
+
+ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Config::*field,
+                      Duration low, Duration high) {
+  ConfigRow row;
+  row.key = {name, "duration", help, false};
+  row.set = Setter(field, [low, high](const auto& v) { return ParseDurationIn(v, low, high); });
+  row.print = [field](const Config& config) { return FormatDuration(config.*field); };
+  return row;
+}
+
+// A period, or 0s for never. One below `low` would keep the node busy with nothing else.
+ConfigRow PeriodOrNeverRow(std::string_view name, std::string_view help, Duration Config::*field,
+                           Duration low, Duration high) {
+  ConfigRow row = DurationRow(name, help, field, low, high);
+  row.set = Setter(field, [low, high](const ConfigValue& v) -> Result<Duration> {
+    Result<Duration> never = ParseDurationIn(v, Duration::zero(), Duration::zero());
+    if (never.ok()) return never;
+    Result<Duration> period = ParseDurationIn(v, low, high);
+    if (!period.ok()) return InvalidValue(period.error().message() + "; or 0s: never");
+    return period;
+  });
+  return row;
+}
 
 void AddNodeRows(Rows& table) {
   table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
@@ -382,7 +451,6 @@ Rows MakeTable() {
   AddCsiSocketRows(table);
   AddCsiCallRows(table);
   AddCsiVolumeRows(table);
-  AddCsiDriverRows(table);
   AddNfsRows(table);
   AddIscsiRows(table);
   AddRecyclerRows(table);

@@ -181,19 +181,6 @@ Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values) {
   return names;
 }
 
-Result<std::string> ParseDriverName(const ConfigValue& values) {
-  ASSIGN_OR_RETURN(std::string name, One(values));
-  RETURN_IF_ERROR(CheckCsiDriverName(name));
-  return name;
-}
-
-Result<std::string> ParseCsiEndpoint(const std::string& text) {
-  std::string_view path = text;
-  if (const auto rest = StripPrefix(path, "unix:")) path = *rest;
-  if (path.starts_with("///")) path.remove_prefix(2);
-  return ParsePath({std::string(path)}, false);
-}
-
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values) {
   ASSIGN_OR_RETURN(auto sockets, ParseLabels(ItemsOf(values)));
   for (const auto& [driver, path] : sockets) {

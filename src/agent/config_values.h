@@ -49,11 +49,6 @@ Result<std::string> ParseNodeName(const ConfigValue& values);
 Result<SocketOwners> ParseSocketOwners(const ConfigValue& values);
 // Takes names of CSI drivers, as items or as one text with commas; there may be none.
 Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values);
-// Takes the name of one CSI driver.
-Result<std::string> ParseDriverName(const ConfigValue& values);
-// Takes what CSI_ENDPOINT says, and returns the path of the socket: "unix:///csi/csi.sock",
-// "unix:/csi/csi.sock" or the path itself. Source: CSI spec v1.13.0, "Environment Variables".
-Result<std::string> ParseCsiEndpoint(const std::string& text);
 // Takes the path of a socket by the name of its driver: driver=/path, as items or as one text with
 // commas.
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values);
