@@ -9,9 +9,8 @@ namespace {
 
 constexpr char kOtherDirectory[] = "the directory is another one than the known one";
 constexpr char kMountPoint[] =
-    "the directory has no manifest, and one that was there before it could not be opened: it may "
-    "be "
-    "the place where that one was mounted";
+    "the directory has no manifest, and one before it could not be opened: it may be the place "
+    "where that one was mounted";
 constexpr char kOlderState[] =
     "the directory is an older state of the known one: its disk has been put back";
 constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
