@@ -89,7 +89,7 @@ void Tell(const DriverCommands& parts, const std::string& driver, const std::str
 void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>& driver,
                    const CsiMethod& method,
                    std::shared_ptr<const google::protobuf::Message> request, Duration patience,
-                   Answered done) {
+                   const Answered& done) {
   const Clock& clock = parts.scheduler.clock();
   if (!CsiCommandKey(driver->name(), method, *request)) {
     return done(Error::NotApplied(Code::kInvalidArgument,

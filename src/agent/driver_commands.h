@@ -48,7 +48,7 @@ struct DriverCommands {
 void CommandDriver(const DriverCommands& parts, const std::shared_ptr<CsiDriver>& driver,
                    const CsiMethod& method,
                    std::shared_ptr<const google::protobuf::Message> request, Duration patience,
-                   std::function<void(const Result<std::string>&)> done);
+                   const std::function<void(const Result<std::string>&)>& done);
 
 // For DriverCommands::who_needs. Threads: control. Blocks: never. The cost of DeleteVolume depends
 // on all PersistentVolumes.
