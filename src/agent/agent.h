@@ -27,6 +27,7 @@
 #include "agent/http_server.h"
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
+#include "agent/node_pools.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -119,6 +120,9 @@ class Agent {
   CsiClientHooks MakeCsiHooks();
   Status LoadPlugins();
   CsiPluginParts MakeCsiPluginParts();
+  void MakePools();
+  // By which volumes name the pools of this node; empty if there are none.
+  std::string ServedDriver() const;
   void MakeStorageGuard();
   void MakeRecycler();
   HostPathSettings MakeHostPathSettings();
@@ -255,6 +259,7 @@ class Agent {
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
+  std::unique_ptr<NodePools> pools_;
   const std::shared_ptr<UnrecordedMounts> unrecorded_mounts_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;

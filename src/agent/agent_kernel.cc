@@ -33,6 +33,7 @@ void Agent::MountsGone(const std::vector<std::string>& mount_points) {
 void Agent::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
   scheduler_->Post([this, mount_points] {
     for (const auto& source : sources_) source->MountsChanged(mount_points);
+    if (pools_) pools_->MountsChanged(mount_points);
     if (manager_) manager_->events().MountsChangedElsewhere(mount_points);
   });
 }

@@ -59,6 +59,9 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
   settings.other_kinds = CsiClient::RecordKinds();
+  for (OtherRecordKind& kind : NodePools::RecordKinds()) {
+    settings.other_kinds.push_back(std::move(kind));
+  }
   settings.other_kinds.push_back({kCsiDebtRecordKind, [](const Record& row) -> Status {
                                     RETURN_IF_ERROR(DecodeCsiDebt(row));
                                     return OkStatus();
@@ -79,6 +82,9 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
+    if (kind == kPoolRecordKind || kind == kPoolVolumeRecordKind) {
+      return pools_->Restore(kind, rows);
+    }
     csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
@@ -109,6 +115,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     NoteWanted(object, is_named);
   };
   hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    pools_->Open();  // all rows are there: what is in use is known
     StartSources(std::move(memories));
   };
   return hooks;

@@ -1,4 +1,6 @@
 // Agent: the volume plugins, and what they need from other parts of the agent.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "csi/csi_plugin.h"
 #include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
+#include "pool/pool_plugin.h"
 #include "recycler/recycler_pod_template.h"
 
 namespace volumed {
@@ -23,6 +26,7 @@ Status Agent::LoadPlugins() {
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();
+  MakePools();
   MakeStorageGuard();
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, *storage_, boot_id_);
   InTreePluginSettings settings;
@@ -43,7 +47,10 @@ Status Agent::LoadPlugins() {
   settings.host_path = MakeHostPathSettings();
   settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
+  auto of_pools = std::make_unique<PoolPlugin>(
+      PoolPluginParts{pools_->volumes(), ServedDriver(), settings.local});
   std::vector<std::unique_ptr<VolumePlugin>> plugins = MakeInTreePlugins(std::move(settings));
+  plugins.push_back(std::move(of_pools));
   plugins.push_back(std::make_unique<CsiPlugin>(MakeCsiPluginParts()));
   return plugins_->InitPlugins(std::move(plugins), std::move(prober), *host_, *log_);
 }
@@ -58,7 +65,32 @@ CsiPluginParts Agent::MakeCsiPluginParts() {
                          const std::string& found) { csi_->DriverLied(call, found); },
           .commands = &csi_->commands(),
           .debts = csi_debts_.get(),
-          .unrecorded = unrecorded_mounts_.get()};
+          .unrecorded = unrecorded_mounts_.get(),
+          .served_here = ServedDriver()};
+}
+
+std::string Agent::ServedDriver() const {
+  return config_.pools.empty() ? "" : config_.csi_driver_name;
+}
+
+// What an agent before this one has left of pools is taken away also where none is configured.
+void Agent::MakePools() {
+  const std::string holder =
+      "the agent of node " + config_.node_name + ", with pid " + std::to_string(::getpid());
+  pools_ = std::make_unique<NodePools>(
+      NodePools::Parts{*scheduler_, *kernel_, *records_, *log_, *recovery_gate_, *device_records_,
+                       *paths_, *parts_,
+                       [this] {
+                         manager_->events().PluginChanged(kPoolPluginName);
+                         manager_->events().MakersChanged();
+                       }},
+      PoolSettingsOf(config_, holder));
+  if (config_.pools.empty()) return;
+  const std::string driver = ServedDriver();
+  const Status labelled =
+      node_->MergeTopology(driver, {{PoolTopologyLabel(driver), config_.node_name}});
+  // Its volumes say by this label where they are.
+  parts_->Set("label of the pools", labelled, PartNeed::kOptional);
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
@@ -118,6 +150,9 @@ void Agent::MakeStorageGuard() {
   }
   if (!config_.plugins_registry.empty()) {
     storage_->AddOwnDirectory("the directory of registrations", config_.plugins_registry);
+  }
+  for (const auto& [name, path] : config_.pools) {
+    storage_->AddOwnDirectory("the directory of pool " + name + ",", path);
   }
   storage_->AddDeletions(OpenDeletionsOf(csi_->commands()));
 }

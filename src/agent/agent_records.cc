@@ -117,6 +117,7 @@ void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccep
       if (!permitted.ok()) return done(permitted.error());
       log_->Warning("records accepted by command",
                     {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
+      pools_->Open();  // one whose directory is empty may become a pool by now
       AcceptedSteps steps;
       for (const PendingStep& step : *permitted) {
         const bool is_there = manager_->events().RetryStorage(step.volume);

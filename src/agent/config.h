@@ -27,6 +27,7 @@
 #include "plugins/flex_volume_prober.h"
 #include "plugins/iscsi_initiator.h"
 #include "plugins/nfs.h"
+#include "pool/pool_capacity.h"
 #include "volumemanager/devices/verify_attached_period.h"
 #include "volumemanager/reconstructor.h"
 #include "volumemanager/watch/server_health.h"
@@ -139,6 +140,11 @@ struct Config {
   std::set<std::string> csi_plain_directories;                      // names of drivers
   Duration driver_absent_limit = CsiPluginSettings().absent_limit;  // zero: never
   Duration csi_republish_period = CsiPluginSettings().republish_period;
+  // In the order in which they are given: name and directory of each.
+  std::vector<std::pair<std::string, std::string>> pools;
+  std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
+  int pool_reserve_percent = PoolLimits().reserve_percent;
+  std::string csi_driver_name = "pool.volumed.io";
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };

@@ -42,6 +42,9 @@ constexpr int kMostLinks = 40;  // the kernel's limit
 
 using Problems = std::vector<std::string>;
 
+constexpr char kPoolKey[] = "pool";
+constexpr char kLinksResolved[] = " (with its links resolved)";
+
 bool LiesIn(const std::string& path, std::string_view directory) {
   if (directory == "/") return path.starts_with('/');
   const std::optional<std::string_view> rest = StripPrefix(path, directory);
@@ -69,6 +72,7 @@ std::vector<Place> PlacesOf(const Config& config) {
   for (const std::string& path : config.csi_endpoint_dirs) {
     places.push_back({"csi-endpoint-dirs", path});
   }
+  for (const auto& [name, path] : config.pools) places.push_back({kPoolKey, path});
   return places;
 }
 
@@ -98,7 +102,8 @@ void CheckOverlaps(const std::vector<Place>& places, const std::string& as_seen,
       problems.push_back(place.key + ": " + place.path + as_seen + " lies in " +
                          std::string(kernels) + ", which is the kernel's");
     }
-    const bool is_apart = place.key == "manifest-dir" || place.key == "host-path-root";
+    const bool is_apart =
+        place.key == "manifest-dir" || place.key == "host-path-root" || place.key == kPoolKey;
     if (is_apart && Overlap(place.path, root.path)) {
       problems.push_back(place.key + ": " + place.path + as_seen + " and the root " + root.path +
                          " lie in one another");
@@ -130,7 +135,35 @@ void CheckTwiceByLinks(const std::string& key, const std::vector<Place>& resolve
   std::set<std::string> seen;
   for (const Place& place : resolved) {
     if (place.key != key || seen.insert(place.path).second) continue;
-    problems.push_back(key + ": " + place.path + " (with its links resolved) is given twice");
+    problems.push_back(key + ": " + place.path + kLinksResolved + " is given twice");
+  }
+}
+
+// A pool inside another one, or inside the root, would be measured and emptied with it.
+void CheckPools(const std::vector<Place>& places, const std::string& as_seen, Problems& problems) {
+  for (auto place = places.begin(); place != places.end(); ++place) {
+    if (place->key != kPoolKey) continue;
+    const auto other = std::find_if(place + 1, places.end(), [&place](const Place& one) {
+      return one.key == kPoolKey && Overlap(one.path, place->path);
+    });
+    if (other == places.end()) continue;
+    problems.push_back("pool: " + place->path + as_seen + " and " + other->path +
+                       " lie in one another");
+  }
+}
+
+void CheckPoolNames(const Config& config, Problems& problems) {
+  std::vector<std::string> names;
+  for (const auto& [name, path] : config.pools) names.push_back(name);
+  CheckTwice(kPoolKey, names, problems);
+  for (const auto& [name, bytes] : config.pool_capacity) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    problems.push_back("pool-capacity: there is no pool " + name);
+  }
+  const bool is_served = !config.pools.empty();
+  if (is_served && config.csi_controller_endpoints.contains(config.csi_driver_name)) {
+    problems.push_back("csi-controller-endpoints: " + config.csi_driver_name +
+                       " is the driver of this node's pools (csi-driver-name)");
   }
 }
 
@@ -270,7 +303,7 @@ std::vector<Place> PlacesToLookAt(const Config& config) {
 // Whether the place must not overlap others.
 bool IsOfTheAgentsWork(const Place& place) {
   return place.key == "root" || place.key == "socket" || place.key == "manifest-dir" ||
-         place.key == "host-path-root" || place.key == "volume-plugin-dir";
+         place.key == "host-path-root" || place.key == "volume-plugin-dir" || place.key == kPoolKey;
 }
 
 struct Look {
@@ -322,6 +355,8 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   const std::vector<Place> places = PlacesOf(config);
   for (const Place& place : places) CheckLength(place, problems);
   CheckOverlaps(places, "", problems);
+  CheckPools(places, "", problems);
+  CheckPoolNames(config, problems);
   CheckTwice("manifest-dir", config.manifest_dirs, problems);
   CheckTwice("host-path-root", config.host_path_roots, problems);
   CheckRemovalDeletesClaims(config, problems);
@@ -371,7 +406,8 @@ Status CheckPlaces(const Config& config, SilentPlaces silent) {
     if (IsOfTheAgentsWork(place)) resolved.push_back({place.key, std::move(look.resolved)});
   }
   // Without an answer about the root there is nothing to compare with.
-  if (answers.front()) CheckOverlaps(resolved, " (with its links resolved)", problems);
+  if (answers.front()) CheckOverlaps(resolved, kLinksResolved, problems);
+  CheckPools(resolved, kLinksResolved, problems);
   CheckTwiceByLinks("manifest-dir", resolved, problems);
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/config_rows.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 
@@ -18,80 +19,12 @@ using Rows = std::vector<ConfigRow>;
 
 // A shorter deadline would fail on a healthy node that is busy.
 constexpr Duration kShortest = milliseconds(100);
+// A pool of which nobody may have half is a mistake.
+constexpr int kMostReservePercent = 50;
 // gRPC servers send up to 4 MiB unless they were told otherwise; beyond the second one a driver
 // could use up the agent's memory.
 constexpr int64_t kLeastCsiMessage = int64_t{4} * 1024 * 1024;
 constexpr int64_t kMostCsiMessage = int64_t{256} * 1024 * 1024;
-
-// Agent::ApplyReload gives the new value to its users.
-ConfigRow Reloadable(ConfigRow row) {
-  row.key.reloadable = true;
-  return row;
-}
-
-template <typename T, typename Parse>
-std::function<Status(Config&, const ConfigValue&)> Setter(T Config::*field, Parse parse) {
-  return [field, parse](Config& config, const ConfigValue& values) -> Status {
-    ASSIGN_OR_RETURN(config.*field, parse(values));
-    return OkStatus();
-  };
-}
-
-ConfigRow PathRow(std::string_view name, std::string_view help, std::string Config::*field,
-                  bool may_be_empty) {
-  return {
-      {name, "path", help, false},
-      Setter(field, [may_be_empty](const ConfigValue& v) { return ParsePath(v, may_be_empty); }),
-      [field](const Config& config) { return config.*field; }};
-}
-
-ConfigRow BoolRow(std::string_view name, std::string_view help, bool Config::*field) {
-  return {{name, "boolean", help, false}, Setter(field, ParseBool), [field](const Config& config) {
-            return std::string(config.*field ? "true" : "false");
-          }};
-}
-
-ConfigRow PathsRow(std::string_view name, std::string_view help, ConfigValue Config::*field) {
-  return {{name, "list of paths", help, false},
-          Setter(field, ParsePaths),
-          [field](const Config& config) { return Join(config.*field, ","); }};
-}
-
-ConfigRow TextRow(std::string_view name, std::string_view help, std::string Config::*field) {
-  return {{name, "string", help, false}, Setter(field, One), [field](const Config& config) {
-            return config.*field;
-          }};
-}
-
-ConfigRow IntRow(std::string_view name, std::string_view help, int Config::*field, int low,
-                 int high) {
-  return {{name, "integer", help, false},
-          Setter(field, [low, high](const ConfigValue& v) { return ParseInt(v, low, high); }),
-          [field](const Config& config) { return std::to_string(config.*field); }};
-}
-
-ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Config::*field,
-                      Duration low, Duration high) {
-  ConfigRow row;
-  row.key = {name, "duration", help, false};
-  row.set = Setter(field, [low, high](const auto& v) { return ParseDurationIn(v, low, high); });
-  row.print = [field](const Config& config) { return FormatDuration(config.*field); };
-  return row;
-}
-
-// A period, or 0s for never. One below `low` would keep the node busy with nothing else.
-ConfigRow PeriodOrNeverRow(std::string_view name, std::string_view help, Duration Config::*field,
-                           Duration low, Duration high) {
-  ConfigRow row = DurationRow(name, help, field, low, high);
-  row.set = Setter(field, [low, high](const ConfigValue& v) -> Result<Duration> {
-    Result<Duration> never = ParseDurationIn(v, Duration::zero(), Duration::zero());
-    if (never.ok()) return never;
-    Result<Duration> period = ParseDurationIn(v, low, high);
-    if (!period.ok()) return InvalidValue(period.error().message() + "; or 0s: never");
-    return period;
-  });
-  return row;
-}
 
 void AddNodeRows(Rows& table) {
   table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
@@ -421,6 +354,39 @@ void AddCsiVolumeRows(Rows& table) {
                   &Config::csi_republish_period, kShortest, hours(24))));
 }
 
+// Where the node keeps volumes of its own.
+void AddPoolRows(Rows& table) {
+  table.push_back({{"pool", "list of name=path",
+                    "directories in which volumes are made; the first is that of classes that name "
+                    "none",
+                    false},
+                   Setter(&Config::pools, ParsePools),
+                   [](const Config& config) {
+                     std::vector<std::string> pools;
+                     for (const auto& [name, path] : config.pools) {
+                       pools.push_back(name + "=" + path);
+                     }
+                     return Join(pools, ",");
+                   }});
+  table.push_back(
+      {{"pool-capacity", "list of name=bytes",
+        "how much a pool may promise to its volumes; default: what its filesystem has", false},
+       Setter(&Config::pool_capacity, ParsePoolCapacity),
+       [](const Config& config) {
+         std::vector<std::string> capacities;
+         for (const auto& [name, bytes] : config.pool_capacity) {
+           capacities.push_back(name + "=" + Quantity::FromBytes(bytes).String());
+         }
+         return Join(capacities, ",");
+       }});
+  table.push_back(IntRow("pool-reserve", "percent of a pool that are promised to nobody",
+                         &Config::pool_reserve_percent, 0, kMostReservePercent));
+  table.push_back({{"csi-driver-name", "string",
+                    "the provisioner of classes, and the driver of volumes, of the pools", false},
+                   Setter(&Config::csi_driver_name, ParseDriverName),
+                   [](const Config& config) { return config.csi_driver_name; }});
+}
+
 void AddRecyclerRows(Rows& table) {
   table.push_back(PathRow("runc", "the program that runs recycler pods", &Config::runc, false));
   table.push_back(PathRow("busybox", "a static busybox: what recycler pods consist of",
@@ -451,6 +417,7 @@ Rows MakeTable() {
   AddCsiSocketRows(table);
   AddCsiCallRows(table);
   AddCsiVolumeRows(table);
+  AddPoolRows(table);
   AddNfsRows(table);
   AddIscsiRows(table);
   AddRecyclerRows(table);

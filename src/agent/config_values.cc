@@ -22,6 +22,10 @@ namespace {
 // Far more than any node can take.
 constexpr int kMostAttached = 100000;
 
+// A smaller pool holds no volume; a larger one is a mistake.
+constexpr int64_t kLeastPoolBytes = int64_t{1} << 20;
+constexpr int64_t kMostPoolBytes = int64_t{1} << 60;
+
 // Only for built-in plugins it is known whether they attach volumes.
 Status CheckAttaches(const std::string& plugin) {
   const bool is_in_tree = plugin.starts_with("kubernetes.io/");
@@ -179,6 +183,40 @@ Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values) {
     names.insert(std::move(item));
   }
   return names;
+}
+
+Result<std::string> ParseDriverName(const ConfigValue& values) {
+  ASSIGN_OR_RETURN(std::string name, One(values));
+  if (const Status is_name = CheckCsiDriverName(name); !is_name.ok()) {
+    return InvalidValue("'" + name + "': " + is_name.error().message());
+  }
+  return name;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const ConfigValue& values) {
+  std::vector<std::pair<std::string, std::string>> pools;
+  for (const std::string& value : values) {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) return InvalidValue("must be name=path, not '" + value + "'");
+    std::string name = value.substr(0, equals);
+    if (const auto reason = rules::kDnsLabel.broken(name)) {
+      return InvalidValue("'" + name + "' " + *reason);
+    }
+    ASSIGN_OR_RETURN(std::string path, ParsePath({value.substr(equals + 1)}, false).With(name));
+    pools.emplace_back(std::move(name), std::move(path));
+  }
+  return pools;
+}
+
+Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values) {
+  using Named = std::map<std::string, std::string>;
+  ASSIGN_OR_RETURN(const Named named, ParseLabels(ItemsOf(values)));
+  std::map<std::string, int64_t> capacities;
+  for (const auto& [name, text] : named) {
+    ASSIGN_OR_RETURN(capacities[name],
+                     ParseBytes({text}, kLeastPoolBytes, kMostPoolBytes).With(name));
+  }
+  return capacities;
 }
 
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values) {

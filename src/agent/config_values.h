@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -49,6 +50,13 @@ Result<std::string> ParseNodeName(const ConfigValue& values);
 Result<SocketOwners> ParseSocketOwners(const ConfigValue& values);
 // Takes names of CSI drivers, as items or as one text with commas; there may be none.
 Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values);
+// Takes the name of one CSI driver.
+Result<std::string> ParseDriverName(const ConfigValue& values);
+// Takes the directory of each pool by its name, in order: name=/path. A name is a DNS label.
+Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const ConfigValue& values);
+// Takes a quantity of bytes by the name of a pool, 1Mi at least: name=10Gi, as items or as one text
+// with commas.
+Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values);
 // Takes the path of a socket by the name of its driver: driver=/path, as items or as one text with
 // commas.
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values);

@@ -51,6 +51,8 @@ struct CsiPluginParts {
   CsiDebts* debts = nullptr;
   // What was mounted at the start and is on no record. Null: nobody looks for it.
   UnrecordedMounts* unrecorded = nullptr;
+  // The driver that this agent is itself: its volumes are another plugin's. Empty: it is none.
+  std::string served_here = {};
 };
 
 // The parts, and the node. References; what they refer to outlives the plugin and all that it has

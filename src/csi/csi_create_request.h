@@ -20,10 +20,6 @@
 
 namespace volumed {
 
-// An annotation of the PersistentVolume that is made. Those by which its deletion finds the secret
-// are in volume/secrets_of_volume.h.
-inline constexpr char kProvisionedBy[] = "pv.kubernetes.io/provisioned-by";
-
 // What a new volume has in it from the beginning; at most one is set.
 struct CsiContentSource {
   std::string snapshot_id;

@@ -63,7 +63,10 @@ Result<std::string> CsiPlugin::GetVolumeName(const VolumeSpec& spec) const {
   return NotOurs(spec);
 }
 
-bool CsiPlugin::CanSupport(const VolumeSpec& spec) const { return !DriverOf(spec).empty(); }
+bool CsiPlugin::CanSupport(const VolumeSpec& spec) const {
+  const std::string driver = DriverOf(spec);
+  return !driver.empty() && driver != parts_.served_here;
+}
 
 bool CsiPlugin::RequiresRemount(const VolumeSpec& spec) const {
   const auto object = CsiDriverObjectOf(*context_, DriverOf(spec));
@@ -138,10 +141,12 @@ std::vector<AccessMode> CsiPlugin::GetAccessModes() const {
 // ---- The storage behind volumes ----
 
 ProvisionableVolumePlugin* CsiPlugin::AsProvisionerOf(const std::string& provisioner) {
+  if (provisioner == parts_.served_here) return nullptr;
   return storage_->ProvisionerOf(provisioner);
 }
 
 std::string CsiPlugin::WhyNoProvisionerOf(const std::string& provisioner) const {
+  if (provisioner == parts_.served_here) return "";
   return storage_->WhyNoProvisionerOf(provisioner);
 }
 

@@ -51,6 +51,7 @@ class CsiPlugin final : public VolumePlugin,
   std::string GetPluginName() const override;
   // "<driver>^<handle>"; an inline volume's is its name, for each pod has one of its own.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  // Not those of the driver that is served here.
   bool CanSupport(const VolumeSpec& spec) const override;
   // Whether its CSIDriver says requiresRepublish.
   bool RequiresRemount(const VolumeSpec& spec) const override;

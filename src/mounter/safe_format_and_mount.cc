@@ -109,6 +109,15 @@ Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_sca
                                             " is not the one that was found: " + difference));
     }
   }
+  if (!run.request.fs_uuid.empty() && run.request.fs_uuid != run.probe.identity.uuid) {
+    const std::string& there = run.probe.identity.uuid;
+    return run.Fail(
+        MountErrorType::kFilesystemMismatch,
+        Error::NotApplied(Code::kFailedPrecondition,
+                          "disk " + run.request.device + " is to have the filesystem with UUID " +
+                              run.request.fs_uuid + ", and has " +
+                              (there.empty() ? "none with a UUID" : "that with " + there)));
+  }
   if (run.probe.read_only && run.request.read_only_if_protected) run.question.read_only = true;
   run.report.read_only = run.question.read_only;
   return DecideFormat(run.question, run.probe, run.intent);

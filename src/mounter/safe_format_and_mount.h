@@ -27,8 +27,11 @@ struct SafeMountRequest {
   // What the path must lead to, if that was found out before: without a UUID. Another device is
   // refused (FailedPrecondition, not applied) before anything is done to it.
   std::optional<DeviceIdentity> expected_device = std::nullopt;
-  SafePath target;                   // an existing directory
-  std::string fs_type;               // empty: ext4
+  SafePath target;      // an existing directory
+  std::string fs_type;  // empty: ext4
+  // The UUID of the filesystem that must be there: what has another one, or none, is neither
+  // formatted nor mounted. Empty: any.
+  std::string fs_uuid = {};
   std::vector<std::string> options;  // "ro" alone makes it read-only
   // A device that takes no writes is mounted read-only; else it is refused.
   bool read_only_if_protected = false;

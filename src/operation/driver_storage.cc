@@ -1,7 +1,9 @@
 #include "operation/driver_storage.h"
 
+#include <string>
 #include <utility>
 
+#include "kube/volume_sources.h"
 #include "operation/recorded_volume.h"
 #include "operation/storage_steps.h"
 #include "volume/driver_domain.h"
@@ -18,13 +20,21 @@ std::optional<KnownStorage> StorageFor(const UniqueVolumeName& device, const Vol
   return KnownStorage{std::move(holder), *std::move(name)};
 }
 
+// Whether a driver may name the storage, by what the row says of its source. A driver that this
+// agent is itself has volumes that hang with their pool, and not with it.
+bool MayBeOfDriver(const DeviceRecord& record) {
+  static const std::string source = "\"" + std::string(CsiPersistentVolumeSource::kKind) + "\"";
+  return IsDriverDomain(record.fault_domain) ||
+         record.volume_json.find(source) != std::string::npos;
+}
+
 }  // namespace
 
 std::string DriverStorageId(const UniqueVolumeName& device) { return "driver/" + device.str(); }
 
 std::optional<KnownStorage> DriverStorageOf(const DeviceRecord& record) {
   // There may be thousands of records: of the others nothing is decoded.
-  if (IsGone(record) || !IsDriverDomain(record.fault_domain)) return std::nullopt;
+  if (IsGone(record) || !MayBeOfDriver(record)) return std::nullopt;
   const std::optional<VolumeSpec> spec = ReadRecordedVolume(record.volume_json);
   return spec ? StorageFor(record.key, *spec) : std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "volume/csi_translation.h"
+#include "volume/storage_name.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -113,11 +114,12 @@ class Reclaim {
   const CallOptions& call_;
 };
 
-// The device of a volume that a driver works for; empty for any other. A driver has one call of a
-// volume at a time: nothing of it is deleted while it is made larger.
+// The device of a volume that a driver names, be it this agent itself; empty for any other. A
+// driver has one call of a volume at a time: nothing of it is deleted while it is made larger.
 UniqueVolumeName DeviceWithDriver(const OperationParts& parts, const VolumeSpec& spec) {
+  const std::optional<StorageName> storage = StorageNameOf(spec);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
-  if (!plugin.ok() || !(*plugin)->WorksInLane(spec)) return UniqueVolumeName();
+  if (!storage || storage->driver.empty() || !plugin.ok()) return UniqueVolumeName();
   const Result<std::string> name = (*plugin)->GetVolumeName(spec);
   return name.ok() ? GetUniqueVolumeName((*plugin)->GetPluginName(), *name) : UniqueVolumeName();
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "os/kernel_requests.h"
+
 namespace volumed {
 
 bool IsExclusive(StorageUse use) {
@@ -14,15 +16,27 @@ namespace {
 
 bool MayShare(StorageUse use) { return use == StorageUse::kKnown || use == StorageUse::kShared; }
 
+bool Meets(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
+    return std::binary_search(b.begin(), b.end(), key);
+  });
+}
+
 // The wanted storage lies inside the other one, and is not the same.
 bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
-  const auto meets = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
-    return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
-      return std::binary_search(b.begin(), b.end(), key);
-    });
-  };
-  return meets(there.own, wanted.within) && !meets(wanted.own, there.own) &&
-         !meets(wanted.own, there.within);
+  return Meets(there.own, wanted.within) && !Meets(wanted.own, there.own) &&
+         !Meets(wanted.own, there.within);
+}
+
+// The other one is a directory in which the file of a loop device lies. What is that file itself,
+// or what the device is made of, is another matter: no filesystem orders who writes to both.
+bool HoldsFileOnly(const StorageIdentity& other, const StorageIdentity& device) {
+  if (device.type != FileType::kBlockDevice || !Contains(other, device) ||
+      Meets(other.own, device.made_of)) {
+    return false;
+  }
+  return std::any_of(device.within.begin(), device.within.end(),
+                     [&other](const std::string& key) { return Meets(KeysAbove(key), other.own); });
 }
 
 void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& keys) {
@@ -35,7 +49,9 @@ void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& ke
 }  // namespace
 
 StorageMeeting Meeting(const StorageIdentity& there, const StorageIdentity& wanted) {
-  return {.contains = Contains(there, wanted), .twins = AreTwins(there, wanted)};
+  return {.contains = Contains(there, wanted),
+          .holds_file_only = HoldsFileOnly(there, wanted) || HoldsFileOnly(wanted, there),
+          .twins = AreTwins(there, wanted)};
 }
 
 bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting) {
@@ -45,7 +61,7 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
       return false;
     case StorageUse::kShared:
       if (there.use == StorageUse::kReclaim) return true;
-      return !same && IsExclusive(there.use);
+      return !same && IsExclusive(there.use) && !meeting.holds_file_only;
     case StorageUse::kMounted:
       if (there.use == StorageUse::kReclaim) return true;
       // Two superblocks over one storage ruin it, whatever the volumes are called.
@@ -54,7 +70,9 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
     case StorageUse::kRaw:
     case StorageUse::kFormat:
       if (there.use == StorageUse::kReclaim) return true;
-      return !same && there.use != StorageUse::kKnown;
+      // Neither a pod that looks at the node's whole tree (a hostPath of "/") nor a pool's own
+      // directory is in the way of the pool's loop devices; nor they in its way, above.
+      return !same && there.use != StorageUse::kKnown && !meeting.holds_file_only;
     case StorageUse::kReclaim:
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
       // hostPath of "/") has no part of it.

@@ -159,7 +159,10 @@ class StorageTable {
 // How storage that is held overlaps the storage that is wanted.
 struct StorageMeeting {
   bool contains = false;  // it only contains the wanted storage
-  bool twins = false;     // AreTwins
+  // One of the two is a directory that only has the file of a loop device, which the other one is
+  // or lies on, somewhere in it: what is written there goes through that file's filesystem.
+  bool holds_file_only = false;
+  bool twins = false;  // AreTwins
 };
 
 // How the storages meet, if they overlap. This function is pure.

@@ -37,8 +37,9 @@ bool IsReadOnlyVolume(const PersistentVolume* volume) {
   return std::find(options.begin(), options.end(), kReadOnlyOption) != options.end();
 }
 
-Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
-                         const DeviceMountRequest& wanted, const DeviceMounterArgs& args) {
+Result<MountedFilesystem> MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
+                                            const DeviceMountRequest& wanted,
+                                            const DeviceMounterArgs& args) {
   if (settings.format_intents == nullptr) {
     return Error::NotApplied(Code::kUnimplemented,
                              "nothing keeps the intents of formats: block devices are not mounted");
@@ -50,11 +51,14 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
   request.expected_device = wanted.expected;
   request.target = wanted.place;
   request.fs_type = wanted.fs_type.empty() ? kDefaultFsType : wanted.fs_type;
+  request.fs_uuid = wanted.fs_uuid;
+  request.format_options = wanted.format_options;
   request.options = OptionsOf(wanted.volume, wanted.options);
   request.for_readers = wanted.for_readers;
   request.read_only_if_protected = wanted.read_only_if_protected;
   ASSIGN_OR_RETURN(request.format_policy, PolicyOf(wanted.volume, kFormatPolicyAnnotation,
                                                    settings.format_policy, &ParseFormatPolicy));
+  if (wanted.format_policy) request.format_policy = *wanted.format_policy;
   ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(wanted.volume, kFsckPolicyAnnotation,
                                                  settings.fsck_policy, &ParseFsckPolicy));
   request.grow = args.grow_to.has_value();
@@ -68,7 +72,7 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
     args.event(notice.warning ? EventType::kWarning : EventType::kNormal, notice.reason,
                notice.message);
   }
-  if (report.status.ok()) return OkStatus();
+  if (report.status.ok()) return MountedFilesystem{report.fs_type, report.device.uuid};
   if (report.error_type == MountErrorType::kFilesystemMismatch && wanted.volume != nullptr) {
     host.events.RecordVolumeEvent(wanted.volume->metadata.name, EventType::kWarning,
                                   kFailedMountOnFilesystemMismatch,

@@ -55,6 +55,16 @@ struct DeviceMountRequest {
   std::vector<std::string> options;     // of the plugin, besides the volume's
   bool for_readers = false;             // no pod is to write to it
   bool read_only_if_protected = false;  // see SafeMountRequest
+  std::string fs_uuid = {};             // see SafeMountRequest
+  // What the plugin knows of the volume wins over annotation and settings.
+  std::optional<FormatPolicy> format_policy = std::nullopt;
+  std::vector<std::string> format_options = {};  // of mkfs
+};
+
+// What is mounted by now.
+struct MountedFilesystem {
+  std::string fs_type;
+  std::string fs_uuid;  // empty if the filesystem has none
 };
 
 // Proves, formats, checks and mounts the device. Notices go to args.event; that the filesystem is
@@ -62,8 +72,9 @@ struct DeviceMountRequest {
 // without format intents; those of SafeFormatAndMount; InvalidArgument, not applied, for an
 // annotation that names no policy. A mkfs or an fsck that has begun is not ended by the deadline;
 // progress in bytes goes to args.call.progress.
-Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
-                         const DeviceMountRequest& request, const DeviceMounterArgs& args);
+Result<MountedFilesystem> MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
+                                            const DeviceMountRequest& request,
+                                            const DeviceMounterArgs& args);
 
 // Errors: FailedPrecondition, not applied, if the mount of `device` at `source` takes no writes. A
 // pod that writes must not get a read-only filesystem without an error. If nothing is mounted at

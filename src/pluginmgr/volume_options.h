@@ -16,6 +16,10 @@ namespace volumed {
 
 // The parameter of a StorageClass that names the filesystem of a new volume.
 inline constexpr char kVolumeParameterFsType[] = "fstype";
+// The annotation of a PersistentVolume that was made for a claim: by which provisioner.
+// Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
+// (AnnDynamicallyProvisioned).
+inline constexpr char kProvisionedBy[] = "pv.kubernetes.io/provisioned-by";
 
 // A value. What it says is for several plugins; what is for one alone is that plugin's settings.
 struct VolumeConfig {

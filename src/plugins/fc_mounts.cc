@@ -113,7 +113,8 @@ Status FcAttacher::Mount(const VolumeSpec& spec, const FoundDevice& device, cons
   if (!args.selinux_label.empty()) request.options.push_back(kContextOption + args.selinux_label);
   request.for_readers = read_only;
   request.read_only_if_protected = read_only || args.some_pods_only_read;
-  return MountDeviceVolume(host_, settings_, request, args);
+  RETURN_IF_ERROR(MountDeviceVolume(host_, settings_, request, args));
+  return OkStatus();
 }
 
 Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call) {

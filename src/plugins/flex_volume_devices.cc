@@ -68,7 +68,8 @@ Status FlexVolumeAttacher::MountAt(const VolumeSpec& spec, const std::string& de
   request.fs_type = source.fs_type;
   request.for_readers = source.read_only;
   request.read_only_if_protected = source.read_only || args.some_pods_only_read;
-  return MountDeviceVolume(host_, settings_, request, args);
+  RETURN_IF_ERROR(MountDeviceVolume(host_, settings_, request, args));
+  return OkStatus();
 }
 
 Status FlexVolumeDetacher::Detach(const std::string& volume_name, const NodeName& node,

@@ -102,7 +102,8 @@ Status IscsiAttacher::MountDevice(const VolumeSpec& spec, const std::string& dev
   }
   request.for_readers = volume.read_only;
   request.read_only_if_protected = volume.read_only || args.some_pods_only_read;
-  return MountDeviceVolume(parts_.host, parts_.formats, request, args);
+  RETURN_IF_ERROR(MountDeviceVolume(parts_.host, parts_.formats, request, args));
+  return OkStatus();
 }
 
 Status IscsiDetacher::UnmountDevice(const SafePath& place, const CallOptions& call) {

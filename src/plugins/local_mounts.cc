@@ -71,7 +71,8 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
   request.fs_type = source.fs_type;
   request.for_readers = spec.read_only();
   request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
-  return MountDeviceVolume(host_, settings_, request, args);
+  RETURN_IF_ERROR(MountDeviceVolume(host_, settings_, request, args));
+  return OkStatus();
 }
 
 // ---- expansion ----------------------------------------------------------------------------------

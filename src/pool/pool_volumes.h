@@ -66,12 +66,15 @@ class PoolVolumes {
   // Takes over the rows of one kind, of pools or of volumes; to be called before anything else. A
   // row that cannot be decoded is set aside as one that the store has set aside.
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
-  // Opens what is not open, goes on with what was begun (kMaking and kExpanding stay for their
-  // callers; kDeleting ends), and closes devices that nobody has. `is_used` says whether a volume
-  // is, or may be, staged here. Called at the start, and when a pool's path appears, by one thread
-  // at a time. The error is the first one; whatever can be done is done all the same.
-  Status Recover(const std::function<bool(const std::string& id)>& is_used, const CallOptions& call)
-      EXCLUDES(mu_);
+  // Opens the pool if it is not open, goes on with what was begun in it (kMaking and kExpanding
+  // stay for their callers; kDeleting ends), and closes devices that nobody has. `is_used` says
+  // whether a volume is, or may be, staged here. Called at the start, and when the pool's path
+  // appears, by one thread at a time for each pool. The error is the first one; whatever can be
+  // done is done all the same.
+  using IsUsed = std::function<bool(const std::string& id)>;
+  Status Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) EXCLUDES(mu_);
+  // The same of all pools, one after the other.
+  Status Recover(const IsUsed& is_used, const CallOptions& call) EXCLUDES(mu_);
   const std::vector<std::unique_ptr<Pool>>& pools() const { return pools_; }
 
   PoolIdMeaning MeaningOf(const std::string& id) const EXCLUDES(mu_);
@@ -154,7 +157,6 @@ class PoolVolumes {
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
-  using IsUsed = std::function<bool(const std::string& id)>;
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);

@@ -36,22 +36,20 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   return FinishDelete(held);
 }
 
-Status PoolVolumes::Recover(const std::function<bool(const std::string& id)>& is_used,
-                            const CallOptions& call) {
+Status PoolVolumes::Recover(const IsUsed& is_used, const CallOptions& call) {
   Status first;
-  const auto note = [&first](Status status) {
-    if (first.ok()) first = std::move(status);
-  };
   for (const std::unique_ptr<Pool>& pool : pools_) {
-    Status opened = pool->Open(!parts_.irreversible.InDoubt(), InPool(call, *pool));
-    if (!opened.ok()) {
-      note(std::move(opened));
-      continue;
-    }
-    note(EndDeletions(*pool, call));
-    note(CloseUnused(*pool, is_used, call));
+    Status recovered = Recover(*pool, is_used, call);
+    if (first.ok()) first = std::move(recovered);
   }
   return first;
+}
+
+Status PoolVolumes::Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) {
+  RETURN_IF_ERROR(pool.Open(!parts_.irreversible.InDoubt(), InPool(call, pool)));
+  const Status ended = EndDeletions(pool, call);
+  const Status closed = CloseUnused(pool, is_used, call);
+  return ended.ok() ? closed : ended;
 }
 
 Status PoolVolumes::EndDeletions(const Pool& pool, const CallOptions& call) {

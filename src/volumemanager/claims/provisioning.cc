@@ -10,7 +10,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kProvisionedBy = "pv.kubernetes.io/provisioned-by";
 constexpr const char* kBoundByController = "pv.kubernetes.io/bound-by-controller";
 // Source: kubernetes pkg/controller/volume/events/event.go@v1.36.2.
 constexpr const char* kProvisioningSucceeded = "ProvisioningSucceeded";

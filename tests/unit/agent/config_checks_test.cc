@@ -106,6 +106,20 @@ TEST(ConfigChecksTest, NamesAreWhatTheirUseTakes) {
   EXPECT_TRUE(Refuses({{"manifest-dir", {"/a", "/b", "/a"}}}, "/a is given twice"));
 }
 
+TEST(ConfigChecksTest, APoolLiesApartFromTheRootAndFromOtherPools) {
+  EXPECT_EQ(ProblemsOf({{"pool", {"a=/srv/a", "b=/srv/b"}}, {"pool-capacity", {"b=1Gi"}}}), "");
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a", "b=/srv/a/b"}}}, "pool: /srv/a and /srv/a/b lie in"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a", "b=/srv/a"}}}, "pool: /srv/a and /srv/a lie in"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a", "a=/srv/b"}}}, "pool: a is given twice"));
+  EXPECT_TRUE(Refuses({{"root", {"/r"}}, {"pool", {"a=/r/pool"}}}, "pool: /r/pool and the root"));
+  EXPECT_TRUE(Refuses({{"root", {"/srv/r"}}, {"pool", {"a=/srv"}}}, "pool: /srv and the root"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/proc/x"}}}, "pool: /proc/x lies in /proc"));
+  EXPECT_TRUE(Refuses({{"pool-capacity", {"a=1Gi"}}}, "pool-capacity: there is no pool a"));
+  EXPECT_TRUE(Refuses(
+      {{"pool", {"a=/srv/a"}}, {"csi-controller-endpoints", {"pool.volumed.io=/run/c.sock"}}},
+      "pool.volumed.io is the driver of this node's pools"));
+}
+
 class ConfigPlacesTest : public testing::Test {
  protected:
   ConfigPlacesTest() {
@@ -133,6 +147,13 @@ TEST_F(ConfigPlacesTest, WhatIsNotThereYetIsNoProblem) { EXPECT_EQ(Problems(), "
 TEST_F(ConfigPlacesTest, ALinkDoesNotHideThatPlacesLieInOneAnother) {
   fs::create_directories(directory_ / "root/inside");
   fs::create_directory_symlink(directory_ / "root/inside", directory_ / "manifests");
+  EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+}
+
+TEST_F(ConfigPlacesTest, ALinkHidThatAPoolLiesInAnotherOne) {
+  fs::create_directories(directory_ / "a/inside");
+  fs::create_directory_symlink(directory_ / "a/inside", directory_ / "b");
+  config_.pools = {{"a", (directory_ / "a").string()}, {"b", (directory_ / "b").string()}};
   EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
 }
 

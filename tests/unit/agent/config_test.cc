@@ -211,6 +211,27 @@ TEST_F(ConfigTest, WhatIsSaidOfCsiDriversIsChecked) {
   }
 }
 
+TEST_F(ConfigTest, PoolsKeepTheOrderInWhichTheyAreGiven) {
+  const auto loaded = LoadText(
+      "pool: {zulu: /srv/z, alpha: /srv/a}\npool-capacity: {alpha: 2Gi}\npool-reserve: 0\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  using Pools = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(loaded->pools, (Pools{{"zulu", "/srv/z"}, {"alpha", "/srv/a"}}));
+  EXPECT_EQ(loaded->pool_capacity, (std::map<std::string, int64_t>{{"alpha", int64_t{2} << 30}}));
+  EXPECT_EQ(loaded->pool_reserve_percent, 0);
+  EXPECT_EQ(LoadText("pool: [one=/srv/z]\n")->pools, (Pools{{"one", "/srv/z"}}));
+}
+
+TEST_F(ConfigTest, WhatCannotBeAPoolIsRefused) {
+  for (const char* wrong :
+       {"pool: [/srv/a]", "pool: {One: /srv/a}", "pool: {a.b: /srv/a}", "pool: {one: srv}",
+        "pool: {one: /srv/../a}", "pool: {one: ''}", "pool-reserve: 51", "pool-reserve: -1",
+        "pool-capacity: {one: much}", "pool-capacity: {one: 1Ki}", "csi-driver-name: -pool-",
+        "csi-driver-name: ''"}) {
+    EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
+  }
+}
+
 TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   // One value per key that is not its default; a new key must be added here.
   const FlagValues other = {{"root", {"/r"}},
@@ -291,6 +312,10 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-level", {"1.13"}},
                             {"csi-plain-directories", {"a.io", "b.io"}},
                             {"csi-republish-period", {"7s"}},
+                            {"pool", {"fast=/srv/fast", "big=/srv/big"}},
+                            {"pool-capacity", {"fast=7Gi", "big=1Ti"}},
+                            {"pool-reserve", {"7"}},
+                            {"csi-driver-name", {"pool.example.com"}},
                             {"driver-absent-limit", {"7s"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);

@@ -26,6 +26,19 @@ TEST_F(CsiPluginTest, ItHasTheVolumesOfAllDriversAndNoOthers) {
   EXPECT_EQ(plugin_->GetVolumeName(OtherSpec()).error().code(), Code::kInvalidArgument);
 }
 
+TEST_F(CsiPluginTest, TheVolumesOfTheDriverThatIsServedHereAreAnotherPlugins) {
+  CsiPluginParts parts = context_->parts;
+  parts.served_here = "disk.example.com";
+  CsiPlugin plugin(parts);
+  ASSERT_TRUE(plugin.Init({host_, wrappers_}).ok());
+  EXPECT_FALSE(plugin.CanSupport(CsiSpec()));
+  EXPECT_FALSE(plugin.CanSupport(CsiInlineSpec()));
+  EXPECT_FALSE(plugin.WorksInLane(CsiSpec()));
+  EXPECT_EQ(plugin.AsProvisionerOf("disk.example.com"), nullptr);
+  EXPECT_EQ(plugin.WhyNoProvisionerOf("disk.example.com"), "");
+  EXPECT_NE(plugin.WhyNoProvisionerOf("other.example.com"), "");
+}
+
 TEST_F(CsiPluginTest, AllThatIsDoneWithAVolumeIsInItsDriversLane) {
   EXPECT_EQ(plugin_->FaultDomain(CsiSpec()), "csi:disk.example.com");
   EXPECT_EQ(plugin_->FaultDomain(CsiInlineSpec()), "csi:disk.example.com");

@@ -64,6 +64,29 @@ TEST_F(SafeFormatAndMountTest, ABlankDiskIsFormattedBetweenTwoRecordsAndMountedB
   EXPECT_FALSE(report.notices[0].warning);
 }
 
+TEST_F(SafeFormatAndMountTest, ADiskThatIsToHaveAFilesystemAndIsBlankIsNotFormatted) {
+  request_.fs_uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.error_type, MountErrorType::kFilesystemMismatch);
+  EXPECT_THAT(report.status.error().message(), HasSubstr("none with a UUID"));
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+}
+
+TEST_F(SafeFormatAndMountTest, ADiskIsMountedWithTheFilesystemThatItIsToHaveAndWithNoOther) {
+  const std::string wanted = "6b1c6a5e-0000-4000-8000-000000000001";
+  const std::string other = "6b1c6a5e-0000-4000-8000-000000000002";
+  request_.fs_uuid = wanted;
+  PutFilesystem("ext4", other);
+  const SafeMountReport refused = Run();
+  ASSERT_FALSE(refused.status.ok());
+  EXPECT_THAT(refused.status.error().message(), HasSubstr(other));
+  EXPECT_FALSE(IsMounted());
+  PutFilesystem("ext4", wanted);
+  EXPECT_TRUE(Run().status.ok());
+  EXPECT_TRUE(IsMounted());
+}
+
 TEST_F(SafeFormatAndMountTest, NothingIsFormattedWithoutARecordOrMountedWithoutItsFinish) {
   intents_.FailNext("begin");
   SafeMountReport report = Run();

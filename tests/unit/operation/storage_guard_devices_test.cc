@@ -118,6 +118,42 @@ TEST_F(StorageGuardTest, ADiskThatSomebodyOutsideHasIsNotHandedOutRaw) {
   EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "");
 }
 
+// A pod with a hostPath of "/" kept every image on the node's disk from being formatted, and a
+// block volume kept such a pod from its start.
+TEST_F(StorageGuardTest, ADirectoryThatOnlyHasTheFileOfALoopDeviceIsNotInItsWay) {
+  const std::string loop = AttachImage();
+  ASSERT_EQ(Take(Pod("watcher"), "/srv"), "");
+  ASSERT_EQ(Take(Pod("beside", true), "/srv/pool"), "");
+  EXPECT_EQ(Format("one", loop), "");
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), loop), "");
+  EXPECT_EQ(Take(Pod("late"), "/srv/pool"), "");
+  // The file is the device's whole content.
+  EXPECT_TRUE(Has(Take(Pod("thief"), "/srv/pool/image"), "persistent volume raw"));
+}
+
+TEST_F(StorageGuardTest, WhatLiesInALoopDeviceIsInTheWayOfItsFormat) {
+  const std::string loop = AttachImage();
+  kernel_.ChangeDevice(loop, [](FakeDevice& device) {
+    device.fs_type = "ext4";
+    device.usage = "filesystem";
+  });
+  kernel_.AddDirectory("/mnt/old");
+  MountDisk(loop, "/mnt/old");
+  ASSERT_EQ(Take(Pod("watcher"), "/mnt/old"), "");
+  EXPECT_TRUE(Has(Format("one", loop), "volume watcher"));
+  EXPECT_TRUE(Has(Take(Device("raw", StorageUse::kRaw), loop), "volume watcher"));
+}
+
+TEST_F(StorageGuardTest, TheDiskOfAPartitionStaysInTheWayOfItsFormat) {
+  AddDisk({"/dev/sdb"}, "wwid:1");
+  FakeDevice part;
+  part.storage_own = {"wwid:1:1"};
+  part.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb1", part);
+  ASSERT_EQ(Take(Device("all", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_NE(Format("one", "/dev/sdb1"), "");
+}
+
 TEST_F(StorageGuardTest, WhatTheAgentBeforeHadHandedOutIsKnownAfterARestart) {
   kernel_.AddDevice("/dev/sdb");
   guard_->Expect(BootId("boot-a"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});

@@ -88,6 +88,17 @@ class StorageGuardTest : public ::testing::Test {
         guard_->RecordOwner({volume.metadata.name, name, claim, !retained}, *identity, {});
     return recorded.ok() ? "" : recorded.error().message();
   }
+  // A loop device on a blank file, /srv/pool/image.
+  std::string AttachImage() {
+    kernel_.AddDirectory("/srv/pool");
+    const SafePath image{"/srv/pool", "image"};
+    const auto file = kernel_.Call(
+        SetFileSize{.path = image, .make = true, .bytes = int64_t{1} << 20, .mode = 0600}, {});
+    EXPECT_TRUE(file.ok());
+    const auto loop = kernel_.Call(AttachLoop{.path = image}, {});
+    EXPECT_TRUE(loop.ok());
+    return loop.ok() ? loop->device.path : "";
+  }
   void MakeDisk(const std::string& node, const std::string& uuid, const std::string& mounted_at) {
     FakeDevice disk;
     disk.fs_type = "ext4";

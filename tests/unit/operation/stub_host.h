@@ -48,12 +48,13 @@ class StubHostParts final : public HostObjects,
     events.push_back(ToString(object) + " " + reason + " " + message);
   }
   NodeName GetNodeName() const override { return NodeName("node"); }
-  std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
+  std::map<std::string, std::string> GetNodeLabels() const override { return node_labels; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
   KernelFeatures GetKernelFeatures() const override { return {}; }
 
   std::vector<std::string> events;
   std::map<std::string, std::shared_ptr<const SecretObject>> secrets;
+  std::map<std::string, std::string> node_labels;
   int tokens_issued = 0;
 
  private:

@@ -1,0 +1,144 @@
+#include "agent/node_pools.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "mounter/mount_refs.h"
+#include "pool/pool_names.h"
+#include "pool/pool_plugin.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr Duration kOpenPoolDeadline = std::chrono::minutes(1);
+constexpr Duration kFirstPoolDelay = std::chrono::seconds(1);
+constexpr Duration kLongestPoolDelay = std::chrono::minutes(1);
+
+std::vector<std::unique_ptr<Pool>> MakePools(const NodePools::Parts& parts,
+                                             std::vector<PoolSettings> settings) {
+  std::vector<std::unique_ptr<Pool>> pools;
+  for (PoolSettings& pool : settings) {
+    pools.push_back(std::make_unique<Pool>(std::move(pool), parts.kernel, parts.store,
+                                           parts.scheduler.clock(), parts.log));
+  }
+  return pools;
+}
+
+// Whether the path is the directory, or lies below it.
+bool LiesAt(const std::string& path, const std::string& directory) {
+  if (directory == "/" || path == directory) return true;
+  return path.size() > directory.size() && path.starts_with(directory) &&
+         path[directory.size()] == '/';
+}
+
+}  // namespace
+
+std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string& holder) {
+  std::vector<PoolSettings> pools;
+  for (const auto& [name, path] : config.pools) {
+    PoolSettings pool;
+    pool.name = name;
+    pool.path = path;
+    const auto capacity = config.pool_capacity.find(name);
+    if (capacity != config.pool_capacity.end()) pool.limits.capacity_bytes = capacity->second;
+    pool.limits.reserve_percent = config.pool_reserve_percent;
+    pool.holder = holder;
+    pools.push_back(std::move(pool));
+  }
+  return pools;
+}
+
+NodePools::NodePools(Parts parts, std::vector<PoolSettings> pools)
+    : parts_(std::move(parts)),
+      volumes_(
+          {parts_.store, parts_.kernel, parts_.scheduler.clock(), parts_.log, parts_.irreversible},
+          MakePools(parts_, std::move(pools))) {}
+
+std::vector<OtherRecordKind> NodePools::RecordKinds() {
+  return {{kPoolRecordKind,
+           [](const Record& row) -> Status {
+             RETURN_IF_ERROR(DecodePoolRecord(row));
+             return OkStatus();
+           }},
+          {kPoolVolumeRecordKind, [](const Record& row) -> Status {
+             RETURN_IF_ERROR(DecodePoolVolumeRecord(row));
+             return OkStatus();
+           }}};
+}
+
+void NodePools::Open() {
+  for (const std::unique_ptr<Pool>& pool : volumes_.pools()) OpenPool(*pool);
+}
+
+void NodePools::MountsChanged(const std::vector<std::string>& mount_points) {
+  for (const std::unique_ptr<Pool>& pool : volumes_.pools()) {
+    const auto opening = openings_.find(pool.get());
+    // Before the rows are restored nothing is opened.
+    if (opening == openings_.end() || opening->second.is_open) continue;
+    const bool concerns = std::any_of(
+        mount_points.begin(), mount_points.end(),
+        [&pool](const std::string& mount_point) { return LiesAt(pool->path(), mount_point); });
+    if (concerns) OpenPool(*pool);
+  }
+}
+
+// What no record knows may be on the node all the same, if its records were lost.
+bool NodePools::MayBeOnNode(const std::string& id, const CallOptions& call) const {
+  const std::optional<DeviceRecord> device =
+      parts_.devices.Find(GetUniqueVolumeName(kPoolPluginName, id));
+  if (device && !IsGone(*device)) return true;
+  const Result<std::optional<MountEntry>> mount =
+      FindMountAt(parts_.kernel, PoolDevicePlace(parts_.paths, id).Display(), call);
+  return !mount.ok() || mount->has_value();
+}
+
+// A pool whose directory does not answer keeps no other one from being opened.
+void NodePools::OpenPool(Pool& pool) {
+  Opening& opening = openings_[&pool];
+  ++opening.trial;  // one that waits for its time is not needed any more
+  if (opening.runs) {
+    opening.again = true;
+    return;
+  }
+  opening.runs = true;
+  parts_.scheduler.RunBlocking([this, &pool, watch = alive_.watch()] {
+    CallOptions call;
+    call.deadline = Deadline::After(parts_.scheduler.clock(), kOpenPoolDeadline);
+    const Status state = volumes_.Recover(
+        pool, [this, &call](const std::string& id) { return MayBeOnNode(id, call); }, call);
+    parts_.scheduler.Post([this, &pool, watch, state] {
+      if (watch.alive()) Tried(pool, state);
+    });
+  });
+}
+
+void NodePools::Tried(Pool& pool, const Status& state) {
+  Opening& opening = openings_.at(&pool);
+  opening.runs = false;
+  // What could not be ended in a pool that is open is a trouble of its own.
+  const bool was_open = std::exchange(opening.is_open, pool.state().ok());
+  parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
+  if (opening.is_open && !was_open && parts_.opened) parts_.opened();
+  if (std::exchange(opening.again, false)) return OpenPool(pool);
+  if (state.ok()) {
+    opening.delay = {};
+  } else {
+    TryLater(pool);
+  }
+}
+
+void NodePools::TryLater(Pool& pool) {
+  Opening& opening = openings_.at(&pool);
+  opening.delay = opening.delay == Duration::zero()
+                      ? kFirstPoolDelay
+                      : std::min(opening.delay * 2, kLongestPoolDelay);
+  parts_.scheduler.PostAfter(opening.delay, alive_.Guarded([this, &pool, trial = opening.trial] {
+    if (openings_.at(&pool).trial == trial) OpenPool(pool);
+  }));
+}
+
+}  // namespace volumed

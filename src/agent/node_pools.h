@@ -1,0 +1,82 @@
+// NodePools: the pools of this node as parts of the agent. Each is opened beside the others, at the
+// start and whenever something is mounted where it should be; one that is not there is a part that
+// does not work, and is tried again until it is.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/agent_parts.h"
+#include "agent/config.h"
+#include "base/alive_guard.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "operation/volume_record_keeper.h"
+#include "os/kernel.h"
+#include "pool/pool_volumes.h"
+#include "records/record_store.h"
+#include "volumehost/irreversible_steps.h"
+#include "volumehost/kubelet_paths.h"
+#include "volumemanager/found_at_start.h"
+
+namespace volumed {
+
+// The pools as they are configured, in their order. `holder` is for other agents that want them.
+std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string& holder);
+
+// Threads: the control thread, but for volumes(), which may be had on any. Blocks: never.
+class NodePools {
+ public:
+  // All outlive this object, and it outlives what the scheduler runs.
+  struct Parts {
+    Scheduler& scheduler;
+    Kernel& kernel;
+    RecordStore& store;
+    Logger& log;
+    IrreversibleSteps& irreversible;
+    // Says which volumes may be on this node: their devices stay open.
+    const DeviceRecordKeeper& devices;
+    const KubeletPaths& paths;
+    AgentParts& agent_parts;
+    // A pool is open that was not: what waits for it is to be tried again.
+    std::function<void()> opened;
+  };
+  NodePools(Parts parts, std::vector<PoolSettings> pools);
+  NodePools(const NodePools&) = delete;
+  NodePools& operator=(const NodePools&) = delete;
+
+  PoolVolumes& volumes() { return volumes_; }
+
+  // The rows that are to be loaded for Restore(), of each kind, also where no pool is configured.
+  static std::vector<OtherRecordKind> RecordKinds();
+  void Restore(const std::string& kind, const LoadedRecords& rows) { volumes_.Restore(kind, rows); }
+  // Opens all that are not open, and goes on with what was begun in each. REQUIRES: the rows of
+  // pools, volumes and devices are restored.
+  void Open();
+  // Something was mounted at these paths, or is not any more: the pools at or below them that are
+  // not open are tried at once.
+  void MountsChanged(const std::vector<std::string>& mount_points);
+
+ private:
+  // How the opening of one pool goes on.
+  struct Opening {
+    bool runs = false;
+    bool again = false;  // something has changed while it ran
+    bool is_open = false;
+    Duration delay{};  // until the next try; zero: none has failed
+    uint64_t trial = 0;
+  };
+  void OpenPool(Pool& pool);
+  void Tried(Pool& pool, const Status& state);
+  void TryLater(Pool& pool);
+  bool MayBeOnNode(const std::string& id, const CallOptions& call) const;
+
+  const Parts parts_;
+  PoolVolumes volumes_;
+  std::map<const Pool*, Opening> openings_;
+  AliveGuard alive_;
+};
+
+}  // namespace volumed

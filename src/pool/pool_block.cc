@@ -1,0 +1,88 @@
+#include "pool/pool_block.h"
+
+#include <utility>
+
+#include "metrics/metrics_block.h"
+#include "pool/pool_names.h"
+
+namespace volumed {
+namespace {
+
+PodDeviceMapPath PodPath(const VolumeHost& host, const SpecName& spec, const PodUid& pod) {
+  return {host.paths.GetPodVolumeDeviceDir(pod, kPoolPluginName), spec.str()};
+}
+
+Result<SafePath> MapPlaceOf(const VolumeHost& host, const std::string& driver,
+                            const VolumeSpec& spec) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, driver));
+  return PoolMapPlace(host.paths, id);
+}
+
+}  // namespace
+
+PoolVolumeMapper::PoolVolumeMapper(VolumeHost& host, const PoolPluginParts& parts, VolumeSpec spec,
+                                   std::string id, PodUid pod)
+    : host_(host),
+      parts_(parts),
+      spec_(std::move(spec)),
+      id_(std::move(id)),
+      pod_(std::move(pod)) {}
+
+Result<SafePath> PoolVolumeMapper::GetGlobalMapPath(const VolumeSpec& spec) const {
+  return MapPlaceOf(host_, parts_.driver, spec);
+}
+
+PodDeviceMapPath PoolVolumeMapper::GetPodDeviceMapPath() const {
+  return PodPath(host_, spec_.name(), pod_);
+}
+
+Result<Metrics> PoolVolumeMapper::GetMetrics(const CallOptions& call) {
+  const SafePath node = PoolMapPlace(host_.paths, id_).Below(pod_.str());
+  return MetricsBlock(host_.kernel, host_.clock, node).GetMetrics(call);
+}
+
+Result<std::string> PoolVolumeMapper::Open(const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id_));
+  if (!volume.is_block) {
+    return Error::NotApplied(
+        Code::kInvalidArgument,
+        "volume " + id_ + " was made to have a filesystem, and is no block volume");
+  }
+  ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id_, /*read_only=*/false, call));
+  return opened.device;
+}
+
+Result<std::string> PoolVolumeMapper::SetUpDevice(const CallOptions& call) {
+  RETURN_IF_ERROR(Open(call));
+  return GetStagingPath();
+}
+
+Result<std::string> PoolVolumeMapper::MapPodDevice(const CallOptions& call) { return Open(call); }
+
+PoolVolumeUnmapper::PoolVolumeUnmapper(VolumeHost& host, const PoolPluginParts& parts,
+                                       SpecName spec, PodUid pod)
+    : host_(host), parts_(parts), spec_(std::move(spec)), pod_(std::move(pod)) {}
+
+// Whatever the driver is called by now: what is on record was this plugin's.
+Result<SafePath> PoolVolumeUnmapper::GetGlobalMapPath(const VolumeSpec& spec) const {
+  const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
+  return MapPlaceOf(host_, source == nullptr ? parts_.driver : source->driver, spec);
+}
+
+PodDeviceMapPath PoolVolumeUnmapper::GetPodDeviceMapPath() const {
+  return PodPath(host_, spec_, pod_);
+}
+
+Result<Metrics> PoolVolumeUnmapper::GetMetrics(const CallOptions& call) {
+  const PodDeviceMapPath path = GetPodDeviceMapPath();
+  return MetricsBlock(host_.kernel, host_.clock, path.directory.Below(path.link_name))
+      .GetMetrics(call);
+}
+
+Status PoolVolumeUnmapper::TearDownDevice(const SafePath& map_path, const std::string&,
+                                          const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, map_path));
+  return parts_.volumes.Close(id, call);
+}
+
+}  // namespace volumed

@@ -1,0 +1,129 @@
+#include "pool/pool_mounts.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "mounter/mount_refs.h"
+#include "mounter/volume_places.h"
+#include "pool/pool_names.h"
+#include "pool/pool_parameters.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kExt4[] = "ext4";
+
+// A kernel may give the loop device of a file that was cloned sectors of 4096 bytes, and a
+// filesystem with smaller blocks does not mount on these. With a seed of its own in its superblock
+// the checksums of an ext4 do not depend on its UUID, so that a copy can get another one in no
+// time. xfs and btrfs need neither to be told. Source: mke2fs(8), ext4(5).
+std::vector<std::string> FormatOptionsOf(const std::string& fs_type) {
+  if (fs_type != kExt4) return {};
+  return {"-b", std::to_string(kPoolBlockBytes), "-O", "metadata_csum_seed"};
+}
+
+// What the source says; else what is on the disk, or is to be.
+Result<std::string> FsTypeOf(const VolumeSpec& spec, const PoolVolumeRecord& volume) {
+  const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
+  if (source != nullptr && !source->fs_type.empty()) return source->fs_type;
+  if (!volume.filesystem.type.empty()) return volume.filesystem.type;
+  ASSIGN_OR_RETURN(const PoolParameters parameters, ParsePoolParameters(volume.parameters));
+  return parameters.fs_type;
+}
+
+}  // namespace
+
+Result<SafePath> PoolDeviceMounter::GetDeviceMountPath(const VolumeSpec& spec) const {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
+  return PoolDevicePlace(host_.paths, id);
+}
+
+Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&,
+                                      const SafePath& place, const DeviceMounterArgs& args) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
+  if (volume.is_block) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "volume " + id + " was made as a block volume: it has no filesystem");
+  }
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, place.Display(), args.call));
+  if (mount) return NoteMounted(volume, *mount, args.call);
+  ASSIGN_OR_RETURN(const OpenedVolume opened,
+                   parts_.volumes.Open(id, /*read_only=*/false, args.call));
+  Status mounted = MakePlace(host_.kernel, place, args.call);
+  if (mounted.ok()) {
+    mounted =
+        OrNothing(host_.kernel, place, MountOpened(spec, volume, opened, place, args), args.call);
+  }
+  if (mounted.ok() || mounted.error().maybe_applied()) return mounted;
+  // Nobody has it: it is open for this mount alone.
+  const Status closed = parts_.volumes.Close(id, args.call);
+  return closed.ok() ? mounted : Status(mounted.error().AsMaybeApplied());
+}
+
+Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
+                                      const OpenedVolume& opened, const SafePath& place,
+                                      const DeviceMounterArgs& args) {
+  const bool for_readers = IsReadOnlyPoolVolume(spec);
+  DeviceMountRequest request;
+  request.plugin = "pool";
+  request.key = GetUniqueVolumeName(kPoolPluginName, volume.id).str();
+  request.volume = spec.persistent_volume();
+  request.device = opened.device;
+  request.expected = opened.identity;
+  request.place = place;
+  ASSIGN_OR_RETURN(request.fs_type, FsTypeOf(spec, volume));
+  request.for_readers = for_readers;
+  request.fs_uuid = volume.filesystem.uuid;
+  request.format_options = FormatOptionsOf(request.fs_type);
+  // Whatever the disk reads as: what had a filesystem has somebody's data.
+  if (!volume.filesystem.type.empty()) request.format_policy = FormatPolicy::kNever;
+  ASSIGN_OR_RETURN(const MountedFilesystem mounted,
+                   MountDeviceVolume(host_, parts_.devices, request, args));
+  const Status noted = parts_.volumes.NoteFilesystem(volume.id, {mounted.fs_type, mounted.fs_uuid});
+  return noted.ok() ? noted : Status(noted.error().AsMaybeApplied());  // it is mounted
+}
+
+// The agent may have ended between the mount and the note of it.
+Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount,
+                                      const CallOptions& call) {
+  if (!volume.filesystem.type.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(const OpenedVolume opened,
+                   parts_.volumes.Open(volume.id, /*read_only=*/false, call));
+  if (mount.source != opened.device) {
+    const Error other =
+        Error::NotApplied(Code::kFailedPrecondition,
+                          mount.source + " is mounted at " + mount.mount_point + ", and not " +
+                              opened.device + ", which volume " + volume.id + " is");
+    return parts_.volumes.Close(volume.id, call).ok() ? other : other.AsMaybeApplied();
+  }
+  ASSIGN_OR_RETURN(const DeviceProbe probe, host_.kernel.Call(ProbeDevice{opened.device}, call));
+  return parts_.volumes.NoteFilesystem(volume.id, {probe.fs_type, probe.identity.uuid});
+}
+
+Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
+                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
+  const bool is_ext = volume.filesystem.type.starts_with("ext");
+  if (!is_ext || host.node.GetKernelFeatures().grows_mounted_ext) return OkStatus();
+  ASSIGN_OR_RETURN(const bool is_mounted,
+                   IsMountPoint(host.kernel, PoolDevicePlace(host.paths, id), call));
+  if (!is_mounted) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the " + volume.filesystem.type + " of volume " + id +
+                               " is mounted, and this agent lacks the capability "
+                               "CAP_SYS_RESOURCE to make it larger there: it can grow once no pod "
+                               "has it");
+}
+
+Status PoolDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, place));
+  RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
+  const Status closed = volumes_.Close(id, call);
+  return closed.ok() ? closed : Status(closed.error().AsMaybeApplied());
+}
+
+}  // namespace volumed

@@ -1,0 +1,59 @@
+// The device of a pool's volume, mounted once for the node. Private to PoolPlugin; a pod's bind of
+// it is pluginmgr/device_bind.h.
+#pragma once
+
+#include <string>
+
+#include "attacher/attacher.h"
+#include "pool/pool_plugin.h"
+#include "pool/pool_record.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// Threads: one at a time per volume. Blocks: until the deadline, except for mkfs and fsck.
+class PoolDeviceMounter final : public DeviceMounter {
+ public:
+  PoolDeviceMounter(VolumeHost& host, const PoolPluginParts& parts) : host_(host), parts_(parts) {}
+  Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // Opens the volume, formats it if it is new, mounts it, and puts on record which filesystem it
+  // has: from then on no other one is mounted, and nothing is formatted. A place that is a mount
+  // point already is success if it shows the volume. After an error that was not applied neither a
+  // place nor an open device is left that this call made. Errors: those of PoolVolumes::Open and
+  // MountDeviceVolume; InvalidArgument, not applied, for a block volume; FailedPrecondition, not
+  // applied, if something else is mounted at the place.
+  Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                     const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
+
+ private:
+  Status MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
+                     const OpenedVolume& opened, const SafePath& place,
+                     const DeviceMounterArgs& args);
+  Status NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount,
+                     const CallOptions& call);
+
+  VolumeHost& host_;
+  const PoolPluginParts& parts_;  // of the plugin, which outlives this
+};
+
+// Whether the filesystem of the volume can be made larger as it is now. Threads: any. Blocks: until
+// the call's deadline. Errors: those of PoolVolumes::Find; FailedPrecondition, not applied, for an
+// ext3 or ext4 that is mounted, without CAP_SYS_RESOURCE.
+Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
+                           const CallOptions& call);
+
+// Threads: one at a time per volume. Blocks: until the call's deadline.
+class PoolDeviceUnmounter final : public DeviceUnmounter {
+ public:
+  PoolDeviceUnmounter(VolumeHost& host, PoolVolumes& volumes) : host_(host), volumes_(volumes) {}
+  // Unmounts, removes the place, and closes the volume. A second call goes on where the first one
+  // ended. Errors: InvalidArgument, not applied, if the place is not one of a pool's; those of
+  // UnmountAndRemove; those of PoolVolumes::Close, maybe applied.
+  Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  PoolVolumes& volumes_;
+};
+
+}  // namespace volumed

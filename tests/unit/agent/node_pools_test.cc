@@ -1,0 +1,206 @@
+#include "agent/node_pools.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "fakes/must.h"
+#include "unit/operation/recording_parts.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class NodePoolsTest : public ::testing::Test {
+ protected:
+  NodePoolsTest() {
+    config_.pools = {{"one", "/srv/one"}, {"two", "/srv/two"}};
+    Restart();
+  }
+  // A new agent, before it has opened anything.
+  void Restart() {
+    pools_.reset();
+    devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
+                                                    BootId("boot-a"));
+    parts_ = std::make_unique<AgentParts>(scheduler_, logger_, [] {});
+    pools_ = std::make_unique<NodePools>(
+        NodePools::Parts{scheduler_, kernel_, store_, logger_, irreversible_, *devices_, paths_,
+                         *parts_, [this] { ++opened_; }},
+        PoolSettingsOf(config_, "the agent of node n1, with pid 4711"));
+    for (const OtherRecordKind& kind : NodePools::RecordKinds()) {
+      pools_->Restore(kind.kind, Must(store_.Load(kind.kind)));
+    }
+    opened_ = 0;
+  }
+  void Open() {
+    pools_->Open();
+    scheduler_.RunFor(milliseconds(1));
+  }
+  // Names of the parts that do not work.
+  std::vector<std::string> Failed() const {
+    std::vector<std::string> names;
+    for (const FailedPart& part : parts_->failed()) names.push_back(part.name);
+    return names;
+  }
+  std::vector<LoopEntry> Loops() {
+    return std::get<LoopList>(Must(kernel_.DoAside(ListLoops{{"/srv", ""}}))).loops;
+  }
+  // A volume with a device that is open.
+  std::string OpenVolume() {
+    PoolVolumeWish wish;
+    wish.name = "pvc-1";
+    wish.parameters = {{"pool", "one"}};
+    const std::string id = Must(pools_->volumes().Create(wish, {})).id;
+    EXPECT_TRUE(pools_->volumes().Open(id, /*read_only=*/false, {}).ok());
+    return id;
+  }
+
+  SimulatedScheduler scheduler_{1};
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  LogLines log_;
+  Logger logger_{log_.Options(), scheduler_.clock()};
+  RecordingObserver observer_;
+  FakeIrreversibleSteps irreversible_;
+  const KubeletPaths paths_{"/r"};
+  Config config_;
+  std::unique_ptr<DeviceRecordKeeper> devices_;
+  std::unique_ptr<AgentParts> parts_;
+  std::unique_ptr<NodePools> pools_;
+  int opened_ = 0;
+};
+
+TEST_F(NodePoolsTest, TheSettingsOfAPoolAreThoseOfItsName) {
+  config_.pool_capacity = {{"two", 7}};
+  config_.pool_reserve_percent = 3;
+  const std::vector<PoolSettings> settings = PoolSettingsOf(config_, "who");
+  ASSERT_THAT(settings, SizeIs(2));
+  EXPECT_EQ(settings[0].name, "one");
+  EXPECT_EQ(settings[0].limits.capacity_bytes, 0);
+  EXPECT_EQ(settings[1].path, "/srv/two");
+  EXPECT_EQ(settings[1].limits.capacity_bytes, 7);
+  EXPECT_EQ(settings[1].limits.reserve_percent, 3);
+  EXPECT_EQ(settings[1].holder, "who");
+}
+
+TEST_F(NodePoolsTest, APoolThatIsNotThereIsAPartOfItsOwnAndTheOthersAreOpen) {
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  EXPECT_EQ(parts_->Problem(), std::nullopt) << "the agent is ready without it";
+  EXPECT_EQ(opened_, 1);
+  EXPECT_TRUE(pools_->volumes().PlanId({{"pool", "two"}}).ok());
+  const auto refused = pools_->volumes().PlanId({{"pool", "one"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+}
+
+TEST_F(NodePoolsTest, APoolThatDoesNotAnswerKeepsNoOtherFromBeingOpened) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  kernel_.Hang("/srv/one");
+  Open();
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  EXPECT_EQ(opened_, 1);
+}
+
+TEST_F(NodePoolsTest, AMountWhereAPoolShouldBeOpensItAtOnce) {
+  Open();
+  ASSERT_THAT(Failed(), SizeIs(2));
+  kernel_.AddDirectory("/srv/one");
+  pools_->MountsChanged({"/srv/one/below", "/srv/on", "/elsewhere"});
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_THAT(Failed(), SizeIs(2));
+  pools_->MountsChanged({"/srv"});
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool two"));
+  EXPECT_EQ(opened_, 1);
+}
+
+TEST_F(NodePoolsTest, BeforeTheRowsAreThereAMountOpensNothing) {
+  kernel_.AddDirectory("/srv/one");
+  pools_->MountsChanged({"/srv/one"});
+  scheduler_.RunFor(minutes(5));
+  EXPECT_EQ(opened_, 0);
+  EXPECT_FALSE(kernel_.Exists("/srv/one/pool.volumed"));
+}
+
+TEST_F(NodePoolsTest, APoolThatIsNotThereIsTriedAgainByItself) {
+  Open();
+  scheduler_.RunFor(minutes(10));
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  scheduler_.RunFor(minutes(1) + seconds(1));
+  EXPECT_THAT(Failed(), IsEmpty());
+  EXPECT_EQ(opened_, 2);
+  const uint64_t calls = kernel_.call_count();
+  scheduler_.RunFor(minutes(10));
+  EXPECT_EQ(kernel_.call_count(), calls) << "what is open is left alone";
+}
+
+TEST_F(NodePoolsTest, ADirectoryBecomesAPoolOnceTheRecordsAreAccepted) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  irreversible_.hold = true;
+  Open();
+  EXPECT_THAT(Failed(), SizeIs(2));
+  EXPECT_FALSE(kernel_.Exists("/srv/one/pool.volumed"));
+  irreversible_.hold = false;
+  Open();
+  EXPECT_THAT(Failed(), IsEmpty());
+}
+
+TEST_F(NodePoolsTest, ADeviceThatNobodyHasIsClosedByTheNextAgent) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  OpenVolume();
+  ASSERT_THAT(Loops(), SizeIs(1));
+  Restart();
+  EXPECT_THAT(Loops(), SizeIs(1));
+  Open();
+  EXPECT_THAT(Loops(), IsEmpty());
+}
+
+TEST_F(NodePoolsTest, ADeviceThatIsOnRecordStaysOpen) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  const std::string id = OpenVolume();
+  Restart();
+  DeviceRecord device;
+  device.key = GetUniqueVolumeName("volumed.io/pool", id);
+  device.state = VolumeState::kMountingDevice;
+  device.boot_id = BootId("boot-a");
+  devices_->Restore(device);
+  Open();
+  EXPECT_THAT(Loops(), SizeIs(1));
+}
+
+// Its records were lost, and its pod runs.
+TEST_F(NodePoolsTest, ADeviceThatIsMountedStaysOpenThoughNoRecordTells) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  const std::string id = OpenVolume();
+  kernel_.AddMount("ext4", "/dev/elsewhere", "/r/plugins/volumed.io/pool/mounts/" + id);
+  Restart();
+  Open();
+  EXPECT_THAT(Loops(), SizeIs(1));
+  EXPECT_THAT(log_.lines, ::testing::Each(::testing::Not(HasSubstr("is left as it is"))));
+}
+
+}  // namespace
+}  // namespace volumed
