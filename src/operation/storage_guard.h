@@ -139,8 +139,6 @@ class StorageGuard {
   // Aborted, not applied, if a worker may be at a reclaim of other storage under this id, that of
   // an earlier volume of the name.
   Result<bool> IsBeingReclaimed(const std::string& id, const StorageName& name);
-  // The same question, which begins no try.
-  Result<bool> HasBegun(const std::string& id, const StorageName& name) EXCLUDES(mu_);
   // The storage of a driver of which a reclaim with this id has an open outcome; nullopt if there
   // is none. Errors: those of the store.
   Result<std::optional<StorageName>> BegunOfDriver(const std::string& id) EXCLUDES(mu_);

@@ -225,13 +225,6 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
   return false;
 }
 
-Result<bool> StorageGuard::HasBegun(const std::string& id, const StorageName& name) {
-  RETURN_IF_ERROR(Load());
-  const bool is_on_record = !BegunReclaim(id, name).holder.id.empty();
-  const MutexLock lock(mu_);
-  return is_on_record && !ended_.contains(id);
-}
-
 Result<std::optional<StorageName>> StorageGuard::BegunOfDriver(const std::string& id) {
   RETURN_IF_ERROR(Load());
   const MutexLock lock(mu_);
