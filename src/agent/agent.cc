@@ -293,6 +293,7 @@ Status Agent::MakeSources() {
   object_directory_ = applied.get();
   sources_.push_back(std::move(applied));
   const auto peers = std::make_shared<ManifestPeers>();
+  if (config_.csi_only) return OkStatus();
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(
         std::unique_ptr<ManifestDirectory> source,
@@ -393,6 +394,7 @@ Status Agent::Run() {
 void Agent::Stop() {
   log_->Info("volumed stops; mounts stay");
   watchdog_->Stopping();
+  EndCsiDriver();
   scheduler_->Stop();
 }
 

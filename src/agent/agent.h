@@ -43,6 +43,9 @@
 #include "csi/csi_health.h"
 #include "csi/csi_node_object.h"
 #include "csi/csi_settings.h"
+#include "csidriver/csi_server.h"
+#include "csidriver/csi_service.h"
+#include "csidriver/registration_server.h"
 #include "kube/catalog_updates.h"
 #include "kube/manifest_directory.h"
 #include "kube/object_catalog.h"
@@ -167,6 +170,15 @@ class Agent {
   void StartSources(std::map<std::string, SourceMemory> memories);
   // Drivers may register from now on; a watch of their directory that cannot be had is tried again.
   void StartCsi();
+  // ---- agent_csidriver.cc: the agent as a CSI driver ----
+  // Errors: Internal, if the handlers are wrong. A socket that cannot be made fails no start.
+  Status MakeCsiDriver();
+  // Calls `serve` once the place answers.
+  void ServeCsi(const std::string& part, const std::string& path, PartNeed need,
+                const std::function<void()>& serve);
+  void CsiRecordsLoaded();
+  void EndCsiDriver();
+  // ---- until here ----
   // Tells operations and pods what happened to a driver.
   void DriverHappened(const std::string& driver, DriverEvent event);
   // What waited in its back-off for the debt is tried again.
@@ -290,6 +302,10 @@ class Agent {
   std::map<PeerRole, std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;
   std::unique_ptr<SocketFileKeeper> control_socket_;
+  // Null: the agent is no CSI driver, or does not register as one.
+  std::unique_ptr<CsiHandlers> csi_handlers_;
+  std::unique_ptr<CsiServer> csi_server_;
+  std::unique_ptr<RegistrationServer> csi_registration_;
   std::unique_ptr<MetricsText> metrics_text_;
   std::unique_ptr<HttpServer> http_server_;
   std::unique_ptr<Watchdog> watchdog_;

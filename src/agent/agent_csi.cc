@@ -1,6 +1,7 @@
 // Agent: its CSI drivers, and who hears what happens to them.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -101,6 +102,8 @@ DriverTraces Agent::TracesOf(const std::string& driver) const {
 
 void Agent::StartCsi() {
   debt_collector_->Start();
+  // Nobody registers, which is all that there is to see.
+  if (config_.csi_only) return csi_node_->Looked(std::nullopt);
   const auto made = std::make_shared<std::shared_ptr<RegistryWatch>>();
   const auto make = [made, directory = RegistryOf(config_), roots = csi_roots_]() -> Status {
     ASSIGN_OR_RETURN(std::unique_ptr<RegistryWatch> watch,

@@ -44,7 +44,7 @@ Status Agent::OpenSockets() {
     FollowGroup("read-group", config_.read_group, "nobody gets the role read");
   }
   watchdog_ = std::make_unique<Watchdog>(*scheduler_);
-  return OkStatus();
+  return MakeCsiDriver();
 }
 
 Status Agent::OpenOwnSocket(const SocketFileOptions& options) {
@@ -79,7 +79,8 @@ Status Agent::UseGroups() {
   const std::optional<gid_t> group = FindGroup(config_.socket_group);
   const std::optional<gid_t> readers = FindGroup(config_.read_group);
   control_server_->SetRoles(PeerRoles(group, readers));
-  return control_socket_ ? control_socket_->SetGroups(group, readers) : OkStatus();
+  if (control_socket_) RETURN_IF_ERROR(control_socket_->SetGroups(group, readers));
+  return csi_server_ ? csi_server_->SetGroup(FindGroup(config_.csi_serve_group)) : OkStatus();
 }
 
 Status Agent::MakeControlServices() {
@@ -127,6 +128,7 @@ Status Agent::MakeControlServices() {
           [this](const std::string& driver) { return csi_->drivers().WhyAway(driver); },
       .node_labels = [this] { return node_->GetNodeLabels(); },
       .label_givers = [this] { return LabelGivers(); },
+      .csi_only = config_.csi_only,
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

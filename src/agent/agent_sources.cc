@@ -87,6 +87,7 @@ void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
   }
   csi_node_->Start();
   StartCsi();
+  CsiRecordsLoaded();
 }
 
 ObjectSource* Agent::FindSource(const std::string& name) const {

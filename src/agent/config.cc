@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -90,6 +91,19 @@ void Overlay(Config& config, const FlagValues& values, const std::string& origin
   }
 }
 
+// Whoever runs the agent as a CSI driver alone may say where its socket is in the way of all
+// drivers.
+void UseCsiEndpoint(Config& config, std::vector<std::string>& problems) {
+  const char* const endpoint = std::getenv("CSI_ENDPOINT");
+  if (!config.csi_only || !config.csi_serve.empty() || endpoint == nullptr) return;
+  Result<std::string> path = ParseCsiEndpoint(endpoint);
+  if (path.ok()) {
+    config.csi_serve = std::move(path).value();
+  } else {
+    problems.push_back("CSI_ENDPOINT: " + path.error().message());
+  }
+}
+
 }  // namespace
 
 std::vector<ConfigKey> ConfigKeys() {
@@ -112,6 +126,7 @@ Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagVa
   std::vector<std::string> problems;
   Overlay(config, file, path + ": ", problems);
   Overlay(config, flags, "--", problems);
+  UseCsiEndpoint(config, problems);
   // Settings that contradict each other are reported only if each value has the right form.
   if (problems.empty()) problems = ProblemsOfValues(config);
   if (!problems.empty()) return InvalidValue(Join(problems, "\n"));

@@ -19,6 +19,8 @@
 #include "csi/csi_drivers.h"
 #include "csi/csi_settings.h"
 #include "csi/socket_dialer.h"
+#include "csidriver/csi_profile.h"
+#include "csidriver/csi_server.h"
 #include "kube/far_manifests.h"
 #include "kube/object_source.h"
 #include "operation/operation_settings.h"
@@ -145,6 +147,20 @@ struct Config {
   std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
   int pool_reserve_percent = PoolLimits().reserve_percent;
   std::string csi_driver_name = "pool.volumed.io";
+  // ---- the agent as a CSI driver ----
+  std::string csi_serve;  // its socket; empty: it is none
+  CsiProfile csi_profile = CsiProfile::kNode;
+  CsiServeLevel csi_serve_level = CsiServeLevel::k1_12;
+  std::string csi_serve_group;  // its members may call, too; empty: root alone
+  // A kubelet's directory in which the driver registers. Empty: it does not.
+  std::string csi_registry;
+  std::string csi_registered_endpoint;  // csi_serve as the kubelet sees it; empty: likewise
+  int csi_serve_calls = static_cast<int>(CsiLimits().calls);
+  int csi_serve_rate = CsiLimits().rate;
+  int64_t csi_serve_message = CsiServerSettings().most_message_bytes;
+  // Nothing but the driver: no manifests, no pods, no drivers of others.
+  bool csi_only = false;
+  // ---- until here ----
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };
@@ -172,10 +188,11 @@ std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& confi
 // line win over the file's.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 
-// Reads `path` (empty: no file) and lays the flags over it. A missing file is an error only if
-// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason. One
-// message has all problems of one kind: those of the file's form, else those of single values, else
-// those of values that do not go together. Threads: any. Blocks: reads one file, a megabyte at
+// Reads `path` (empty: no file) and lays the flags over it. With csi-only, and without csi-serve,
+// the socket is the one that CSI_ENDPOINT in the environment names. A missing file is an error only
+// if `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason.
+// One message has all problems of one kind: those of the file's form, else those of single values,
+// else those of values that do not go together. Threads: any. Blocks: reads one file, a megabyte at
 // most.
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
 

@@ -17,7 +17,9 @@
 #include <set>
 #include <utility>
 
+#include "agent/csi_serve_settings.h"
 #include "agent/root_lock.h"
+#include "base/socket_file.h"
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "os/child_look.h"
@@ -58,7 +60,12 @@ struct Place {
   std::string path;
 };
 
-// The directories in which the agent works, and the socket.
+constexpr char kCsiServe[] = "csi-serve";
+
+// The sockets that the agent makes at a path of the configuration.
+bool IsSocket(const Place& place) { return place.key == "socket" || place.key == kCsiServe; }
+
+// The directories in which the agent works, and its sockets.
 std::vector<Place> PlacesOf(const Config& config) {
   std::vector<Place> places = {{"root", config.root}, {"socket", config.socket}};
   for (const std::string& path : config.manifest_dirs) places.push_back({"manifest-dir", path});
@@ -73,20 +80,22 @@ std::vector<Place> PlacesOf(const Config& config) {
     places.push_back({"csi-endpoint-dirs", path});
   }
   for (const auto& [name, path] : config.pools) places.push_back({kPoolKey, path});
+  if (!config.csi_serve.empty()) places.push_back({kCsiServe, config.csi_serve});
+  if (!config.csi_registry.empty()) places.push_back({"csi-registry", config.csi_registry});
   return places;
 }
 
 void CheckLength(const Place& place, Problems& problems) {
-  const size_t longest = place.key == "root"     ? kLongestRoot
-                         : place.key == "socket" ? kLongestSocket
-                                                 : kLongestPath;
+  const size_t longest = place.key == "root" ? kLongestRoot
+                         : IsSocket(place)   ? kLongestSocket
+                                             : kLongestPath;
   if (place.path.size() > longest) {
     problems.push_back(place.key + ": must have at most " + std::to_string(longest) +
                        " bytes, not " + std::to_string(place.path.size()));
   }
   for (const std::string& name : SplitNonEmpty(place.path, '/')) {
     // The socket's lock has the socket's name with five more letters.
-    if (name.size() > kLongestName - (place.key == "socket" ? 5 : 0)) {
+    if (name.size() > kLongestName - (IsSocket(place) ? 5 : 0)) {
       problems.push_back(place.key + ": '" + name.substr(0, 20) + "...' is too long for a name");
     }
   }
@@ -108,8 +117,8 @@ void CheckOverlaps(const std::vector<Place>& places, const std::string& as_seen,
       problems.push_back(place.key + ": " + place.path + as_seen + " and the root " + root.path +
                          " lie in one another");
     }
-    if (place.key == "socket" && LiesIn(place.path, root.path + "/pods")) {
-      problems.push_back("socket: " + place.path + as_seen +
+    if (IsSocket(place) && LiesIn(place.path, root.path + "/pods")) {
+      problems.push_back(place.key + ": " + place.path + as_seen +
                          " lies in the directory of the pods, which is swept");
     }
   }
@@ -188,6 +197,33 @@ void CheckNames(const Config& config, Problems& problems) {
   }
   if (const auto masked = MaskFeatures({}, config.masked_kernel_features); !masked.ok()) {
     problems.push_back("mask-kernel-feature: " + masked.error().message());
+  }
+}
+
+// ---- the agent as a CSI driver ----
+
+void CheckCsiDriver(const Config& config, Problems& problems) {
+  if (config.csi_serve.empty()) {
+    if (config.csi_only) {
+      problems.push_back("csi-only: needs csi-serve, or CSI_ENDPOINT in the environment");
+    }
+    if (!config.csi_registry.empty()) problems.push_back("csi-registry: needs csi-serve");
+  }
+  if (config.csi_serve == config.socket) {
+    problems.push_back("csi-serve: must not be the socket of the control API");
+  }
+  if (config.csi_registry.empty()) {
+    if (!config.csi_registered_endpoint.empty()) {
+      problems.push_back("csi-registered-endpoint: needs csi-registry");
+    }
+    return;
+  }
+  const size_t longest =
+      HiddenSocketPath(RegistrationServer::SocketPath(RegistrationSettingsOf(config))).size();
+  if (longest > kLongestSocket) {
+    problems.push_back("csi-registry: must be shorter by " +
+                       std::to_string(longest - kLongestSocket) +
+                       " bytes, for the socket that is made in it");
   }
 }
 
@@ -302,7 +338,7 @@ std::vector<Place> PlacesToLookAt(const Config& config) {
 
 // Whether the place must not overlap others.
 bool IsOfTheAgentsWork(const Place& place) {
-  return place.key == "root" || place.key == "socket" || place.key == "manifest-dir" ||
+  return place.key == "root" || IsSocket(place) || place.key == "manifest-dir" ||
          place.key == "host-path-root" || place.key == "volume-plugin-dir" || place.key == kPoolKey;
 }
 
@@ -361,6 +397,7 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   CheckTwice("host-path-root", config.host_path_roots, problems);
   CheckRemovalDeletesClaims(config, problems);
   CheckNames(config, problems);
+  CheckCsiDriver(config, problems);
   if (config.back_off_first > config.back_off_longest) {
     problems.push_back("back-off-first: must not be longer than back-off-longest");
   }

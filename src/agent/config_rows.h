@@ -1,10 +1,11 @@
-// The kinds of rows that the table of the configuration is made of. Only config_table.cc includes
-// this.
+// The kinds of rows that the table of the configuration is made of. It is for the files that the
+// table consists of.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/config.h"
 #include "agent/config_table.h"
@@ -41,5 +42,8 @@ ConfigRow DurationRow(std::string_view name, std::string_view help, Duration Con
 // A period, or 0s for never. One below `low` would keep the node busy with nothing else.
 ConfigRow PeriodOrNeverRow(std::string_view name, std::string_view help, Duration Config::*field,
                            Duration low, Duration high);
+
+// Groups of rows that stand in files of their own. They are added to the end of the table.
+void AddCsiDriverRows(std::vector<ConfigRow>& table);  // the agent as a CSI driver
 
 }  // namespace volumed

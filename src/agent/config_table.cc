@@ -381,10 +381,13 @@ void AddPoolRows(Rows& table) {
        }});
   table.push_back(IntRow("pool-reserve", "percent of a pool that are promised to nobody",
                          &Config::pool_reserve_percent, 0, kMostReservePercent));
-  table.push_back({{"csi-driver-name", "string",
-                    "the provisioner of classes, and the driver of volumes, of the pools", false},
-                   Setter(&Config::csi_driver_name, ParseDriverName),
-                   [](const Config& config) { return config.csi_driver_name; }});
+  table.push_back(
+      {{"csi-driver-name", "string",
+        "the provisioner of the pools' classes, the driver of their volumes, and the CSI "
+        "driver that the agent is",
+        false},
+       Setter(&Config::csi_driver_name, ParseDriverName),
+       [](const Config& config) { return config.csi_driver_name; }});
 }
 
 void AddRecyclerRows(Rows& table) {
@@ -418,6 +421,7 @@ Rows MakeTable() {
   AddCsiCallRows(table);
   AddCsiVolumeRows(table);
   AddPoolRows(table);
+  AddCsiDriverRows(table);
   AddNfsRows(table);
   AddIscsiRows(table);
   AddRecyclerRows(table);

@@ -219,6 +219,13 @@ Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& valu
   return capacities;
 }
 
+Result<std::string> ParseCsiEndpoint(const std::string& text) {
+  std::string_view path = text;
+  if (const auto rest = StripPrefix(path, "unix:")) path = *rest;
+  if (path.starts_with("///")) path.remove_prefix(2);
+  return ParsePath({std::string(path)}, false);
+}
+
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values) {
   ASSIGN_OR_RETURN(auto sockets, ParseLabels(ItemsOf(values)));
   for (const auto& [driver, path] : sockets) {

@@ -57,6 +57,9 @@ Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const Config
 // Takes a quantity of bytes by the name of a pool, 1Mi at least: name=10Gi, as items or as one text
 // with commas.
 Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values);
+// Takes what CSI_ENDPOINT says, and returns the path of the socket: "unix:///csi/csi.sock",
+// "unix:/csi/csi.sock" or the path itself. Source: CSI spec v1.13.0, "Environment Variables".
+Result<std::string> ParseCsiEndpoint(const std::string& text);
 // Takes the path of a socket by the name of its driver: driver=/path, as items or as one text with
 // commas.
 Result<std::map<std::string, std::string>> ParseDriverSockets(const ConfigValue& values);

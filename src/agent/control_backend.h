@@ -101,6 +101,8 @@ struct ControlBackend {
   // Who has given them, by label: "node-labels", "CSI driver x"; none of those that each node has.
   // Empty: nobody knows. Threads: any.
   std::function<std::map<std::string, std::string>()> label_givers = {};
+  // Setting csi-only: pods are not applied.
+  bool csi_only = false;
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.

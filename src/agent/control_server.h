@@ -1,17 +1,17 @@
-// ControlServer: the unix socket of the control API. It accepts each connection itself, since a
-// gRPC server neither tells a peer's credentials nor adopts a listening socket, and hands it to the
-// gRPC server of the peer's role. One server per role: what a handler may do is fixed when its
-// connection is made, and nothing has to be looked up while a call runs.
+// ControlServer: the unix socket of the control API. It hands each connection to the gRPC server of
+// the peer's role (base/guest_socket.h). One server per role: what a handler may do is fixed when
+// its connection is made, and nothing has to be looked up while a call runs.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <string>
+#include <optional>
+#include <utility>
 
 #include "agent/peer_role.h"
-#include "base/acceptor.h"
 #include "base/descriptor.h"
 #include "base/event_loop.h"
+#include "base/guest_socket.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/stream_guests.h"
@@ -41,20 +41,18 @@ class ControlServer {
   // at the one before it; up to 64 connections that wait at the old socket are still taken. Blocks:
   // for each connection as PeerRoles::RoleOf. Errors: those of EventLoop::WatchFd, not applied; the
   // old socket stays then.
-  Status ListenAt(Descriptor socket);
+  Status ListenAt(Descriptor socket) { return entrance_.ListenAt(std::move(socket)); }
   // Sets the roles for connections that come from now on. A connection keeps the role that it had
   // when it was made.
   void SetRoles(PeerRoles roles) { roles_ = roles; }
 
  private:
-  void Admit(Descriptor connection);
+  // nullopt if the role has no service.
+  std::optional<GuestClass> Classify(const PeerCredentials& peer) const;
 
   PeerRoles roles_;
-  EventLoop& loop_;
-  Logger& log_;
   std::map<PeerRole, std::unique_ptr<grpc::Server>> servers_;
-  StreamGuests guests_;
-  std::unique_ptr<Acceptor> acceptor_;
+  GuestSocket entrance_;
 };
 
 }  // namespace volumed

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/config.h"
 #include "agent/config_checks.h"
+#include "agent/csi_serve_settings.h"
 #include "agent/heap_trimmer.h"
 #include "os/process_guard.h"
 
@@ -54,6 +55,18 @@ int CheckConfig(const Result<Config>& config) {
   return EXIT_SUCCESS;
 }
 
+// For when an agent has ended without having done so itself: a kubelet takes a driver to be there
+// as long as its socket is. That of an agent that lives stays.
+int RemoveSockets(const Result<Config>& config) {
+  if (config.ok() && config->csi_registry.empty()) return EXIT_SUCCESS;
+  const Status removed = config.ok()
+                             ? RegistrationServer::RemoveDead(RegistrationSettingsOf(*config))
+                             : Status(config.error());
+  if (removed.ok()) return EXIT_SUCCESS;
+  std::cerr << "volumed: " << removed.error().message() << "\n";
+  return EXIT_FAILURE;
+}
+
 int Main(int argc, char** argv) {
   // Modes are given exactly where files are made; an inherited umask must not change them.
   ::umask(0);
@@ -75,13 +88,18 @@ int Main(int argc, char** argv) {
       check->add_option("file", words.config, "configuration file, as --config")
           ->type_name("FILE")
           ->excludes(check_option);
+  CLI::App* remove = app.add_subcommand(
+      "remove-sockets", "remove the CSI driver's registration that an ended agent left");
+  CLI::Option* remove_option = nullptr;
+  AddConfigFlags(*remove, words, &remove_option);
   CLI11_PARSE(app, argc, argv);
 
-  const bool named =
-      config_option->count() > 0 || check_option->count() > 0 || check_file->count() > 0;
+  const bool named = config_option->count() > 0 || check_option->count() > 0 ||
+                     check_file->count() > 0 || remove_option->count() > 0;
   const Status answers = CheckConfigFile(words.config);
   const Result<Config> config =
       answers.ok() ? LoadConfig(words.config, named, words.flags) : Result<Config>(answers.error());
+  if (remove->parsed()) return RemoveSockets(config);
   const SilentPlaces silent =
       check->parsed() ? SilentPlaces::kAreProblems : SilentPlaces::kMayBeLacked;
   const Status usable = config.ok() ? CheckPlaces(*config, silent) : config.error();

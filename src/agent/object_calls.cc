@@ -73,9 +73,20 @@ void Store(const ApplyCall& call, ApplyCommand* command) {
   call.Finish(OkStatus());
 }
 
+Status CheckNoPod(const std::vector<Object>& objects) {
+  const bool has_pod = std::any_of(objects.begin(), objects.end(), [](const Object& object) {
+    return std::holds_alternative<Pod>(object);
+  });
+  if (!has_pod) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "this agent is a CSI driver alone (csi-only), and runs no pods");
+}
+
 // Threads: the control thread.
 void AdmitAndStore(const ApplyCall& call, ApplyWords words) {
   ControlBackend& backend = call.backend;
+  const Status runs = backend.csi_only ? CheckNoPod(words.objects) : OkStatus();
+  if (!runs.ok()) return call.Finish(runs);
   const Status free = CheckNobodyElseHas(backend.catalog, backend.node, words.objects);
   if (!free.ok()) return call.Finish(free);
   Result<ApplyCommand> admitted =

@@ -1,6 +1,7 @@
 #include "base/socket_file.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/epoll.h>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -70,37 +72,24 @@ bool SomebodyListens(const sockaddr_un& address) {
                            errno == EAGAIN);
 }
 
-// Removes the socket of a process that is gone, but not one at which a process listens.
-Status RemoveLeftOver(const sockaddr_un& address) {
-  const std::string path = address.sun_path;
-  struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0) return OkStatus();
-  if (!S_ISSOCK(found.st_mode)) {
-    return Error::NotApplied(Code::kAlreadyExists, path + " is not a socket");
+Result<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "socket path is longer than " +
+                                 std::to_string(sizeof(address.sun_path) - 1) + " bytes: " + path);
   }
-  if (SomebodyListens(address)) {
-    return Error::NotApplied(Code::kUnavailable, "another process listens at " + path);
-  }
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return Error::FromErrno(errno, "remove the left-over " + path, Outcome::kNotApplied);
-  }
-  return OkStatus();
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
 }
 
 Result<Descriptor> BindSocket(const SocketFileOptions& options) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (options.path.size() >= sizeof(address.sun_path)) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "socket path is longer than " +
-                                 std::to_string(sizeof(address.sun_path) - 1) +
-                                 " bytes: " + options.path);
-  }
-  std::memcpy(address.sun_path, options.path.c_str(), options.path.size() + 1);
+  ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(options.path));
   ASSIGN_OR_RETURN(Descriptor socket,
                    DescriptorFrom(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
                                   "make a socket for " + options.path));
-  RETURN_IF_ERROR(RemoveLeftOver(address));
+  RETURN_IF_ERROR(RemoveDeadSocket(options.path));
   // Nobody may connect before owner and mode are right. The file gets the mode that its socket has
   // here; a umask would affect every thread. Source: Linux net/unix/af_unix.c, unix_bind_bsd.
   if (::fchmod(socket.get(), 0600) != 0 ||
@@ -118,9 +107,52 @@ std::string DirectoryOf(const std::string& path) {
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// What is at the place is looked at first, and never replaced by the rename: between the look and
+// the rename somebody else may have come.
+Result<Descriptor> BindAndRename(const SocketFileOptions& options) {
+  RETURN_IF_ERROR(RemoveDeadSocket(options.path));
+  SocketFileOptions hidden = options;
+  hidden.path = HiddenSocketPath(options.path);
+  hidden.renamed_into_place = false;
+  ASSIGN_OR_RETURN(Descriptor socket, BindSocketFile(hidden));
+  if (::renameat2(AT_FDCWD, hidden.path.c_str(), AT_FDCWD, options.path.c_str(),
+                  RENAME_NOREPLACE) != 0) {
+    const Error error = Error::FromErrno(errno, "rename " + hidden.path + " to " + options.path,
+                                         Outcome::kNotApplied);
+    (void)::unlink(hidden.path.c_str());
+    return error;
+  }
+  return socket;
+}
+
+std::string LockPathOf(const SocketFileOptions& options) {
+  return (options.renamed_into_place ? HiddenSocketPath(options.path) : options.path) + kLockSuffix;
+}
+
 }  // namespace
 
+Status RemoveDeadSocket(const std::string& path) {
+  ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return OkStatus();
+  if (!S_ISSOCK(found.st_mode)) {
+    return Error::NotApplied(Code::kAlreadyExists, path + " is not a socket");
+  }
+  if (SomebodyListens(address)) {
+    return Error::NotApplied(Code::kUnavailable, "another process listens at " + path);
+  }
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return Error::FromErrno(errno, "remove the left-over " + path, Outcome::kNotApplied);
+  }
+  return OkStatus();
+}
+
+std::string HiddenSocketPath(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1) + "." + NameOf(path);
+}
+
 Result<Descriptor> BindSocketFile(const SocketFileOptions& options) {
+  if (options.renamed_into_place) return BindAndRename(options);
   ASSIGN_OR_RETURN(Descriptor socket, BindSocket(options));
   if (::listen(socket.get(), kBacklog) != 0) {
     return Error::FromErrno(errno, "listen on " + options.path, Outcome::kMaybeApplied);
@@ -135,7 +167,7 @@ Result<ProcessLock> LockSocketFile(const std::string& path) {
 SocketFileKeeper::SocketFileKeeper(SocketFileOptions options, std::optional<ProcessLock> lock,
                                    EventLoop& loop, Handlers handlers)
     : options_(std::move(options)),
-      lock_path_(options_.path + kLockSuffix),
+      lock_path_(LockPathOf(options_)),
       directory_(DirectoryOf(options_.path)),
       lock_(std::move(lock)),
       loop_(loop),
@@ -149,6 +181,17 @@ SocketFileKeeper::~SocketFileKeeper() {
 void SocketFileKeeper::Start(bool made) {
   if (made) NoteSocket();
   Keep();
+}
+
+Status SocketFileKeeper::Remove() {
+  loop_.Cancel(std::exchange(retry_, 0));
+  if (changes_) loop_.UnwatchFd(changes_->fd());
+  changes_.reset();
+  if (SocketIsOurs() && ::unlink(options_.path.c_str()) != 0 && errno != ENOENT) {
+    return Error::FromErrno(errno, "remove " + options_.path, Outcome::kNotApplied);
+  }
+  inode_ = 0;
+  return OkStatus();
 }
 
 Status SocketFileKeeper::SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group) {

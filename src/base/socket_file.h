@@ -26,7 +26,17 @@ struct SocketFileOptions {
   // The members of this group may connect too, by an access control list; on a filesystem without
   // such lists the mode is 0666. Either way the server checks each peer's credentials.
   std::optional<gid_t> read_group;
+  // The socket is made beside its place, under its name with a '.' in front, and renamed once it
+  // listens; so does its lock file have such a name. It is for a directory that somebody watches
+  // who connects to each new socket at once, and who passes over names that begin with '.'.
+  bool renamed_into_place = false;
 };
+
+// Removes the socket of a process that is gone. Nothing happens if there is nothing. Errors:
+// AlreadyExists (what is there is no socket, or a link), Unavailable (a process listens there),
+// InvalidArgument (the path is too long), errno's code, all not applied. Blocks: as long as the
+// directory takes to answer.
+Status RemoveDeadSocket(const std::string& path);
 
 // Makes a new listening socket at `path`, close-on-exec and non-blocking, and replaces the socket
 // file of a process that is gone. Until its owner and mode are right, only this user and root can
@@ -36,8 +46,13 @@ struct SocketFileOptions {
 // as the directory takes to answer.
 Result<Descriptor> BindSocketFile(const SocketFileOptions& options);
 
+// The name under which a socket that is renamed into place is made, and beside which its lock file
+// lies. Pure.
+std::string HiddenSocketPath(const std::string& path);
+
 // Locks <path>.lock; its holder may make and replace the socket. Errors, Blocks: as
-// ProcessLock::Take, which waits for the lock of a process that is dead.
+// ProcessLock::Take, which waits for the lock of a process that is dead. Of a socket that is
+// renamed into place `path` is its HiddenSocketPath().
 Result<ProcessLock> LockSocketFile(const std::string& path);
 
 // Keeps the socket's file, its lock file and their directory in place. What was removed or moved
@@ -67,6 +82,9 @@ class SocketFileKeeper {
   // just made the socket; otherwise the keeper makes it. What fails is told to Handlers::state and
   // tried again.
   void Start(bool made);
+  // Removes the socket's file, if it is the one that was made here, and keeps nothing any more; the
+  // lock is held until the keeper is destroyed. Errors: errno's code, not applied.
+  Status Remove();
   // Gives the socket to these groups, now and whenever it is made again. Errors: errno's code,
   // maybe applied, of the socket that is there now.
   Status SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group);

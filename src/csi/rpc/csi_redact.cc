@@ -19,6 +19,19 @@ using google::protobuf::Reflection;
 constexpr size_t kLeastSecret = 4;
 constexpr size_t kMostSearched = 16 * 1024;
 
+// From behind, as the last one takes the place of one that goes.
+void TakeOutOfElements(Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = reflection.FieldSize(message, &field) - 1; i >= 0; --i) {
+    if (!field.is_map()) {
+      CsiTakeOutSecrets(*reflection.MutableRepeatedMessage(&message, &field, i));
+    } else if (CsiIsSecretEntry(reflection.GetRepeatedMessage(message, &field, i))) {
+      reflection.SwapElements(&message, &field, i, reflection.FieldSize(message, &field) - 1);
+      reflection.RemoveLast(&message, &field);
+    }
+  }
+}
+
 // Printable, and of `most` bytes at most.
 std::string CutPrintable(const std::string& text, size_t most) {
   const std::string shown = PrintableText(text);
@@ -206,6 +219,21 @@ std::string CsiStrippedText(const Message& message, size_t most) {
   CsiTextWriter writer(most);
   writer.Write(message);
   return writer.Take();
+}
+
+void CsiTakeOutSecrets(Message& message) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (CsiIsSecret(*field)) {
+      reflection.ClearField(&message, field);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
+      CsiTakeOutSecrets(*reflection.MutableMessage(&message, field));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      TakeOutOfElements(message, *field);
+    }
+  }
 }
 
 CsiSecrets::CsiSecrets(const Message& request, std::shared_ptr<CsiSecretMemory> memory)

@@ -37,6 +37,11 @@ std::string CsiStrippedText(const google::protobuf::Message& message, size_t mos
 // mount flags, tokens in a volume's context. Threads: any. Blocks: never.
 bool CsiHasSecrets(const google::protobuf::Message& message);
 
+// Takes the secrets out of a request, with their keys: the fields that csi.proto marks, and tokens
+// in a volume's context. Mount flags stay, since they are what a mount is made with. Threads: any.
+// Blocks: never.
+void CsiTakeOutSecrets(google::protobuf::Message& message);
+
 // The values that CsiSecrets looks for in what a driver says to this request, for a driver's
 // memory. They are secrets.
 std::vector<std::string> CsiSecretValuesIn(const google::protobuf::Message& request);

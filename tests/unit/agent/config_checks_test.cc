@@ -80,6 +80,26 @@ TEST(ConfigChecksTest, APathIsAbsolutePlainAndPrintable) {
   }
 }
 
+TEST(ConfigChecksTest, WhatTheOwnCsiDriverNeedsIsThere) {
+  const FlagValues good = {{"csi-serve", {"/s"}}, {"csi-registry", {"/q"}}};
+  EXPECT_EQ(ProblemsOf(good), "");
+  EXPECT_TRUE(Refuses({{"csi-registry", {"/q"}}}, "csi-registry: needs csi-serve"));
+  EXPECT_TRUE(Refuses({{"csi-serve", {"/s"}}, {"csi-registered-endpoint", {"/k"}}},
+                      "csi-registered-endpoint: needs csi-registry"));
+  EXPECT_TRUE(Refuses({{"csi-serve", {"/s"}}, {"socket", {"/s"}}},
+                      "csi-serve: must not be the socket of the control API"));
+  EXPECT_TRUE(Refuses({{"root", {"/r"}}, {"csi-serve", {"/r/pods/s"}}},
+                      "csi-serve: /r/pods/s lies in the directory of the pods"));
+  EXPECT_TRUE(Refuses({{"csi-serve", {"/proc/s"}}}, "csi-serve: /proc/s lies in /proc"));
+  EXPECT_TRUE(Refuses({{"csi-serve", {"/" + std::string(107, 'a')}}},
+                      "csi-serve: must have at most 107 bytes"));
+  // "/.pool.volumed.io-reg.sock" comes behind it.
+  EXPECT_EQ(ProblemsOf({{"csi-serve", {"/s"}}, {"csi-registry", {"/" + std::string(80, 'q')}}}),
+            "");
+  EXPECT_TRUE(Refuses({{"csi-serve", {"/s"}}, {"csi-registry", {"/" + std::string(81, 'q')}}},
+                      "csi-registry: must be shorter by 1 bytes"));
+}
+
 TEST(ConfigChecksTest, AnAddressHasAHostAndAPortThatExist) {
   for (const char* good : {"127.0.0.1:9788", "0.0.0.0:1", "[::1]:9788", "::1:9788", "[::]:65535",
                            "localhost:80", "node-1.example:80", "127.0.0.1:0"}) {
@@ -214,6 +234,12 @@ TEST_F(ConfigPlacesTest, ARootThatSomebodyElseMadeIsSaid) {
   config_.adopt_root = false;
   fs::create_directories(directory_ / "root/volumed");
   std::ofstream(directory_ / "root/volumed/created-by-volumed") << "";
+  EXPECT_EQ(Problems(), "");
+}
+
+TEST_F(ConfigPlacesTest, WhatIsAtThePlaceOfTheCsiDriversSocketKeepsNoAgentFromItsStart) {
+  std::ofstream(directory_ / "csi.sock") << "x";
+  config_.csi_serve = (directory_ / "csi.sock").string();
   EXPECT_EQ(Problems(), "");
 }
 

@@ -232,6 +232,71 @@ TEST_F(ConfigTest, WhatCannotBeAPoolIsRefused) {
   }
 }
 
+TEST_F(ConfigTest, WhatIsSaidOfTheOwnCsiDriverIsChecked) {
+  const auto loaded = LoadText(
+      "csi-serve: /run/volumed/csi.sock\ncsi-driver-name: disk.example.com\n"
+      "csi-profile: central\ncsi-serve-level: 1.13\ncsi-serve-message: 64Ki\n"
+      "csi-registry: /var/lib/kubelet/plugins_registry\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->csi_driver_name, "disk.example.com");
+  EXPECT_EQ(loaded->csi_profile, CsiProfile::kCentral);
+  EXPECT_EQ(loaded->csi_serve_level, CsiServeLevel::k1_13);
+  EXPECT_EQ(loaded->csi_serve_message, int64_t{64} * 1024);
+  for (const char* wrong :
+       {"csi-driver-name: a_b", "csi-driver-name: \"\"", "csi-profile: both",
+        "csi-serve-level: 1.11", "csi-serve-calls: 0", "csi-serve-calls: 1025", "csi-serve-rate: 0",
+        "csi-serve-message: 63Ki", "csi-serve-message: 65Mi", "csi-serve: csi.sock",
+        "csi-registry: here", "csi-only: yes please"}) {
+    EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
+  }
+}
+
+class CsiEndpointTest : public ConfigTest {
+ protected:
+  ~CsiEndpointTest() override { ::unsetenv("CSI_ENDPOINT"); }
+  static void Export(const char* endpoint) { ::setenv("CSI_ENDPOINT", endpoint, 1); }
+};
+
+TEST_F(CsiEndpointTest, AnAgentThatIsADriverAloneNeedsNothingButTheEnvironmentsSocket) {
+  for (const char* endpoint :
+       {"unix:///csi/csi.sock", "unix:/csi/csi.sock", "unix:////csi/csi.sock", "/csi/csi.sock"}) {
+    Export(endpoint);
+    const auto loaded = LoadText("csi-only: true\n");
+    if (std::string_view(endpoint) == "unix:////csi/csi.sock") {
+      EXPECT_FALSE(loaded.ok());
+      continue;
+    }
+    ASSERT_TRUE(loaded.ok()) << endpoint << ": " << loaded.error().message();
+    EXPECT_EQ(loaded->csi_serve, "/csi/csi.sock") << endpoint;
+  }
+  const auto named = LoadText("csi-only: true\ncsi-serve: /other.sock\n");
+  ASSERT_TRUE(named.ok()) << named.error().message();
+  EXPECT_EQ(named->csi_serve, "/other.sock") << "the configuration wins";
+}
+
+TEST_F(CsiEndpointTest, TheEnvironmentMakesNoDriverOfAnAgentThatIsNotToldToBeOne) {
+  Export("unix:///csi/csi.sock");
+  const auto loaded = LoadText("");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->csi_serve, "");
+}
+
+TEST_F(CsiEndpointTest, ASocketThatIsNoneOrIsMissingIsSaid) {
+  for (const char* endpoint : {"tcp://127.0.0.1:1", "unix://csi.sock", "csi.sock", ""}) {
+    Export(endpoint);
+    const auto refused = LoadText("csi-only: true\n");
+    ASSERT_FALSE(refused.ok()) << endpoint;
+    EXPECT_NE(refused.error().message().find("CSI_ENDPOINT: must be"), std::string::npos)
+        << refused.error().message();
+  }
+  ::unsetenv("CSI_ENDPOINT");
+  const auto missing = LoadText("csi-only: true\n");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.error().message().find("csi-only: needs csi-serve, or CSI_ENDPOINT"),
+            std::string::npos)
+      << missing.error().message();
+}
+
 TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   // One value per key that is not its default; a new key must be added here.
   const FlagValues other = {{"root", {"/r"}},
@@ -317,6 +382,16 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pool-reserve", {"7"}},
                             {"csi-driver-name", {"pool.example.com"}},
                             {"driver-absent-limit", {"7s"}},
+                            {"csi-serve", {"/c.sock"}},
+                            {"csi-serve-group", {"g"}},
+                            {"csi-registry", {"/q"}},
+                            {"csi-registered-endpoint", {"/c.sock"}},
+                            {"csi-only", {"true"}},
+                            {"csi-profile", {"central"}},
+                            {"csi-serve-level", {"1.13"}},
+                            {"csi-serve-calls", {"7"}},
+                            {"csi-serve-rate", {"7"}},
+                            {"csi-serve-message", {"8Mi"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();

@@ -1,6 +1,7 @@
 #include "base/socket_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -165,6 +166,51 @@ TEST_F(SocketFileTest, OtherFilesOfTheDirectoryAreNotLookedAt) {
   for (int i = 0; i < 100; ++i) std::ofstream(scratch_ / "run" / std::to_string(i)) << "x";
   RunFor(milliseconds(50));
   EXPECT_EQ(looks_, 1);
+}
+
+TEST_F(SocketFileTest, ASocketThatIsRenamedIntoPlaceListensWhenItAppears) {
+  SocketFileOptions options = Options();
+  options.renamed_into_place = true;
+  Result<Inotify> watch = Inotify::Create();
+  ASSERT_TRUE(watch.ok());
+  ASSERT_TRUE(watch->AddWatch((scratch_ / "run").string(), IN_CREATE | IN_MOVED_TO).ok());
+  const Result<Descriptor> socket = BindSocketFile(options);
+  ASSERT_TRUE(socket.ok()) << socket.error().ToString();
+  EXPECT_TRUE(Connects());
+  const auto events = watch->ReadEvents();
+  ASSERT_TRUE(events.ok());
+  for (const InotifyEvent& event : *events) {
+    if ((event.mask & IN_CREATE) != 0) {
+      EXPECT_EQ(event.name, ".agent.sock");
+    }
+  }
+  EXPECT_FALSE(fs::exists(HiddenSocketPath(path_)));
+}
+
+TEST_F(SocketFileTest, ARenameReplacesNothing) {
+  SocketFileOptions options = Options();
+  options.renamed_into_place = true;
+  const Result<Descriptor> first = BindSocketFile(options);
+  ASSERT_TRUE(first.ok());
+  const Result<Descriptor> second = BindSocketFile(options);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_TRUE(Connects());
+  fs::remove(path_);
+  fs::create_symlink("elsewhere", path_);
+  const Result<Descriptor> link = BindSocketFile(options);
+  ASSERT_FALSE(link.ok());
+  EXPECT_EQ(link.error().code(), Code::kAlreadyExists);
+  EXPECT_TRUE(fs::is_symlink(path_));
+}
+
+TEST_F(SocketFileTest, WhatItsKeeperRemovesStaysAway) {
+  Keep();
+  EXPECT_TRUE(keeper_->Remove().ok());
+  EXPECT_FALSE(fs::exists(path_));
+  RunFor(milliseconds(20));
+  EXPECT_FALSE(fs::exists(path_));
+  EXPECT_EQ(made_, 0);
 }
 
 }  // namespace

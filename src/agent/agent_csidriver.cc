@@ -1,0 +1,74 @@
+// Agent: itself as a CSI driver, and its registration with a kubelet.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/agent.h"
+#include "agent/csi_serve_settings.h"
+#include "base/peer_credentials.h"
+#include "csidriver/identity_rpcs.h"
+
+namespace volumed {
+namespace {
+
+// Names of parts in readyz, `volumectl status` and the log.
+constexpr char kServePart[] = "csi-serve";
+constexpr char kRegisterPart[] = "csi-registry";
+
+}  // namespace
+
+Status Agent::MakeCsiDriver() {
+  if (config_.csi_serve.empty()) return OkStatus();
+  csi_handlers_ = std::make_unique<CsiHandlers>(config_.csi_profile, config_.csi_serve_level);
+  AddIdentityRpcs(*csi_handlers_, {config_.csi_driver_name, VOLUMED_VERSION, config_.node_name},
+                  [this] { return csi_server_->records_loaded(); });
+  RETURN_IF_ERROR(csi_handlers_->Check());
+  // Pods go on without the driver, unless it is all that there is.
+  const PartNeed need = config_.csi_only ? PartNeed::kForReadiness : PartNeed::kOptional;
+  csi_server_ = std::make_unique<CsiServer>(
+      CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_}, *csi_handlers_,
+      CsiServerSettingsOf(config_),
+      [this, need](const Status& state) { parts_->Set(kServePart, state, need); });
+  ServeCsi(kServePart, config_.csi_serve, need, [this] { csi_server_->Serve(); });
+  if (!config_.csi_serve_group.empty() && !FindGroup(config_.csi_serve_group)) {
+    FollowGroup("csi-serve-group", config_.csi_serve_group, "only root may call the CSI driver");
+  }
+  if (config_.csi_registry.empty()) return OkStatus();
+  csi_registration_ = std::make_unique<RegistrationServer>(
+      RegistrationServer::Parts{*scheduler_, scheduler_->loop(), *log_},
+      RegistrationSettingsOf(config_),
+      [this](const Status& state) { parts_->Set(kRegisterPart, state, PartNeed::kOptional); });
+  ServeCsi(kRegisterPart, config_.csi_registry, PartNeed::kOptional,
+           [this] { csi_registration_->Serve(); });
+  return OkStatus();
+}
+
+// The socket's own state is told after the part was tried with success: it may still be missing.
+void Agent::ServeCsi(const std::string& part, const std::string& path, PartNeed need,
+                     const std::function<void()>& serve) {
+  const Status answers = Answers(path);
+  if (answers.ok()) return serve();
+  parts_->Retry(
+      part, answers.error(), [this, path] { return Answers(path); },
+      [this, serve]() -> Status {
+        scheduler_->Post(serve);
+        return OkStatus();
+      },
+      need);
+}
+
+void Agent::CsiRecordsLoaded() {
+  if (csi_server_) csi_server_->RecordsLoaded();
+}
+
+// The kubelet is to know at once that the driver is gone, and not by the next call that fails.
+void Agent::EndCsiDriver() {
+  if (!csi_registration_) return;
+  if (const Status removed = csi_registration_->Remove(); !removed.ok()) {
+    log_->Warning("the socket of the CSI driver's registration stays",
+                  {{"error", removed.error()}});
+  }
+}
+
+}  // namespace volumed

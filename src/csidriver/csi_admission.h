@@ -1,0 +1,72 @@
+// CsiAdmission: how many calls of the CSI driver go on at a time, how many a peer may begin in a
+// second, and that what is being changed by one call is not changed by another.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+
+namespace volumed {
+
+struct CsiLimits {
+  size_t calls = 64;  // that go on at a time, of all peers together
+  int rate = 200;     // that a peer may begin in a second
+};
+
+// Who calls, by the credentials of his connection.
+struct CsiPeer {
+  uid_t uid = static_cast<uid_t>(-1);  // not known
+  pid_t pid = 0;                       // 0: of a pid namespace that is not seen from here
+};
+
+// A process of root's is a peer of its own, as the sidecars of a controller and a kubelet are; all
+// processes of another user are one, or he could have as many peers as processes.
+//
+// Threads: any. Blocks: never.
+class CsiAdmission {
+ public:
+  // The clock outlives this object.
+  CsiAdmission(const Clock& clock, CsiLimits limits) : clock_(clock), limits_(limits) {}
+
+  // A call begins. Errors, not applied: Unavailable, if too many go on, or if the peer has begun
+  // too many; a caller tries again later then. After OK, Leave() is to be called once.
+  Status Enter(const CsiPeer& peer) EXCLUDES(mu_);
+  void Leave() EXCLUDES(mu_);
+
+  // The call has what `key` names for itself until Release(). Errors, not applied: Aborted, if
+  // another call has it. Source: CSI spec v1.13.0, "Error Scheme" (10 ABORTED).
+  Status Take(const std::string& key) EXCLUDES(mu_);
+  void Release(const std::string& key) EXCLUDES(mu_);
+
+  size_t calls() const EXCLUDES(mu_);
+
+ private:
+  using Who = std::pair<uid_t, pid_t>;
+  // A peer may begin as many calls at once as in a second, and then one each time that its share of
+  // a second has passed.
+  struct Allowance {
+    double calls = 0;
+    TimePoint at;
+  };
+
+  bool MayBegin(const Who& who) REQUIRES(mu_);
+  // What a peer has that has begun nothing for a while needs not be remembered.
+  void ForgetIdle(TimePoint now) REQUIRES(mu_);
+
+  const Clock& clock_;
+  const CsiLimits limits_;
+  mutable Mutex mu_;
+  size_t calls_ GUARDED_BY(mu_) = 0;
+  std::set<std::string> taken_ GUARDED_BY(mu_);
+  std::map<Who, Allowance> allowances_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

@@ -1,0 +1,79 @@
+// CsiServer: the agent as a CSI driver: the five services of csi.proto at a unix socket, and what a
+// peer may use up.
+//
+// There is one gRPC server for all peers, as all that may connect may do the same. Who a peer is
+// counts for its rate alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csidriver/csi_call.h"
+#include "csidriver/csi_service.h"
+#include "csidriver/served_socket.h"
+
+namespace volumed {
+
+struct CsiServerSettings {
+  std::string socket;          // absolute
+  std::optional<gid_t> group;  // its members may call, too; mode 0660, without it 0600
+  CsiLimits limits;
+  int most_message_bytes = 4 * 1024 * 1024;
+  GuestLimits guests = GuestLimitsOfProcess();
+};
+
+// What may connect: root, whoever the agent runs as, and the members of the group. Threads: any.
+// Blocks: as GroupsOf().
+std::optional<GuestClass> CsiGuestClass(const PeerCredentials& peer, std::optional<gid_t> group);
+
+// Threads: control, unless it says otherwise. Handlers run on the control thread.
+class CsiServer {
+ public:
+  // They outlive this object.
+  struct Parts {
+    Scheduler& scheduler;
+    EventLoop& loop;  // the control thread's
+    Logger& log;
+  };
+  // The handlers outlive this object, and what they are posted. `state` is told of the socket, as
+  // ServedSocketHooks says.
+  CsiServer(const Parts& parts, const CsiHandlers& handlers, const CsiServerSettings& settings,
+            std::function<void(const Status&)> state);
+  // Answers every call that is under way with Unavailable, and closes the connections; what the
+  // calls have begun goes on. Blocks: for a second at most.
+  ~CsiServer();
+  CsiServer(const CsiServer&) = delete;
+  CsiServer& operator=(const CsiServer&) = delete;
+
+  // Serves from now on. Blocks: as long as the socket's directory takes to answer. REQUIRES: it is
+  // called once.
+  void Serve() { socket_->Serve(); }
+  // As ServedSocket::SetGroup; a peer that is connected stays so.
+  Status SetGroup(std::optional<gid_t> group);
+  // From now on calls are answered that need the records of earlier runs. Threads: any.
+  void RecordsLoaded() { calls_->RecordsLoaded(); }
+  bool records_loaded() const { return calls_->records_loaded(); }
+
+ private:
+  void NotePeer(int fd, const PeerCredentials& peer) EXCLUDES(mu_);
+  CsiPeer PeerOf(const std::string& grpc_peer) const EXCLUDES(mu_);
+
+  const std::shared_ptr<CsiCalls> calls_;
+  std::optional<gid_t> group_;
+  mutable Mutex mu_;
+  // By descriptor. A number that is used again has its new peer before the first call of it.
+  std::map<int, CsiPeer> peers_ GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<CsiService>> services_;
+  std::unique_ptr<ServedSocket> socket_;
+};
+
+}  // namespace volumed

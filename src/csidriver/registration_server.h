@@ -1,0 +1,78 @@
+// RegistrationServer: how a kubelet gets to know the driver: a socket in its directory of plugins,
+// at which it asks what is there, and tells what came of it.
+//
+// The socket appears in the directory only when it can be connected to, and goes when the agent
+// stops: a kubelet takes a driver to be there as long as its socket is. What another program has at
+// the place stays.
+// Source: kubernetes pkg/kubelet/pluginmanager@v1.36; node-driver-registrar v2.17.0.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/alive_guard.h"
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "csidriver/served_socket.h"
+
+namespace volumed {
+
+struct RegistrationServerSettings {
+  std::string directory;  // the kubelet's; absolute
+  std::string driver;
+  std::string endpoint;  // the socket of the driver, by the path that the kubelet sees
+};
+
+// Threads: control.
+class RegistrationServer {
+ public:
+  // They outlive this object, and what it posts.
+  struct Parts {
+    Scheduler& scheduler;
+    EventLoop& loop;  // the control thread's
+    Logger& log;
+  };
+  // Called on the control thread, whenever something has changed: OK as long as the socket is in
+  // its place and no registration has failed. Errors: those of the socket's file; Unavailable, if a
+  // kubelet has said that it did not take the driver, until one says that it has.
+  using State = std::function<void(const Status&)>;
+
+  RegistrationServer(const Parts& parts, const RegistrationServerSettings& settings, State state);
+  // The socket's file stays: Remove() is for a stop. Blocks: for a second at most.
+  ~RegistrationServer();
+  RegistrationServer(const RegistrationServer&) = delete;
+  RegistrationServer& operator=(const RegistrationServer&) = delete;
+
+  // "<directory>/<driver>-reg.sock". Pure.
+  static std::string SocketPath(const RegistrationServerSettings& settings);
+  // Removes the socket of an agent that is gone without having removed it, and what it may have
+  // begun to make. Errors: as RemoveDeadSocket() and LockSocketFile(). Blocks: as these two.
+  static Status RemoveDead(const RegistrationServerSettings& settings);
+
+  // Registers from now on. Blocks: as long as the directory takes to answer. REQUIRES: it is called
+  // once.
+  void Serve();
+  // Takes the socket away, so that the driver counts as gone. Errors: errno's code, not applied.
+  Status Remove();
+
+ private:
+  class Service;
+
+  void TakeFileState(const Status& state);
+  // What a kubelet said: an empty text if it has taken the driver.
+  void TakeTold(const std::string& why_not);
+  void TellState();
+
+  const Parts parts_;
+  const State state_;
+  Status file_state_;
+  std::string why_not_;  // empty: nobody has refused the driver
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<ServedSocket> socket_;
+  AliveGuard alive_;
+};
+
+}  // namespace volumed
