@@ -10,6 +10,7 @@
 #include "mounter/node_root.h"
 #include "plugins/flex_volume.h"
 #include "plugins/in_tree_plugins.h"
+#include "pool/pool_plugin.h"
 #include "unit/crash/crash_devices.h"
 #include "volume/driver_domain.h"
 #include "volumemanager/claims/provisioning.h"
@@ -92,6 +93,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
       recycler_pods_(kernel_, containers_, world.clock,
                      std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(overlapping_, store_, world.clock, log_, observer_, ReadBootId()),
+      pools_(world.pool_volumes.empty() ? nullptr : MakePools()),
       storage_(kernel_, store_, world.clock, log_, ReadBootId()),
       other_storage_(kernel_, store_, world.clock, log_, ReadBootId()),
       format_intents_(devices_, storage_, ReadBootId()),
@@ -149,6 +151,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
                                                               .settings = csi_->settings(),
                                                               .log = log_}));
   }
+  if (pools_) made.push_back(pools_->MakePlugin({.format_intents = &format_intents_}));
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   if (world.object_files) applied_.emplace(world, overlapping_);
   VolumeOperations& used =
@@ -171,6 +174,7 @@ VolumeManagerSettings CrashAgent::ManagerSettings() const {
                                return OkStatus();
                              }}};
   }
+  if (pools_) settings.other_kinds = NodePools::RecordKinds();
   const bool removal_deletes = world.removal_deletes && !bug_.ignores_removals;
   if (removal_deletes || bug_.takes_absence_for_a_command) {
     for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
@@ -180,7 +184,8 @@ VolumeManagerSettings CrashAgent::ManagerSettings() const {
 
 VolumeManagerHooks CrashAgent::ManagerHooks() {
   VolumeManagerHooks hooks;
-  hooks.restore_other = [this](const std::string&, const LoadedRecords& rows) {
+  hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
+    if (pools_) return pools_->pools().Restore(kind, rows);
     if (csi_) csi_->Restore(rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
@@ -189,6 +194,7 @@ VolumeManagerHooks CrashAgent::ManagerHooks() {
     other_operations_.Restore(volumes, {});
   };
   hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    if (pools_) pools_->pools().Open();
     StartSources(std::move(memories));
   };
   hooks.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
@@ -199,6 +205,14 @@ VolumeManagerHooks CrashAgent::ManagerHooks() {
     };
   }
   return hooks;
+}
+
+std::unique_ptr<CrashAgentPools> CrashAgent::MakePools() {
+  return std::make_unique<CrashAgentPools>(CrashAgentPools::Parts{
+      overlapping_, kernel_, store_, log_, gate_, devices_, world_.paths, node_, [this] {
+        manager_->events().PluginChanged(kPoolPluginName);
+        manager_->events().MakersChanged();
+      }});
 }
 
 std::unique_ptr<CrashCsiClient> CrashAgent::MakeCsi() {

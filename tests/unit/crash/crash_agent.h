@@ -22,6 +22,7 @@
 #include "operation/record_format_intents.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "recycler/local_recycler_pods.h"
+#include "unit/crash/crash_agent_pools.h"
 #include "unit/crash/crash_applied.h"
 #include "unit/crash/crash_csi_client.h"
 #include "unit/crash/crash_harness.h"
@@ -99,6 +100,7 @@ class CrashAgent {
   VolumeManagerSettings ManagerSettings() const;
   VolumeManagerHooks ManagerHooks();
   std::unique_ptr<CrashCsiClient> MakeCsi();
+  std::unique_ptr<CrashAgentPools> MakePools();
   void DriverHappened(const std::string& driver, DriverEvent event);
   void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
@@ -140,6 +142,7 @@ class CrashAgent {
   NoContainers containers_;
   LocalRecyclerPods recycler_pods_;
   OverlappingRecordKeeper devices_;
+  std::unique_ptr<CrashAgentPools> pools_;  // null: the world has none
   StorageGuard storage_;
   StorageGuard other_storage_;  // of `other_operations_`
   RecordFormatIntents format_intents_;

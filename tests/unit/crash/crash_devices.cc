@@ -7,7 +7,10 @@
 
 #include "fakes/fake_flex_driver.h"
 #include "operation/volume_record.h"
+#include "plugins/flex_volume_places.h"
 #include "plugins/local.h"
+#include "pool/pool_plugin.h"
+#include "unit/crash/crash_pools.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -282,7 +285,57 @@ void CheckTwins(CrashWorld& world, const std::string& when) {
 
 }  // namespace
 
+// ---- which devices there are
+
+SafePath CrashWorld::DevicePlaceOf(const std::string& volume) const {
+  if (flex_volumes.contains(volume)) {
+    return FlexDeviceMountDir(paths, kFakeFlexDriver, SpecName(volume));
+  }
+  const auto fc = fc_volumes.find(volume);
+  if (fc == fc_volumes.end()) {
+    return paths.GetDeviceMountDir(PluginOf(volume), SpecName(NameOf(volume)));
+  }
+  return paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(fc->second));
+}
+
+std::string CrashWorld::PluginOf(const std::string& volume) const {
+  if (flex_volumes.contains(volume)) return kFakeFlexDriver;
+  if (fc_volumes.contains(volume)) return kFcPluginName;
+  if (pool_volumes.contains(volume)) return kPoolPluginName;
+  return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
+}
+
+std::string CrashWorld::NameOf(const std::string& volume) const {
+  if (pool_volumes.contains(volume)) {
+    const std::optional<PoolVolumeRecord> row = PoolVolumeNamed(*this, volume);
+    return row ? row->id : volume;
+  }
+  const auto fc = fc_volumes.find(volume);
+  return fc == fc_volumes.end() ? volume : FcVolumeName(fc->second);
+}
+
+std::string CrashWorld::LeftOfDevices() const {
+  for (const auto& [volume, path] : devices) {
+    const SpecName name(volume);
+    const SafePath place = block_volumes.contains(volume)
+                               ? paths.GetBlockMapDir(PluginOf(volume), name)
+                               : DevicePlaceOf(volume);
+    if (kernel->Exists(place.Display())) return "directory " + place.Display();
+    if (kernel->Device(path).OpenPins() != 0) return "a descriptor of " + path;
+    const bool flex = flex_volumes.contains(volume) && IsFlexAttached(*kernel, volume);
+    if (flex || array.attached.contains(volume)) return "attached volume " + volume;
+  }
+  for (const std::string& disk : fc_disks) {
+    if (kernel->Exists("/sys/block/" + disk)) return "disk " + disk;
+  }
+  if (!pool_volumes.empty()) return LeftOfPool(*this);
+  return csi ? LeftOfCsi(*this) : "";
+}
+
+// ---- the rules
+
 std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request) {
+  if (const std::string broken = BrokenPoolRule(world, request); !broken.empty()) return broken;
   if (const auto* format = std::get_if<FormatDevice>(&request)) {
     return BrokenFormatRule(world, *format);
   }
@@ -360,6 +413,7 @@ void CheckDevices(CrashWorld& world, const std::string& when) {
   }
   for (const auto& [volume, path] : world.devices) {
     const FakeDevice device = world.kernel->Device(path);
+    if (device.is_loop && !device.loop) continue;  // what was on it is with its file
     const auto before = world.filesystems.find(volume);
     if (before != world.filesystems.end() && before->second != device.identity.uuid) {
       world.Violation("the filesystem of " + volume + " is another one " + when);

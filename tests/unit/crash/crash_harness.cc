@@ -7,6 +7,7 @@
 #include "fakes/simulated_crash.h"
 #include "unit/crash/crash_agent.h"
 #include "unit/crash/crash_monitor.h"
+#include "unit/crash/crash_pools.h"
 #include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
@@ -231,6 +232,7 @@ std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed
   auto world = std::make_unique<CrashWorld>();
   if (scenario.applies) world->object_files.emplace();
   if (scenario.csi) world->csi.emplace();
+  if (scenario.pool) AddPool(*world);
   const RunResult before = Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
   for (const std::string& violation : before.violations) {
     throw std::logic_error("scenario " + scenario.name + " cannot be prepared: " + violation);

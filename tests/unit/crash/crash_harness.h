@@ -54,6 +54,7 @@ struct Scenario {
   std::vector<ScenarioStep> steps;
   bool applies = false;  // there is a directory of applied objects
   bool csi = false;      // there is a CSI driver
+  bool pool = false;     // the node has a pool
 };
 
 // ---- a seeded bug -------------------------------------------------------------------------------

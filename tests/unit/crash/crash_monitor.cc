@@ -101,9 +101,9 @@ Result<AnyAnswer> CheckedKernel::DoChecked(const AnyRequest& request, const Call
     world_.Loss("mkfs of " + RequestPath(request) + " during a recovery");
   }
   const EffectKind kind = KindOfEffect(request);
-  const bool is_program = std::holds_alternative<RunProgram>(request);
-  if (kind == EffectKind::kNone && !is_program) return world_.kernel->Do(request, options);
-  const std::string broken = is_program ? BrokenDeviceRule(world_, request) : BrokenRule(request);
+  const bool of_devices = IsOneOf<RunProgram, SetFileSize, AttachLoop, DetachLoops>(request);
+  if (kind == EffectKind::kNone && !of_devices) return world_.kernel->Do(request, options);
+  const std::string broken = of_devices ? BrokenDeviceRule(world_, request) : BrokenRule(request);
   const Result<AnyAnswer> answer = world_.kernel->Do(request, options);
   if (world_.kernel->crashed() || !HadEffect(request, answer)) return answer;
   const std::string effect = std::string(RequestName(request)) + " " + RequestPath(request);

@@ -8,20 +8,13 @@
 #include "base/strings.h"
 #include "operation/object_record.h"
 #include "operation/recorded_volume.h"
-#include "operation/volume_record.h"
 #include "unit/crash/crash_monitor.h"
+#include "unit/crash/crash_pools.h"
 
 namespace volumed {
 namespace {
 
 const std::string kBelow = std::string(CrashWorld::kProvisionRoot) + "/";
-
-std::optional<ProvisionRecord> RecordOf(const CrashWorld& world, const std::string& volume) {
-  const std::optional<Record> row = world.store->Find(kProvisionRecordKind, volume);
-  if (!row) return std::nullopt;
-  const Result<ProvisionRecord> record = DecodeProvisionRecord(*row);
-  return record.ok() ? std::optional(*record) : std::nullopt;
-}
 
 // A source has this very claim, and no command has ended it.
 bool IsThere(const CrashWorld& world, const ProvisionRecord& record) {
@@ -51,6 +44,15 @@ std::set<std::string> Directories(const CrashWorld& world) {
   return names;
 }
 
+}  // namespace
+
+std::optional<ProvisionRecord> ProvisionOf(const CrashWorld& world, const std::string& volume) {
+  const std::optional<Record> row = world.store->Find(kProvisionRecordKind, volume);
+  if (!row) return std::nullopt;
+  const Result<ProvisionRecord> record = DecodeProvisionRecord(*row);
+  return record.ok() ? std::optional(*record) : std::nullopt;
+}
+
 std::string BrokenRemovalRule(const CrashWorld& world, const ProvisionRecord& record) {
   const std::optional<Record> row = world.store->Find(kClaimBindingRecordKind, record.volume_name);
   if (!row) return "no binding of the volume is on record";
@@ -66,15 +68,13 @@ std::string BrokenRemovalRule(const CrashWorld& world, const ProvisionRecord& re
   return deletes ? "" : "the volume is to be retained";
 }
 
-}  // namespace
-
 bool IsProvisioned(const std::string& path) { return path.starts_with(kBelow); }
 
 std::string BrokenProvisionRule(const CrashWorld& world, const AnyRequest& request) {
   const std::string path = RequestPath(request);
   if (!IsProvisioned(path) || KindOfEffect(request) == EffectKind::kNone) return "";
   const std::string volume = Split(path.substr(kBelow.size()), '/').front();
-  const std::optional<ProvisionRecord> record = RecordOf(world, volume);
+  const std::optional<ProvisionRecord> record = ProvisionOf(world, volume);
   if (!record) return "there is no record of the volume that is made";
   if (std::holds_alternative<RemoveTree>(request)) return BrokenRemovalRule(world, *record);
   const bool intended = record->state == ProvisionState::kProvisioning;
@@ -90,6 +90,9 @@ std::string BrokenProvisionRule(const CrashWorld& world, const AnyRequest& reque
 void CheckProvisionPut(CrashWorld& world, const Record& row) {
   const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
   if (!record.ok() || record->state != ProvisionState::kProvisioned) return;
+  if (world.pool_volumes.contains(record->volume_name)) {
+    return CheckPoolProvisionPut(world, record->volume_name);
+  }
   if (world.csi) {
     if (!world.csi->volumes.contains("vol-" + record->volume_name)) {
       world.Violation("volume " + record->volume_name + " is recorded as made, and is not there");
@@ -102,6 +105,7 @@ void CheckProvisionPut(CrashWorld& world, const Record& row) {
 }
 
 void CheckProvisionRemove(CrashWorld& world, const std::string& volume) {
+  CheckPoolProvisionRemove(world, volume);
   if (world.csi && world.csi->volumes.contains("vol-" + volume)) {
     world.Violation("the record of volume " + volume + " went before the driver's");
   }
@@ -112,9 +116,10 @@ void CheckProvisionRemove(CrashWorld& world, const std::string& volume) {
 
 void CheckProvisioned(CrashWorld& world, const std::string& when) {
   if (world.csi) CheckCsiProvisioned(world, when);
+  CheckPoolProvisioned(world, when);
   std::map<std::string, std::string> of_claim;
   for (const std::string& name : Directories(world)) {
-    const std::optional<ProvisionRecord> record = RecordOf(world, name);
+    const std::optional<ProvisionRecord> record = ProvisionOf(world, name);
     if (!record) {
       world.Violation("directory " + kBelow + name + " is nobody's " + when);
       continue;

@@ -2,8 +2,10 @@
 // for every effect and record, beside those of crash_monitor.h.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "operation/volume_record.h"
 #include "os/kernel_requests.h"
 #include "records/record_store.h"
 #include "unit/crash/crash_world.h"
@@ -12,6 +14,12 @@ namespace volumed {
 
 // Below it nothing is anybody's but the provisioner's.
 bool IsProvisioned(const std::string& path);
+
+// What is on record of a volume that is made for a claim; nullopt if nothing is.
+std::optional<ProvisionRecord> ProvisionOf(const CrashWorld& world, const std::string& volume);
+
+// Why what was made for a claim may not be deleted; "" if it may.
+std::string BrokenRemovalRule(const CrashWorld& world, const ProvisionRecord& record);
 
 // Which rule the effect would break; "" if none, or if it is about no provisioned volume.
 std::string BrokenProvisionRule(const CrashWorld& world, const AnyRequest& request);

@@ -370,6 +370,8 @@ std::vector<Scenario> AllScenarios() {
       CsiObjectsScenario(),
       CsiDriverAwayScenario(),
       CsiUnstagingScenario(),
+      PoolScenario(),
+      StagedPoolScenario(),
   };
 }
 

@@ -70,6 +70,10 @@ Scenario MissingClaimScenario();    // Delete: absence of claim and class is no 
 Scenario CommandedClaimScenario();  // Delete: refused until its file has lost it
 Scenario RemadeClaimScenario();     // without a uid, Retain: the next of its name is another one
 
+// Volumes of the node's own pool; see crash_pool_scenarios.cc.
+Scenario PoolScenario();        // made for a claim, mounted, grown in use, unmounted, deleted
+Scenario StagedPoolScenario();  // claim and volume are deleted while a pod has it
+
 // Exports of an NFS server; see crash_nfs_scenarios.cc.
 Scenario NfsScenario();         // mounted for two pods
 Scenario NfsRecycleScenario();  // by a mount of the recycler's own

@@ -5,12 +5,10 @@
 #include <string_view>
 
 #include "csi/csi_names.h"
-#include "fakes/fake_flex_driver.h"
 #include "operation/object_record.h"
 #include "operation/volume_record.h"
-#include "plugins/flex_volume_places.h"
-#include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
+#include "unit/crash/crash_pools.h"
 #include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
@@ -146,6 +144,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->flex_volumes = flex_volumes;
   copy->fc_volumes = fc_volumes;
   copy->fc_disks = fc_disks;
+  copy->pool_volumes = pool_volumes;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -405,15 +404,17 @@ bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& vol
 // ---- what is compared ---------------------------------------------------------------------------
 
 std::string CrashWorld::Snapshot() const {
-  const std::string files = WithoutUids(WithoutPayloadNames(kernel->DumpTree("/")));
+  const std::string files = WithoutUids(WithoutPayloadNames(WithoutPoolIds(kernel->DumpTree("/"))));
   std::string text = "files:\n" + SortedLines(files);
-  text += "mounts:\n" + SortedLines(WithoutPayloadNames(WithoutGroups(kernel->DumpMounts())));
+  const std::string mounts = WithoutPoolIds(WithoutGroups(kernel->DumpMounts()));
+  text += "mounts:\n" + SortedLines(WithoutPayloadNames(mounts));
   std::string records;
   for (const Record& row : store->All()) records += RecordText(row);
   // Numbers of commands may differ.
   std::string objects;
   for (const auto& [file, content] : ObjectFiles()) objects += "object " + file + "\n";
-  return text + "records:\n" + SortedLines(WithoutUids(records)) + objects + CsiText(*this);
+  return text + "records:\n" + SortedLines(WithoutUids(WithoutPoolIds(records))) + objects +
+         CsiText(*this);
 }
 
 std::string CrashWorld::NewUid(const ObjectKey& object) {
@@ -444,42 +445,6 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
     }
   }
   return "";
-}
-
-SafePath CrashWorld::DevicePlaceOf(const std::string& volume) const {
-  const SpecName name(volume);
-  if (flex_volumes.contains(volume)) return FlexDeviceMountDir(paths, kFakeFlexDriver, name);
-  const auto fc = fc_volumes.find(volume);
-  if (fc == fc_volumes.end()) return paths.GetDeviceMountDir(PluginOf(volume), name);
-  return paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(fc->second));
-}
-
-std::string CrashWorld::PluginOf(const std::string& volume) const {
-  if (flex_volumes.contains(volume)) return kFakeFlexDriver;
-  if (fc_volumes.contains(volume)) return kFcPluginName;
-  return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
-}
-
-std::string CrashWorld::NameOf(const std::string& volume) const {
-  const auto fc = fc_volumes.find(volume);
-  return fc == fc_volumes.end() ? volume : FcVolumeName(fc->second);
-}
-
-std::string CrashWorld::LeftOfDevices() const {
-  for (const auto& [volume, path] : devices) {
-    const SpecName name(volume);
-    const SafePath place = block_volumes.contains(volume)
-                               ? paths.GetBlockMapDir(PluginOf(volume), name)
-                               : DevicePlaceOf(volume);
-    if (kernel->Exists(place.Display())) return "directory " + place.Display();
-    if (kernel->Device(path).OpenPins() != 0) return "a descriptor of " + path;
-    const bool flex = flex_volumes.contains(volume) && IsFlexAttached(*kernel, volume);
-    if (flex || array.attached.contains(volume)) return "attached volume " + volume;
-  }
-  for (const std::string& disk : fc_disks) {
-    if (kernel->Exists("/sys/block/" + disk)) return "disk " + disk;
-  }
-  return csi ? LeftOfCsi(*this) : "";
 }
 
 std::string CrashWorld::LeftOf(const std::string& pod) const {

@@ -193,6 +193,7 @@ class CrashWorld {
   std::set<std::string> flex_volumes;          // of those that are attached by FakeFlexDriver
   std::map<std::string, FcNames> fc_volumes;   // of those that lie on a Fibre Channel array
   std::vector<std::string> fc_disks;           // their SCSI disks, and what is made of these
+  std::set<std::string> pool_volumes;          // of those that are made in the node's own pool
   // As the plugin's GetVolumeName has it.
   std::string NameOf(const std::string& volume) const;
   // The plugin of such a volume.

@@ -304,6 +304,7 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
        RenamedDirectoryScenario()},
       {InOperations<UntoldOperations>("volumes that nobody can read not asked for"),
        UnreadableVolumeScenario()},
+      {InKernel<UnguardedPoolKernel>("pool volume deleted without guard"), StagedPoolScenario()},
       {InKernel<TwinlessStorageKernel>("two devices of one storage not compared"),
        TwinDevicesScenario()},
       {no_own, OwnDirectoriesScenario()},

@@ -1,10 +1,12 @@
 // Kernels that do not tell all of what a storage is.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "unit/crash/crash_pools.h"
 #include "unit/crash/seeded_kernels.h"
 
 namespace volumed {
@@ -85,6 +87,30 @@ class IncuriousKernel final : public PassingKernel {
     const bool looks = identify != nullptr && identify->look_for.inode != 0;
     return looks ? AnyAnswer(StorageIdentity{}) : PassingKernel::Do(request, options);
   }
+};
+
+// Deletes a pool's volume as soon as a command has deleted its claim, whoever has it.
+class UnguardedPoolKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = PassingKernel::Do(request, options);
+    const auto volume = PoolVolumeNamed(world_, kCrashPoolVolume);
+    if (deleted_ || !volume || world_.kernel->crashed() || !IsClaimDeleted()) return answer;
+    deleted_ = true;
+    (void)real_.Do(RemoveFile{PoolImageOf(volume->id)}, options);
+    return answer;
+  }
+
+ private:
+  bool IsClaimDeleted() const {
+    return std::any_of(
+        world_.commands.begin(), world_.commands.end(), [](const UserCommand& command) {
+          return command.acknowledged && command.kind == UserCommand::Kind::kDeleteObject &&
+                 command.object.kind == ObjectKind::kPersistentVolumeClaim;
+        });
+  }
+  bool deleted_ = false;
 };
 
 }  // namespace volumed
