@@ -1,12 +1,12 @@
 // The edges of the rules for single values: the last value that is right and the first that is not.
 #include "kube/field_rules.h"
 
-#include "kube/target_uid.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "kube/target_uid.h"
 
 namespace volumed {
 namespace {
