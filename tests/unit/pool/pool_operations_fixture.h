@@ -1,5 +1,5 @@
-// An agent with PoolPlugin behind the operations, for the tests of both: volumes of a pool are
-// made, staged, published and taken back by operations, and an agent follows another one.
+// A node whose agents have PoolPlugin and the operations of the volume manager on its volumes, with
+// the records of both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,13 +8,13 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "operation/device_operations.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
 #include "operation/node_volume_operations.h"
+#include "operation/operation_traits.h"
 #include "operation/reclaim_operations.h"
 #include "operation/record_format_intents.h"
 #include "pool/pool_names.h"
@@ -25,9 +25,9 @@
 
 namespace volumed {
 
-class PoolOperationsTest : public OperationHostFixture {
+class PoolOperationsFixture : public OperationHostFixture {
  protected:
-  PoolOperationsTest() {
+  PoolOperationsFixture() {
     node_.AddDirectory(std::string(kRoot) + "/pods", 0750);
     node_.AddDirectory(std::string(kRoot) + "/plugins", 0750);
     node_.AddDirectory(kPoolPath);

@@ -6,12 +6,8 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "operation/operation_traits.h"
-#include "operation/reclaim_operations.h"
-#include "pool/pool_names.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
@@ -22,6 +18,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+class PoolOperationsTest : public PoolOperationsFixture {};
 
 constexpr char kStillHere[] = "its device is still on this node";
 

@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 const std::string kCo = "/srv/co";
 
-class PoolTargetsTest : public PoolOperationsTest {
+class PoolTargetsTest : public PoolOperationsFixture {
  protected:
   PoolTargetsTest() {
     node_.AddDirectory(kCo + "/stage");
