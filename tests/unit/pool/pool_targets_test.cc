@@ -277,11 +277,14 @@ TEST_F(PoolTargetsTest, TheVolumeGrowsWhereItIsStaged) {
   std::get<CsiPersistentVolumeSource>(volume.spec.source).fs_type = "xfs";
   ASSERT_EQ(StageAt(volume), "");
   ASSERT_TRUE(volumes_->Expand(IdOf(volume), 32 * kMiB, {}).ok());
-  ExpandRequest request;
-  request.volume = NameOf(volume);
-  request.spec = SpecOf(volume);
-  request.new_size = Quantity::FromBytes(32 * kMiB);
-  request.old_size = Quantity::FromBytes(16 * kMiB);
+  const ExpandRequest request{.volume = NameOf(volume),
+                              .spec = SpecOf(volume),
+                              .target = {},
+                              .pods = {},
+                              .claim = "",
+                              .new_size = Quantity::FromBytes(32 * kMiB),
+                              .old_size = Quantity::FromBytes(16 * kMiB),
+                              .decision = {}};
   ASSERT_EQ(Start(ExpandVolume(request)), "");
   EXPECT_EQ(node_.Device(Loops().at(0).path).fs_bytes, 32 * kMiB);
   EXPECT_EQ(devices_->Find(NameOf(volume))->size_bytes, 32 * kMiB);
