@@ -51,7 +51,9 @@ class DeviceMounter {
   // Where the device is mounted once for the node, whether it is or not. Pure.
   virtual Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const = 0;
   // `device_path` is a device node or a link to one, and empty for plugins that attach nothing.
-  // Idempotent: a volume that is mounted there is success.
+  // Idempotent: a volume that is mounted there is success. A place other than GetDeviceMountPath()
+  // was given by a CO, for plugins that take such places: its directory is there already, and it is
+  // neither made nor removed.
   virtual Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                              const SafePath& device_mount_path, const DeviceMounterArgs& args) = 0;
 };
@@ -82,7 +84,8 @@ class DeviceUnmounter {
   // To be called once all binds of pods are gone. Idempotent; a path that is no mount is success.
   virtual Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) = 0;
   // The same for a volume of which the record says what it was: the first witness for a plugin that
-  // has to name it to somebody.
+  // has to name it to somebody. Only it is called for a place that a CO gave, whose directory
+  // stays.
   virtual Status UnmountRecorded(const VolumeSpec& /*recorded*/, const SafePath& device_mount_path,
                                  const CallOptions& call) {
     return UnmountDevice(device_mount_path, call);

@@ -56,7 +56,8 @@ void AddPluginRpcs(CsiHandlers& handlers, const CsiIdentity& identity,
 template <typename Request, typename Response, typename Types>
 void AddCapabilitiesRpc(CsiHandlers& handlers, Types CsiCapabilities::*types) {
   handlers.Add<Request, Response>([&handlers, types](const CsiRpc<Request, Response>& rpc) {
-    for (const auto type : handlers.Capabilities().*types) {
+    const CsiCapabilities capabilities = handlers.Capabilities();
+    for (const auto type : capabilities.*types) {
       rpc.response().add_capabilities()->mutable_rpc()->set_type(type);
     }
     rpc.Finish(OkStatus());

@@ -30,6 +30,9 @@ struct VolumeTarget {
   SafePath directory;
   std::string display_name;  // "namespace/name" of a pod, for people
   VolumeOwner owner;
+  // Where the device of the volume is mounted, if a CO gave that place; nullopt: at the plugin's
+  // own place. MountVolume takes it from the row of the device, so its callers leave it empty.
+  std::optional<SafePath> device_place = std::nullopt;
   // Whose objects, tokens and resources the content is made from. Null: a volume that needs one
   // is refused (NoPod).
   PodPtr pod;

@@ -32,6 +32,9 @@ inline constexpr const char* kHoldRecordKind = "hold";
 // does not know that would take an attached volume for one that is gone. A row of version 1 belongs
 // to a volume that the agent did not attach.
 inline constexpr uint32_t kDeviceRecordVersion = 2;
+// The version of the row of a volume or of a device at a place that a CO gave (given_place.h). A
+// program that does not know such places would take it for one of a pod that nobody wants any more.
+inline constexpr uint32_t kGivenPlaceRecordVersion = 3;
 
 // A reboot voids the mounts anyway; the pod's record, which is synced, says that the volume may
 // exist.
@@ -100,6 +103,10 @@ struct PodVolumeRecord {
   // What the pod was given of the node's storage, in the boot of boot_id. A later set-up adds to
   // it, since the pod may have either.
   GivenStorage storage{};
+  // Where the volume is, as an absolute path, and the part of it that can be trusted, if a CO gave
+  // the place (GivenPlaceOf); both are empty for a volume of a pod.
+  std::string place{};
+  std::string place_root{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key.pod);
     v.Text(2, m.pod_namespace);
@@ -125,6 +132,8 @@ struct PodVolumeRecord {
     v(22, m.storage.own);
     v(23, m.storage.within);
     v(24, m.storage.objects);
+    v(25, m.place);  // a path, whose bytes need not be text
+    v(26, m.place_root);
   }
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
@@ -268,6 +277,9 @@ struct DeviceRecord {
   // The device is being unmounted of which nobody knows whether it is attached: once it is
   // unmounted it is in doubt (kAttached, uncertain), and is attached anew before it is mounted.
   bool attach_in_doubt = false;
+  // The part of device_mount_path that can be trusted, if a CO gave that place (GivenPlaceOf); else
+  // empty. It stays as long as the row does.
+  std::string place_root{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.key);
     v.Text(2, m.plugin_name);
@@ -297,6 +309,7 @@ struct DeviceRecord {
     v(26, m.rest_of_mount);
     v(27, m.before_growth);
     v(28, m.attach_in_doubt);
+    v(29, m.place_root);
   }
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };

@@ -63,6 +63,10 @@ struct MountRequest {
   std::string selinux_label = {};  // of the mount as a whole; empty: none
 
   const PodVolumeKey& key() const { return target.key; }
+  // The place, if a CO gave it: whoever else gets a volume is a pod.
+  std::optional<SafePath> given_place() const {
+    return target.pod == nullptr ? std::optional<SafePath>(target.place) : std::nullopt;
+  }
   // The device from which it is bound; empty if there is none.
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
@@ -70,14 +74,16 @@ struct MountRequest {
 // Where a block volume's device is.
 struct MappedDevice {
   std::string device_path;  // "/dev/sdb"
-  std::string node_path;    // the pod's device node in the global map directory
+  // The pod's device node in the global map directory, or the node at the place that a CO gave.
+  std::string node_path;
   friend bool operator==(const MappedDevice&, const MappedDevice&) = default;
 };
 
 // A volume that is set up, or a block volume that is mapped.
 struct MountedVolume {
   std::string plugin_name;
-  std::string host_path;  // for a block volume: the pod's link to the device
+  // For a block volume: the pod's link to the device, or the node at the place that a CO gave.
+  std::string host_path;
   Attributes attributes;
   std::vector<SubPathMount> sub_paths;
   // Between which wall times the content is good, as of tokens that expire; nullopt: it does not
@@ -102,6 +108,9 @@ struct UnmountRequest {
   // What the plugin constructed from the disk, if the volume was found and no record knew it.
   std::optional<VolumeSpec> constructed = std::nullopt;
   bool with_many = false;  // see OperationLanes::Enter
+  // Where a CO had the volume published (given_place.h); nullopt: it is a pod's. It says where a
+  // volume without a record is.
+  std::optional<SafePath> place = std::nullopt;
 
   PodVolumeKey key() const { return {pod, spec}; }
 };
@@ -129,10 +138,14 @@ struct MountDeviceRequest {
   bool attachable = false;
   bool reconstructed = false;      // it was found at the start, and was not verified since
   std::string selinux_label = {};  // as in MountRequest
+  // An existing directory, in which a CO wants the device (given_place.h); nullopt: it comes to the
+  // plugin's own place. Of a block volume nothing is put there: what is recorded is that its device
+  // is set up for this place.
+  std::optional<SafePath> place = std::nullopt;
 };
 
 // A device that is mounted; `device_mount_path` is absolute, and the global map directory of a
-// block volume.
+// block volume, or the place that a CO gave.
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
@@ -140,7 +153,8 @@ struct MountedDevice {
   Quantity size = {};            // as in the request
 };
 
-// Makes a volume that is on the node larger. The sizes are in bytes, as quantities.
+// Makes a volume that is on the node larger. The sizes are in bytes, as quantities. Where its
+// device is, if a CO gave that place, the device's row says.
 struct ExpandRequest {
   UniqueVolumeName volume;
   VolumeSpec spec;
@@ -166,6 +180,11 @@ struct UnmountDeviceRequest {
   SpecName spec;
   std::string device_mount_path;
   bool is_block = false;
+  // As in MountDeviceRequest, with the same path in `device_mount_path`.
+  std::optional<SafePath> place = std::nullopt;
+  // What is at that place, for a device without a record: its place does not say it. `spec` is its
+  // name.
+  std::optional<VolumeSpec> constructed = std::nullopt;
 };
 
 // What shall be done with a volume that its claim has left.

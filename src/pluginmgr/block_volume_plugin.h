@@ -18,7 +18,9 @@ class BlockVolumePlugin {
   virtual ~BlockVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
   // Neither has side effects. NewBlockVolumeUnmapper works from what is on disk. The plugin
-  // outlives what is made.
+  // outlives what is made. `pod` is null for a device at a place that a CO gave
+  // (operation/given_place.h): nobody asks such a mapper for the places of a pod, and a plugin that
+  // needs a pod answers InvalidArgument, not applied.
   virtual Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                           PodPtr pod) = 0;
   virtual Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(

@@ -38,6 +38,11 @@ Result<std::string> PoolVolumeIdOf(const VolumeSpec& spec, const std::string& dr
                  ", is no id of a pool's volume");
 }
 
+Result<std::string> RecordedPoolVolumeId(const VolumeSpec& recorded) {
+  const auto* const source = recorded.SourceAs<CsiPersistentVolumeSource>();
+  return PoolVolumeIdOf(recorded, source == nullptr ? "" : source->driver);
+}
+
 bool IsReadOnlyPoolVolume(const VolumeSpec& spec) {
   const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
   return spec.read_only() || (source != nullptr && source->read_only) ||
@@ -54,6 +59,23 @@ VolumeSpec PoolVolumeSpec(const SpecName& spec, const std::string& driver, const
   volume.spec.volume_mode = mode;
   volume.spec.source = std::move(source);
   return VolumeSpec::FromPersistentVolume(std::move(volume), false);
+}
+
+PersistentVolume PoolPersistentVolume(const std::string& driver, const std::string& id,
+                                      const std::string& fs_type, VolumeMode mode, int64_t bytes,
+                                      const std::string& node) {
+  CsiPersistentVolumeSource source;
+  source.driver = driver;
+  source.volume_handle = id;
+  if (mode != VolumeMode::kBlock) source.fs_type = fs_type;
+  PersistentVolume volume;
+  volume.spec.volume_mode = mode;
+  volume.spec.capacity = Quantity::FromBytes(bytes);
+  volume.spec.source = std::move(source);
+  NodeSelectorTerm here;
+  here.match_expressions.push_back({PoolTopologyLabel(driver), NodeOperator::kIn, {node}});
+  volume.spec.node_affinity = VolumeNodeAffinity{{{std::move(here)}}};
+  return volume;
 }
 
 SafePath PoolDevicePlace(const KubeletPaths& paths, const std::string& id) {

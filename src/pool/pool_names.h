@@ -4,6 +4,7 @@
 // All functions are pure. Threads: any.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -16,11 +17,20 @@ namespace volumed {
 
 // The id of the volume, if it is one of this driver. Errors: as PoolPlugin::GetVolumeName.
 Result<std::string> PoolVolumeIdOf(const VolumeSpec& spec, const std::string& driver);
+// The same of a volume that is on record as one of the plugin's, whatever the driver is called by
+// now.
+Result<std::string> RecordedPoolVolumeId(const VolumeSpec& recorded);
 // Decided by the pod's claim, by the volume's source, or by its mount options.
 bool IsReadOnlyPoolVolume(const VolumeSpec& spec);
 // A spec that names this volume, as far as its places tell.
 VolumeSpec PoolVolumeSpec(const SpecName& spec, const std::string& driver, const std::string& id,
                           VolumeMode mode);
+
+// What is the same in every PersistentVolume of a pool's volume: its source, its mode, its size,
+// and that it is on this node. `fs_type` is of no block volume.
+PersistentVolume PoolPersistentVolume(const std::string& driver, const std::string& id,
+                                      const std::string& fs_type, VolumeMode mode, int64_t bytes,
+                                      const std::string& node);
 
 // <root>/plugins/volumed.io/pool/mounts/<id>: where its device is mounted once for the node.
 SafePath PoolDevicePlace(const KubeletPaths& paths, const std::string& id);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "kube/object_meta.h"
@@ -31,10 +32,19 @@ struct PoolParameters {
   friend bool operator==(const PoolParameters&, const PoolParameters&) = default;
 };
 
+// The parameter that says the filesystem of a volume.
+inline constexpr const char* kPoolFsTypeParameter = "csi.storage.k8s.io/fstype";
+// Whether pools make filesystems of this type.
+bool IsPoolFilesystem(std::string_view fs_type);
+
 // Keys of sidecars ("csi.storage.k8s.io/pvc/name") are passed over, except for the one of the
 // filesystem. Errors, not applied: InvalidArgument, naming the key, for one that is not known or
 // whose value is none, and for values that contradict each other.
 Result<PoolParameters> ParsePoolParameters(const StringMap& parameters);
+
+// The type of the filesystem that is on the volume, or that it is to be formatted with; empty of a
+// block volume, and if a later program has made the volume.
+std::string PoolFilesystemOf(const PoolVolumeRecord& record);
 
 // The sizes, in bytes, that a new volume may have.
 struct PoolSize {

@@ -46,6 +46,11 @@ struct FoundAtStart {
   std::unordered_map<PodUid, ObjectPtr> pod_objects;  // the objects of `pods`; see ObjectOf
   std::vector<PodVolumeRecord> volumes;               // as they were written
   std::vector<DeviceRecord> devices;                  // as they were written
+  // What is at places that COs gave (operation/given_place.h), as it was written, and in none of
+  // the two lists above. It goes to the operations and to the StorageGuard, and to nobody else: a
+  // CO repeats its calls, and whatever it does not take back stays.
+  std::vector<PodVolumeRecord> target_volumes;
+  std::vector<DeviceRecord> target_devices;
   std::vector<HoldRecord> holds;
   std::vector<ClaimBindingRecord> bindings;
   std::vector<ProvisionRecord> provisioned;
@@ -90,9 +95,9 @@ struct FoundAtStart {
 Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store,
                                         const std::vector<OtherRecordKind>& other_kinds = {});
 
-// Clears DeviceRecord::only_pod where no record tells of the pod any more: it cannot have the
-// volume, and nobody would give that back. The rows stay as they are until they are written next.
-// Threads: any. Blocks: never.
+// Clears DeviceRecord::only_pod, also of devices at places that COs gave, where no record tells of
+// the pod any more: it cannot have the volume, and nobody would give that back. The rows stay as
+// they are until they are written next. Threads: any. Blocks: never.
 void DropOnlyPodsOfNobody(FoundAtStart& found);
 
 // Fills `pod_objects` from the rows. It changes no other member, so LookAtNode may run beside it.
