@@ -3,6 +3,7 @@
 pool_disk=  # the loop device of the pool's own disk
 
 pool_loops() { losetup --list --noheadings --output NAME,BACK-FILE | grep -F " $scratch/fast/volumes/" | cut -d' ' -f1 || true; }
+pool_loop_count() { pool_loops | wc -l; }
 pool_files() { find "$scratch/fast" -mindepth 2 -type f | wc -l; }
 
 # For the end of the demo, however it ends: after the mounts of the volumes.
@@ -61,7 +62,7 @@ demo_pool() {
   ls -ls "$image"
   losetup --list --output NAME,LOG-SEC,DIO,BACK-FILE $(pool_loops)
   findmnt -rno SOURCE,TARGET,FSTYPE | grep -F "$root/" | grep -F pool
-  expect "files of the pool" "$(stat -c %s "$image")" $((2 << 30))
+  expect "size of its file" "$(stat -c %s "$image")" $((2 << 30))
   expect "filesystem of the claim" "$(stat -fc %T "$place")" xfs
   echo "written by the pod" >"$place/note"
 
@@ -99,7 +100,7 @@ demo_pool() {
   say "the pod leaves: unmounted, without a loop device; the next pod finds all of it"
   ctl delete pod database
   ctl wait database --for gone --timeout 30
-  until_is "loop devices of the pool" "" pool_loops
+  until_is "loop devices of the pool" 0 pool_loop_count
   sed 's/storage: 2Gi/storage: 3Gi/' examples/pool.yaml | ctl apply -f -
   ctl wait database --for ready --timeout 60
   expect_note "for the next pod"
@@ -113,7 +114,7 @@ demo_pool() {
   ctl delete pod database
   ctl wait database --for gone --timeout 30
   until_is "files of volumes in the pool" 0 pool_files
-  expect "loop devices of the pool" "$(pool_loops)" ""
+  expect "loop devices of the pool" "$(pool_loop_count)" 0
   ctl get pv
   ls -l "$scratch/fast/volumes"
 
@@ -123,7 +124,7 @@ demo_pool() {
   start_daemon
   until_text "pool fast" ctl status
   ctl status | grep -F "pool fast"
-  expect "what is made at the mount point" "$(ls -A "$scratch/fast")" ""
+  expect "files at the mount point" "$(find "$scratch/fast" -mindepth 1 | wc -l)" 0
   sed -i '/^pool: /d' "$scratch/config.yaml"
   restart_daemon
   end_pool
