@@ -28,6 +28,10 @@ class PoolTargetsTest : public PoolOperationsTest {
     node_.AddDirectory(kCo + "/pod-b");
   }
 
+  // Each mode has a name of its own.
+  PersistentVolume ClaimOf(VolumeMode mode) {
+    return Claim(mode, mode == VolumeMode::kBlock ? "pvc-block" : "pvc-files");
+  }
   static SafePath Place(const std::string& relative) { return {kCo, relative}; }
   static std::string IdOf(const PersistentVolume& volume) {
     return Must(PoolVolumeIdOf(SpecOf(volume), kDriver));
@@ -122,7 +126,7 @@ TEST_F(PoolTargetsTest, ABlockVolumeIsItsDevicesNodeAtTheTarget) {
 
 TEST_F(PoolTargetsTest, ACallThatIsMadeAgainSucceedsAndChangesNothing) {
   for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
-    const PersistentVolume volume = Claim(mode);
+    const PersistentVolume volume = ClaimOf(mode);
     for (int trial = 0; trial < 2; ++trial) {
       ASSERT_EQ(StageAt(volume), "");
       ASSERT_EQ(PublishAt(volume), "");
@@ -137,7 +141,7 @@ TEST_F(PoolTargetsTest, ACallThatIsMadeAgainSucceedsAndChangesNothing) {
 
 TEST_F(PoolTargetsTest, TheNextAgentTakesItBackByWhatIsOnRecord) {
   for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
-    const PersistentVolume volume = Claim(mode);
+    const PersistentVolume volume = ClaimOf(mode);
     ASSERT_EQ(StageAt(volume), "");
     ASSERT_EQ(PublishAt(volume), "");
     Restart();
@@ -173,7 +177,7 @@ TEST_F(PoolTargetsTest, AfterARebootTheCoStagesAndPublishesItAnewWithItsFilesyst
 
 TEST_F(PoolTargetsTest, WhatTheCoHasToMakeIsNotMadeForIt) {
   for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
-    const PersistentVolume volume = Claim(mode);
+    const PersistentVolume volume = ClaimOf(mode);
     EXPECT_THAT(StageAt(volume, Place("none")),
                 HasSubstr("there is no directory " + kCo + "/none"));
     EXPECT_FALSE(node_.Exists(kCo + "/none"));
@@ -184,7 +188,6 @@ TEST_F(PoolTargetsTest, WhatTheCoHasToMakeIsNotMadeForIt) {
     EXPECT_FALSE(node_.Exists(kCo + "/none"));
     EXPECT_FALSE(operations_->FindRecord(KeyAt(volume, Place("none/v"))));
     ASSERT_EQ(UnstageAt(volume), "");
-    ASSERT_EQ(Delete(volume), "");
   }
 }
 
@@ -192,7 +195,7 @@ TEST_F(PoolTargetsTest, ALinkOnTheWayToAPlaceIsNotFollowed) {
   node_.AddDirectory("/etc/own");
   node_.AddSymlink(kCo + "/link", "/etc/own");
   for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
-    const PersistentVolume volume = Claim(mode);
+    const PersistentVolume volume = ClaimOf(mode);
     EXPECT_NE(StageAt(volume, Place("link")), "");
     EXPECT_NE(StageAt(volume, Place("link/stage")), "");
     ASSERT_EQ(StageAt(volume), "");
@@ -202,7 +205,6 @@ TEST_F(PoolTargetsTest, ALinkOnTheWayToAPlaceIsNotFollowed) {
     EXPECT_FALSE(node_.Exists("/etc/own/v"));
     EXPECT_FALSE(node_.IsMountPoint("/etc/own"));
     ASSERT_EQ(UnstageAt(volume), "");
-    ASSERT_EQ(Delete(volume), "");
   }
   EXPECT_EQ(node_.Find(kCo + "/link").type, FileType::kSymlink);
 }
@@ -239,7 +241,7 @@ TEST_F(PoolTargetsTest, ATargetRightBelowARootThatIsAMountIsAPlaceLikeAnyOther) 
 
 TEST_F(PoolTargetsTest, APodAndACoAreNotGivenTheVolumeAtOnce) {
   for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
-    const PersistentVolume volume = Claim(mode);
+    const PersistentVolume volume = ClaimOf(mode);
     ASSERT_EQ(Stage(volume), "");
     EXPECT_THAT(StageAt(volume), HasSubstr("it has to leave that place before it can come to"));
     EXPECT_THAT(PublishAt(volume), HasSubstr("which has to leave first"));
@@ -257,7 +259,6 @@ TEST_F(PoolTargetsTest, APodAndACoAreNotGivenTheVolumeAtOnce) {
     ASSERT_EQ(Stage(volume), "");
     EXPECT_FALSE(GivenPlaceOf(*devices_->Find(NameOf(volume))));
     ASSERT_EQ(Unstage(volume), "");
-    ASSERT_EQ(Delete(volume), "");
   }
 }
 
@@ -277,26 +278,28 @@ TEST_F(PoolTargetsTest, TheVolumeGrowsWhereItIsStaged) {
   std::get<CsiPersistentVolumeSource>(volume.spec.source).fs_type = "xfs";
   ASSERT_EQ(StageAt(volume), "");
   ASSERT_TRUE(volumes_->Expand(IdOf(volume), 32 * kMiB, {}).ok());
-  ExpandRequest request;
-  request.volume = NameOf(volume);
-  request.spec = SpecOf(volume);
-  request.new_size = Quantity::FromBytes(32 * kMiB);
-  request.old_size = Quantity::FromBytes(16 * kMiB);
-  ASSERT_EQ(Start(ExpandVolume(request)), "");
+  ASSERT_EQ(Start(ExpandVolume({.volume = NameOf(volume),
+                                .spec = SpecOf(volume),
+                                .target = {},
+                                .pods = {},
+                                .claim = "",
+                                .new_size = Quantity::FromBytes(32 * kMiB),
+                                .old_size = Quantity::FromBytes(16 * kMiB),
+                                .decision = {}})),
+            "");
   EXPECT_EQ(node_.Device(Loops().at(0).path).fs_bytes, 32 * kMiB);
   EXPECT_EQ(devices_->Find(NameOf(volume))->size_bytes, 32 * kMiB);
   EXPECT_EQ(GivenPlaceOf(*devices_->Find(NameOf(volume))), Place("stage"));
 }
 
-// The row of the device was lost with its disk, and the CO takes back what it had staged.
-TEST_F(PoolTargetsTest, WhatNoRecordKnowsIsTakenBackByWhatTheCoSays) {
+// A power loss took the row back to what it was before the mount, or there is none.
+TEST_F(PoolTargetsTest, WhatNoRecordKnowsToBeThereIsTakenBackByWhatTheCoSays) {
   const PersistentVolume volume = Claim();
   ASSERT_EQ(StageAt(volume), "");
-  ASSERT_TRUE(store_.Remove(kDeviceRecordKind, NameOf(volume).str(), Durability::kProcess).ok());
-  devices_ =
-      std::make_unique<DeviceRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
-  operations_ =
-      std::make_unique<NodeVolumeOperations>(scheduler_, Parts(), observer_, BootId("boot-a"));
+  ASSERT_EQ(UnstageAt(volume), "");
+  VolumePlugin* const plugin = Must(plugins_of_agent_->FindPluginBySpec(SpecOf(volume)));
+  const auto mounter = Must(plugin->AsDeviceMountable()->NewDeviceMounter());
+  ASSERT_TRUE(mounter->MountDevice(SpecOf(volume), "", Place("stage"), DeviceMounterArgs()).ok());
   EXPECT_EQ(UnstageAt(volume), "");
   EXPECT_FALSE(node_.IsMountPoint(kCo + "/stage"));
   EXPECT_THAT(Loops(), IsEmpty());
