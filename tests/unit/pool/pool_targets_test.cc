@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "fakes/simulated_crash.h"
 #include "operation/expand_operations.h"
 #include "operation/given_place.h"
 #include "unit/pool/pool_operations_fixture.h"
@@ -40,14 +43,13 @@ class PoolTargetsTest : public PoolOperationsTest {
     return TargetKey(target.Display(), IdOf(volume));
   }
 
-  // Each answers as Start() does.
-  std::string StageAt(const PersistentVolume& volume, const SafePath& place = Place("stage")) {
+  // What the node service asks for.
+  static MountDevice StageOf(const PersistentVolume& volume, const SafePath& place) {
     MountDeviceRequest request{NameOf(volume), SpecOf(volume), {}};
     request.place = place;
-    return Start(MountDevice(std::move(request)));
+    return MountDevice(std::move(request));
   }
-  std::string PublishAt(const PersistentVolume& volume, const SafePath& target = Place("pod-a/v"),
-                        bool one_pod_only = false) {
+  static MountRequest PublishOf(const PersistentVolume& volume, const SafePath& target) {
     MountRequest request{.target = {.key = KeyAt(volume, target),
                                     .place = target,
                                     .directory = ParentOf(target),
@@ -59,24 +61,40 @@ class PoolTargetsTest : public PoolOperationsTest {
                          .nested_mount_points = {}};
     request.unique_name = NameOf(volume);
     request.has_device = true;
+    return request;
+  }
+  static UnmountRequest UnpublishOf(const PersistentVolume& volume, const SafePath& target) {
+    const PodVolumeKey key = KeyAt(volume, target);
+    UnmountRequest request{key.pod, key.spec, kPoolPluginName, target.Display(), NameOf(volume)};
+    request.place = target;
+    return request;
+  }
+  static UnmountDevice UnstageOf(const PersistentVolume& volume, const SafePath& place) {
+    UnmountDeviceRequest request{NameOf(volume), kPoolPluginName, SpecName(volume.metadata.name),
+                                 place.Display(), IsBlockVolume(SpecOf(volume))};
+    request.place = place;
+    request.constructed = SpecOf(volume);
+    return UnmountDevice(std::move(request));
+  }
+
+  // Each answers as Start() does.
+  std::string StageAt(const PersistentVolume& volume, const SafePath& place = Place("stage")) {
+    return Start(StageOf(volume, place));
+  }
+  std::string PublishAt(const PersistentVolume& volume, const SafePath& target = Place("pod-a/v"),
+                        bool one_pod_only = false) {
+    MountRequest request = PublishOf(volume, target);
     request.one_pod_only = one_pod_only;
     if (IsBlockVolume(request.spec)) return Start(MapVolume(std::move(request)));
     return Start(MountVolume(std::move(request)));
   }
   std::string UnpublishAt(const PersistentVolume& volume,
                           const SafePath& target = Place("pod-a/v")) {
-    const PodVolumeKey key = KeyAt(volume, target);
-    UnmountRequest request{key.pod, key.spec, kPoolPluginName, target.Display(), NameOf(volume)};
-    request.place = target;
-    if (IsBlockVolume(SpecOf(volume))) return Start(UnmapVolume(std::move(request)));
-    return Start(UnmountVolume(std::move(request)));
+    if (IsBlockVolume(SpecOf(volume))) return Start(UnmapVolume(UnpublishOf(volume, target)));
+    return Start(UnmountVolume(UnpublishOf(volume, target)));
   }
   std::string UnstageAt(const PersistentVolume& volume, const SafePath& place = Place("stage")) {
-    UnmountDeviceRequest request{NameOf(volume), kPoolPluginName, SpecName(volume.metadata.name),
-                                 place.Display(), IsBlockVolume(SpecOf(volume))};
-    request.place = place;
-    request.constructed = SpecOf(volume);
-    return Start(UnmountDevice(std::move(request)));
+    return Start(UnstageOf(volume, place));
   }
   uint32_t VersionOf(const char* kind) {
     const LoadedRecords loaded = Must(store_.Load(kind));
@@ -303,6 +321,118 @@ TEST_F(PoolTargetsTest, WhatNoRecordKnowsToBeThereIsTakenBackByWhatTheCoSays) {
   EXPECT_EQ(UnstageAt(volume), "");
   EXPECT_FALSE(node_.IsMountPoint(kCo + "/stage"));
   EXPECT_THAT(Loops(), IsEmpty());
+}
+
+// ---- an agent that ends -------------------------------------------------------------------------
+
+// A volume that a CO stages, publishes and takes back; each call is made again to the next agent
+// until it has succeeded.
+class TargetLife : public PoolTargetsTest {
+ public:
+  explicit TargetLife(VolumeMode mode) : volume_(ClaimOf(mode)) {}
+  void TestBody() override {}
+
+  // Ends the agent at effect, or write, number `n`; whether there was one.
+  bool EndsAt(uint64_t n, bool in_kernel, bool before) {
+    EndAgent();
+    Revive();
+    if (in_kernel) {
+      node_.CrashAtCall(n,
+                        before ? FakeKernel::CrashPoint::kBefore : FakeKernel::CrashPoint::kAfter);
+    } else {
+      store_.CrashAtCall(n, before ? MemoryRecordStore::CrashPoint::kBefore
+                                   : MemoryRecordStore::CrashPoint::kAfter);
+    }
+    const bool ended = !GoOn();
+    if (ended) {
+      Revive();
+      EXPECT_TRUE(GoOn());
+    }
+    const std::string at =
+        (in_kernel ? "effect " : "write ") + std::to_string(n) + (before ? " before" : " after");
+    EXPECT_EQ(step_, 5) << at;
+    EXPECT_FALSE(node_.Exists(kCo + "/pod-a/v")) << at;
+    EXPECT_TRUE(node_.Exists(kCo + "/stage")) << at;
+    EXPECT_FALSE(node_.IsMountPoint(kCo + "/stage")) << at;
+    EXPECT_THAT(Loops(), IsEmpty()) << at;
+    EXPECT_THAT(LoadPodVolumeRecords(store_), IsEmpty()) << at;
+    return ended;
+  }
+
+ private:
+  // False: the agent has ended.
+  bool GoOn() {
+    try {
+      Restart();
+      OperationParts parts = Parts();
+      parts.volumes = std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_,
+                                                           BootId("boot-a"));
+      for (const PodVolumeRecord& row : LoadPodVolumeRecords(store_)) parts.volumes->Restore(row);
+      for (; step_ < 5; ++step_) {
+        const std::string failed = Call(parts);
+        EXPECT_EQ(failed, "") << "call " << step_;
+        if (!failed.empty()) return true;
+      }
+      return true;
+    } catch (const SimulatedCrash&) {
+      EndAgent();
+      return false;
+    }
+  }
+  std::string Call(const OperationParts& parts) {
+    const SafePath target = Place("pod-a/v");
+    const bool is_block = IsBlockVolume(SpecOf(volume_));
+    switch (step_) {
+      case 0:
+        return Run(parts, StageOf(volume_, Place("stage")));
+      case 1:
+        if (is_block) return Run(parts, MapVolume(PublishOf(volume_, target)));
+        return Run(parts, MountVolume(PublishOf(volume_, target)));
+      case 2:
+        return IsThere() ? "" : "the volume is not at its target";
+      case 3:
+        if (is_block) return Run(parts, UnmapVolume(UnpublishOf(volume_, target)));
+        return Run(parts, UnmountVolume(UnpublishOf(volume_, target)));
+      default:
+        return Run(parts, UnstageOf(volume_, Place("stage")));
+    }
+  }
+  bool IsThere() { return node_.IsMountPoint(kCo + "/pod-a/v") && Loops().size() == 1; }
+  // Without an executor, whose tasks would outlive the agent that ends.
+  template <typename Op>
+  std::string Run(const OperationParts& parts, const Op& operation) {
+    OperationProgress progress(clock_);
+    typename Op::Value result{};
+    const auto failure = operation.Run(parts, progress, result);
+    return failure ? failure->step + ": " + failure->error.ToString() : "";
+  }
+  // Its destructors have no effect on the node.
+  void EndAgent() {
+    node_.Die();
+    store_.Die();
+    operations_.reset();
+    plugins_of_agent_.reset();
+    volumes_.reset();
+  }
+  void Revive() {
+    node_.Revive();
+    store_.Revive();
+  }
+
+  const PersistentVolume volume_;
+  int step_ = 0;
+};
+
+TEST(PoolTargetsWalkTest, AnAgentThatEndsAtAnyEffectOrWriteIsFollowedByOneThatGoesOn) {
+  for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
+    for (const bool in_kernel : {true, false}) {
+      for (const bool before : {true, false}) {
+        uint64_t n = 1;
+        while (TargetLife(mode).EndsAt(n, in_kernel, before) && !::testing::Test::HasFailure()) ++n;
+        EXPECT_GT(n, 5u);  // the life has as many at least
+      }
+    }
+  }
 }
 
 }  // namespace
