@@ -21,6 +21,7 @@
 #include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
+#include "os/place_names.h"
 #include "pluginmgr/block_volume_plugin.h"
 
 namespace volumed {

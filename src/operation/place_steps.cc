@@ -6,6 +6,7 @@
 #include "operation/call_options.h"
 #include "operation/given_place.h"
 #include "operation/group_operations.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {
