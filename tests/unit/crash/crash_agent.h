@@ -136,7 +136,7 @@ class CrashAgent {
   NodeKubeletHost kubelet_host_;
   NodeAttachDetachHost attach_detach_host_;
   std::unique_ptr<CrashCsiClient> csi_;  // null: the world has no driver
-  std::unique_ptr<CsiCalls> buggy_csi_;
+  std::unique_ptr<CrashCsiCalls> buggy_csi_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
   NoContainers containers_;

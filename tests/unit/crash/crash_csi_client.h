@@ -23,9 +23,9 @@
 namespace volumed {
 
 // Where the calls that operations make go to; a mistake stands between the plugin and the real one.
-class CsiCalls {
+class CrashCsiCalls {
  public:
-  virtual ~CsiCalls() = default;
+  virtual ~CrashCsiCalls() = default;
   virtual CsiChannel::AnyAnswer Do(const google::protobuf::Message& request) = 0;
 };
 
@@ -39,7 +39,7 @@ class PlainDomains final : public FaultDomains {
 class CrashCsiCaller;
 
 // Threads: those of the scheduler. May throw SimulatedCrash out of a call.
-class CrashCsiClient final : public CsiDialer, public CsiCalls {
+class CrashCsiClient final : public CsiDialer, public CrashCsiCalls {
  public:
   // They outlive this object.
   struct Parts {
@@ -61,7 +61,7 @@ class CrashCsiClient final : public CsiDialer, public CsiCalls {
   CsiDrivers& drivers() { return drivers_; }
   DriverLanes& lanes() { return lanes_; }
   const SharedCsiPluginSettings& settings() const { return settings_; }
-  void SetCalls(CsiCalls& calls) { calls_ = &calls; }
+  void SetCalls(CrashCsiCalls& calls) { calls_ = &calls; }
 
   void Restore(const LoadedRecords& rows);
   // The driver registers, if somebody has started it.
@@ -75,7 +75,7 @@ class CrashCsiClient final : public CsiDialer, public CsiCalls {
                                           std::shared_ptr<const CsiSocket> socket,
                                           StateSeen state_seen) override;
 
-  // ---- CsiCalls: the real ones, watched.
+  // ---- CrashCsiCalls: the real ones, watched.
   CsiChannel::AnyAnswer Do(const google::protobuf::Message& request) override;
   // Through what stands between.
   CsiChannel::AnyAnswer Call(const google::protobuf::Message& request) {
@@ -95,7 +95,7 @@ class CrashCsiClient final : public CsiDialer, public CsiCalls {
 
   const Parts parts_;
   PlainDomains domains_;
-  CsiCalls* calls_ = this;
+  CrashCsiCalls* calls_ = this;
   std::vector<std::weak_ptr<CrashCsiCaller>> callers_;
   uint64_t told_release_ = 0;
   bool is_told_away_ = true;

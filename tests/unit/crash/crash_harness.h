@@ -24,7 +24,7 @@
 
 namespace volumed {
 
-class CsiCalls;
+class CrashCsiCalls;
 
 // ---- a scenario ---------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ struct SeededBug {
   std::function<std::unique_ptr<RecordStore>(RecordStore& real, CrashWorld& world)> store;
   std::function<std::unique_ptr<VolumeOperations>(const SeededOperations& parts)> operations;
   // Between the CSI plugin and its driver, which is seen to be called by the agent.
-  std::function<std::unique_ptr<CsiCalls>(CsiCalls& real, CrashWorld& world)> csi;
+  std::function<std::unique_ptr<CrashCsiCalls>(CrashCsiCalls& real, CrashWorld& world)> csi;
   // Changes what a source delivers; `first`: the source's first list to this agent.
   std::function<void(ObjectList& list, bool first)> list;
   // A claim that has left its source is taken for one that was deleted.

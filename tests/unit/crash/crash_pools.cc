@@ -105,8 +105,8 @@ void AddPool(CrashWorld& world) {
   world.devices[kCrashPoolVolume] = kCrashPoolDevice;
   world.own_directories["the directory of pool fast,"] = kCrashPool;
   // A node of it stays once it was used.
-  const SafePath file{"/srv/blank", ""};
-  world.kernel->AddFile(file.root, std::string(4096, '\0'));
+  const SafePath file{"/srv", "blank"};
+  world.kernel->AddFile(file.Display(), std::string(4096, '\0'));
   const Result<AnyAnswer> attached = world.kernel->DoAside(AttachLoop{.path = file});
   if (!attached.ok()) throw std::logic_error(attached.error().ToString());
   if (std::get<AttachedLoop>(*attached).device.path != kCrashPoolDevice) {
@@ -114,7 +114,7 @@ void AddPool(CrashWorld& world) {
   }
   const Result<AnyAnswer> detached = world.kernel->DoAside(DetachLoops{file});
   if (!detached.ok()) throw std::logic_error(detached.error().ToString());
-  world.kernel->Remove(file.root);
+  world.kernel->Remove(file.Display());
 }
 
 std::optional<PoolVolumeRecord> PoolVolumeNamed(const CrashWorld& world, const std::string& name) {

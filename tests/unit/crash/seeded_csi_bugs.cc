@@ -22,13 +22,13 @@ bool IsRpc(const Message& request, const std::string& rpc) {
   return CsiMethodOf(request.GetDescriptor())->name == rpc;
 }
 
-class PassingCsi : public CsiCalls {
+class PassingCsi : public CrashCsiCalls {
  public:
-  PassingCsi(CsiCalls& real, CrashWorld& world) : real_(real), world_(world) {}
+  PassingCsi(CrashCsiCalls& real, CrashWorld& world) : real_(real), world_(world) {}
   Answer Do(const Message& request) override { return real_.Do(request); }
 
  protected:
-  CsiCalls& real_;
+  CrashCsiCalls& real_;
   CrashWorld& world_;
 };
 
@@ -36,7 +36,7 @@ template <typename Calls>
 SeededBug InCsi(const std::string& name) {
   SeededBug bug;
   bug.name = name;
-  bug.csi = [](CsiCalls& real, CrashWorld& world) -> std::unique_ptr<CsiCalls> {
+  bug.csi = [](CrashCsiCalls& real, CrashWorld& world) -> std::unique_ptr<CrashCsiCalls> {
     return std::make_unique<Calls>(real, world);
   };
   return bug;
