@@ -23,9 +23,9 @@ struct CsiIdentity {
 
 // Adds the handlers of GetPluginInfo, GetPluginCapabilities, Probe, ControllerGetCapabilities,
 // GroupControllerGetCapabilities, NodeGetCapabilities and NodeGetInfo; with a topology the feature
-// kTopology, too. `is_ready` is asked on the
-// control thread by Probe, which says ready=false until it is so. The handlers outlive the calls;
-// the capabilities are those of all rows, also of such as are added later.
+// kTopology, too. `is_ready` is asked on the control thread by Probe, which says ready=false until
+// it is so. The handlers outlive the calls; the capabilities are those of all rows, also of such as
+// are added later.
 // Source: CSI spec v1.13.0, "Identity Service RPC", NodeGetInfo.
 void AddIdentityRpcs(CsiHandlers& handlers, const CsiIdentity& identity,
                      std::function<bool()> is_ready);

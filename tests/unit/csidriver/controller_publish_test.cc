@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "csidriver/csi_capability_wish.h"
 #include "unit/csidriver/controller_fixture.h"
 
 namespace volumed {
