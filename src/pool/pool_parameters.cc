@@ -15,7 +15,7 @@ constexpr char kPool[] = "pool";
 constexpr char kBackend[] = "backend";
 constexpr char kAllocation[] = "allocation";
 constexpr char kOvercommit[] = "overcommit";
-constexpr char kFsType[] = "csi.storage.k8s.io/fstype";
+constexpr const char* kFsType = kPoolFsTypeParameter;
 constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
 
 constexpr char kThin[] = "thin";
@@ -64,7 +64,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     if (!backend) return BadParameter(key, value, "\"image\"");
     parameters.backend = *backend;
   } else if (key == kFsType) {
-    if (!LeastBytesOf(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
+    if (!IsPoolFilesystem(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
     parameters.fs_type = value;
   } else if (key == kAllocation) {
     if (value != kThin && value != kThick) return BadParameter(key, value, "thin or thick");
@@ -80,6 +80,8 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
 }
 
 }  // namespace
+
+bool IsPoolFilesystem(std::string_view fs_type) { return LeastBytesOf(fs_type).has_value(); }
 
 StringMap PoolParameters::ToMap() const {
   StringMap map = {{kBackend, std::string(PoolBackendName(backend))},

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "kube/object_meta.h"
@@ -30,6 +31,11 @@ struct PoolParameters {
   StringMap ToMap() const;
   friend bool operator==(const PoolParameters&, const PoolParameters&) = default;
 };
+
+// The parameter that says the filesystem of a volume.
+inline constexpr const char* kPoolFsTypeParameter = "csi.storage.k8s.io/fstype";
+// Whether pools make filesystems of this type.
+bool IsPoolFilesystem(std::string_view fs_type);
 
 // Keys of sidecars ("csi.storage.k8s.io/pvc/name") are passed over, except for the one of the
 // filesystem. Errors, not applied: InvalidArgument, naming the key, for one that is not known or
