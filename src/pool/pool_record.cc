@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable_text.h"
 #include "operation/record_codec.h"
 #include "pool/pool_id.h"
 
@@ -13,6 +14,8 @@ struct Row {
   PoolVolumeEvent event;
   PoolVolumeState to;
 };
+
+constexpr size_t kShownNode = 256;  // bytes of a node's id in a message
 
 constexpr PoolVolumeState kNoRow = PoolVolumeState::kNotKnown;
 constexpr Row kRows[] = {
@@ -38,6 +41,19 @@ constexpr Row kRows[] = {
 bool IsVolumeId(const std::string& id) {
   const std::optional<PoolId> parsed = ParsePoolId(id);
   return parsed && parsed->object == PoolObject::kVolume;
+}
+
+// Source: CSI spec v1.13.0, csi.proto (VolumeCapability.AccessMode.Mode).
+constexpr int32_t kMultiNodeReaderOnly = 3;
+constexpr int32_t kMultiNodeSingleWriter = 4;
+constexpr int32_t kMultiNodeMultiWriter = 5;
+
+bool IsForSeveralNodes(const PoolLease& lease) {
+  return lease.access_mode >= kMultiNodeReaderOnly && lease.access_mode <= kMultiNodeMultiWriter;
+}
+
+bool Writes(const PoolLease& lease) {
+  return !lease.read_only && lease.access_mode != kMultiNodeReaderOnly;
 }
 
 }  // namespace
@@ -78,6 +94,19 @@ std::optional<PoolVolumeState> NextState(PoolVolumeState from, PoolVolumeEvent e
     if (row.from == from && row.event == event) return row.to;
   }
   return std::nullopt;
+}
+
+std::string WhyNotBeside(const PoolLease& there, const PoolLease& wanted) {
+  const std::string has = "node " + Quoted(there.node, kShownNode) + " has it";
+  if (!IsForSeveralNodes(there) || !IsForSeveralNodes(wanted)) {
+    return has + ", and it is not asked for as a volume of several nodes by both";
+  }
+  const bool is_single =
+      there.access_mode == kMultiNodeSingleWriter || wanted.access_mode == kMultiNodeSingleWriter;
+  if (is_single && Writes(there) && Writes(wanted)) {
+    return has + " to write, and it is to have a single writer";
+  }
+  return "";
 }
 
 Record EncodeRecord(const PoolRecord& record) {

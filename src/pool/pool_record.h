@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/wire_fields.h"
@@ -79,6 +80,26 @@ struct PoolFilesystem {
   friend bool operator==(const PoolFilesystem&, const PoolFilesystem&) = default;
 };
 
+// A node has the volume, or was promised it, by whoever orders the nodes.
+struct PoolLease {
+  std::string node{};
+  bool read_only = false;
+  int32_t access_mode = 0;  // the number of a csi.v1 VolumeCapability.AccessMode.Mode
+  bool by_stage = false;    // the node took it itself when it staged the volume, and gives it back
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.node);
+    v(2, m.read_only);
+    v(3, m.access_mode);
+    v(4, m.by_stage);
+  }
+  friend bool operator==(const PoolLease&, const PoolLease&) = default;
+};
+
+// Why a volume that has the one cannot have the other, which is of another node, too; empty if it
+// can: both have to be for several nodes, and only one of them may write if either is for a single
+// writer.
+std::string WhyNotBeside(const PoolLease& there, const PoolLease& wanted);
+
 // A volume. Key: its id.
 struct PoolVolumeRecord {
   std::string id{};
@@ -93,7 +114,8 @@ struct PoolVolumeRecord {
   StorageObject object{};  // of its file; empty until that is known to be made
   std::string family{};    // id of the first volume of those that share blocks
   PoolFilesystem filesystem{};
-  bool used = false;  // its content may be somebody's: it was opened at least once
+  std::vector<PoolLease> leases{};  // one for each node
+  bool used = false;                // its content may be somebody's: it was opened at least once
   int64_t created_unix_ms = 0;
   // The sectors of its device, for its whole life, whatever the kernel would choose.
   int64_t block_bytes = 0;
@@ -110,6 +132,7 @@ struct PoolVolumeRecord {
     v(12, m.object);
     v.Text(16, m.family);
     v(17, m.filesystem);
+    v(18, m.leases);
     v(21, m.used);
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);

@@ -99,14 +99,24 @@ class PoolVolumes {
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
   // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
-  // if (`only_unused`) it was used, and by IrreversibleSteps; those of the backend, after which it
-  // stays kDeleting.
+  // if (`only_unused`) it was used, if a node has a lease, and by IrreversibleSteps; those of the
+  // backend, after which it stays kDeleting.
   Status Delete(const std::string& id, bool only_unused, const CallOptions& call) EXCLUDES(mu_);
   // Makes it as large as that, also while it is open. The capacity afterwards, which is at least
   // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made or deleted;
   // ResourceExhausted, after which it may have a promise of this size.
   Result<int64_t> Expand(const std::string& id, int64_t bytes, const CallOptions& call)
       EXCLUDES(mu_);
+
+  // Gives the volume to the node, until EndLease(); also over boots and power losses. Success if
+  // the node has it so already, or if it has a lease and this one is by_stage. Errors, not applied:
+  // FailedPrecondition, naming the other node, if that one excludes it (WhyNotBeside), and while
+  // the volume is made or deleted; AlreadyExists, if the node has it with another mode or another
+  // readonly; ResourceExhausted, if the node has leases of `node_limit` volumes (0: no limit).
+  Status TakeLease(const std::string& id, const PoolLease& lease, int64_t node_limit) EXCLUDES(mu_);
+  // Takes away what was given by_stage, or what was given otherwise, from the node, or from every
+  // node if `node` is empty. Success if there is none, and for an id without a row.
+  Status EndLease(const std::string& id, const std::string& node, bool by_stage) EXCLUDES(mu_);
 
   // For the plugin: the device of a volume that is ready. From now on it was used. Errors:
   // FailedPrecondition, not applied, while it is made or deleted; those of the backend.
@@ -132,6 +142,7 @@ class PoolVolumes {
   // Errors, not applied: NotFound, if there is none; Unavailable, while it is not open.
   Result<Pool*> OpenPoolFor(const PoolParameters& parameters) const;
   static Result<PoolBackend*> BackendOf(const Pool& pool, PoolBackendKind kind);
+  // The keys are ids, names (NameKey) and places of leases. Errors: Aborted, not applied.
   Result<Taken> Take(std::vector<std::string> keys) EXCLUDES(mu_);
   // The volume, taken by its id and its name. Errors: those of every id, and of every change.
   Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
@@ -156,6 +167,11 @@ class PoolVolumes {
   Result<PoolVolumeRecord> Make(PoolVolumeRecord record, const CallOptions& call) EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
+
+  // Keeps a place among the node's volumes until the row has the lease. Errors:
+  // ResourceExhausted, not applied.
+  Result<Taken> TakeLeasePlace(const std::string& id, const std::string& node, int64_t node_limit)
+      EXCLUDES(mu_);
 
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
@@ -185,7 +201,7 @@ class PoolVolumes {
   std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);    // key -> why
   std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);         // by id: not on record yet
-  std::set<std::string> taken_ GUARDED_BY(mu_);                      // ids, and names after "name/"
+  std::set<std::string> taken_ GUARDED_BY(mu_);                      // see Take()
 };
 
 }  // namespace volumed

@@ -1,9 +1,15 @@
 // The end of volumes, and what a new agent does about what the one before it has begun.
 #include <utility>
 
+#include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
+namespace {
+
+constexpr size_t kShownNode = 256;  // bytes of a node's id in a message
+
+}  // namespace
 
 // REQUIRES: the row says kDeleting.
 Status PoolVolumes::FinishDelete(Held& held) {
@@ -30,6 +36,10 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   ASSIGN_OR_RETURN(Held held, Hold(id, call));
   if (only_unused && held.record.used) {
     return PoolRefusal("volume " + id + " was used: its content may be somebody's");
+  }
+  if (!held.record.leases.empty()) {
+    return PoolRefusal("volume " + id + " is published on node " +
+                       Quoted(held.record.leases.front().node, kShownNode));
   }
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
   RETURN_IF_ERROR(Advance(held.record, PoolVolumeEvent::kDelete));

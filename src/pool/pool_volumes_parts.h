@@ -73,6 +73,9 @@ inline CallOptions InPool(CallOptions call, const Pool& pool, const std::string&
 
 inline std::string NameKey(const std::string& name) { return "name/" + name; }
 
+// Errors: FailedPrecondition, not applied, while it is made or deleted.
+Status CheckUsable(const PoolVolumeRecord& record);
+
 inline Error PoolRefusal(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);
 }

@@ -5,7 +5,6 @@
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
-namespace {
 
 Status CheckUsable(const PoolVolumeRecord& record) {
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
@@ -14,8 +13,6 @@ Status CheckUsable(const PoolVolumeRecord& record) {
   return PoolRefusal("volume " + record.id + " is " +
                      std::string(PoolVolumeStateName(record.state)));
 }
-
-}  // namespace
 
 Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {

@@ -36,6 +36,7 @@ PoolVolumeRecord Volume() {
   record.object = {"ext4", "uuid", 12, "1:0c"};
   record.family = kVolumeId;
   record.filesystem = {"xfs", "fs-uuid"};
+  record.leases = {{"n1", true, 3, false}, {"n2", false, 4, true}};
   record.used = true;
   record.created_unix_ms = 1'700'000'000'000;
   record.block_bytes = 4096;
@@ -97,6 +98,7 @@ TEST(PoolBackendKind, HasAName) {
 TEST(PoolRecords, AreEveryMemberOnce) {
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolRecord>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolFilesystem>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolLease>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolVolumeRecord>(), "");
 }
 
@@ -137,6 +139,39 @@ TEST(PoolRecords, HaveTheNumbersThatTheyHadEver) {
                             std::string("\x62\0", 2) + std::string("\x82\x01\x01", 3) + "f" +
                             std::string("\x8a\x01\0", 3) + "\xa8\x01\x01" + "\xc0\x01\x80\x04";
   EXPECT_EQ(EncodeRecord(record).bytes, bytes);
+}
+
+TEST(PoolRecords, ALeaseHasTheNumbersThatItHadEver) {
+  PoolVolumeRecord record;
+  const std::string without = EncodeRecord(record).bytes;
+  record.leases = {{"n", true, 7, true}};
+  const std::string with = EncodeRecord(record).bytes;
+  const std::string lease =
+      std::string("\x92\x01\x09") + "\x0a\x01n" + "\x10\x01" + "\x18\x07" + "\x20\x01";
+  EXPECT_EQ(with, without + lease) << "after field 17, and before those that are empty here";
+}
+
+TEST(PoolLeases, OfTwoNodesAreBesideEachOtherIfBothModesAreForSeveralNodes) {
+  const auto beside = [](const PoolLease& there, const PoolLease& wanted) {
+    return WhyNotBeside(there, wanted).empty();
+  };
+  for (const int32_t one_node : {0, 1, 2, 6, 7, 99}) {
+    for (const int32_t other : {1, 2, 3, 4, 5, 6, 7}) {
+      EXPECT_FALSE(beside({"a", false, one_node}, {"b", false, other})) << one_node << other;
+      EXPECT_FALSE(beside({"a", false, other}, {"b", false, one_node})) << other << one_node;
+    }
+  }
+  EXPECT_TRUE(beside({"a", false, 5}, {"b", false, 5}));
+  EXPECT_TRUE(beside({"a", false, 3}, {"b", false, 5}));
+  EXPECT_TRUE(beside({"a", true, 3}, {"b", false, 4}));
+}
+
+TEST(PoolLeases, AVolumeForASingleWriterHasNoSecondOne) {
+  EXPECT_NE(WhyNotBeside({"a", false, 4}, {"b", false, 4}), "");
+  EXPECT_NE(WhyNotBeside({"a", false, 5}, {"b", false, 4}), "");
+  EXPECT_EQ(WhyNotBeside({"a", false, 4}, {"b", true, 4}), "");
+  EXPECT_EQ(WhyNotBeside({"a", true, 4}, {"b", false, 4}), "");
+  EXPECT_EQ(WhyNotBeside({"a", false, 3}, {"b", false, 4}), "") << "a reader";
 }
 
 TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
