@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "operation/given_place.h"
 #include "operation/recorded_volume.h"
 #include "volume/driver_domain.h"
 
@@ -15,6 +16,8 @@ bool IsHadOtherwise(const PodVolumeRecord& record, const DeviceRecord& wanted,
   if (record.state == VolumeState::kNotSetUp && !record.uncertain) return false;
   if (record.is_block != wanted.is_block) return true;
   if (!record.is_block || !place_of || record.key.spec == wanted.spec) return false;
+  // Its own place is no map directory: where the device is for it, the device's row alone says.
+  if (GivenPlaceOf(record)) return false;
   const std::optional<VolumeSpec> recorded = ReadRecordedVolume(record.volume_json);
   if (!recorded) return true;
   const Result<SafePath> place = place_of(*recorded);
@@ -74,9 +77,9 @@ Status CheckNotHadOtherwise(const OperationParts& parts, const DeviceRecord& wan
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "volume " + wanted.spec.str() + " is still " + std::string(VolumeStateName(record.state)) +
-            " for pod " + record.pod_namespace + "/" + record.pod_name + " as volume " +
-            record.key.spec.str() + (record.is_block ? ", a block volume" : ", a filesystem") +
-            ": it has to leave that pod first");
+            " for " + HolderOf(record) + " as volume " + record.key.spec.str() +
+            (record.is_block ? ", a block volume" : ", a filesystem") + ": it has to leave that " +
+            (GivenPlaceOf(record) ? "target" : "pod") + " first");
   }
   return parts.unrecorded->CheckNone({wanted.key, wanted.plugin_name, wanted.spec},
                                      parts.host.kernel, CallOptions{},
@@ -90,8 +93,8 @@ Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& 
   if (users.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the volume is still " +
-                               std::string(VolumeStateName(users.front().state)) + " for pod " +
-                               users.front().pod_namespace + "/" + users.front().pod_name);
+                               std::string(VolumeStateName(users.front().state)) + " for " +
+                               HolderOf(users.front()));
 }
 
 Status CheckNoPodHas(const OperationParts& parts, const DeviceRecord& device,

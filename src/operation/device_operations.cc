@@ -12,9 +12,11 @@
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
 #include "operation/driver_storage.h"
+#include "operation/given_place.h"
 #include "operation/map_device_operations.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/place_steps.h"
 #include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
@@ -32,15 +34,31 @@ Error MountsNoDevices(const std::string& plugin) {
 
 // What is known of a device that is to be unmounted, by its record or else by the request.
 DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices) {
-  if (std::optional<DeviceRecord> record = devices.Find(request.device)) return *std::move(record);
-  DeviceRecord facts;
+  std::optional<DeviceRecord> record = devices.Find(request.device);
+  // Where a device was that has left its place is nothing to go by, if a CO names another one.
+  if (record && !(request.place && IsGone(*record))) return *std::move(record);
+  DeviceRecord facts = record.value_or(DeviceRecord());
   facts.key = request.device;
   facts.plugin_name = request.plugin_name;
   facts.spec = request.spec;
   facts.device_mount_path = request.device_mount_path;
   facts.is_block = request.is_block;
+  facts.place_root = request.place ? request.place->root : "";
+  if (request.constructed) facts.volume_json = EncodeRecordedVolume(*request.constructed);
   facts.fault_domain = FaultDomainOf(request, devices);
   return facts;
+}
+
+// Nobody takes away what somebody else has had put elsewhere: a CO a device that pods have, or the
+// volume manager a CO's.
+Status CheckOfSameOwner(const UnmountDeviceRequest& request, const DeviceRecord& facts) {
+  if (GivenPlaceOf(facts).has_value() == request.place.has_value()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + facts.key.str() + " is " +
+                               std::string(VolumeStateName(facts.state)) + " at " +
+                               facts.device_mount_path +
+                               (request.place ? ", and not at a place that was given for it"
+                                              : ", a place that was given for it"));
 }
 
 Status CheckNobodyHasIt(const OperationParts& parts, DeviceMountableVolumePlugin& plugin,
@@ -110,7 +128,8 @@ Failure FindDeviceMounter(const OperationParts& parts, const MountDeviceRequest&
   }
   Result<std::unique_ptr<DeviceMounter>> mounter = mountable->NewDeviceMounter();
   if (!mounter.ok()) return FailedMount("NewDeviceMounter", mounter.error());
-  const Result<SafePath> path = (*mounter)->GetDeviceMountPath(request.spec);
+  const Result<SafePath> path =
+      request.place ? *request.place : (*mounter)->GetDeviceMountPath(request.spec);
   if (!path.ok()) return FailedMount("GetDeviceMountPath", path.error());
   mounting.plugin = *plugin;
   mounting.mounter = *std::move(mounter);
@@ -135,6 +154,7 @@ Status AddMountingSteps(const OperationParts& parts, const MountDeviceRequest& r
   if (!request.attachable) AddReserveDriverStorage(parts, request.device, request.spec, steps);
   RETURN_IF_ERROR(AddWaitForAttach(parts, *mounting.plugin, request, mounting.as_recorded,
                                    mounting.device_path, steps));
+  AddCheckPlaceOfDevice(parts, request, steps);
   steps.push_back({.name = "MountDevice",
                    .timeout = parts.settings.mount_device,
                    .run = [&](const CallOptions& options) {
@@ -205,6 +225,7 @@ Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progres
       .event = VolumeEvent::kMountDevice,
       .facts = DeviceFactsOf(request.device, *mounting.plugin, request.spec, mounting.path),
       .steps = {}};
+  if (request.place) call.facts.place_root = request.place->root;
   mounting.as_recorded = IsProvenAsRecorded(parts, request, *mounting.plugin);
   if (const Status is_free = CheckPlace(parts, mounting, call.facts); !is_free.ok()) {
     return FailedMount(kCheckPlaceStep, is_free.error());
@@ -249,6 +270,9 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                        .event = VolumeEvent::kUnmountDevice,
                        .facts = FactsOf(request, parts.devices),
                        .steps = {}};
+  if (const Status owned = CheckOfSameOwner(request, call.facts); !owned.ok()) {
+    return failed(kCheckPlaceStep, owned.error());
+  }
   if (call.facts.is_block) return RunUnmapDevice(parts, call.facts, progress);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(call.facts.plugin_name);
   if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
@@ -258,7 +282,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
   }
   const Result<std::unique_ptr<DeviceUnmounter>> unmounter = mountable->NewDeviceUnmounter();
   if (!unmounter.ok()) return failed("NewDeviceUnmounter", unmounter.error());
-  const Result<SafePath> path = parts.host.paths.BelowRoot(call.facts.device_mount_path);
+  const Result<SafePath> path = PlaceOfDevice(parts.host.paths, call.facts);
   if (!path.ok()) return failed("GetDeviceMountPath", path.error());
 
   // It goes into the intent: once it is unmounted, nothing else says which device it was.

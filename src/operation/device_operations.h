@@ -26,10 +26,11 @@ inline constexpr const char* kCheckPlaceStep = "CheckPlace";
 // unmount of a pod's volume that names the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, if the plugin mounts no devices; FailedPrecondition, not
-// applied, if by its record the device is at another place, or may be, or if by a pod's record or
-// by a mount without one somebody has it there, or in the other volumeMode: it has to be unmounted
-// there first; those of the steps.
+// Errors: those of CheckPlaceOfDevice (place_steps.h) for a place that a CO gave; Unimplemented,
+// not applied, if the plugin mounts no devices; FailedPrecondition, not applied, if by its record
+// the device is at another place, or may be, or if by a pod's record or by a mount without one
+// somebody has it there, or in the other volumeMode: it has to be unmounted there first; those of
+// the steps.
 struct MountDevice : OperationOf<MountedDevice> {
   explicit MountDevice(MountDeviceRequest mount) : request(std::move(mount)) {}
 
@@ -44,7 +45,8 @@ struct MountDevice : OperationOf<MountedDevice> {
 
 // REQUIRES: the caller has made sure that no pod has the volume.
 // Errors: FailedPrecondition, not applied, while a pod's record or the mount table says that
-// somebody has the volume; maybe applied if the device was unmounted, is to be detached by its
+// somebody has the volume, and if the device is at a place that a CO gave while the request has
+// none, or the other way round; maybe applied if the device was unmounted, is to be detached by its
 // plugin, and somebody still has it (if it is not to be detached, that is only logged); those of
 // the steps.
 struct UnmountDevice : OperationOf<Unit> {

@@ -5,6 +5,7 @@
 
 #include "attacher/attacher.h"
 #include "operation/call_options.h"
+#include "operation/given_place.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/recorded_volume.h"
@@ -18,8 +19,11 @@ namespace {
 
 using Failure = std::optional<OperationFailure>;
 
-// Where the device is mounted once for the node.
-Result<SafePath> DevicePlaceOf(DeviceMountableVolumePlugin& mountable, const VolumeSpec& spec) {
+// Where the device is mounted once for the node: `given` is what its row says of a place that a CO
+// gave.
+Result<SafePath> DevicePlaceOf(DeviceMountableVolumePlugin& mountable, const VolumeSpec& spec,
+                               const std::optional<SafePath>& given) {
+  if (given) return *given;
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMounter> mounter, mountable.NewDeviceMounter());
   return mounter->GetDeviceMountPath(spec);
 }
@@ -43,7 +47,8 @@ Result<std::string> MappedPathOf(VolumePlugin& plugin, const ExpandRequest& requ
 
 Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin,
                                     const NodeExpandableVolumePlugin& expandable,
-                                    const ExpandRequest& request, ExpandedVolume& result) {
+                                    const ExpandRequest& request,
+                                    const std::optional<SafePath>& given, ExpandedVolume& result) {
   NodeResizeOptions options{.spec = request.spec,
                             .device_path = "",
                             .device_mount_path = {},
@@ -72,7 +77,7 @@ Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin,
     return options;
   }
   if (mountable != nullptr) {
-    ASSIGN_OR_RETURN(options.device_stage_path, DevicePlaceOf(*mountable, request.spec));
+    ASSIGN_OR_RETURN(options.device_stage_path, DevicePlaceOf(*mountable, request.spec, given));
   }
   options.device_mount_path = options.device_stage_path;
   if (!options.pod.empty()) {
@@ -151,7 +156,9 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
         Error::NotApplied(Code::kUnimplemented, "volume plugin " + (*plugin)->GetPluginName() +
                                                     " makes no volumes larger on the node"));
   }
-  const Result<NodeResizeOptions> options = OptionsOf(**plugin, *expandable, request, result);
+  const std::optional<DeviceRecord> record = parts.devices.Find(request.volume);
+  const Result<NodeResizeOptions> options = OptionsOf(
+      **plugin, *expandable, request, record ? GivenPlaceOf(*record) : std::nullopt, result);
   if (!options.ok()) return failed("GetDeviceMountPath", options.error());
 
   const int64_t target_bytes = request.new_size.Value();
@@ -161,7 +168,6 @@ Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progre
                    .run = [&](const CallOptions& call) {
                      return CallPlugin(*expandable, *options, request.decision, call);
                    }});
-  const std::optional<DeviceRecord> record = parts.devices.Find(request.volume);
   const bool has_place = !options->device_mount_path.root.empty();
   const bool has_mounted_device = has_place && (*plugin)->AsDeviceMountable() != nullptr;
   const CallOptions base =

@@ -39,6 +39,9 @@ std::string NameOf(const SafePath& place);
 std::optional<SafePath> GivenPlaceOf(const PodVolumeRecord& record);
 std::optional<SafePath> GivenPlaceOf(const DeviceRecord& record);
 
+// Who has the volume by its row, for people: "pod ns/name", or the target.
+std::string HolderOf(const PodVolumeRecord& record);
+
 // Where the device is by its row: the place that a CO gave, or one below the agent's root. Errors:
 // those of KubeletPaths::BelowRoot.
 Result<SafePath> PlaceOfDevice(const KubeletPaths& paths, const DeviceRecord& record);

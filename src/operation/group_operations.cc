@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/target_uid.h"
 #include "operation/call_options.h"
 #include "operation/group_run.h"
 #include "operation/hand_out.h"
@@ -229,9 +230,10 @@ Status CheckNotCovered(const VolumeHost& host, const VolumePlace& volume, const 
                    host.kernel.Call(ListMounts{.around = place}, OnOwnFilesystem(call)));
   for (const MountEntry& mount : around.mounts) {
     if (mount.mount_point == place || !LiesAtOrBelow(mount.mount_point, top)) continue;
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "a " + mount.fs_type + " is mounted over " + mount.mount_point +
-                                 ", and covers what the pod has there: unmount it");
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "a " + mount.fs_type + " is mounted over " + mount.mount_point + ", and covers what " +
+            (IsTargetUid(volume.key.pod) ? "is published" : "the pod has") + " there: unmount it");
   }
   return OkStatus();
 }

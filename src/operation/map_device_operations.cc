@@ -16,8 +16,10 @@
 #include "operation/device_operations.h"
 #include "operation/device_use.h"
 #include "operation/driver_storage.h"
+#include "operation/given_place.h"
 #include "operation/operation_parts.h"
 #include "operation/pin_operations.h"
+#include "operation/place_steps.h"
 #include "operation/step_runner.h"
 #include "pluginmgr/block_volume_plugin.h"
 
@@ -50,7 +52,8 @@ Failure FindDeviceMapper(const OperationParts& parts, const MountDeviceRequest& 
   Result<std::unique_ptr<BlockVolumeMapper>> mapper =
       (*plugin)->NewBlockVolumeMapper(request.spec, request.first_pod);
   if (!mapper.ok()) return FailedSetUp("NewBlockVolumeMapper", mapper.error());
-  const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
+  const Result<SafePath> path =
+      request.place ? *request.place : (*mapper)->GetGlobalMapPath(request.spec);
   if (!path.ok()) return FailedSetUp("GetGlobalMapPath", path.error());
   set_up.plugin = *plugin;
   set_up.mapper = *std::move(mapper);
@@ -75,6 +78,7 @@ Status AddSetUpSteps(const OperationParts& parts, const MountDeviceRequest& requ
   if (!request.attachable) AddReserveDriverStorage(parts, request.device, request.spec, steps);
   RETURN_IF_ERROR(AddWaitForAttach(parts, set_up.plugin->plugin(), request, set_up.as_recorded,
                                    set_up.device_path, steps));
+  AddCheckPlaceOfDevice(parts, request, steps);
   if (CustomBlockVolumeMapper* custom = set_up.mapper->AsCustom()) {
     const bool as_recorded = set_up.as_recorded;
     steps.push_back({.name = "SetUpDevice",
@@ -88,6 +92,7 @@ Status AddSetUpSteps(const OperationParts& parts, const MountDeviceRequest& requ
                        return OkStatus();
                      }});
   }
+  if (request.place) return OkStatus();
   steps.push_back({.name = "MakeGlobalMapPath",
                    .timeout = parts.settings.mount_device,
                    .run = [&](const CallOptions& options) -> Status {
@@ -162,12 +167,15 @@ std::vector<Step> DeviceUnmappingSteps(const OperationParts& parts, const Device
                                                      facts.mapped ? facts.mapped->path : "", call);
                      }});
   }
-  steps.push_back(
-      {.name = "RemoveMapPath",
-       .timeout = parts.settings.unmount_device,
-       .run = [&](const CallOptions& call) {
-         return VolumePathHandler(parts.host.kernel).RemoveMapPath(map_path, OnOwnFilesystem(call));
-       }});
+  // The directory that a CO gave is its own.
+  if (!GivenPlaceOf(facts)) {
+    steps.push_back({.name = "RemoveMapPath",
+                     .timeout = parts.settings.unmount_device,
+                     .run = [&](const CallOptions& call) {
+                       return VolumePathHandler(parts.host.kernel)
+                           .RemoveMapPath(map_path, OnOwnFilesystem(call));
+                     }});
+  }
   if (facts.mapped) {
     const DeviceIdentity& device = facts.mapped->device;
     const MountedSource source{facts.mapped->path, device.device_major, device.device_minor};
@@ -197,6 +205,7 @@ Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& re
       .facts = DeviceFactsOf(request.device, plugin, request.spec, set_up.global_map_path),
       .steps = {}};
   call.facts.is_block = true;
+  if (request.place) call.facts.place_root = request.place->root;
   set_up.as_recorded = IsProvenAsRecorded(parts, request, plugin);
   if (const Status is_free = CheckMapPlace(parts, set_up, call.facts); !is_free.ok()) {
     return FailedSetUp(kCheckPlaceStep, is_free.error());
@@ -230,7 +239,7 @@ Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
   const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
       MakeBlockVolumeUnmapper(**plugin, facts.spec, PodUid(), facts.volume_json);
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
-  const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
+  const Result<SafePath> path = PlaceOfDevice(parts.host.paths, facts);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
 
   const bool detaches = IsDetachedNext((*plugin)->plugin(), facts);

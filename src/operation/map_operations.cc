@@ -10,10 +10,12 @@
 #include "operation/block_plugins.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
+#include "operation/given_place.h"
 #include "operation/only_pod.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/pin_operations.h"
+#include "operation/place_steps.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/recorded_volume.h"
@@ -34,8 +36,8 @@ struct Mapping {
   const OperationParts& parts;
   const MountRequest& request;
   BlockVolumeMapper& mapper;
-  SafePath global_map_path;
-  std::string device_path;  // as the mapper names it
+  SafePath global_map_path;  // or the place that a CO gave for the device
+  std::string device_path;   // as the mapper names it
   // A pod has the device by its record, this one by an earlier mapping included.
   bool is_had = true;
   bool as_recorded = false;  // see as_recorded.h
@@ -92,18 +94,45 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   return OkStatus();
 }
 
+// Where the node of the volume's pod, or of its target, is to be.
+void AddBindDevice(Mapping& mapping, const SafePath& directory, const std::string& name,
+                   std::vector<Step>& steps) {
+  steps.push_back({.name = "BindDevice",
+                   .timeout = mapping.parts.settings.set_up,
+                   .run = [&mapping, directory, name](const CallOptions& call) {
+                     return VolumePathHandler(mapping.parts.host.kernel)
+                         .MapDeviceByBind(mapping.device, directory, name, call);
+                   }});
+}
+
+// For a pod its directories are made; whoever has given a place has made them.
+void AddDirectorySteps(Mapping& mapping, std::vector<Step>& steps) {
+  const OperationParts& parts = mapping.parts;
+  if (mapping.request.given_place()) {
+    steps.push_back({.name = "CheckGivenPlace",
+                     .timeout = parts.settings.make_pod_directories,
+                     .changes_volume = false,
+                     .run = [&](const CallOptions& call) {
+                       return CheckTarget(mapping.parts, mapping.request.key(),
+                                          mapping.request.target.place, std::nullopt, call);
+                     }});
+    return;
+  }
+  steps.push_back({.name = "MakePodDirectories",
+                   .timeout = parts.settings.make_pod_directories,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) {
+                     return MakeTargetDirectories(mapping.parts.host, mapping.request.target,
+                                                  OnOwnFilesystem(call));
+                   }});
+}
+
 std::vector<Step> MappingSteps(Mapping& mapping) {
   const OperationParts& parts = mapping.parts;
   CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom();
   std::vector<Step> steps;
   AddTakeOnlyPod(parts, mapping.request, steps);
-  steps.push_back({.name = "MakePodDirectories",
-                   .timeout = parts.settings.make_pod_directories,
-                   .changes_volume = false,
-                   .run = [&](const CallOptions& call) {
-                     return MakeTargetDirectories(parts.host, mapping.request.target,
-                                                  OnOwnFilesystem(call));
-                   }});
+  AddDirectorySteps(mapping, steps);
   steps.push_back({.name = "MapPodDevice",
                    .timeout = parts.settings.set_up,
                    .changes_volume = custom != nullptr && custom->MapPodDeviceHasEffects(),
@@ -112,6 +141,10 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
                    .timeout = parts.settings.set_up,
                    .changes_volume = false,
                    .run = [&](const CallOptions& call) { return HoldDevice(mapping, call); }});
+  if (const std::optional<SafePath> place = mapping.request.given_place()) {
+    AddBindDevice(mapping, ParentOf(*place), NameOf(*place), steps);
+    return steps;
+  }
   // The link comes first and goes last: when a power loss takes the record, it is what the volume
   // is found by. (Kubelet binds first, and unlinks first.)
   steps.push_back(
@@ -121,46 +154,59 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
              .MapDeviceByLink(mapping.device.path, place.directory, place.link_name,
                               OnOwnFilesystem(call));
        }});
-  steps.push_back(
-      {.name = "BindDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
-         return VolumePathHandler(parts.host.kernel)
-             .MapDeviceByBind(mapping.device, mapping.global_map_path,
-                              mapping.request.key().pod.str(), call);
-       }});
+  AddBindDevice(mapping, mapping.global_map_path, mapping.request.key().pod.str(), steps);
   return steps;
 }
 
-// Where the pod's node is: by the device's record, or by what is known of the volume. What no
-// record knows was found at its place in the layout.
-Result<SafePath> GlobalMapPathOf(const OperationParts& parts, const PodVolumeRecord& facts,
-                                 const BlockVolumeUnmapper& unmapper) {
-  const std::optional<DeviceRecord> device = parts.devices.Find(facts.unique_name);
-  if (device && device->is_block) return parts.host.paths.BelowRoot(device->device_mount_path);
-  if (facts.volume_json.empty()) {
-    return parts.host.paths.GetBlockMapDir(facts.plugin_name, facts.key.spec);
+// Where the node of a pod's device is, or that of a target.
+struct NodePlace {
+  SafePath directory;
+  std::string name;
+  bool is_given = false;  // by a CO
+};
+
+// By the record of the volume or of the device, or by what is known of the volume. What no record
+// knows was found at its place in the layout.
+Result<NodePlace> NodePlaceOf(const OperationParts& parts, const PodVolumeRecord& facts,
+                              const BlockVolumeUnmapper& unmapper) {
+  if (const std::optional<SafePath> given = GivenPlaceOf(facts)) {
+    return NodePlace{ParentOf(*given), NameOf(*given), /*is_given=*/true};
   }
-  ASSIGN_OR_RETURN(const VolumeSpec spec, DecodeRecordedVolume(facts.volume_json));
-  return unmapper.GetGlobalMapPath(spec);
+  const auto map_path = [&]() -> Result<SafePath> {
+    const std::optional<DeviceRecord> device = parts.devices.Find(facts.unique_name);
+    if (device && device->is_block) return parts.host.paths.BelowRoot(device->device_mount_path);
+    if (facts.volume_json.empty()) {
+      return parts.host.paths.GetBlockMapDir(facts.plugin_name, facts.key.spec);
+    }
+    ASSIGN_OR_RETURN(const VolumeSpec spec, DecodeRecordedVolume(facts.volume_json));
+    return unmapper.GetGlobalMapPath(spec);
+  };
+  ASSIGN_OR_RETURN(SafePath directory, map_path());
+  return NodePlace{std::move(directory), facts.key.pod.str()};
 }
 
-std::vector<Step> UnmappingSteps(const OperationParts& parts, const PodUid& pod,
-                                 const SafePath& map_path, BlockVolumeUnmapper& unmapper) {
+// `parts`, `node`, `facts` and `unmapper` outlive the steps.
+std::vector<Step> UnmappingSteps(const OperationParts& parts, const NodePlace& node,
+                                 const PodVolumeRecord& facts, BlockVolumeUnmapper& unmapper) {
   std::vector<Step> steps;
-  steps.push_back(
-      {.name = "DetachFileDevice",
-       .timeout = parts.settings.tear_down,
-       .changes_volume = false,
-       .run = [&](const CallOptions& call) -> Status {
-         RETURN_IF_ERROR(
-             VolumePathHandler(parts.host.kernel).DetachFileDevice(map_path, pod.str(), call));
-         return OkStatus();
-       }});
-  steps.push_back(
-      {.name = "UnbindDevice",
-       .timeout = parts.settings.tear_down,
-       .run = [&](const CallOptions& call) {
-         return VolumePathHandler(parts.host.kernel).UnmapBoundDevice(map_path, pod.str(), call);
-       }});
+  steps.push_back({.name = node.is_given ? "CheckGivenPlace" : "DetachFileDevice",
+                   .timeout = parts.settings.tear_down,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) -> Status {
+                     if (node.is_given) {
+                       return CheckTargetOfTeardown(
+                           parts, facts.key, node.directory.Below(node.name), std::nullopt, call);
+                     }
+                     RETURN_IF_ERROR(VolumePathHandler(parts.host.kernel)
+                                         .DetachFileDevice(node.directory, node.name, call));
+                     return OkStatus();
+                   }});
+  steps.push_back({.name = "UnbindDevice",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& call) {
+                     return VolumePathHandler(parts.host.kernel)
+                         .UnmapBoundDevice(node.directory, node.name, call);
+                   }});
   if (unmapper.AsCustom() != nullptr) {
     steps.push_back({.name = "UnmapPodDevice",
                      .timeout = parts.settings.tear_down,
@@ -168,6 +214,7 @@ std::vector<Step> UnmappingSteps(const OperationParts& parts, const PodUid& pod,
                        return unmapper.AsCustom()->UnmapPodDevice(call);
                      }});
   }
+  if (node.is_given) return steps;
   steps.push_back({.name = "UnlinkDevice",
                    .timeout = parts.settings.tear_down,
                    .run = [&](const CallOptions& call) {
@@ -177,6 +224,17 @@ std::vector<Step> UnmappingSteps(const OperationParts& parts, const PodUid& pod,
                                             OnOwnFilesystem(call));
                    }});
   return steps;
+}
+
+// Where the device is set up: what a CO has named, or the global map directory.
+Result<SafePath> SetUpPlaceOf(const OperationParts& parts, const MountRequest& request,
+                              const BlockVolumeMapper& mapper) {
+  if (request.given_place()) {
+    if (std::optional<SafePath> given = GivenPlaceOfDevice(parts, request.device())) {
+      return *std::move(given);
+    }
+  }
+  return mapper.GetGlobalMapPath(request.spec);
 }
 
 // Source: operation_generator.go@v1.36.2 (GenerateMapVolumeFunc).
@@ -204,6 +262,8 @@ OperationTraits MapVolume::Traits(const OperationParts& parts) const {
 
 void MapVolume::Tell(const OperationParts& parts,
                      const OperationOutcome<MountedVolume>& outcome) const {
+  // As of MountVolume.
+  if (request.given_place()) return;
   HostEvents& events = parts.host.events;
   if (outcome.failure) {
     TellOfFailure(events, request.key().pod, request.spec.name(), true, *outcome.failure);
@@ -218,17 +278,14 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
     return OperationFailure{kMapVolumeOperation, step, error};
   };
   progress.EnterStep("FindPlugin");
-  if (request.target.pod == nullptr) {
-    return failed("NewBlockVolumeMapper", NoPod("a block volume's map", request.target));
-  }
   const Result<BlockVolumePlugin*> plugin = FindBlockVolumePlugin(parts.plugins, request.spec);
   if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
   const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
       (*plugin)->NewBlockVolumeMapper(request.spec, request.target.pod);
   if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
-  const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
+  const Result<SafePath> path = SetUpPlaceOf(parts, request, **mapper);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
-  if (const Status set_up = CheckDevice(parts.devices, request.device(), &*path); !set_up.ok()) {
+  if (const Status set_up = CheckDevice(parts.devices, request, &*path); !set_up.ok()) {
     return failed("CheckDevice", set_up.error());
   }
   Mapping mapping{parts, request, **mapper, *path, ""};
@@ -245,10 +302,15 @@ Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
     GiveBackOnlyPod(parts, request);
     return failure;
   }
-  const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
   result.plugin_name = call.facts.plugin_name;
-  result.host_path = link.directory.Below(link.link_name).Display();
   result.attributes.read_only = request.spec.read_only();
+  if (const std::optional<SafePath> place = request.given_place()) {
+    result.host_path = place->Display();
+    result.mapped = MappedDevice{mapping.device.node, result.host_path};
+    return std::nullopt;
+  }
+  const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
+  result.host_path = link.directory.Below(link.link_name).Display();
   result.mapped = MappedDevice{mapping.device.node, path->Below(request.key().pod.str()).Display()};
   return std::nullopt;
 }
@@ -273,9 +335,9 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
   const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
       MakeBlockVolumeUnmapper(**plugin, request.spec, request.pod, call.facts.volume_json);
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
-  const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
-  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
-  call.steps = UnmappingSteps(parts, request.pod, *path, **unmapper);
+  const Result<NodePlace> node = NodePlaceOf(parts, call.facts, **unmapper);
+  if (!node.ok()) return failed("GetGlobalMapPath", node.error());
+  call.steps = UnmappingSteps(parts, *node, call.facts, **unmapper);
   AddReleaseOnlyPod(parts, call.facts, call.steps);
   StepRunner runner(
       *parts.volumes, parts.host.clock, progress,

@@ -9,12 +9,14 @@
 #include "mounter/subpath.h"
 #include "operation/as_recorded.h"
 #include "operation/call_options.h"
+#include "operation/given_place.h"
 #include "operation/group_operations.h"
 #include "operation/hand_out.h"
 #include "operation/mount_request.h"
 #include "operation/only_pod.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
+#include "operation/place_steps.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/published_content.h"
 #include "operation/recorded_volume.h"
@@ -114,8 +116,21 @@ Result<std::unique_ptr<Unmounter>> MakeUnmounter(VolumePlugin& plugin,
   return plugin.NewUnmounter(request.spec, request.pod);
 }
 
-VolumePlace PlaceOf(const VolumeTarget& target, const Mounter& mounter) {
-  return {target.key, mounter.GetSafePath(), target.directory};
+// The target with what only the device's row knows of it.
+VolumeTarget WithDevicePlace(const OperationParts& parts, const MountRequest& request) {
+  VolumeTarget target = request.target;
+  if (request.given_place()) target.device_place = GivenPlaceOfDevice(parts, request.device());
+  return target;
+}
+
+Status CheckPlace(const OperationParts& parts, const MountRequest& request, const Mounter& mounter,
+                  const CallOptions& call) {
+  if (const std::optional<SafePath> place = request.given_place()) {
+    const std::optional<SafePath> device = GivenPlaceOfDevice(parts, request.device());
+    return CheckTarget(parts, request.key(), *place, device, call);
+  }
+  const VolumePlace place{request.key(), mounter.GetSafePath(), request.target.directory};
+  return CheckNotCovered(parts.host, place, call);
 }
 
 // `parts`, `request` and `mounter` outlive the steps.
@@ -125,7 +140,7 @@ void AddDirectorySteps(const OperationParts& parts, const MountRequest& request,
                    .timeout = parts.settings.make_pod_directories,
                    .changes_volume = false,
                    .run = [&](const CallOptions& options) {
-                     return CheckNotCovered(parts.host, PlaceOf(request.target, mounter), options);
+                     return CheckPlace(parts, request, mounter, options);
                    }});
   steps.push_back({.name = "MakePodDirectories",
                    .timeout = parts.settings.make_pod_directories,
@@ -144,6 +159,58 @@ Status SetUpVolume(const MountRequest& request, Mounter& mounter, const PodStora
   args.as_recorded = as_recorded;
   Status set_up = mounter.SetUp(args);
   return as_recorded ? AsProof(set_up) : set_up;
+}
+
+// All arguments outlive the steps.
+void AddTeardownSteps(const OperationParts& parts, const UnmountRequest& request,
+                      const SafePath& place, Unmounter& unmounter, std::vector<Step>& steps) {
+  steps.push_back({.name = "CheckNotCovered",
+                   .timeout = parts.settings.clean_sub_paths,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& options) {
+                     return CheckNotCovered(
+                         parts.host,
+                         {request.key(), place, parts.host.paths.GetPodDir(request.pod)}, options);
+                   }});
+  // The directories come last: on a root that takes no writes they stay, and the mounts still go.
+  const auto has_sub_paths = std::make_shared<bool>(false);
+  steps.push_back({.name = "UnmountSubPaths",
+                   .timeout = parts.settings.clean_sub_paths,
+                   .run = [&, has_sub_paths](const CallOptions& options) -> Status {
+                     const Result<bool> found = UnmountSubPaths(parts.host.kernel, parts.host.paths,
+                                                                request.pod, request.spec, options);
+                     // Some of the mounts may be gone, whatever became of the last one.
+                     if (!found.ok()) return found.error().AsMaybeApplied();
+                     *has_sub_paths = *found;
+                     return OkStatus();
+                   }});
+  steps.push_back({.name = "TearDown",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& options) { return unmounter.TearDown(options); }});
+  steps.push_back({.name = "CleanSubPaths",
+                   .timeout = parts.settings.clean_sub_paths,
+                   .run = [&, has_sub_paths](const CallOptions& options) {
+                     if (!*has_sub_paths) return OkStatus();
+                     return CleanSubPaths(parts.host.kernel, parts.host.paths, request.pod,
+                                          request.spec, options);
+                   }});
+}
+
+// Of a volume at a target, which has no sub-paths. All arguments outlive the steps.
+void AddTargetTeardownSteps(const OperationParts& parts, const PodVolumeRecord& facts,
+                            const SafePath& place, Unmounter& unmounter, std::vector<Step>& steps) {
+  steps.push_back({.name = "CheckNotCovered",
+                   .timeout = parts.settings.clean_sub_paths,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& options) {
+                     return CheckTargetOfTeardown(parts, facts.key, place,
+                                                  GivenPlaceOfDevice(parts, facts.unique_name),
+                                                  options);
+                   }});
+  steps.push_back(
+      {.name = "TearDown",
+       .timeout = parts.settings.tear_down,
+       .run = [&](const CallOptions& options) { return unmounter.TearDownAt(place, options); }});
 }
 
 }  // namespace
@@ -175,10 +242,11 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
   progress.EnterStep("FindPlugin");
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
   if (!plugin.ok()) return OperationFailure{kVolumeMount, "FindPluginBySpec", plugin.error()};
-  const Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.target);
+  const Result<std::unique_ptr<Mounter>> made =
+      (*plugin)->NewMounter(request.spec, WithDevicePlace(parts, request));
   if (!made.ok()) return OperationFailure{kVolumeMount, "NewMounter", made.error()};
   Mounter& mounter = **made;
-  if (const Status mounted = CheckDevice(parts.devices, request.device()); !mounted.ok()) {
+  if (const Status mounted = CheckDevice(parts.devices, request); !mounted.ok()) {
     return OperationFailure{kVolumeMount, "CheckDevice", mounted.error()};
   }
 
@@ -228,7 +296,8 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
 
 void MountVolume::Tell(const OperationParts& parts,
                        const OperationOutcome<MountedVolume>& outcome) const {
-  if (!outcome.failure) return;
+  // Nobody but the caller waits at a place that he gave, and he has the outcome.
+  if (!outcome.failure || request.given_place()) return;
   TellOfFailure(parts.host.events, request.key().pod, request.spec.name(), false, *outcome.failure);
 }
 
@@ -245,7 +314,7 @@ OperationTraits UnmountVolume::Traits(const OperationParts& parts) const {
 
 std::optional<VolumePlace> UnmountVolume::PlaceInGroup(const OperationParts& parts) const {
   const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
-  if (!record) return std::nullopt;
+  if (!record || GivenPlaceOf(*record)) return std::nullopt;
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(record->plugin_name);
   if (!plugin.ok() || !CanBeGrouped(request, *record, **plugin)) return std::nullopt;
   const KubeletPaths& paths = parts.host.paths;
@@ -268,44 +337,19 @@ Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progr
       MakeUnmounter(**plugin, request, call.facts.volume_json);
   if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
 
-  const SafePath place =
-      parts.host.paths.GetPodVolumeDir(request.pod, (*plugin)->GetPluginName(), request.spec);
-  call.steps.push_back(
-      {.name = "CheckNotCovered",
-       .timeout = parts.settings.clean_sub_paths,
-       .changes_volume = false,
-       .run = [&](const CallOptions& options) {
-         return CheckNotCovered(
-             parts.host, {request.key(), place, parts.host.paths.GetPodDir(request.pod)}, options);
-       }});
-  // The directories come last: on a root that takes no writes they stay, and the mounts still go.
-  bool has_sub_paths = false;
-  call.steps.push_back({.name = "UnmountSubPaths",
-                        .timeout = parts.settings.clean_sub_paths,
-                        .run = [&](const CallOptions& options) -> Status {
-                          const Result<bool> found =
-                              UnmountSubPaths(parts.host.kernel, parts.host.paths, request.pod,
-                                              request.spec, options);
-                          // Some of the mounts may be gone, whatever became of the last one.
-                          if (!found.ok()) return found.error().AsMaybeApplied();
-                          has_sub_paths = *found;
-                          return OkStatus();
-                        }});
-  call.steps.push_back(
-      {.name = "TearDown",
-       .timeout = parts.settings.tear_down,
-       .run = [&](const CallOptions& options) { return (*made)->TearDown(options); }});
-  call.steps.push_back({.name = "CleanSubPaths",
-                        .timeout = parts.settings.clean_sub_paths,
-                        .run = [&](const CallOptions& options) {
-                          if (!has_sub_paths) return OkStatus();
-                          return CleanSubPaths(parts.host.kernel, parts.host.paths, request.pod,
-                                               request.spec, options);
-                        }});
+  const std::optional<SafePath> given = GivenPlaceOf(call.facts);
+  const SafePath place = given ? *given
+                               : parts.host.paths.GetPodVolumeDir(
+                                     request.pod, (*plugin)->GetPluginName(), request.spec);
+  if (given) {
+    AddTargetTeardownSteps(parts, call.facts, place, **made, call.steps);
+  } else {
+    AddTeardownSteps(parts, request, place, **made, call.steps);
+  }
   AddReleaseOnlyPod(parts, call.facts, call.steps);
   StepRunner runner(*parts.volumes, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain,
-                                  (*made)->GetPath(), progress));
+                                  given ? place.Display() : (*made)->GetPath(), progress));
   if (Failure failure = runner.Run(call)) return failure;
   return ReleaseStorage(parts.storage, PodStorageId(call.facts.key), kVolumeUnmount);
 }

@@ -20,8 +20,8 @@ namespace volumed {
 
 // Sets a volume up, or brings the content of one up to date. Errors: FailedPrecondition, not
 // applied, if its device is not mounted, if something is mounted over the pod's directories, or if
-// the StorageGuard refuses its storage; those of the plugin and of the steps. A failure is an event
-// of the pod.
+// the StorageGuard refuses its storage; those of CheckTarget (place_steps.h) for a place that a CO
+// gave; those of the plugin and of the steps. A failure is an event of the pod.
 struct MountVolume : OperationOf<MountedVolume> {
   explicit MountVolume(MountRequest mount) : request(std::move(mount)) {}
 

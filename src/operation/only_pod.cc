@@ -4,17 +4,20 @@
 #include <optional>
 #include <string>
 
+#include "operation/given_place.h"
+
 namespace volumed {
 namespace {
 
-// "namespace/name" if a row of the pod's volume tells it, or else its uid.
+// "namespace/name", or the target, if a row of the pod's volume tells it, or else its uid.
 std::string NameOf(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device,
                    const PodUid& pod) {
   const std::vector<PodVolumeRecord> had = volumes.FindOfPod(pod);
   const auto its = std::find_if(had.begin(), had.end(), [&device](const PodVolumeRecord& record) {
-    return record.unique_name == device && !record.pod_name.empty();
+    return record.unique_name == device && (!record.pod_name.empty() || GivenPlaceOf(record));
   });
-  return its == had.end() ? pod.str() : its->pod_namespace + "/" + its->pod_name;
+  if (its == had.end()) return pod.str();
+  return GivenPlaceOf(*its) ? its->place : its->pod_namespace + "/" + its->pod_name;
 }
 
 // What a pod has left of which no record tells is its own, and nobody knows whether it has ended.

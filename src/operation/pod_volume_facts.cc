@@ -3,10 +3,20 @@
 #include <utility>
 
 #include "kube/static_pod.h"
+#include "operation/given_place.h"
 #include "operation/group_operations.h"
 #include "operation/recorded_volume.h"
 
 namespace volumed {
+namespace {
+
+void SetGivenPlace(const std::optional<SafePath>& place, PodVolumeRecord& facts) {
+  if (!place) return;
+  facts.place = place->Display();
+  facts.place_root = place->root;
+}
+
+}  // namespace
 
 PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin) {
   PodVolumeRecord facts;
@@ -23,6 +33,7 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
   facts.unique_name = request.unique_name;
   facts.has_device = request.has_device;
   facts.is_block = IsBlockVolume(request.spec);
+  SetGivenPlace(request.given_place(), facts);
   for (const SubPathRequest& sub_path : request.sub_paths) {
     facts.sub_paths.push_back({sub_path.container, sub_path.index});
   }
@@ -39,6 +50,7 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   facts.has_device = !request.device.empty();
   if (request.constructed) facts.volume_json = EncodeRecordedVolume(*request.constructed);
   facts.fault_domain = FaultDomainOf(request, keeper);
+  SetGivenPlace(request.place, facts);
   return facts;
 }
 
@@ -51,16 +63,20 @@ std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeepe
 
 // The executor keeps the two apart; a bind of a directory that no device is mounted on would give
 // the pod the node's own disk.
-Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device,
+Status CheckDevice(const DeviceRecordKeeper& devices, const MountRequest& request,
                    const SafePath* map_path) {
+  const UniqueVolumeName device = request.device();
   if (device.empty()) return OkStatus();
   const std::optional<DeviceRecord> record = devices.Find(device);
   if (record && record->state == VolumeState::kDeviceMounted && !record->uncertain) {
-    // Another PersistentVolume of the same storage may have it, with another mode or name.
+    // Another PersistentVolume of the same storage may have it, with another mode or name; and
+    // nobody has a device that is at its place for somebody else: a CO's is not a pod's.
     const bool is_as_wanted =
         record->is_block ? map_path != nullptr && record->device_mount_path == map_path->Display()
                          : map_path == nullptr;
-    if (is_as_wanted) return OkStatus();
+    const bool is_of_same_owner =
+        GivenPlaceOf(*record).has_value() == request.given_place().has_value();
+    if (is_as_wanted && is_of_same_owner) return OkStatus();
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the device of volume " + device.str() + " is " +
                                  (record->is_block ? "set up" : "mounted") + " at " +

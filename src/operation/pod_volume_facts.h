@@ -19,9 +19,10 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
 // The CallOptions::domain of the calls of that operation.
 std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
-// Errors: FailedPrecondition, not applied, unless the device of that name is mounted or, with a map
-// directory, set up there; an empty name is success.
-Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device,
+// Errors: FailedPrecondition, not applied, unless the device of the volume is mounted or, with a
+// map directory, set up there: for a volume at a target at a place that a CO gave, and for one of a
+// pod at the plugin's own. A volume without a device is success.
+Status CheckDevice(const DeviceRecordKeeper& devices, const MountRequest& request,
                    const SafePath* map_path = nullptr);
 
 }  // namespace volumed

@@ -1,7 +1,9 @@
 #include "operation/volume_record.h"
 
+#include <optional>
 #include <utility>
 
+#include "operation/given_place.h"
 #include "operation/object_record.h"
 #include "operation/record_codec.h"
 #include "operation/record_rows.h"
@@ -63,6 +65,14 @@ Error NoSuchState(const Record& row, State state, const std::string& of) {
                                 of + " can have");
 }
 
+// A path that does not lie below its root would be taken for another one.
+Status CheckRecordedPlace(const Record& row, const std::optional<SafePath>& place,
+                          const std::string& path) {
+  if (!place || (CheckGivenPlace(*place).ok() && place->Display() == path)) return OkStatus();
+  return UnreadableRow(
+      row, "has the place \"" + path + "\", which does not lie below \"" + place->root + "\"");
+}
+
 ClaimResizeRow ResizeRowOf(const ClaimResize& resize) {
   const auto text = [](const std::optional<Quantity>& amount) {
     return amount ? amount->String() : "";
@@ -93,11 +103,13 @@ std::string RecordKey(const HoldRecord& hold) {
 }
 
 Record EncodeRecord(const PodVolumeRecord& record) {
-  return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), record);
+  return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), record,
+                   record.place_root.empty() ? kVolumeRecordVersion : kGivenPlaceRecordVersion);
 }
 
 Record EncodeRecord(const DeviceRecord& record) {
-  return EncodeRow(kDeviceRecordKind, RecordKey(record.key), record, kDeviceRecordVersion);
+  return EncodeRow(kDeviceRecordKind, RecordKey(record.key), record,
+                   record.place_root.empty() ? kDeviceRecordVersion : kGivenPlaceRecordVersion);
 }
 
 Record EncodeRecord(const PodRecord& record) {
@@ -119,10 +131,12 @@ Record EncodeRecord(const ProvisionRecord& record) {
 }
 
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
-  ASSIGN_OR_RETURN(PodVolumeRecord record, ParseRow<PodVolumeRecord>(row, kPodVolumeRecordKind));
+  ASSIGN_OR_RETURN(PodVolumeRecord record,
+                   ParseRow<PodVolumeRecord>(row, kPodVolumeRecordKind, kGivenPlaceRecordVersion));
   if (!IsKnown(record.state) || IsDeviceState(record.state)) {
     return NoSuchState(row, record.state, "volume of a pod");
   }
+  RETURN_IF_ERROR(CheckRecordedPlace(row, GivenPlaceOf(record), record.place));
   if (!record.published.freshness()) record.published.tokens = {};
   const bool is_named = !record.key.pod.empty() && !record.key.spec.empty();
   RETURN_IF_ERROR(BelongsUnder(RecordKey(record.key), row, is_named));
@@ -131,10 +145,11 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
 
 Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   ASSIGN_OR_RETURN(DeviceRecord record,
-                   ParseRow<DeviceRecord>(row, kDeviceRecordKind, kDeviceRecordVersion));
+                   ParseRow<DeviceRecord>(row, kDeviceRecordKind, kGivenPlaceRecordVersion));
   if (!IsKnown(record.state) || !IsDeviceState(record.state)) {
     return NoSuchState(row, record.state, "device of a volume");
   }
+  RETURN_IF_ERROR(CheckRecordedPlace(row, GivenPlaceOf(record), record.device_mount_path));
   const bool is_named = !record.key.empty() && !record.spec.empty();
   RETURN_IF_ERROR(BelongsUnder(RecordKey(record.key), row, is_named));
   return record;

@@ -182,6 +182,9 @@ struct UnmountDeviceRequest {
   bool is_block = false;
   // As in MountDeviceRequest, with the same path in `device_mount_path`.
   std::optional<SafePath> place = std::nullopt;
+  // What is at that place, for a device without a record: its place does not say it. `spec` is its
+  // name.
+  std::optional<VolumeSpec> constructed = std::nullopt;
 };
 
 // What shall be done with a volume that its claim has left.

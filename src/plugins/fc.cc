@@ -125,7 +125,8 @@ Result<bool> FcPlugin::NodeExpand(const NodeResizeOptions& options, const CallOp
 Result<std::unique_ptr<BlockVolumeMapper>> FcPlugin::NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                           PodPtr pod) {
   RETURN_IF_ERROR(FcNamesOf(spec));
-  return std::unique_ptr<BlockVolumeMapper>(std::make_unique<FcMapper>(*host_, spec, pod->uid()));
+  return std::unique_ptr<BlockVolumeMapper>(
+      std::make_unique<FcMapper>(*host_, spec, pod == nullptr ? PodUid() : pod->uid()));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> FcPlugin::NewBlockVolumeUnmapper(const SpecName& spec,

@@ -110,8 +110,8 @@ Result<std::vector<std::string>> IscsiPlugin::GetDeviceMountRefs(const SafePath&
 Result<std::unique_ptr<BlockVolumeMapper>> IscsiPlugin::NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                              PodPtr pod) {
   ASSIGN_OR_RETURN(IscsiVolume volume, IscsiVolumeOf(spec));
-  return std::unique_ptr<BlockVolumeMapper>(
-      std::make_unique<IscsiMapper>(*host_, spec.name(), std::move(volume.disk), pod->uid()));
+  return std::unique_ptr<BlockVolumeMapper>(std::make_unique<IscsiMapper>(
+      *host_, spec.name(), std::move(volume.disk), pod == nullptr ? PodUid() : pod->uid()));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> IscsiPlugin::NewBlockVolumeUnmapper(

@@ -84,7 +84,7 @@ Result<std::unique_ptr<BlockVolumeMapper>> LocalVolumePlugin::NewBlockVolumeMapp
     const VolumeSpec& spec, PodPtr pod) {
   if (!CanSupport(spec)) return NotLocal();
   return std::unique_ptr<BlockVolumeMapper>(
-      std::make_unique<LocalVolumeMapper>(*host_, spec, pod->uid()));
+      std::make_unique<LocalVolumeMapper>(*host_, spec, pod == nullptr ? PodUid() : pod->uid()));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> LocalVolumePlugin::NewBlockVolumeUnmapper(

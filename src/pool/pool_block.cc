@@ -12,12 +12,6 @@ PodDeviceMapPath PodPath(const VolumeHost& host, const SpecName& spec, const Pod
   return {host.paths.GetPodVolumeDeviceDir(pod, kPoolPluginName), spec.str()};
 }
 
-Result<SafePath> MapPlaceOf(const VolumeHost& host, const std::string& driver,
-                            const VolumeSpec& spec) {
-  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, driver));
-  return PoolMapPlace(host.paths, id);
-}
-
 }  // namespace
 
 PoolVolumeMapper::PoolVolumeMapper(VolumeHost& host, const PoolPluginParts& parts, VolumeSpec spec,
@@ -29,7 +23,8 @@ PoolVolumeMapper::PoolVolumeMapper(VolumeHost& host, const PoolPluginParts& part
       pod_(std::move(pod)) {}
 
 Result<SafePath> PoolVolumeMapper::GetGlobalMapPath(const VolumeSpec& spec) const {
-  return MapPlaceOf(host_, parts_.driver, spec);
+  ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
+  return PoolMapPlace(host_.paths, id);
 }
 
 PodDeviceMapPath PoolVolumeMapper::GetPodDeviceMapPath() const {
@@ -60,13 +55,16 @@ Result<std::string> PoolVolumeMapper::SetUpDevice(const CallOptions& call) {
 Result<std::string> PoolVolumeMapper::MapPodDevice(const CallOptions& call) { return Open(call); }
 
 PoolVolumeUnmapper::PoolVolumeUnmapper(VolumeHost& host, const PoolPluginParts& parts,
-                                       SpecName spec, PodUid pod)
-    : host_(host), parts_(parts), spec_(std::move(spec)), pod_(std::move(pod)) {}
+                                       SpecName spec, PodUid pod, std::string id)
+    : host_(host),
+      parts_(parts),
+      spec_(std::move(spec)),
+      pod_(std::move(pod)),
+      id_(std::move(id)) {}
 
-// Whatever the driver is called by now: what is on record was this plugin's.
 Result<SafePath> PoolVolumeUnmapper::GetGlobalMapPath(const VolumeSpec& spec) const {
-  const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
-  return MapPlaceOf(host_, source == nullptr ? parts_.driver : source->driver, spec);
+  ASSIGN_OR_RETURN(const std::string id, RecordedPoolVolumeId(spec));
+  return PoolMapPlace(host_.paths, id);
 }
 
 PodDeviceMapPath PoolVolumeUnmapper::GetPodDeviceMapPath() const {
@@ -81,6 +79,7 @@ Result<Metrics> PoolVolumeUnmapper::GetMetrics(const CallOptions& call) {
 
 Status PoolVolumeUnmapper::TearDownDevice(const SafePath& map_path, const std::string&,
                                           const CallOptions& call) {
+  if (!id_.empty()) return parts_.volumes.Close(id_, call);
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, map_path));
   return parts_.volumes.Close(id, call);
 }

@@ -42,11 +42,13 @@ class PoolVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolum
   const PodUid pod_;
 };
 
-// Takes a block volume away by its places alone, without its spec. Threads: one at a time. Blocks:
-// GetMetrics and TearDownDevice, until the call's deadline.
+// Takes a block volume away by its places alone, or by the id that is on record. Threads: one at a
+// time. Blocks: GetMetrics and TearDownDevice, until the call's deadline.
 class PoolVolumeUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnmapper {
  public:
-  PoolVolumeUnmapper(VolumeHost& host, const PoolPluginParts& parts, SpecName spec, PodUid pod);
+  // An empty `id` is not known.
+  PoolVolumeUnmapper(VolumeHost& host, const PoolPluginParts& parts, SpecName spec, PodUid pod,
+                     std::string id);
 
   Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
   PodDeviceMapPath GetPodDeviceMapPath() const override;
@@ -54,8 +56,8 @@ class PoolVolumeUnmapper final : public BlockVolumeUnmapper, public CustomBlockV
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeUnmapper* AsCustom() override { return this; }
 
-  // Closes the volume. Errors: InvalidArgument, not applied, if the path is no place of a pool's;
-  // those of PoolVolumes::Close.
+  // Closes the volume. Errors: InvalidArgument, not applied, if the id is not known and the path is
+  // no place of a pool's; those of PoolVolumes::Close.
   Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
                         const CallOptions& call) override;
   Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }
@@ -65,6 +67,7 @@ class PoolVolumeUnmapper final : public BlockVolumeUnmapper, public CustomBlockV
   const PoolPluginParts& parts_;  // of the plugin, which outlives this
   const SpecName spec_;
   const PodUid pod_;
+  const std::string id_;
 };
 
 }  // namespace volumed

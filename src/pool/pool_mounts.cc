@@ -50,13 +50,14 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
   }
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), args.call));
-  if (mount) return NoteMounted(volume, *mount, args.call);
+  const bool is_own_place = place == PoolDevicePlace(host_.paths, id);
+  if (mount) return NoteMounted(volume, *mount, is_own_place, args.call);
   ASSIGN_OR_RETURN(const OpenedVolume opened,
                    parts_.volumes.Open(id, /*read_only=*/false, args.call));
-  Status mounted = MakePlace(host_.kernel, place, args.call);
+  Status mounted = is_own_place ? MakePlace(host_.kernel, place, args.call) : OkStatus();
   if (mounted.ok()) {
-    mounted =
-        OrNothing(host_.kernel, place, MountOpened(spec, volume, opened, place, args), args.call);
+    mounted = MountOpened(spec, volume, opened, place, args);
+    if (is_own_place) mounted = OrNothing(host_.kernel, place, mounted, args.call);
   }
   if (mounted.ok() || mounted.error().maybe_applied()) return mounted;
   // Nobody has it: it is open for this mount alone.
@@ -87,10 +88,12 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   return noted.ok() ? noted : Status(noted.error().AsMaybeApplied());  // it is mounted
 }
 
-// The agent may have ended between the mount and the note of it.
+// The agent may have ended between the mount and the note of it. At its own place nobody else
+// mounts anything; at one of a CO there may be anything.
 Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount,
-                                      const CallOptions& call) {
-  if (!volume.filesystem.type.empty()) return OkStatus();
+                                      bool is_own_place, const CallOptions& call) {
+  const bool is_noted = !volume.filesystem.type.empty();
+  if (is_noted && is_own_place) return OkStatus();
   ASSIGN_OR_RETURN(const OpenedVolume opened,
                    parts_.volumes.Open(volume.id, /*read_only=*/false, call));
   if (mount.source != opened.device) {
@@ -100,6 +103,7 @@ Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const Moun
                               opened.device + ", which volume " + volume.id + " is");
     return parts_.volumes.Close(volume.id, call).ok() ? other : other.AsMaybeApplied();
   }
+  if (is_noted) return OkStatus();
   ASSIGN_OR_RETURN(const DeviceProbe probe, host_.kernel.Call(ProbeDevice{opened.device}, call));
   return parts_.volumes.NoteFilesystem(volume.id, {probe.fs_type, probe.identity.uuid});
 }
@@ -122,6 +126,18 @@ Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const s
 Status PoolDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, place));
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
+  return CloseUnmounted(id, call);
+}
+
+Status PoolDeviceUnmounter::UnmountRecorded(const VolumeSpec& recorded, const SafePath& place,
+                                            const CallOptions& call) {
+  if (PoolVolumeIdAt(host_.paths, place).ok()) return UnmountDevice(place, call);
+  ASSIGN_OR_RETURN(const std::string id, RecordedPoolVolumeId(recorded));
+  RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = place}, call));
+  return CloseUnmounted(id, call);
+}
+
+Status PoolDeviceUnmounter::CloseUnmounted(const std::string& id, const CallOptions& call) {
   const Status closed = volumes_.Close(id, call);
   return closed.ok() ? closed : Status(closed.error().AsMaybeApplied());
 }

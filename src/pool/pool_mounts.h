@@ -29,7 +29,7 @@ class PoolDeviceMounter final : public DeviceMounter {
   Status MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                      const OpenedVolume& opened, const SafePath& place,
                      const DeviceMounterArgs& args);
-  Status NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount,
+  Status NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount, bool is_own_place,
                      const CallOptions& call);
 
   VolumeHost& host_;
@@ -50,8 +50,13 @@ class PoolDeviceUnmounter final : public DeviceUnmounter {
   // ended. Errors: InvalidArgument, not applied, if the place is not one of a pool's; those of
   // UnmountAndRemove; those of PoolVolumes::Close, maybe applied.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+  // The same; the directory of a place that a CO gave stays, and what is on record says the id.
+  Status UnmountRecorded(const VolumeSpec& recorded, const SafePath& device_mount_path,
+                         const CallOptions& call) override;
 
  private:
+  Status CloseUnmounted(const std::string& id, const CallOptions& call);
+
   VolumeHost& host_;
   PoolVolumes& volumes_;
 };

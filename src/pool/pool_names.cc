@@ -38,6 +38,11 @@ Result<std::string> PoolVolumeIdOf(const VolumeSpec& spec, const std::string& dr
                  ", is no id of a pool's volume");
 }
 
+Result<std::string> RecordedPoolVolumeId(const VolumeSpec& recorded) {
+  const auto* const source = recorded.SourceAs<CsiPersistentVolumeSource>();
+  return PoolVolumeIdOf(recorded, source == nullptr ? "" : source->driver);
+}
+
 bool IsReadOnlyPoolVolume(const VolumeSpec& spec) {
   const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
   return spec.read_only() || (source != nullptr && source->read_only) ||

@@ -16,6 +16,9 @@ namespace volumed {
 
 // The id of the volume, if it is one of this driver. Errors: as PoolPlugin::GetVolumeName.
 Result<std::string> PoolVolumeIdOf(const VolumeSpec& spec, const std::string& driver);
+// The same of a volume that is on record as one of the plugin's, whatever the driver is called by
+// now.
+Result<std::string> RecordedPoolVolumeId(const VolumeSpec& recorded);
 // Decided by the pod's claim, by the volume's source, or by its mount options.
 bool IsReadOnlyPoolVolume(const VolumeSpec& spec);
 // A spec that names this volume, as far as its places tell.

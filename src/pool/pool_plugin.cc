@@ -34,7 +34,7 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
   DeviceBind bind;
   bind.volume = "volume " + id;
-  bind.device_mount = PoolDevicePlace(host_->paths, id);
+  bind.device_mount = target.device_place.value_or(PoolDevicePlace(host_->paths, id));
   bind.place = target.place;
   bind.spec = target.key.spec;
   bind.pod = target.key.pod;
@@ -145,14 +145,21 @@ Result<bool> PoolPlugin::CanDeviceMount(const VolumeSpec& spec) const {
 Result<std::unique_ptr<BlockVolumeMapper>> PoolPlugin::NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                             PodPtr pod) {
   ASSIGN_OR_RETURN(std::string id, PoolVolumeIdOf(spec, parts_.driver));
-  return std::unique_ptr<BlockVolumeMapper>(
-      std::make_unique<PoolVolumeMapper>(*host_, parts_, spec, std::move(id), pod->uid()));
+  return std::unique_ptr<BlockVolumeMapper>(std::make_unique<PoolVolumeMapper>(
+      *host_, parts_, spec, std::move(id), pod == nullptr ? PodUid() : pod->uid()));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> PoolPlugin::NewBlockVolumeUnmapper(
     const SpecName& spec, const PodUid& pod) {
   return std::unique_ptr<BlockVolumeUnmapper>(
-      std::make_unique<PoolVolumeUnmapper>(*host_, parts_, spec, pod));
+      std::make_unique<PoolVolumeUnmapper>(*host_, parts_, spec, pod, /*id=*/""));
+}
+
+Result<std::unique_ptr<BlockVolumeUnmapper>> PoolPlugin::NewBlockVolumeUnmapperOf(
+    const VolumeSpec& recorded, const PodUid& pod) {
+  const Result<std::string> id = RecordedPoolVolumeId(recorded);
+  return std::unique_ptr<BlockVolumeUnmapper>(std::make_unique<PoolVolumeUnmapper>(
+      *host_, parts_, recorded.name(), pod, id.ok() ? *id : ""));
 }
 
 Result<VolumeSpec> PoolPlugin::ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,

@@ -112,6 +112,9 @@ class PoolPlugin final : public PlainVolumePlugin,
                                                                   PodPtr pod) override;
   Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
                                                                       const PodUid& pod) override;
+  // Also for a device at a place that a CO gave, which does not tell whose it is.
+  Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapperOf(const VolumeSpec& recorded,
+                                                                        const PodUid& pod) override;
   // Errors: those of FindGlobalMapPathUUIDFromPod (blockmapper/volume_path_handler.h).
   Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                               const SafePath& map_path,

@@ -1,9 +1,12 @@
 #include "volumemanager/found_at_start.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
 #include "base/printable_text.h"
+#include "operation/given_place.h"
 #include "operation/load_rows.h"
 #include "operation/storage_record.h"
 
@@ -17,6 +20,15 @@ Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const 
   out = std::move(loaded.rows);
   for (QuarantinedRecord& row : loaded.quarantined) quarantined.push_back(std::move(row));
   return OkStatus();
+}
+
+// Takes what is at places that COs gave out of the rows.
+template <typename T>
+void SplitTargets(std::vector<T>& rows, std::vector<T>& targets) {
+  const auto begin = std::stable_partition(
+      rows.begin(), rows.end(), [](const T& row) { return !GivenPlaceOf(row).has_value(); });
+  targets.assign(std::make_move_iterator(begin), std::make_move_iterator(rows.end()));
+  rows.erase(begin, rows.end());
 }
 
 // The StorageGuard loads these rows once it needs them, but what is being deleted is known from the
@@ -63,6 +75,8 @@ Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store,
                            found.quarantined));
   RETURN_IF_ERROR(
       LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
+  SplitTargets(found.volumes, found.target_volumes);
+  SplitTargets(found.devices, found.target_devices);
   RETURN_IF_ERROR(
       LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
@@ -94,14 +108,17 @@ void DropOnlyPodsOfNobody(FoundAtStart& found) {
   std::set<PodUid> known;
   for (const PodRecord& pod : found.pods) known.insert(pod.uid);
   for (const PodVolumeRecord& volume : found.volumes) known.insert(volume.key.pod);
+  for (const PodVolumeRecord& volume : found.target_volumes) known.insert(volume.key.pod);
   for (const QuarantinedRecord& row : found.quarantined) {
     const bool is_of_pod = row.kind == kPodRecordKind || row.kind == kPodVolumeRecordKind;
     // A bit of the row's key may have turned: it may be any pod's.
     if (is_of_pod && !row.key_is_right) return;
     if (is_of_pod) known.insert(PodUid(row.key.substr(0, row.key.find('/'))));
   }
-  for (DeviceRecord& device : found.devices) {
-    if (!known.contains(device.only_pod)) device.only_pod = PodUid();
+  for (auto* devices : {&found.devices, &found.target_devices}) {
+    for (DeviceRecord& device : *devices) {
+      if (!known.contains(device.only_pod)) device.only_pod = PodUid();
+    }
   }
 }
 

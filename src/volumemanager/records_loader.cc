@@ -91,13 +91,28 @@ void RecordsLoader::Loaded(const std::shared_ptr<Loading>& loading) {
                }});
 }
 
+// Nobody else hears of them. There are as many as the node has volumes of a CO, and nothing is
+// decoded for one.
+void RecordsLoader::RestoreTargets(const FoundAtStart& found) {
+  std::vector<PodVolumeRecord> volumes;
+  volumes.reserve(found.target_volumes.size());
+  for (const PodVolumeRecord& record : found.target_volumes) {
+    volumes.push_back(AfterRestart(record, boot_id_));
+  }
+  hooks_.restore_operations(volumes, found.target_devices);
+}
+
 bool RecordsLoader::RestoreSome(Loading& loading, TaskLimit& limit) {
   constexpr size_t kTogether = 64;
   const std::vector<PodVolumeRecord>& volumes = loading.loaded.result.volumes;
   if (!hooks_.restore_operations) return true;
   // The operations get the devices as they were recorded, since only that tells what a reboot has
   // taken from them.
-  if (loading.restored == 0) hooks_.restore_operations({}, loading.loaded.found.devices);
+  if (loading.restored == 0) {
+    hooks_.restore_operations({}, loading.loaded.found.devices);
+    const FoundAtStart& found = loading.loaded.found;
+    if (!found.target_volumes.empty() || !found.target_devices.empty()) RestoreTargets(found);
+  }
   while (loading.restored < volumes.size() && limit.TakeOne()) {
     const auto first = volumes.begin() + static_cast<ptrdiff_t>(loading.restored);
     const size_t count = std::min(kTogether, volumes.size() - loading.restored);

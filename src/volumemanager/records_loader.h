@@ -55,7 +55,8 @@ class RecordsLoader {
     std::vector<OtherRecordKind> other_kinds;
     std::function<void(const std::string& kind, const LoadedRecords&)> restore_other;
     // VolumeManagerHooks::restore_operations; may be empty. It is called before take_over: first
-    // with all devices, then with some of the volumes at a time. The devices are as they were
+    // with all devices, then with all that is at places of COs, if anything is, and then with some
+    // of the volumes at a time. The devices are as they were
     // recorded, the volumes as AfterRestart leaves them.
     std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
         restore_operations;
@@ -75,6 +76,7 @@ class RecordsLoader {
   struct Loading;  // what was read, and how far it was taken over
   void Load();
   void Loaded(const std::shared_ptr<Loading>& loading);
+  void RestoreTargets(const FoundAtStart& found);
   // Tells the operations what they have to know. Returns true when that is all.
   bool RestoreSome(Loading& loading, TaskLimit& limit);
   void LoadAgain(const Error& error);  // after a while

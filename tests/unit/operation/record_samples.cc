@@ -221,6 +221,10 @@ void AddPodVolumes(Samples& samples) {
   PodVolumeRecord fresh = SmallestPodVolume();
   fresh.published.tokens = Freshness{0, 5};
   samples.Add("fresh from the beginning", fresh, DecodePodVolumeRecord);
+  PodVolumeRecord at_target = SmallestPodVolume();
+  at_target.place = "/t/" + Bytes("v");  // a path need not be text
+  at_target.place_root = "/t";
+  samples.Add("at a target", at_target, DecodePodVolumeRecord);
   for (const VolumeState state :
        {VolumeState::kNotSetUp, VolumeState::kSettingUp, VolumeState::kSetUp,
         VolumeState::kTearingDown, VolumeState::kMapping, VolumeState::kMapped,
@@ -239,6 +243,10 @@ void AddDevices(Samples& samples) {
   staged.attach_way = AttachWay::kByObjects;
   staged.staged = StagedState::kStaged;
   samples.Add("staged", staged, DecodeDeviceRecord);
+  DeviceRecord at_place = SmallestDevice();
+  at_place.device_mount_path = "/t/s";
+  at_place.place_root = "/t";
+  samples.Add("at a place that a CO gave", at_place, DecodeDeviceRecord);
   DeviceRecord rest = SmallestDevice();
   rest.rest_of_mount = true;
   samples.Add("with the rest of a mount", rest, DecodeDeviceRecord);

@@ -73,6 +73,43 @@ TEST(VolumeRecord, EveryStateOfAPodVolumeRoundTripsAndNoOther) {
   }
 }
 
+// A program that does not know places of a CO would unmount what nobody of its pods wants. It knows
+// rows of a pod's volume up to version 1, and those of a device up to 2.
+TEST(VolumeRecord, OnlyARowWithAPlaceOfACoIsALaterOneToAnOlderProgram) {
+  PodVolumeRecord volume = SomeVolume();
+  EXPECT_EQ(EncodeRecord(volume).version, 1u);
+  volume.place = "/t/p/v";
+  volume.place_root = "/t";
+  const Record target = EncodeRecord(volume);
+  const auto volume_of_older = ParseRow<PodVolumeRecord>(target, kPodVolumeRecordKind, 1);
+  ASSERT_FALSE(volume_of_older.ok());
+  EXPECT_EQ(volume_of_older.error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(DecodePodVolumeRecord(target).value(), volume);
+
+  DeviceRecord device;
+  device.key = UniqueVolumeName("p/v");
+  device.spec = SpecName("v");
+  device.device_mount_path = "/t/s";
+  EXPECT_EQ(EncodeRecord(device).version, 2u);
+  device.place_root = "/t";
+  const Record staged = EncodeRecord(device);
+  const auto device_of_older = ParseRow<DeviceRecord>(staged, kDeviceRecordKind, 2);
+  ASSERT_FALSE(device_of_older.ok());
+  EXPECT_EQ(device_of_older.error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(DecodeDeviceRecord(staged).value(), device);
+}
+
+TEST(VolumeRecord, APlaceThatDoesNotLieBelowItsRootMakesTheRowUnreadable) {
+  PodVolumeRecord volume = SomeVolume();
+  volume.place_root = "/t";
+  for (const char* place : {"", "/t", "/t/", "/tt/v", "t/v", "/u/v"}) {
+    volume.place = place;
+    const auto read = DecodePodVolumeRecord(EncodeRecord(volume));
+    ASSERT_FALSE(read.ok()) << place;
+    EXPECT_EQ(read.error().code(), Code::kDataLoss) << place;
+  }
+}
+
 TEST(VolumeRecord, RefusesWhatItCannotTrust) {
   Record garbage = EncodeRecord(SomeVolume());
   garbage.bytes = "\xff\xff not a message";
@@ -83,10 +120,10 @@ TEST(VolumeRecord, RefusesWhatItCannotTrust) {
   EXPECT_EQ(DecodePodVolumeRecord(empty).error().code(), Code::kDataLoss);
 
   Record later = EncodeRecord(SomeVolume());
-  later.version = kVolumeRecordVersion + 1;
+  later.version = kGivenPlaceRecordVersion + 1;
   const Error error = DecodePodVolumeRecord(later).error();
   EXPECT_EQ(error.code(), Code::kFailedPrecondition);
-  EXPECT_NE(error.message().find("version 2"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("version 4"), std::string::npos) << error.message();
 
   Record moved = EncodeRecord(SomePod());
   moved.key = "uid-2";

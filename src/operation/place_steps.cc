@@ -1,0 +1,89 @@
+#include "operation/place_steps.h"
+
+#include <string>
+
+#include "mounter/mount_refs.h"
+#include "operation/call_options.h"
+#include "operation/given_place.h"
+#include "operation/group_operations.h"
+
+namespace volumed {
+namespace {
+
+Status CheckDirectory(Kernel& kernel, const SafePath& directory, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = directory}, call));
+  if (info.type == FileType::kDirectory) return OkStatus();
+  if (info.type == FileType::kMissing) {
+    return Error::NotApplied(Code::kNotFound, "there is no directory " + directory.Display() +
+                                                  ", which whoever named it has to make");
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      directory.Display() + " is no directory: it is a " + std::string(FileTypeName(info.type)));
+}
+
+// The root itself may be a mount, as in a container that was given just that.
+Status CheckParentNotCovered(const OperationParts& parts, const PodVolumeKey& key,
+                             const SafePath& place, const CallOptions& call) {
+  const SafePath parent = ParentOf(place);
+  if (parent.relative.empty()) return OkStatus();
+  return CheckNotCovered(parts.host, {key, place, parent}, call);
+}
+
+Status CheckShowsDevice(Kernel& kernel, const SafePath& place, const SafePath& device,
+                        const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> there,
+                   FindMountAt(kernel, place.Display(), call));
+  if (!there) return OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mounted,
+                   FindMountAt(kernel, device.Display(), call));
+  // Without it nothing tells what the volume is: its mount may have been taken away by hand.
+  if (!mounted) return OkStatus();
+  if (PartAt(*there, place.Display()) == PartAt(*mounted, device.Display())) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "a " + there->fs_type + " is mounted at " + place.Display() +
+                               ", and not the volume that is mounted at " + device.Display());
+}
+
+}  // namespace
+
+Status CheckPlaceOfDevice(const OperationParts& parts, const SafePath& place,
+                          const CallOptions& call) {
+  RETURN_IF_ERROR(CheckGivenPlace(place));
+  return CheckDirectory(parts.host.kernel, place, call);
+}
+
+void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest& request,
+                           std::vector<Step>& steps) {
+  if (!request.place) return;
+  steps.push_back({.name = "CheckGivenPlace",
+                   .timeout = parts.settings.mount_device,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) {
+                     return CheckPlaceOfDevice(parts, *request.place, call);
+                   }});
+}
+
+Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const SafePath& place,
+                   const std::optional<SafePath>& device, const CallOptions& call) {
+  RETURN_IF_ERROR(CheckGivenPlace(place));
+  RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
+  RETURN_IF_ERROR(CheckDirectory(parts.host.kernel, ParentOf(place), OnOwnFilesystem(call)));
+  return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
+}
+
+Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeKey& key,
+                             const SafePath& place, const std::optional<SafePath>& device,
+                             const CallOptions& call) {
+  RETURN_IF_ERROR(CheckGivenPlace(place));
+  RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
+  return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
+}
+
+std::optional<SafePath> GivenPlaceOfDevice(const OperationParts& parts,
+                                           const UniqueVolumeName& device) {
+  const std::optional<DeviceRecord> record = parts.devices.Find(device);
+  return record ? GivenPlaceOf(*record) : std::nullopt;
+}
+
+}  // namespace volumed
