@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "agent/config_rows.h"
+#include "agent/csi_serve_settings.h"
 #include "base/quantity.h"
 
 namespace volumed {
@@ -66,11 +67,19 @@ void AddCsiServeRows(std::vector<ConfigRow>& table) {
        }});
 }
 
+// Which volumes it has where.
+void AddCsiNodeRows(std::vector<ConfigRow>& table) {
+  table.push_back(PathsRow(kCsiTargetRoots,
+                           "directories in which callers of the driver may have volumes put",
+                           &Config::csi_target_roots));
+}
+
 }  // namespace
 
 void AddCsiDriverRows(std::vector<ConfigRow>& table) {
   AddCsiServeSocketRows(table);
   AddCsiServeRows(table);
+  AddCsiNodeRows(table);
 }
 
 }  // namespace volumed

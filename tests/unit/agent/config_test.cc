@@ -392,6 +392,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-serve-calls", {"7"}},
                             {"csi-serve-rate", {"7"}},
                             {"csi-serve-message", {"8Mi"}},
+                            {"csi-target-roots", {"/a", "/b"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
