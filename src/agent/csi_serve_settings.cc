@@ -27,6 +27,9 @@ void CheckCsiSockets(const Config& config, std::vector<std::string>& problems) {
     }
     if (!config.csi_registry.empty()) problems.push_back("csi-registry: needs csi-serve");
   }
+  if (!config.csi_nodes.empty() && config.csi_profile != CsiProfile::kCentral) {
+    problems.push_back("csi-nodes: needs csi-profile: central");
+  }
   if (config.csi_serve == config.socket) {
     problems.push_back("csi-serve: must not be the socket of the control API");
   }

@@ -83,12 +83,6 @@ Status TakeMount(const VolumeCapability::MountVolume& mount, CsiCapabilityWish& 
   return OkStatus();
 }
 
-std::string FilesystemOf(const PoolVolumeRecord& volume) {
-  if (!volume.filesystem.type.empty()) return volume.filesystem.type;
-  const Result<PoolParameters> parameters = ParsePoolParameters(volume.parameters);
-  return parameters.ok() ? parameters->fs_type : "";
-}
-
 }  // namespace
 
 bool IsAllowedMountFlag(std::string_view flag) {
@@ -146,7 +140,7 @@ std::string WhyNotUsableSo(const PoolVolumeRecord& volume, const CsiCapabilityWi
     return volume.is_block ? "it is a block volume" : "it is a volume with a filesystem";
   }
   if (wish.is_block || wish.fs_type.empty()) return "";
-  const std::string has = FilesystemOf(volume);
+  const std::string has = PoolFilesystemOf(volume);
   return has == wish.fs_type ? "" : "its filesystem is " + has + " and not " + wish.fs_type;
 }
 

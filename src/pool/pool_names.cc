@@ -61,6 +61,23 @@ VolumeSpec PoolVolumeSpec(const SpecName& spec, const std::string& driver, const
   return VolumeSpec::FromPersistentVolume(std::move(volume), false);
 }
 
+PersistentVolume PoolPersistentVolume(const std::string& driver, const std::string& id,
+                                      const std::string& fs_type, VolumeMode mode, int64_t bytes,
+                                      const std::string& node) {
+  CsiPersistentVolumeSource source;
+  source.driver = driver;
+  source.volume_handle = id;
+  if (mode != VolumeMode::kBlock) source.fs_type = fs_type;
+  PersistentVolume volume;
+  volume.spec.volume_mode = mode;
+  volume.spec.capacity = Quantity::FromBytes(bytes);
+  volume.spec.source = std::move(source);
+  NodeSelectorTerm here;
+  here.match_expressions.push_back({PoolTopologyLabel(driver), NodeOperator::kIn, {node}});
+  volume.spec.node_affinity = VolumeNodeAffinity{{{std::move(here)}}};
+  return volume;
+}
+
 SafePath PoolDevicePlace(const KubeletPaths& paths, const std::string& id) {
   return paths.GetDeviceMountDir(kPoolPluginName, SpecName(id));
 }

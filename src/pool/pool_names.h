@@ -4,6 +4,7 @@
 // All functions are pure. Threads: any.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -24,6 +25,12 @@ bool IsReadOnlyPoolVolume(const VolumeSpec& spec);
 // A spec that names this volume, as far as its places tell.
 VolumeSpec PoolVolumeSpec(const SpecName& spec, const std::string& driver, const std::string& id,
                           VolumeMode mode);
+
+// What is the same in every PersistentVolume of a pool's volume: its source, its mode, its size,
+// and that it is on this node. `fs_type` is of no block volume.
+PersistentVolume PoolPersistentVolume(const std::string& driver, const std::string& id,
+                                      const std::string& fs_type, VolumeMode mode, int64_t bytes,
+                                      const std::string& node);
 
 // <root>/plugins/volumed.io/pool/mounts/<id>: where its device is mounted once for the node.
 SafePath PoolDevicePlace(const KubeletPaths& paths, const std::string& id);

@@ -103,6 +103,13 @@ Result<PoolParameters> ParsePoolParameters(const StringMap& parameters) {
   return parsed;
 }
 
+std::string PoolFilesystemOf(const PoolVolumeRecord& record) {
+  if (record.is_block) return "";
+  if (!record.filesystem.type.empty()) return record.filesystem.type;
+  const Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
+  return parameters.ok() ? parameters->fs_type : "";
+}
+
 Result<int64_t> RoundPoolSize(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() - (kPoolBlockBytes - 1)) {
     return OutOfRange("a volume cannot have " + Bytes(bytes));

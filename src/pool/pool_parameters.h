@@ -42,6 +42,10 @@ bool IsPoolFilesystem(std::string_view fs_type);
 // whose value is none, and for values that contradict each other.
 Result<PoolParameters> ParsePoolParameters(const StringMap& parameters);
 
+// The type of the filesystem that is on the volume, or that it is to be formatted with; empty of a
+// block volume, and if a later program has made the volume.
+std::string PoolFilesystemOf(const PoolVolumeRecord& record);
+
 // The sizes, in bytes, that a new volume may have.
 struct PoolSize {
   int64_t required_bytes = 0;  // 0: not said

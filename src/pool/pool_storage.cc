@@ -121,24 +121,14 @@ Status PoolProvisioner::CheckNodeHasLabel() const {
 PersistentVolume PoolProvisioner::VolumeOf(const PoolParameters& parameters, int64_t bytes,
                                            const std::string& id) const {
   const PersistentVolumeClaimSpec& claim = options_.claim.spec;
-  const bool is_block = claim.volume_mode == VolumeMode::kBlock;
-  CsiPersistentVolumeSource source;
-  source.driver = parts_.driver;
-  source.volume_handle = id;
-  if (!is_block) source.fs_type = parameters.fs_type;
-  PersistentVolume volume;
+  PersistentVolume volume =
+      PoolPersistentVolume(parts_.driver, id, parameters.fs_type, claim.volume_mode, bytes,
+                           host_.node.GetNodeName().str());
   volume.metadata.name = options_.pv_name;
   volume.spec.reclaim_policy = options_.reclaim_policy;
   volume.spec.access_modes = claim.access_modes;
   if (claim.access_modes.empty()) volume.spec.access_modes = {AccessMode::kReadWriteOnce};
-  volume.spec.volume_mode = claim.volume_mode;
-  volume.spec.capacity = Quantity::FromBytes(bytes);
   volume.spec.mount_options = options_.mount_options;
-  volume.spec.source = std::move(source);
-  NodeSelectorTerm here;
-  here.match_expressions.push_back(
-      {PoolTopologyLabel(parts_.driver), NodeOperator::kIn, {host_.node.GetNodeName().str()}});
-  volume.spec.node_affinity = VolumeNodeAffinity{{{std::move(here)}}};
   return volume;
 }
 

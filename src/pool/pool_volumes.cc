@@ -30,9 +30,14 @@ Pool* PoolVolumes::PoolNamed(const std::string& name) const {
   return nullptr;
 }
 
+Pool* PoolVolumes::PoolFor(const PoolParameters& parameters) const {
+  if (!parameters.pool.empty()) return PoolNamed(parameters.pool);
+  return pools_.empty() ? nullptr : pools_.front().get();
+}
+
 Result<Pool*> PoolVolumes::OpenPoolFor(const PoolParameters& parameters) const {
   if (pools_.empty()) return Error::NotApplied(Code::kNotFound, "this node has no pool");
-  Pool* const pool = parameters.pool.empty() ? pools_.front().get() : PoolNamed(parameters.pool);
+  Pool* const pool = PoolFor(parameters);
   if (pool == nullptr) {
     return Error::NotApplied(Code::kNotFound,
                              "this node has no pool " + Quoted(parameters.pool, kShownBytes));
@@ -124,6 +129,12 @@ PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
 std::string PoolVolumes::DomainOf(const std::string& id) const {
   const std::optional<PoolVolumeRecord> row = FindRow(id);
   const Pool* const pool = row ? PoolNamed(row->pool) : nullptr;
+  return pool == nullptr ? "" : pool->path();
+}
+
+std::string PoolVolumes::DomainFor(const StringMap& parameters) const {
+  const Result<PoolParameters> parsed = ParsePoolParameters(parameters);
+  const Pool* const pool = parsed.ok() ? PoolFor(*parsed) : nullptr;
   return pool == nullptr ? "" : pool->path();
 }
 

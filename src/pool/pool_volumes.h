@@ -85,6 +85,10 @@ class PoolVolumes {
   // The path of the volume's pool, for lanes; "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 
+  // The path of the pool that a volume of these parameters would be in, for lanes; "" if there is
+  // none.
+  std::string DomainFor(const StringMap& parameters) const;
+
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
   Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
@@ -138,7 +142,9 @@ class PoolVolumes {
   // A volume, and what a call needs to change it.
   struct Held;
 
+  // Null if there is none.
   Pool* PoolNamed(const std::string& name) const;
+  Pool* PoolFor(const PoolParameters& parameters) const;
   // Errors, not applied: NotFound, if there is none; Unavailable, while it is not open.
   Result<Pool*> OpenPoolFor(const PoolParameters& parameters) const;
   static Result<PoolBackend*> BackendOf(const Pool& pool, PoolBackendKind kind);

@@ -1,0 +1,55 @@
+// What a CreateVolume asks for, in words of the pool; and what else of the Controller service's
+// messages stands for something of a pool.
+//
+// All are pure; threads: any. Blocks: never.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "csi.pb.h"
+#include "csidriver/csi_capability_wish.h"
+#include "pool/pool_volumes.h"
+
+namespace volumed {
+
+// From where the volumes of this driver can be reached: the nodes, and the key of the topology that
+// has their ids as its values.
+struct CsiPlaces {
+  std::string key;              // PoolTopologyLabel()
+  std::set<std::string> nodes;  // this one, and those that are configured besides
+};
+
+// Whether volumes can be reached from there. A topology without segments is everywhere; keys are
+// compared without their case, as the specification has it.
+bool IsReachable(const CsiPlaces& places, const ::csi::v1::Topology& topology);
+
+// The name of the pool's volume that a CO's CreateVolume with this name makes and finds. A claim of
+// this node has its volume by the name of its PersistentVolume, and an external-provisioner calls
+// its volumes exactly so ("pvc-<uid>"). If the two were one name, the caller of the one would be
+// given the data of the other, and could delete it. So this name begins with "csi:" or "csi#", and
+// no PersistentVolume's name has either character; two names of COs never become one.
+// Source: kubernetes pkg/apis/core/validation (ValidatePersistentVolumeName is a DNS subdomain).
+std::string PoolNameOfCsi(const std::string& name);
+
+// Errors, not applied: InvalidArgument for capabilities and parameters that are not known or do not
+// agree, for modes of several nodes if there is one node, and for a content source and mutable
+// parameters, which this driver does not take yet; ResourceExhausted, if a volume cannot be where
+// it has to be. REQUIRES: the request keeps the rules (CheckCsiRequest).
+Result<PoolVolumeWish> ParseCsiVolumeWish(const ::csi::v1::CreateVolumeRequest& request,
+                                          const CsiPlaces& places);
+
+// Parameters of a volume that is to be usable in all of these ways: with the filesystem that they
+// name. Errors, not applied: InvalidArgument, if the parameters name another one.
+Result<StringMap> CsiPoolParameters(const google::protobuf::Map<std::string, std::string>& given,
+                                    const std::vector<CsiCapabilityWish>& wishes);
+
+// Why no volume of this driver can be had in such a mode, for people; empty if one can.
+std::string WhyNotInMode(CsiAccessMode mode, const CsiPlaces& places);
+
+// What an answer says of the volume.
+::csi::v1::Volume CsiVolumeOf(const PoolVolumeRecord& record, const CsiPlaces& places);
+
+}  // namespace volumed

@@ -1,0 +1,164 @@
+#include "pool/pool_operations.h"
+
+#include <memory>
+
+#include "operation/call_options.h"
+#include "operation/reclaim_operations.h"
+#include "pluginmgr/deletable_volume_plugin.h"
+#include "pluginmgr/expandable_volume_plugin.h"
+#include "pluginmgr/volume_options.h"
+#include "pool/pool_names.h"
+#include "pool/pool_plugin.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kCreateOperation = "pool_volume_create";
+constexpr const char* kDeleteOperation = "pool_volume_delete";
+constexpr const char* kExpandOperation = "pool_volume_expand";
+constexpr const char* kCreateStep = "Create";
+constexpr const char* kDeleteStep = "Delete";
+constexpr const char* kExpandStep = "Expand";
+
+std::string PvNameOf(const std::string& id) { return "csi:" + id; }
+
+OperationTraits TraitsOfVolume(const PoolServed& pools, OperationKey key, const char* name,
+                               const std::string& id) {
+  return {.key = std::move(key),
+          .name = name,
+          .plugin_name = kPoolPluginName,
+          .pod_display_name = "",
+          .device = PoolDeviceName(id),
+          .use = DeviceUse::kExclusive,
+          .domain = {pools.volumes.DomainOf(id), ""}};
+}
+
+CallOptions CallOf(const OperationParts& parts, const OperationKey& key, const std::string& domain,
+                   Duration limit, OperationProgress& progress) {
+  CallOptions call = OperationCall(key.ToString(), domain, "", progress);
+  call.deadline = Deadline::After(parts.host.clock, limit);
+  return call;
+}
+
+VolumeSpec SpecOf(const OperationParts& parts, const PoolServed& pools,
+                  const PoolVolumeRecord& record) {
+  return VolumeSpec::FromPersistentVolume(
+      PoolPvOf(record, pools.driver, parts.host.node.GetNodeName().str()), false);
+}
+
+Status Delete(const OperationParts& parts, const DeletePoolVolume& operation,
+              const CallOptions& call) {
+  PoolServed& pools = *operation.pools;
+  const Result<PoolVolumeRecord> record = pools.volumes.Find(operation.id);
+  if (!record.ok()) {
+    RETURN_IF_ERROR(pools.volumes.Delete(operation.id, /*only_unused=*/false, call));
+    // An earlier try has deleted it, and did not live to say so to others.
+    return parts.storage.EndReclaims(PvNameOf(operation.id));
+  }
+  const VolumeSpec spec = SpecOf(parts, pools, *record);
+  const ReclaimRequest request{std::make_shared<const PersistentVolume>(*spec.persistent_volume()),
+                               ReclaimAction::kDelete};
+  return WithReclaimedStorage(parts, request, call, [&](const CallOptions& on) -> Status {
+    ASSIGN_OR_RETURN(DeletableVolumePlugin* const plugin,
+                     parts.plugins.FindDeletablePluginBySpec(spec));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Deleter> deleter, plugin->NewDeleter(spec));
+    return deleter->Delete(on);
+  });
+}
+
+Result<int64_t> Expand(const OperationParts& parts, const ExpandPoolVolume& operation,
+                       const CallOptions& call) {
+  PoolServed& pools = *operation.pools;
+  ASSIGN_OR_RETURN(const PoolVolumeRecord record, pools.volumes.Find(operation.id));
+  const VolumeSpec spec = SpecOf(parts, pools, record);
+  ASSIGN_OR_RETURN(ExpandableVolumePlugin* const plugin,
+                   parts.plugins.FindExpandablePluginBySpec(spec));
+  if (plugin == nullptr) {
+    return Error::NotApplied(Code::kInternal, "no plugin makes volume " + operation.id + " larger");
+  }
+  ASSIGN_OR_RETURN(const Quantity size,
+                   plugin->ExpandVolumeDevice(spec, Quantity::FromBytes(operation.bytes),
+                                              Quantity::FromBytes(record.capacity_bytes), call));
+  return size.Value();
+}
+
+}  // namespace
+
+OperationKey CreatePoolVolume::key() const {
+  return OperationKey(UniqueVolumeName("pool-name/" + wish.name));
+}
+
+OperationTraits CreatePoolVolume::Traits(const OperationParts&) const {
+  return {.key = key(),
+          .name = kCreateOperation,
+          .plugin_name = kPoolPluginName,
+          .pod_display_name = "",
+          .domain = {pools->volumes.DomainFor(wish.parameters), ""}};
+}
+
+std::optional<OperationFailure> CreatePoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress,
+                                                      PoolVolumeRecord& result) const {
+  progress.EnterStep(kCreateStep);
+  Result<PoolVolumeRecord> made =
+      pools->volumes.Create(wish, CallOf(parts, key(), pools->volumes.DomainFor(wish.parameters),
+                                         parts.settings.provision, progress));
+  if (!made.ok()) return OperationFailure{kCreateOperation, kCreateStep, made.error()};
+  result = *std::move(made);
+  return std::nullopt;
+}
+
+OperationKey DeletePoolVolume::key() const { return ReclaimKey(PvNameOf(id)); }
+
+OperationTraits DeletePoolVolume::Traits(const OperationParts&) const {
+  return TraitsOfVolume(*pools, key(), kDeleteOperation, id);
+}
+
+std::optional<OperationFailure> DeletePoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress, Unit&) const {
+  progress.EnterStep(kDeleteStep);
+  const Status deleted =
+      Delete(parts, *this,
+             CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.reclaim, progress));
+  if (deleted.ok()) return std::nullopt;
+  return OperationFailure{kDeleteOperation, kDeleteStep, deleted.error()};
+}
+
+OperationKey ExpandPoolVolume::key() const {
+  return OperationKey(UniqueVolumeName("pool-change/" + id));
+}
+
+OperationTraits ExpandPoolVolume::Traits(const OperationParts&) const {
+  return TraitsOfVolume(*pools, key(), kExpandOperation, id);
+}
+
+std::optional<OperationFailure> ExpandPoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress,
+                                                      int64_t& result) const {
+  progress.EnterStep(kExpandStep);
+  const Result<int64_t> expanded = Expand(
+      parts, *this,
+      CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
+  if (!expanded.ok()) return OperationFailure{kExpandOperation, kExpandStep, expanded.error()};
+  result = *expanded;
+  return std::nullopt;
+}
+
+UniqueVolumeName PoolDeviceName(const std::string& id) {
+  return GetUniqueVolumeName(kPoolPluginName, id);
+}
+
+PersistentVolume PoolPvOf(const PoolVolumeRecord& record, const std::string& driver,
+                          const std::string& node) {
+  PersistentVolume volume = PoolPersistentVolume(
+      driver, record.id, PoolFilesystemOf(record),
+      record.is_block ? VolumeMode::kBlock : VolumeMode::kFilesystem, record.capacity_bytes, node);
+  volume.metadata.name = PvNameOf(record.id);
+  // Whoever asks for its deletion by its id is the one that had it made.
+  volume.metadata.annotations[kProvisionedBy] = driver;
+  volume.spec.access_modes = {AccessMode::kReadWriteOnce};
+  return volume;
+}
+
+}  // namespace volumed

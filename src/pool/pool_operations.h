@@ -1,0 +1,74 @@
+// The operations on volumes of a pool that are asked for by the volume's id, and not by a claim:
+// those of a caller of the CSI driver. A claim of this node comes to the same functions by
+// ProvisionVolume, ReclaimVolume and ExpandStorage.
+//
+// Of each Run: Threads: one at a time per key. Blocks: until the pool's answer or the deadline.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "operation/operation.h"
+#include "operation/operation_parts.h"
+#include "pool/pool_volumes.h"
+
+namespace volumed {
+
+// The volumes, and the name of the driver that serves them. It outlives the operations.
+struct PoolServed {
+  PoolVolumes& volumes;
+  std::string driver;
+};
+
+// The key "pool-name/<name>". Errors: those of PoolVolumes::Create.
+struct CreatePoolVolume : OperationOf<PoolVolumeRecord> {
+  CreatePoolVolume(PoolServed& of, PoolVolumeWish asked) : pools(&of), wish(std::move(asked)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      PoolVolumeRecord& result) const;
+  PoolServed* pools;
+  PoolVolumeWish wish;
+};
+
+// The key "reclaim/<name>", with the name of PoolPvOf(); uses the device exclusively. Asks for the
+// storage as a reclaim does (WithReclaimedStorage), and so is refused while any PersistentVolume
+// names the volume, and while the node has it. Success if there is no volume of this id. Errors:
+// those of WithReclaimedStorage and of the plugin's Deleter.
+struct DeletePoolVolume : OperationOf<Unit> {
+  DeletePoolVolume(PoolServed& of, std::string volume) : pools(&of), id(std::move(volume)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolServed* pools;
+  std::string id;
+};
+
+// The key "pool-change/<id>"; uses the device exclusively. Makes the volume as large as `bytes` at
+// least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice.
+struct ExpandPoolVolume : OperationOf<int64_t> {
+  ExpandPoolVolume(PoolServed& of, std::string volume, int64_t to)
+      : pools(&of), id(std::move(volume)), bytes(to) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      int64_t& result) const;
+  PoolServed* pools;
+  std::string id;
+  int64_t bytes;
+};
+
+// All are pure; threads: any.
+//
+// "volumed.io/pool/<id>".
+UniqueVolumeName PoolDeviceName(const std::string& id);
+// The PersistentVolume that stands for the volume where a caller has none: a csi source with the
+// driver, and the id as its handle. Its name has a colon, which no object's name has: so it is
+// never the name of a PersistentVolume that names the same volume, and that one counts as another.
+PersistentVolume PoolPvOf(const PoolVolumeRecord& record, const std::string& driver,
+                          const std::string& node);
+
+}  // namespace volumed

@@ -1,0 +1,112 @@
+// The operations on a pool's volumes that are asked for by the volume's id: what a caller of the
+// CSI driver can do, and what the claims of this node keep from it.
+#include "pool/pool_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "unit/pool/pool_operations_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class PoolServedOperationsTest : public PoolOperationsFixture {
+ protected:
+  PoolServedOperationsTest() { Serve(); }
+  void Serve() { pools_ = std::make_unique<PoolServed>(PoolServed{*volumes_, kDriver}); }
+
+  PoolVolumeRecord Made(const std::string& name) {
+    EXPECT_EQ(Start(CreatePoolVolume(*pools_, Wish(name))), "");
+    return volumes_->FindByName(name).value_or(PoolVolumeRecord{});
+  }
+  std::string DeleteId(const std::string& id) { return Start(DeletePoolVolume(*pools_, id)); }
+
+  std::unique_ptr<PoolServed> pools_;
+};
+
+TEST_F(PoolServedOperationsTest, AVolumeIsMadeFoundAgainAndDeleted) {
+  const PoolVolumeRecord made = Made("csi:a");
+  EXPECT_EQ(made.state, PoolVolumeState::kReady);
+  EXPECT_EQ(Made("csi:a").id, made.id);
+  EXPECT_EQ(DeleteId(made.id), "");
+  EXPECT_THAT(volumes_->List("", 10).volumes, IsEmpty());
+  EXPECT_EQ(DeleteId(made.id), "") << "the same call again";
+}
+
+TEST_F(PoolServedOperationsTest, AnotherVolumeOfTheNameIsRefused) {
+  Made("csi:a");
+  EXPECT_THAT(Start(CreatePoolVolume(*pools_, Wish("csi:a", 64 * kMiB))),
+              HasSubstr("has the name csi:a already"));
+}
+
+TEST_F(PoolServedOperationsTest, ItsEffectsHangWithThePool) {
+  const PoolVolumeRecord made = Made("csi:a");
+  EXPECT_EQ(CreatePoolVolume(*pools_, Wish("csi:b")).Traits(Parts()).domain.lane, kPoolPath);
+  const OperationTraits traits = DeletePoolVolume(*pools_, made.id).Traits(Parts());
+  EXPECT_EQ(traits.domain.lane, kPoolPath);
+  EXPECT_EQ(traits.device, PoolDeviceName(made.id));
+  EXPECT_EQ(traits.use, DeviceUse::kExclusive);
+}
+
+TEST_F(PoolServedOperationsTest, AVolumeThatAPersistentVolumeNamesIsNotDeletedById) {
+  const PoolVolumeRecord made = Made("csi:a");
+  const StorageName name{kDriver, made.id};
+  // Whatever it is called: no object's name is the one that stands for a volume without an object.
+  for (const std::string& volume : {std::string("pvc-1"), made.id, made.name}) {
+    operations_->NameStorage(volume, &name);
+    EXPECT_THAT(DeleteId(made.id), HasSubstr("persistent volume " + volume));
+    EXPECT_EQ(volumes_->Find(made.id)->state, PoolVolumeState::kReady);
+    operations_->NameStorage(volume, nullptr);
+  }
+  EXPECT_EQ(DeleteId(made.id), "");
+}
+
+TEST_F(PoolServedOperationsTest, AVolumeIsNotDeletedByIdWhileAPodHasItBeforeAndAfterARestart) {
+  const PersistentVolume claimed = Claim();
+  const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+  ASSERT_EQ(Stage(claimed), "");
+  EXPECT_THAT(DeleteId(id), HasSubstr("its device is still on this node"));
+  Restart();
+  Serve();
+  EXPECT_THAT(DeleteId(id), HasSubstr("its device is still on this node"));
+  EXPECT_THAT(volumes_->List("", 10).volumes, SizeIs(1));
+}
+
+TEST_F(PoolServedOperationsTest, AVolumeIsMadeLargerAndNeverSmaller) {
+  const PoolVolumeRecord made = Made("csi:a");
+  EXPECT_EQ(Start(ExpandPoolVolume(*pools_, made.id, 32 * kMiB)), "");
+  EXPECT_EQ(volumes_->Find(made.id)->capacity_bytes, 32 * kMiB);
+  EXPECT_EQ(Start(ExpandPoolVolume(*pools_, made.id, 16 * kMiB)), "");
+  EXPECT_EQ(volumes_->Find(made.id)->capacity_bytes, 32 * kMiB);
+  EXPECT_THAT(Start(ExpandPoolVolume(*pools_, "no-id", 16 * kMiB)), HasSubstr("there is no"));
+}
+
+TEST_F(PoolServedOperationsTest, APersistentVolumeStandsForTheVolumeOfTheRecord) {
+  PoolVolumeRecord record = Made("csi:a");
+  PersistentVolume volume = PoolPvOf(record, kDriver, "n1");
+  const auto& source = std::get<CsiPersistentVolumeSource>(volume.spec.source);
+  EXPECT_EQ(source.driver, kDriver);
+  EXPECT_EQ(source.volume_handle, record.id);
+  EXPECT_EQ(source.fs_type, "ext4");
+  EXPECT_EQ(volume.spec.capacity.Value(), record.capacity_bytes);
+  EXPECT_EQ(NameOf(volume), PoolDeviceName(record.id));
+  EXPECT_THAT(volume.metadata.name, HasSubstr(":")) << "which no object's name has";
+  record.filesystem.type = "xfs";
+  volume = PoolPvOf(record, kDriver, "n1");
+  EXPECT_EQ(std::get<CsiPersistentVolumeSource>(volume.spec.source).fs_type, "xfs");
+  record.is_block = true;
+  volume = PoolPvOf(record, kDriver, "n1");
+  EXPECT_EQ(std::get<CsiPersistentVolumeSource>(volume.spec.source).fs_type, "");
+  EXPECT_EQ(volume.spec.volume_mode, VolumeMode::kBlock);
+}
+
+}  // namespace
+}  // namespace volumed
