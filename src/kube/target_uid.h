@@ -1,6 +1,6 @@
 // The uids of those who are given volumes and are no pods: what a CO, such as a kubelet that calls
-// the agent as its CSI driver, has published at a target. They begin in a way in which no pod's uid
-// may begin (kube/validate.cc), so that a pod never has the key of such a volume.
+// the agent as its CSI driver, has published at a target. They have a ":", which no uid of a pod
+// may have (rules::kUid), so that a pod never has the key of such a volume.
 #pragma once
 
 #include "base/ids.h"

@@ -10,7 +10,6 @@
 #include "kube/field_rules.h"
 #include "kube/object_fields.h"
 #include "kube/source_checks.h"
-#include "kube/target_uid.h"
 
 namespace volumed {
 namespace {
@@ -99,13 +98,9 @@ class ProjectionChecks {
 class PodChecks {
  public:
   PodChecks(const Pod& pod, const std::string& prefix, ProblemSink& problems)
-      : pod_(pod),
-        uid_path_(prefix + "metadata.uid"),
-        spec_path_(prefix + "spec"),
-        problems_(problems) {}
+      : pod_(pod), spec_path_(prefix + "spec"), problems_(problems) {}
 
   void Run() {
-    CheckUid();
     CheckVolumes();
     std::set<std::string> names;
     CheckContainers("initContainers", pod_.spec.init_containers, names);
@@ -115,13 +110,6 @@ class PodChecks {
   }
 
  private:
-  void CheckUid() {
-    if (!IsTargetUid(pod_.uid())) return;
-    problems_.Add(uid_path_, Quoted(pod_.uid().str()) + " begins with " + Quoted(kTargetUidPrefix) +
-                                 ", as no uid of a pod may: such names are those of volumes that "
-                                 "the agent publishes as a CSI driver");
-  }
-
   void CheckVolumes() {
     const std::string list = spec_path_ + ".volumes";
     for (size_t i = 0; i < pod_.spec.volumes.size(); ++i) {
@@ -280,7 +268,6 @@ class PodChecks {
   }
 
   const Pod& pod_;
-  const std::string uid_path_;
   const std::string spec_path_;
   ProblemSink& problems_;
   std::set<std::string> volume_names_;

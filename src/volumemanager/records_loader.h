@@ -56,8 +56,8 @@ class RecordsLoader {
     std::function<void(const std::string& kind, const LoadedRecords&)> restore_other;
     // VolumeManagerHooks::restore_operations; may be empty. It is called before take_over: first
     // with all devices, then with all that is at places of COs, if anything is, and then with some
-    // of the volumes at a time. The devices are as they were
-    // recorded, the volumes as AfterRestart leaves them.
+    // of the volumes at a time. The devices are as they were recorded, the volumes as AfterRestart
+    // leaves them.
     std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
         restore_operations;
     // Takes over what was loaded. Called once, in one task, so that nobody sees a part of it. It

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kube/target_uid.h"
+
 namespace volumed {
 namespace {
 
@@ -34,7 +36,7 @@ TEST(FieldRules, TakeTheLastRightValueAndRefuseTheFirstWrongOne) {
        {"", ".", "a.", ".a", "a..b", "a.-b", "a-.b", "A.b", "a_b", Times(254)}},
       {&rules::kUid,
        {"u", "A-b_c", "9", Times(63)},
-       {"", "-a", "_a", ".", "..", "a/b", "a.b", "a b", Times(64)}},
+       {"", "-a", "_a", ".", "..", "a/b", "a.b", "a b", kTargetUidPrefix, "csi:a", Times(64)}},
       {&rules::kQualifiedName,
        {"a", "A.b_c-d", "x.y/A", Times(63), "a/" + Times(63)},
        {"", "/a", "a/", "A/b", "a/b/c", "-a", "a-", Times(64), "a/" + Times(64)}},

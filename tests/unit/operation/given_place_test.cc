@@ -24,10 +24,9 @@ TEST(GivenPlace, TheKeyOfATargetIsThatOfNoPodAndOfNoOtherTarget) {
 TEST(GivenPlace, OnlyAPlaceBelowItsRootThroughNoLinkIsTaken) {
   EXPECT_TRUE(CheckGivenPlace(Place("v")).ok());
   EXPECT_TRUE(CheckGivenPlace(Place("pod/v")).ok());
-  for (const SafePath& place :
-       {SafePath{}, SafePath{"/srv/co", ""}, SafePath{"", "v"}, SafePath{"srv", "v"},
-        SafePath{"/", "v"}, SafePath{"/srv/co", "v/"},
-        SafePath{"/srv/co", "v", Resolve::kBeneath}}) {
+  for (const SafePath& place : {SafePath{}, SafePath{"/srv/co", ""}, SafePath{"", "v"},
+                                SafePath{"srv", "v"}, SafePath{"/", "v"}, SafePath{"/srv/co", "v/"},
+                                SafePath{"/srv/co", "v", Resolve::kBeneath}}) {
     const Status taken = CheckGivenPlace(place);
     ASSERT_FALSE(taken.ok()) << place.Display();
     EXPECT_EQ(taken.error().code(), Code::kInvalidArgument) << place.Display();
