@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "base/printable_text.h"
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
 #include "csidriver/node_specs.h"
@@ -33,11 +32,9 @@ constexpr char kStagingField[] = "staging_target_path";
 constexpr char kTargetField[] = "target_path";
 // Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.2 (SetUpAt).
 constexpr char kEphemeralKey[] = "csi.storage.k8s.io/ephemeral";
-constexpr size_t kShownPath = 512;  // bytes of a path in a message
 
 Error NothingAt(const std::string& id, const std::string& path) {
-  return Error::NotApplied(Code::kNotFound,
-                           "volume " + id + " is not at " + Quoted(path, kShownPath));
+  return Error::NotApplied(Code::kNotFound, "volume " + id + " is not at " + ShownPath(path));
 }
 
 bool IsInline(const NodePublishVolumeRequest& request) {
@@ -63,10 +60,14 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   // Nullopt: there is nothing to be taken away.
   Result<std::optional<NodeUnstage>> UnstageOf(const NodeUnstageVolumeRequest& request) const;
   Result<std::optional<NodeUnpublish>> UnpublishOf(const NodeUnpublishVolumeRequest& request) const;
-  // The place of what is to be taken away: the row's, or one below the roots. Nullopt: the id is of
-  // no volume.
-  Result<std::optional<SafePath>> LeavingPlace(const std::string& id, const char* field,
-                                               const std::string& path) const;
+  // What is to be taken away: at the place of a row, or at one below the roots. Nullopt: the id is
+  // of no volume.
+  struct Leaving {
+    SafePath place;
+    std::optional<VolumeSpec> spec = std::nullopt;
+  };
+  Result<std::optional<Leaving>> FindLeaving(const std::string& id, const char* field,
+                                             const std::string& path) const;
   // Which of the volume's places the path is, as the rows have it.
   std::optional<NodePlace> FindPlace(const std::string& id, const std::string& path) const;
   VolumeSpec SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
@@ -146,33 +147,38 @@ std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::s
                        parts_.operations.FindRecord(TargetKey(*clean, id)));
 }
 
-Result<std::optional<SafePath>> NodeRpcs::LeavingPlace(const std::string& id, const char* field,
-                                                       const std::string& path) const {
+Result<std::optional<NodeRpcs::Leaving>> NodeRpcs::FindLeaving(const std::string& id,
+                                                               const char* field,
+                                                               const std::string& path) const {
   // What an earlier configuration has let in goes, too.
   if (const std::optional<NodePlace> there = FindPlace(id, path)) {
-    return std::optional<SafePath>(there->place);
+    return std::optional<Leaving>({there->place, std::nullopt});
   }
   ASSIGN_OR_RETURN(SafePath place, targets_.PlaceOf(field, path));
   const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
-  if (IsNoVolume(volume)) return std::optional<SafePath>();
+  if (IsNoVolume(volume)) return std::optional<Leaving>();
   if (!volume.ok()) return volume.error();
-  return std::optional<SafePath>(std::move(place));
+  CsiCapabilityWish any;
+  any.is_block = volume->is_block;
+  return std::optional<Leaving>({std::move(place), SpecOf(*volume, any, /*read_only=*/false)});
 }
 
 Result<std::optional<NodeUnstage>> NodeRpcs::UnstageOf(
     const NodeUnstageVolumeRequest& request) const {
-  ASSIGN_OR_RETURN(std::optional<SafePath> place,
-                   LeavingPlace(request.volume_id(), kStagingField, request.staging_target_path()));
-  if (!place) return std::optional<NodeUnstage>();
-  return std::optional<NodeUnstage>({request.volume_id(), settings_.node, *std::move(place)});
+  ASSIGN_OR_RETURN(std::optional<Leaving> leaving,
+                   FindLeaving(request.volume_id(), kStagingField, request.staging_target_path()));
+  if (!leaving) return std::optional<NodeUnstage>();
+  return std::optional<NodeUnstage>(
+      {request.volume_id(), settings_.node, std::move(leaving->place), std::move(leaving->spec)});
 }
 
 Result<std::optional<NodeUnpublish>> NodeRpcs::UnpublishOf(
     const NodeUnpublishVolumeRequest& request) const {
-  ASSIGN_OR_RETURN(std::optional<SafePath> place,
-                   LeavingPlace(request.volume_id(), kTargetField, request.target_path()));
-  if (!place) return std::optional<NodeUnpublish>();
-  return std::optional<NodeUnpublish>({request.volume_id(), *std::move(place)});
+  ASSIGN_OR_RETURN(std::optional<Leaving> leaving,
+                   FindLeaving(request.volume_id(), kTargetField, request.target_path()));
+  if (!leaving) return std::optional<NodeUnpublish>();
+  return std::optional<NodeUnpublish>(
+      {request.volume_id(), std::move(leaving->place), std::move(leaving->spec)});
 }
 
 // The caller's own back-off decides when to try again, so the executor's is forgotten.
@@ -181,7 +187,7 @@ void NodeRpcs::Start(const SafePath& place, Op operation, const Rpc& rpc) {
   const std::string path = place.Display();
   if (!paths_.insert(path).second) {
     return rpc.Finish(Error::NotApplied(
-        Code::kAborted, "another call works at " + Quoted(path, kShownPath) + ": try again"));
+        Code::kAborted, "another call works at " + ShownPath(path) + ": try again"));
   }
   const std::string volume = operation.request.id;
   parts_.operations.ResetBackoff(operation.key());

@@ -10,8 +10,6 @@
 namespace volumed {
 namespace {
 
-constexpr size_t kShownPath = 512;  // bytes of a path in a message
-
 // Whether `path` is the directory or lies in it.
 bool LiesIn(std::string_view path, std::string_view directory) {
   const std::optional<std::string_view> rest = StripPrefix(path, directory);
@@ -20,7 +18,7 @@ bool LiesIn(std::string_view path, std::string_view directory) {
 
 Error Refused(std::string_view field, const std::string& path, const std::string& why) {
   return Error::NotApplied(Code::kInvalidArgument,
-                           std::string(field) + " " + Quoted(path, kShownPath) + " " + why);
+                           std::string(field) + " " + ShownPath(path) + " " + why);
 }
 
 // The deepest root is the one that an administrator knows most about.
@@ -32,6 +30,11 @@ std::vector<std::string> DeepestFirst(std::vector<std::string> roots) {
 }
 
 }  // namespace
+
+std::string ShownPath(const std::string& path) {
+  constexpr size_t kMostBytes = 512;
+  return Quoted(path, kMostBytes);
+}
 
 std::optional<std::string> CleanNodePath(std::string_view path) {
   if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return std::nullopt;

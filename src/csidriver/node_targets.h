@@ -22,6 +22,9 @@ namespace volumed {
 // Nullopt for a path that is not absolute, has a NUL, has "." or ".." as a name, or has no name.
 std::optional<std::string> CleanNodePath(std::string_view path);
 
+// The path in quotes, for a message.
+std::string ShownPath(const std::string& path);
+
 // A value.
 class NodeTargets {
  public:

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable_text.h"
 #include "csidriver/node_mounts.h"
 #include "csidriver/node_specs.h"
 #include "csidriver/node_targets.h"
@@ -26,11 +25,10 @@ using Modes = ::csi::v1::VolumeCapability::AccessMode;
 constexpr const char* kCheckStep = "CheckCsiCall";
 constexpr const char* kTakeLeaseStep = "TakeLease";
 constexpr const char* kEndLeaseStep = "EndLease";
-constexpr size_t kShownPath = 512;  // bytes of a path in a message
 
 Error Refusal(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
 
-std::string Shown(const SafePath& place) { return Quoted(place.Display(), kShownPath); }
+std::string Shown(const SafePath& place) { return ShownPath(place.Display()); }
 
 UniqueVolumeName DeviceOf(const std::string& id) {
   return GetUniqueVolumeName(kPoolPluginName, id);
@@ -194,6 +192,7 @@ UnmountRequest UnmountRequestOf(const UnpublishNodeVolume& unpublish) {
                          .pod_display_name = unpublish.request.target.Display()};
   request.device = DeviceOf(unpublish.request.id);
   request.place = unpublish.request.target;
+  request.constructed = unpublish.request.spec;
   return request;
 }
 
@@ -204,6 +203,7 @@ UnmountDevice UnmountDeviceOf(const UnstageNodeVolume& unstage, bool is_block) {
                                .device_mount_path = unstage.request.place.Display()};
   request.is_block = is_block;
   request.place = unstage.request.place;
+  request.constructed = unstage.request.spec;
   return UnmountDevice(std::move(request));
 }
 

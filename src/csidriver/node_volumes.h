@@ -58,6 +58,8 @@ struct NodeUnstage {
   std::string id;
   std::string node;
   SafePath place;
+  // The volume, for a place of which no row says what is there.
+  std::optional<VolumeSpec> spec = std::nullopt;
 };
 // The inverse. Success if the volume is not staged at this place, wherever else it is. The lease
 // that staging has taken goes once the volume is staged nowhere. Errors: FailedPrecondition, not
@@ -98,6 +100,7 @@ struct PublishNodeVolume : OperationOf<Unit> {
 struct NodeUnpublish {
   std::string id;
   SafePath target;
+  std::optional<VolumeSpec> spec = std::nullopt;  // as in NodeUnstage
 };
 // The inverse: takes the volume away, and what was made at the target. Success if the volume is not
 // published there. Errors: those of UnmountVolume or UnmapVolume.
