@@ -10,6 +10,7 @@
 #include "base/peer_credentials.h"
 #include "csidriver/controller_rpcs.h"
 #include "csidriver/identity_rpcs.h"
+#include "csidriver/node_rpcs.h"
 #include "pool/pool_plugin.h"
 
 namespace volumed {
@@ -32,6 +33,7 @@ Status Agent::MakeCsiDriver() {
     identity.topology = {{PoolTopologyLabel(config_.csi_driver_name), config_.node_name}};
     identity.most_volumes = config_.csi_max_volumes;
     AddCsiController();
+    AddCsiNode();
   }
   AddIdentityRpcs(*csi_handlers_, identity, [this] { return csi_server_->records_loaded(); });
   RETURN_IF_ERROR(csi_handlers_->Check());
@@ -68,6 +70,19 @@ void Agent::AddCsiController() {
                     ControllerRpcParts{*scheduler_, *operations_, *served_pools_,
                                        [this] { return manager_->WhyUnseen(); }},
                     settings);
+}
+
+void Agent::AddCsiNode() {
+  NodeRpcSettings settings;
+  settings.driver = config_.csi_driver_name;
+  settings.node = config_.node_name;
+  settings.target_roots = config_.csi_target_roots;
+  settings.most_volumes = config_.csi_max_volumes;
+  settings.stats_deadline = config_.deadline_stats;
+  AddNodeRpcs(
+      *csi_handlers_,
+      NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_},
+      settings);
 }
 
 // The socket's own state is told after the part was tried with success: it may still be missing.

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "agent/config_rows.h"
+#include "agent/csi_serve_settings.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 
@@ -69,8 +70,11 @@ void AddCsiServeRows(std::vector<ConfigRow>& table) {
        }});
 }
 
-// To which nodes volumes may be published.
+// Where volumes may be, and how many of them.
 void AddCsiNodeRows(std::vector<ConfigRow>& table) {
+  table.push_back(PathsRow(kCsiTargetRoots,
+                           "directories in which callers of the driver may have volumes put",
+                           &Config::csi_target_roots));
   table.push_back(IntRow("csi-max-volumes",
                          "most volumes that are published to a node at a time; 0: no limit",
                          &Config::csi_max_volumes, 0, kMostVolumesOfNode));

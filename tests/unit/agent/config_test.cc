@@ -396,6 +396,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-serve-calls", {"7"}},
                             {"csi-serve-rate", {"7"}},
                             {"csi-serve-message", {"8Mi"}},
+                            {"csi-target-roots", {"/a", "/b"}},
                             {"csi-max-volumes", {"7"}},
                             {"csi-nodes", {"n7"}},
                             {"token-issuer", {"https://t"}}};
