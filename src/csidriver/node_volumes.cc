@@ -12,6 +12,7 @@
 #include "operation/mount_operations.h"
 #include "operation/operation_executor.h"
 #include "operation/recorded_volume.h"
+#include "os/place_names.h"
 #include "pool/pool_names.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
