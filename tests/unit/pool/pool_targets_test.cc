@@ -12,6 +12,7 @@
 #include "fakes/simulated_crash.h"
 #include "operation/expand_operations.h"
 #include "operation/given_place.h"
+#include "os/place_names.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
