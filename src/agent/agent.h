@@ -60,6 +60,7 @@
 #include "plugins/attach_limit_settings.h"
 #include "plugins/host_path.h"
 #include "plugins/nfs.h"
+#include "pool/pool_operations.h"
 #include "records/sqlite_record_store.h"
 #include "recycler/left_over_mounts.h"
 #include "recycler/local_recycler_pods.h"
@@ -173,6 +174,8 @@ class Agent {
   // ---- agent_csidriver.cc: the agent as a CSI driver ----
   // Errors: Internal, if the handlers are wrong. A socket that cannot be made fails no start.
   Status MakeCsiDriver();
+  void AddCsiController();
+  void AddCsiNode();
   // Calls `serve` once the place answers.
   void ServeCsi(const std::string& part, const std::string& path, PartNeed need,
                 const std::function<void()>& serve);
@@ -272,6 +275,7 @@ class Agent {
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
   std::unique_ptr<NodePools> pools_;
+  std::unique_ptr<PoolServed> served_pools_;  // null: the agent is no CSI driver with pools
   const std::shared_ptr<UnrecordedMounts> unrecorded_mounts_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;

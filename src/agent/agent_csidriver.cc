@@ -1,4 +1,5 @@
 // Agent: itself as a CSI driver, and its registration with a kubelet.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,10 +8,16 @@
 #include "agent/agent.h"
 #include "agent/csi_serve_settings.h"
 #include "base/peer_credentials.h"
+#include "csidriver/controller_rpcs.h"
 #include "csidriver/identity_rpcs.h"
+#include "csidriver/node_rpcs.h"
+#include "pool/pool_plugin.h"
 
 namespace volumed {
 namespace {
+
+// Source: kubernetes-csi/external-provisioner@v6 (its default --timeout for a call is 10 s).
+constexpr Duration kCapacityDeadline = std::chrono::seconds(10);
 
 // Names of parts in readyz, `volumectl status` and the log.
 constexpr char kServePart[] = "csi-serve";
@@ -21,8 +28,14 @@ constexpr char kRegisterPart[] = "csi-registry";
 Status Agent::MakeCsiDriver() {
   if (config_.csi_serve.empty()) return OkStatus();
   csi_handlers_ = std::make_unique<CsiHandlers>(config_.csi_profile, config_.csi_serve_level);
-  AddIdentityRpcs(*csi_handlers_, {config_.csi_driver_name, VOLUMED_VERSION, config_.node_name},
-                  [this] { return csi_server_->records_loaded(); });
+  CsiIdentity identity{config_.csi_driver_name, VOLUMED_VERSION, config_.node_name};
+  if (!config_.pools.empty()) {
+    identity.topology = {{PoolTopologyLabel(config_.csi_driver_name), config_.node_name}};
+    identity.most_volumes = config_.csi_max_volumes;
+    AddCsiController();
+    AddCsiNode();
+  }
+  AddIdentityRpcs(*csi_handlers_, identity, [this] { return csi_server_->records_loaded(); });
   RETURN_IF_ERROR(csi_handlers_->Check());
   // Pods go on without the driver, unless it is all that there is.
   const PartNeed need = config_.csi_only ? PartNeed::kForReadiness : PartNeed::kOptional;
@@ -42,6 +55,34 @@ Status Agent::MakeCsiDriver() {
   ServeCsi(kRegisterPart, config_.csi_registry, PartNeed::kOptional,
            [this] { csi_registration_->Serve(); });
   return OkStatus();
+}
+
+// Without a pool there is no volume, and the driver announces nothing about any.
+void Agent::AddCsiController() {
+  served_pools_ =
+      std::make_unique<PoolServed>(PoolServed{pools_->volumes(), config_.csi_driver_name});
+  ControllerRpcSettings settings;
+  settings.node = config_.node_name;
+  settings.other_nodes = config_.csi_nodes;
+  settings.most_volumes = config_.csi_max_volumes;
+  settings.capacity_deadline = kCapacityDeadline;
+  AddControllerRpcs(*csi_handlers_,
+                    ControllerRpcParts{*scheduler_, *operations_, *served_pools_,
+                                       [this] { return manager_->WhyUnseen(); }},
+                    settings);
+}
+
+void Agent::AddCsiNode() {
+  NodeRpcSettings settings;
+  settings.driver = config_.csi_driver_name;
+  settings.node = config_.node_name;
+  settings.target_roots = config_.csi_target_roots;
+  settings.most_volumes = config_.csi_max_volumes;
+  settings.stats_deadline = config_.deadline_stats;
+  AddNodeRpcs(
+      *csi_handlers_,
+      NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_},
+      settings);
 }
 
 // The socket's own state is told after the part was tried with success: it may still be missing.

@@ -158,6 +158,10 @@ struct Config {
   int csi_serve_calls = static_cast<int>(CsiLimits().calls);
   int csi_serve_rate = CsiLimits().rate;
   int64_t csi_serve_message = CsiServerSettings().most_message_bytes;
+  // In these a CO may have volumes staged and published.
+  std::vector<std::string> csi_target_roots = {"/var/lib/kubelet"};
+  int csi_max_volumes = 0;          // that are published to a node; 0: no limit
+  std::set<std::string> csi_nodes;  // to which volumes may be published besides this one
   // Nothing but the driver: no manifests, no pods, no drivers of others.
   bool csi_only = false;
   // ---- until here ----

@@ -82,6 +82,10 @@ std::vector<Place> PlacesOf(const Config& config) {
   for (const auto& [name, path] : config.pools) places.push_back({kPoolKey, path});
   if (!config.csi_serve.empty()) places.push_back({kCsiServe, config.csi_serve});
   if (!config.csi_registry.empty()) places.push_back({"csi-registry", config.csi_registry});
+  if (config.csi_serve.empty()) return places;
+  for (const std::string& path : config.csi_target_roots) {
+    places.push_back({kCsiTargetRoots, path});
+  }
   return places;
 }
 
@@ -197,33 +201,6 @@ void CheckNames(const Config& config, Problems& problems) {
   }
   if (const auto masked = MaskFeatures({}, config.masked_kernel_features); !masked.ok()) {
     problems.push_back("mask-kernel-feature: " + masked.error().message());
-  }
-}
-
-// ---- the agent as a CSI driver ----
-
-void CheckCsiDriver(const Config& config, Problems& problems) {
-  if (config.csi_serve.empty()) {
-    if (config.csi_only) {
-      problems.push_back("csi-only: needs csi-serve, or CSI_ENDPOINT in the environment");
-    }
-    if (!config.csi_registry.empty()) problems.push_back("csi-registry: needs csi-serve");
-  }
-  if (config.csi_serve == config.socket) {
-    problems.push_back("csi-serve: must not be the socket of the control API");
-  }
-  if (config.csi_registry.empty()) {
-    if (!config.csi_registered_endpoint.empty()) {
-      problems.push_back("csi-registered-endpoint: needs csi-registry");
-    }
-    return;
-  }
-  const size_t longest =
-      HiddenSocketPath(RegistrationServer::SocketPath(RegistrationSettingsOf(config))).size();
-  if (longest > kLongestSocket) {
-    problems.push_back("csi-registry: must be shorter by " +
-                       std::to_string(longest - kLongestSocket) +
-                       " bytes, for the socket that is made in it");
   }
 }
 
@@ -397,7 +374,7 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   CheckTwice("host-path-root", config.host_path_roots, problems);
   CheckRemovalDeletesClaims(config, problems);
   CheckNames(config, problems);
-  CheckCsiDriver(config, problems);
+  for (std::string& problem : ProblemsOfCsiDriver(config)) problems.push_back(std::move(problem));
   if (config.back_off_first > config.back_off_longest) {
     problems.push_back("back-off-first: must not be longer than back-off-longest");
   }

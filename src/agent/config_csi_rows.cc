@@ -2,7 +2,9 @@
 #include <cstdint>
 
 #include "agent/config_rows.h"
+#include "agent/csi_serve_settings.h"
 #include "base/quantity.h"
+#include "base/strings.h"
 
 namespace volumed {
 namespace {
@@ -10,6 +12,8 @@ namespace {
 // A request is a few kilobytes; beyond the second bound one peer could use up the agent's memory.
 constexpr int64_t kLeastServedMessage = int64_t{64} * 1024;
 constexpr int64_t kMostServedMessage = int64_t{64} * 1024 * 1024;
+
+constexpr int kMostVolumesOfNode = 100000;
 
 // Where the driver is reached, and by whom.
 void AddCsiServeSocketRows(std::vector<ConfigRow>& table) {
@@ -66,11 +70,28 @@ void AddCsiServeRows(std::vector<ConfigRow>& table) {
        }});
 }
 
+// Where volumes may be, and how many of them.
+void AddCsiNodeRows(std::vector<ConfigRow>& table) {
+  table.push_back(PathsRow(kCsiTargetRoots,
+                           "directories in which callers of the driver may have volumes put",
+                           &Config::csi_target_roots));
+  table.push_back(IntRow("csi-max-volumes",
+                         "most volumes that are published to a node at a time; 0: no limit",
+                         &Config::csi_max_volumes, 0, kMostVolumesOfNode));
+  table.push_back({{"csi-nodes", "list of node ids",
+                    "nodes to which volumes may be published, besides this one (csi-profile "
+                    "central)",
+                    false},
+                   Setter(&Config::csi_nodes, ParseNodeNames),
+                   [](const Config& config) { return Join(config.csi_nodes, ","); }});
+}
+
 }  // namespace
 
 void AddCsiDriverRows(std::vector<ConfigRow>& table) {
   AddCsiServeSocketRows(table);
   AddCsiServeRows(table);
+  AddCsiNodeRows(table);
 }
 
 }  // namespace volumed

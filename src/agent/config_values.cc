@@ -185,6 +185,16 @@ Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values) {
   return names;
 }
 
+Result<std::set<std::string>> ParseNodeNames(const ConfigValue& values) {
+  std::set<std::string> names;
+  for (const std::string& item : ItemsOf(values)) {
+    ASSIGN_OR_RETURN(std::string name, ParseNodeName({item}));
+    if (name.empty()) return InvalidValue("the name of a node is empty");
+    names.insert(std::move(name));
+  }
+  return names;
+}
+
 Result<std::string> ParseDriverName(const ConfigValue& values) {
   ASSIGN_OR_RETURN(std::string name, One(values));
   if (const Status is_name = CheckCsiDriverName(name); !is_name.ok()) {

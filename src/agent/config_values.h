@@ -46,6 +46,7 @@ Result<std::map<std::string, std::string>> ParseLabels(const ConfigValue& values
 // Takes a DNS subdomain in any case and returns it in lower case, or an empty text. Source:
 // kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
 Result<std::string> ParseNodeName(const ConfigValue& values);
+Result<std::set<std::string>> ParseNodeNames(const ConfigValue& values);
 // Takes uids, decimal numbers, as items or as one text with commas; at least one.
 Result<SocketOwners> ParseSocketOwners(const ConfigValue& values);
 // Takes names of CSI drivers, as items or as one text with commas; there may be none.

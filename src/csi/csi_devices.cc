@@ -11,6 +11,7 @@
 #include "csi/csi_volume_files.h"
 #include "csi/vol_data.h"
 #include "operation/call_options.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {

@@ -14,6 +14,7 @@
 #include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "operation/call_options.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {

@@ -13,6 +13,7 @@
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
 #include "os/mount_index.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {

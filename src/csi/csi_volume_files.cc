@@ -7,6 +7,7 @@
 #include "csi/csi_proof.h"
 #include "csi/vol_data.h"
 #include "operation/call_options.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {
@@ -20,13 +21,6 @@ bool IsNotEmpty(const Error& error) {
 }
 
 }  // namespace
-
-SafePath ParentOf(const SafePath& place) {
-  SafePath parent = place;
-  const size_t slash = parent.relative.rfind('/');
-  parent.relative = slash == std::string::npos ? "" : parent.relative.substr(0, slash);
-  return parent;
-}
 
 Status WriteVolData(const CsiContext& context, const SafePath& directory, const StringMap& data,
                     bool durable, const CallOptions& call) {

@@ -16,9 +16,6 @@ namespace volumed {
 // All have: Threads: any, one call per place at a time. Blocks: until the deadline, on the agent's
 // own filesystem alone: what a driver has mounted is never touched. Errors: those of the effects.
 
-// The directory that has the place. REQUIRES: the place is not the root itself.
-SafePath ParentOf(const SafePath& place);
-
 // Makes the directory, with parents, by mode 0750, and writes vol_data.json in it. `durable`: it
 // outlives a power loss.
 Status WriteVolData(const CsiContext& context, const SafePath& directory, const StringMap& data,

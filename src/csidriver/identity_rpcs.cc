@@ -75,10 +75,15 @@ void AddIdentityRpcs(CsiHandlers& handlers, const CsiIdentity& identity,
       handlers, &CsiCapabilities::group);
   AddCapabilitiesRpc<NodeGetCapabilitiesRequest, NodeGetCapabilitiesResponse>(
       handlers, &CsiCapabilities::node);
+  if (!identity.topology.empty()) handlers.AddFeature(CsiFeature::kTopology);
   // A registration waits for it, also while the node's volumes are being found.
   handlers.Add<NodeGetInfoRequest, NodeGetInfoResponse>(
-      [node = identity.node](const CsiRpc<NodeGetInfoRequest, NodeGetInfoResponse>& rpc) {
-        rpc.response().set_node_id(node);
+      [identity](const CsiRpc<NodeGetInfoRequest, NodeGetInfoResponse>& rpc) {
+        rpc.response().set_node_id(identity.node);
+        rpc.response().set_max_volumes_per_node(identity.most_volumes);
+        for (const auto& [key, value] : identity.topology) {
+          (*rpc.response().mutable_accessible_topology()->mutable_segments())[key] = value;
+        }
         rpc.Finish(OkStatus());
       },
       kAtAnyTime);

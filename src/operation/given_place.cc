@@ -15,12 +15,6 @@ SafePath PlaceBelow(const std::string& root, const std::string& path) {
   return {root, std::string(rest.value_or("")), Resolve::kNoSymlinks};
 }
 
-// Of a place below its root: where its last name begins.
-size_t NameBegin(const SafePath& place) {
-  const size_t slash = place.relative.rfind('/');
-  return slash == std::string::npos ? 0 : slash + 1;
-}
-
 }  // namespace
 
 PodVolumeKey TargetKey(const std::string& target_path, const std::string& id) {
@@ -36,13 +30,6 @@ Status CheckGivenPlace(const SafePath& place) {
       Code::kInvalidArgument,
       "\"" + place.Display() + "\" is no place below a directory in which volumes may be put");
 }
-
-SafePath ParentOf(const SafePath& place) {
-  const size_t begin = NameBegin(place);
-  return {place.root, place.relative.substr(0, begin == 0 ? 0 : begin - 1), place.resolve};
-}
-
-std::string NameOf(const SafePath& place) { return place.relative.substr(NameBegin(place)); }
 
 std::optional<SafePath> GivenPlaceOf(const PodVolumeRecord& record) {
   if (record.place_root.empty()) return std::nullopt;

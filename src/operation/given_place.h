@@ -30,10 +30,6 @@ PodVolumeKey TargetKey(const std::string& target_path, const std::string& id);
 // a row says no more than the two paths.
 Status CheckGivenPlace(const SafePath& place);
 
-// The directory in which the place lies, and the place's name in it. REQUIRES: CheckGivenPlace().
-SafePath ParentOf(const SafePath& place);
-std::string NameOf(const SafePath& place);
-
 // What the row says of a place that a CO gave; nullopt if the volume, or the device, is at a place
 // of the agent's own layout.
 std::optional<SafePath> GivenPlaceOf(const PodVolumeRecord& record);

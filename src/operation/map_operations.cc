@@ -21,6 +21,7 @@
 #include "operation/recorded_volume.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
+#include "os/place_names.h"
 #include "pluginmgr/block_volume_plugin.h"
 
 namespace volumed {
@@ -185,22 +186,20 @@ Result<NodePlace> NodePlaceOf(const OperationParts& parts, const PodVolumeRecord
   return NodePlace{std::move(directory), facts.key.pod.str()};
 }
 
-// `parts`, `node`, `facts` and `unmapper` outlive the steps.
+// All arguments outlive the steps.
 std::vector<Step> UnmappingSteps(const OperationParts& parts, const NodePlace& node,
-                                 const PodVolumeRecord& facts, BlockVolumeUnmapper& unmapper) {
+                                 BlockVolumeUnmapper& unmapper) {
   std::vector<Step> steps;
-  steps.push_back({.name = node.is_given ? "CheckGivenPlace" : "DetachFileDevice",
-                   .timeout = parts.settings.tear_down,
-                   .changes_volume = false,
-                   .run = [&](const CallOptions& call) -> Status {
-                     if (node.is_given) {
-                       return CheckTargetOfTeardown(
-                           parts, facts.key, node.directory.Below(node.name), std::nullopt, call);
-                     }
-                     RETURN_IF_ERROR(VolumePathHandler(parts.host.kernel)
-                                         .DetachFileDevice(node.directory, node.name, call));
-                     return OkStatus();
-                   }});
+  if (!node.is_given) {
+    steps.push_back({.name = "DetachFileDevice",
+                     .timeout = parts.settings.tear_down,
+                     .changes_volume = false,
+                     .run = [&](const CallOptions& call) -> Status {
+                       RETURN_IF_ERROR(VolumePathHandler(parts.host.kernel)
+                                           .DetachFileDevice(node.directory, node.name, call));
+                       return OkStatus();
+                     }});
+  }
   steps.push_back({.name = "UnbindDevice",
                    .timeout = parts.settings.tear_down,
                    .run = [&](const CallOptions& call) {
@@ -337,7 +336,12 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
   if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
   const Result<NodePlace> node = NodePlaceOf(parts, call.facts, **unmapper);
   if (!node.ok()) return failed("GetGlobalMapPath", node.error());
-  call.steps = UnmappingSteps(parts, *node, call.facts, **unmapper);
+  if (node->is_given) {
+    // Before the intent, as of UnmountVolume.
+    const Status there = CheckTargetOfTeardown(parts, call.facts, CallOptions{});
+    if (!there.ok()) return failed("CheckGivenPlace", there.error());
+  }
+  call.steps = UnmappingSteps(parts, *node, **unmapper);
   AddReleaseOnlyPod(parts, call.facts, call.steps);
   StepRunner runner(
       *parts.volumes, parts.host.clock, progress,

@@ -196,17 +196,9 @@ void AddTeardownSteps(const OperationParts& parts, const UnmountRequest& request
                    }});
 }
 
-// Of a volume at a target, which has no sub-paths. All arguments outlive the steps.
-void AddTargetTeardownSteps(const OperationParts& parts, const PodVolumeRecord& facts,
-                            const SafePath& place, Unmounter& unmounter, std::vector<Step>& steps) {
-  steps.push_back({.name = "CheckNotCovered",
-                   .timeout = parts.settings.clean_sub_paths,
-                   .changes_volume = false,
-                   .run = [&](const CallOptions& options) {
-                     return CheckTargetOfTeardown(parts, facts.key, place,
-                                                  GivenPlaceOfDevice(parts, facts.unique_name),
-                                                  options);
-                   }});
+// Of a volume at a target, which has no sub-paths.
+void AddTargetTeardownSteps(const OperationParts& parts, const SafePath& place,
+                            Unmounter& unmounter, std::vector<Step>& steps) {
   steps.push_back(
       {.name = "TearDown",
        .timeout = parts.settings.tear_down,
@@ -342,7 +334,12 @@ Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progr
                                : parts.host.paths.GetPodVolumeDir(
                                      request.pod, (*plugin)->GetPluginName(), request.spec);
   if (given) {
-    AddTargetTeardownSteps(parts, call.facts, place, **made, call.steps);
+    // Before the intent: what another one has at the place of a volume that no record knows is not
+    // to be taken for that volume.
+    if (const Status there = CheckTargetOfTeardown(parts, call.facts, CallOptions{}); !there.ok()) {
+      return OperationFailure{kVolumeUnmount, "CheckNotCovered", there.error()};
+    }
+    AddTargetTeardownSteps(parts, place, **made, call.steps);
   } else {
     AddTeardownSteps(parts, request, place, **made, call.steps);
   }

@@ -6,6 +6,7 @@
 #include "operation/call_options.h"
 #include "operation/given_place.h"
 #include "operation/group_operations.h"
+#include "os/place_names.h"
 
 namespace volumed {
 namespace {
@@ -72,11 +73,13 @@ Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const S
   return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
 }
 
-Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeKey& key,
-                             const SafePath& place, const std::optional<SafePath>& device,
+Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeRecord& facts,
                              const CallOptions& call) {
+  const SafePath place = GivenPlaceOf(facts).value_or(SafePath());
   RETURN_IF_ERROR(CheckGivenPlace(place));
-  RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
+  RETURN_IF_ERROR(CheckParentNotCovered(parts, facts.key, place, call));
+  if (facts.is_block) return OkStatus();
+  const std::optional<SafePath> device = GivenPlaceOfDevice(parts, facts.unique_name);
   return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
 }
 

@@ -34,10 +34,10 @@ void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest
 Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const SafePath& place,
                    const std::optional<SafePath>& device, const CallOptions& call);
 
-// The same before a volume is taken from its target; a parent that is missing is success, as
-// nothing is there then.
-Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeKey& key,
-                             const SafePath& place, const std::optional<SafePath>& device,
+// The same before the volume of these facts is taken from its target; a parent that is missing is
+// success, as nothing is there then. Of a block volume it is not asked what is mounted there: only
+// a node is ever unbound. REQUIRES: the facts have a place that a CO gave.
+Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeRecord& facts,
                              const CallOptions& call);
 
 // Where the device of the volume is by its row, if a CO gave that place. Blocks: never.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "agent/config_values.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -98,6 +99,20 @@ TEST(ConfigChecksTest, WhatTheOwnCsiDriverNeedsIsThere) {
             "");
   EXPECT_TRUE(Refuses({{"csi-serve", {"/s"}}, {"csi-registry", {"/" + std::string(81, 'q')}}},
                       "csi-registry: must be shorter by 1 bytes"));
+}
+
+TEST(ConfigChecksTest, CallersOfTheCsiDriverGetNoPlaceThatIsTheKernelsOrTheWholeNode) {
+  const auto roots = [](const ConfigValue& places) {
+    return FlagValues{{"csi-serve", {"/run/csi.sock"}}, {"csi-target-roots", places}};
+  };
+  EXPECT_EQ(ProblemsOf(roots({"/var/lib/kubelet", "/opt/nomad"})), "");
+  EXPECT_EQ(ProblemsOf(roots({"/var/lib/kubelet", "/var/lib/kubelet/pods"})), "");
+  for (const char* place : {"/proc", "/sys/fs", "/dev/shm"}) {
+    EXPECT_TRUE(Refuses(roots({place}), "csi-target-roots: ")) << place;
+  }
+  EXPECT_NE(ProblemsOf(roots({"/"})), "");
+  EXPECT_NE(ProblemsOf(roots({"here"})), "");
+  EXPECT_TRUE(Refuses(roots({"/a", "/b", "/a"}), "csi-target-roots: /a is given twice"));
 }
 
 TEST(ConfigChecksTest, AnAddressHasAHostAndAPortThatExist) {

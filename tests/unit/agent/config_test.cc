@@ -236,8 +236,11 @@ TEST_F(ConfigTest, WhatIsSaidOfTheOwnCsiDriverIsChecked) {
   const auto loaded = LoadText(
       "csi-serve: /run/volumed/csi.sock\ncsi-driver-name: disk.example.com\n"
       "csi-profile: central\ncsi-serve-level: 1.13\ncsi-serve-message: 64Ki\n"
-      "csi-registry: /var/lib/kubelet/plugins_registry\n");
+      "csi-registry: /var/lib/kubelet/plugins_registry\n"
+      "csi-max-volumes: 3\ncsi-nodes: [n2, n3.example.com]\n");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->csi_max_volumes, 3);
+  EXPECT_EQ(loaded->csi_nodes, (std::set<std::string>{"n2", "n3.example.com"}));
   EXPECT_EQ(loaded->csi_driver_name, "disk.example.com");
   EXPECT_EQ(loaded->csi_profile, CsiProfile::kCentral);
   EXPECT_EQ(loaded->csi_serve_level, CsiServeLevel::k1_13);
@@ -246,7 +249,8 @@ TEST_F(ConfigTest, WhatIsSaidOfTheOwnCsiDriverIsChecked) {
        {"csi-driver-name: a_b", "csi-driver-name: \"\"", "csi-profile: both",
         "csi-serve-level: 1.11", "csi-serve-calls: 0", "csi-serve-calls: 1025", "csi-serve-rate: 0",
         "csi-serve-message: 63Ki", "csi-serve-message: 65Mi", "csi-serve: csi.sock",
-        "csi-registry: here", "csi-only: yes please"}) {
+        "csi-registry: here", "csi-only: yes please", "csi-max-volumes: -1",
+        "csi-profile: central\ncsi-nodes: [n_2]", "csi-nodes: [n2]"}) {
     EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
   }
 }
@@ -392,6 +396,9 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-serve-calls", {"7"}},
                             {"csi-serve-rate", {"7"}},
                             {"csi-serve-message", {"8Mi"}},
+                            {"csi-target-roots", {"/a", "/b"}},
+                            {"csi-max-volumes", {"7"}},
+                            {"csi-nodes", {"n7"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();

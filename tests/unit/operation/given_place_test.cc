@@ -1,5 +1,6 @@
 // Places that a CO gave, as values: which the operations take, and what a row says of one.
 #include "operation/given_place.h"
+#include "os/place_names.h"
 
 #include <gtest/gtest.h>
 

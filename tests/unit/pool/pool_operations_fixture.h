@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "operation/device_operations.h"
@@ -74,8 +75,9 @@ class PoolOperationsFixture : public OperationHostFixture {
   }
 
   // A volume that was made for a claim.
-  PersistentVolume Claim(VolumeMode mode = VolumeMode::kFilesystem) {
-    VolumeOptions options = ClaimOptions();
+  PersistentVolume Claim(VolumeMode mode = VolumeMode::kFilesystem,
+                         const std::string& name = "pvc-1") {
+    VolumeOptions options = ClaimOptions(name);
     options.claim.spec.volume_mode = mode;
     ProvisionableVolumePlugin* const plugin =
         Must(plugins_of_agent_->FindProvisionablePluginByName(kDriver));

@@ -1,0 +1,54 @@
+#include "csidriver/node_mounts.h"
+
+#include <memory>
+#include <optional>
+
+#include "mounter/mount_refs.h"
+#include "os/image_requests.h"
+#include "pool/pool_id.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kDevDirectory[] = "/dev";
+
+// The loop devices on the volume's file.
+Result<LoopList> LoopsOf(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                         const CallOptions& call) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  if (!parsed || parsed->object != PoolObject::kVolume) return LoopList();
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    if (pool->tag() != parsed->pool_tag) continue;
+    const Pool::Opened* const opened = pool->opened();
+    if (opened != nullptr) return kernel.Call(ListLoops{opened->layout.Image(*parsed)}, call);
+    return Error::NotApplied(
+        Code::kUnavailable,
+        "pool " + pool->name() + " is not open: the devices of volume " + id + " are not known");
+  }
+  return LoopList();
+}
+
+// A bind of the device's node, from the filesystem of /dev or from a disk that has that directory.
+bool ShowsNode(const MountEntry& mount, const std::string& device) {
+  if (mount.root == device) return true;
+  const bool is_of_dev = mount.fs_type == "devtmpfs" || mount.fs_type == "tmpfs";
+  return is_of_dev && kDevDirectory + mount.root == device;
+}
+
+}  // namespace
+
+Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                            const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(kernel, place.Display(), call));
+  if (!mount) return ShownAt::kNothing;
+  ASSIGN_OR_RETURN(const LoopList list, LoopsOf(volumes, kernel, id, call));
+  for (const LoopEntry& loop : list.loops) {
+    if (loop.deleted) continue;
+    if (ShowsNode(*mount, loop.path)) return ShownAt::kDevice;
+    if (mount->source == loop.path) return ShownAt::kFilesystem;
+  }
+  return ShownAt::kElse;
+}
+
+}  // namespace volumed

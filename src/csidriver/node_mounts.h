@@ -1,0 +1,27 @@
+// What the mount table says is at a place of a CO: a volume of a pool, or something else. By the
+// mount table alone, so that it hangs with no filesystem.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "os/kernel.h"
+#include "os/safe_path.h"
+#include "pool/pool_volumes.h"
+
+namespace volumed {
+
+enum class ShownAt {
+  kNothing,
+  kFilesystem,  // the volume's
+  kDevice,      // the volume's, as a block device
+  kElse,        // something that is not this volume
+};
+
+// Threads: any. Blocks: until the call's deadline. Errors, not applied: Unavailable while something
+// is there and the pool of the volume is not open, so that nobody knows its devices; those of
+// ListMounts and ListLoops.
+Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                            const SafePath& place, const CallOptions& call);
+
+}  // namespace volumed

@@ -1,0 +1,267 @@
+#include "csidriver/node_rpcs.h"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "csi.pb.h"
+#include "csidriver/csi_capability_wish.h"
+#include "csidriver/node_specs.h"
+#include "csidriver/node_stats.h"
+#include "csidriver/node_targets.h"
+#include "csidriver/node_volumes.h"
+#include "operation/given_place.h"
+#include "pool/pool_operations.h"
+
+namespace volumed {
+namespace {
+
+using ::csi::v1::NodeGetVolumeStatsRequest;
+using ::csi::v1::NodeGetVolumeStatsResponse;
+using ::csi::v1::NodePublishVolumeRequest;
+using ::csi::v1::NodePublishVolumeResponse;
+using ::csi::v1::NodeStageVolumeRequest;
+using ::csi::v1::NodeStageVolumeResponse;
+using ::csi::v1::NodeUnpublishVolumeRequest;
+using ::csi::v1::NodeUnpublishVolumeResponse;
+using ::csi::v1::NodeUnstageVolumeRequest;
+using ::csi::v1::NodeUnstageVolumeResponse;
+
+constexpr char kStagingField[] = "staging_target_path";
+constexpr char kTargetField[] = "target_path";
+// Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.2 (SetUpAt).
+constexpr char kEphemeralKey[] = "csi.storage.k8s.io/ephemeral";
+
+Error NothingAt(const std::string& id, const std::string& path) {
+  return Error::NotApplied(Code::kNotFound, "volume " + id + " is not at " + ShownPath(path));
+}
+
+bool IsInline(const NodePublishVolumeRequest& request) {
+  const auto found = request.volume_context().find(kEphemeralKey);
+  return found != request.volume_context().end() && found->second == "true";
+}
+
+// Nothing that is to be taken away is at a place of a volume that there is not.
+bool IsNoVolume(const Result<PoolVolumeRecord>& found) {
+  return !found.ok() && found.error().code() == Code::kNotFound;
+}
+
+class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
+ public:
+  NodeRpcs(const NodeRpcParts& parts, const NodeRpcSettings& settings)
+      : parts_(parts), settings_(settings), targets_(settings.target_roots) {}
+
+  void AddTo(CsiHandlers& handlers);
+
+ private:
+  Result<NodeStage> StageOf(const NodeStageVolumeRequest& request) const;
+  Result<NodePublish> PublishOf(const NodePublishVolumeRequest& request) const;
+  // Nullopt: there is nothing to be taken away.
+  Result<std::optional<NodeUnstage>> UnstageOf(const NodeUnstageVolumeRequest& request) const;
+  Result<std::optional<NodeUnpublish>> UnpublishOf(const NodeUnpublishVolumeRequest& request) const;
+  // What is to be taken away: at the place of a row, or at one below the roots. Nullopt: the id is
+  // of no volume.
+  struct Leaving {
+    SafePath place;
+    std::optional<VolumeSpec> spec = std::nullopt;
+  };
+  Result<std::optional<Leaving>> FindLeaving(const std::string& id, const char* field,
+                                             const std::string& path) const;
+  // Which of the volume's places the path is, as the rows have it.
+  std::optional<NodePlace> FindPlace(const std::string& id, const std::string& path) const;
+  VolumeSpec SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
+                    bool read_only) const;
+  // The volume, if it can be used so.
+  Result<PoolVolumeRecord> FindUsable(const std::string& id, const CsiCapabilityWish& wish) const;
+
+  template <typename Op, typename Rpc>
+  void Start(const SafePath& place, Op operation, const Rpc& rpc);
+  template <typename Op, typename Wish, typename Rpc>
+  void StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place, const Rpc& rpc);
+  void Measure(const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const;
+
+  const NodeRpcParts parts_;
+  const NodeRpcSettings settings_;
+  const NodeTargets targets_;
+  // At which an operation works: of two volumes at one path only one may be on its way.
+  std::set<std::string> paths_;
+};
+
+VolumeSpec NodeRpcs::SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
+                            bool read_only) const {
+  return NodeSpecOf(PoolPvOf(volume, settings_.driver, settings_.node), volume.id, capability,
+                    read_only);
+}
+
+Result<PoolVolumeRecord> NodeRpcs::FindUsable(const std::string& id,
+                                              const CsiCapabilityWish& wish) const {
+  ASSIGN_OR_RETURN(PoolVolumeRecord volume, parts_.volumes.Find(id));
+  const std::string why_not = WhyNotUsableSo(volume, wish);
+  if (why_not.empty()) return volume;
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + id + ": " + why_not);
+}
+
+Result<NodeStage> NodeRpcs::StageOf(const NodeStageVolumeRequest& request) const {
+  ASSIGN_OR_RETURN(CsiCapabilityWish wish, ParseCsiCapability(request.volume_capability()));
+  ASSIGN_OR_RETURN(SafePath place, targets_.PlaceOf(kStagingField, request.staging_target_path()));
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, FindUsable(request.volume_id(), wish));
+  const bool only_reads = IsReadOnlyMode(wish.access_mode);
+  return NodeStage{.id = volume.id,
+                   .place = std::move(place),
+                   .capability = wish,
+                   .spec = SpecOf(volume, wish, only_reads),
+                   .size_bytes = volume.capacity_bytes,
+                   .lease = {settings_.node, only_reads, wish.access_mode, /*by_stage=*/true},
+                   .most_volumes = settings_.most_volumes};
+}
+
+Result<NodePublish> NodeRpcs::PublishOf(const NodePublishVolumeRequest& request) const {
+  if (IsInline(request)) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "this driver makes no inline volumes of pods: use a generic ephemeral "
+                             "volume");
+  }
+  ASSIGN_OR_RETURN(CsiCapabilityWish wish, ParseCsiCapability(request.volume_capability()));
+  ASSIGN_OR_RETURN(SafePath target, targets_.PlaceOf(kTargetField, request.target_path()));
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, FindUsable(request.volume_id(), wish));
+  if (request.staging_target_path().empty()) {
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        std::string(kStagingField) + " is needed: this driver stages each volume first");
+  }
+  ASSIGN_OR_RETURN(SafePath staging,
+                   targets_.PlaceOf(kStagingField, request.staging_target_path()));
+  const std::string path = target.Display();
+  return NodePublish{.id = volume.id,
+                     .staging = std::move(staging),
+                     .target = std::move(target),
+                     .wanted = PublicationWanted(path, wish, request.readonly()),
+                     .spec = SpecOf(volume, wish, request.readonly())};
+}
+
+std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::string& path) const {
+  const std::optional<std::string> clean = CleanNodePath(path);
+  if (!clean) return std::nullopt;
+  return FindNodePlace(*clean, parts_.devices.Find(PoolDeviceName(id)),
+                       parts_.operations.FindRecord(TargetKey(*clean, id)));
+}
+
+Result<std::optional<NodeRpcs::Leaving>> NodeRpcs::FindLeaving(const std::string& id,
+                                                               const char* field,
+                                                               const std::string& path) const {
+  // What an earlier configuration has let in goes, too.
+  if (const std::optional<NodePlace> there = FindPlace(id, path)) {
+    return std::optional<Leaving>({there->place, std::nullopt});
+  }
+  ASSIGN_OR_RETURN(SafePath place, targets_.PlaceOf(field, path));
+  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
+  if (IsNoVolume(volume)) return std::optional<Leaving>();
+  if (!volume.ok()) return volume.error();
+  CsiCapabilityWish any;
+  any.is_block = volume->is_block;
+  return std::optional<Leaving>({std::move(place), SpecOf(*volume, any, /*read_only=*/false)});
+}
+
+Result<std::optional<NodeUnstage>> NodeRpcs::UnstageOf(
+    const NodeUnstageVolumeRequest& request) const {
+  ASSIGN_OR_RETURN(std::optional<Leaving> leaving,
+                   FindLeaving(request.volume_id(), kStagingField, request.staging_target_path()));
+  if (!leaving) return std::optional<NodeUnstage>();
+  return std::optional<NodeUnstage>(
+      {request.volume_id(), settings_.node, std::move(leaving->place), std::move(leaving->spec)});
+}
+
+Result<std::optional<NodeUnpublish>> NodeRpcs::UnpublishOf(
+    const NodeUnpublishVolumeRequest& request) const {
+  ASSIGN_OR_RETURN(std::optional<Leaving> leaving,
+                   FindLeaving(request.volume_id(), kTargetField, request.target_path()));
+  if (!leaving) return std::optional<NodeUnpublish>();
+  return std::optional<NodeUnpublish>(
+      {request.volume_id(), std::move(leaving->place), std::move(leaving->spec)});
+}
+
+// The caller's own back-off decides when to try again, so the executor's is forgotten.
+template <typename Op, typename Rpc>
+void NodeRpcs::Start(const SafePath& place, Op operation, const Rpc& rpc) {
+  const std::string path = place.Display();
+  if (!paths_.insert(path).second) {
+    return rpc.Finish(Error::NotApplied(
+        Code::kAborted, "another call works at " + ShownPath(path) + ": try again"));
+  }
+  const std::string volume = operation.request.id;
+  parts_.operations.ResetBackoff(operation.key());
+  const StartResult started = parts_.operations.Start(
+      std::move(operation),
+      [self = shared_from_this(), path, rpc](const OperationOutcome<Unit>& outcome) {
+        self->paths_.erase(path);
+        rpc.Finish(outcome.failure ? Status(outcome.failure->error) : OkStatus());
+      });
+  if (started == StartResult::kStarted) return;
+  paths_.erase(path);
+  rpc.Finish(Error::NotApplied(Code::kAborted,
+                               "something else works on volume " + volume + ": try again"));
+}
+
+template <typename Op, typename Wish, typename Rpc>
+void NodeRpcs::StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place,
+                              const Rpc& rpc) {
+  if (!wish.ok()) return rpc.Finish(wish.error());
+  if (!*wish) return rpc.Finish(OkStatus());
+  const SafePath at = (**wish).*place;
+  Start(at, Op(parts_.volumes, **std::move(wish)), rpc);
+}
+
+// The volume before the path: an unknown one is NotFound whatever the path is.
+void NodeRpcs::Measure(
+    const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const {
+  const std::string& id = rpc.request().volume_id();
+  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
+  if (!volume.ok()) return rpc.Finish(volume.error());
+  const std::string& path = rpc.request().volume_path();
+  const std::optional<NodePlace> place = FindPlace(id, path);
+  if (!place || !place->is_finished) return rpc.Finish(NothingAt(id, path));
+  const Deadline deadline = Deadline::After(parts_.scheduler.clock(), settings_.stats_deadline);
+  parts_.scheduler.RunBlocking(
+      [parts = parts_, rpc, place = *place, deadline, capacity = volume->capacity_bytes] {
+        rpc.Finish(MeasureNodePlace(parts.kernel, parts.scheduler.clock(), place, capacity,
+                                    deadline, rpc.response()));
+      });
+}
+
+void NodeRpcs::AddTo(CsiHandlers& handlers) {
+  const std::shared_ptr<NodeRpcs> self = shared_from_this();
+  handlers.Add<NodeStageVolumeRequest, NodeStageVolumeResponse>([self](const auto& rpc) {
+    Result<NodeStage> stage = self->StageOf(rpc.request());
+    if (!stage.ok()) return rpc.Finish(stage.error());
+    const SafePath place = stage->place;
+    self->Start(place, StageNodeVolume(self->parts_.volumes, *std::move(stage)), rpc);
+  });
+  handlers.Add<NodeUnstageVolumeRequest, NodeUnstageVolumeResponse>([self](const auto& rpc) {
+    self->StartOrNothing<UnstageNodeVolume>(self->UnstageOf(rpc.request()), &NodeUnstage::place,
+                                            rpc);
+  });
+  handlers.Add<NodePublishVolumeRequest, NodePublishVolumeResponse>([self](const auto& rpc) {
+    Result<NodePublish> publish = self->PublishOf(rpc.request());
+    if (!publish.ok()) return rpc.Finish(publish.error());
+    const SafePath target = publish->target;
+    self->Start(target, PublishNodeVolume(self->parts_.volumes, *std::move(publish)), rpc);
+  });
+  handlers.Add<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>([self](const auto& rpc) {
+    self->StartOrNothing<UnpublishNodeVolume>(self->UnpublishOf(rpc.request()),
+                                              &NodeUnpublish::target, rpc);
+  });
+  handlers.Add<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>(
+      [self](const auto& rpc) { self->Measure(rpc); });
+  handlers.AddFeature(CsiFeature::kMultiWriter);
+  handlers.AddFeature(CsiFeature::kMountGroup);
+}
+
+}  // namespace
+
+void AddNodeRpcs(CsiHandlers& handlers, const NodeRpcParts& parts,
+                 const NodeRpcSettings& settings) {
+  std::make_shared<NodeRpcs>(parts, settings)->AddTo(handlers);
+}
+
+}  // namespace volumed

@@ -1,0 +1,49 @@
+// The RPCs of the CSI driver by which a CO has volumes of this node's pools: they are staged,
+// published, measured, and taken away. Each starts an operation (node_volumes.h) and answers when
+// that is done, however long it takes and whether anybody waits still; NodeGetVolumeStats alone is
+// none.
+//
+// NodeGetInfo and NodeGetCapabilities are in identity_rpcs.h. A volume grows, and tells of its
+// health, by RPCs that this driver does not have yet.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/scheduler.h"
+#include "csidriver/csi_service.h"
+#include "operation/node_volume_operations.h"
+#include "operation/volume_record_keeper.h"
+#include "os/kernel.h"
+#include "pool/pool_volumes.h"
+
+namespace volumed {
+
+struct NodeRpcParts {
+  Scheduler& scheduler;
+  Kernel& kernel;
+  PoolVolumes& volumes;
+  NodeVolumeOperations& operations;
+  const DeviceRecordKeeper& devices;
+};
+
+struct NodeRpcSettings {
+  std::string driver;                     // by which PersistentVolumes name the pools
+  std::string node;                       // NodeGetInfo.node_id
+  std::vector<std::string> target_roots;  // as NodeTargets has them
+  int64_t most_volumes = 0;               // that the node has leases of; 0: no limit
+  Duration stats_deadline{};              // of a look at a filesystem
+};
+
+// Adds the handlers of NodeStageVolume, NodeUnstageVolume, NodePublishVolume, NodeUnpublishVolume
+// and NodeGetVolumeStats, and what they can do. The parts outlive the calls and what they begin.
+// Handlers: Threads: control. Blocks: never.
+//
+// An id that is none of a volume is NotFound, and success for what takes away; a place of which no
+// row tells has to lie below the target roots. A call about a path at which another one works is
+// Aborted, as is one about a volume that something else has for itself.
+void AddNodeRpcs(CsiHandlers& handlers, const NodeRpcParts& parts, const NodeRpcSettings& settings);
+
+}  // namespace volumed

@@ -1,0 +1,66 @@
+#include "csidriver/node_stats.h"
+
+#include <optional>
+#include <string>
+
+#include "metrics/metrics_block.h"
+#include "mounter/mount_refs.h"
+#include "volume/driver_domain.h"
+
+namespace volumed {
+namespace {
+
+using ::csi::v1::NodeGetVolumeStatsResponse;
+using ::csi::v1::VolumeUsage;
+
+// What of a device is used, only its user knows.
+void AddDeviceSize(int64_t bytes, NodeGetVolumeStatsResponse& response) {
+  VolumeUsage& usage = *response.add_usage();
+  usage.set_unit(VolumeUsage::BYTES);
+  usage.set_total(bytes);
+}
+
+void AddFilesystem(const FsInfo& info, NodeGetVolumeStatsResponse& response) {
+  VolumeUsage& bytes = *response.add_usage();
+  bytes.set_unit(VolumeUsage::BYTES);
+  bytes.set_total(info.capacity_bytes);
+  bytes.set_available(info.available_bytes);
+  bytes.set_used(info.used_bytes);
+  if (info.inodes <= 0) return;  // btrfs counts none
+  VolumeUsage& inodes = *response.add_usage();
+  inodes.set_unit(VolumeUsage::INODES);
+  inodes.set_total(info.inodes);
+  inodes.set_available(info.inodes_free);
+  inodes.set_used(info.inodes_used);
+}
+
+}  // namespace
+
+Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place,
+                        int64_t capacity_bytes, Deadline deadline,
+                        NodeGetVolumeStatsResponse& response) {
+  if (place.is_block && place.is_staging) {
+    AddDeviceSize(capacity_bytes, response);
+    return OkStatus();
+  }
+  const std::string path = place.place.Display();
+  CallOptions call;
+  call.deadline = deadline;
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount, FindMountAt(kernel, path, call));
+  if (!mount) {
+    return Error::NotApplied(Code::kNotFound,
+                             "nothing is mounted at the volume's place: it was taken away by hand");
+  }
+  call.domain = EffectDomain(place.fault_domain, path);
+  if (place.is_block) {
+    ASSIGN_OR_RETURN(const Metrics metrics,
+                     MetricsBlock(kernel, clock, place.place).GetMetrics(call));
+    AddDeviceSize(metrics.capacity_bytes.value_or(capacity_bytes), response);
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const FsInfo info, kernel.Call(StatFs{place.place}, call));
+  AddFilesystem(info, response);
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,107 @@
+#include "csidriver/node_targets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/printable_text.h"
+#include "base/strings.h"
+#include "operation/given_place.h"
+
+namespace volumed {
+namespace {
+
+// Whether `path` is the directory or lies in it.
+bool LiesIn(std::string_view path, std::string_view directory) {
+  const std::optional<std::string_view> rest = StripPrefix(path, directory);
+  return rest && (rest->empty() || rest->front() == '/');
+}
+
+Error Refused(std::string_view field, const std::string& path, const std::string& why) {
+  return Error::NotApplied(Code::kInvalidArgument,
+                           std::string(field) + " " + ShownPath(path) + " " + why);
+}
+
+// The deepest root is the one that an administrator knows most about.
+std::vector<std::string> DeepestFirst(std::vector<std::string> roots) {
+  std::sort(roots.begin(), roots.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  return roots;
+}
+
+}  // namespace
+
+std::string ShownPath(const std::string& path) {
+  constexpr size_t kMostBytes = 512;
+  return Quoted(path, kMostBytes);
+}
+
+std::optional<std::string> CleanNodePath(std::string_view path) {
+  if (!path.starts_with('/') || path.find('\0') != std::string_view::npos) return std::nullopt;
+  std::string clean;
+  for (const std::string& name : SplitNonEmpty(path, '/')) {
+    if (name == "." || name == "..") return std::nullopt;
+    clean += "/" + name;
+  }
+  if (clean.empty()) return std::nullopt;
+  return clean;
+}
+
+NodeTargets::NodeTargets(std::vector<std::string> roots) : roots_(DeepestFirst(std::move(roots))) {}
+
+Result<SafePath> NodeTargets::PlaceOf(std::string_view field, const std::string& path) const {
+  const std::optional<std::string> clean = CleanNodePath(path);
+  if (!clean) {
+    return Refused(field, path,
+                   "is no path of a place: it has to be absolute, without \".\" and \"..\"");
+  }
+  for (const std::string& root : roots_) {
+    if (LiesIn(root, *clean)) {
+      return Refused(field, path, "is, or has in it, " + root + ", which is for many volumes");
+    }
+  }
+  for (const std::string& root : roots_) {
+    if (!LiesIn(*clean, root)) continue;
+    return SafePath{root, clean->substr(root.size() + 1), Resolve::kNoSymlinks};
+  }
+  return Refused(field, path,
+                 "lies in none of the directories in which this driver puts volumes "
+                 "(csi-target-roots: " +
+                     Join(roots_, ", ") + ")");
+}
+
+std::optional<NodePlace> NodePlaceOf(const DeviceRecord& staged) {
+  const std::optional<SafePath> place = GivenPlaceOf(staged);
+  if (!place || IsGone(staged)) return std::nullopt;
+  return NodePlace{.place = *place,
+                   .is_staging = true,
+                   .is_block = staged.is_block,
+                   .is_finished = staged.state == VolumeState::kDeviceMounted && !staged.uncertain,
+                   .fault_domain = staged.fault_domain};
+}
+
+std::optional<NodePlace> NodePlaceOf(const PodVolumeRecord& published) {
+  const std::optional<SafePath> place = GivenPlaceOf(published);
+  const bool is_gone = published.state == VolumeState::kNotSetUp && !published.uncertain;
+  if (!place || is_gone) return std::nullopt;
+  const VolumeState there = published.is_block ? VolumeState::kMapped : VolumeState::kSetUp;
+  return NodePlace{.place = *place,
+                   .is_block = published.is_block,
+                   .is_finished = published.state == there && !published.uncertain,
+                   .fault_domain = published.fault_domain};
+}
+
+std::optional<NodePlace> FindNodePlace(const std::string& path,
+                                       const std::optional<DeviceRecord>& staged,
+                                       const std::optional<PodVolumeRecord>& published) {
+  if (published) {
+    const std::optional<NodePlace> target = NodePlaceOf(*published);
+    if (target && target->place.Display() == path) return target;
+  }
+  if (!staged) return std::nullopt;
+  std::optional<NodePlace> staging = NodePlaceOf(*staged);
+  if (staging && staging->place.Display() == path) return staging;
+  return std::nullopt;
+}
+
+}  // namespace volumed

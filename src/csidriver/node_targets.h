@@ -1,0 +1,62 @@
+// The places that a CO names, as this program takes them: a staging path, at which a volume is on
+// the node once, and a target path, at which a user of it has it. A path becomes a place below one
+// of the directories in which a CO may put volumes (csi-target-roots), and a place is found again
+// by its path in the rows of the volume.
+//
+// No link is followed below such a directory, and nothing is looked at here: what a path leads to
+// is decided when an effect opens it. All are pure; threads: any. Blocks: never.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operation/volume_record.h"
+#include "os/safe_path.h"
+
+namespace volumed {
+
+// The one form in which a path is compared and kept: a CO may write a "/" twice, or at the end.
+// Nullopt for a path that is not absolute, has a NUL, has "." or ".." as a name, or has no name.
+std::optional<std::string> CleanNodePath(std::string_view path);
+
+// The path in quotes, for a message.
+std::string ShownPath(const std::string& path);
+
+// A value.
+class NodeTargets {
+ public:
+  // `roots` are absolute and clean, and none of them is "/".
+  explicit NodeTargets(std::vector<std::string> roots);
+
+  // The place of the path. `field` is for people: "target_path". Errors: InvalidArgument, not
+  // applied, for a path that CleanNodePath() does not take, for one outside of all roots, and for a
+  // root itself, or what a root lies in: a volume there would hide all others.
+  Result<SafePath> PlaceOf(std::string_view field, const std::string& path) const;
+
+ private:
+  const std::vector<std::string> roots_;  // the one that lies in another one comes first
+};
+
+// What a CO has of a volume at one path, by the rows.
+struct NodePlace {
+  SafePath place;
+  bool is_staging = false;  // it is where the volume is staged
+  bool is_block = false;
+  bool is_finished = false;  // it is there; else it is on its way there, or away
+  std::string fault_domain = {};
+};
+
+// Something of it is at the CO's place, or may be. Nullopt for a row of a pod's volume, and for one
+// of which nothing is left.
+std::optional<NodePlace> NodePlaceOf(const DeviceRecord& staged);
+std::optional<NodePlace> NodePlaceOf(const PodVolumeRecord& published);
+
+// The one of the two that is at this path; nullopt: none is. `path` is clean.
+std::optional<NodePlace> FindNodePlace(const std::string& path,
+                                       const std::optional<DeviceRecord>& staged,
+                                       const std::optional<PodVolumeRecord>& published);
+
+}  // namespace volumed

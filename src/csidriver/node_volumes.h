@@ -1,0 +1,118 @@
+// The operations that a CO asks of this node: a volume of a pool is staged, published, and taken
+// away again. Each is one of the operations on volumes at places that a CO gave
+// (operation/given_place.h), with what the CSI specification asks besides: whether a repeated call
+// asks for what is there, and the lease that says which node has the volume.
+//
+// All of that is decided within the operation, when it has the volume's device or target for
+// itself, by the rows and the mount table; nothing at a place is ever opened for it.
+// Source: CSI spec v1.13.0, NodeStageVolume, NodeUnstageVolume, NodePublishVolume,
+// NodeUnpublishVolume.
+//
+// Of each Run: Threads: one at a time per key. Blocks: until the steps' deadlines and the store.
+// Its errors are those of the CSI specification: NotFound is about the volume, and AlreadyExists
+// about what it is at this place; what is missing or taken on the node is FailedPrecondition.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "csidriver/csi_capability_wish.h"
+#include "csidriver/csi_publish_rules.h"
+#include "operation/operation.h"
+#include "operation/operation_parts.h"
+#include "os/safe_path.h"
+#include "pool/pool_record.h"
+#include "pool/pool_volumes.h"
+#include "volume/volume_spec.h"
+
+namespace volumed {
+
+struct NodeStage {
+  std::string id;
+  SafePath place;
+  CsiCapabilityWish capability;
+  VolumeSpec spec;  // NodeSpecOf() of these
+  int64_t size_bytes = 0;
+  PoolLease lease = {};      // by_stage
+  int64_t most_volumes = 0;  // of the node, as PoolVolumes::TakeLease has it
+};
+// The key is the device's, which it uses exclusively. Takes a lease for the node if it has none;
+// one that it took goes again if the volume is certainly not staged in the end.
+// Errors, not applied: FailedPrecondition, naming the holder, if another node's lease excludes this
+// one, if the volume is staged elsewhere or a pod has it, or if something else is mounted at the
+// place; AlreadyExists, if it is staged there with another capability. Those of
+// PoolVolumes::TakeLease and of MountDevice.
+struct StageNodeVolume : OperationOf<Unit> {
+  StageNodeVolume(PoolVolumes& of, NodeStage stage) : volumes(&of), request(std::move(stage)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolVolumes* volumes;
+  NodeStage request;
+};
+
+struct NodeUnstage {
+  std::string id;
+  std::string node;
+  SafePath place;
+  // The volume, for a place of which no row says what is there.
+  std::optional<VolumeSpec> spec = std::nullopt;
+};
+// The inverse. Success if the volume is not staged at this place, wherever else it is. The lease
+// that staging has taken goes once the volume is staged nowhere. Errors: FailedPrecondition, not
+// applied, while a target has it; those of UnmountDevice and of PoolVolumes::EndLease.
+struct UnstageNodeVolume : OperationOf<Unit> {
+  UnstageNodeVolume(PoolVolumes& of, NodeUnstage unstage)
+      : volumes(&of), request(std::move(unstage)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolVolumes* volumes;
+  NodeUnstage request;
+};
+
+struct NodePublish {
+  std::string id;
+  SafePath staging;
+  SafePath target;
+  CsiPublication wanted;  // PublicationWanted() of these
+  VolumeSpec spec;        // NodeSpecOf() of these
+};
+// The key is the target's (TargetKey); it uses the device exclusively. Errors, not applied:
+// FailedPrecondition, if the volume is not staged at `request.staging`, if it is staged for readers
+// and this one writes, or if something else is at the target; those of DecideCsiPublish. Those of
+// MountVolume or MapVolume.
+struct PublishNodeVolume : OperationOf<Unit> {
+  PublishNodeVolume(PoolVolumes& of, NodePublish publish)
+      : volumes(&of), request(std::move(publish)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolVolumes* volumes;
+  NodePublish request;
+};
+
+struct NodeUnpublish {
+  std::string id;
+  SafePath target;
+  std::optional<VolumeSpec> spec = std::nullopt;  // as in NodeUnstage
+};
+// The inverse: takes the volume away, and what was made at the target. Success if the volume is not
+// published there. Errors: those of UnmountVolume or UnmapVolume.
+struct UnpublishNodeVolume : OperationOf<Unit> {
+  UnpublishNodeVolume(PoolVolumes& of, NodeUnpublish unpublish)
+      : volumes(&of), request(std::move(unpublish)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolVolumes* volumes;
+  NodeUnpublish request;
+};
+
+}  // namespace volumed
