@@ -25,7 +25,10 @@ class ControllerFixture : public PoolOperationsFixture {
   void Serve(CsiProfile profile = CsiProfile::kCentral) {
     pools_ = std::make_unique<PoolServed>(PoolServed{*volumes_, kDriver});
     handlers_ = std::make_unique<CsiHandlers>(profile, CsiServeLevel::k1_12);
-    AddIdentityRpcs(*handlers_, {kDriver, "1", kThisNode}, [] { return true; });
+    CsiIdentity identity{kDriver, "1", kThisNode};
+    identity.topology = {{PoolTopologyLabel(kDriver), kThisNode}};
+    identity.most_volumes = settings_.most_volumes;
+    AddIdentityRpcs(*handlers_, identity, [] { return true; });
     AddControllerRpcs(
         *handlers_, {scheduler_, *operations_, *pools_, [this] { return why_unseen_; }}, settings_);
     EXPECT_TRUE(handlers_->Check().ok());

@@ -82,6 +82,23 @@ TEST_F(ControllerRpcsTest, ADriverOfItsNodePublishesNothing) {
   EXPECT_EQ(PublishCode(PublishRequest(id)), StatusCode::UNIMPLEMENTED);
 }
 
+TEST_F(ControllerRpcsTest, TheNodeIsWhereItsVolumesAreAndSaysHowManyItGets) {
+  settings_.most_volumes = 3;
+  Serve();
+  ::csi::v1::NodeGetInfoResponse info;
+  ASSERT_EQ(CodeOf(::csi::v1::NodeGetInfoRequest(), &info), StatusCode::OK) << message_;
+  EXPECT_EQ(info.node_id(), kThisNode);
+  EXPECT_EQ(info.max_volumes_per_node(), 3);
+  const ::csi::v1::Volume volume = Create(CreateRequest("a"));
+  ASSERT_EQ(volume.accessible_topology_size(), 1);
+  EXPECT_EQ(info.accessible_topology().ShortDebugString(),
+            volume.accessible_topology(0).ShortDebugString());
+  EXPECT_EQ(handlers_->Capabilities().plugin,
+            (std::vector<::csi::v1::PluginCapability::Service::Type>{
+                ::csi::v1::PluginCapability::Service::CONTROLLER_SERVICE,
+                ::csi::v1::PluginCapability::Service::VOLUME_ACCESSIBILITY_CONSTRAINTS}));
+}
+
 // ---- CreateVolume -------------------------------------------------------------------------------
 
 TEST_F(ControllerRpcsTest, AVolumeHasExactlyTheBytesThatAreAskedForAndIsWhereThisNodeIs) {

@@ -73,10 +73,10 @@ TEST_F(PoolServedOperationsTest, AVolumeIsNotDeletedByIdWhileAPodHasItBeforeAndA
   const PersistentVolume claimed = Claim();
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
   ASSERT_EQ(Stage(claimed), "");
-  EXPECT_THAT(DeleteId(id), HasSubstr("its device is still on this node"));
+  EXPECT_THAT(DeleteId(id), HasSubstr("which is also, in whole or in part, that of"));
   Restart();
   Serve();
-  EXPECT_THAT(DeleteId(id), HasSubstr("its device is still on this node"));
+  EXPECT_THAT(DeleteId(id), HasSubstr("which is also, in whole or in part, that of"));
   EXPECT_THAT(volumes_->List("", 10).volumes, SizeIs(1));
 }
 
