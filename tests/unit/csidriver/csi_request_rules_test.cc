@@ -17,7 +17,7 @@
 namespace volumed {
 namespace {
 
-using google::protobuf::Descriptor;
+using MessageDescriptor = google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
@@ -67,7 +67,7 @@ void FillField(Message& message, const FieldDescriptor& field) {
 
 // Every field at all depths; of a oneof its last one.
 void FillMessage(Message& message) {
-  const Descriptor& type = *message.GetDescriptor();
+  const MessageDescriptor& type = *message.GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) FillField(message, *type.field(i));
 }
 
@@ -147,7 +147,7 @@ TEST(CsiRequestRulesTest, EachRequiredFieldThatIsMissingIsNamed) {
     const std::vector<std::string> required = RequiredCsiFields(*message.GetDescriptor());
     if (number >= static_cast<int>(required.size())) return std::string();
     const std::vector<std::string> names = Split(required[static_cast<size_t>(number)], '|');
-    const Descriptor& type = *message.GetDescriptor();
+    const MessageDescriptor& type = *message.GetDescriptor();
     for (const std::string& name : names) {
       if (const auto* oneof = type.FindOneofByName(name)) {
         message.GetReflection()->ClearOneof(&message, oneof);
@@ -185,7 +185,7 @@ TEST(CsiRequestRulesTest, ARequestWithNothingIsRefusedUnlessItsRpcAsksForNothing
 TEST(CsiRequestRulesTest, TheTableNamesFieldsThatThereAre) {
   for (const CsiMethod* rpc : RpcsOfCsi()) {
     Walk(*FullRequest(*rpc), "", [&](Message& message, const std::string&) {
-      const Descriptor& type = *message.GetDescriptor();
+      const MessageDescriptor& type = *message.GetDescriptor();
       for (const std::string& required : RequiredCsiFields(type)) {
         for (const std::string& name : Split(required, '|')) {
           EXPECT_TRUE(type.FindFieldByName(name) != nullptr ||
@@ -199,7 +199,7 @@ TEST(CsiRequestRulesTest, TheTableNamesFieldsThatThereAre) {
 
 // The number-th field of the message that has texts; null if there are none more.
 const FieldDescriptor* TextField(const Message& message, int number) {
-  const Descriptor& type = *message.GetDescriptor();
+  const MessageDescriptor& type = *message.GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     if (type.field(i)->cpp_type() != FieldDescriptor::CPPTYPE_STRING) continue;
     if (number-- == 0) return type.field(i);
@@ -234,10 +234,10 @@ TEST(CsiRequestRulesTest, EachTextMayHaveItsSizeAndNotOneByteMore) {
 }
 
 TEST(CsiRequestRulesTest, TheSizesAreTheSpecifications) {
-  const auto most = [](const Descriptor& message, const char* field) {
+  const auto most = [](const MessageDescriptor& message, const char* field) {
     return MostCsiBytes(*message.FindFieldByName(field));
   };
-  const Descriptor& publish = *::csi::v1::NodePublishVolumeRequest::descriptor();
+  const MessageDescriptor& publish = *::csi::v1::NodePublishVolumeRequest::descriptor();
   EXPECT_EQ(most(publish, "volume_id"), 128U);
   EXPECT_EQ(most(publish, "target_path"), 4095U);
   EXPECT_EQ(most(publish, "staging_target_path"), 4095U);
@@ -250,7 +250,7 @@ TEST(CsiRequestRulesTest, TheSizesAreTheSpecifications) {
 
 // The number-th map of the message; null if there are none more.
 const FieldDescriptor* MapField(const Message& message, int number) {
-  const Descriptor& type = *message.GetDescriptor();
+  const MessageDescriptor& type = *message.GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     if (!type.field(i)->is_map()) continue;
     if (number-- == 0) return type.field(i);
@@ -288,7 +288,7 @@ TEST(CsiRequestRulesTest, EachMapMayHaveFourKibibytesAndNotOneByteMore) {
 
 TEST(CsiRequestRulesTest, EachEnumHasAValueThatThereIs) {
   const int places = ForEachPlace([](Message& message, const std::string& path, int number) {
-    const Descriptor& type = *message.GetDescriptor();
+    const MessageDescriptor& type = *message.GetDescriptor();
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
       if (field.cpp_type() != FieldDescriptor::CPPTYPE_ENUM || number-- != 0) continue;
@@ -302,7 +302,7 @@ TEST(CsiRequestRulesTest, EachEnumHasAValueThatThereIs) {
 
 TEST(CsiRequestRulesTest, NoNumberIsNegative) {
   const int places = ForEachPlace([](Message& message, const std::string& path, int number) {
-    const Descriptor& type = *message.GetDescriptor();
+    const MessageDescriptor& type = *message.GetDescriptor();
     const Reflection& reflection = *message.GetReflection();
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
