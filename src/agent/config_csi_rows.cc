@@ -56,7 +56,7 @@ void AddCsiServeRows(std::vector<ConfigRow>& table) {
                      return std::string(CsiServeLevelName(config.csi_serve_level));
                    }});
   table.push_back(IntRow("csi-serve-calls", "most calls of the driver that go on at a time",
-                         &Config::csi_serve_calls, 1, 1024));
+                         &Config::csi_serve_calls, 1, 16384));
   table.push_back(IntRow("csi-serve-rate", "most calls that a peer begins within a second",
                          &Config::csi_serve_rate, 1, 100000));
   table.push_back(

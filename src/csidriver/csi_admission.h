@@ -16,9 +16,12 @@
 
 namespace volumed {
 
+// By default a kubelet that starts a thousand volumes at once is not sent away: it has a call open
+// for each, and asks what the driver can do several times for each, and what is refused waits for
+// its back-off. How many of them work at a time, the lanes of operations say.
 struct CsiLimits {
-  size_t calls = 64;  // that go on at a time, of all peers together
-  int rate = 200;     // that a peer may begin in a second
+  size_t calls = 1024;  // that go on at a time, of all peers together
+  int rate = 4000;      // that a peer may begin in a second
 };
 
 // Who calls, by the credentials of his connection.
