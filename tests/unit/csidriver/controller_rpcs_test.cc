@@ -233,7 +233,7 @@ TEST_F(ControllerRpcsTest, AVolumeThatAPodHasOrAPersistentVolumeNamesStays) {
   ASSERT_EQ(Stage(claimed), "");
   EXPECT_EQ(Delete(of_claim), StatusCode::FAILED_PRECONDITION);
   const std::string id = CreateNamed("a");
-  const StorageName name{kDriver, id};
+  const StorageName name{.path = id, .driver = kDriver};
   operations_->NameStorage("by-hand", &name);
   EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(message_, HasSubstr("by-hand"));

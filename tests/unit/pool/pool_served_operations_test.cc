@@ -58,7 +58,7 @@ TEST_F(PoolServedOperationsTest, ItsEffectsHangWithThePool) {
 
 TEST_F(PoolServedOperationsTest, AVolumeThatAPersistentVolumeNamesIsNotDeletedById) {
   const PoolVolumeRecord made = Made("csi:a");
-  const StorageName name{kDriver, made.id};
+  const StorageName name{.path = made.id, .driver = kDriver};
   // Whatever it is called: no object's name is the one that stands for a volume without an object.
   for (const std::string& volume : {std::string("pvc-1"), made.id, made.name}) {
     operations_->NameStorage(volume, &name);
