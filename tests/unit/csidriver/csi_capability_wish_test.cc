@@ -12,8 +12,9 @@ using ::csi::v1::VolumeCapability;
 using Modes = VolumeCapability::AccessMode;
 using Capabilities = google::protobuf::RepeatedPtrField<VolumeCapability>;
 
-VolumeCapability Mount(const std::string& fs_type = "", const std::vector<std::string>& flags = {},
-                       CsiAccessMode mode = Modes::SINGLE_NODE_WRITER) {
+VolumeCapability MountWish(const std::string& fs_type = "",
+                           const std::vector<std::string>& flags = {},
+                           CsiAccessMode mode = Modes::SINGLE_NODE_WRITER) {
   VolumeCapability capability;
   capability.mutable_mount()->set_fs_type(fs_type);
   for (const std::string& flag : flags) capability.mutable_mount()->add_mount_flags(flag);
@@ -21,7 +22,7 @@ VolumeCapability Mount(const std::string& fs_type = "", const std::vector<std::s
   return capability;
 }
 
-VolumeCapability Block() {
+VolumeCapability BlockWish() {
   VolumeCapability capability;
   capability.mutable_block();
   capability.mutable_access_mode()->set_mode(Modes::SINGLE_NODE_WRITER);
@@ -44,7 +45,7 @@ PoolVolumeRecord Volume(bool is_block, const std::string& fs_type = "ext4") {
 
 TEST(CsiCapabilityWishTest, AMountHasAllThatWasAskedFor) {
   VolumeCapability capability =
-      Mount("xfs", {"noatime", "logbufs=8"}, Modes::MULTI_NODE_MULTI_WRITER);
+      MountWish("xfs", {"noatime", "logbufs=8"}, Modes::MULTI_NODE_MULTI_WRITER);
   capability.mutable_mount()->set_volume_mount_group("1000");
   const Result<CsiCapabilityWish> wish = ParseCsiCapability(capability);
   ASSERT_TRUE(wish.ok()) << wish.error().ToString();
@@ -56,7 +57,7 @@ TEST(CsiCapabilityWishTest, AMountHasAllThatWasAskedFor) {
 }
 
 TEST(CsiCapabilityWishTest, ABlockVolumeHasNoFilesystem) {
-  const Result<CsiCapabilityWish> wish = ParseCsiCapability(Block());
+  const Result<CsiCapabilityWish> wish = ParseCsiCapability(BlockWish());
   ASSERT_TRUE(wish.ok()) << wish.error().ToString();
   EXPECT_TRUE(wish->is_block);
   EXPECT_EQ(wish->fs_type, "");
@@ -68,10 +69,10 @@ TEST(CsiCapabilityWishTest, WhatIsNotKnownIsAnInvalidArgument) {
   no_type.mutable_access_mode()->set_mode(Modes::SINGLE_NODE_WRITER);
   VolumeCapability no_mode;
   no_mode.mutable_mount();
-  VolumeCapability later_mode = Mount();
+  VolumeCapability later_mode = MountWish();
   later_mode.mutable_access_mode()->set_mode(static_cast<CsiAccessMode>(99));
   for (const VolumeCapability& capability :
-       {no_type, no_mode, later_mode, Mount("ntfs"), Mount("", {"nouuid"})}) {
+       {no_type, no_mode, later_mode, MountWish("ntfs"), MountWish("", {"nouuid"})}) {
     const Result<CsiCapabilityWish> wish = ParseCsiCapability(capability);
     ASSERT_FALSE(wish.ok()) << capability.ShortDebugString();
     EXPECT_EQ(wish.error().code(), Code::kInvalidArgument);
@@ -81,7 +82,7 @@ TEST(CsiCapabilityWishTest, WhatIsNotKnownIsAnInvalidArgument) {
 
 TEST(CsiCapabilityWishTest, AMountGroupIsTheIdOfAGroup) {
   const auto group_of = [](const std::string& text) {
-    VolumeCapability capability = Mount();
+    VolumeCapability capability = MountWish();
     capability.mutable_mount()->set_volume_mount_group(text);
     return ParseCsiCapability(capability);
   };
@@ -94,7 +95,7 @@ TEST(CsiCapabilityWishTest, AMountGroupIsTheIdOfAGroup) {
 
 TEST(CsiCapabilityWishTest, NoMessageHasAMountFlag) {
   const Result<CsiCapabilityWish> wish =
-      ParseCsiCapability(Mount("", {"noatime", "password=hunter2"}));
+      ParseCsiCapability(MountWish("", {"noatime", "password=hunter2"}));
   ASSERT_FALSE(wish.ok());
   EXPECT_EQ(wish.error().message().find("hunter2"), std::string::npos) << wish.error().ToString();
   EXPECT_NE(wish.error().message().find("mount_flags[1]"), std::string::npos)
@@ -118,14 +119,15 @@ TEST(CsiCapabilityWishTest, AMountFlagIsOnTheListOrRefused) {
 }
 
 TEST(CsiCapabilityWishTest, OneVolumeIsNotBothBlockAndMount) {
-  const auto wishes = ParseCsiCapabilities(All(Mount(), Block()));
+  const auto wishes = ParseCsiCapabilities(All(MountWish(), BlockWish()));
   ASSERT_FALSE(wishes.ok());
   EXPECT_EQ(wishes.error().code(), Code::kInvalidArgument);
 }
 
 TEST(CsiCapabilityWishTest, OneVolumeHasOneFilesystem) {
-  EXPECT_FALSE(ParseCsiCapabilities(All(Mount("xfs"), Mount(), Mount("ext4"))).ok());
-  const auto wishes = ParseCsiCapabilities(All(Mount("xfs"), Mount(), Mount("xfs", {"noatime"})));
+  EXPECT_FALSE(ParseCsiCapabilities(All(MountWish("xfs"), MountWish(), MountWish("ext4"))).ok());
+  const auto wishes =
+      ParseCsiCapabilities(All(MountWish("xfs"), MountWish(), MountWish("xfs", {"noatime"})));
   ASSERT_TRUE(wishes.ok()) << wishes.error().ToString();
   EXPECT_EQ(wishes->size(), 3u);
 }
@@ -134,17 +136,17 @@ TEST(CsiCapabilityWishTest, AVolumeIsUsableAsWhatItIs) {
   const auto why_not = [](const PoolVolumeRecord& volume, const VolumeCapability& capability) {
     return WhyNotUsableSo(volume, *ParseCsiCapability(capability));
   };
-  EXPECT_EQ(why_not(Volume(true), Block()), "");
-  EXPECT_NE(why_not(Volume(true), Mount()), "");
-  EXPECT_NE(why_not(Volume(false), Block()), "");
-  EXPECT_EQ(why_not(Volume(false), Mount()), "");
-  EXPECT_EQ(why_not(Volume(false, "xfs"), Mount("xfs")), "");
-  EXPECT_NE(why_not(Volume(false, "xfs"), Mount("ext4")), "");
+  EXPECT_EQ(why_not(Volume(true), BlockWish()), "");
+  EXPECT_NE(why_not(Volume(true), MountWish()), "");
+  EXPECT_NE(why_not(Volume(false), BlockWish()), "");
+  EXPECT_EQ(why_not(Volume(false), MountWish()), "");
+  EXPECT_EQ(why_not(Volume(false, "xfs"), MountWish("xfs")), "");
+  EXPECT_NE(why_not(Volume(false, "xfs"), MountWish("ext4")), "");
   // What was found on it counts, and not what it was to be formatted with.
   PoolVolumeRecord mounted = Volume(false, "ext4");
   mounted.filesystem = {"btrfs", "uuid"};
-  EXPECT_EQ(why_not(mounted, Mount("btrfs")), "");
-  EXPECT_NE(why_not(mounted, Mount("ext4")), "");
+  EXPECT_EQ(why_not(mounted, MountWish("btrfs")), "");
+  EXPECT_NE(why_not(mounted, MountWish("ext4")), "");
 }
 
 TEST(CsiCapabilityWishTest, EveryAccessModeIsOfOneNodeOrOfMany) {
