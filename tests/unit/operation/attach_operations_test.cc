@@ -376,7 +376,7 @@ TEST(AttachRecordsTest, ARowOfTheFirstVersionIsOfADeviceThatNeedsNoAttach) {
   const Result<DeviceRecord> old = DecodeDeviceRecord(row);
   ASSERT_TRUE(old.ok()) << old.error().ToString();
   EXPECT_FALSE(old->attachable);
-  row.version = 3;
+  row.version = kGivenPlaceRecordVersion + 1;
   EXPECT_EQ(DecodeDeviceRecord(row).error().code(), Code::kFailedPrecondition);
 }
 
