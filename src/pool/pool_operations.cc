@@ -118,9 +118,15 @@ OperationTraits DeletePoolVolume::Traits(const OperationParts&) const {
 std::optional<OperationFailure> DeletePoolVolume::Run(const OperationParts& parts,
                                                       OperationProgress& progress, Unit&) const {
   progress.EnterStep(kDeleteStep);
-  const Status deleted =
-      Delete(parts, *this,
-             CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.reclaim, progress));
+  const Status deleted = [&]() -> Status {
+    RETURN_IF_ERROR(Delete(
+        parts, *this,
+        CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.reclaim, progress)));
+    // The row of its device outlives its unmount, as it says how the device was formatted; without
+    // an object of the volume nobody else ends it.
+    const Status forgotten = parts.devices.Forget(PoolDeviceName(id));
+    return forgotten.ok() ? forgotten : forgotten.error().AsMaybeApplied();
+  }();
   if (deleted.ok()) return std::nullopt;
   return OperationFailure{kDeleteOperation, kDeleteStep, deleted.error()};
 }
