@@ -1,0 +1,168 @@
+// The Node service: what a second publish of a volume is answered, by access modes and by what is
+// different.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "unit/csidriver/node_fixture.h"
+
+namespace volumed {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::HasSubstr;
+
+class NodePublishTest : public NodeFixture {
+ protected:
+  bool IsReadOnly(const std::string& path) {
+    const std::vector<MountEntry> mounts = node_.Mounts();
+    return std::any_of(mounts.begin(), mounts.end(), [&path](const MountEntry& mount) {
+      return mount.mount_point == path && mount.read_only();
+    });
+  }
+  // A volume with a filesystem, staged in this mode. Whoever only reads makes none.
+  std::string StagedIn(Modes::Mode mode) {
+    const std::string id = CreateNamed("a");
+    EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
+    EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+    EXPECT_EQ(StageIt(id, In(mode)), StatusCode::OK) << message_;
+    return id;
+  }
+};
+
+struct Cells {
+  ::csi::v1::VolumeCapability::AccessMode::Mode mode;
+  StatusCode at_another_target;
+};
+
+class NodePublishTableTest : public NodePublishTest, public ::testing::WithParamInterface<Cells> {};
+
+TEST_P(NodePublishTableTest, TheSecondPublishIsAnsweredByTheTable) {
+  const Modes::Mode mode = GetParam().mode;
+  const std::string id = StagedIn(mode);
+  ASSERT_EQ(PublishIt(id, In(mode)), StatusCode::OK) << message_;
+  const std::string mounts = node_.DumpMounts();
+
+  EXPECT_EQ(PublishIt(id, In(mode)), StatusCode::OK) << message_;
+  auto with_context = NodePublishRequest(id, In(mode));
+  (*with_context.mutable_volume_context())["csi.storage.k8s.io/serviceAccount.tokens"] = "{}";
+  (*with_context.mutable_secrets())["key"] = "value";
+  EXPECT_EQ(PublishIt(with_context), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, WithFlag("noatime", In(mode))), StatusCode::ALREADY_EXISTS) << message_;
+  EXPECT_THAT(message_, HasSubstr(kTarget));
+  EXPECT_EQ(node_.DumpMounts(), mounts);
+
+  EXPECT_EQ(PublishIt(id, In(mode), kOtherTarget), GetParam().at_another_target) << message_;
+  const bool is_there = GetParam().at_another_target == StatusCode::OK;
+  EXPECT_EQ(ThereIs(kOtherTarget), is_there ? "files" : "");
+  EXPECT_EQ(message_.find(kTarget) == std::string::npos, is_there) << message_;
+
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, In(mode), kOtherTarget), StatusCode::OK) << "the first one has left";
+  EXPECT_EQ(UnpublishIt(id, kOtherTarget), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
+using M = ::csi::v1::VolumeCapability::AccessMode;
+INSTANTIATE_TEST_SUITE_P(
+    AllModes, NodePublishTableTest,
+    ::testing::Values(Cells{M::SINGLE_NODE_WRITER, StatusCode::OK},
+                      Cells{M::SINGLE_NODE_READER_ONLY, StatusCode::FAILED_PRECONDITION},
+                      Cells{M::MULTI_NODE_READER_ONLY, StatusCode::OK},
+                      Cells{M::MULTI_NODE_SINGLE_WRITER, StatusCode::OK},
+                      Cells{M::MULTI_NODE_MULTI_WRITER, StatusCode::OK},
+                      Cells{M::SINGLE_NODE_SINGLE_WRITER, StatusCode::FAILED_PRECONDITION},
+                      Cells{M::SINGLE_NODE_MULTI_WRITER, StatusCode::OK}),
+    [](const ::testing::TestParamInfo<Cells>& cells) {
+      return ::csi::v1::VolumeCapability::AccessMode::Mode_Name(cells.param.mode);
+    });
+
+TEST_F(NodePublishTest, AnotherReadonlyAtTheSameTargetAlreadyExists) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
+  ASSERT_EQ(PublishIt(id, Mount(), kTarget, true), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, Mount(), kTarget, true), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, Mount(), kTarget, false), StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(PublishIt(id, Mount(), kOtherTarget, false), StatusCode::OK) << message_;
+}
+
+TEST_F(NodePublishTest, AReadonlyTargetTakesNoWritesAndTheOtherOneDoes) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
+  ASSERT_EQ(PublishIt(id, Mount(), kTarget, true), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id, Mount(), kOtherTarget, false), StatusCode::OK) << message_;
+  EXPECT_TRUE(IsReadOnly(kTarget));
+  EXPECT_FALSE(IsReadOnly(kOtherTarget));
+}
+
+TEST_F(NodePublishTest, AVolumeThatIsStagedForReadersIsNotPublishedForWriting) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_READER_ONLY);
+  EXPECT_EQ(PublishIt(id, In(Modes::SINGLE_NODE_WRITER)), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("only reads"));
+  EXPECT_EQ(PublishIt(id, In(Modes::SINGLE_NODE_WRITER), kTarget, true), StatusCode::OK)
+      << message_;
+}
+
+TEST_F(NodePublishTest, OfTwoVolumesAtOneTargetTheSecondIsRefused) {
+  const std::string a = CreateNamed("a");
+  const std::string b = CreateNamed("b");
+  ASSERT_EQ(StageIt(a), StatusCode::OK) << message_;
+  ASSERT_EQ(StageIt(b, Mount(), kCo + "/stage-b"), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(a), StatusCode::OK) << message_;
+  const std::string mounts = node_.DumpMounts();
+  auto request = NodePublishRequest(b);
+  request.set_staging_target_path(kCo + "/stage-b");
+  EXPECT_EQ(PublishIt(request), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr(a));
+  EXPECT_EQ(UnpublishIt(b), StatusCode::OK) << "it is not there";
+  EXPECT_EQ(node_.DumpMounts(), mounts);
+}
+
+TEST_F(NodePublishTest, OfTwoVolumesOnTheirWayToOneTargetOneGetsThere) {
+  const std::string a = CreateNamed("a");
+  const std::string b = CreateNamed("b");
+  ASSERT_EQ(StageIt(a), StatusCode::OK) << message_;
+  ASSERT_EQ(StageIt(b, Mount(), kCo + "/stage-b"), StatusCode::OK) << message_;
+  auto request = NodePublishRequest(b);
+  request.set_staging_target_path(kCo + "/stage-b");
+  ::csi::v1::NodePublishVolumeResponse response_of_a;
+  ::csi::v1::NodePublishVolumeResponse response_of_b;
+  const auto of_a = Begin(NodePublishRequest(a), &response_of_a);
+  const auto of_b = Begin(request, &response_of_b);
+  scheduler_.RunFor(std::chrono::milliseconds(1));
+  ASSERT_NE(of_a->ok(), of_b->ok()) << of_a->error_message() << of_b->error_message();
+  const grpc::Status& refused = of_a->ok() ? *of_b : *of_a;
+  EXPECT_TRUE(refused.error_code() == StatusCode::ABORTED ||
+              refused.error_code() == StatusCode::FAILED_PRECONDITION)
+      << refused.error_message();
+  EXPECT_EQ(UnpublishIt(of_a->ok() ? b : a), StatusCode::OK) << "it is not there";
+  EXPECT_EQ(ThereIs(kTarget), "files");
+  EXPECT_EQ(UnpublishIt(of_a->ok() ? a : b), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "");
+}
+
+// Whoever took the mount away has not unpublished the volume.
+TEST_F(NodePublishTest, ATargetWhoseMountIsGoneIsPublishedAnew) {
+  for (const bool is_block : {false, true}) {
+    const std::string id = is_block ? CreateBlock("raw") : CreateNamed("files");
+    const Capability capability = is_block ? Block() : Mount();
+    ASSERT_EQ(StageIt(id, capability), StatusCode::OK) << message_;
+    ASSERT_EQ(PublishIt(id, capability), StatusCode::OK) << message_;
+    node_.UnmountBelow(kTarget);
+    EXPECT_EQ(PublishIt(id, capability), StatusCode::OK) << message_;
+    EXPECT_EQ(ThereIs(kTarget), is_block ? "device" : "files");
+    EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+    EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  }
+}
+
+TEST_F(NodePublishTest, AnInlineVolumeOfAPodIsRefusedInWords) {
+  auto request = NodePublishRequest("csi-0123456789abcdef");
+  (*request.mutable_volume_context())["csi.storage.k8s.io/ephemeral"] = "true";
+  EXPECT_EQ(PublishIt(request), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("generic ephemeral volume"));
+}
+
+}  // namespace
+}  // namespace volumed
