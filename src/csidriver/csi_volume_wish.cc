@@ -98,6 +98,26 @@ Result<PoolVolumeWish> ParseCsiVolumeWish(const CreateVolumeRequest& request,
   return wish;
 }
 
+Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
+                               const PoolVolumeRecord& volume) {
+  const int64_t required = range.required_bytes();
+  const int64_t limit = range.limit_bytes();
+  if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
+    return Refused("capacity_range: a volume cannot have at least " + std::to_string(required) +
+                   " and at most " + std::to_string(limit) + " bytes");
+  }
+  int64_t size = volume.capacity_bytes;
+  if (required > size) {
+    ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(required));
+    size = std::max(wanted, volume.target_bytes);
+  }
+  if (limit == 0 || size <= limit) return size;
+  return Error::NotApplied(Code::kOutOfRange, "capacity_range: volume " + volume.id +
+                                                  " would have " + std::to_string(size) +
+                                                  " bytes, and is to have at most " +
+                                                  std::to_string(limit));
+}
+
 ::csi::v1::Volume CsiVolumeOf(const PoolVolumeRecord& record, const CsiPlaces& places) {
   ::csi::v1::Volume volume;
   volume.set_volume_id(record.id);

@@ -3,10 +3,12 @@
 #include <memory>
 
 #include "operation/call_options.h"
+#include "operation/given_place.h"
 #include "operation/reclaim_operations.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
+#include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
@@ -67,10 +69,21 @@ Status Delete(const OperationParts& parts, const DeletePoolVolume& operation,
   });
 }
 
+// The plugin asks about its own place; one that a CO gave only the device's row knows.
+Status CheckGrowsAtGivenPlace(const OperationParts& parts, const ExpandPoolVolume& operation,
+                              const CallOptions& call) {
+  const std::optional<DeviceRecord> device = parts.devices.Find(PoolDeviceName(operation.id));
+  if (!device || IsGone(*device)) return OkStatus();
+  const std::optional<SafePath> place = GivenPlaceOf(*device);
+  if (!place) return OkStatus();
+  return CheckGrowsWhereItIs(parts.host, operation.pools->volumes, operation.id, *place, call);
+}
+
 Result<int64_t> Expand(const OperationParts& parts, const ExpandPoolVolume& operation,
                        const CallOptions& call) {
   PoolServed& pools = *operation.pools;
   ASSIGN_OR_RETURN(const PoolVolumeRecord record, pools.volumes.Find(operation.id));
+  RETURN_IF_ERROR(CheckGrowsAtGivenPlace(parts, operation, call));
   const VolumeSpec spec = SpecOf(parts, pools, record);
   ASSIGN_OR_RETURN(ExpandableVolumePlugin* const plugin,
                    parts.plugins.FindExpandablePluginBySpec(spec));

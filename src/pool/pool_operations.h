@@ -48,7 +48,8 @@ struct DeletePoolVolume : OperationOf<Unit> {
 };
 
 // The key "pool-change/<id>"; uses the device exclusively. Makes the volume as large as `bytes` at
-// least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice.
+// least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice,
+// also for an ext3 or ext4 that is mounted at a place that a CO gave.
 struct ExpandPoolVolume : OperationOf<int64_t> {
   ExpandPoolVolume(PoolServed& of, std::string volume, int64_t to)
       : pools(&of), id(std::move(volume)), bytes(to) {}
