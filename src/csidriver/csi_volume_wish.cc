@@ -41,9 +41,6 @@ Status CheckTaken(const CreateVolumeRequest& request) {
         "volume_content_source: this driver makes empty volumes only, and none from a snapshot or "
         "from another volume");
   }
-  if (!request.mutable_parameters().empty()) {
-    return Refused("mutable_parameters: this driver has none");
-  }
   return OkStatus();
 }
 
@@ -93,6 +90,8 @@ Result<PoolVolumeWish> ParseCsiVolumeWish(const CreateVolumeRequest& request,
   wish.name = PoolNameOfCsi(request.name());
   wish.size.required_bytes = request.capacity_range().required_bytes();
   wish.size.limit_bytes = request.capacity_range().limit_bytes();
+  wish.mutable_parameters = {request.mutable_parameters().begin(),
+                             request.mutable_parameters().end()};
   wish.is_block = !ways.empty() && ways.front().is_block;
   ASSIGN_OR_RETURN(wish.parameters, CsiPoolParameters(request.parameters(), ways));
   return wish;

@@ -35,9 +35,9 @@ bool IsReachable(const CsiPlaces& places, const ::csi::v1::Topology& topology);
 std::string PoolNameOfCsi(const std::string& name);
 
 // Errors, not applied: InvalidArgument for capabilities and parameters that are not known or do not
-// agree, for modes of several nodes if there is one node, and for a content source and mutable
-// parameters, which this driver does not take yet; ResourceExhausted, if a volume cannot be where
-// it has to be. REQUIRES: the request keeps the rules (CheckCsiRequest).
+// agree, for modes of several nodes if there is one node, and for a content source, which this
+// driver does not take yet; ResourceExhausted, if a volume cannot be where it has to be. REQUIRES:
+// the request keeps the rules (CheckCsiRequest).
 Result<PoolVolumeWish> ParseCsiVolumeWish(const ::csi::v1::CreateVolumeRequest& request,
                                           const CsiPlaces& places);
 

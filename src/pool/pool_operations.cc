@@ -19,11 +19,17 @@ namespace {
 constexpr const char* kCreateOperation = "pool_volume_create";
 constexpr const char* kDeleteOperation = "pool_volume_delete";
 constexpr const char* kExpandOperation = "pool_volume_expand";
+constexpr const char* kModifyOperation = "pool_volume_modify";
 constexpr const char* kCreateStep = "Create";
 constexpr const char* kDeleteStep = "Delete";
 constexpr const char* kExpandStep = "Expand";
+constexpr const char* kModifyStep = "Modify";
 
 std::string PvNameOf(const std::string& id) { return "csi:" + id; }
+
+OperationKey ChangeKey(const std::string& id) {
+  return OperationKey(UniqueVolumeName("pool-change/" + id));
+}
 
 OperationTraits TraitsOfVolume(const PoolServed& pools, OperationKey key, const char* name,
                                const std::string& id) {
@@ -138,9 +144,7 @@ std::optional<OperationFailure> DeletePoolVolume::Run(const OperationParts& part
   return OperationFailure{kDeleteOperation, kDeleteStep, deleted.error()};
 }
 
-OperationKey ExpandPoolVolume::key() const {
-  return OperationKey(UniqueVolumeName("pool-change/" + id));
-}
+OperationKey ExpandPoolVolume::key() const { return ChangeKey(id); }
 
 OperationTraits ExpandPoolVolume::Traits(const OperationParts&) const {
   return TraitsOfVolume(*pools, key(), kExpandOperation, id);
@@ -156,6 +160,22 @@ std::optional<OperationFailure> ExpandPoolVolume::Run(const OperationParts& part
   if (!expanded.ok()) return OperationFailure{kExpandOperation, kExpandStep, expanded.error()};
   result = *expanded;
   return std::nullopt;
+}
+
+OperationKey ModifyPoolVolume::key() const { return ChangeKey(id); }
+
+OperationTraits ModifyPoolVolume::Traits(const OperationParts&) const {
+  return TraitsOfVolume(*pools, key(), kModifyOperation, id);
+}
+
+std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress, Unit&) const {
+  progress.EnterStep(kModifyStep);
+  const Status modified = pools->volumes.Modify(
+      id, parameters,
+      CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
+  if (modified.ok()) return std::nullopt;
+  return OperationFailure{kModifyOperation, kModifyStep, modified.error()};
 }
 
 UniqueVolumeName PoolDeviceName(const std::string& id) {

@@ -62,6 +62,19 @@ struct ExpandPoolVolume : OperationOf<int64_t> {
   int64_t bytes;
 };
 
+// The key "pool-change/<id>"; uses the device exclusively. Errors: those of PoolVolumes::Modify.
+struct ModifyPoolVolume : OperationOf<Unit> {
+  ModifyPoolVolume(PoolServed& of, std::string volume, StringMap changes)
+      : pools(&of), id(std::move(volume)), parameters(std::move(changes)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolServed* pools;
+  std::string id;
+  StringMap parameters;
+};
+
 // All are pure; threads: any.
 //
 // "volumed.io/pool/<id>".

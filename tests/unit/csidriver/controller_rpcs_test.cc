@@ -70,7 +70,7 @@ TEST_F(ControllerRpcsTest, ACentralDriverAnnouncesWhatIsServedAndNothingElse) {
                 Controller::CREATE_DELETE_VOLUME, Controller::PUBLISH_UNPUBLISH_VOLUME,
                 Controller::LIST_VOLUMES, Controller::GET_CAPACITY, Controller::PUBLISH_READONLY,
                 Controller::EXPAND_VOLUME, Controller::LIST_VOLUMES_PUBLISHED_NODES,
-                Controller::GET_VOLUME}));
+                Controller::GET_VOLUME, Controller::MODIFY_VOLUME}));
 }
 
 TEST_F(ControllerRpcsTest, ADriverOfItsNodePublishesNothing) {

@@ -1,5 +1,5 @@
-// The Controller service: volumes are made larger. Their files and devices are; their filesystems
-// follow on the node, by NodeExpandVolume.
+// The Controller service: volumes are made larger, and are tuned. Their files and devices are made
+// larger here; their filesystems follow on the node, by NodeExpandVolume.
 #include <cstdint>
 #include <string>
 
@@ -10,8 +10,11 @@ namespace {
 
 using ::csi::v1::ControllerExpandVolumeRequest;
 using ::csi::v1::ControllerExpandVolumeResponse;
+using ::csi::v1::ControllerModifyVolumeRequest;
+using ::csi::v1::ControllerModifyVolumeResponse;
 
 using ExpandRpc = CsiRpc<ControllerExpandVolumeRequest, ControllerExpandVolumeResponse>;
+using ModifyRpc = CsiRpc<ControllerModifyVolumeRequest, ControllerModifyVolumeResponse>;
 
 void Expand(const SharedControllerParts& shared, const ExpandRpc& rpc) {
   const ControllerExpandVolumeRequest& request = rpc.request();
@@ -31,11 +34,23 @@ void Expand(const SharedControllerParts& shared, const ExpandRpc& rpc) {
                [rpc](int64_t capacity) { rpc.response().set_capacity_bytes(capacity); });
 }
 
+void Modify(const SharedControllerParts& shared, const ModifyRpc& rpc) {
+  const auto volume = FindServedVolume(*shared, rpc.request().volume_id());
+  if (!volume.ok()) return rpc.Finish(volume.error());
+  const auto& changes = rpc.request().mutable_parameters();
+  StartForCall(
+      *shared,
+      ModifyPoolVolume(shared->parts.pools, volume->id, StringMap(changes.begin(), changes.end())),
+      rpc, [](const Unit&) {});
+}
+
 }  // namespace
 
-void AddGrowingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared) {
+void AddChangingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared) {
   handlers.Add<ControllerExpandVolumeRequest, ControllerExpandVolumeResponse>(
       [shared](const ExpandRpc& rpc) { Expand(shared, rpc); });
+  handlers.Add<ControllerModifyVolumeRequest, ControllerModifyVolumeResponse>(
+      [shared](const ModifyRpc& rpc) { Modify(shared, rpc); });
 }
 
 }  // namespace volumed
