@@ -79,6 +79,7 @@ void Agent::AddCsiNode() {
   settings.target_roots = config_.csi_target_roots;
   settings.most_volumes = config_.csi_max_volumes;
   settings.stats_deadline = config_.deadline_stats;
+  settings.grows_storage = config_.csi_profile == CsiProfile::kNode;
   AddNodeRpcs(
       *csi_handlers_,
       NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_},

@@ -40,7 +40,9 @@ void TellNodes(const PoolVolumeRecord& record, VolumeStatus& status) {
 std::string WhyNotConfirmed(const ControllerParts& shared, const PoolVolumeRecord& volume,
                             const ValidateVolumeCapabilitiesRequest& request) {
   if (!request.volume_context().empty()) return "the volume has no volume_context";
-  if (!request.mutable_parameters().empty()) return "the volume has no mutable_parameters";
+  std::string difference = TuningDifference(
+      volume, {request.mutable_parameters().begin(), request.mutable_parameters().end()});
+  if (!difference.empty()) return difference;
   const auto wishes = ParseCsiCapabilities(request.volume_capabilities());
   if (!wishes.ok()) return wishes.error().message();
   for (const CsiCapabilityWish& wish : *wishes) {
@@ -66,6 +68,7 @@ void Validate(const SharedControllerParts& shared, const ValidateRpc& rpc) {
     auto& confirmed = *rpc.response().mutable_confirmed();
     *confirmed.mutable_volume_capabilities() = request.volume_capabilities();
     *confirmed.mutable_parameters() = request.parameters();
+    *confirmed.mutable_mutable_parameters() = request.mutable_parameters();
   }
   rpc.Finish(OkStatus());
 }

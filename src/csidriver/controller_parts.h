@@ -53,5 +53,6 @@ void RunForCall(const ControllerParts& shared, const Rpc& rpc, Work work) {
 void AddMakingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 void AddAskingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 void AddPublishingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
+void AddChangingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 
 }  // namespace volumed

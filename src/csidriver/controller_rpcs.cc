@@ -61,6 +61,7 @@ void AddControllerRpcs(CsiHandlers& handlers, const ControllerRpcParts& parts,
   AddMakingRpcs(handlers, shared);
   AddAskingRpcs(handlers, shared);
   AddPublishingRpcs(handlers, shared);
+  AddChangingRpcs(handlers, shared);
 }
 
 }  // namespace volumed

@@ -5,7 +5,7 @@
 // the same pools, and a CO is told of both. But a name of the one never finds the other
 // (csi_volume_wish.h), and one that a PersistentVolume of this node names is not deleted by a CO.
 //
-// They grow, change and are cut into snapshots by RPCs that this driver does not have yet.
+// They are cut into snapshots by RPCs that this driver does not have yet.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ struct ControllerRpcSettings {
 };
 
 // Adds the handlers of CreateVolume, DeleteVolume, ValidateVolumeCapabilities, ListVolumes,
-// ControllerGetVolume, GetCapacity, ControllerPublishVolume and ControllerUnpublishVolume, and what
-// they can do. The parts outlive the calls and what they begin. Handlers: Threads: control. Blocks:
-// never.
+// ControllerGetVolume, GetCapacity, ControllerPublishVolume, ControllerUnpublishVolume,
+// ControllerExpandVolume and ControllerModifyVolume, and what they can do. The parts outlive the
+// calls and what they begin. Handlers: Threads: control. Blocks: never.
 //
 // Errors for a caller are those of CSI: besides those of PoolVolumes and of the operations,
 // Unavailable of DeleteVolume while `why_unseen` says something, NotFound for a node that is not

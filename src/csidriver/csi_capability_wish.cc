@@ -144,6 +144,15 @@ std::string WhyNotUsableSo(const PoolVolumeRecord& volume, const CsiCapabilityWi
   return has == wish.fs_type ? "" : "its filesystem is " + has + " and not " + wish.fs_type;
 }
 
+Status CheckCapabilityOf(const PoolVolumeRecord& volume,
+                         const ::csi::v1::VolumeCapability& capability) {
+  ASSIGN_OR_RETURN(const CsiCapabilityWish wish, ParseCsiCapability(capability));
+  const std::string why_not = WhyNotUsableSo(volume, wish);
+  if (why_not.empty()) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "volume_capability: volume " + volume.id + ": " + why_not);
+}
+
 bool IsMultiNodeMode(CsiAccessMode mode) {
   return mode == Modes::MULTI_NODE_READER_ONLY || mode == Modes::MULTI_NODE_SINGLE_WRITER ||
          mode == Modes::MULTI_NODE_MULTI_WRITER;

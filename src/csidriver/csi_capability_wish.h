@@ -55,6 +55,12 @@ Result<std::vector<CsiCapabilityWish>> ParseCsiCapabilities(
 // what goes beyond a volume.
 std::string WhyNotUsableSo(const PoolVolumeRecord& volume, const CsiCapabilityWish& wish);
 
+// The same for calls that name a capability of a volume which they do not use themselves: of what
+// is beyond it the specification has InvalidArgument there, not applied. Errors: also those of
+// ParseCsiCapability.
+Status CheckCapabilityOf(const PoolVolumeRecord& volume,
+                         const ::csi::v1::VolumeCapability& capability);
+
 // Of access modes. A volume in such a mode may be published on several nodes at a time.
 bool IsMultiNodeMode(CsiAccessMode mode);
 // Nobody writes.

@@ -41,9 +41,6 @@ Status CheckTaken(const CreateVolumeRequest& request) {
         "volume_content_source: this driver makes empty volumes only, and none from a snapshot or "
         "from another volume");
   }
-  if (!request.mutable_parameters().empty()) {
-    return Refused("mutable_parameters: this driver has none");
-  }
   return OkStatus();
 }
 
@@ -93,9 +90,31 @@ Result<PoolVolumeWish> ParseCsiVolumeWish(const CreateVolumeRequest& request,
   wish.name = PoolNameOfCsi(request.name());
   wish.size.required_bytes = request.capacity_range().required_bytes();
   wish.size.limit_bytes = request.capacity_range().limit_bytes();
+  wish.mutable_parameters = {request.mutable_parameters().begin(),
+                             request.mutable_parameters().end()};
   wish.is_block = !ways.empty() && ways.front().is_block;
   ASSIGN_OR_RETURN(wish.parameters, CsiPoolParameters(request.parameters(), ways));
   return wish;
+}
+
+Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
+                               const PoolVolumeRecord& volume) {
+  const int64_t required = range.required_bytes();
+  const int64_t limit = range.limit_bytes();
+  if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
+    return Refused("capacity_range: a volume cannot have at least " + std::to_string(required) +
+                   " and at most " + std::to_string(limit) + " bytes");
+  }
+  int64_t size = volume.capacity_bytes;
+  if (required > size) {
+    ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(required));
+    size = std::max(wanted, volume.target_bytes);
+  }
+  if (limit == 0 || size <= limit) return size;
+  return Error::NotApplied(Code::kOutOfRange, "capacity_range: volume " + volume.id +
+                                                  " would have " + std::to_string(size) +
+                                                  " bytes, and is to have at most " +
+                                                  std::to_string(limit));
 }
 
 ::csi::v1::Volume CsiVolumeOf(const PoolVolumeRecord& record, const CsiPlaces& places) {

@@ -35,9 +35,9 @@ bool IsReachable(const CsiPlaces& places, const ::csi::v1::Topology& topology);
 std::string PoolNameOfCsi(const std::string& name);
 
 // Errors, not applied: InvalidArgument for capabilities and parameters that are not known or do not
-// agree, for modes of several nodes if there is one node, and for a content source and mutable
-// parameters, which this driver does not take yet; ResourceExhausted, if a volume cannot be where
-// it has to be. REQUIRES: the request keeps the rules (CheckCsiRequest).
+// agree, for modes of several nodes if there is one node, and for a content source, which this
+// driver does not take yet; ResourceExhausted, if a volume cannot be where it has to be. REQUIRES:
+// the request keeps the rules (CheckCsiRequest).
 Result<PoolVolumeWish> ParseCsiVolumeWish(const ::csi::v1::CreateVolumeRequest& request,
                                           const CsiPlaces& places);
 
@@ -45,6 +45,13 @@ Result<PoolVolumeWish> ParseCsiVolumeWish(const ::csi::v1::CreateVolumeRequest& 
 // name. Errors, not applied: InvalidArgument, if the parameters name another one.
 Result<StringMap> CsiPoolParameters(const google::protobuf::Map<std::string, std::string>& given,
                                     const std::vector<CsiCapabilityWish>& wishes);
+
+// The size that the volume gets by a call that asks for this one: what it has if that is enough, or
+// if nothing is said, and what an earlier call has begun to give it if it is to grow at all.
+// Errors, not applied: InvalidArgument for a negative number, and for a limit below what is
+// required; OutOfRange, if that size is beyond the limit.
+Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
+                               const PoolVolumeRecord& volume);
 
 // Why no volume of this driver can be had in such a mode, for people; empty if one can.
 std::string WhyNotInMode(CsiAccessMode mode, const CsiPlaces& places);

@@ -7,6 +7,7 @@
 
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
+#include "csidriver/csi_volume_wish.h"
 #include "csidriver/node_specs.h"
 #include "csidriver/node_stats.h"
 #include "csidriver/node_targets.h"
@@ -17,6 +18,8 @@
 namespace volumed {
 namespace {
 
+using ::csi::v1::NodeExpandVolumeRequest;
+using ::csi::v1::NodeExpandVolumeResponse;
 using ::csi::v1::NodeGetVolumeStatsRequest;
 using ::csi::v1::NodeGetVolumeStatsResponse;
 using ::csi::v1::NodePublishVolumeRequest;
@@ -60,6 +63,8 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   // Nullopt: there is nothing to be taken away.
   Result<std::optional<NodeUnstage>> UnstageOf(const NodeUnstageVolumeRequest& request) const;
   Result<std::optional<NodeUnpublish>> UnpublishOf(const NodeUnpublishVolumeRequest& request) const;
+  // Of the volume that is at `place`.
+  Result<NodeExpand> ExpandOf(const NodeExpandVolumeRequest& request, SafePath& place) const;
   // What is to be taken away: at the place of a row, or at one below the roots. Nullopt: the id is
   // of no volume.
   struct Leaving {
@@ -75,8 +80,13 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   // The volume, if it can be used so.
   Result<PoolVolumeRecord> FindUsable(const std::string& id, const CsiCapabilityWish& wish) const;
 
+  // `answer` puts the operation's value into the response.
+  template <typename Op, typename Rpc, typename Answer>
+  void StartAndAnswer(const SafePath& place, Op operation, const Rpc& rpc, Answer answer);
   template <typename Op, typename Rpc>
-  void Start(const SafePath& place, Op operation, const Rpc& rpc);
+  void Start(const SafePath& place, Op operation, const Rpc& rpc) {
+    StartAndAnswer(place, std::move(operation), rpc, [](const Unit&) {});
+  }
   template <typename Op, typename Wish, typename Rpc>
   void StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place, const Rpc& rpc);
   void Measure(const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const;
@@ -180,9 +190,30 @@ Result<std::optional<NodeUnpublish>> NodeRpcs::UnpublishOf(
       {request.volume_id(), std::move(leaving->place), std::move(leaving->spec)});
 }
 
+// By the target path alone, too: the row of the device says where that is staged.
+Result<NodeExpand> NodeRpcs::ExpandOf(const NodeExpandVolumeRequest& request,
+                                      SafePath& place) const {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(request.volume_id()));
+  const std::optional<NodePlace> there = FindPlace(volume.id, request.volume_path());
+  if (!there || (!there->is_staging && !there->is_finished)) {
+    return NothingAt(volume.id, request.volume_path());
+  }
+  if (request.has_volume_capability()) {
+    RETURN_IF_ERROR(CheckCapabilityOf(volume, request.volume_capability()));
+  }
+  ASSIGN_OR_RETURN(const int64_t bytes, ParseCsiGrowth(request.capacity_range(), volume));
+  if (bytes > volume.capacity_bytes && !settings_.grows_storage) {
+    return Error::NotApplied(
+        Code::kOutOfRange, "volume " + volume.id + " has " + std::to_string(volume.capacity_bytes) +
+                               " bytes: ControllerExpandVolume has to make it larger first");
+  }
+  place = there->place;
+  return NodeExpand{.id = volume.id, .driver = settings_.driver, .bytes = bytes};
+}
+
 // The caller's own back-off decides when to try again, so the executor's is forgotten.
-template <typename Op, typename Rpc>
-void NodeRpcs::Start(const SafePath& place, Op operation, const Rpc& rpc) {
+template <typename Op, typename Rpc, typename Answer>
+void NodeRpcs::StartAndAnswer(const SafePath& place, Op operation, const Rpc& rpc, Answer answer) {
   const std::string path = place.Display();
   if (!paths_.insert(path).second) {
     return rpc.Finish(Error::NotApplied(
@@ -191,10 +222,12 @@ void NodeRpcs::Start(const SafePath& place, Op operation, const Rpc& rpc) {
   const std::string volume = operation.request.id;
   parts_.operations.ResetBackoff(operation.key());
   const StartResult started = parts_.operations.Start(
-      std::move(operation),
-      [self = shared_from_this(), path, rpc](const OperationOutcome<Unit>& outcome) {
+      std::move(operation), [self = shared_from_this(), path, rpc,
+                             answer](const OperationOutcome<typename Op::Value>& outcome) {
         self->paths_.erase(path);
-        rpc.Finish(outcome.failure ? Status(outcome.failure->error) : OkStatus());
+        if (outcome.failure) return rpc.Finish(outcome.failure->error);
+        answer(*outcome.value);
+        rpc.Finish(OkStatus());
       });
   if (started == StartResult::kStarted) return;
   paths_.erase(path);
@@ -252,6 +285,13 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
   });
   handlers.Add<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>(
       [self](const auto& rpc) { self->Measure(rpc); });
+  handlers.Add<NodeExpandVolumeRequest, NodeExpandVolumeResponse>([self](const auto& rpc) {
+    SafePath place;
+    Result<NodeExpand> expand = self->ExpandOf(rpc.request(), place);
+    if (!expand.ok()) return rpc.Finish(expand.error());
+    self->StartAndAnswer(place, ExpandNodeVolume(self->parts_.volumes, *std::move(expand)), rpc,
+                         [rpc](int64_t bytes) { rpc.response().set_capacity_bytes(bytes); });
+  });
   handlers.AddFeature(CsiFeature::kMultiWriter);
   handlers.AddFeature(CsiFeature::kMountGroup);
 }

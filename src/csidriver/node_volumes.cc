@@ -7,6 +7,7 @@
 #include "csidriver/node_specs.h"
 #include "csidriver/node_targets.h"
 #include "operation/device_operations.h"
+#include "operation/expand_operations.h"
 #include "operation/given_place.h"
 #include "operation/map_operations.h"
 #include "operation/mount_operations.h"
@@ -14,6 +15,7 @@
 #include "operation/recorded_volume.h"
 #include "os/place_names.h"
 #include "pool/pool_names.h"
+#include "pool/pool_operations.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
 
@@ -81,6 +83,8 @@ MountDevice MountDeviceOf(const StageNodeVolume& stage) {
       .device = DeviceOf(stage.request.id), .spec = stage.request.spec, .pods = {}};
   request.fs_group = stage.request.capability.fs_group;
   request.size = Quantity::FromBytes(stage.request.size_bytes);
+  // It may have grown while it was nowhere, and not every ext grows once it is mounted.
+  request.grow_to = request.size;
   request.place = stage.request.place;
   return MountDevice(std::move(request));
 }
@@ -181,6 +185,24 @@ bool IsWhollyThere(const OperationParts& parts, const PublishNodeVolume& publish
   const Result<ShownAt> shown = FindShownAt(*publish.volumes, parts.host.kernel, publish.request.id,
                                             publish.request.target, QuestionOf(parts));
   return shown.ok() && *shown == (IsBlock(publish) ? ShownAt::kDevice : ShownAt::kFilesystem);
+}
+
+// ---- expand -------------------------------------------------------------------------------------
+
+// What is on record of the volume as it is staged, which the growth leaves as it is.
+Result<VolumeSpec> FindGrowable(const OperationParts& parts, const std::string& id) {
+  const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(id));
+  const std::optional<NodePlace> staged = record ? NodePlaceOf(*record) : std::nullopt;
+  // One whose growth has an open outcome stays mounted, and its growth is tried again.
+  const bool is_there = staged && (staged->is_finished || record->state == VolumeState::kExpanding);
+  if (!is_there) return Refusal("volume " + id + " is not staged on this node, or not wholly");
+  std::optional<VolumeSpec> spec = ReadRecordedVolume(record->volume_json);
+  if (!spec) return Refusal("nobody knows how volume " + id + " is staged: stage it again");
+  if (!staged->is_block && IsReadOnlyPoolVolume(*spec)) {
+    return Refusal("volume " + id +
+                   " is staged for whoever only reads, and its filesystem cannot grow so");
+  }
+  return *std::move(spec);
 }
 
 // ---- unpublish and unstage ----------------------------------------------------------------------
@@ -336,6 +358,46 @@ Failure UnpublishNodeVolume::Run(const OperationParts& parts, OperationProgress&
   return AboutTheNode(leaving->is_block
                           ? UnmapVolume(std::move(unmount)).Run(parts, progress, result)
                           : UnmountVolume(std::move(unmount)).Run(parts, progress, result));
+}
+
+// ---- ExpandNodeVolume ---------------------------------------------------------------------------
+
+OperationKey ExpandNodeVolume::key() const { return ExpandKey(DeviceOf(request.id)); }
+
+OperationTraits ExpandNodeVolume::Traits(const OperationParts&) const {
+  return {.key = key(),
+          .name = kExpandVolumeOperation,
+          .plugin_name = kPoolPluginName,
+          .pod_display_name = "",
+          .device = DeviceOf(request.id),
+          .use = DeviceUse::kExclusive,
+          .domain = {volumes->DomainOf(request.id), ""}};
+}
+
+Failure ExpandNodeVolume::Run(const OperationParts& parts, OperationProgress& progress,
+                              int64_t& result) const {
+  progress.EnterStep(kCheckStep);
+  Result<VolumeSpec> spec = FindGrowable(parts, request.id);
+  if (!spec.ok()) return FailedAt(parts, *this, kCheckStep, spec.error());
+  const Result<PoolVolumeRecord> volume = volumes->Find(request.id);
+  if (!volume.ok()) return FailedAt(parts, *this, kCheckStep, volume.error());
+  result = volume->capacity_bytes;
+  if (request.bytes > result) {
+    PoolServed pools{*volumes, request.driver};
+    Failure failure =
+        ExpandPoolVolume(pools, request.id, request.bytes).Run(parts, progress, result);
+    if (failure) return failure;
+  }
+  ExpandedVolume expanded;
+  return AboutTheNode(ExpandVolume({.volume = DeviceOf(request.id),
+                                    .spec = *std::move(spec),
+                                    .target = {},
+                                    .pods = {},
+                                    .claim = "",
+                                    .new_size = Quantity::FromBytes(result),
+                                    .old_size = Quantity::FromBytes(volume->capacity_bytes),
+                                    .decision = {}})
+                          .Run(parts, progress, expanded));
 }
 
 }  // namespace volumed

@@ -1,12 +1,12 @@
-// The operations that a CO asks of this node: a volume of a pool is staged, published, and taken
-// away again. Each is one of the operations on volumes at places that a CO gave
+// The operations that a CO asks of this node: a volume of a pool is staged, published, made larger,
+// and taken away again. Each is one of the operations on volumes at places that a CO gave
 // (operation/given_place.h), with what the CSI specification asks besides: whether a repeated call
 // asks for what is there, and the lease that says which node has the volume.
 //
 // All of that is decided within the operation, when it has the volume's device or target for
 // itself, by the rows and the mount table; nothing at a place is ever opened for it.
 // Source: CSI spec v1.13.0, NodeStageVolume, NodeUnstageVolume, NodePublishVolume,
-// NodeUnpublishVolume.
+// NodeUnpublishVolume, NodeExpandVolume.
 //
 // Of each Run: Threads: one at a time per key. Blocks: until the steps' deadlines and the store.
 // Its errors are those of the CSI specification: NotFound is about the volume, and AlreadyExists
@@ -113,6 +113,27 @@ struct UnpublishNodeVolume : OperationOf<Unit> {
                                       Unit& result) const;
   PoolVolumes* volumes;
   NodeUnpublish request;
+};
+
+struct NodeExpand {
+  std::string id;
+  std::string driver;  // by which PersistentVolumes name the pools
+  // What the volume is to have; more than it has is promised by its pool first.
+  int64_t bytes = 0;
+};
+// The key is that of ExpandVolume; it uses the device exclusively. Makes the filesystem, or the
+// device of a block volume, as large as the volume is; its result is that size. Errors, not
+// applied: FailedPrecondition, if the volume is not staged at a place that a CO gave, if it is
+// staged for readers and has a filesystem, and for an ext3 or ext4 that does not grow in use; those
+// of ExpandPoolVolume and of ExpandVolume.
+struct ExpandNodeVolume : OperationOf<int64_t> {
+  ExpandNodeVolume(PoolVolumes& of, NodeExpand expand) : volumes(&of), request(std::move(expand)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      int64_t& result) const;
+  PoolVolumes* volumes;
+  NodeExpand request;
 };
 
 }  // namespace volumed

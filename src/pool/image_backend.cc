@@ -31,8 +31,10 @@ class ImageBackend final : public PoolBackend {
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) override;
-  Result<OpenedVolume> Open(const PoolVolumeRecord& volume, bool read_only,
-                            const CallOptions& call) override;
+  Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                            bool read_only, const CallOptions& call) override;
+  Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+              const CallOptions& call) override;
   Status Close(const PoolId& volume, const CallOptions& call) override;
   Result<std::vector<PoolId>> ListOpen(const CallOptions& call) override;
   Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
@@ -42,6 +44,7 @@ class ImageBackend final : public PoolBackend {
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   Status RemoveFiles(const PoolId& id, const CallOptions& call);
   Status RefreshLoops(const PoolId& id, int64_t bytes, const CallOptions& call);
+  Status Configure(const LoopEntry& loop, ConfigureLoop change, const CallOptions& call);
   Status MeasureSome(const std::vector<PoolId>& volumes, const CallOptions& call,
                      std::map<PoolId, MadeArtefact>& measured);
 
@@ -138,24 +141,55 @@ Status ImageBackend::RefreshLoops(const PoolId& id, int64_t bytes, const CallOpt
   ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(id)}, call));
   for (const LoopEntry& loop : list.loops) {
     if (loop.deleted || loop.size_bytes >= bytes) continue;
-    ASSIGN_OR_RETURN(const IdentifiedDevice device,
-                     kernel_.Call(IdentifyDevice{.path = HostPath(loop.path)}, call));
-    RETURN_IF_ERROR(kernel_.Call(
-        ConfigureLoop{.device = loop.path, .expected = device.facts.identity, .refresh_size = true},
-        call));
+    ConfigureLoop refresh;
+    refresh.refresh_size = true;
+    RETURN_IF_ERROR(Configure(loop, std::move(refresh), call));
   }
   return OkStatus();
 }
 
-Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, bool read_only,
-                                        const CallOptions& call) {
+Status ImageBackend::Configure(const LoopEntry& loop, ConfigureLoop change,
+                               const CallOptions& call) {
+  ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                   kernel_.Call(IdentifyDevice{.path = HostPath(loop.path)}, call));
+  change.device = loop.path;
+  change.expected = device.facts.identity;
+  RETURN_IF_ERROR(kernel_.Call(change, call));
+  return OkStatus();
+}
+
+Status ImageBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                          const CallOptions& call) {
+  if (!tuning.direct_io) return OkStatus();
+  ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(IdOf(volume))}, call));
+  for (const LoopEntry& loop : list.loops) {
+    if (loop.deleted || loop.direct_io == *tuning.direct_io) continue;
+    ConfigureLoop change;
+    change.direct_io = tuning.direct_io;
+    // The effect reads it back.
+    RETURN_IF_ERROR(Configure(loop, std::move(change), call)
+                        .With("switch the direct I/O of volume " + volume.id));
+  }
+  return OkStatus();
+}
+
+Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                                        bool read_only, const CallOptions& call) {
   ASSIGN_OR_RETURN(const AttachedLoop loop,
                    kernel_.Call(AttachLoop{.path = layout_.Image(IdOf(volume)),
                                            .expected = volume.object,
                                            .read_only = read_only,
+                                           .direct_io = tuning.direct_io.value_or(true),
                                            .block_size = static_cast<uint32_t>(volume.block_bytes)},
                                 call));
-  return OpenedVolume{loop.device.path, loop.device.facts.identity, loop.direct_io};
+  OpenedVolume opened{loop.device.path, loop.device.facts.identity, loop.direct_io};
+  if (!tuning.direct_io || *tuning.direct_io == loop.direct_io) return opened;
+  if (const Status tuned = Tune(volume, tuning, call); !tuned.ok()) {
+    if (!loop.changed || Close(IdOf(volume), call).ok()) return tuned.error();
+    return tuned.error().AsMaybeApplied();
+  }
+  opened.direct_io = *tuning.direct_io;
+  return opened;
 }
 
 Status ImageBackend::Close(const PoolId& volume, const CallOptions& call) {

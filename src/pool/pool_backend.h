@@ -54,10 +54,14 @@ class PoolBackend {
   // FailedPrecondition, if it is larger already, for nobody else is to change its size.
   virtual Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                     const PoolParameters& parameters, const CallOptions& call) = 0;
-  // Makes a device of it. Errors: FailedPrecondition, not applied, if its file is not the recorded
-  // object.
-  virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, bool read_only,
-                                    const CallOptions& call) = 0;
+  // Makes a device of it that is tuned so. Errors: FailedPrecondition, not applied, if its file is
+  // not the recorded object; those of Tune, after which no device is left that this call made.
+  virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                                    bool read_only, const CallOptions& call) = 0;
+  // Tunes the device that is open, and finds it so; success if none is. Errors: InvalidArgument, if
+  // the pool's filesystem cannot do it.
+  virtual Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                      const CallOptions& call) = 0;
   // The inverse. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe applied,
   // while somebody has it open: then it goes when he closes it.
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;

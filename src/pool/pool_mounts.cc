@@ -109,17 +109,16 @@ Status PoolDeviceMounter::NoteMounted(const PoolVolumeRecord& volume, const Moun
 }
 
 Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
-                           const CallOptions& call) {
+                           const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
   const bool is_ext = volume.filesystem.type.starts_with("ext");
   if (!is_ext || host.node.GetKernelFeatures().grows_mounted_ext) return OkStatus();
-  ASSIGN_OR_RETURN(const bool is_mounted,
-                   IsMountPoint(host.kernel, PoolDevicePlace(host.paths, id), call));
+  ASSIGN_OR_RETURN(const bool is_mounted, IsMountPoint(host.kernel, place, call));
   if (!is_mounted) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the " + volume.filesystem.type + " of volume " + id +
                                " is mounted, and this agent lacks the capability "
-                               "CAP_SYS_RESOURCE to make it larger there: it can grow once no pod "
+                               "CAP_SYS_RESOURCE to make it larger there: it can grow once nobody "
                                "has it");
 }
 

@@ -1,5 +1,5 @@
-// The device of a pool's volume, mounted once for the node. Private to PoolPlugin; a pod's bind of
-// it is pluginmgr/device_bind.h.
+// The device of a pool's volume, mounted once for the node. Private to PoolPlugin and to the
+// operations of the pool; a pod's bind of it is pluginmgr/device_bind.h.
 #pragma once
 
 #include <string>
@@ -36,11 +36,11 @@ class PoolDeviceMounter final : public DeviceMounter {
   const PoolPluginParts& parts_;  // of the plugin, which outlives this
 };
 
-// Whether the filesystem of the volume can be made larger as it is now. Threads: any. Blocks: until
-// the call's deadline. Errors: those of PoolVolumes::Find; FailedPrecondition, not applied, for an
-// ext3 or ext4 that is mounted, without CAP_SYS_RESOURCE.
+// Whether the filesystem of the volume, whose device has this place, can be made larger as it is
+// now. Threads: any. Blocks: until the call's deadline. Errors: those of PoolVolumes::Find;
+// FailedPrecondition, not applied, for an ext3 or ext4 that is mounted, without CAP_SYS_RESOURCE.
 Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
-                           const CallOptions& call);
+                           const SafePath& place, const CallOptions& call);
 
 // Threads: one at a time per volume. Blocks: until the call's deadline.
 class PoolDeviceUnmounter final : public DeviceUnmounter {

@@ -3,10 +3,12 @@
 #include <memory>
 
 #include "operation/call_options.h"
+#include "operation/given_place.h"
 #include "operation/reclaim_operations.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
+#include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
@@ -17,11 +19,17 @@ namespace {
 constexpr const char* kCreateOperation = "pool_volume_create";
 constexpr const char* kDeleteOperation = "pool_volume_delete";
 constexpr const char* kExpandOperation = "pool_volume_expand";
+constexpr const char* kModifyOperation = "pool_volume_modify";
 constexpr const char* kCreateStep = "Create";
 constexpr const char* kDeleteStep = "Delete";
 constexpr const char* kExpandStep = "Expand";
+constexpr const char* kModifyStep = "Modify";
 
 std::string PvNameOf(const std::string& id) { return "csi:" + id; }
+
+OperationKey ChangeKey(const std::string& id) {
+  return OperationKey(UniqueVolumeName("pool-change/" + id));
+}
 
 OperationTraits TraitsOfVolume(const PoolServed& pools, OperationKey key, const char* name,
                                const std::string& id) {
@@ -67,10 +75,21 @@ Status Delete(const OperationParts& parts, const DeletePoolVolume& operation,
   });
 }
 
+// The plugin asks about its own place; one that a CO gave only the device's row knows.
+Status CheckGrowsAtGivenPlace(const OperationParts& parts, const ExpandPoolVolume& operation,
+                              const CallOptions& call) {
+  const std::optional<DeviceRecord> device = parts.devices.Find(PoolDeviceName(operation.id));
+  if (!device || IsGone(*device)) return OkStatus();
+  const std::optional<SafePath> place = GivenPlaceOf(*device);
+  if (!place) return OkStatus();
+  return CheckGrowsWhereItIs(parts.host, operation.pools->volumes, operation.id, *place, call);
+}
+
 Result<int64_t> Expand(const OperationParts& parts, const ExpandPoolVolume& operation,
                        const CallOptions& call) {
   PoolServed& pools = *operation.pools;
   ASSIGN_OR_RETURN(const PoolVolumeRecord record, pools.volumes.Find(operation.id));
+  RETURN_IF_ERROR(CheckGrowsAtGivenPlace(parts, operation, call));
   const VolumeSpec spec = SpecOf(parts, pools, record);
   ASSIGN_OR_RETURN(ExpandableVolumePlugin* const plugin,
                    parts.plugins.FindExpandablePluginBySpec(spec));
@@ -131,9 +150,7 @@ std::optional<OperationFailure> DeletePoolVolume::Run(const OperationParts& part
   return OperationFailure{kDeleteOperation, kDeleteStep, deleted.error()};
 }
 
-OperationKey ExpandPoolVolume::key() const {
-  return OperationKey(UniqueVolumeName("pool-change/" + id));
-}
+OperationKey ExpandPoolVolume::key() const { return ChangeKey(id); }
 
 OperationTraits ExpandPoolVolume::Traits(const OperationParts&) const {
   return TraitsOfVolume(*pools, key(), kExpandOperation, id);
@@ -149,6 +166,22 @@ std::optional<OperationFailure> ExpandPoolVolume::Run(const OperationParts& part
   if (!expanded.ok()) return OperationFailure{kExpandOperation, kExpandStep, expanded.error()};
   result = *expanded;
   return std::nullopt;
+}
+
+OperationKey ModifyPoolVolume::key() const { return ChangeKey(id); }
+
+OperationTraits ModifyPoolVolume::Traits(const OperationParts&) const {
+  return TraitsOfVolume(*pools, key(), kModifyOperation, id);
+}
+
+std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress, Unit&) const {
+  progress.EnterStep(kModifyStep);
+  const Status modified = pools->volumes.Modify(
+      id, parameters,
+      CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
+  if (modified.ok()) return std::nullopt;
+  return OperationFailure{kModifyOperation, kModifyStep, modified.error()};
 }
 
 UniqueVolumeName PoolDeviceName(const std::string& id) {

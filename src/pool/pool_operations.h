@@ -48,7 +48,8 @@ struct DeletePoolVolume : OperationOf<Unit> {
 };
 
 // The key "pool-change/<id>"; uses the device exclusively. Makes the volume as large as `bytes` at
-// least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice.
+// least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice,
+// also for an ext3 or ext4 that is mounted at a place that a CO gave.
 struct ExpandPoolVolume : OperationOf<int64_t> {
   ExpandPoolVolume(PoolServed& of, std::string volume, int64_t to)
       : pools(&of), id(std::move(volume)), bytes(to) {}
@@ -59,6 +60,19 @@ struct ExpandPoolVolume : OperationOf<int64_t> {
   PoolServed* pools;
   std::string id;
   int64_t bytes;
+};
+
+// The key "pool-change/<id>"; uses the device exclusively. Errors: those of PoolVolumes::Modify.
+struct ModifyPoolVolume : OperationOf<Unit> {
+  ModifyPoolVolume(PoolServed& of, std::string volume, StringMap changes)
+      : pools(&of), id(std::move(volume)), parameters(std::move(changes)) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+  PoolServed* pools;
+  std::string id;
+  StringMap parameters;
 };
 
 // All are pure; threads: any.

@@ -15,6 +15,7 @@ constexpr char kPool[] = "pool";
 constexpr char kBackend[] = "backend";
 constexpr char kAllocation[] = "allocation";
 constexpr char kOvercommit[] = "overcommit";
+constexpr char kDirectIo[] = "directIO";
 constexpr const char* kFsType = kPoolFsTypeParameter;
 constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
 
@@ -79,6 +80,36 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
   return OkStatus();
 }
 
+// What is known, and cannot be set: why, for people.
+struct NotTunable {
+  std::string_view key;
+  std::string_view why;
+};
+constexpr std::string_view kNoThrottle =
+    "this program has no effect yet that sets a throttle in a cgroup";
+constexpr NotTunable kNotTunable[] = {
+    {"readAheadKiB", "this program has no effect yet that sets the read-ahead of a device"},
+    {"quotaBytes", "the size of a volume of backend image is its quota: make the volume larger"},
+    {"readIOPS", kNoThrottle},
+    {"writeIOPS", kNoThrottle},
+    {"readBps", kNoThrottle},
+    {"writeBps", kNoThrottle}};
+
+Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& tuning) {
+  if (key == kDirectIo) {
+    if (value != kTrue && value != kFalse) return BadParameter(key, value, "true or false");
+    tuning.direct_io = value == kTrue;
+    return OkStatus();
+  }
+  const std::string named = "mutable parameter " + Quoted(key, kShownBytes);
+  for (const NotTunable& known : kNotTunable) {
+    if (known.key != key) continue;
+    return Error::NotApplied(Code::kInvalidArgument,
+                             named + " cannot be set: " + std::string(known.why));
+  }
+  return Error::NotApplied(Code::kInvalidArgument, named + " is not known");
+}
+
 }  // namespace
 
 bool IsPoolFilesystem(std::string_view fs_type) { return LeastBytesOf(fs_type).has_value(); }
@@ -101,6 +132,23 @@ Result<PoolParameters> ParsePoolParameters(const StringMap& parameters) {
                              "\"overcommit\" cannot be \"true\" with it");
   }
   return parsed;
+}
+
+Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {
+  PoolTuning tuning;
+  for (const auto& [key, value] : parameters) RETURN_IF_ERROR(TakeTuning(key, value, tuning));
+  return tuning;
+}
+
+std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& parameters) {
+  for (const auto& [key, value] : parameters) {
+    const auto recorded = there.mutable_parameters.find(key);
+    if (recorded != there.mutable_parameters.end() && recorded->second == value) continue;
+    return "its mutable parameter " + Quoted(key, kShownBytes) + " is " +
+           (recorded == there.mutable_parameters.end() ? "not set"
+                                                       : Quoted(recorded->second, kShownBytes));
+  }
+  return "";
 }
 
 std::string PoolFilesystemOf(const PoolVolumeRecord& record) {

@@ -1,10 +1,11 @@
 // PoolParameters: what a StorageClass, or a CreateVolume call, may say of a volume, and what
-// follows from it.
+// follows from it. PoolTuning: what can be changed later (a VolumeAttributesClass has it).
 //
 // Pure; threads: any. Blocks: never.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,19 @@ Result<PoolParameters> ParsePoolParameters(const StringMap& parameters);
 // The type of the filesystem that is on the volume, or that it is to be formatted with; empty of a
 // block volume, and if a later program has made the volume.
 std::string PoolFilesystemOf(const PoolVolumeRecord& record);
+
+// What can be changed of a volume that is there, also while it is in use. Absent: it was never
+// said, and is as the kernel has it.
+struct PoolTuning {
+  // Whether its loop device reads and writes past the cache of the pool's filesystem.
+  std::optional<bool> direct_io = std::nullopt;
+  friend bool operator==(const PoolTuning&, const PoolTuning&) = default;
+};
+// Errors, not applied: InvalidArgument, naming the key, for one that is not known, for one that is
+// known and cannot be set yet (what is missing is said), and for a value that is none.
+Result<PoolTuning> ParsePoolTuning(const StringMap& parameters);
+// In what the volume of this record is tuned otherwise, for people; empty if it has all of these.
+std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& parameters);
 
 // The sizes, in bytes, that a new volume may have.
 struct PoolSize {

@@ -106,7 +106,8 @@ Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) 
 Result<Quantity> PoolPlugin::ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                                 const Quantity&, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
-  RETURN_IF_ERROR(CheckGrowsWhereItIs(*host_, parts_.volumes, id, call));
+  RETURN_IF_ERROR(
+      CheckGrowsWhereItIs(*host_, parts_.volumes, id, PoolDevicePlace(host_->paths, id), call));
   ASSIGN_OR_RETURN(const int64_t bytes, parts_.volumes.Expand(id, new_size.Value(), call));
   return Quantity::FromBytes(bytes);
 }

@@ -111,6 +111,8 @@ struct PoolVolumeRecord {
   int64_t target_bytes = 0;  // the size that it is being given; 0: none
   bool is_block = false;
   StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
+  // PoolTuning, as it was given last for each of its keys; it can be changed.
+  StringMap mutable_parameters{};
   StorageObject object{};  // of its file; empty until that is known to be made
   std::string family{};    // id of the first volume of those that share blocks
   PoolFilesystem filesystem{};
@@ -129,6 +131,7 @@ struct PoolVolumeRecord {
     v(7, m.target_bytes);
     v(8, m.is_block);
     v(10, m.parameters);
+    v(11, m.mutable_parameters);
     v(12, m.object);
     v.Text(16, m.family);
     v(17, m.filesystem);

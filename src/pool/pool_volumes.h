@@ -30,6 +30,9 @@ struct PoolVolumeWish {
   PoolSize size;
   bool is_block = false;
   StringMap parameters;
+  // PoolTuning. Of a volume that is there already they are not looked at, as they may have been
+  // changed since.
+  StringMap mutable_parameters = {};
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
@@ -110,6 +113,13 @@ class PoolVolumes {
   // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made or deleted;
   // ResourceExhausted, after which it may have a promise of this size.
   Result<int64_t> Expand(const std::string& id, int64_t bytes, const CallOptions& call)
+      EXCLUDES(mu_);
+
+  // Tunes the volume, also while it is open, and whenever it is opened from now on; what is not
+  // named stays as it is. Nothing has changed after an error that is not applied. Errors, not
+  // applied: InvalidArgument, for what ParsePoolTuning() refuses and for what the pool's filesystem
+  // cannot do; FailedPrecondition, while it is made or deleted.
+  Status Modify(const std::string& id, const StringMap& parameters, const CallOptions& call)
       EXCLUDES(mu_);
 
   // Gives the volume to the node, until EndLease(); also over boots and power losses. Success if

@@ -42,6 +42,7 @@ Result<std::string> PoolVolumes::NewIdFor(const PoolVolumeWish& wish, const Pool
 
 Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) const {
   ASSIGN_OR_RETURN(PoolParameters parameters, ParsePoolParameters(wish.parameters));
+  RETURN_IF_ERROR(ParsePoolTuning(wish.mutable_parameters));
   ASSIGN_OR_RETURN(const int64_t size, DecidePoolSize(wish.size, parameters, wish.is_block));
   if (std::optional<PoolVolumeRecord> row = FindByName(wish.name)) {
     if (row->state == PoolVolumeState::kDeleting) {
@@ -65,6 +66,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   record.capacity_bytes = size;
   record.is_block = wish.is_block;
   record.parameters = parameters.ToMap();
+  record.mutable_parameters = wish.mutable_parameters;
   record.family = record.id;
   record.created_unix_ms = parts_.clock.WallUnixMillis();
   record.block_bytes = kPoolBlockBytes;

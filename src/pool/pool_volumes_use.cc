@@ -1,4 +1,4 @@
-// Volumes that are there: opened, closed, and made larger.
+// Volumes that are there: opened, closed, tuned, and made larger.
 #include <algorithm>
 #include <utility>
 
@@ -18,11 +18,28 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {
   ASSIGN_OR_RETURN(Held held, Hold(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
+  const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
+  // A later program has tuned it in a way that this one does not know.
+  if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());
   if (!held.record.used) {
     held.record.used = true;
     RETURN_IF_ERROR(Write(held.record));
   }
-  return held.backend->Open(held.record, read_only, held.call);
+  return held.backend->Open(held.record, *tuning, read_only, held.call);
+}
+
+Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
+                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  RETURN_IF_ERROR(CheckUsable(held.record));
+  const PoolVolumeRecord before = held.record;
+  for (const auto& [key, value] : parameters) held.record.mutable_parameters[key] = value;
+  ASSIGN_OR_RETURN(const PoolTuning tuning, ParsePoolTuning(held.record.mutable_parameters));
+  // First the row: whatever comes between, the next device has what was asked for.
+  if (held.record != before) RETURN_IF_ERROR(Write(held.record));
+  const Status tuned = held.backend->Tune(held.record, tuning, held.call);
+  if (tuned.ok() || tuned.error().maybe_applied() || held.record == before) return tuned;
+  return Write(before).ok() ? tuned : Status(tuned.error().AsMaybeApplied());
 }
 
 Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {

@@ -69,7 +69,8 @@ TEST_F(ControllerRpcsTest, ACentralDriverAnnouncesWhatIsServedAndNothingElse) {
             (std::vector<Controller::Type>{
                 Controller::CREATE_DELETE_VOLUME, Controller::PUBLISH_UNPUBLISH_VOLUME,
                 Controller::LIST_VOLUMES, Controller::GET_CAPACITY, Controller::PUBLISH_READONLY,
-                Controller::LIST_VOLUMES_PUBLISHED_NODES, Controller::GET_VOLUME}));
+                Controller::EXPAND_VOLUME, Controller::LIST_VOLUMES_PUBLISHED_NODES,
+                Controller::GET_VOLUME, Controller::MODIFY_VOLUME}));
 }
 
 TEST_F(ControllerRpcsTest, ADriverOfItsNodePublishesNothing) {

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace volumed {
@@ -124,6 +125,37 @@ TEST(PoolSize, IsRoundedToBlocks) {
   EXPECT_FALSE(RoundPoolSize(0).ok());
   EXPECT_FALSE(RoundPoolSize(-4096).ok());
   EXPECT_FALSE(RoundPoolSize(std::numeric_limits<int64_t>::max()).ok());
+}
+
+TEST(PoolTuning, IsWhatIsSaidAndNothingElse) {
+  EXPECT_EQ(ParsePoolTuning({}).value(), PoolTuning{});
+  EXPECT_EQ(ParsePoolTuning({{"directIO", "true"}}).value().direct_io, true);
+  EXPECT_EQ(ParsePoolTuning({{"directIO", "false"}}).value().direct_io, false);
+  const std::pair<StringMap, std::string> refused[] = {
+      {{{"directIO", "yes"}}, "which is not true or false"},
+      {{{"directIO", "true"}, {"k", "v"}}, "is not known"},
+      {{{"readAheadKiB", "128"}}, "read-ahead"},
+      {{{"quotaBytes", "4096"}}, "its quota"},
+      {{{"readIOPS", "1"}}, "cgroup"},
+      {{{"writeIOPS", "1"}}, "cgroup"},
+      {{{"readBps", "1"}}, "cgroup"},
+      {{{"writeBps", "1"}}, "cgroup"}};
+  for (const auto& [parameters, why] : refused) {
+    const Result<PoolTuning> tuning = ParsePoolTuning(parameters);
+    ASSERT_FALSE(tuning.ok()) << why;
+    EXPECT_EQ(tuning.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(tuning.error().message().find(why), std::string::npos) << tuning.error().ToString();
+  }
+}
+
+TEST(PoolTuning, IsComparedKeyByKey) {
+  PoolVolumeRecord there;
+  EXPECT_EQ(TuningDifference(there, {}), "");
+  EXPECT_NE(TuningDifference(there, {{"directIO", "true"}}), "");
+  there.mutable_parameters = {{"directIO", "true"}};
+  EXPECT_EQ(TuningDifference(there, {{"directIO", "true"}}), "");
+  EXPECT_NE(TuningDifference(there, {{"directIO", "false"}}), "");
+  EXPECT_EQ(TuningDifference(there, {}), "");
 }
 
 TEST(PoolWish, IsComparedWithTheVolumeThatHasItsName) {

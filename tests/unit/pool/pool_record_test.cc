@@ -33,6 +33,7 @@ PoolVolumeRecord Volume() {
   record.target_bytes = int64_t{2} << 30;
   record.is_block = true;
   record.parameters = {{"backend", "image"}, {"pool", "fast"}};
+  record.mutable_parameters = {{"directIO", "false"}};
   record.object = {"ext4", "uuid", 12, "1:0c"};
   record.family = kVolumeId;
   record.filesystem = {"xfs", "fs-uuid"};
@@ -139,6 +140,19 @@ TEST(PoolRecords, HaveTheNumbersThatTheyHadEver) {
                             std::string("\x62\0", 2) + std::string("\x82\x01\x01", 3) + "f" +
                             std::string("\x8a\x01\0", 3) + "\xa8\x01\x01" + "\xc0\x01\x80\x04";
   EXPECT_EQ(EncodeRecord(record).bytes, bytes);
+}
+
+TEST(PoolRecords, AMutableParameterHasTheNumberThatItHadEverAndNoneLeavesTheRowAsItWas) {
+  PoolVolumeRecord record;
+  record.parameters = {{"k", "v"}};
+  const std::string entry = std::string("\x06") + "\x0a\x01k" + "\x12\x01v";
+  const std::string without = EncodeRecord(record).bytes;
+  const size_t behind = without.find("\x52" + entry);
+  ASSERT_NE(behind, std::string::npos);
+  record.mutable_parameters = {{"k", "v"}};
+  std::string with = without;
+  with.insert(behind + 1 + entry.size(), "\x5a" + entry);
+  EXPECT_EQ(EncodeRecord(record).bytes, with);
 }
 
 TEST(PoolRecords, ALeaseHasTheNumbersThatItHadEver) {
