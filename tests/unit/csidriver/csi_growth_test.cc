@@ -278,14 +278,14 @@ TEST_F(CsiGrowthTest, WithoutAControllerAnExtInUseIsRefusedBeforeAnythingIsGrown
 }
 
 TEST_F(CsiGrowthTest, BothProfilesAnnounceGrowthOnTheNodeAndOneThatOfTheController) {
-  using Node = ::csi::v1::NodeServiceCapability::RPC;
-  using Controller = ::csi::v1::ControllerServiceCapability::RPC;
+  using OfNode = ::csi::v1::NodeServiceCapability::RPC;
+  using OfController = ::csi::v1::ControllerServiceCapability::RPC;
   for (const CsiProfile profile : {CsiProfile::kNode, CsiProfile::kCentral}) {
     ServeBoth(profile);
     const CsiCapabilities can = handlers_->Capabilities();
     EXPECT_EQ(can.expansion, ::csi::v1::PluginCapability::VolumeExpansion::ONLINE);
-    EXPECT_THAT(can.node, ::testing::Contains(Node::EXPAND_VOLUME));
-    EXPECT_EQ(::testing::Value(can.controller, ::testing::Contains(Controller::EXPAND_VOLUME)),
+    EXPECT_THAT(can.node, ::testing::Contains(OfNode::EXPAND_VOLUME));
+    EXPECT_EQ(::testing::Value(can.controller, ::testing::Contains(OfController::EXPAND_VOLUME)),
               profile == CsiProfile::kCentral);
   }
 }
