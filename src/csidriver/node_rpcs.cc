@@ -100,7 +100,8 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
 
 VolumeSpec NodeRpcs::SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
                             bool read_only) const {
-  return NodeSpecOf(PoolPvOf(volume, settings_.driver, settings_.node), capability, read_only);
+  return NodeSpecOf(PoolPvOf(volume, settings_.driver, settings_.node), volume.id, capability,
+                    read_only);
 }
 
 Result<PoolVolumeRecord> NodeRpcs::FindUsable(const std::string& id,

@@ -30,8 +30,9 @@ CsiCapabilityWish CapabilityOf(const VolumeSpec& spec) {
 
 }  // namespace
 
-VolumeSpec NodeSpecOf(PersistentVolume of_pool, const CsiCapabilityWish& capability,
-                      bool read_only) {
+VolumeSpec NodeSpecOf(PersistentVolume of_pool, const std::string& id,
+                      const CsiCapabilityWish& capability, bool read_only) {
+  of_pool.metadata.name = id;
   of_pool.metadata.annotations[kCsiAccessModeAnnotation] = Modes::Mode_Name(capability.access_mode);
   if (capability.fs_group) {
     of_pool.metadata.annotations[kCsiMountGroupAnnotation] = std::to_string(*capability.fs_group);

@@ -20,11 +20,11 @@ namespace volumed {
 inline constexpr char kCsiAccessModeAnnotation[] = "volumed.io/csi-access-mode";
 inline constexpr char kCsiMountGroupAnnotation[] = "volumed.io/csi-volume-mount-group";
 
-// `of_pool` is what PoolPvOf() says of the volume; its name is that of the specification, so that
-// whoever keeps the volume from being deleted takes both for one. Whoever only reads by its access
-// mode, or by `read_only`, has it read-only. REQUIRES: the volume can be used so (WhyNotUsableSo).
-VolumeSpec NodeSpecOf(PersistentVolume of_pool, const CsiCapabilityWish& capability,
-                      bool read_only);
+// `of_pool` is what PoolPvOf() says of the volume `id`, which is the name of the specification, as
+// it is in the keys of its rows. Whoever only reads by its access mode, or by `read_only`, has it
+// read-only. REQUIRES: the volume can be used so (WhyNotUsableSo).
+VolumeSpec NodeSpecOf(PersistentVolume of_pool, const std::string& id,
+                      const CsiCapabilityWish& capability, bool read_only);
 
 // What a specification like this asks for, without its filesystem, which is the volume's own
 // whether a CO names it or not. That of a text that cannot be read has no access mode, so that it

@@ -36,7 +36,8 @@ CsiCapabilityWish Wish(CsiAccessMode mode = Modes::SINGLE_NODE_WRITER) {
 PodVolumeRecord Published(const CsiCapabilityWish& wish, bool read_only = false) {
   PodVolumeRecord record;
   record.place = "/co/v";
-  record.volume_json = EncodeRecordedVolume(NodeSpecOf(Volume(wish.is_block), wish, read_only));
+  record.volume_json =
+      EncodeRecordedVolume(NodeSpecOf(Volume(wish.is_block), kId, wish, read_only));
   return record;
 }
 
@@ -71,32 +72,32 @@ TEST(NodeSpecsTest, TheFilesystemIsTheSameWhetherItIsNamedOrNot) {
   ExpectSame(PublicationOnRecord(Published(Wish())), PublicationWanted("/co/v", named, false));
 }
 
-TEST(NodeSpecsTest, TheSpecificationIsThatOfTheVolume) {
+TEST(NodeSpecsTest, TheSpecificationIsThatOfTheVolumeByItsId) {
   CsiCapabilityWish wish = Wish();
   wish.mount_flags = {"noatime"};
-  const VolumeSpec spec = NodeSpecOf(Volume(), wish, false);
-  EXPECT_EQ(spec.name(), SpecName(Volume().metadata.name)) << "whoever deletes it asks by that";
+  const VolumeSpec spec = NodeSpecOf(Volume(), kId, wish, false);
+  EXPECT_EQ(spec.name(), SpecName(kId));
   const Result<std::string> id = PoolVolumeIdOf(spec, kDriver);
   ASSERT_TRUE(id.ok()) << id.error().ToString();
   EXPECT_EQ(*id, kId);
   EXPECT_EQ(spec.persistent_volume()->spec.mount_options, wish.mount_flags);
   EXPECT_FALSE(IsBlockVolume(spec));
   EXPECT_FALSE(IsReadOnlyPoolVolume(spec));
-  EXPECT_TRUE(IsBlockVolume(NodeSpecOf(Volume(true), Wish(), false)));
+  EXPECT_TRUE(IsBlockVolume(NodeSpecOf(Volume(true), kId, Wish(), false)));
 }
 
 TEST(NodeSpecsTest, WhoeverOnlyReadsHasItReadOnly) {
-  EXPECT_TRUE(IsReadOnlyPoolVolume(NodeSpecOf(Volume(), Wish(), true)));
+  EXPECT_TRUE(IsReadOnlyPoolVolume(NodeSpecOf(Volume(), kId, Wish(), true)));
   for (const CsiAccessMode mode : {Modes::SINGLE_NODE_READER_ONLY, Modes::MULTI_NODE_READER_ONLY}) {
-    EXPECT_TRUE(IsReadOnlyPoolVolume(NodeSpecOf(Volume(), Wish(mode), false)));
+    EXPECT_TRUE(IsReadOnlyPoolVolume(NodeSpecOf(Volume(), kId, Wish(mode), false)));
     EXPECT_TRUE(PublicationWanted("/t", Wish(mode), false).read_only);
   }
 }
 
 TEST(NodeSpecsTest, AVolumeThatHasGrownIsTheSame) {
-  const std::string recorded = EncodeRecordedVolume(NodeSpecOf(Volume(), Wish(), false));
+  const std::string recorded = EncodeRecordedVolume(NodeSpecOf(Volume(), kId, Wish(), false));
   const std::string grown =
-      EncodeRecordedVolume(NodeSpecOf(Volume(false, 32 << 20), Wish(), false));
+      EncodeRecordedVolume(NodeSpecOf(Volume(false, 32 << 20), kId, Wish(), false));
   EXPECT_NE(recorded, grown);
   EXPECT_EQ(CapabilityOnRecord(recorded), CapabilityOnRecord(grown));
 }

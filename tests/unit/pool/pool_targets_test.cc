@@ -13,7 +13,6 @@
 #include "operation/expand_operations.h"
 #include "operation/given_place.h"
 #include "os/place_names.h"
-#include "pool/pool_operations.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
@@ -435,16 +434,6 @@ TEST(PoolTargetsWalkTest, AnAgentThatEndsAtAnyEffectOrWriteIsFollowedByOneThatGo
       }
     }
   }
-}
-
-TEST_F(PoolTargetsTest, TheDeviceOfADeletedVolumeHadItsRowForEver) {
-  const PersistentVolume volume = Claim();
-  ASSERT_EQ(StageAt(volume), "");
-  ASSERT_EQ(UnstageAt(volume), "");
-  ASSERT_TRUE(devices_->Find(NameOf(volume)).has_value()) << "it says how it was formatted";
-  PoolServed pools{*volumes_, kDriver};
-  EXPECT_EQ(Start(DeletePoolVolume(pools, IdOf(volume))), "");
-  EXPECT_FALSE(devices_->Find(NameOf(volume)).has_value());
 }
 
 }  // namespace
