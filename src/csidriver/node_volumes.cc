@@ -303,7 +303,10 @@ Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& p
   }
   if (StagedPlace(parts, request.id)) return std::nullopt;
   progress.EnterStep(kEndLeaseStep);
-  const Status ended = volumes->EndLease(request.id, request.node, /*by_stage=*/true);
+  // There is no object by whose end it would be forgotten who had the storage; and to an agent that
+  // follows, whoever is on record has it.
+  Status ended = parts.storage.Forget(request.id);
+  if (ended.ok()) ended = volumes->EndLease(request.id, request.node, /*by_stage=*/true);
   if (ended.ok()) return std::nullopt;
   return FailedAt(parts, *this, kEndLeaseStep, ended.error().AsMaybeApplied());
 }

@@ -141,11 +141,9 @@ std::optional<OperationFailure> DeletePoolVolume::Run(const OperationParts& part
     RETURN_IF_ERROR(Delete(
         parts, *this,
         CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.reclaim, progress)));
-    // The row of its device outlives its unmount, as it says how the device was formatted, and so
-    // does what the guard knows of who had it; without an object of the volume nobody else ends
-    // either. A CO has it under its id (csidriver/node_specs.h).
-    Status forgotten = parts.devices.Forget(PoolDeviceName(id));
-    if (forgotten.ok()) forgotten = parts.storage.Forget(id);
+    // The row of its device outlives its unmount, as it says how the device was formatted; without
+    // an object of the volume nobody else ends it.
+    const Status forgotten = parts.devices.Forget(PoolDeviceName(id));
     return forgotten.ok() ? forgotten : forgotten.error().AsMaybeApplied();
   }();
   if (deleted.ok()) return std::nullopt;

@@ -116,7 +116,7 @@ class PoolTest : public AgentTest {
     return volume;
   }
   std::string FileOf(const std::string& pod, const std::string& claim) {
-    return VolumePath("uid-" + pod, kPlugin, VolumeOf(claim)) + "/note";
+    return root() + "/pods/uid-" + pod + "/volumes/" + kPlugin + "/" + VolumeOf(claim) + "/note";
   }
   void Restart() {
     KillAgent();

@@ -379,9 +379,8 @@ TEST_F(NodeRpcsTest, AStageOfWhichNobodyKnowsKeepsItsLeaseUntilItIsUnstaged) {
 TEST_F(NodeRpcsTest, WhatANodeCannotDoYetIsNotAnnounced) {
   using Rpc = ::csi::v1::NodeServiceCapability::RPC;
   EXPECT_THAT(handlers_->Capabilities().node,
-              ElementsAre(Rpc::STAGE_UNSTAGE_VOLUME, Rpc::GET_VOLUME_STATS,
+              ElementsAre(Rpc::STAGE_UNSTAGE_VOLUME, Rpc::GET_VOLUME_STATS, Rpc::EXPAND_VOLUME,
                           Rpc::SINGLE_NODE_MULTI_WRITER, Rpc::VOLUME_MOUNT_GROUP));
-  EXPECT_EQ(handlers_->Find(*FindCsiMethod("NodeExpandVolume")), nullptr);
   EXPECT_EQ(handlers_->Find(*FindCsiMethod("NodeGetVolumeHealth")), nullptr);
 }
 
