@@ -64,6 +64,7 @@ class NodePoolsTest : public ::testing::Test {
   std::string OpenVolume() {
     PoolVolumeWish wish;
     wish.name = "pvc-1";
+    wish.size.required_bytes = int64_t{16} << 20;
     wish.parameters = {{"pool", "one"}};
     const std::string id = Must(pools_->volumes().Create(wish, {})).id;
     EXPECT_TRUE(pools_->volumes().Open(id, /*read_only=*/false, {}).ok());
