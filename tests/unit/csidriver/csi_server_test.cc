@@ -276,7 +276,8 @@ int ConnectAs(uid_t uid, const std::string& path) {
       ::_exit(2);
     }
     constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-    (void)!::write(connection, kPreface, sizeof(kPreface) - 1);
+    // Whoever is turned away may be so before it has written.
+    (void)::send(connection, kPreface, sizeof(kPreface) - 1, MSG_NOSIGNAL);
     char byte = 0;
     ::_exit(::read(connection, &byte, 1) > 0 ? 1 : 0);
   }
