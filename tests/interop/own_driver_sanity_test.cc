@@ -18,6 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kMiB = int64_t{1} << 20;
+// Of the 103 cases of csi-sanity 5.6.0 for level 1.12; one of them is pending in every run.
+constexpr char kOfCentral[] = "67 Passed | 0 Failed | 1 Pending | 35 Skipped";
+constexpr char kOfNode[] = "46 Passed | 0 Failed | 1 Pending | 56 Skipped";
 
 class OwnDriverSanityTest : public AgentTest {
  protected:
@@ -36,13 +39,19 @@ class OwnDriverSanityTest : public AgentTest {
     ASSERT_EQ(::mount(disk_->path().c_str(), pool().c_str(), "xfs", 0, nullptr), 0);
     settings["pool"] = "{fast: " + pool() + "}";
     settings["csi-serve"] = endpoint();
-    settings["csi-profile"] = "central";
     settings["csi-max-volumes"] = "3";
     settings["csi-target-roots"] = "[" + scratch() + "]";
     settings["node-name"] = "n1";
   }
   void TearDown() override {
     KillAgent();
+    // Of a suite that has failed there may be volumes left.
+    for (const char* kind : {"/mount/target", "/stage"}) {
+      ::umount2((scratch() + kind).c_str(), MNT_DETACH);
+    }
+    (void)RunCommand({"sh", "-c",
+                      "for loop in $(losetup -n -l -O NAME,BACK-FILE | grep ' " + pool() +
+                          "/' | cut -d' ' -f1); do losetup -d $loop; done"});
     ::umount2(pool().c_str(), MNT_DETACH);
     disk_.reset();
     AgentTest::TearDown();
@@ -51,31 +60,43 @@ class OwnDriverSanityTest : public AgentTest {
   std::string pool() const { return scratch() + "/pool"; }
   std::string endpoint() const { return scratch() + "/csi.sock"; }
 
-  // The suite's last words: "Ran 61 of 103 Specs ..", and the line after them.
+  void StartDriver(const std::string& profile) {
+    settings["csi-profile"] = profile;
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Eventually(kPatience, [&] { return Exists(endpoint()); })) << FailedParts();
+  }
+
+  // The suite's last words: "67 Passed | 0 Failed | ..".
   std::string RunSanity(const std::vector<std::string>& more) {
     const std::string report = scratch() + "/sanity.log";
     const std::string parameters = scratch() + "/parameters.yaml";
+    const std::string changes = scratch() + "/changes.yaml";
     WriteText(parameters, "csi.storage.k8s.io/fstype: xfs\n");
-    std::vector<std::string> command = {
-        PeerPath("csi-sanity"),
-        "--csi.endpoint=" + endpoint(),
-        "--csi.mountdir=" + scratch() + "/mount",
-        "--csi.stagingdir=" + scratch() + "/stage",
-        "--csi.testvolumesize=" + std::to_string(384 * kMiB),
-        "--csi.testvolumeexpandsize=" + std::to_string(512 * kMiB),
-        "--csi.testvolumeparameters=" + parameters,
-        "--csi.testnodevolumeattachlimit",
-        "--ginkgo.no-color",
-        "--ginkgo.v"};
+    WriteText(changes, "directIO: \"false\"\n");
+    std::vector<std::string> command = {PeerPath("csi-sanity"),
+                                        "--csi.endpoint=" + endpoint(),
+                                        "--csi.mountdir=" + scratch() + "/mount",
+                                        "--csi.stagingdir=" + scratch() + "/stage",
+                                        "--csi.testvolumesize=" + std::to_string(384 * kMiB),
+                                        "--csi.testvolumeexpandsize=" + std::to_string(512 * kMiB),
+                                        "--csi.testvolumeparameters=" + parameters,
+                                        "--csi.testvolumemutableparameters=" + changes,
+                                        "--csi.testnodevolumeattachlimit",
+                                        "--ginkgo.no-color",
+                                        "--ginkgo.v"};
     command.insert(command.end(), more.begin(), more.end());
     PeerProcess sanity;
     EXPECT_TRUE(sanity.Start(command, report, report));
     const int status = sanity.Wait();
     const std::string text = ReadText(report);
     EXPECT_EQ(status, 0) << text;
-    const size_t ran = text.find("\nRan ");
-    EXPECT_NE(ran, std::string::npos) << text;
-    return ran == std::string::npos ? "" : text.substr(ran + 1);
+    const std::string begin = " -- ";
+    const size_t said = text.rfind(begin);
+    if (said == std::string::npos) return text;
+    const size_t from = said + begin.size();
+    const std::string words = text.substr(from, text.find('\n', from) - from);
+    RecordProperty("csi_sanity", words);
+    return words;
   }
   // What a suite that cleans up has left.
   std::string LeftInPool() const {
@@ -89,11 +110,22 @@ class OwnDriverSanityTest : public AgentTest {
   std::unique_ptr<LoopDevice> disk_;
 };
 
-TEST_F(OwnDriverSanityTest, HasNothingAgainstVolumesOfAnImage) {
-  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  ASSERT_TRUE(Eventually(kPatience, [&] { return Exists(endpoint()); })) << FailedParts();
-  const std::string said = RunSanity({});
-  RecordProperty("csi_sanity", said.substr(0, said.find('\n')));
+// What the two profiles leave out announces itself: it is skipped by the suite, and counted here.
+TEST_F(OwnDriverSanityTest, HasNothingAgainstFilesystemsOfADriverForAllNodes) {
+  ASSERT_NO_FATAL_FAILURE(StartDriver("central"));
+  EXPECT_EQ(RunSanity({}), kOfCentral);
+  EXPECT_EQ(LeftInPool(), "");
+}
+
+TEST_F(OwnDriverSanityTest, HasNothingAgainstBlockVolumesOfADriverForAllNodes) {
+  ASSERT_NO_FATAL_FAILURE(StartDriver("central"));
+  EXPECT_EQ(RunSanity({"--csi.testvolumeaccesstype=block"}), kOfCentral);
+  EXPECT_EQ(LeftInPool(), "");
+}
+
+TEST_F(OwnDriverSanityTest, HasNothingAgainstADriverOfItsNodeAlone) {
+  ASSERT_NO_FATAL_FAILURE(StartDriver("node"));
+  EXPECT_EQ(RunSanity({}), kOfNode);
   EXPECT_EQ(LeftInPool(), "");
 }
 
