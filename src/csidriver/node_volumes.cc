@@ -147,6 +147,19 @@ Status CheckStagedFor(const OperationParts& parts, const PublishNodeVolume& publ
   return OkStatus();
 }
 
+// What is mounted there would be covered, and could not be taken away before this one.
+Status CheckNothingBelow(const OperationParts& parts, const SafePath& target) {
+  ASSIGN_OR_RETURN(
+      const MountListing below,
+      parts.host.kernel.Call(ListMounts{.below = target.Display()}, QuestionOf(parts)));
+  for (const MountEntry& mount : below.mounts) {
+    if (mount.mount_point == target.Display()) continue;
+    return Refusal("a " + mount.fs_type + " is mounted below " + Shown(target) + ", at " +
+                   ShownPath(mount.mount_point));
+  }
+  return OkStatus();
+}
+
 // Another volume may be on its way to the target, or away.
 Status CheckTargetFree(const OperationParts& parts, const PublishNodeVolume& publish) {
   const PodVolumeKey key = TargetKey(publish.request.target.Display(), publish.request.id);
@@ -173,6 +186,12 @@ Result<CsiPublishAnswer> DecidePublish(const OperationParts& parts,
       const CsiPublishAnswer answer,
       DecideCsiPublish(publish.request.wanted, PublicationsOf(parts, publish.request.id)));
   RETURN_IF_ERROR(CheckTargetFree(parts, publish));
+  if (answer == CsiPublishAnswer::kIsThere) return answer;
+  if (publish.request.target.Display() == publish.request.staging.Display()) {
+    return Refusal("volume " + publish.request.id + " is staged at " +
+                   Shown(publish.request.staging) + ", which is no target of it");
+  }
+  RETURN_IF_ERROR(CheckNothingBelow(parts, publish.request.target));
   return answer;
 }
 
@@ -303,10 +322,7 @@ Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& p
   }
   if (StagedPlace(parts, request.id)) return std::nullopt;
   progress.EnterStep(kEndLeaseStep);
-  // There is no object by whose end it would be forgotten who had the storage; and to an agent that
-  // follows, whoever is on record has it.
-  Status ended = parts.storage.Forget(request.id);
-  if (ended.ok()) ended = volumes->EndLease(request.id, request.node, /*by_stage=*/true);
+  const Status ended = volumes->EndLease(request.id, request.node, /*by_stage=*/true);
   if (ended.ok()) return std::nullopt;
   return FailedAt(parts, *this, kEndLeaseStep, ended.error().AsMaybeApplied());
 }

@@ -46,6 +46,16 @@ Status CheckShowsDevice(Kernel& kernel, const SafePath& place, const SafePath& d
                                ", and not the volume that is mounted at " + device.Display());
 }
 
+// What is in it would be covered, and the target could not be removed when the volume leaves.
+Status CheckNothingInIt(Kernel& kernel, const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = place}, call));
+  if (info.type != FileType::kDirectory || info.is_mount_point) return OkStatus();
+  ASSIGN_OR_RETURN(const DirectoryListing listing, kernel.Call(ListDirectory{place}, call));
+  if (listing.entries.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           place.Display() + " is not empty: nothing is put over what is in it");
+}
+
 }  // namespace
 
 Status CheckPlaceOfDevice(const OperationParts& parts, const SafePath& place,
@@ -70,6 +80,7 @@ Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const S
   RETURN_IF_ERROR(CheckGivenPlace(place));
   RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
   RETURN_IF_ERROR(CheckDirectory(parts.host.kernel, ParentOf(place), OnOwnFilesystem(call)));
+  RETURN_IF_ERROR(CheckNothingInIt(parts.host.kernel, place, OnOwnFilesystem(call)));
   return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
 }
 

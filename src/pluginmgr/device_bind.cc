@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "metrics/metrics_statfs.h"
+#include "mounter/hidden_mount.h"
 #include "mounter/mount_refs.h"
 #include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
@@ -28,6 +29,13 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
     if (!device) {
       return Error::NotApplied(Code::kFailedPrecondition,
                                bind_.volume + " is not mounted at " + source);
+    }
+    ASSIGN_OR_RETURN(const std::optional<MountEntry> over,
+                     FindMountHiding(host_.kernel, *device, args.call));
+    if (over) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               bind_.volume + " is mounted at " + source + ", and hidden by a " +
+                                   over->fs_type + " that is mounted over " + over->mount_point);
     }
     if (!bind_.read_only) {
       RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, args.call));

@@ -38,6 +38,7 @@ class ImageBackend final : public PoolBackend {
   Status Close(const PoolId& volume, const CallOptions& call) override;
   Result<std::vector<PoolId>> ListOpen(const CallOptions& call) override;
   Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
+                                                 OfDamaged damaged,
                                                  const CallOptions& call) override;
 
  private:
@@ -45,7 +46,7 @@ class ImageBackend final : public PoolBackend {
   Status RemoveFiles(const PoolId& id, const CallOptions& call);
   Status RefreshLoops(const PoolId& id, int64_t bytes, const CallOptions& call);
   Status Configure(const LoopEntry& loop, ConfigureLoop change, const CallOptions& call);
-  Status MeasureSome(const std::vector<PoolId>& volumes, const CallOptions& call,
+  Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,
                      std::map<PoolId, MadeArtefact>& measured);
 
   Kernel& kernel_;
@@ -219,15 +220,18 @@ Result<std::vector<PoolId>> ImageBackend::ListOpen(const CallOptions& call) {
   return std::vector<PoolId>(open.begin(), open.end());
 }
 
-Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, const CallOptions& call,
+Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged,
+                                 const CallOptions& call,
                                  std::map<PoolId, MadeArtefact>& measured) {
   Batch batch{.path = layout_.Volumes(), .items = {}};
   for (const PoolId& id : volumes) batch.items.push_back({.request = Stat{layout_.Image(id)}});
   ASSIGN_OR_RETURN(const BatchAnswer answer, kernel_.Call(batch, call));
   for (size_t at = 0; at < volumes.size() && at < answer.items.size(); ++at) {
     const Result<AnyAnswer>& result = answer.items[at].result;
-    if (!result.ok()) return result.error().With(volumes[at].ToString());
-    const auto* info = std::get_if<FileInfo>(&result.value());
+    if (!result.ok() && damaged == OfDamaged::kError) {
+      return result.error().With(volumes[at].ToString());
+    }
+    const auto* info = result.ok() ? std::get_if<FileInfo>(&result.value()) : nullptr;
     if (info == nullptr || info->type != FileType::kRegular) continue;
     measured[volumes[at]] = {
         .object = {}, .size_bytes = info->size_bytes, .allocated_bytes = info->allocated_bytes};
@@ -236,13 +240,14 @@ Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, const CallO
 }
 
 Result<std::map<PoolId, MadeArtefact>> ImageBackend::Measure(const std::vector<PoolId>& volumes,
+                                                             OfDamaged damaged,
                                                              const CallOptions& call) {
   std::map<PoolId, MadeArtefact> measured;
   for (size_t at = 0; at < volumes.size(); at += kMeasuredAtOnce) {
     const auto begin = volumes.begin() + static_cast<std::ptrdiff_t>(at);
     const size_t count = std::min(kMeasuredAtOnce, volumes.size() - at);
     RETURN_IF_ERROR(
-        MeasureSome({begin, begin + static_cast<std::ptrdiff_t>(count)}, call, measured));
+        MeasureSome({begin, begin + static_cast<std::ptrdiff_t>(count)}, damaged, call, measured));
   }
   return measured;
 }

@@ -35,6 +35,15 @@ Result<std::optional<std::string>> ReadMarker(Kernel& kernel, const PoolLayout& 
   return content.error();
 }
 
+Error NoDirectory() { return NotThere("no directory is there"); }
+
+Status CheckIsRecorded(const StorageObject& recorded, const StorageIdentity& there) {
+  const std::string difference = LastingDifference(recorded, there.object);
+  if (difference.empty()) return OkStatus();
+  return NotThere("another directory is there than the one on record (is its disk mounted?): " +
+                  difference);
+}
+
 // A directory may become a pool if there is nothing in it but what mkfs has put there, and what an
 // agent leaves that ended while it adopted it.
 Status CheckEmpty(Kernel& kernel, const PoolLayout& layout, const CallOptions& call) {
@@ -81,6 +90,23 @@ Status Pool::state() const {
 std::string Pool::tag() const {
   MutexLock lock(mu_);
   return record_ ? PoolTag(record_->uuid) : "";
+}
+
+Status Pool::CheckThere(const CallOptions& call) const {
+  std::optional<PoolRecord> recorded;
+  {
+    MutexLock lock(mu_);
+    recorded = record_;
+  }
+  if (!recorded) return state();
+  const auto checked = [&]() -> Status {
+    ASSIGN_OR_RETURN(
+        const StorageIdentity root,
+        kernel_.Call(IdentifyStorage{.path = PoolLayout(recorded->path).Directory()}, call));
+    if (root.type != FileType::kDirectory) return NoDirectory();
+    return CheckIsRecorded(recorded->root, root);
+  };
+  return checked().With("pool " + settings_.name + " at " + settings_.path);
 }
 
 const Pool::Opened* Pool::opened() const {
@@ -155,16 +181,12 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool m
   const PoolLayout layout(*path);
   ASSIGN_OR_RETURN(const StorageIdentity root,
                    kernel_.Call(IdentifyStorage{.path = layout.Directory()}, call));
-  if (root.type != FileType::kDirectory) return NotThere("no directory is there");
+  if (root.type != FileType::kDirectory) return NoDirectory();
   if (IsInMemory(root.object.fs_type)) {
     return NotPossible("it lies in memory, on a " + root.object.fs_type);
   }
   if (recorded) {
-    const std::string difference = LastingDifference(recorded->root, root.object);
-    if (!difference.empty()) {
-      return NotThere("another directory is there than the one on record (is its disk mounted?): " +
-                      difference);
-    }
+    RETURN_IF_ERROR(CheckIsRecorded(recorded->root, root));
   }
   ASSIGN_OR_RETURN(std::optional<std::string> uuid, ReadMarker(kernel_, layout, call));
   if (recorded && uuid && *uuid != recorded->uuid) {

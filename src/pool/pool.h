@@ -52,6 +52,10 @@ class Pool {
   Status Open(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
   // As the last Open() answered; Unavailable, not applied, before.
   Status state() const EXCLUDES(mu_);
+  // Whether the directory is the pool's now: its disk may have been unmounted since Open(), and
+  // what is not found at the path then is not gone. Blocks: until the call's deadline. Errors, not
+  // applied: Unavailable, if it is another one, or none; those of the effect.
+  Status CheckThere(const CallOptions& call) const EXCLUDES(mu_);
 
   const std::string& name() const { return settings_.name; }
   const PoolLimits& limits() const { return settings_.limits; }

@@ -37,6 +37,12 @@ struct MadeArtefact {
   int64_t allocated_bytes = 0;
 };
 
+// What an answer has of a volume that cannot be looked at.
+enum class OfDamaged {
+  kNothing,  // the others are not to wait for it
+  kError     // nobody knows how much it has
+};
+
 class PoolBackend {
  public:
   virtual ~PoolBackend() = default;
@@ -67,9 +73,10 @@ class PoolBackend {
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;
-  // What these have on the disk. Those that are not there are missing from the answer; one that
-  // cannot be looked at is an error, for nobody knows then how much is left.
+  // What these have on the disk. Those that are not there are missing from the answer, and with
+  // kNothing those that cannot be looked at.
   virtual Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
+                                                         OfDamaged damaged,
                                                          const CallOptions& call) = 0;
 };
 

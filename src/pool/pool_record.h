@@ -86,11 +86,15 @@ struct PoolLease {
   bool read_only = false;
   int32_t access_mode = 0;  // the number of a csi.v1 VolumeCapability.AccessMode.Mode
   bool by_stage = false;    // the node took it itself when it staged the volume, and gives it back
+  // A controller gave it, and the node has the volume staged: it is the node's own once the
+  // controller takes it back.
+  bool is_staged = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.node);
     v(2, m.read_only);
     v(3, m.access_mode);
     v(4, m.by_stage);
+    v(5, m.is_staged);
   }
   friend bool operator==(const PoolLease&, const PoolLease&) = default;
 };

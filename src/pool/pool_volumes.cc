@@ -172,4 +172,10 @@ Result<PoolVolumes::Held> PoolVolumes::Hold(const std::string& id, const CallOpt
               InPool(call, *pool, id)};
 }
 
+Result<PoolVolumes::Held> PoolVolumes::HoldThere(const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  RETURN_IF_ERROR(PoolNamed(held.record.pool)->CheckThere(held.call));
+  return held;
+}
+
 }  // namespace volumed

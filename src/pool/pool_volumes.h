@@ -162,6 +162,8 @@ class PoolVolumes {
   Result<Taken> Take(std::vector<std::string> keys) EXCLUDES(mu_);
   // The volume, taken by its id and its name. Errors: those of every id, and of every change.
   Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // The same for whoever works in the pool, which has to be there.
+  Result<Held> HoldThere(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // The error of an id that is not kHere.
   Status WhyNotHere(const std::string& id) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindRow(const std::string& id) const EXCLUDES(mu_);
@@ -189,6 +191,7 @@ class PoolVolumes {
   Result<Taken> TakeLeasePlace(const std::string& id, const std::string& node, int64_t node_limit)
       EXCLUDES(mu_);
 
+  Status FindLost(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);

@@ -101,6 +101,7 @@ Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record, const CallOp
   ASSIGN_OR_RETURN(const PoolParameters parameters, ParsePoolParameters(record.parameters));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
   ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
+  RETURN_IF_ERROR(pool->CheckThere(InPool(call, *pool)));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
   const bool is_first = record.state == PoolVolumeState::kNotKnown;
   if (is_first) RETURN_IF_ERROR(WriteIntent(record, parameters, *pool, call));

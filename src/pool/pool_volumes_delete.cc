@@ -33,7 +33,7 @@ Status PoolVolumes::DeleteNothing(const std::string& id) {
 Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOptions& call) {
   const Status here = WhyNotHere(id);
   if (!here.ok() && here.error().code() == Code::kNotFound) return DeleteNothing(id);
-  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   if (only_unused && held.record.used) {
     return PoolRefusal("volume " + id + " was used: its content may be somebody's");
   }
@@ -57,9 +57,39 @@ Status PoolVolumes::Recover(const IsUsed& is_used, const CallOptions& call) {
 
 Status PoolVolumes::Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) {
   RETURN_IF_ERROR(pool.Open(!parts_.irreversible.InDoubt(), InPool(call, pool)));
+  RETURN_IF_ERROR(FindLost(pool, call));
   const Status ended = EndDeletions(pool, call);
   const Status closed = CloseUnused(pool, is_used, call);
   return ended.ok() ? closed : ended;
+}
+
+// A volume whose record was lost, with a root that was made anew, is not one that there is not: who
+// asks for its end, or for its name, would get the wrong answer, and what it was promised somebody
+// else.
+Status PoolVolumes::FindLost(const Pool& pool, const CallOptions& call) {
+  const CallOptions in_pool = InPool(call, pool);
+  const PoolLayout& layout = pool.opened()->layout;
+  ASSIGN_OR_RETURN(const DirectoryListing listing,
+                   parts_.kernel.Call(ListDirectory{layout.Volumes()}, in_pool));
+  for (const DirectoryEntry& entry : listing.entries) {
+    const std::optional<PoolId> id = ParsePoolId(entry.name);
+    if (!id || id->object != PoolObject::kVolume || id->pool_tag != pool.tag()) continue;
+    // Whoever makes or deletes it has it, and it has a row as long as it has files.
+    const Result<Taken> taken = Take({entry.name});
+    if (!taken.ok() || FindRow(entry.name)) continue;
+    ASSIGN_OR_RETURN(const FileInfo info,
+                     parts_.kernel.Call(Stat{layout.ArtefactDir(*id)}, in_pool));
+    if (info.type == FileType::kMissing) continue;
+    const std::string place = layout.ArtefactDir(*id).Display();
+    MutexLock lock(mu_);
+    if (!unreadable_.emplace(entry.name, "it is lost, and its files are at " + place).second)
+      continue;
+    parts_.log.Warning(
+        "a volume has files and no record: it is left as it is, and no volume is made "
+        "in its pool until they are moved away and the agent is started again",
+        {{"volume", entry.name}, {"path", place}});
+  }
+  return OkStatus();
 }
 
 Status PoolVolumes::EndDeletions(const Pool& pool, const CallOptions& call) {
@@ -73,7 +103,7 @@ Status PoolVolumes::EndDeletions(const Pool& pool, const CallOptions& call) {
   }
   Status first;
   for (const std::string& id : begun) {
-    Result<Held> held = Hold(id, call);
+    Result<Held> held = HoldThere(id, call);
     // Somebody else is at it, or was.
     if (!held.ok()) continue;
     Status ended = parts_.irreversible.Admit(IrreversibleStep::kDelete, held->record.name);
@@ -90,7 +120,7 @@ Status PoolVolumes::CloseUnused(const Pool& pool, const IsUsed& is_used, const C
   for (const auto& [kind, backend] : pool.opened()->backends) {
     ASSIGN_OR_RETURN(const std::vector<PoolId> open, backend->ListOpen(InPool(call, pool)));
     for (const PoolId& id : open) {
-      const Result<Held> held = Hold(id.ToString(), call);
+      const Result<Held> held = HoldThere(id.ToString(), call);
       if (!held.ok()) {
         parts_.log.Warning("device of a volume is left as it is",
                            {{"volume", id.ToString()}, {"error", held.error()}});

@@ -28,10 +28,9 @@ bool HasLeaseOf(const PoolVolumeRecord& record, const std::string& node) {
 Result<PoolLease> LeaseAfter(const PoolVolumeRecord& record, const PoolLease& wanted) {
   for (const PoolLease& there : record.leases) {
     if (there.node != wanted.node) continue;
-    if (wanted.by_stage && !there.by_stage) return there;
-    if (there.read_only == wanted.read_only && there.access_mode == wanted.access_mode) {
-      return wanted;
-    }
+    PoolLease after = wanted.by_stage && !there.by_stage ? there : wanted;
+    if (!after.by_stage) after.is_staged = wanted.by_stage || there.by_stage || there.is_staged;
+    if (there.read_only == after.read_only && there.access_mode == after.access_mode) return after;
     return Error::NotApplied(Code::kAlreadyExists,
                              "the node has volume " + record.id +
                                  " already, with another access mode or another readonly");
@@ -41,6 +40,20 @@ Result<PoolLease> LeaseAfter(const PoolVolumeRecord& record, const PoolLease& wa
     if (!why_not.empty()) return PoolRefusal("volume " + record.id + ": " + why_not);
   }
   return wanted;
+}
+
+// What is left of the lease once the one or the other gives it back. As long as the node has the
+// volume staged, no other node gets it, whatever a controller says.
+std::optional<PoolLease> LeaseWithout(PoolLease lease, bool by_stage) {
+  if (by_stage) {
+    if (lease.by_stage) return std::nullopt;
+    lease.is_staged = false;
+    return lease;
+  }
+  if (!lease.by_stage && !lease.is_staged) return std::nullopt;
+  lease.by_stage = true;
+  lease.is_staged = false;
+  return lease;
 }
 
 }  // namespace
@@ -86,10 +99,15 @@ Status PoolVolumes::EndLease(const std::string& id, const std::string& node, boo
   Result<Held> held = Hold(id, {});
   if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
   if (!held.ok()) return held.error();
-  const auto ended = std::erase_if(held->record.leases, [&](const PoolLease& lease) {
-    return lease.by_stage == by_stage && (node.empty() || lease.node == node);
-  });
-  return ended == 0 ? OkStatus() : Write(held->record);
+  std::vector<PoolLease> left;
+  for (const PoolLease& lease : held->record.leases) {
+    const bool is_meant = node.empty() || lease.node == node;
+    const std::optional<PoolLease> after = is_meant ? LeaseWithout(lease, by_stage) : lease;
+    if (after) left.push_back(*after);
+  }
+  if (left == held->record.leases) return OkStatus();
+  held->record.leases = std::move(left);
+  return Write(held->record);
 }
 
 }  // namespace volumed

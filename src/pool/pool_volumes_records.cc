@@ -79,7 +79,9 @@ void PoolVolumes::TellChanged() const {
 Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallOptions& call) {
   RETURN_IF_ERROR(pool.state());
   const CallOptions in_pool = InPool(call, pool);
+  RETURN_IF_ERROR(pool.CheckThere(in_pool));
   std::map<PoolBackendKind, std::vector<PoolId>> volumes;
+  std::map<PoolBackendKind, std::vector<PoolId>> unreadable;
   {
     const std::string tag = pool.tag();
     MutexLock lock(mu_);
@@ -91,15 +93,23 @@ Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallO
     for (const auto& [key, reason] : unreadable_) {
       const std::optional<PoolId> parsed = ParsePoolId(key);
       if (!parsed || parsed->pool_tag != tag) continue;
-      for (const auto& [kind, backend] : pool.opened()->backends) volumes[kind].push_back(*parsed);
+      for (const auto& [kind, backend] : pool.opened()->backends) {
+        unreadable[kind].push_back(*parsed);
+      }
     }
   }
   Measured measured;
-  for (const auto& [kind, ids] : volumes) {
-    ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, kind));
-    ASSIGN_OR_RETURN(auto artefacts, backend->Measure(ids, in_pool));
-    measured.volumes.merge(artefacts);
-  }
+  const auto measure = [&](const auto& of_kinds, OfDamaged damaged) -> Status {
+    for (const auto& [kind, ids] : of_kinds) {
+      ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, kind));
+      ASSIGN_OR_RETURN(auto artefacts, backend->Measure(ids, damaged, in_pool));
+      measured.volumes.merge(artefacts);
+    }
+    return OkStatus();
+  };
+  // Of one with a row it is known what it was promised: that is outstanding then.
+  RETURN_IF_ERROR(measure(volumes, OfDamaged::kNothing));
+  RETURN_IF_ERROR(measure(unreadable, OfDamaged::kError));
   // After the volumes: what is written meanwhile is then counted against the pool twice, and not
   // for it.
   ASSIGN_OR_RETURN(measured.filesystem,

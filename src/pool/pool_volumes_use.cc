@@ -5,6 +5,12 @@
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
+namespace {
+
+// Source: linux fs/btrfs/ioctl.c (btrfs_ioctl_resize), which answers EINVAL below that.
+constexpr int64_t kLeastResizedBtrfs = int64_t{256} << 20;
+
+}  // namespace
 
 Status CheckUsable(const PoolVolumeRecord& record) {
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
@@ -16,7 +22,7 @@ Status CheckUsable(const PoolVolumeRecord& record) {
 
 Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {
-  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
@@ -30,7 +36,7 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
 
 Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
                            const CallOptions& call) {
-  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
   const PoolVolumeRecord before = held.record;
   for (const auto& [key, value] : parameters) held.record.mutable_parameters[key] = value;
@@ -43,7 +49,7 @@ Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
 }
 
 Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {
-  Result<Held> held = Hold(id, call);
+  Result<Held> held = HoldThere(id, call);
   if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
   if (!held.ok()) return held.error();
   return held->backend->Close(ParsePoolId(id).value(), held->call);
@@ -64,10 +70,15 @@ Status PoolVolumes::NoteFilesystem(const std::string& id, const PoolFilesystem& 
 
 Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const CallOptions& call) {
   ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(bytes));
-  ASSIGN_OR_RETURN(Held held, Hold(id, call));
+  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
+  if (PoolFilesystemOf(record) == "btrfs" && wanted < kLeastResizedBtrfs) {
+    return Error::NotApplied(Code::kOutOfRange, "volume " + id +
+                                                    " has a btrfs, which no kernel resizes to less "
+                                                    "than 256Mi: ask for that at least");
+  }
   // An earlier call may have made the file as large as its own target already.
   const int64_t promised = std::max(record.capacity_bytes, record.target_bytes);
   const int64_t target = std::max(wanted, record.target_bytes);
