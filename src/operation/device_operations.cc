@@ -165,7 +165,9 @@ Status AddMountingSteps(const OperationParts& parts, const MountDeviceRequest& r
                          request.spec, mounting.device_path, mounting.path, args);
                      return mounting.as_recorded ? AsProof(mounted) : mounted;
                    }});
-  if (request.spec.persistent_volume() == nullptr) return OkStatus();
+  // Of a CO's volume there is no object whose end would end that row, and to the next agent whoever
+  // has one has the storage. What a CO has, the rows of the volume and of its device say.
+  if (request.spec.persistent_volume() == nullptr || request.place) return OkStatus();
   steps.push_back({.name = "RecordStorage",
                    .timeout = parts.settings.mount_device,
                    .changes_volume = false,

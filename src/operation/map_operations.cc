@@ -86,8 +86,12 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
       StorageName{mapping.device.node}, call));
-  RETURN_IF_ERROR(mapping.parts.storage.RecordDevice(
-      DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}), call));
+  // As of a filesystem, it is not recorded of a CO's (MountDevice).
+  if (!mapping.request.given_place()) {
+    RETURN_IF_ERROR(mapping.parts.storage.RecordDevice(
+        DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}),
+        call));
+  }
   // By its own node: what a driver has bound is gone when the device is flushed and asked about.
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.node, BootId()}));

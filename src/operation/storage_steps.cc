@@ -216,9 +216,7 @@ void PodStorage::Release() {
 
 Status PodStorage::RecordIdentity(const StorageIdentity& identity, const CallOptions& call) {
   recorded_ = true;
-  // Of a CO's volume there is no object whose end would end this row, and to the next agent whoever
-  // has one has the storage. What a CO has, the rows of the volume and of its device say.
-  if (!holder_.persistent || request_.given_place()) return OkStatus();
+  if (!holder_.persistent) return OkStatus();
   return guard_.RecordOwner(
       {holder_.volume, *name_, request_.claim_uid, reclaimable_, keeps_directory_}, identity, call);
 }

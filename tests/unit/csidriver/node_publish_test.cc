@@ -104,6 +104,35 @@ TEST_F(NodePublishTest, AVolumeThatIsStagedForReadersIsNotPublishedForWriting) {
       << message_;
 }
 
+// A pod got what somebody had mounted over the directory of the staging places.
+TEST_F(NodePublishTest, WhatHidesAStagingPlaceWasPublishedInItsStead) {
+  const std::string staging = kCo + "/staged/a";
+  node_.AddDirectory(staging);
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id, Mount(), staging), StatusCode::OK) << message_;
+  node_.AddMount("tmpfs", "tmpfs", kCo + "/staged");
+  node_.AddDirectory(staging);
+  ::csi::v1::NodePublishVolumeRequest request = NodePublishRequest(id);
+  request.set_staging_target_path(staging);
+  EXPECT_EQ(PublishIt(request), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("hidden by a tmpfs"));
+  EXPECT_FALSE(node_.IsMountPoint(kTarget));
+}
+
+TEST_F(NodePublishTest, ATargetThatCoversOtherPlacesOrHasFilesIsRefused) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
+  EXPECT_EQ(PublishIt(id, Mount(), kStaging), StatusCode::FAILED_PRECONDITION)
+      << "where it is staged";
+  ASSERT_EQ(PublishIt(id, Mount(), kTarget), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, Mount(), kCo + "/pod-a"), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("is mounted below"));
+  node_.AddFile(kOtherTarget + "/file", "somebody's");
+  EXPECT_EQ(PublishIt(id, Mount(), kOtherTarget), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("not empty"));
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
 TEST_F(NodePublishTest, OfTwoVolumesAtOneTargetTheSecondIsRefused) {
   const std::string a = CreateNamed("a");
   const std::string b = CreateNamed("b");

@@ -21,6 +21,11 @@ PoolLease Staged(const std::string& node, int32_t mode = kSingleNodeWriter) {
   return {node, false, mode, /*by_stage=*/true};
 }
 
+PoolLease AlsoStaged(PoolLease lease) {
+  lease.is_staged = true;
+  return lease;
+}
+
 class PoolLeasesTest : public ::testing::Test {
  protected:
   PoolLeasesTest() { StartAgent(); }
@@ -92,7 +97,7 @@ TEST_F(PoolLeasesTest, AStageTakesALeaseOnlyIfTheNodeHasNone) {
   const std::string published = Make("a");
   ASSERT_TRUE(volumes().TakeLease(published, Lease("n1"), 0).ok());
   ASSERT_TRUE(volumes().TakeLease(published, Staged("n1"), 0).ok());
-  EXPECT_EQ(LeasesOf(published), std::vector{Lease("n1")});
+  EXPECT_EQ(LeasesOf(published), std::vector{AlsoStaged(Lease("n1"))});
   ASSERT_TRUE(volumes().EndLease(published, "n1", true).ok());
   EXPECT_EQ(LeasesOf(published), std::vector{Lease("n1")}) << "it was not the stage's";
 
@@ -104,12 +109,28 @@ TEST_F(PoolLeasesTest, AStageTakesALeaseOnlyIfTheNodeHasNone) {
   EXPECT_TRUE(LeasesOf(staged).empty());
 }
 
+// The controller took the lease of a volume that was staged, and gave it to another node.
+TEST_F(PoolLeasesTest, WhatIsStagedStaysTheNodesWhateverTheControllerTakesBack) {
+  const std::string id = Make("a");
+  for (const bool is_published_first : {true, false}) {
+    const PoolLease first = is_published_first ? Lease("n1") : Staged("n1");
+    const PoolLease second = is_published_first ? Staged("n1") : Lease("n1");
+    ASSERT_TRUE(volumes().TakeLease(id, first, 0).ok());
+    ASSERT_TRUE(volumes().TakeLease(id, second, 0).ok());
+    ASSERT_TRUE(volumes().EndLease(id, "n1", /*by_stage=*/false).ok());
+    EXPECT_EQ(LeasesOf(id), std::vector{Staged("n1")});
+    EXPECT_EQ(CodeOf(volumes().TakeLease(id, Lease("n2"), 0)), Code::kFailedPrecondition);
+    ASSERT_TRUE(volumes().EndLease(id, "n1", /*by_stage=*/true).ok());
+    EXPECT_TRUE(LeasesOf(id).empty());
+  }
+}
+
 TEST_F(PoolLeasesTest, WhatIsStagedMayBePublishedInTheSameMode) {
   const std::string id = Make("a");
   ASSERT_TRUE(volumes().TakeLease(id, Staged("n1"), 0).ok());
   EXPECT_EQ(CodeOf(volumes().TakeLease(id, Lease("n1", kManyWriters), 0)), Code::kAlreadyExists);
   ASSERT_TRUE(volumes().TakeLease(id, Lease("n1"), 0).ok());
-  EXPECT_EQ(LeasesOf(id), std::vector{Lease("n1")});
+  EXPECT_EQ(LeasesOf(id), std::vector{AlsoStaged(Lease("n1"))});
 }
 
 TEST_F(PoolLeasesTest, ANodeGetsNoMoreVolumesThanItsLimit) {

@@ -61,6 +61,61 @@ TEST(PoolVolumesLost, NothingIsMadeOrTakenForGoneWhileThePoolsDiskIsAway) {
   EXPECT_EQ(world.Rows(), std::vector{made});
 }
 
+// The disk went away under an agent that had the pool open: a delete and a close found nothing, and
+// were done.
+TEST(PoolVolumesLost, ADiskThatWentAwayUnderTheAgentMadeItsVolumesGone) {
+  PoolWorld world;
+  world.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  PoolAgent agent(world);
+  ASSERT_TRUE(agent.Recover().ok());
+  PoolVolumes& volumes = *agent.volumes;
+  const PoolVolumeRecord made = Must(volumes.Create(Wish("pvc-1"), {}));
+  world.kernel.UnmountBelow(kPoolPath);
+  EXPECT_EQ(CodeOf(volumes.Delete(made.id, false, {})), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(volumes.Close(made.id, {})), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(volumes.Open(made.id, false, {})), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(volumes.Create(Wish("pvc-2"), {})), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(volumes.Capacity({}, {})), Code::kUnavailable);
+  EXPECT_EQ(world.Rows(), std::vector{made});
+}
+
+TEST(PoolVolumesLost, OneDamagedVolumeKeptAllOthersFromBeingMade) {
+  PoolWorld world;
+  PoolAgent agent(world);
+  ASSERT_TRUE(agent.Recover().ok());
+  PoolVolumes& volumes = *agent.volumes;
+  const std::string damaged = Must(volumes.Create(Wish("pvc-1"), {})).id;
+  const int64_t before = Must(volumes.Capacity({}, {})).free_bytes;
+  world.kernel.Remove(PoolWorld::ImageOf(damaged));
+  world.kernel.Remove(kPoolPath + "/volumes/" + damaged);
+  world.kernel.AddSymlink(kPoolPath + "/volumes/" + damaged, "/etc");
+  EXPECT_LT(Must(volumes.Capacity({}, {})).free_bytes, before + kMiB)
+      << "what it was promised is still its own";
+  EXPECT_TRUE(volumes.Create(Wish("pvc-2"), {}).ok());
+}
+
+// A root that was made anew beside a pool that has volumes: they were no volumes, and a CO was told
+// that they are deleted.
+TEST(PoolVolumesLost, AVolumeWithFilesAndWithoutARowIsNotOneThatThereIsNot) {
+  PoolWorld world;
+  std::string id;
+  {
+    PoolAgent agent(world);
+    ASSERT_TRUE(agent.Recover().ok());
+    id = Must(agent.volumes->Create(Wish("pvc-1"), {})).id;
+  }
+  for (const Record& row : world.store.All()) {
+    ASSERT_TRUE(world.store.Remove(row.kind, row.key, Durability::kPowerLoss).ok());
+  }
+  PoolAgent agent(world);
+  ASSERT_TRUE(agent.Recover().ok());
+  PoolVolumes& volumes = *agent.volumes;
+  EXPECT_EQ(volumes.MeaningOf(id), PoolIdMeaning::kUnreadable);
+  EXPECT_EQ(CodeOf(volumes.Delete(id, false, {})), Code::kFailedPrecondition);
+  EXPECT_EQ(CodeOf(volumes.Create(Wish("pvc-1"), {})), Code::kFailedPrecondition);
+  EXPECT_TRUE(world.kernel.Exists(PoolWorld::ImageOf(id)));
+}
+
 TEST(PoolVolumesLost, ADeletionThatWasBegunEndsWhenThePoolIsBack) {
   PoolWorld world;
   std::string id;
