@@ -247,9 +247,9 @@ TEST_F(ConfigTest, WhatIsSaidOfTheOwnCsiDriverIsChecked) {
   EXPECT_EQ(loaded->csi_serve_message, int64_t{64} * 1024);
   for (const char* wrong :
        {"csi-driver-name: a_b", "csi-driver-name: \"\"", "csi-profile: both",
-        "csi-serve-level: 1.11", "csi-serve-calls: 0", "csi-serve-calls: 16385", "csi-serve-rate: 0",
-        "csi-serve-message: 63Ki", "csi-serve-message: 65Mi", "csi-serve: csi.sock",
-        "csi-registry: here", "csi-only: yes please", "csi-max-volumes: -1",
+        "csi-serve-level: 1.11", "csi-serve-calls: 0", "csi-serve-calls: 16385",
+        "csi-serve-rate: 0", "csi-serve-message: 63Ki", "csi-serve-message: 65Mi",
+        "csi-serve: csi.sock", "csi-registry: here", "csi-only: yes please", "csi-max-volumes: -1",
         "csi-profile: central\ncsi-nodes: [n_2]", "csi-nodes: [n2]"}) {
     EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
   }
