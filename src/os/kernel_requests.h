@@ -508,14 +508,15 @@ using AnyRequest =
                  IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
                  WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
-                 ConfigureLoop, SetFileSize, TakeFileLock>;
+                 ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
                  DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
-                 EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock>;
+                 EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock,
+                 ExtentList>;
 
 struct BatchItemAnswer {
   // What the item answered. This error stands here until there is an answer, and if the worker sent

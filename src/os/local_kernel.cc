@@ -6,6 +6,9 @@
 #include "os/block_device.h"
 #include "os/composites.h"
 #include "os/device_probe.h"
+#include "os/extents.h"
+#include "os/file_clone.h"
+#include "os/file_copy.h"
 #include "os/file_effects.h"
 #include "os/file_lock.h"
 #include "os/file_size.h"
@@ -101,6 +104,11 @@ struct Effects {
   Result<Done> operator()(const ConfigureLoop& r) const { return DoConfigureLoop(r); }
   Result<FileExtent> operator()(const SetFileSize& r) const { return DoSetFileSize(r, features); }
   Result<FileLock> operator()(const TakeFileLock& r) const { return DoTakeFileLock(r, features); }
+  Result<FileExtent> operator()(const CloneFile& r) const { return DoCloneFile(r, features); }
+  Result<FileExtent> operator()(const CopyFile& r) const {
+    return DoCopyFile(r, features, options);
+  }
+  Result<ExtentList> operator()(const ListExtents& r) const { return DoListExtents(r, features); }
   Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
 };
 
