@@ -423,15 +423,14 @@ void FakeVfs::Empty(FakeLocation file) {
 void FakeVfs::CopyContent(FakeLocation from, FakeLocation to, int64_t from_offset, bool share) {
   const FakeInode source = Inode(from.dentry);
   const auto keep = static_cast<size_t>(from_offset);
-  std::string begin = Inode(to.dentry).content;
+  std::string content = Inode(to.dentry).content.substr(0, keep);
   Empty(to);
   FakeInode& inode = Inode(to.dentry);
   if (source.content.size() > keep) {
-    begin.resize(keep, '\0');
-    inode.content = begin + source.content.substr(keep);
-  } else {
-    inode.content = begin.substr(0, keep);
+    content.resize(keep, '\0');
+    content += source.content.substr(keep);
   }
+  inode.content = std::move(content);
   inode.size_bytes = SizeBytes(source);
   if (share) {
     inode.allocated_bytes = AllocatedBytes(source);
