@@ -277,6 +277,13 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
   return answer;
 }
 
+Result<DeviceProbe> ProbeImage(int file, const std::string& path) {
+  DeviceProbe answer;
+  RETURN_IF_ERROR(FindSignatures(file, path, &answer));
+  RETURN_IF_ERROR(FindUnfinished(file, path, &answer));
+  return answer;
+}
+
 Result<DeviceProbe> DoProbeDevice(const ProbeDevice& request, const CallOptions& options) {
   ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
   ASSIGN_OR_RETURN(DeviceProbe answer, ProbeOpenDevice(device.get(), request.device,

@@ -22,6 +22,10 @@ struct ProbeDepth {
 Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDepth depth,
                                     const CallOptions& options);
 
+// What is on an open file that holds a device's content: signatures alone, and of the identity
+// nothing but the UUID.
+Result<DeviceProbe> ProbeImage(int file, const std::string& path);
+
 // A device that is what was expected, and stays so while the descriptor is open: the kernel gives
 // its number to no other device meanwhile.
 struct PinnedDevice {

@@ -235,4 +235,113 @@ struct TakeFileLock {
   }
 };
 
+// Makes a file that shares all blocks of another one of its filesystem (FICLONE), as that is at one
+// moment: the filesystem lets nobody write to `from` meanwhile. What a loop device on it had done
+// by then is in it, and nothing of what it does later. File, content and name are on the disk when
+// this answers.
+//
+// The file is made with the mode 0600. One that is there must be empty, or bear the mark that this
+// call and CopyFile leave, of the same `from`: then it is what an earlier call has made, and is
+// made anew. Whoever has such a file in use must not let this be called again.
+// Errors, not applied: NotFound of either; AlreadyExists for another file, or what is no regular
+// file; InvalidArgument for `from` itself; Unimplemented (EOPNOTSUPP) on a filesystem that cannot
+// share blocks, or keeps no marks (trusted.*); FailedPrecondition (EXDEV) across filesystems;
+// ENOSPC (ResourceExhausted). After them a file that was made is gone again, or this is maybe
+// applied. An error of the syncs at the end is maybe applied. Source: ioctl_ficlone(2).
+struct CloneFile {
+  using Answer = FileExtent;
+  static constexpr const char* kName = "CloneFile";
+  static constexpr uint32_t kWireNumber = 57;
+  static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  SafePath from;
+  StorageObject expected = {};  // of `from`
+  SafePath to;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.from);
+    v.If(2, m.expected, m.expected.inode != 0);
+    v(3, m.to);
+  }
+};
+
+// Copies the content of a file, hole for hole, to another one, of whatever filesystem. Nobody may
+// write to `from` meanwhile: this cannot see it. All is on the disk when this answers.
+//
+// Without `from_offset` the file is made, or made anew, as CloneFile makes one. With it, it must be
+// there with its mark, and be right up to there; all behind that is thrown away first.
+// Progress: the offset up to which the copy is on the disk, from which a later call can go on.
+// Errors, not applied: as CloneFile's of the files and their mark; OutOfRange for an offset behind
+// the end of either file; FailedPrecondition if `to` has no mark of `from` and there is an offset.
+// Once bytes were copied each is maybe applied, Cancelled too, and what was copied stays.
+// Source: lseek(2) (SEEK_DATA, SEEK_HOLE).
+struct CopyFile {
+  using Answer = FileExtent;
+  static constexpr const char* kName = "CopyFile";
+  static constexpr uint32_t kWireNumber = 58;
+  static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  SafePath from;
+  StorageObject expected = {};  // of `from`
+  SafePath to;
+  int64_t from_offset = 0;
+  int64_t bytes_per_second = 0;  // 0: no limit; holes are not counted
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.from);
+    v.If(2, m.expected, m.expected.inode != 0);
+    v(3, m.to);
+    v(4, m.from_offset);
+    v(5, m.bytes_per_second);
+  }
+};
+
+// Bytes of a file that lie together on the disk.
+struct FileExtentRun {
+  int64_t logical = 0;   // where they begin in the file
+  int64_t physical = 0;  // where they begin on the filesystem's disk; 0 if that is not known
+  int64_t bytes = 0;
+  uint32_t flags = 0;  // FIEMAP_EXTENT_*, as the kernel gives them
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.logical);
+    v(2, m.physical);
+    v(3, m.bytes);
+    v(4, m.flags);
+  }
+  friend bool operator==(const FileExtentRun&, const FileExtentRun&) = default;
+};
+struct ExtentList {
+  static constexpr uint32_t kWireNumber = 33;
+  std::vector<FileExtentRun> runs;  // in the order of the file; what is in none of them is a hole
+  bool done = false;                // there is none behind these
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.runs);
+    v(2, m.done);
+  }
+  friend bool operator==(const ExtentList&, const ExtentList&) = default;
+};
+
+// Answers where the bytes of a file lie, from the one on that has `from_offset`, which its first
+// run may begin before. What nobody has written to the disk yet is written first. Two files that
+// share blocks have runs at the same physical place, and so a difference of the lists is at least
+// what differs; it may be more.
+// Errors, not applied: NotFound; InvalidArgument for a negative offset, or a `most` of zero or
+// above 65536; Unimplemented on a filesystem that does not tell.
+// Source: Linux Documentation/filesystems/fiemap.rst.
+struct ListExtents {
+  using Answer = ExtentList;
+  static constexpr const char* kName = "ListExtents";
+  static constexpr uint32_t kWireNumber = 59;
+  static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  SafePath path;
+  StorageObject expected = {};
+  int64_t from_offset = 0;
+  uint32_t most = 4096;  // runs in an answer
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v.If(2, m.expected, m.expected.inode != 0);
+    v(3, m.from_offset);
+    v(4, m.most);
+  }
+};
+
 }  // namespace volumed

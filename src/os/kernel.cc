@@ -59,6 +59,12 @@ std::string RequestPath(const AnyRequest& request) {
           return r.target.Display();
         } else if constexpr (requires { r.path; }) {
           return r.path.Display();
+        } else if constexpr (requires { r.to; }) {
+          return r.to.Display();
+        } else if constexpr (requires { r.point; }) {
+          return r.point.mount_point.Display();
+        } else if constexpr (requires { r.cuts; }) {
+          return r.freeze.empty() ? "" : r.freeze[0].mount_point.Display();
         } else if constexpr (requires { r.of_volume; }) {
           return r.of_volume.Display();
         } else if constexpr (requires { r.below; }) {

@@ -1,7 +1,8 @@
 // The requests of the seam to the node (os/kernel.h): every effect is a struct in AnyRequest, which
 // says of itself what it is: its fields on the wire (base/wire_fields.h), its number there, its
 // LaneKind, and whether it must finish. Those of mounts, files and programs are here; those of
-// devices, of images, of storage, and those that are made of others have headers of their own.
+// devices, of images, of freezing, of storage, and those that are made of others have headers of
+// their own.
 //
 // It knows no Kubernetes word.
 //
@@ -23,6 +24,7 @@
 #include "base/secret.h"
 #include "os/composite_requests.h"
 #include "os/device_requests.h"
+#include "os/freeze_requests.h"
 #include "os/image_requests.h"
 #include "os/kernel_answers.h"
 #include "os/lane_kind.h"
@@ -508,14 +510,16 @@ using AnyRequest =
                  IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
                  WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
-                 ConfigureLoop, SetFileSize, TakeFileLock>;
+                 ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents,
+                 CutFrozen, ThawFilesystem, ChangeFilesystemUuid>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
                  DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
-                 EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock>;
+                 EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock,
+                 ExtentList, FrozenCut, FilesystemName>;
 
 struct BatchItemAnswer {
   // What the item answered. This error stands here until there is an answer, and if the worker sent

@@ -5,12 +5,18 @@
 #include "os/atomic_payload.h"
 #include "os/block_device.h"
 #include "os/composites.h"
+#include "os/cut_frozen.h"
 #include "os/device_probe.h"
+#include "os/extents.h"
+#include "os/file_clone.h"
+#include "os/file_copy.h"
 #include "os/file_effects.h"
 #include "os/file_lock.h"
 #include "os/file_size.h"
+#include "os/filesystem_rename.h"
 #include "os/filesystem_tools.h"
 #include "os/flush_device.h"
+#include "os/freeze_point.h"
 #include "os/grow_filesystem.h"
 #include "os/kernel_features.h"
 #include "os/loop_devices.h"
@@ -38,6 +44,7 @@ struct Effects {
   const KernelFeatures& features;
   BindAnchor& anchor;
   const std::vector<std::string>& tool_directories;
+  const std::string& thawer;
   const CallOptions& options;
 
   Result<MountListing> operator()(const ListMounts& r) const {
@@ -101,6 +108,21 @@ struct Effects {
   Result<Done> operator()(const ConfigureLoop& r) const { return DoConfigureLoop(r); }
   Result<FileExtent> operator()(const SetFileSize& r) const { return DoSetFileSize(r, features); }
   Result<FileLock> operator()(const TakeFileLock& r) const { return DoTakeFileLock(r, features); }
+  Result<FileExtent> operator()(const CloneFile& r) const { return DoCloneFile(r, features); }
+  Result<FileExtent> operator()(const CopyFile& r) const {
+    return DoCopyFile(r, features, options);
+  }
+  Result<ExtentList> operator()(const ListExtents& r) const { return DoListExtents(r, features); }
+  Result<FrozenCut> operator()(const CutFrozen& r) const {
+    if (!thawer.empty()) return DoCutFrozen(r, features, thawer, options);
+    return Error::NotApplied(Code::kUnimplemented, "cut while frozen: there is no thawer here");
+  }
+  Result<Changed> operator()(const ThawFilesystem& r) const {
+    return DoThawFilesystem(r, features);
+  }
+  Result<FilesystemName> operator()(const ChangeFilesystemUuid& r) const {
+    return DoChangeFilesystemUuid(r, features, tool_directories, options);
+  }
   Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
 };
 
@@ -114,6 +136,7 @@ Result<std::unique_ptr<LocalKernel>> LocalKernel::Create(const LocalKernelOption
 LocalKernel::LocalKernel(const KernelFeatures& features, const LocalKernelOptions& options)
     : features_(features),
       tool_directories_(options.tool_directories),
+      thawer_(options.thawer),
       anchor_(features, options.agent_root) {}
 LocalKernel::~LocalKernel() = default;
 
@@ -121,7 +144,7 @@ Result<AnyAnswer> LocalKernel::Do(const AnyRequest& request, const CallOptions& 
   if (options.cancel != nullptr && options.cancel->cancelled()) {
     return Error::NotApplied(Code::kCancelled, "cancelled");
   }
-  return DoPrimitive(Effects{features_, anchor_, tool_directories_, options}, request);
+  return DoPrimitive(Effects{features_, anchor_, tool_directories_, thawer_, options}, request);
 }
 
 }  // namespace volumed

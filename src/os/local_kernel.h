@@ -30,6 +30,9 @@ struct LocalKernelOptions {
   std::string agent_root;
   // Where mkfs.* and fsck.* are looked for.
   std::vector<std::string> tool_directories = SystemToolDirectories();
+  // volumed-worker, which is started as the thawer of a CutFrozen (os/thawer.h). Empty: CutFrozen
+  // is Unimplemented.
+  std::string thawer = {};
 };
 
 // Threads: any; effects on one path must not run at the same time.
@@ -47,6 +50,7 @@ class LocalKernel final : public Kernel {
 
   const KernelFeatures features_;
   const std::vector<std::string> tool_directories_;
+  const std::string thawer_;
   BindAnchor anchor_;
 };
 

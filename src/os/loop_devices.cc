@@ -130,6 +130,76 @@ LoopEntry EntryOf(const std::string& name, const Backing& backing) {
   return entry;
 }
 
+// A loop device that is open, so that it keeps its file.
+struct OpenLoop {
+  std::string name;  // the kernel's
+  Descriptor device;
+  Backing backing{};
+  loop_info64 status{};
+};
+
+bool IsShownAs(int file, const Backing& backing) {
+  std::array<char, PATH_MAX> path;
+  const ssize_t size = ::readlink(ProcFdPath(file).c_str(), path.data(), path.size());
+  return size > 0 && backing.file == std::string_view(path.data(), static_cast<size_t>(size));
+}
+
+// The loop device that the file has, or nothing.
+Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) {
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+  for (const std::string& name : names) {
+    OpenLoop loop;
+    loop.name = name;
+    ASSIGN_OR_RETURN(loop.backing, BackingOf(name));
+    if (loop.backing.file.empty()) continue;
+    loop.device = Descriptor(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!loop.device.valid()) {
+      // Others' devices may have no node here (a container's /dev); ours has to.
+      if (IsShownAs(file, loop.backing)) {
+        return Error::FromErrno(errno, what + ": open /dev/" + name, Outcome::kNotApplied);
+      }
+      continue;
+    }
+    ASSIGN_OR_RETURN(const auto status, StatusOf(loop.device.get(), what + ": ask /dev/" + name));
+    if (!status || status->lo_device != info.st_dev || status->lo_inode != info.st_ino) continue;
+    loop.status = *status;
+    return std::optional<OpenLoop>(std::move(loop));
+  }
+  return std::optional<OpenLoop>();
+}
+
+// Attaches a free one; `flags` are LO_FLAGS_*.
+Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
+                            const std::string& what) {
+  const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  if (!control.valid()) {
+    return Error::FromErrno(errno, what + ": open /dev/loop-control", Outcome::kNotApplied);
+  }
+  loop_config config = {};
+  config.fd = static_cast<unsigned>(file);
+  config.block_size = block_size;
+  config.info.lo_flags = flags;
+  const int access = (flags & LO_FLAGS_READ_ONLY) != 0 ? O_RDONLY : O_RDWR;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
+    if (number < 0) {
+      return Error::FromErrno(errno, what + ": no loop device is free", Outcome::kNotApplied);
+    }
+    OpenLoop loop;
+    loop.name = "loop" + std::to_string(number);
+    loop.device = Descriptor(::open(("/dev/" + loop.name).c_str(), access | O_CLOEXEC));
+    if (!loop.device.valid()) {
+      return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
+    }
+    if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) return loop;
+    if (errno != EBUSY) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  return Error::FromErrno(EBUSY, what + ": others take each free loop device first",
+                          Outcome::kNotApplied);
+}
+
 class LoopAttacher {
  public:
   LoopAttacher(const AttachLoop& request, const KernelFeatures& features)
@@ -145,16 +215,17 @@ class LoopAttacher {
     const int flags = (request_.read_only ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_NOCTTY;
     ASSIGN_OR_RETURN(file_,
                      OpenRegularFile(request_.path, flags, request_.expected, features_, what_));
-    if (::fstat(file_.get(), &info_) != 0) {
+    struct stat info = {};
+    if (::fstat(file_.get(), &info) != 0) {
       return Error::FromErrno(errno, what_, Outcome::kNotApplied);
     }
-    if (info_.st_size < static_cast<int64_t>(size)) {
+    if (info.st_size < static_cast<int64_t>(size)) {
       return Refused(Code::kFailedPrecondition, "the file is smaller than a block");
     }
     AttachedLoop loop;
     ASSIGN_OR_RETURN(std::string name, Find());
     if (name.empty()) {
-      ASSIGN_OR_RETURN(name, AttachFree());
+      ASSIGN_OR_RETURN(name, Attach());
       loop.changed = true;
     }
     // It is open meanwhile, so that it keeps its file.
@@ -173,32 +244,11 @@ class LoopAttacher {
 
   // The kernel's name of the loop device that the file has, which is open then; or nothing.
   Result<std::string> Find() {
-    ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
-    for (const std::string& name : names) {
-      ASSIGN_OR_RETURN(const Backing backing, BackingOf(name));
-      if (backing.file.empty()) continue;
-      Descriptor device(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-      if (!device.valid()) {
-        // Others' devices may have no node here (a container's /dev); ours has to.
-        if (IsShownAs(backing)) {
-          return Error::FromErrno(errno, what_ + ": open /dev/" + name, Outcome::kNotApplied);
-        }
-        continue;
-      }
-      ASSIGN_OR_RETURN(const auto status, StatusOf(device.get(), what_ + ": ask /dev/" + name));
-      if (!status || status->lo_device != info_.st_dev || status->lo_inode != info_.st_ino)
-        continue;
-      RETURN_IF_ERROR(CheckFits(*status, EntryOf(name, backing)));
-      device_ = std::move(device);
-      return name;
-    }
-    return std::string();
-  }
-
-  bool IsShownAs(const Backing& backing) const {
-    std::array<char, PATH_MAX> path;
-    const ssize_t size = ::readlink(ProcFdPath(file_.get()).c_str(), path.data(), path.size());
-    return size > 0 && backing.file == std::string_view(path.data(), static_cast<size_t>(size));
+    ASSIGN_OR_RETURN(std::optional<OpenLoop> loop, FindOpenLoop(file_.get(), what_));
+    if (!loop) return std::string();
+    RETURN_IF_ERROR(CheckFits(loop->status, EntryOf(loop->name, loop->backing)));
+    device_ = std::move(loop->device);
+    return loop->name;
   }
 
   // A second device is never attached, so one that is there has to do.
@@ -218,32 +268,13 @@ class LoopAttacher {
                   std::to_string(request_.block_size));
   }
 
-  Result<std::string> AttachFree() {
-    const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
-    if (!control.valid()) {
-      return Error::FromErrno(errno, what_ + ": open /dev/loop-control", Outcome::kNotApplied);
-    }
-    loop_config config = {};
-    config.fd = static_cast<unsigned>(file_.get());
-    config.block_size = request_.block_size;
-    if (request_.read_only) config.info.lo_flags |= LO_FLAGS_READ_ONLY;
-    if (request_.direct_io) config.info.lo_flags |= LO_FLAGS_DIRECT_IO;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
-      if (number < 0) {
-        return Error::FromErrno(errno, what_ + ": no loop device is free", Outcome::kNotApplied);
-      }
-      const std::string name = "loop" + std::to_string(number);
-      device_ = Descriptor(
-          ::open(("/dev/" + name).c_str(), (request_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
-      if (!device_.valid()) {
-        return Error::FromErrno(errno, what_ + ": open /dev/" + name, Outcome::kNotApplied);
-      }
-      if (::ioctl(device_.get(), LOOP_CONFIGURE, &config) == 0) return name;
-      if (errno != EBUSY) return Error::FromErrno(errno, what_, Outcome::kNotApplied);
-    }
-    return Error::FromErrno(EBUSY, what_ + ": others take each free loop device first",
-                            Outcome::kNotApplied);
+  Result<std::string> Attach() {
+    uint32_t flags = 0;
+    if (request_.read_only) flags |= LO_FLAGS_READ_ONLY;
+    if (request_.direct_io) flags |= LO_FLAGS_DIRECT_IO;
+    ASSIGN_OR_RETURN(OpenLoop loop, AttachFree(file_.get(), flags, request_.block_size, what_));
+    device_ = std::move(loop.device);
+    return loop.name;
   }
 
   const AttachLoop& request_;
@@ -251,7 +282,6 @@ class LoopAttacher {
   const std::string what_;
   Descriptor file_;
   Descriptor device_;
-  struct stat info_ = {};
 };
 
 bool IsAtOrBelow(std::string_view file, const std::string& directory) {
@@ -276,6 +306,16 @@ Result<Changed> DoDetachLoops(const DetachLoops& request) {
 
 Result<AttachedLoop> DoAttachLoop(const AttachLoop& request, const KernelFeatures& features) {
   return LoopAttacher(request, features).Run();
+}
+
+Result<std::string> FindLoopOn(int file, const std::string& what) {
+  ASSIGN_OR_RETURN(const std::optional<OpenLoop> loop, FindOpenLoop(file, what));
+  return loop ? "/dev/" + loop->name : std::string();
+}
+
+Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what) {
+  ASSIGN_OR_RETURN(OpenLoop loop, AttachFree(file, LO_FLAGS_AUTOCLEAR, kLargestBlock, what));
+  return PrivateLoop{"/dev/" + loop.name, std::move(loop.device)};
 }
 
 Result<LoopList> DoListLoops(const ListLoops& request) {

@@ -4,6 +4,9 @@
 // (getLoopDeviceFromSysfs), Linux drivers/block/loop.c (loop_configure, loop_clr_fd), loop(4).
 #pragma once
 
+#include <string>
+
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "os/kernel_requests.h"
 
@@ -20,5 +23,18 @@ Result<LoopList> DoListLoops(const ListLoops& request);
 
 // Threads: any. Blocks: while the loop device writes back.
 Result<Done> DoConfigureLoop(const ConfigureLoop& request);
+
+// The loop device that an open file has, as "/dev/loop3"; empty if it has none. Every loop device
+// of the node is opened for a moment. Errors, not applied: errno of opening or asking one.
+Result<std::string> FindLoopOn(int file, const std::string& what);
+
+// A loop device that goes when nobody has it open or mounted any more, also if its process is
+// killed.
+struct PrivateLoop {
+  std::string path;
+  Descriptor device;
+};
+// Of blocks of 4096 bytes, and through the file's cache. Errors, not applied: as AttachLoop's.
+Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what);
 
 }  // namespace volumed

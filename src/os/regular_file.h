@@ -7,6 +7,7 @@
 #include "base/descriptor.h"
 #include "base/result.h"
 #include "os/kernel_requests.h"
+#include "os/safe_open.h"
 
 namespace volumed {
 
@@ -19,6 +20,24 @@ Result<Descriptor> OpenRegularFile(const SafePath& path, int flags, const Storag
 
 // The same of a file that is open, if only with O_PATH.
 Result<Descriptor> ReopenRegularFile(int file, int flags, const std::string& what);
+
+// A file that was opened by its name, or made there.
+struct MadeFile {
+  ParentAndName place;
+  Descriptor file;    // for reading and writing
+  bool made = false;  // by this call; else it was there
+
+  // Takes the name back, if this call has made the file. Whether it is gone then.
+  bool Unmake() const;
+  // Writes the file and its name to the disk. Errors: errno, maybe applied.
+  Status Sync(const std::string& what) const;
+};
+// Makes an empty file (0600), or opens the regular one that is there. Errors, not applied: NotFound
+// for a missing directory; AlreadyExists (EEXIST) for what is no regular file.
+Result<MadeFile> MakeRegularFile(const SafePath& path, const std::string& what);
+
+// The open file as it is now. `changed` is left to the caller. Errors: maybe applied.
+Result<FileExtent> ExtentOfFile(int file, const KernelFeatures& features, const std::string& what);
 
 // What tells the open file from others. Errors, not applied: FailedPrecondition if its mount was
 // taken away meanwhile.

@@ -1,6 +1,7 @@
 // volumed-worker: does one effect after another for the agent, in a process that can be killed.
 // Started by the agent alone, with the descriptors that os/worker_process.h names. It ends when the
-// agent closes the socket, after the request at hand.
+// agent closes the socket, after the request at hand. With --thaw= it is a thawer (os/thawer.h),
+// which a worker starts.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 #include "base/strings.h"
 #include "os/local_kernel.h"
 #include "os/process_guard.h"
+#include "os/thawer.h"
 #include "os/worker_channel.h"
 #include "os/worker_codec.h"
 #include "os/worker_keys.h"
@@ -28,6 +30,7 @@ namespace {
 
 struct Arguments {
   LocalKernelOptions kernel;
+  std::optional<Duration> thaw_after = std::nullopt;  // it is a thawer
 };
 
 std::optional<Arguments> ParseArguments(int argc, char** argv) {
@@ -38,6 +41,10 @@ std::optional<Arguments> ParseArguments(int argc, char** argv) {
       arguments.kernel.agent_root = *root;
     } else if (const auto mask = StripPrefix(argument, "--mask=")) {
       arguments.kernel.masked_features.emplace_back(*mask);
+    } else if (const auto limit = StripPrefix(argument, kThawArgument)) {
+      const std::optional<int64_t> micros = ParseInt64(*limit);
+      if (!micros || *micros <= 0) return std::nullopt;
+      arguments.thaw_after = std::chrono::microseconds(*micros);
     } else {
       return std::nullopt;
     }
@@ -114,11 +121,12 @@ void RaiseDescriptorLimit() {
 }
 
 int Main(int argc, char** argv) {
-  const std::optional<Arguments> arguments = ParseArguments(argc, argv);
+  std::optional<Arguments> arguments = ParseArguments(argc, argv);
   struct stat socket = {};
   struct stat life = {};
-  const bool by_agent = ::fstat(kWorkerSocket, &socket) == 0 && S_ISSOCK(socket.st_mode) &&
-                        ::fstat(kWorkerLife, &life) == 0 && S_ISFIFO(life.st_mode);
+  const bool has_socket = ::fstat(kWorkerSocket, &socket) == 0 && S_ISSOCK(socket.st_mode);
+  if (arguments && arguments->thaw_after && has_socket) return RunThawer(*arguments->thaw_after);
+  const bool by_agent = has_socket && ::fstat(kWorkerLife, &life) == 0 && S_ISFIFO(life.st_mode);
   if (!arguments || !by_agent) {
     std::fprintf(stderr, "volumed-worker is started by volumed, and does nothing by itself\n");
     return 64;
@@ -130,6 +138,7 @@ int Main(int argc, char** argv) {
   }
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0);  // modes in requests are exact
+  arguments->kernel.thawer = "/proc/self/exe";
   RaiseDescriptorLimit();
   Result<std::unique_ptr<LocalKernel>> kernel = LocalKernel::Create(arguments->kernel);
   if (!kernel.ok()) {

@@ -36,6 +36,8 @@ struct FakeDevice {
   std::string data;         // without signature: "byte 0x53 at offset 1080 (...)"
   std::string hidden_data;  // likewise, but only a full scan finds it
   bool was_mounted = false;
+  bool torn = false;        // it was copied while somebody could write to it
+  bool dirty_log = false;   // of an xfs: it was copied while it was mounted
   bool unfinished = false;  // the filesystem bears the mark of a mkfs that did not end
   // ---- how it fails, and who has it
   bool unreadable = false;  // every read is EIO
@@ -93,6 +95,7 @@ struct FakeDevices {
   size_t most_loops = 64;
   std::map<uint64_t, FakeFileLock> locks;  // by the file's inode
   uint64_t last_sequence = 0;
+  int thawer_wins = 0;  // so many cuts that come are thawed by their watch
   // The files of loop devices that somebody else attached. The mount of such a file is busy.
   std::set<std::string> loop_files;
   // What NFS servers export ("nas:/srv"), by the filesystem that it is.

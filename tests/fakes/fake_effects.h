@@ -54,6 +54,8 @@ struct FakeEffectState {
   const KernelFeatures& features;
   const std::string& agent_root;
   const ProgramEnd* program_end = nullptr;  // of the program that the request runs
+  // Effects that can be cut off half way are: CopyFile, CutFrozen, ChangeFilesystemUuid.
+  bool half = false;
 };
 
 // The flags of an open(2) that matter here: O_NOFOLLOW, O_DIRECTORY.
@@ -114,6 +116,14 @@ class FakeEffects {
   Result<FileExtent> operator()(const SetFileSize& request);
   Result<FileLock> operator()(const TakeFileLock& request);
 
+  // In fake_effects_cuts.cc.
+  Result<FileExtent> operator()(const CloneFile& request);
+  Result<FileExtent> operator()(const CopyFile& request);
+  Result<ExtentList> operator()(const ListExtents& request);
+  Result<FrozenCut> operator()(const CutFrozen& request);
+  Result<Changed> operator()(const ThawFilesystem& request);
+  Result<FilesystemName> operator()(const ChangeFilesystemUuid& request);
+
   // What happens by itself: loop devices that were detached in use go when they are free, and what
   // was on a file goes with it.
   void Settle();
@@ -158,6 +168,20 @@ class FakeEffects {
                                        bool* made);
   Result<FakeLocation> OpenLockFile(const TakeFileLock& request, const std::string& what,
                                     bool* made);
+  struct Copied {
+    FakeLocation from;
+    FakeLocation to;
+    bool made = false;
+  };
+  Result<Copied> OpenCopy(const CutPart& part, bool beginning, const std::string& what);
+  void Unmake(const Copied& copy, const SafePath& to);
+  void CopyImage(const Copied& copy);
+  Status Share(const Copied& copy, const std::string& what);
+  FileExtent ExtentAt(FakeLocation file) const;
+  Result<FakeLocation> OpenPoint(const FreezePoint& point) const;
+  bool IsToBeFrozen(const CutFrozen& request, FakeLocation at) const;
+  Status CheckCut(const CutFrozen& request, const std::string& what);
+  void SetFrozen(const CutFrozen& request, bool frozen);
   Status CheckLoopFits(const FakeDevice& device, const AttachLoop& request,
                        const std::string& what) const;
   Result<FakeDevice*> FreeLoop(const std::string& what);

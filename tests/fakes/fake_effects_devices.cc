@@ -126,7 +126,9 @@ bool FakeEffects::IsMounted(const FakeDevice& device) const {
 }
 
 bool FakeEffects::IsInUse(const FakeDevice& device) const {
-  return IsMounted(device) || device.claimed || !device.holders.empty();
+  // One that was unmounted while it was frozen keeps its device.
+  const bool frozen = device.filesystem != 0 && vfs_.MutableFilesystem(device.filesystem).frozen;
+  return IsMounted(device) || frozen || device.claimed || !device.holders.empty();
 }
 
 std::string FakeEffects::FindDuplicate(const FakeDevice& device) const {

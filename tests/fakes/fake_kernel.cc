@@ -24,6 +24,12 @@ std::vector<SafePath> PathsOf(const AnyRequest& request) {
         std::vector<SafePath> paths;
         if constexpr (requires { r.target; }) paths.push_back(r.target);
         if constexpr (requires { r.path; }) paths.push_back(r.path);
+        if constexpr (requires { r.to; }) paths.push_back(r.to);
+        if constexpr (requires { r.point; }) paths.push_back(r.point.mount_point);
+        if constexpr (requires { r.cuts; }) {
+          for (const FreezePoint& point : r.freeze) paths.push_back(point.mount_point);
+          for (const CutPart& part : r.cuts) paths.push_back(part.to);
+        }
         if constexpr (requires { r.device; }) paths.push_back({r.device, ""});
         if constexpr (std::is_same_v<std::decay_t<decltype(r)>, BindMount>) {
           paths.push_back(r.source);
@@ -46,6 +52,22 @@ bool CannotHang(const AnyRequest& request, const std::string& path) {
   }
   const auto* unmount = std::get_if<Unmount>(&request);
   return unmount != nullptr && unmount->force;
+}
+
+// Whether it may begin a write to the filesystem that its path lies on.
+bool Writes(const AnyRequest& request) {
+  return std::visit(
+      [](const auto& r) {
+        using R = std::decay_t<decltype(r)>;
+        return std::is_same_v<R, WriteFile> || std::is_same_v<R, WriteAtomicPayload> ||
+               std::is_same_v<R, MakeDirectory> || std::is_same_v<R, MakeFile> ||
+               std::is_same_v<R, MakeSymlink> || std::is_same_v<R, RemoveFile> ||
+               std::is_same_v<R, RemoveDirectory> || std::is_same_v<R, RemoveTree> ||
+               std::is_same_v<R, ChangeOwnership> || std::is_same_v<R, MarkStorage> ||
+               std::is_same_v<R, SetFileSize> || std::is_same_v<R, CloneFile> ||
+               std::is_same_v<R, CopyFile>;
+      },
+      request);
 }
 
 Error Inert() { return Error::NotApplied(Code::kUnavailable, "kernel: the agent has ended"); }
@@ -122,6 +144,9 @@ std::optional<FakeKernel::Begun> FakeKernel::Begin(const AnyRequest& request,
     throw SimulatedCrash{};
   }
   begun.plan = PlanCall(request, options);
+  if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kInside) {
+    begun.plan.half = true;
+  }
   if (begun.plan.apply) FindWhatItSetsOff(request, &begun);
   return begun;
 }
@@ -155,7 +180,7 @@ Result<AnyAnswer> FakeKernel::Finish(const AnyRequest& request, const CallOption
   MutexLock lock(mu_);
   const Plan& plan = begun.plan;
   Result<AnyAnswer> answer =
-      plan.apply ? Apply(request, options, program_end) : Result<AnyAnswer>(*plan.error);
+      plan.apply ? Apply(request, options, program_end, plan.half) : Result<AnyAnswer>(*plan.error);
   if (plan.error) answer = *plan.error;
   std::string& line = log_.at(begun.line);
   line += " -> " + (answer.ok() ? AnswerText(*answer) : answer.error().ToString());
@@ -168,10 +193,10 @@ Result<AnyAnswer> FakeKernel::Finish(const AnyRequest& request, const CallOption
 }
 
 Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions& options,
-                                    const ProgramEnd* program_end) {
+                                    const ProgramEnd* program_end, bool half) {
   const FakeEffectState state{
-      vfs_,       anchor_, devices_, programs_, payloads_, options_.features, options_.agent_root,
-      program_end};
+      vfs_,        anchor_, devices_, programs_, payloads_, options_.features, options_.agent_root,
+      program_end, half};
   FakeEffects effects(state, options);
   effects.Settle();
   Result<AnyAnswer> answer = effects.Do(request);
@@ -191,6 +216,13 @@ FakeKernel::Plan FakeKernel::PlanCall(const AnyRequest& request, const CallOptio
     return Plan{std::move(error), hung->apply};
   }
   if (is_cancelled) return Plan{Error::NotApplied(Code::kCancelled, "cancelled"), false};
+  if (IsBlocked(request)) {
+    blocked_writes_.push_back(CallText(calls_, request));
+    return Plan{Error::MaybeApplied(Code::kDeadlineExceeded, std::string(RequestName(request)) +
+                                                                 " " + RequestPath(request) +
+                                                                 ": its filesystem is frozen"),
+                false};
+  }
   if (clock_ != nullptr && options.deadline.Passed(*clock_)) {
     return Plan{Error::NotApplied(Code::kDeadlineExceeded, "no worker became free in time"), false};
   }
@@ -207,7 +239,7 @@ std::optional<FakeKernel::Plan> FakeKernel::TakeFault(const AnyRequest& request)
   for (auto fault = faults_.begin(); fault != faults_.end(); ++fault) {
     if (!fault->request.empty() && fault->request != RequestName(request)) continue;
     if (!fault->below.empty() && !IsAbout(request, fault->below)) continue;
-    const Plan plan{fault->error, fault->apply};
+    const Plan plan{fault->error, fault->apply, fault->half};
     if (--fault->count == 0) faults_.erase(fault);
     return plan;
   }
@@ -231,6 +263,20 @@ const FakeKernel::Hung* FakeKernel::FindHung(const AnyRequest& request) const {
   return nullptr;
 }
 
+bool FakeKernel::IsBlocked(const AnyRequest& request) const {
+  if (!Writes(request)) return false;
+  for (const SafePath& path : PathsOf(request)) {
+    // What is to be made lies where its directory does.
+    for (std::string at = path.Display(); !at.empty(); at.resize(at.rfind('/'))) {
+      FakeLocation found;
+      if (vfs_.WalkAbsolute(at, FakeWalk{}, &found) != 0) continue;
+      if (vfs_.FilesystemAt(found).frozen) return true;
+      break;
+    }
+  }
+  return false;
+}
+
 // ---- faults -------------------------------------------------------------------------------------
 
 void FakeKernel::FailNext(std::string_view request, Error error, int count, bool apply) {
@@ -245,6 +291,17 @@ void FakeKernel::FailNextBelow(std::string_view request, const std::string& path
                                int count, bool apply) {
   MutexLock lock(mu_);
   faults_.push_back(Fault{std::string(request), path, std::move(error), count, apply});
+}
+
+void FakeKernel::CutOffNext(std::string_view request) {
+  MutexLock lock(mu_);
+  Error died = Error::MaybeApplied(Code::kUnavailable, "the worker died");
+  faults_.push_back(Fault{std::string(request), "", std::move(died), 1, true, true});
+}
+
+void FakeKernel::LetThawerWin(int count) {
+  MutexLock lock(mu_);
+  devices_.thawer_wins = count;
 }
 
 void FakeKernel::FailAt(uint64_t n, Error error, bool apply) {
@@ -301,6 +358,8 @@ void FakeKernel::Revive() {
   hung_.clear();
   calls_ = 0;
   log_.clear();
+  blocked_writes_.clear();
+  devices_.thawer_wins = 0;
   // The anchor belongs to the workers, which end with their agent; an attached one is found again.
   if (anchor_.mount != 0 && vfs_.GetMount(anchor_.mount).parent == 0) {
     vfs_.DropDetached(anchor_.mount);

@@ -49,6 +49,9 @@ class FakeKernel final : public Kernel {
   enum class CrashPoint {
     kBefore,  // the effect is not made
     kAfter,   // the effect is made, and its caller never hears of it
+    // As kAfter; but of a copy the first half is made, a cut is left frozen with its first file
+    // alone, and a filesystem that gets another UUID cannot be mounted.
+    kInside,
   };
   // Sees a request that hangs, and the deadline until which it would have, before it is answered;
   // is called without the lock, so that it may advance a clock or call the controls.
@@ -93,6 +96,14 @@ class FakeKernel final : public Kernel {
   // there).
   void AddLoop(const std::string& file) EXCLUDES(mu_);
   std::set<std::string> LoopFiles() const EXCLUDES(mu_);
+  // Somebody writes to these bytes of a file, or of the loop device on it.
+  void WriteBlocks(const std::string& path, int64_t offset, int64_t bytes) EXCLUDES(mu_);
+  // What is on a file, with a loop device or without.
+  FakeDevice Image(const std::string& path) const EXCLUDES(mu_);
+  // Whether the filesystem that `path` lies on is frozen. Who writes to it then waits for ever.
+  bool IsFrozen(const std::string& path) const EXCLUDES(mu_);
+  // The requests that would have written to what was frozen, as the log has them.
+  std::vector<std::string> blocked_writes() const EXCLUDES(mu_);
   // How many loop devices there may be that AttachLoop has made; one more is ENOSPC.
   void LimitLoops(size_t most) EXCLUDES(mu_);
   // How much the filesystem that `path` lies on can hold; 0: no limit.
@@ -137,6 +148,11 @@ class FakeKernel final : public Kernel {
   // Only calls about `path` or something below it.
   void FailNextBelow(std::string_view request, const std::string& path, Error error, int count = 1,
                      bool apply = false) EXCLUDES(mu_);
+  // The next call of this kind is cut off as by CrashPoint::kInside, and its caller hears that the
+  // worker died.
+  void CutOffNext(std::string_view request) EXCLUDES(mu_);
+  // So many cuts that come are thawed by their watch.
+  void LetThawerWin(int count = 1) EXCLUDES(mu_);
   // Call number `n` fails.
   void FailAt(uint64_t n, Error error, bool apply = false) EXCLUDES(mu_);
 
@@ -182,6 +198,7 @@ class FakeKernel final : public Kernel {
     Error error;
     int count;
     bool apply;
+    bool half = false;
   };
   struct Hung {
     uint64_t filesystem = 0;  // 0: only by path
@@ -195,6 +212,7 @@ class FakeKernel final : public Kernel {
   struct Plan {
     std::optional<Error> error;
     bool apply = true;
+    bool half = false;
   };
 
   // A call that was counted, and what it sets off in the world outside of the kernel.
@@ -212,7 +230,9 @@ class FakeKernel final : public Kernel {
                            const Begun& begun, const ProgramEnd* program_end) EXCLUDES(mu_);
   void FindWhatItSetsOff(const AnyRequest& request, Begun* begun) REQUIRES(mu_);
   Result<AnyAnswer> Apply(const AnyRequest& request, const CallOptions& options,
-                          const ProgramEnd* program_end) REQUIRES(mu_);
+                          const ProgramEnd* program_end, bool half = false) REQUIRES(mu_);
+  // Whether it writes to a filesystem that is frozen.
+  bool IsBlocked(const AnyRequest& request) const REQUIRES(mu_);
   Plan PlanCall(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   const Hung* FindHung(const AnyRequest& request) const REQUIRES(mu_);
   std::optional<Plan> TakeFault(const AnyRequest& request) REQUIRES(mu_);
@@ -237,6 +257,7 @@ class FakeKernel final : public Kernel {
   std::vector<Fault> faults_ GUARDED_BY(mu_);
   std::map<uint64_t, Fault> faults_at_ GUARDED_BY(mu_);
   std::map<std::string, Hung> hung_ GUARDED_BY(mu_);
+  std::vector<std::string> blocked_writes_ GUARDED_BY(mu_);
   HangHook hang_hook_ GUARDED_BY(mu_);
   std::function<void(const AnyRequest&)> call_hook_ GUARDED_BY(mu_);
   const Clock* clock_ GUARDED_BY(mu_) = nullptr;

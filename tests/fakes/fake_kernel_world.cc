@@ -215,6 +215,31 @@ std::set<std::string> FakeKernel::LoopFiles() const {
   return devices_.loop_files;
 }
 
+void FakeKernel::WriteBlocks(const std::string& path, int64_t offset, int64_t bytes) {
+  MutexLock lock(mu_);
+  vfs_.WriteBlocks(Require(path, true), offset, bytes);
+}
+
+FakeDevice FakeKernel::Image(const std::string& path) const {
+  MutexLock lock(mu_);
+  const uint64_t inode = vfs_.InodeAt(Require(path, true)).id;
+  for (const auto& [node, device] : devices_.by_path) {
+    if (device.loop && device.loop->inode == inode) return device;
+  }
+  const auto image = devices_.images.find(inode);
+  return image == devices_.images.end() ? FakeDevice() : image->second;
+}
+
+bool FakeKernel::IsFrozen(const std::string& path) const {
+  MutexLock lock(mu_);
+  return vfs_.FilesystemAt(Require(path, true)).frozen;
+}
+
+std::vector<std::string> FakeKernel::blocked_writes() const {
+  MutexLock lock(mu_);
+  return blocked_writes_;
+}
+
 void FakeKernel::LimitLoops(size_t most) {
   MutexLock lock(mu_);
   devices_.most_loops = most;

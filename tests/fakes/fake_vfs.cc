@@ -411,6 +411,55 @@ int FakeVfs::SetSize(FakeLocation file, int64_t bytes, bool allocate) {
   return 0;
 }
 
+void FakeVfs::Empty(FakeLocation file) {
+  FakeInode& inode = Inode(file.dentry);
+  filesystems_.at(inode.filesystem).used_pages -= static_cast<uint64_t>(Pages(inode));
+  inode.content.clear();
+  inode.size_bytes = 0;
+  inode.allocated_bytes.reset();
+  inode.runs.clear();
+}
+
+void FakeVfs::CopyContent(FakeLocation from, FakeLocation to, int64_t from_offset, bool share) {
+  const FakeInode source = Inode(from.dentry);
+  const auto keep = static_cast<size_t>(from_offset);
+  std::string content = Inode(to.dentry).content.substr(0, keep);
+  Empty(to);
+  FakeInode& inode = Inode(to.dentry);
+  if (source.content.size() > keep) {
+    content.resize(keep, '\0');
+    content += source.content.substr(keep);
+  }
+  inode.content = std::move(content);
+  inode.size_bytes = SizeBytes(source);
+  if (share) {
+    inode.allocated_bytes = AllocatedBytes(source);
+    inode.runs = source.runs;
+  }
+  filesystems_.at(inode.filesystem).used_pages += static_cast<uint64_t>(Pages(inode));
+}
+
+void FakeVfs::WriteBlocks(FakeLocation file, int64_t offset, int64_t bytes) {
+  const int64_t begin = offset / kPageBytes * kPageBytes;
+  const int64_t end = (offset + bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  FakeInode& inode = Inode(file.dentry);
+  std::vector<FileExtentRun> runs;
+  const auto keep = [&runs](const FileExtentRun& run, int64_t from, int64_t to) {
+    if (from >= to) return;
+    runs.push_back({from, run.physical + from - run.logical, to - from, 0});
+  };
+  for (const FileExtentRun& run : inode.runs) {
+    keep(run, run.logical, std::min(run.logical + run.bytes, begin));
+    keep(run, std::max(run.logical, end), run.logical + run.bytes);
+  }
+  runs.push_back({begin, next_place_, end - begin, 0});
+  next_place_ += end - begin;
+  std::sort(runs.begin(), runs.end(),
+            [](const FileExtentRun& a, const FileExtentRun& b) { return a.logical < b.logical; });
+  inode.runs = std::move(runs);
+  inode.size_bytes = std::max(SizeBytes(inode), end);
+}
+
 void FakeVfs::LetGo(uint64_t id) {
   const auto inode = inodes_.find(id);
   if (inode == inodes_.end() || --inode->second.holds != 0 || inode->second.links != 0) return;

@@ -39,7 +39,10 @@ struct FakeInode {
   int64_t size_bytes = 0;
   // What it was given, where that does not follow from the content: it has holes, or blocks ahead.
   std::optional<int64_t> allocated_bytes = std::nullopt;
-  uint32_t holds = 0;  // loop devices on it, which keep it when its last name goes
+  uint32_t holds = 0;     // loop devices on it, which keep it when its last name goes
+  std::string copy_of{};  // of a file: "trusted.volumed.copy_of"
+  // Of a file, what was written to it block by block (FakeVfs::WriteBlocks), in its order.
+  std::vector<FileExtentRun> runs{};
 };
 
 struct FakeDentry {
@@ -67,6 +70,7 @@ struct FakeFilesystem {
   bool on_device = false;     // stays while it is not mounted
   uint32_t device_major = 0;  // of that device; 0: it has a number of its own
   uint32_t device_minor = 0;
+  bool frozen = false;
 };
 
 struct FakeMount {
@@ -132,6 +136,14 @@ class FakeVfs {
   int WriteFile(FakeLocation file, const std::string& content);
   // Never makes it smaller. ENOSPC only if `allocate`.
   int SetSize(FakeLocation file, int64_t bytes, bool allocate);
+  // Gives a file the content of another one behind `from_offset`, its size, and with `share` the
+  // places of its blocks, too.
+  void CopyContent(FakeLocation from, FakeLocation to, int64_t from_offset, bool share);
+  // What is written to these bytes of a file lies in a new place. What it is, is not kept.
+  void WriteBlocks(FakeLocation file, int64_t offset, int64_t bytes);
+  void SetCopyOf(FakeLocation file, const std::string& mark) { Inode(file.dentry).copy_of = mark; }
+  // A file of no bytes.
+  void Empty(FakeLocation file);
   // With the zeros that are not kept. REQUIRES: it is small.
   static std::string ContentOf(const FakeInode& inode);
   // The file stays when its last name goes, until it is let go of.
@@ -173,6 +185,8 @@ class FakeVfs {
   // Each mount of the tree that is private becomes a peer group of its own.
   void Share(uint64_t mount, bool recursive);
   const FakeMount& GetMount(uint64_t mount) const { return mounts_.at(mount); }
+  // Another one, which is not mounted, with the same files.
+  uint64_t CopyFilesystem(uint64_t id);
   FakeFilesystem& MutableFilesystem(uint64_t id) { return filesystems_.at(id); }
   // In the order of their making.
   std::vector<MountEntry> Table() const;
@@ -221,6 +235,7 @@ class FakeVfs {
   std::map<Point, uint64_t> points_;  // what is mounted directly on a name
   uint64_t root_mount_ = 0;
   uint64_t next_id_ = 1;
+  int64_t next_place_ = 1 << 20;  // for what is written next
 };
 
 }  // namespace volumed

@@ -38,6 +38,40 @@ uint64_t FakeVfs::NewFilesystem(const std::string& type, const std::string& sour
   return id;
 }
 
+uint64_t FakeVfs::CopyFilesystem(uint64_t id) {
+  FakeFilesystem copy = filesystems_.at(id);
+  copy.id = next_id_++;
+  copy.on_device = true;
+  copy.frozen = false;
+  // Hard links stay links: each inode is copied once.
+  std::map<uint64_t, uint64_t> inodes;
+  std::vector<std::pair<uint64_t, uint64_t>> left = {{copy.root, 0}};  // a name, its new parent
+  while (!left.empty()) {
+    const auto [old, parent] = left.back();
+    left.pop_back();
+    const FakeDentry dentry = dentries_.at(old);
+    const bool known = inodes.contains(dentry.inode);
+    if (!known) {
+      FakeInode inode = inodes_.at(dentry.inode);
+      inode.id = next_id_++;
+      inode.filesystem = copy.id;
+      inode.holds = 0;
+      inode.children.clear();
+      inodes[dentry.inode] = inode.id;
+      inodes_.emplace(inode.id, std::move(inode));
+    }
+    // NewDentry puts the name into its parent.
+    const uint64_t made = NewDentry(parent, dentry.name, inodes.at(dentry.inode));
+    if (parent == 0) copy.root = made;
+    for (const auto& [name, child] : inodes_.at(dentry.inode).children) {
+      left.emplace_back(child, made);
+    }
+  }
+  const uint64_t made = copy.id;
+  filesystems_.emplace(made, std::move(copy));
+  return made;
+}
+
 uint64_t FakeVfs::NewMount(uint64_t filesystem, uint64_t attributes) {
   FakeMount mount;
   mount.id = next_id_++;
@@ -361,6 +395,7 @@ void FakeVfs::Reboot() {
   FakeMount& root = mounts_.at(root_mount_);
   root.peer_group = 0;
   root.attributes = 0;
+  for (auto& [id, filesystem] : filesystems_) filesystem.frozen = false;
 }
 
 }  // namespace volumed

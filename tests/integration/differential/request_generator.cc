@@ -419,6 +419,65 @@ struct RequestGenerator::Maker<TakeFileLock> {
   }
 };
 
+// ---- cuts. cut_frozen_test and image_differential_test have those that can succeed only on a
+// disk.
+template <>
+struct RequestGenerator::Maker<CloneFile> {
+  static constexpr uint32_t kWeight = 2;
+  static CloneFile Make(RequestGenerator& g) {
+    CloneFile clone{g.Path(), {}, g.Path()};
+    if (g.OneIn(20)) clone.expected = {"ext4", "", 1, ""};
+    return clone;
+  }
+};
+template <>
+struct RequestGenerator::Maker<CopyFile> {
+  static constexpr uint32_t kWeight = 6;
+  static CopyFile Make(RequestGenerator& g) {
+    constexpr const char* kFiles[] = {"f", "a/f", "hard", "i", "a/b/g"};
+    constexpr const char* kCopies[] = {"c1", "a/c2", "d/c3", "m/c4"};
+    constexpr int64_t kOffsets[] = {0, 0, 0, 1, 4096, 100000, -1};
+    CopyFile copy{g.OneIn(3) ? g.Path() : SafePath{g.world_, Pick(g, kFiles)},
+                  {},
+                  g.OneIn(3) ? g.Path() : SafePath{g.world_, Pick(g, kCopies)}};
+    copy.from_offset = Pick(g, kOffsets);
+    if (g.OneIn(20)) copy.bytes_per_second = -1;
+    return copy;
+  }
+};
+template <>
+struct RequestGenerator::Maker<ListExtents> {
+  static constexpr uint32_t kWeight = 1;
+  static ListExtents Make(RequestGenerator& g) {
+    return {g.Path(), {}, g.OneIn(5) ? -1 : 0, g.OneIn(5) ? 0u : 16u};
+  }
+};
+// Never a filesystem that is there: its number is none that a world could have.
+template <>
+struct RequestGenerator::Maker<CutFrozen> {
+  static constexpr uint32_t kWeight = 1;
+  static CutFrozen Make(RequestGenerator& g) {
+    CutFrozen cut;
+    if (!g.OneIn(5)) cut.freeze = {{g.Path(), 4095, 1048575}};
+    if (!g.OneIn(5)) cut.cuts = {{g.Path(), {}, g.Path()}};
+    if (g.OneIn(5)) cut.longest_us = 0;
+    return cut;
+  }
+};
+template <>
+struct RequestGenerator::Maker<ThawFilesystem> {
+  static constexpr uint32_t kWeight = 1;
+  static ThawFilesystem Make(RequestGenerator& g) { return {{g.Path(), 4095, 1048575}}; }
+};
+template <>
+struct RequestGenerator::Maker<ChangeFilesystemUuid> {
+  static constexpr uint32_t kWeight = 1;
+  static ChangeFilesystemUuid Make(RequestGenerator& g) {
+    constexpr const char* kTypes[] = {"ext4", "xfs", "btrfs", "tmpfs", ""};
+    return {g.Path(), {}, Pick(g, kTypes), "old", g.OneIn(5) ? "" : "new"};
+  }
+};
+
 // ---- composites. They meet in few places, so that one finds what another has left.
 template <>
 struct RequestGenerator::Maker<RemoveVolume> {

@@ -123,6 +123,18 @@ std::string Text(const FileExtent& extent) {
          (extent.changed ? " changed" : " unchanged") + (extent.object.inode != 0 ? " inode" : "") +
          (extent.object.handle.empty() ? "" : " handle");
 }
+// Where the bytes lie, and in how many pieces, is each world's own.
+std::string Text(const ExtentList& list) {
+  return std::string(list.runs.empty() ? "no extents" : "extents") + (list.done ? " done" : "");
+}
+std::string Text(const FrozenCut& cut) {
+  std::string text = "cut:";
+  for (const FileExtent& file : cut.files) text += " " + Text(file);
+  return text;
+}
+std::string Text(const FilesystemName& name) {
+  return name.fs_type + " " + name.uuid + (name.changed ? " changed" : " unchanged");
+}
 std::string Text(const FileLock& lock) { return lock.pin ? "locked" : "without a lock"; }
 // Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
 std::string KeysText(const std::vector<std::string>& keys) {

@@ -31,6 +31,25 @@ TEST(KernelRequests, OfImagesMayBeKilledAndShown) {
   EXPECT_EQ(RequestPath(ConfigureLoop{"/dev/loop3", {}}), "/dev/loop3");
 }
 
+// Of these only the change of a UUID ruins what it does not finish.
+TEST(KernelRequests, OfCutsMayBeKilledButForTheOneThatRenames) {
+  for (const AnyRequest& request :
+       {AnyRequest(CloneFile{}), AnyRequest(CopyFile{}), AnyRequest(ListExtents{}),
+        AnyRequest(CutFrozen{}), AnyRequest(ThawFilesystem{}),
+        AnyRequest(ChangeFilesystemUuid{})}) {
+    const bool renames = std::holds_alternative<ChangeFilesystemUuid>(request);
+    const bool thaws = std::holds_alternative<ThawFilesystem>(request);
+    EXPECT_EQ(MustFinish(request), renames) << RequestName(request);
+    EXPECT_EQ(LaneKindOf(request), thaws ? LaneKind::kOwnFilesystem : LaneKind::kWalks)
+        << RequestName(request);
+    EXPECT_FALSE(HasSecret(request)) << RequestName(request);
+  }
+  EXPECT_EQ(RequestPath(CloneFile{{"/p", "a"}, {}, {"/p", "b"}}), "/p/b");
+  EXPECT_EQ(RequestPath(CutFrozen{{{{"/m", "v"}, 7, 3}}, {}, {}}), "/m/v");
+  EXPECT_EQ(RequestPath(CutFrozen{}), "");
+  EXPECT_EQ(RequestPath(ThawFilesystem{{{"/m", "v"}, 7, 3}}), "/m/v");
+}
+
 struct WithoutLane {};
 template <typename Request>
 constexpr bool kNamesItsLane = requires(const Request& request) {

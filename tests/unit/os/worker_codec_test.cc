@@ -268,6 +268,46 @@ TEST(WorkerCodec, WhatImagesNeedKeepsEveryField) {
   EXPECT_FALSE(SameAnswer(attached).changed);
 }
 
+TEST(WorkerCodec, WhatCutsNeedKeepsEveryField) {
+  const StorageObject object{"xfs", "uuid", 3, "1:ab"};
+  const SafePath other{"/other", kBytes};
+  const CloneFile clone = Same(CloneFile{Place(), object, other});
+  EXPECT_EQ(clone.from, Place());
+  EXPECT_EQ(clone.expected, object);
+  EXPECT_EQ(clone.to, other);
+  const CopyFile copy = Same(CopyFile{Place(), object, other, int64_t{1} << 40, 5000});
+  EXPECT_EQ(copy.to, other);
+  EXPECT_EQ(copy.from_offset, int64_t{1} << 40);
+  EXPECT_EQ(copy.bytes_per_second, 5000);
+  const ListExtents list = Same(ListExtents{Place(), object, 4096, 7});
+  EXPECT_EQ(list.from_offset, 4096);
+  EXPECT_EQ(list.most, 7u);
+  const FreezePoint point{Place(), 7, 3};
+  const CutPart part{Place(), object, other};
+  const CutFrozen cut = Same(CutFrozen{{point}, {other}, {part, part}, 1, 2, 3});
+  EXPECT_EQ(cut.freeze, std::vector<FreezePoint>{point});
+  EXPECT_EQ(cut.never, std::vector<SafePath>{other});
+  EXPECT_EQ(cut.cuts, (std::vector<CutPart>{part, part}));
+  EXPECT_EQ(cut.longest_us, 1);
+  EXPECT_EQ(cut.sync_until_us, 2);
+  EXPECT_EQ(cut.syncs_most, 3u);
+  EXPECT_EQ(Same(ThawFilesystem{point}).point, point);
+  const ChangeFilesystemUuid change =
+      Same(ChangeFilesystemUuid{Place(), object, "xfs", "old", "new"});
+  EXPECT_EQ(change.fs_type, "xfs");
+  EXPECT_EQ(change.old_uuid, "old");
+  EXPECT_EQ(change.new_uuid, "new");
+
+  const ExtentList extents{{{0, int64_t{1} << 40, 4096, 1}}, true};
+  EXPECT_EQ(SameAnswer(extents), extents);
+  const FrozenCut made{{{object, 4096, 0, true}}, 5, 6};
+  EXPECT_EQ(SameAnswer(made).files, made.files);
+  EXPECT_EQ(SameAnswer(made).frozen_us, 5);
+  EXPECT_EQ(SameAnswer(made).stall_us, 6);
+  const FilesystemName name{"xfs", "new", true};
+  EXPECT_EQ(SameAnswer(name), name);
+}
+
 TEST(WorkerCodec, ALockIsAnErrorWithoutItsDescriptor) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);

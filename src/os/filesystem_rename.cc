@@ -1,0 +1,172 @@
+#include "os/filesystem_rename.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "os/device_probe.h"
+#include "os/filesystem_geometry.h"
+#include "os/loop_devices.h"
+#include "os/regular_file.h"
+#include "os/safe_open.h"
+#include "os/tool.h"
+
+namespace volumed {
+namespace {
+
+using Family = FilesystemFamily;
+
+class FilesystemRenamer {
+ public:
+  FilesystemRenamer(const ChangeFilesystemUuid& request, const KernelFeatures& features,
+                    const std::vector<std::string>& tools, const CallOptions& options)
+      : request_(request),
+        features_(features),
+        tools_(tools),
+        options_(options),
+        what_("change the UUID of " + request.path.Display()) {}
+
+  Result<FilesystemName> Run() {
+    const std::optional<Family> family = FilesystemFamilyOf(request_.fs_type);
+    if (!family || request_.new_uuid.empty()) {
+      return Refused(Code::kInvalidArgument, "no such filesystem type, or no UUID");
+    }
+    if (*family == Family::kXfs && !features_.fsopen) {
+      return Refused(Code::kUnimplemented, "of an xfs it needs fsopen (Linux 5.2)");
+    }
+    ASSIGN_OR_RETURN(file_, OpenRegularFile(request_.path, O_RDWR | O_NONBLOCK | O_NOCTTY,
+                                            request_.expected, features_, what_));
+    ASSIGN_OR_RETURN(const std::string loop, FindLoopOn(file_.get(), what_));
+    if (!loop.empty()) return Refused(Code::kFailedPrecondition, "it has a loop device, " + loop);
+    ASSIGN_OR_RETURN(FilesystemName before, Look());
+    RETURN_IF_ERROR(CheckIsKnown(before));
+    if (before.uuid == request_.new_uuid) return before;
+    RETURN_IF_ERROR(Change(*family));
+    return Confirm();
+  }
+
+ private:
+  Error Refused(Code code, const std::string& why) const {
+    return Error::NotApplied(code, what_ + ": " + why);
+  }
+  Error Failed(const std::string& step) const {
+    return Error::FromErrno(errno, what_ + ", " + step, Outcome::kMaybeApplied);
+  }
+  static std::string Shown(const FilesystemName& name) {
+    return (name.fs_type.empty() ? "no filesystem" : name.fs_type) + " with UUID \"" + name.uuid +
+           "\"";
+  }
+
+  Result<FilesystemName> Look() const {
+    ASSIGN_OR_RETURN(const DeviceProbe probe, ProbeImage(file_.get(), request_.path.Display()));
+    return FilesystemName{probe.fs_type, probe.unfinished ? "" : probe.identity.uuid};
+  }
+
+  Status CheckIsKnown(const FilesystemName& name) const {
+    const bool known = name.uuid == request_.old_uuid || name.uuid == request_.new_uuid;
+    if (name.fs_type == request_.fs_type && known) return OkStatus();
+    return Refused(Code::kFailedPrecondition, "it has " + Shown(name));
+  }
+
+  Status Change(Family family) {
+    switch (family) {
+      case Family::kExt:
+        return ChangeExt();
+      case Family::kXfs:
+        return ChangeXfs();
+      case Family::kBtrfs:
+        return Expect(RunOn(file_.get(), "btrfstune", family, {"-f", "-M", request_.new_uuid}));
+    }
+    return OkStatus();
+  }
+
+  Result<ToolResult> RunOn(int device, const std::string& program, Family family,
+                           std::vector<std::string> arguments) const {
+    ToolRun run;
+    run.program = program;
+    run.package = ToolPackageOf(family);
+    run.arguments = std::move(arguments);
+    run.arguments.emplace_back(kToolDevice);
+    run.device = device;
+    return RunTool(run, tools_, options_).With(what_);
+  }
+
+  Status Expect(const Result<ToolResult>& result) const {
+    if (!result.ok()) return result.error();
+    if (result->exit_code == 0) return OkStatus();
+    return Error::MaybeApplied(Code::kInternal, what_ + ": the tool ended with status " +
+                                                    std::to_string(result->exit_code) + ": " +
+                                                    result->output);
+  }
+
+  // One without the feature metadata_csum_seed has the UUID in every checksum, and tune2fs asks for
+  // a check of the whole first.
+  Status ChangeExt() const {
+    const std::vector<std::string> arguments = {"-U", request_.new_uuid};
+    ASSIGN_OR_RETURN(const ToolResult first,
+                     RunOn(file_.get(), "tune2fs", Family::kExt, arguments));
+    if (first.exit_code == 0) return OkStatus();
+    if (first.output.find("e2fsck") == std::string::npos) return Expect(first);
+    ASSIGN_OR_RETURN(const ToolResult checked,
+                     RunOn(file_.get(), "e2fsck", Family::kExt, {"-f", "-p"}));
+    // Source: e2fsck(8): with 1 the errors were corrected.
+    if (checked.exit_code > 1) return Expect(checked);
+    return Expect(RunOn(file_.get(), "tune2fs", Family::kExt, arguments));
+  }
+
+  // The tools refuse an xfs whose log is not replayed, as after a freeze, and end with status 0 all
+  // the same. Only a mount replays it.
+  Status ChangeXfs() const {
+    ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
+    RETURN_IF_ERROR(ReplayLog(loop));
+    RETURN_IF_ERROR(Expect(RunOn(loop.device.get(), "xfs_db", Family::kXfs,
+                                 {"-x", "-c", "uuid " + request_.new_uuid})));
+    return ::fsync(loop.device.get()) == 0 ? OkStatus() : Status(Failed("sync"));
+  }
+
+  // Nobody sees the mount, and with the end of this it is gone.
+  Status ReplayLog(const PrivateLoop& loop) const {
+    const Descriptor context(::fsopen("xfs", FSOPEN_CLOEXEC));
+    if (!context.valid() ||
+        ::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", loop.path.c_str(), 0) != 0 ||
+        ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "nouuid", nullptr, 0) != 0 ||
+        ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
+      return Failed("mount it where nobody sees it");
+    }
+    const Descriptor mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+    return mount.valid() ? OkStatus() : Status(Failed("mount it where nobody sees it"));
+  }
+
+  Result<FilesystemName> Confirm() const {
+    if (::fsync(file_.get()) != 0) return Failed("sync");
+    Result<FilesystemName> after = Look();
+    if (!after.ok()) return after.error().AsMaybeApplied();
+    if (after->fs_type != request_.fs_type || after->uuid != request_.new_uuid) {
+      return Error::MaybeApplied(Code::kInternal, what_ + ": after it, there is " + Shown(*after));
+    }
+    after->changed = true;
+    return after;
+  }
+
+  const ChangeFilesystemUuid& request_;
+  const KernelFeatures& features_;
+  const std::vector<std::string>& tools_;
+  const CallOptions& options_;
+  const std::string what_;
+  Descriptor file_;
+};
+
+}  // namespace
+
+Result<FilesystemName> DoChangeFilesystemUuid(const ChangeFilesystemUuid& request,
+                                              const KernelFeatures& features,
+                                              const std::vector<std::string>& tool_directories,
+                                              const CallOptions& options) {
+  return FilesystemRenamer(request, features, tool_directories, options).Run();
+}
+
+}  // namespace volumed

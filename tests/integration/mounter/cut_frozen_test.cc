@@ -1,0 +1,241 @@
+// CutFrozen, ThawFilesystem and ChangeFilesystemUuid on real filesystems: what a cut has, who may
+// be killed meanwhile, and that nothing stays frozen.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "fakes/must.h"
+#include "integration/mounter/block_mount_fixture.h"
+#include "os/freeze_point.h"
+#include "os/thawer.h"
+#include "places.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int64_t kPoolBytes = int64_t{3} << 30;
+constexpr char kOld[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
+constexpr char kNew[] = "5b8b1d3c-2222-4222-8333-0123456789ab";
+constexpr milliseconds kLimit{1000};
+// Longer than this after the limit nothing may wait.
+constexpr milliseconds kSlack{1000};
+
+// A pool on an xfs at "mnt", an image in it, and that mounted at "mnt2".
+class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    BlockMountTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    LocalKernelOptions options;
+    options.thawer = VolumedWorkerPath();
+    local_ = Must(LocalKernel::Create(options));
+    disk_.emplace(BlockMountTest::Image("pool", kPoolBytes));
+    ASSERT_TRUE(disk_->valid());
+    Mkfs("xfs", disk_->path());
+    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "xfs", 0, nullptr), 0);
+    ASSERT_EQ(::mkdir(Path("copy").c_str(), 0755), 0);
+    SetFileSize size{In("image"), true};
+    size.bytes = kImageBytes;
+    Must(local_->Call(size, {}));
+    const AttachedLoop loop = Must(local_->Call(AttachLoop{In("image")}, {}));
+    FormatDevice format{loop.device.path, loop.device.facts.identity, GetParam(), kOld, {}};
+    Must(local_->Call(format, {}));
+    Must(local_->Call(Mount{GetParam(), loop.device.path, Volume(), {}}, {}));
+    std::ofstream(Path("mnt2/f")) << "kept";
+    const std::optional<MountEntry> entry = Mounted("mnt2");
+    ASSERT_TRUE(entry);
+    point_ = {Volume(), entry->device_major, entry->device_minor};
+    cut_.freeze = {point_};
+    cut_.never = {{scratch(), "mnt"}};
+    cut_.cuts = {{In("image"), {}, In("cut")}};
+    cut_.longest_us = std::chrono::microseconds(kLimit).count();
+  }
+  void TearDown() override {
+    if (disk_) {
+      (void)local_->Call(ThawFilesystem{point_}, {});
+      ::umount2(Path("copy").c_str(), 0);
+      ::umount2(Path("mnt2").c_str(), 0);
+      for (const char* name : {"image", "cut"}) (void)local_->Call(DetachLoops{In(name)}, {});
+    }
+    BlockMountTest::TearDown();
+  }
+  SafePath In(const std::string& name) const { return {scratch(), "mnt/" + name}; }
+  SafePath Volume() const { return {scratch(), "mnt2"}; }
+
+  // Whether a write that begins now is done within the limit and the slack.
+  bool WriteEnds(int number) const {
+    const pid_t writer = ::fork();
+    if (writer == 0) {
+      const std::string path = Path("mnt2/w" + std::to_string(number));
+      const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      ::_exit(file >= 0 && ::write(file, "x", 1) == 1 ? 0 : 1);
+    }
+    const auto end = std::chrono::steady_clock::now() + kLimit + kSlack;
+    int status = 0;
+    while (::waitpid(writer, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > end) {
+        (void)local_->Call(ThawFilesystem{point_}, {});
+        ::waitpid(writer, &status, 0);
+        return false;
+      }
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  // Kills every thawer of this test, if there is one now.
+  static void KillThawers(pid_t parent) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream stat(entry.path() / "stat");
+      int pid = 0;
+      std::string name;
+      std::string state;
+      int of = 0;
+      if (!(stat >> pid >> name >> state >> of)) continue;
+      if (name == "(volumed-thawer)" && of == parent) ::kill(pid, SIGKILL);
+    }
+  }
+
+  std::optional<LoopDevice> disk_;
+  FreezePoint point_;
+  CutFrozen cut_;
+};
+
+TEST_P(CutFrozenTest, ACutHasWhatWasThereAndIsMountedBesideItsSource) {
+  const FrozenCut cut = Must(local_->Call(cut_, {}));
+  std::printf("%s: frozen %ld us, stall %ld us\n", GetParam(), static_cast<long>(cut.frozen_us),
+              static_cast<long>(cut.stall_us));
+  EXPECT_LE(cut.frozen_us, cut.stall_us);
+  std::ofstream(Path("mnt2/f")) << "later";
+  const ChangeFilesystemUuid change{In("cut"), {}, GetParam(), kOld, kNew};
+  EXPECT_TRUE(Must(local_->Call(change, {})).changed);
+  EXPECT_FALSE(Must(local_->Call(change, {})).changed);
+  const AttachedLoop loop = Must(local_->Call(AttachLoop{In("cut")}, {}));
+  EXPECT_EQ(Must(local_->Call(ProbeDevice{loop.device.path}, {})).identity.uuid, kNew);
+  Must(local_->Call(Mount{GetParam(), loop.device.path, {scratch(), "copy"}, {}}, {}));
+  EXPECT_EQ(Must(local_->Call(ReadFile{{scratch(), "copy/f"}}, {})).bytes, "kept");
+  const auto in_use = local_->Call(change, {});
+  ASSERT_FALSE(in_use.ok());
+  EXPECT_EQ(in_use.error().code(), Code::kFailedPrecondition);
+}
+
+TEST_P(CutFrozenTest, WhatMustNotBeFrozenIsRefused) {
+  const std::optional<MountEntry> pool = Mounted("mnt");
+  ASSERT_TRUE(pool);
+  CutFrozen of_pool = cut_;
+  of_pool.never.clear();
+  of_pool.freeze = {{{scratch(), "mnt"}, pool->device_major, pool->device_minor}};
+  CutFrozen other = cut_;
+  other.freeze[0].device_minor += 1;
+  CutFrozen never = cut_;
+  never.never = {{scratch(), "mnt2/f"}};
+  for (const CutFrozen& refused : {of_pool, other, never}) {
+    const auto answer = local_->Call(refused, {});
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code(), Code::kFailedPrecondition) << answer.error().ToString();
+    EXPECT_FALSE(answer.error().maybe_applied());
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("mnt/cut")));
+}
+
+TEST_P(CutFrozenTest, SomebodyElsesFreezeIsNeitherTakenNorEnded) {
+  const OpenedPoint open = Must(OpenFreezePoint(point_, {}));
+  ASSERT_EQ(FreezeFilesystem(open.root.get()), 0);
+  const auto cut = local_->Call(cut_, {});
+  EXPECT_EQ(ThawFrozen(open.root.get()), 0) << "it was thawed by the cut that had failed";
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().sys_errno(), EBUSY);
+  EXPECT_FALSE(cut.error().maybe_applied());
+  EXPECT_FALSE(std::filesystem::exists(Path("mnt/cut")));
+}
+
+TEST_P(CutFrozenTest, NothingStaysFrozenWhoeverIsKilledAndWhenever) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 60; ++round) {
+    const pid_t worker = ::fork();
+    ASSERT_GE(worker, 0);
+    if (worker == 0) {
+      ::_exit(local_->Call(cut_, {}).ok() ? 0 : 1);
+    }
+    // A cut takes some hundred milliseconds, most of them before the freeze.
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 200'000));
+    if (round % 2 == 0) {
+      ::kill(worker, SIGKILL);
+    } else {
+      KillThawers(worker);
+    }
+    EXPECT_TRUE(WriteEnds(round)) << "round " << round;
+    EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
+    EXPECT_TRUE(WriteEnds(round)) << "round " << round;
+    EXPECT_FALSE(Must(local_->Call(ThawFilesystem{point_}, {})).changed) << "round " << round;
+  }
+}
+
+// F3: the unmount of what is frozen succeeds, and leaves it frozen with its device. The thawer has
+// the mount open, so that it cannot happen.
+TEST_P(CutFrozenTest, WhatIsFrozenCannotBeUnmountedWhileItsThawerLives) {
+  OpenedPoint open = Must(OpenFreezePoint(point_, {}));
+  std::optional<Thawer> thawer = Must(Thawer::Start(VolumedWorkerPath(), open.root.get(), kLimit));
+  ASSERT_TRUE(thawer->BeginFreeze().ok());
+  ASSERT_EQ(FreezeFilesystem(open.root.get()), 0);
+  open.root.Reset();
+  EXPECT_EQ(::umount2(Path("mnt2").c_str(), 0), -1);
+  EXPECT_EQ(errno, EBUSY);
+  thawer.reset();  // as its freezer's death is
+  EXPECT_FALSE(Must(local_->Call(ThawFilesystem{point_}, {})).changed);
+  EXPECT_EQ(::umount2(Path("mnt2").c_str(), 0), 0);
+}
+
+TEST_P(CutFrozenTest, AThawerThawsAtItsLimitAndSaysSo) {
+  const OpenedPoint open = Must(OpenFreezePoint(point_, {}));
+  Thawer thawer = Must(Thawer::Start(VolumedWorkerPath(), open.root.get(), milliseconds(100)));
+  ASSERT_TRUE(thawer.BeginFreeze().ok());
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(FreezeFilesystem(open.root.get()), 0);
+  EXPECT_TRUE(WriteEnds(1));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(100));
+  EXPECT_EQ(ThawFrozen(open.root.get()), EINVAL);
+  EXPECT_FALSE(thawer.End());
+}
+
+TEST_P(CutFrozenTest, ACutThatTakesLongerThanItMayIsAborted) {
+  cut_.longest_us = 1;
+  const auto cut = local_->Call(cut_, {});
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code(), Code::kAborted) << cut.error().ToString();
+  EXPECT_FALSE(std::filesystem::exists(Path("mnt/cut")));
+  EXPECT_TRUE(WriteEnds(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Filesystems, CutFrozenTest, ::testing::Values("ext4", "xfs", "btrfs"),
+                         [](const auto& type) { return std::string(type.param); });
+
+class FrozenXfsTest : public CutFrozenTest {};
+
+// F2: the tool refuses the dirty log that a freeze leaves, and ends with status 0.
+TEST_P(FrozenXfsTest, AnotherUuidIsBelievedOnlyIfItIsThere) {
+  Must(local_->Call(cut_, {}));
+  const std::string image = Path("mnt/cut");
+  EXPECT_EQ(Shell("xfs_db -x -c 'uuid " + std::string(kNew) + "' " + image), 0);
+  EXPECT_NE(Shell("blkid -p " + image + " | grep -q " + kNew), 0) << "F2 does not hold any more";
+  EXPECT_TRUE(
+      Must(local_->Call(ChangeFilesystemUuid{In("cut"), {}, "xfs", kOld, kNew}, {})).changed);
+  EXPECT_EQ(Shell("blkid -p " + image + " | grep -q " + kNew), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenXfsTest, ::testing::Values("xfs"));
+
+}  // namespace
+}  // namespace volumed
