@@ -7,7 +7,7 @@
 namespace volumed {
 namespace {
 
-constexpr size_t kShownNode = 256;  // bytes of a node's id in a message
+constexpr size_t kShownHolder = 256;  // bytes of a node's id in a message
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   }
   if (!held.record.leases.empty()) {
     return PoolRefusal("volume " + id + " is published on node " +
-                       Quoted(held.record.leases.front().node, kShownNode));
+                       Quoted(held.record.leases.front().node, kShownHolder));
   }
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
   RETURN_IF_ERROR(Advance(held.record, PoolVolumeEvent::kDelete));
