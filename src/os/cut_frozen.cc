@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,13 @@ class FrozenCutter {
       if (std::any_of(request_.freeze.begin() + static_cast<ptrdiff_t>(i) + 1,
                       request_.freeze.end(), same)) {
         return Refused(Code::kInvalidArgument, "a filesystem is to be frozen twice");
+      }
+    }
+    // The later clone would take the place of the earlier one.
+    std::set<std::string> made;
+    for (const CutPart& part : request_.cuts) {
+      if (!made.insert(part.to.Display()).second) {
+        return Refused(Code::kInvalidArgument, part.to.Display() + " is to be made twice");
       }
     }
     return OkStatus();

@@ -84,11 +84,13 @@ class FileCopier {
     while (at_ < size_) {
       const off_t data = ::lseek(source_.file.get(), at_, SEEK_DATA);
       if (data < 0 && errno != ENXIO) return Failed("look for data", kMaybe);
-      if (data < 0) break;  // nothing but a hole is left
+      // Nothing but a hole is left, or what was added to the file since this began.
+      if (data < 0 || data >= size_) break;
       const off_t hole = ::lseek(source_.file.get(), data, SEEK_HOLE);
       if (hole < 0) return Failed("look for a hole", kMaybe);
+      const int64_t end = std::min<int64_t>(hole, size_);
       at_ = data;
-      while (at_ < hole) RETURN_IF_ERROR(CopyStep(std::min<int64_t>(kStep, hole - at_)));
+      while (at_ < end) RETURN_IF_ERROR(CopyStep(std::min(kStep, end - at_)));
     }
     at_ = size_;
     return SyncData();

@@ -25,6 +25,33 @@ bool IsOnDisk(const std::string& type) { return IsExt(type) || IsOneOf(type, {"x
 
 std::string MarkOf(const FakeInode& inode) { return std::to_string(inode.id); }
 
+// What was on the file is on it no more.
+void DropImage(FakeDevices& devices, FakeVfs& vfs, uint64_t file) {
+  const auto old = devices.images.extract(file);
+  if (old && old.mapped().filesystem != 0) vfs.DropFilesystem(old.mapped().filesystem);
+}
+
+Status CheckParts(const CutFrozen& request, const std::string& what) {
+  if (request.freeze.empty() || request.cuts.empty()) {
+    return Refuse(what, "there is nothing to freeze, or to clone", Code::kInvalidArgument);
+  }
+  if (request.longest_us <= 0 || request.sync_until_us <= 0 || request.syncs_most == 0) {
+    return Refuse(what, "its limits have to be above zero", Code::kInvalidArgument);
+  }
+  std::set<std::pair<uint32_t, uint32_t>> numbers;
+  for (const FreezePoint& point : request.freeze) {
+    if (!numbers.emplace(point.device_major, point.device_minor).second) {
+      return Refuse(what, "a filesystem is to be frozen twice", Code::kInvalidArgument);
+    }
+  }
+  std::set<std::string> made;
+  for (const CutPart& part : request.cuts) {
+    if (made.insert(part.to.Display()).second) continue;
+    return Refuse(what, part.to.Display() + " is to be made twice", Code::kInvalidArgument);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 // ---- copies -------------------------------------------------------------------------------------
@@ -45,8 +72,8 @@ Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool begi
     if (missing != 0 || vfs_.InodeAt(copy.to).type != FileType::kRegular) {
       return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
     }
-    if (vfs_.IsReadOnly(copy.to)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
   }
+  if (vfs_.IsReadOnly(copy.to)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
   if (vfs_.SameInode(copy.from, copy.to)) {
     return Refuse(what, "it is to be a copy of itself", Code::kInvalidArgument);
   }
@@ -59,7 +86,10 @@ Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool begi
     return Refuse(what, "there is a file that is no copy of it", Code::kAlreadyExists);
   }
   vfs_.SetCopyOf(copy.to, MarkOf(vfs_.InodeAt(copy.from)));
-  if (!beginning) vfs_.Empty(copy.to);
+  if (!beginning) {
+    DropImage(state_.devices, vfs_, inode.id);
+    vfs_.Empty(copy.to);
+  }
   return copy;
 }
 
@@ -76,9 +106,6 @@ void FakeEffects::CopyImage(const Copied& copy) {
   auto& images = state_.devices.images;
   const uint64_t from = vfs_.InodeAt(copy.from).id;
   const uint64_t to = vfs_.InodeAt(copy.to).id;
-  if (const auto old = images.extract(to); old && old.mapped().filesystem != 0) {
-    vfs_.DropFilesystem(old.mapped().filesystem);
-  }
   const FakeDevice* source = nullptr;
   for (const auto& [path, device] : state_.devices.by_path) {
     if (device.loop && device.loop->inode == from) source = &device;
@@ -149,6 +176,7 @@ Result<FileExtent> FakeEffects::operator()(const CopyFile& request) {
   if (FakeVfs::SizeBytes(vfs_.InodeAt(copy.to)) < offset) {
     return Refuse(what, "the copy ends before that", Code::kOutOfRange);
   }
+  DropImage(state_.devices, vfs_, vfs_.InodeAt(copy.to).id);
   Progress(offset);
   if (state_.half) {
     // The size is set first, so only the content tells that it is a half.
@@ -156,6 +184,11 @@ Result<FileExtent> FakeEffects::operator()(const CopyFile& request) {
     return ExtentAt(copy.to);
   }
   vfs_.CopyContent(copy.from, copy.to, offset, false);
+  // What was copied until the filesystem was full stays.
+  const size_t all = vfs_.InodeAt(copy.from).content.size();
+  if (static_cast<size_t>(offset) < all && vfs_.InodeAt(copy.to).content.size() < all) {
+    return Error::FromErrno(ENOSPC, what, Outcome::kMaybeApplied);
+  }
   CopyImage(copy);
   Progress(size);
   return ExtentAt(copy.to);
@@ -202,18 +235,7 @@ bool FakeEffects::IsToBeFrozen(const CutFrozen& request, FakeLocation at) const 
 }
 
 Status FakeEffects::CheckCut(const CutFrozen& request, const std::string& what) {
-  if (request.freeze.empty() || request.cuts.empty()) {
-    return Refuse(what, "there is nothing to freeze, or to clone", Code::kInvalidArgument);
-  }
-  if (request.longest_us <= 0 || request.sync_until_us <= 0 || request.syncs_most == 0) {
-    return Refuse(what, "its limits have to be above zero", Code::kInvalidArgument);
-  }
-  std::set<std::pair<uint32_t, uint32_t>> numbers;
-  for (const FreezePoint& point : request.freeze) {
-    if (!numbers.emplace(point.device_major, point.device_minor).second) {
-      return Refuse(what, "a filesystem is to be frozen twice", Code::kInvalidArgument);
-    }
-  }
+  RETURN_IF_ERROR(CheckParts(request, what));
   for (const FreezePoint& point : request.freeze) RETURN_IF_ERROR(OpenPoint(point));
   const auto outside = [&](FakeLocation at) -> Status {
     if (!IsToBeFrozen(request, at)) return OkStatus();
@@ -301,6 +323,7 @@ Result<FilesystemName> FakeEffects::operator()(const ChangeFilesystemUuid& reque
     return Refuse(what, "of an xfs it needs fsopen", Code::kUnimplemented);
   }
   ASSIGN_OR_RETURN(const FakeLocation file, OpenImage(request.path, request.expected, what));
+  if (vfs_.IsReadOnly(file)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
   const uint64_t inode = vfs_.InodeAt(file).id;
   for (const auto& [path, device] : state_.devices.by_path) {
     if (!device.loop || device.loop->inode != inode) continue;

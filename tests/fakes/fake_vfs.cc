@@ -1,18 +1,15 @@
+// The file half of FakeVfs.
 #include "fakes/fake_vfs.h"
 
 #include <sys/mount.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 namespace volumed {
 namespace {
 
-constexpr size_t kMaxName = 255;
-constexpr size_t kMaxPath = 4096;
-constexpr int kMaxLinks = 40;
 // Source: Linux mm/shmem.c (BOGO_DIRENT_SIZE, SHORT_SYMLINK_LEN).
 constexpr int64_t kDirentBytes = 20;
 constexpr size_t kInlineLink = 128;
@@ -20,21 +17,6 @@ constexpr int64_t kPageBytes = 4096;
 
 constexpr uint32_t kSetUid = 04000;
 constexpr uint32_t kSetGid = 02000;
-
-// Pushes the components of `path` in front of what is pending; the next one is at the back. A
-// trailing slash asks for a directory, which "." does too.
-void PushComponents(const std::string& path, std::vector<std::string>* pending) {
-  std::vector<std::string> names;
-  size_t begin = 0;
-  while (begin <= path.size()) {
-    size_t end = path.find('/', begin);
-    if (end == std::string::npos) end = path.size();
-    if (end > begin) names.push_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (!path.empty() && path.back() == '/') names.push_back(".");
-  pending->insert(pending->end(), names.rbegin(), names.rend());
-}
 
 // Of a file that is larger than its content, for a reader of the world.
 std::string HolesText(const FakeInode& inode) {
@@ -52,130 +34,6 @@ FakeVfs::FakeVfs() {
   filesystems_.at(filesystem).survives_reboot = true;
   root_mount_ = NewMount(filesystem, 0);
 }
-
-// ---- look-up ------------------------------------------------------------------------------------
-
-FakeLocation FakeVfs::namespace_root() const {
-  return FollowMounts({root_mount_, mounts_.at(root_mount_).root});
-}
-
-FakeLocation FakeVfs::FollowMounts(FakeLocation at) const {
-  for (auto on = points_.find({at.mount, at.dentry}); on != points_.end();
-       on = points_.find({at.mount, at.dentry})) {
-    at = {on->second, mounts_.at(on->second).root};
-  }
-  return at;
-}
-
-const FakeInode& FakeVfs::InodeAt(FakeLocation at) const { return Inode(at.dentry); }
-
-const FakeFilesystem& FakeVfs::FilesystemAt(FakeLocation at) const {
-  return filesystems_.at(InodeAt(at).filesystem);
-}
-
-bool FakeVfs::IsCovered(FakeLocation at) const { return points_.count({at.mount, at.dentry}) != 0; }
-
-bool FakeVfs::IsMountRoot(FakeLocation at) const { return mounts_.at(at.mount).root == at.dentry; }
-
-bool FakeVfs::SameInode(FakeLocation a, FakeLocation b) const {
-  return dentries_.at(a.dentry).inode == dentries_.at(b.dentry).inode;
-}
-
-std::string FakeVfs::NameOf(FakeLocation at) const { return dentries_.at(at.dentry).name; }
-
-std::string FakeVfs::PathOf(FakeLocation at) const {
-  std::string path;
-  while (true) {
-    const FakeMount& mount = mounts_.at(at.mount);
-    if (at.dentry != mount.root) {
-      const FakeDentry& dentry = dentries_.at(at.dentry);
-      path = "/" + dentry.name + path;
-      at.dentry = dentry.parent;
-    } else if (mount.parent != 0) {
-      at = {mount.parent, mount.mountpoint};
-    } else {
-      return path.empty() ? "/" : path;
-    }
-  }
-}
-
-int FakeVfs::WalkAbsolute(const std::string& path, const FakeWalk& how, FakeLocation* found) const {
-  return WalkFrom(namespace_root(), path, how, found);
-}
-
-int FakeVfs::WalkFrom(FakeLocation start, const std::string& path, const FakeWalk& how,
-                      FakeLocation* found) const {
-  if (path.size() >= kMaxPath) return ENAMETOOLONG;
-  std::vector<std::string> pending;
-  PushComponents(path, &pending);
-  FakeLocation at = start;
-  int links = 0;
-  while (!pending.empty()) {
-    const std::string name = std::move(pending.back());
-    pending.pop_back();
-    if (const int error = Step(start, how, name, pending.empty(), &pending, &links, &at)) {
-      return error;
-    }
-  }
-  if (how.directory && InodeAt(at).type != FileType::kDirectory) return ENOTDIR;
-  *found = at;
-  return 0;
-}
-
-int FakeVfs::Step(FakeLocation start, const FakeWalk& how, const std::string& name, bool last,
-                  std::vector<std::string>* pending, int* links, FakeLocation* at) const {
-  if (InodeAt(*at).type != FileType::kDirectory) return ENOTDIR;
-  if (name == ".") return 0;
-  if (name == "..") return StepUp(start, how, at);
-  FakeLocation covered;
-  if (const int error = LookupCovered(*at, name, &covered)) return error;
-  const FakeLocation next = FollowMounts(covered);
-  if (how.no_xdev && next.mount != covered.mount) return EXDEV;
-  const FakeInode& inode = InodeAt(next);
-  if (inode.type != FileType::kSymlink || (last && !how.follow_last)) {
-    *at = next;
-    return 0;
-  }
-  if (how.no_symlinks || ++*links > kMaxLinks) return ELOOP;
-  if (inode.content[0] == '/') {
-    if (how.beneath) return EXDEV;
-    *at = namespace_root();
-  }
-  PushComponents(inode.content, pending);
-  return 0;
-}
-
-int FakeVfs::StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const {
-  FakeLocation here = *at;
-  while (true) {
-    if (here == start && how.beneath) return EXDEV;
-    const FakeMount& mount = mounts_.at(here.mount);
-    if (here.dentry != mount.root) break;
-    if (mount.parent == 0) return 0;  // ".." of "/" is "/"
-    if (how.no_xdev) return EXDEV;
-    here = {mount.parent, mount.mountpoint};
-  }
-  *at = FollowMounts({here.mount, dentries_.at(here.dentry).parent});
-  return 0;
-}
-
-int FakeVfs::LookupCovered(FakeLocation directory, const std::string& name,
-                           FakeLocation* found) const {
-  const FakeInode& inode = InodeAt(directory);
-  if (inode.type != FileType::kDirectory) return ENOTDIR;
-  if (name.size() > kMaxName) return ENAMETOOLONG;
-  const auto child = inode.children.find(name);
-  if (child == inode.children.end()) return ENOENT;
-  *found = {directory.mount, child->second};
-  return 0;
-}
-
-bool FakeVfs::IsBelow(uint64_t dentry, uint64_t ancestor) const {
-  while (dentry != 0 && dentry != ancestor) dentry = dentries_.at(dentry).parent;
-  return dentry == ancestor;
-}
-
-// ---- files --------------------------------------------------------------------------------------
 
 int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
   if (inode.type == FileType::kDirectory) {
@@ -420,23 +278,37 @@ void FakeVfs::Empty(FakeLocation file) {
   inode.runs.clear();
 }
 
+// What does not fit into a filesystem that is full is missing at the end.
 void FakeVfs::CopyContent(FakeLocation from, FakeLocation to, int64_t from_offset, bool share) {
   const FakeInode source = Inode(from.dentry);
   const auto keep = static_cast<size_t>(from_offset);
+  const auto pages = [](int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; };
   std::string content = Inode(to.dentry).content.substr(0, keep);
+  // What lies before the offset without a page is a hole, which the copy leaves.
+  const int64_t before = std::min(Pages(Inode(to.dentry)), pages(from_offset));
   Empty(to);
   FakeInode& inode = Inode(to.dentry);
+  FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
+  int64_t allocated = before;
   if (source.content.size() > keep) {
+    const int64_t first = std::max(before, from_offset / kPageBytes);
+    int64_t more = pages(static_cast<int64_t>(source.content.size())) - first;
+    if (!share && filesystem.max_pages != 0) {
+      const auto used = static_cast<int64_t>(filesystem.used_pages) + before;
+      more =
+          std::min(more, std::max<int64_t>(static_cast<int64_t>(filesystem.max_pages) - used, 0));
+    }
+    const auto end =
+        std::min(source.content.size(), static_cast<size_t>((first + more) * kPageBytes));
     content.resize(keep, '\0');
-    content += source.content.substr(keep);
+    if (end > keep) content += source.content.substr(keep, end - keep);
+    allocated = before + more;
   }
   inode.content = std::move(content);
   inode.size_bytes = SizeBytes(source);
-  if (share) {
-    inode.allocated_bytes = AllocatedBytes(source);
-    inode.runs = source.runs;
-  }
-  filesystems_.at(inode.filesystem).used_pages += static_cast<uint64_t>(Pages(inode));
+  inode.allocated_bytes = share ? AllocatedBytes(source) : allocated * kPageBytes;
+  if (share) inode.runs = source.runs;
+  filesystem.used_pages += static_cast<uint64_t>(Pages(inode));
 }
 
 void FakeVfs::WriteBlocks(FakeLocation file, int64_t offset, int64_t bytes) {
