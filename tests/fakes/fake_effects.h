@@ -23,6 +23,11 @@
 
 namespace volumed {
 
+// What is refused before anything is done.
+inline Error Refuse(const std::string& what, const std::string& why, Code code) {
+  return Error::NotApplied(code, what + ": " + why);
+}
+
 // The private clone that binds of the agent's own filesystem come from; see os/bind_anchor.h.
 struct FakeAnchor {
   bool made = false;

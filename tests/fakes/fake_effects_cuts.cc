@@ -5,23 +5,14 @@
 #include <utility>
 
 #include "fakes/fake_effects.h"
+#include "os/filesystem_geometry.h"
 
 namespace volumed {
 namespace {
 
 constexpr uint32_t kMostRuns = 65536;
 
-Error Refuse(const std::string& what, const std::string& why, Code code) {
-  return Error::NotApplied(code, what + ": " + why);
-}
-
-bool IsOneOf(const std::string& type, std::initializer_list<const char*> types) {
-  return std::any_of(types.begin(), types.end(), [&type](const char* one) { return type == one; });
-}
-
-bool IsExt(const std::string& type) { return IsOneOf(type, {"ext2", "ext3", "ext4"}); }
-
-bool IsOnDisk(const std::string& type) { return IsExt(type) || IsOneOf(type, {"xfs", "btrfs"}); }
+bool IsOnDisk(const std::string& type) { return FilesystemFamilyOf(type).has_value(); }
 
 std::string MarkOf(const FakeInode& inode) { return std::to_string(inode.id); }
 
@@ -85,6 +76,12 @@ Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool begi
   if (!marked && FakeVfs::SizeBytes(inode) != 0) {
     return Refuse(what, "there is a file that is no copy of it", Code::kAlreadyExists);
   }
+  const FakeFilesystem& filesystem = vfs_.FilesystemAt(copy.to);
+  const bool full = filesystem.max_inodes != 0 && filesystem.used_inodes >= filesystem.max_inodes;
+  if (!marked && full && !vfs_.HasMarks(filesystem.id)) {
+    if (copy.made) Unmake(copy, part.to);
+    return Error::FromErrno(ENOSPC, what, Outcome::kNotApplied);
+  }
   vfs_.SetCopyOf(copy.to, MarkOf(vfs_.InodeAt(copy.from)));
   if (!beginning) {
     DropImage(state_.devices, vfs_, inode.id);
@@ -131,7 +128,7 @@ Status FakeEffects::Share(const Copied& copy, const std::string& what) {
   int error = 0;
   if (vfs_.FilesystemAt(copy.from).id != filesystem.id) {
     error = EXDEV;
-  } else if (!IsOneOf(filesystem.type, {"xfs", "btrfs"})) {
+  } else if (filesystem.type != "xfs" && filesystem.type != "btrfs") {
     error = EOPNOTSUPP;
   }
   if (error != 0) return Error::FromErrno(error, what + ", FICLONE", Outcome::kMaybeApplied);

@@ -13,10 +13,6 @@ namespace {
 constexpr uint32_t kPermissions = 07777;
 constexpr size_t kLongestLock = 4096;
 
-Error Refuse(const std::string& what, const std::string& why, Code code) {
-  return Error::NotApplied(code, what + ": " + why);
-}
-
 bool LiesIn(const std::string& path, const std::string& directory) {
   return directory == "/" || path == directory || path.starts_with(directory + "/");
 }

@@ -101,8 +101,10 @@ int FakeVfs::CheckMake(FakeLocation directory, const std::string& name) const {
   if (dentries_.at(directory.dentry).deleted) return ENOENT;
   if (IsReadOnly(directory)) return EROFS;
   const FakeFilesystem& filesystem = FilesystemAt(directory);
-  if (filesystem.max_inodes != 0 && filesystem.used_inodes >= filesystem.max_inodes) return ENOSPC;
-  return 0;
+  if (filesystem.max_inodes == 0 || filesystem.used_inodes + 1 < filesystem.max_inodes) return 0;
+  // All marks of a small tree take the place of one inode.
+  const bool full = filesystem.used_inodes >= filesystem.max_inodes || HasMarks(filesystem.id);
+  return full ? ENOSPC : 0;
 }
 
 int FakeVfs::AddInode(FakeLocation directory, const std::string& name, FileType type, uint32_t mode,

@@ -349,7 +349,8 @@ uint64_t FakeVfs::FindName(uint64_t filesystem, uint64_t inode) const {
 
 bool FakeVfs::HasMarks(uint64_t filesystem) const {
   return std::any_of(inodes_.begin(), inodes_.end(), [filesystem](const auto& entry) {
-    return entry.second.filesystem == filesystem && !entry.second.owner.empty();
+    const FakeInode& inode = entry.second;
+    return inode.filesystem == filesystem && !(inode.owner.empty() && inode.copy_of.empty());
   });
 }
 

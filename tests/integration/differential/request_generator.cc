@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "integration/differential/request_makers_images.h"
+
 namespace volumed {
 namespace {
 
@@ -29,11 +31,6 @@ constexpr const char* kRemountWords[] = {
     "relatime", "strictatime", "nodiratime", "size=2m", "size=4k", "bogus=1", "remount", "noswap"};
 constexpr const char* kPayloadPaths[] = {"x", "y", "d/x", "d/y", "d/e/z", "a", "m", "y/x"};
 constexpr const char* kBadPayloadPaths[] = {"x/no/", "../x", "..x", "x/../y", "/x", ""};
-
-template <typename T, size_t N>
-T Pick(RequestGenerator& random, T (&list)[N]) {
-  return list[random.Below(static_cast<uint32_t>(N))];
-}
 
 }  // namespace
 
@@ -366,118 +363,6 @@ struct RequestGenerator::Maker<MarkStorage> {
   }
 };
 
-// ---- images
-
-// Never of a file that is there: a loop device would outlive the world. device_differential_test
-// has some.
-template <>
-struct RequestGenerator::Maker<AttachLoop> {
-  static constexpr uint32_t kWeight = 1;
-  static AttachLoop Make(RequestGenerator& g) {
-    constexpr uint32_t kBlocks[] = {4096, 4096, 512, 0, 1000, 8192};
-    AttachLoop attach{g.Path(), {"ext4", "", 1, ""}};
-    attach.read_only = g.OneIn(2);
-    attach.block_size = Pick(g, kBlocks);
-    return attach;
-  }
-};
-template <>
-struct RequestGenerator::Maker<ListLoops> {
-  static constexpr uint32_t kWeight = 1;
-  static ListLoops Make(RequestGenerator& g) { return {g.Path()}; }
-};
-template <>
-struct RequestGenerator::Maker<ConfigureLoop> {
-  static constexpr uint32_t kWeight = 1;
-  static ConfigureLoop Make(RequestGenerator& g) {
-    ConfigureLoop configure{g.NoDevice(), {}, g.OneIn(2)};
-    if (g.OneIn(2)) configure.direct_io = g.OneIn(2);
-    return configure;
-  }
-};
-template <>
-struct RequestGenerator::Maker<SetFileSize> {
-  static constexpr uint32_t kWeight = 5;
-  static SetFileSize Make(RequestGenerator& g) {
-    constexpr int64_t kSizes[] = {1, 4096, 5000, 70000, 100000, 300000, 8 << 20, 0, -1};
-    constexpr const char* kFiles[] = {"f", "a/f", "hard", "i", "d/i", "m/i", "a/b/g"};
-    SetFileSize set{g.OneIn(2) ? g.Path() : SafePath{g.world_, Pick(g, kFiles)}};
-    set.make = g.OneIn(2);
-    if (g.OneIn(20)) set.expected = {"ext4", "", 1, ""};
-    set.bytes = Pick(g, kSizes);
-    set.allocate = g.OneIn(2);
-    if (g.OneIn(3)) set.mode = g.Mode();
-    return set;
-  }
-};
-template <>
-struct RequestGenerator::Maker<TakeFileLock> {
-  static constexpr uint32_t kWeight = 3;
-  static TakeFileLock Make(RequestGenerator& g) {
-    constexpr const char* kContents[] = {"", "node one", "node two, process 7"};
-    return {g.Path(), g.OneIn(30) ? std::string(5000, 'l') : Pick(g, kContents)};
-  }
-};
-
-// ---- cuts. cut_frozen_test and image_differential_test have those that can succeed only on a
-// disk.
-template <>
-struct RequestGenerator::Maker<CloneFile> {
-  static constexpr uint32_t kWeight = 2;
-  static CloneFile Make(RequestGenerator& g) {
-    CloneFile clone{g.Path(), {}, g.Path()};
-    if (g.OneIn(20)) clone.expected = {"ext4", "", 1, ""};
-    return clone;
-  }
-};
-template <>
-struct RequestGenerator::Maker<CopyFile> {
-  static constexpr uint32_t kWeight = 6;
-  static CopyFile Make(RequestGenerator& g) {
-    constexpr const char* kFiles[] = {"f", "a/f", "hard", "i", "a/b/g"};
-    constexpr const char* kCopies[] = {"c1", "a/c2", "d/c3", "m/c4"};
-    constexpr int64_t kOffsets[] = {0, 0, 0, 1, 4096, 100000, -1};
-    CopyFile copy{g.OneIn(3) ? g.Path() : SafePath{g.world_, Pick(g, kFiles)},
-                  {},
-                  g.OneIn(3) ? g.Path() : SafePath{g.world_, Pick(g, kCopies)}};
-    copy.from_offset = Pick(g, kOffsets);
-    if (g.OneIn(20)) copy.bytes_per_second = -1;
-    return copy;
-  }
-};
-template <>
-struct RequestGenerator::Maker<ListExtents> {
-  static constexpr uint32_t kWeight = 1;
-  static ListExtents Make(RequestGenerator& g) {
-    return {g.Path(), {}, g.OneIn(5) ? -1 : 0, g.OneIn(5) ? 0u : 16u};
-  }
-};
-// Never a filesystem that is there: its number is none that a world could have.
-template <>
-struct RequestGenerator::Maker<CutFrozen> {
-  static constexpr uint32_t kWeight = 1;
-  static CutFrozen Make(RequestGenerator& g) {
-    CutFrozen cut;
-    if (!g.OneIn(5)) cut.freeze = {{g.Path(), 4095, 1048575}};
-    if (!g.OneIn(5)) cut.cuts = {{g.Path(), {}, g.Path()}};
-    if (g.OneIn(5)) cut.longest_us = 0;
-    return cut;
-  }
-};
-template <>
-struct RequestGenerator::Maker<ThawFilesystem> {
-  static constexpr uint32_t kWeight = 1;
-  static ThawFilesystem Make(RequestGenerator& g) { return {{g.Path(), 4095, 1048575}}; }
-};
-template <>
-struct RequestGenerator::Maker<ChangeFilesystemUuid> {
-  static constexpr uint32_t kWeight = 1;
-  static ChangeFilesystemUuid Make(RequestGenerator& g) {
-    constexpr const char* kTypes[] = {"ext4", "xfs", "btrfs", "tmpfs", ""};
-    return {g.Path(), {}, Pick(g, kTypes), "old", g.OneIn(5) ? "" : "new"};
-  }
-};
-
 // ---- composites. They meet in few places, so that one finds what another has left.
 template <>
 struct RequestGenerator::Maker<RemoveVolume> {
@@ -580,100 +465,6 @@ AnyRequest RequestGenerator::Next() {
     return kMakers[index](*this);
   }
   (std::make_index_sequence<std::variant_size_v<AnyRequest>>());
-}
-
-// ---- text ---------------------------------------------------------------------------------------
-
-namespace {
-
-std::string PathText(const SafePath& path) {
-  return "{" + path.root + " | " + path.relative +
-         (path.resolve == Resolve::kBeneath ? " | beneath}" : "}");
-}
-
-std::string Octal(uint32_t mode) {
-  std::string text;
-  for (; mode != 0; mode /= 8) text.insert(text.begin(), static_cast<char>('0' + mode % 8));
-  return "0" + text;
-}
-
-std::string FileText(const PayloadFile& file) {
-  return " " + file.path + ":" + std::to_string(file.content.Reveal().size()) + ":" +
-         Octal(file.mode) + (file.uid ? ":" + std::to_string(*file.uid) : "");
-}
-
-std::vector<PayloadFile> FilesOf(const std::optional<VolumePayload>& payload) {
-  return payload ? payload->files : std::vector<PayloadFile>();
-}
-
-std::string PartText(const SkeletonPart& part) {
-  return part.name + ":" + std::to_string(static_cast<int>(part.kind)) + ":" +
-         std::to_string(part.levels) + (part.leaf_files ? ":files" : "");
-}
-
-}  // namespace
-
-std::string RequestText(const AnyRequest& request) {
-  return std::visit(
-      [&request](const auto& r) {
-        std::string text(RequestName(request));
-        if constexpr (requires { r.source.root; }) text += " " + PathText(r.source);
-        if constexpr (requires { r.fs_type; }) text += " " + r.fs_type;
-        if constexpr (requires { r.path; }) text += " " + PathText(r.path);
-        if constexpr (requires { r.below; }) text += " below " + r.below + " around " + r.around;
-        if constexpr (requires { r.arguments; }) {
-          for (const std::string& argument : r.arguments) text += " " + argument;
-        }
-        if constexpr (requires { r.target; }) text += " " + PathText(r.target);
-        if constexpr (requires { r.marker; }) text += " marker " + PathText(r.marker);
-        if constexpr (requires { r.tmpfs; }) text += r.tmpfs ? " tmpfs" : "";
-        if constexpr (requires { r.sub_path; }) text += " " + PathText(r.volume) + " " + r.sub_path;
-        if constexpr (requires { r.of_volume; }) text += " " + PathText(r.of_volume);
-        if constexpr (requires { r.keep_directories; }) text += r.keep_directories ? " keep" : "";
-        if constexpr (requires { r.payload; }) {
-          if (r.payload && r.payload->is_refresh) text += " refresh";
-          for (const PayloadFile& file : FilesOf(r.payload)) text += FileText(file);
-        }
-        if constexpr (requires { r.parts; }) {
-          for (const SkeletonPart& part : r.parts) text += " " + PartText(part);
-        }
-        if constexpr (requires { r.items; }) {
-          for (const BatchItem& item : r.items) text += "\n    " + RequestText(item.request);
-        }
-        if constexpr (requires { r.options; }) {
-          for (const std::string& option : r.options) text += " " + option;
-        }
-        if constexpr (requires { r.recursive; }) {
-          text += std::string(r.read_only ? " ro" : "") + (r.recursive ? " recursive" : "") +
-                  (r.recursive_read_only ? " recursive-ro" : "");
-        }
-        if constexpr (requires { r.leads_to; }) text += " -> " + r.leads_to;
-        if constexpr (requires { r.allocate; }) {
-          text += " to " + std::to_string(r.bytes) + (r.make ? " make" : "") +
-                  (r.allocate ? " allocate" : "");
-        }
-        if constexpr (requires { r.pin; }) text += r.pin ? " pin" : "";
-        if constexpr (requires { r.force; }) text += r.force ? " force" : "";
-        if constexpr (requires { r.follow; }) {
-          text += std::string(r.follow ? " follow" : "") + (r.only_mount_point ? " point" : "");
-        }
-        if constexpr (requires { r.device; }) text += " " + r.device;
-        if constexpr (requires { Octal(r.mode); }) text += " " + Octal(r.mode);
-        if constexpr (requires { r.exact_mode; }) {
-          text += std::string(r.exact_mode ? " exact" : "") +
-                  (r.parent_mode ? " parents " + Octal(*r.parent_mode) : "");
-        }
-        if constexpr (requires { r.on_root_mismatch; }) {
-          text += " gid " + std::to_string(r.gid) + (r.read_only ? " ro" : "") +
-                  (r.on_root_mismatch ? " on-mismatch" : "");
-        }
-        if constexpr (requires { r.files; }) {
-          for (const PayloadFile& file : r.files) text += FileText(file);
-          if (r.gid) text += " gid " + std::to_string(*r.gid);
-        }
-        return text;
-      },
-      request);
 }
 
 }  // namespace volumed

@@ -2,6 +2,7 @@
 // meet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -43,6 +44,12 @@ class RequestGenerator {
   // Half of the sequences keep to a few good places, so that their effects meet more often.
   const bool tame_;
 };
+
+// One of the list.
+template <typename T, size_t N>
+T Pick(RequestGenerator& random, T (&list)[N]) {
+  return list[random.Below(static_cast<uint32_t>(N))];
+}
 
 // A request in one line, without contents.
 std::string RequestText(const AnyRequest& request);
