@@ -158,6 +158,9 @@ TEST_F(FakeCutTest, WhatMustNotBeFrozenIsRefusedBeforeAnythingIsMade) {
   cut_.never.clear();
   cut_.freeze[0].device_minor += 1;
   EXPECT_EQ(kernel_.Call(cut_, {}).error().code(), Code::kFailedPrecondition);
+  cut_.freeze = {Point()};
+  cut_.cuts[1].to = cut_.cuts[0].to;
+  EXPECT_EQ(kernel_.Call(cut_, {}).error().code(), Code::kInvalidArgument);
   EXPECT_FALSE(kernel_.Exists("/pool/cut"));
 }
 
@@ -169,6 +172,42 @@ TEST_F(FakeCutTest, ACopyThatIsCutOffIsAHalfUntilItIsMadeAnew) {
   EXPECT_EQ(kernel_.Image("/pool/copy").fs_type, "");
   EXPECT_TRUE(kernel_.Call(copy, {}).ok());
   EXPECT_EQ(ReadCopy("copy"), "kept");
+}
+
+TEST_F(FakeCutTest, ACopyThatIsMadeAnewAndCutOffHasNothingOfTheEarlierOne) {
+  Unstage();
+  const CopyFile copy{In("image"), {}, In("copy")};
+  Must(kernel_.Call(copy, {}));
+  ASSERT_EQ(kernel_.Image("/pool/copy").fs_type, "xfs");
+  kernel_.CutOffNext("CopyFile");
+  EXPECT_FALSE(kernel_.Call(copy, {}).ok());
+  EXPECT_EQ(kernel_.Image("/pool/copy").fs_type, "");
+}
+
+TEST_F(FakeCutTest, ACopyThatDoesNotFitIsNotSaidToBeDone) {
+  kernel_.AddMount("ext4", "/dev/small", "/small");
+  kernel_.LimitFilesystem("/small", 8192);
+  kernel_.AddFile("/pool/data", std::string(20'000, 'x'));
+  const auto copy = kernel_.Call(CopyFile{In("data"), {}, {"/small", "copy"}}, {});
+  ASSERT_FALSE(copy.ok());
+  EXPECT_EQ(copy.error().sys_errno(), ENOSPC);
+  EXPECT_TRUE(copy.error().maybe_applied());
+  EXPECT_EQ(kernel_.Find("/small/copy").content, std::string(8192, 'x'));
+}
+
+TEST_F(FakeCutTest, NothingIsCopiedOrRenamedOnAReadOnlyFilesystem) {
+  Unstage();
+  const CopyFile copy{In("image"), {}, In("copy")};
+  Must(kernel_.Call(copy, {}));
+  Must(kernel_.Call(Remount{{"/pool", ""}, {"ro"}}, {}));
+  CopyFile rest = copy;
+  rest.from_offset = 4096;
+  for (const CopyFile& again : {copy, rest}) {
+    EXPECT_EQ(kernel_.Call(again, {}).error().sys_errno(), EROFS);
+  }
+  const ChangeFilesystemUuid change{In("copy"), {}, "xfs", "old", "new"};
+  EXPECT_EQ(kernel_.Call(change, {}).error().sys_errno(), EROFS);
+  EXPECT_EQ(kernel_.Image("/pool/copy").identity.uuid, "old");
 }
 
 TEST_F(FakeCutTest, AnotherUuidIsCutOffHalfWayAndGoesOn) {
