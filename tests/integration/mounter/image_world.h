@@ -56,10 +56,11 @@ struct ImageWorld {
     Step("mount", Mount{type, Loop().path, place, {}, Probed()});
   }
   // Whoever looks at all devices of the machine may hold one for a moment.
-  void AwaitNoLoops() {
+  void AwaitNoLoops() { AwaitNoLoops(pool); }
+  void AwaitNoLoops(const SafePath& at) {
     std::string loops;
     for (int tries = 0; tries < 1000; ++tries) {
-      loops = Do(ListLoops{pool});
+      loops = Do(ListLoops{at});
       if (loops == "0 loops") break;
       ::usleep(10'000);
     }
