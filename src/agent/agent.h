@@ -18,6 +18,7 @@
 #include "agent/control_server.h"
 #include "agent/control_service.h"
 #include "agent/csi_client.h"
+#include "agent/csi_served_figures.h"
 #include "agent/debt_collector.h"
 #include "agent/detach_observer.h"
 #include "agent/driver_lanes.h"
@@ -308,6 +309,7 @@ class Agent {
   std::unique_ptr<SocketFileKeeper> control_socket_;
   // Null: the agent is no CSI driver, or does not register as one.
   std::unique_ptr<CsiHandlers> csi_handlers_;
+  std::unique_ptr<CsiServedFigures> csi_served_figures_;
   std::unique_ptr<CsiServer> csi_server_;
   std::unique_ptr<RegistrationServer> csi_registration_;
   std::unique_ptr<MetricsText> metrics_text_;

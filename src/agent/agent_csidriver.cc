@@ -39,8 +39,10 @@ Status Agent::MakeCsiDriver() {
   RETURN_IF_ERROR(csi_handlers_->Check());
   // Pods go on without the driver, unless it is all that there is.
   const PartNeed need = config_.csi_only ? PartNeed::kForReadiness : PartNeed::kOptional;
+  csi_served_figures_ = std::make_unique<CsiServedFigures>(families_, config_.csi_driver_name);
   csi_server_ = std::make_unique<CsiServer>(
-      CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_}, *csi_handlers_,
+      CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_, csi_served_figures_.get()},
+      *csi_handlers_,
       CsiServerSettingsOf(config_),
       [this, need](const Status& state) { parts_->Set(kServePart, state, need); });
   ServeCsi(kServePart, config_.csi_serve, need, [this] { csi_server_->Serve(); });

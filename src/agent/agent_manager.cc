@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "agent/agent_status.h"
 #include "agent/slow_tasks.h"
+#include "metrics/family_table.h"
 #include "volumemanager/claims/provisioning.h"
 #include "volumemanager/volume_manager_settings.h"
 
@@ -140,6 +141,8 @@ Status Agent::MakeManager() {
   metrics_->AlsoCollect([this] {
     csi_->Collect(operations_->WaitingForDrivers());
     csi_->figures().CollectDebts(csi_debts_->Counts());
+    families_.Set(Family::kCsiServedCalls,
+                  csi_server_ ? static_cast<double>(csi_server_->calls_under_way()) : 0);
   });
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);

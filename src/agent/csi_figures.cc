@@ -14,13 +14,6 @@ constexpr size_t kMostSockets = 256;
 constexpr char kOther[] = "other";
 constexpr char kNoName[] = "unknown";  // a plugin that was refused before it said its name
 
-// As Go's gRPC names it. Source: grpc-go codes/code_string.go (Code.String).
-std::string StatusName(const std::optional<Error>& error) {
-  if (!error) return "OK";
-  if (error->code() == Code::kCancelled) return "Canceled";
-  return std::string(CodeName(error->code()));
-}
-
 std::string StateLabel(CsiDriverState state) {
   std::string label(CsiDriverStateName(state));
   std::replace(label.begin(), label.end(), ' ', '_');
@@ -28,6 +21,11 @@ std::string StateLabel(CsiDriverState state) {
 }
 
 }  // namespace
+
+std::string GoCodeName(std::optional<Code> code) {
+  if (!code) return "OK";
+  return *code == Code::kCancelled ? "Canceled" : std::string(CodeName(*code));
+}
 
 std::string CsiFigures::LabelOf(const std::string& driver) {
   MutexLock lock(mu_);
@@ -39,8 +37,10 @@ std::string CsiFigures::LabelOf(const std::string& driver) {
 
 void CsiFigures::CallEnded(const CsiCallReport& report) {
   if (report.method == nullptr || !report.method->service.starts_with("csi.v1.")) return;
+  std::optional<Code> code;
+  if (report.error) code = report.error->code();
   families_.Observe(Family::kCsiOperations,
-                    {LabelOf(report.driver), report.method->path, StatusName(report.error),
+                    {LabelOf(report.driver), report.method->path, GoCodeName(code),
                      report.migrated ? "true" : "false"},
                     report.duration);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "metrics/exported_families.h"
 
 namespace volumed {
+
+// A code as Go's gRPC names it, "Canceled"; "OK" for none. Source: grpc-go codes/code_string.go
+// (Code.String).
+std::string GoCodeName(std::optional<Code> code);
 
 // Names that others chose become labels, which last as long as the program: of all but the first
 // 256 the label is "other". Threads: any, but for Collect(). Blocks: never.

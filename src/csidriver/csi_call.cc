@@ -151,6 +151,12 @@ void CsiCalls::Ended(CsiCall& call, const Status& status) {
 }
 
 void CsiCalls::Answer(CsiCall& call, const grpc::Status& status) {
+  if (parts_.observer != nullptr) {
+    std::optional<Code> refused;
+    if (!status.ok()) refused = static_cast<Code>(status.error_code());
+    parts_.observer->CallAnswered(call.method(), refused,
+                                  parts_.scheduler.clock().Now() - call.begun_);
+  }
   call.arrival_.answer(status, *call.response_);
 }
 

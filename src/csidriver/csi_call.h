@@ -12,6 +12,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -98,6 +99,15 @@ struct CsiRow {
   std::function<void(const std::shared_ptr<CsiCall>&)> handle;
 };
 
+// Whoever counts the calls of the driver. Threads: any. Blocks: never.
+class CsiServedObserver {
+ public:
+  virtual ~CsiServedObserver() = default;
+  // `refused` is the code of an answer that is an error; `took` is the time since the call came.
+  virtual void CallAnswered(const CsiMethod& method, std::optional<Code> refused,
+                            Duration took) = 0;
+};
+
 // All calls of the driver. Threads: any. Blocks: never.
 class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
  public:
@@ -105,6 +115,7 @@ class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
   struct Parts {
     Scheduler& scheduler;
     Logger& log;
+    CsiServedObserver* observer = nullptr;  // null: nobody counts
   };
   static std::shared_ptr<CsiCalls> Make(const Parts& parts, CsiLimits limits);
 
@@ -119,6 +130,8 @@ class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
   // The records of earlier runs are loaded.
   void RecordsLoaded() { records_loaded_ = true; }
   bool records_loaded() const { return records_loaded_.load(); }
+
+  size_t under_way() const { return admission_.calls(); }
 
   // Answers every call that is under way, and each one that comes from now on, with Unavailable.
   // What the calls have begun goes on.

@@ -27,7 +27,7 @@ std::optional<GuestClass> CsiGuestClass(const PeerCredentials& peer, std::option
 
 CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
                      const CsiServerSettings& settings, std::function<void(const Status&)> state)
-    : calls_(CsiCalls::Make({parts.scheduler, parts.log}, settings.limits)),
+    : calls_(CsiCalls::Make({parts.scheduler, parts.log, parts.observer}, settings.limits)),
       group_(settings.group) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(settings.most_message_bytes);

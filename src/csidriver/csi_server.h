@@ -43,6 +43,7 @@ class CsiServer {
     Scheduler& scheduler;
     EventLoop& loop;  // the control thread's
     Logger& log;
+    CsiServedObserver* observer = nullptr;  // as CsiCalls::Parts
   };
   // The handlers outlive this object, and what they are posted. `state` is told of the socket, as
   // ServedSocketHooks says.
@@ -62,6 +63,8 @@ class CsiServer {
   // From now on calls are answered that need the records of earlier runs. Threads: any.
   void RecordsLoaded() { calls_->RecordsLoaded(); }
   bool records_loaded() const { return calls_->records_loaded(); }
+  // Calls that have come and are not answered yet. Threads: any.
+  size_t calls_under_way() const { return calls_->under_way(); }
 
  private:
   void NotePeer(int fd, const PeerCredentials& peer) EXCLUDES(mu_);

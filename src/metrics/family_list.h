@@ -46,6 +46,9 @@
   X(kCsiOperations, "csi_operations_seconds", kHistogram, \
     "driver_name,method_name,grpc_status_code,migrated", \
     "How long a call to a CSI driver took, from when it was sent until it ended.", kUtil) \
+  X(kCsiServed, "csi_plugin_operations_seconds", kHistogram, \
+    "driver_name,method_name,grpc_status_code", \
+    "How long this agent took to answer a call that it had as a CSI driver.", kCsiLibUtils) \
   X(kPlugins, "plugin_manager_total_plugins", kGauge, "socket_path,state", \
     "Sockets of plugins in plugins_registry: those that are there (desired), and those that are " \
     "registered (actual).", kPluginManager) \
@@ -115,6 +118,8 @@
   X(kCsiLies, "volumed_csi_lies_total", kCounter, "driver,method", \
     "Calls of which a CSI driver said that they succeeded, and the node showed that they did not.", \
     "") \
+  X(kCsiServedCalls, "volumed_csi_served_calls", kGauge, "", \
+    "Calls that this agent has as a CSI driver and has not answered yet.", "") \
   X(kHttpConnections, "volumed_http_connections", kGauge, "", \
     "Connections that the HTTP server has open.", "") \
   X(kHttpConnectionsClosed, "volumed_http_connections_closed_total", kCounter, "reason", \

@@ -19,6 +19,7 @@ constexpr std::string_view kManager =
 constexpr std::string_view kServer = "kubernetes pkg/kubelet/server/metrics/metrics.go@v1.36.2";
 constexpr std::string_view kPluginManager =
     "kubernetes pkg/kubelet/pluginmanager/metrics/metrics.go@v1.36.2";
+constexpr std::string_view kCsiLibUtils = "kubernetes-csi/csi-lib-utils metrics/metrics.go@v0.23.0";
 constexpr std::string_view kStats =
     "kubernetes pkg/kubelet/metrics/collectors/volume_stats.go@v1.36.2";
 

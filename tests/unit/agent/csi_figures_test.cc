@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/csi_served_figures.h"
 #include "csi/rpc/csi_methods.h"
 
 namespace volumed {
@@ -59,6 +60,18 @@ TEST_F(CsiFiguresTest, ALieIsCountedForItsDriverAndItsRpc) {
                                 "method=\"NodeStageVolume\"} 2"));
   EXPECT_THAT(Text(), HasSubstr("volumed_csi_lies_total{driver=\"e.io\","
                                 "method=\"NodeUnpublishVolume\"} 1"));
+}
+
+TEST_F(CsiFiguresTest, CallsThatTheAgentServesHaveTheLabelsOfCsiLibUtils) {
+  CsiServedFigures served(families_, "own.io");
+  const CsiMethod& stage = *FindCsiMethod("NodeStageVolume");
+  served.CallAnswered(stage, std::nullopt, std::chrono::milliseconds(200));
+  served.CallAnswered(stage, Code::kCancelled, std::chrono::milliseconds(200));
+  EXPECT_THAT(Text(), HasSubstr("csi_plugin_operations_seconds_count{driver_name=\"own.io\","
+                                "grpc_status_code=\"OK\",method_name=\"/csi.v1.Node/"
+                                "NodeStageVolume\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("grpc_status_code=\"Canceled\",method_name=\"/csi.v1.Node/"
+                                "NodeStageVolume\"} 1"));
 }
 
 TEST_F(CsiFiguresTest, CallsOfARegistrationAreNoCallsOfADriver) {

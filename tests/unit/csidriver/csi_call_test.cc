@@ -33,6 +33,14 @@ struct Answered {
   std::string response;
 };
 
+// What is counted: "NodeStageVolume OK".
+struct Counted final : CsiServedObserver {
+  void CallAnswered(const CsiMethod& method, std::optional<Code> refused, Duration) override {
+    answers.push_back(method.name + " " + (refused ? std::string(CodeName(*refused)) : "OK"));
+  }
+  std::vector<std::string> answers;
+};
+
 class CsiCallTest : public testing::Test {
  protected:
   static LogOptions OptionsOf(std::vector<std::string>& lines) {
@@ -78,7 +86,9 @@ class CsiCallTest : public testing::Test {
   std::vector<std::string> lines_;
   SimulatedScheduler scheduler_{1};
   Logger log_{OptionsOf(lines_), scheduler_.clock()};
-  std::shared_ptr<CsiCalls> calls_ = CsiCalls::Make({scheduler_, log_}, {.calls = 3, .rate = 1000});
+  Counted counted_;
+  std::shared_ptr<CsiCalls> calls_ =
+      CsiCalls::Make({scheduler_, log_, &counted_}, {.calls = 3, .rate = 1000});
   // Handled, and not answered yet.
   std::vector<std::shared_ptr<CsiCall>> held_;
   CsiRow row_{false, [this](const std::shared_ptr<CsiCall>& call) { held_.push_back(call); }};
@@ -95,6 +105,19 @@ TEST_F(CsiCallTest, ACallIsHandledOnTheControlThreadAndAnsweredOnce) {
   held_[0]->Finish(Error::NotApplied(Code::kInternal, "again"));
   EXPECT_EQ(answered->times, 1);
   EXPECT_TRUE(answered->status.ok());
+}
+
+TEST_F(CsiCallTest, EachAnswerIsCountedOnceWithItsCode) {
+  Arrive(Unpublish("v"));
+  Arrive(Unpublish("v"));
+  Run();
+  ASSERT_EQ(held_.size(), 1U);
+  EXPECT_EQ(calls_->under_way(), 1U);
+  held_[0]->Finish(OkStatus());
+  held_[0]->Finish(OkStatus());
+  EXPECT_EQ(calls_->under_way(), 0U);
+  EXPECT_EQ(counted_.answers,
+            (std::vector<std::string>{"NodeUnpublishVolume Aborted", "NodeUnpublishVolume OK"}));
 }
 
 TEST_F(CsiCallTest, AnErrorOfAHandlerIsItsCallersStatus) {
