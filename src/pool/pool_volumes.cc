@@ -87,8 +87,10 @@ Status PoolVolumes::WhyNotHere(const std::string& id) const {
     case PoolIdMeaning::kUnreadable: {
       MutexLock lock(mu_);
       const auto why = unreadable_.find(id);
-      return PoolRefusal("the record of " + shown + " cannot be read: " +
-                         (why == unreadable_.end() ? std::string() : why->second));
+      const std::string reason = why == unreadable_.end() ? "" : why->second;
+      const char* const way_out =
+          lost_.contains(id) ? "" : "; `volumectl records` says what can be done";
+      return PoolRefusal("the record of " + shown + " cannot be read: " + reason + way_out);
     }
     case PoolIdMeaning::kNotKnownYet:
       return Error::NotApplied(

@@ -131,8 +131,8 @@ bool PoolVolumes::ForgetIfMoved(const std::string& id, const CallOptions& call) 
   return true;
 }
 
-// For that nobody has to know more of it than where its file is. Its mount keeps the node's
-// namespace busy otherwise, and nobody could ever take that away.
+// For that nobody has to know more of it than where its file is. Who had it mounted could not be
+// rid of it otherwise.
 Status PoolVolumes::CloseLost(const std::string& id, const CallOptions& call) {
   ASSIGN_OR_RETURN(const Taken taken, Take({id}));
   const PoolId parsed = ParsePoolId(id).value();
