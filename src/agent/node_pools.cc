@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "pool/pool_id.h"
 #include "pool/pool_names.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
@@ -33,6 +34,31 @@ bool LiesAt(const std::string& path, const std::string& directory) {
   if (directory == "/" || path == directory) return true;
   return path.size() > directory.size() && path.starts_with(directory) &&
          path[directory.size()] == '/';
+}
+
+// Whether the filesystem on the device, or the device's node, is mounted anywhere.
+Result<bool> IsMountedAnywhere(Kernel& kernel, const std::string& device, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> binds, FindMountRefs(kernel, device, call));
+  if (!binds.empty()) return true;
+  ASSIGN_OR_RETURN(const MountListing all, kernel.Call(ListMounts{}, call));
+  return std::any_of(all.mounts.begin(), all.mounts.end(),
+                     [&device](const MountEntry& mount) { return mount.source == device; });
+}
+
+// Of the volume's devices. Where a CO has one only the row of the device says, and that may be
+// lost.
+Result<bool> IsMountedAnywhere(Kernel& kernel, const Pool& pool, const std::string& id,
+                               const CallOptions& call) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  const Pool::Opened* const opened = pool.opened();
+  if (!parsed || opened == nullptr) return true;
+  ASSIGN_OR_RETURN(const LoopList list,
+                   kernel.Call(ListLoops{opened->layout.Image(*parsed)}, call));
+  for (const LoopEntry& loop : list.loops) {
+    ASSIGN_OR_RETURN(const bool is_mounted, IsMountedAnywhere(kernel, loop.path, call));
+    if (is_mounted) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -87,13 +113,16 @@ void NodePools::MountsChanged(const std::vector<std::string>& mount_points) {
 }
 
 // What no record knows may be on the node all the same, if its records were lost.
-bool NodePools::MayBeOnNode(const std::string& id, const CallOptions& call) const {
+bool NodePools::MayBeOnNode(const Pool& pool, const std::string& id,
+                            const CallOptions& call) const {
   const std::optional<DeviceRecord> device =
       parts_.devices.Find(GetUniqueVolumeName(kPoolPluginName, id));
   if (device && !IsGone(*device)) return true;
   const Result<std::optional<MountEntry>> mount =
       FindMountAt(parts_.kernel, PoolDevicePlace(parts_.paths, id).Display(), call);
-  return !mount.ok() || mount->has_value();
+  if (!mount.ok() || mount->has_value()) return true;
+  const Result<bool> is_mounted = IsMountedAnywhere(parts_.kernel, pool, id, call);
+  return !is_mounted.ok() || *is_mounted;
 }
 
 // A pool whose directory does not answer keeps no other one from being opened.
@@ -109,7 +138,8 @@ void NodePools::OpenPool(Pool& pool) {
     CallOptions call;
     call.deadline = Deadline::After(parts_.scheduler.clock(), kOpenPoolDeadline);
     const Status state = volumes_.Recover(
-        pool, [this, &call](const std::string& id) { return MayBeOnNode(id, call); }, call);
+        pool, [this, &pool, &call](const std::string& id) { return MayBeOnNode(pool, id, call); },
+        call);
     parts_.scheduler.Post([this, &pool, watch, state] {
       if (watch.alive()) Tried(pool, state);
     });

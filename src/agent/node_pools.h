@@ -71,7 +71,7 @@ class NodePools {
   void OpenPool(Pool& pool);
   void Tried(Pool& pool, const Status& state);
   void TryLater(Pool& pool);
-  bool MayBeOnNode(const std::string& id, const CallOptions& call) const;
+  bool MayBeOnNode(const Pool& pool, const std::string& id, const CallOptions& call) const;
 
   const Parts parts_;
   PoolVolumes volumes_;

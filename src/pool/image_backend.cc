@@ -98,7 +98,9 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
   if (difference.empty()) return OkStatus();
   return Error::NotApplied(
       Code::kFailedPrecondition,
-      layout_.Image(id).Display() + " is another file than the volume's: " + difference);
+      layout_.Image(id).Display() + " is another file than the volume's: " + difference +
+          "; it is left as it is: bring the volume's own file back, or move " +
+          layout_.ArtefactDir(id).Display() + " away, and ask for the deletion again");
 }
 
 // The image first: as long as it is there, its description is, too. What somebody else has put

@@ -33,6 +33,24 @@ Result<std::string> FsTypeOf(const VolumeSpec& spec, const PoolVolumeRecord& vol
   return parameters.fs_type;
 }
 
+std::string FormatKeyOf(const PoolVolumeRecord& volume) {
+  return GetUniqueVolumeName(kPoolPluginName, volume.id).str();
+}
+
+bool IsRefused(const Status& status) {
+  return !status.ok() && !status.error().maybe_applied() &&
+         status.error().code() == Code::kFailedPrecondition;
+}
+
+// What a mkfs of this intent can have left: data without a signature, or its own filesystem. That
+// is only taken for one that nobody has mounted if its kind keeps evidence of a mount; a person may
+// have made it by hand with this UUID.
+bool IsRestOf(const FormatIntent& intent, const DeviceProbe& probe) {
+  if (probe.blank || probe.was_mounted || !probe.partition_table.empty()) return false;
+  if (probe.fs_type.empty()) return true;
+  return probe.fs_type.starts_with("ext") && probe.identity.uuid == intent.fs_uuid;
+}
+
 }  // namespace
 
 Result<SafePath> PoolDeviceMounter::GetDeviceMountPath(const VolumeSpec& spec) const {
@@ -57,6 +75,10 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
   Status mounted = is_own_place ? MakePlace(host_.kernel, place, args.call) : OkStatus();
   if (mounted.ok()) {
     mounted = MountOpened(spec, volume, opened, place, args);
+    if (IsRefused(mounted)) {
+      const Result<bool> is_half = HasHalfFormat(spec, volume, opened, args.call);
+      if (is_half.ok() && *is_half) mounted = MountAnew(spec, volume, place, args);
+    }
     if (is_own_place) mounted = OrNothing(host_.kernel, place, mounted, args.call);
   }
   if (mounted.ok() || mounted.error().maybe_applied()) return mounted;
@@ -71,7 +93,7 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   const bool for_readers = IsReadOnlyPoolVolume(spec);
   DeviceMountRequest request;
   request.plugin = "pool";
-  request.key = GetUniqueVolumeName(kPoolPluginName, volume.id).str();
+  request.key = FormatKeyOf(volume);
   request.volume = spec.persistent_volume();
   request.device = opened.device;
   request.expected = opened.identity;
@@ -86,6 +108,32 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
                    MountDeviceVolume(host_, parts_.devices, request, args));
   const Status noted = parts_.volumes.NoteFilesystem(volume.id, {mounted.fs_type, mounted.fs_uuid});
   return noted.ok() ? noted : Status(noted.error().AsMaybeApplied());  // it is mounted
+}
+
+// A format is begun over what is proven blank, and its record ends before anything is mounted: as
+// long as that is there, unfinished, nobody has data on the volume. On a disk of others it would be
+// a person's to judge; nobody but the pool has this file.
+Result<bool> PoolDeviceMounter::HasHalfFormat(const VolumeSpec& spec,
+                                              const PoolVolumeRecord& volume,
+                                              const OpenedVolume& opened, const CallOptions& call) {
+  const bool may_be = parts_.devices.format_intents != nullptr && !volume.is_block &&
+                      volume.filesystem == PoolFilesystem{} && !IsReadOnlyPoolVolume(spec);
+  if (!may_be) return false;
+  ASSIGN_OR_RETURN(const std::optional<FormatIntent> intent,
+                   parts_.devices.format_intents->Find(FormatKeyOf(volume)));
+  if (!intent || intent->finished) return false;
+  ASSIGN_OR_RETURN(const DeviceProbe probe, host_.kernel.Call(ProbeDevice{opened.device}, call));
+  return IsRestOf(*intent, probe);
+}
+
+Status PoolDeviceMounter::MountAnew(const VolumeSpec& spec, const PoolVolumeRecord& volume,
+                                    const SafePath& place, const DeviceMounterArgs& args) {
+  RETURN_IF_ERROR(parts_.volumes.MakeAnew(volume.id, args.call)
+                      .With("the first format of volume " + volume.id +
+                            " did not end, and its file is to be made anew"));
+  ASSIGN_OR_RETURN(const OpenedVolume opened,
+                   parts_.volumes.Open(volume.id, /*read_only=*/false, args.call));
+  return MountOpened(spec, volume, opened, place, args);
 }
 
 // The agent may have ended between the mount and the note of it. At its own place nobody else

@@ -30,6 +30,13 @@ Pool* PoolVolumes::PoolNamed(const std::string& name) const {
   return nullptr;
 }
 
+Pool* PoolVolumes::PoolOf(const PoolId& id) const {
+  for (const std::unique_ptr<Pool>& pool : pools_) {
+    if (pool->tag() == id.pool_tag) return pool.get();
+  }
+  return nullptr;
+}
+
 Pool* PoolVolumes::PoolFor(const PoolParameters& parameters) const {
   if (!parameters.pool.empty()) return PoolNamed(parameters.pool);
   return pools_.empty() ? nullptr : pools_.front().get();
@@ -63,10 +70,13 @@ PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id) const {
   }
   const std::optional<PoolId> parsed = VolumeIdOf(id);
   if (!parsed) return PoolIdMeaning::kNone;
-  for (const std::unique_ptr<Pool>& pool : pools_) {
-    if (pool->tag() == parsed->pool_tag) return PoolIdMeaning::kNone;
-  }
-  return PoolIdMeaning::kOfAnotherPool;
+  const Pool* const pool = PoolOf(*parsed);
+  if (pool == nullptr) return PoolIdMeaning::kOfAnotherPool;
+  MutexLock lock(mu_);
+  // What was found meanwhile was found before the pool counted as looked through.
+  if (unreadable_.contains(id)) return PoolIdMeaning::kUnreadable;
+  return looked_through_.contains(pool->name()) ? PoolIdMeaning::kNone
+                                                : PoolIdMeaning::kNotKnownYet;
 }
 
 Status PoolVolumes::WhyNotHere(const std::string& id) const {
@@ -77,9 +87,16 @@ Status PoolVolumes::WhyNotHere(const std::string& id) const {
     case PoolIdMeaning::kUnreadable: {
       MutexLock lock(mu_);
       const auto why = unreadable_.find(id);
-      return PoolRefusal("the record of " + shown + " cannot be read: " +
-                         (why == unreadable_.end() ? std::string() : why->second));
+      const std::string reason = why == unreadable_.end() ? "" : why->second;
+      const char* const way_out =
+          lost_.contains(id) ? "" : "; `volumectl records` says what can be done";
+      return PoolRefusal("the record of " + shown + " cannot be read: " + reason + way_out);
     }
+    case PoolIdMeaning::kNotKnownYet:
+      return Error::NotApplied(
+          Code::kUnavailable,
+          "whether there is " + shown +
+              " is not known yet: its pool was not looked through since the agent's start");
     case PoolIdMeaning::kOfAnotherPool:
       return PoolRefusal(shown + " is of a pool that this node does not have");
     case PoolIdMeaning::kNone:

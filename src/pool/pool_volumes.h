@@ -36,8 +36,10 @@ struct PoolVolumeWish {
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
-// that has no such volume.
-enum class PoolIdMeaning { kNone, kOfAnotherPool, kHere, kUnreadable };
+// that has no such volume. kUnreadable: its row cannot be read, or it has files and no row.
+// kNotKnownYet: it has no row, and its pool was not looked through for files without one since the
+// agent's start.
+enum class PoolIdMeaning { kNone, kOfAnotherPool, kHere, kUnreadable, kNotKnownYet };
 
 struct PoolPage {
   std::vector<PoolVolumeRecord> volumes;  // by id
@@ -47,9 +49,10 @@ struct PoolPage {
 // Threads: any. Blocks: what has CallOptions, until the deadline and for the store; NoteFilesystem
 // for the store; the rest never. Errors that those with an id have: NotFound, not applied, of an id
 // that is kNone; FailedPrecondition, not applied, of another pool, of a row that cannot be read,
-// and of one that is kNone while records are in doubt. Errors of what changes something: Aborted,
-// not applied, while another call has the id or the name; Unavailable, not applied, while the pool
-// is not open; the store's, of which a change may be half done: to repeat the call goes on.
+// and of one that is kNone while records are in doubt; Unavailable, not applied, of one that is
+// kNotKnownYet. Errors of what changes something: Aborted, not applied, while another call has the
+// id or the name; Unavailable, not applied, while the pool is not open; the store's, of which a
+// change may be half done: to repeat the call goes on.
 class PoolVolumes {
  public:
   // All outlive this object.
@@ -100,7 +103,8 @@ class PoolVolumes {
 
   // Makes the volume, or finds the one that was made by this name. Errors, not applied:
   // AlreadyExists, if that one is another, or has another id; InvalidArgument, OutOfRange,
-  // ResourceExhausted; those of the backend and of IrreversibleSteps. Maybe applied: the same call
+  // ResourceExhausted; FailedPrecondition while a volume of any pool is kUnreadable, as names are
+  // the node's; those of the backend and of IrreversibleSteps. Maybe applied: the same call
   // goes on, or Delete() takes back.
   Result<PoolVolumeRecord> Create(const PoolVolumeWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
@@ -136,11 +140,19 @@ class PoolVolumes {
   // FailedPrecondition, not applied, while it is made or deleted; those of the backend.
   Result<OpenedVolume> Open(const std::string& id, bool read_only, const CallOptions& call)
       EXCLUDES(mu_);
-  // REQUIRES: nothing is mounted from it. Success if nothing is open, and for an id without a row.
+  // REQUIRES: nothing is mounted from it. Success if nothing is open, and for an id without a row;
+  // what has files and no row is closed, too.
   Status Close(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // It was mounted with this filesystem. Errors: FailedPrecondition, not applied, if another one is
   // on record.
   Status NoteFilesystem(const std::string& id, const PoolFilesystem& filesystem) EXCLUDES(mu_);
+
+  // Closes the volume and makes its file anew, so that all of it reads as zero. REQUIRES: nothing
+  // is mounted from it, and there is nothing on it but what a mkfs has left that did not end.
+  // Errors: FailedPrecondition, not applied, of a block volume, and of one that was mounted or is
+  // not ready; those of IrreversibleSteps, as for a format, and of the backend. Maybe applied: Open
+  // goes on.
+  Status MakeAnew(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
 
   // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
   // set before any other call.
@@ -154,6 +166,7 @@ class PoolVolumes {
 
   // Null if there is none.
   Pool* PoolNamed(const std::string& name) const;
+  Pool* PoolOf(const PoolId& id) const;
   Pool* PoolFor(const PoolParameters& parameters) const;
   // Errors, not applied: NotFound, if there is none; Unavailable, while it is not open.
   Result<Pool*> OpenPoolFor(const PoolParameters& parameters) const;
@@ -175,7 +188,7 @@ class PoolVolumes {
   Status Advance(PoolVolumeRecord& record, PoolVolumeEvent event) EXCLUDES(mu_);
   void TellChanged() const;
 
-  Status CheckAllReadable() const EXCLUDES(mu_);
+  Status CheckAllReadable(const CallOptions& call) EXCLUDES(mu_);
   // The volume that was made by this name, or is being made; or the record of a new one, which is
   // not written yet: its state is kNotKnown.
   Result<PoolVolumeRecord> FindOrPlan(const PoolVolumeWish& wish) const EXCLUDES(mu_);
@@ -191,7 +204,17 @@ class PoolVolumes {
   Result<Taken> TakeLeasePlace(const std::string& id, const std::string& node, int64_t node_limit)
       EXCLUDES(mu_);
 
+  // Makes the file of a volume that is on record without one, if it is not there.
+  Status CompleteFile(Held& held) EXCLUDES(mu_);
+
+  // Of volumes with files and without a row.
   Status FindLost(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  bool IsLost(const std::string& id) const EXCLUDES(mu_);
+  // Whether its files were moved away since, so that it is none any more.
+  bool ForgetIfMoved(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  Status CloseLost(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // Errors: Unavailable, not applied, until FindLost has ended once.
+  Status CheckLookedThrough(const Pool& pool) const EXCLUDES(mu_);
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);
@@ -219,8 +242,10 @@ class PoolVolumes {
   std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);  // by id
   std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);    // key -> why
-  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);         // by id: not on record yet
-  std::set<std::string> taken_ GUARDED_BY(mu_);                      // see Take()
+  std::set<std::string> lost_ GUARDED_BY(mu_);            // ids; of unreadable_ those without a row
+  std::set<std::string> looked_through_ GUARDED_BY(mu_);  // names of pools; see FindLost()
+  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);  // by id: not on record yet
+  std::set<std::string> taken_ GUARDED_BY(mu_);               // see Take()
 };
 
 }  // namespace volumed

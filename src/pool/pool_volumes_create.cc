@@ -17,12 +17,22 @@ Status CheckName(const std::string& name) {
 
 }  // namespace
 
-// The name of a volume whose row cannot be read may be the one that is asked for.
-Status PoolVolumes::CheckAllReadable() const {
+// The name of a volume whose row cannot be read may be the one that is asked for, whatever pool
+// that is to be in: names are the node's.
+Status PoolVolumes::CheckAllReadable(const CallOptions& call) {
+  std::set<std::string> lost;
+  {
+    MutexLock lock(mu_);
+    lost = lost_;
+  }
+  for (const std::string& id : lost) {
+    if (!ForgetIfMoved(id, call)) break;
+  }
   MutexLock lock(mu_);
   if (unreadable_.empty()) return OkStatus();
-  return PoolRefusal("no volume is made while the record of volume " + unreadable_.begin()->first +
-                     " cannot be read: " + unreadable_.begin()->second);
+  return PoolRefusal("no volume is made in any pool of this node while the record of volume " +
+                     unreadable_.begin()->first + ", whose name may be the same, cannot be read: " +
+                     unreadable_.begin()->second);
 }
 
 Result<std::string> PoolVolumes::NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const {
@@ -57,6 +67,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
                                                        wish.name + " already, and " + difference);
   }
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
+  RETURN_IF_ERROR(CheckLookedThrough(*pool));
   parameters.pool = pool->name();
   PoolVolumeRecord record;
   ASSIGN_OR_RETURN(record.id, NewIdFor(wish, *pool));
@@ -75,7 +86,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
 
 Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const CallOptions& call) {
   RETURN_IF_ERROR(CheckName(wish.name));
-  RETURN_IF_ERROR(CheckAllReadable());
+  RETURN_IF_ERROR(CheckAllReadable(call));
   ASSIGN_OR_RETURN(const Taken name, Take({NameKey(wish.name)}));
   ASSIGN_OR_RETURN(PoolVolumeRecord record, FindOrPlan(wish));
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {

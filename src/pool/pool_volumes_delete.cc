@@ -31,6 +31,7 @@ Status PoolVolumes::DeleteNothing(const std::string& id) {
 }
 
 Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOptions& call) {
+  if (IsLost(id)) ForgetIfMoved(id, call);
   const Status here = WhyNotHere(id);
   if (!here.ok() && here.error().code() == Code::kNotFound) return DeleteNothing(id);
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
@@ -82,12 +83,65 @@ Status PoolVolumes::FindLost(const Pool& pool, const CallOptions& call) {
     if (info.type == FileType::kMissing) continue;
     const std::string place = layout.ArtefactDir(*id).Display();
     MutexLock lock(mu_);
-    if (!unreadable_.emplace(entry.name, "it is lost, and its files are at " + place).second)
+    if (!unreadable_
+             .emplace(entry.name, "it is lost, and its files are at " + place +
+                                      "; once they are moved away there is no such volume")
+             .second) {
       continue;
+    }
+    lost_.insert(entry.name);
     parts_.log.Warning(
-        "a volume has files and no record: it is left as it is, and no volume is made "
-        "in its pool until they are moved away and the agent is started again",
+        "a volume has files and no record: it is left as it is, and no volume is made in any pool "
+        "of this node, as its name may be the same, until its directory is moved away",
         {{"volume", entry.name}, {"path", place}});
+  }
+  MutexLock lock(mu_);
+  looked_through_.insert(pool.name());
+  return OkStatus();
+}
+
+Status PoolVolumes::CheckLookedThrough(const Pool& pool) const {
+  MutexLock lock(mu_);
+  if (looked_through_.contains(pool.name())) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable,
+                           "pool " + pool.name() + " is still looked through for lost volumes");
+}
+
+bool PoolVolumes::IsLost(const std::string& id) const {
+  MutexLock lock(mu_);
+  return lost_.contains(id);
+}
+
+bool PoolVolumes::ForgetIfMoved(const std::string& id, const CallOptions& call) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  const Pool* const pool = parsed ? PoolOf(*parsed) : nullptr;
+  if (pool == nullptr || pool->opened() == nullptr) return false;
+  const CallOptions in_pool = InPool(call, *pool, id);
+  const Result<FileInfo> there =
+      parts_.kernel.Call(Stat{pool->opened()->layout.ArtefactDir(*parsed)}, in_pool);
+  if (!there.ok() || there->type != FileType::kMissing) return false;
+  // Where the disk of the pool was there is nothing, either.
+  if (!pool->CheckThere(in_pool).ok()) return false;
+  {
+    MutexLock lock(mu_);
+    if (lost_.erase(id) == 0) return true;
+    unreadable_.erase(id);
+  }
+  parts_.log.Info("the files of a volume without a record were moved away", {{"volume", id}});
+  return true;
+}
+
+// For that nobody has to know more of it than where its file is. Who had it mounted could not be
+// rid of it otherwise.
+Status PoolVolumes::CloseLost(const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const Taken taken, Take({id}));
+  const PoolId parsed = ParsePoolId(id).value();
+  const Pool* const pool = PoolOf(parsed);
+  if (pool == nullptr || pool->opened() == nullptr) return WhyNotHere(id);
+  const CallOptions in_pool = InPool(call, *pool, id);
+  RETURN_IF_ERROR(pool->CheckThere(in_pool));
+  for (const auto& [kind, backend] : pool->opened()->backends) {
+    RETURN_IF_ERROR(backend->Close(parsed, in_pool));
   }
   return OkStatus();
 }

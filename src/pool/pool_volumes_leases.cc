@@ -96,6 +96,8 @@ Status PoolVolumes::TakeLease(const std::string& id, const PoolLease& lease, int
 }
 
 Status PoolVolumes::EndLease(const std::string& id, const std::string& node, bool by_stage) {
+  // The lease is lost with the row, and what the node has unstaged it does not have any more.
+  if (by_stage && IsLost(id)) return OkStatus();
   Result<Held> held = Hold(id, {});
   if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
   if (!held.ok()) return held.error();

@@ -10,6 +10,15 @@ namespace {
 // Source: linux fs/btrfs/ioctl.c (btrfs_ioctl_resize), which answers EINVAL below that.
 constexpr int64_t kLeastResizedBtrfs = int64_t{256} << 20;
 
+// To a caller NotFound says that there is no such volume, and this one was found: something of it
+// is missing.
+Error AboutFilesOf(const std::string& id, const Error& error) {
+  if (error.code() != Code::kNotFound) return error;
+  return Error::FromParts(
+      Code::kFailedPrecondition, error.outcome(), error.sys_errno(),
+      "volume " + id + " is on record, but something of it is missing: " + error.message());
+}
+
 }  // namespace
 
 Status CheckUsable(const PoolVolumeRecord& record) {
@@ -31,7 +40,45 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
     held.record.used = true;
     RETURN_IF_ERROR(Write(held.record));
   }
-  return held.backend->Open(held.record, *tuning, read_only, held.call);
+  RETURN_IF_ERROR(CompleteFile(held));
+  Result<OpenedVolume> opened = held.backend->Open(held.record, *tuning, read_only, held.call);
+  if (!opened.ok()) return AboutFilesOf(id, opened.error());
+  return opened;
+}
+
+// A row that is ready has no file if MakeAnew() was cut off.
+Status PoolVolumes::CompleteFile(Held& held) {
+  if (held.record.object.inode != 0) return OkStatus();
+  ASSIGN_OR_RETURN(const MadeArtefact made,
+                   held.backend->Make(held.record, held.parameters, held.call));
+  held.record.object = made.object;
+  return Write(held.record);
+}
+
+Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
+  if (held.record.state != PoolVolumeState::kReady) {
+    return PoolRefusal("volume " + id + " is " +
+                       std::string(PoolVolumeStateName(held.record.state)));
+  }
+  if (held.record.is_block || held.record.filesystem != PoolFilesystem{}) {
+    return PoolRefusal("volume " + id + " may have somebody's data, and is not made anew");
+  }
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kFormat, held.record.name));
+  RETURN_IF_ERROR(held.backend->Close(ParsePoolId(id).value(), held.call));
+  const PoolVolumeRecord before = held.record;
+  held.record.object = {};
+  RETURN_IF_ERROR(Write(held.record));
+  if (const Status gone = held.backend->Discard(before, held.call); !gone.ok()) {
+    // Nothing was removed: what is there may be another file, which must not become the volume's.
+    if (!gone.error().maybe_applied() && Write(before).ok()) return gone;
+    return gone.error().AsMaybeApplied();
+  }
+  parts_.log.Warning(
+      "the first format of a volume did not end: its file is made anew, and is empty",
+      {{"volume", id}});
+  const Status made = CompleteFile(held);
+  return made.ok() ? made : Status(made.error().AsMaybeApplied());
 }
 
 Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
@@ -49,6 +96,7 @@ Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
 }
 
 Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {
+  if (IsLost(id)) return CloseLost(id, call);
   Result<Held> held = HoldThere(id, call);
   if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
   if (!held.ok()) return held.error();
@@ -79,6 +127,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
                                                     " has a btrfs, which no kernel resizes to less "
                                                     "than 256Mi: ask for that at least");
   }
+  RETURN_IF_ERROR(CompleteFile(held));
   // An earlier call may have made the file as large as its own target already.
   const int64_t promised = std::max(record.capacity_bytes, record.target_bytes);
   const int64_t target = std::max(wanted, record.target_bytes);
@@ -89,7 +138,9 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
     record.target_bytes = target;
     RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kExpand));
   }
-  RETURN_IF_ERROR(held.backend->Grow(record, target, held.parameters, held.call));
+  const Result<MadeArtefact> larger =
+      held.backend->Grow(record, target, held.parameters, held.call);
+  if (!larger.ok()) return AboutFilesOf(id, larger.error());
   record.capacity_bytes = target;
   record.target_bytes = 0;
   if (const Status grown = Advance(record, PoolVolumeEvent::kDone); !grown.ok()) {

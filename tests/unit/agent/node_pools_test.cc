@@ -203,5 +203,38 @@ TEST_F(NodePoolsTest, ADeviceThatIsMountedStaysOpenThoughNoRecordTells) {
   EXPECT_THAT(log_.lines, ::testing::Each(::testing::Not(HasSubstr("is left as it is"))));
 }
 
+// Its row was lost while a CO had it mounted, at a place of its own: the next agent told the kernel
+// to take the device away with that mount, and could not stage the volume again until then.
+TEST_F(NodePoolsTest, ADeviceThatACoHasMountedWasGivenUpWhenItsRowWasLost) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  OpenVolume();
+  const std::string device = Loops().at(0).path;
+  kernel_.AddMount("ext4", device, "/var/lib/co/stage");
+  Restart();
+  Open();
+  ASSERT_THAT(Loops(), SizeIs(1));
+  EXPECT_FALSE(kernel_.Device(device).loop->goes);
+  // Once nobody has it, it goes as any other.
+  kernel_.UnmountBelow("/var/lib/co/stage");
+  Restart();
+  Open();
+  EXPECT_THAT(Loops(), IsEmpty());
+}
+
+TEST_F(NodePoolsTest, ABlockDeviceThatACoHasWasTakenAwayWhenItsRowWasLost) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  OpenVolume();
+  const std::string device = Loops().at(0).path;
+  kernel_.AddFile("/var/lib/co/device", "");
+  Must(kernel_.DoAside(
+      BindMount{.source = {device, ""}, .target = {"/var/lib/co/device", ""}, .read_only = false}));
+  Restart();
+  Open();
+  ASSERT_THAT(Loops(), SizeIs(1));
+  EXPECT_FALSE(kernel_.Device(device).loop->goes);
+}
+
 }  // namespace
 }  // namespace volumed

@@ -54,9 +54,10 @@ TEST(PoolVolumesLost, NothingIsMadeOrTakenForGoneWhileThePoolsDiskIsAway) {
   EXPECT_EQ(CodeOf(volumes.Close(made.id, {})), Code::kUnavailable);
   EXPECT_EQ(CodeOf(volumes.Expand(made.id, 64 * kMiB, {})), Code::kUnavailable);
   EXPECT_EQ(CodeOf(volumes.Delete(made.id, false, {})), Code::kUnavailable);
-  // The tag of the pool is on record, so that an id of it without a row is known for none.
-  const std::string gone = NewPoolId(PoolObject::kVolume, agent.pool().tag()).ToString();
-  EXPECT_EQ(CodeOf(volumes.Find(gone)), Code::kNotFound);
+  // The tag of the pool is on record, but nobody knows what is on its disk without a row.
+  const std::string other = NewPoolId(PoolObject::kVolume, agent.pool().tag()).ToString();
+  EXPECT_EQ(CodeOf(volumes.Find(other)), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(volumes.Delete(other, false, {})), Code::kUnavailable);
   EXPECT_EQ(world.kernel.DumpTree(kPoolPath), before);
   EXPECT_EQ(world.Rows(), std::vector{made});
 }
