@@ -107,9 +107,12 @@ struct LoopList {
 
 // Answers the loop devices whose file is at this path or lies below it, which need not be there any
 // more. Paths are compared as text, with those that the kernel shows, once as they are given and
-// once without the links among the trusted parents. No device and no file is opened, so that this
-// hangs with none of them. One that comes or goes meanwhile may be missing.
-// Errors: errno of reading sysfs, not applied.
+// once without the links among the trusted parents. If the path is that of a regular file, its loop
+// devices are answered, too, under whatever path they were attached, or have it now: its filesystem
+// may be mounted elsewhere, or was unmounted lazily and is mounted again. They are asked for that,
+// but for those whose file lies on another filesystem that is a server's, as that may hang.
+// One that comes or goes meanwhile may be missing.
+// Errors, not applied: errno of reading sysfs, of looking at the path or of asking a device.
 struct ListLoops {
   using Answer = LoopList;
   static constexpr const char* kName = "ListLoops";
