@@ -106,7 +106,19 @@ Status VolumePathHandler::UnmapBoundDevice(const SafePath& map_path, const std::
                                            const CallOptions& call) {
   const SafePath place = map_path.Below(link_name);
   ASSIGN_OR_RETURN(const Changed unmounted, kernel_.Call(Unmount{.target = place}, call));
-  const Result<Changed> removed = kernel_.Call(RemoveFile{place}, call);
+  const auto remove = [&]() -> Status {
+    ASSIGN_OR_RETURN(const FileInfo there, Look(kernel_, place, call));
+    // A node is bound onto an empty file: this one is somebody's.
+    if (there.type == FileType::kRegular && there.size_bytes > 0) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               place.Display() + " is a file of " +
+                                   std::to_string(there.size_bytes) +
+                                   " bytes, which is left as it is: move it away");
+    }
+    RETURN_IF_ERROR(kernel_.Call(RemoveFile{place}, call));
+    return OkStatus();
+  };
+  const Status removed = remove();
   if (removed.ok()) return OkStatus();
   return unmounted.changed ? removed.error().AsMaybeApplied() : removed.error();
 }

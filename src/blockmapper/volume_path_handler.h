@@ -39,7 +39,8 @@ class VolumePathHandler {
   Status MapDeviceByLink(const std::string& device_path, const SafePath& map_path,
                          const std::string& link_name, const CallOptions& call);
 
-  // The inverses. The second leaves alone what is no link.
+  // The inverses. The first removes an empty file alone: FailedPrecondition for one with content,
+  // which is left. The second leaves alone what is no link.
   Status UnmapBoundDevice(const SafePath& map_path, const std::string& link_name,
                           const CallOptions& call);
   Status UnmapLinkedDevice(const SafePath& map_path, const std::string& link_name,

@@ -141,8 +141,15 @@ Status CheckStagedFor(const OperationParts& parts, const PublishNodeVolume& publ
                    " is not staged wholly: stage it again, or unstage it");
   }
   const std::optional<VolumeSpec> spec = ReadRecordedVolume(record->volume_json);
-  if (!publish.request.wanted.read_only && spec && IsReadOnlyPoolVolume(*spec)) {
+  const bool staged_for_readers = spec && IsReadOnlyPoolVolume(*spec);
+  if (!publish.request.wanted.read_only && staged_for_readers) {
     return Refusal("volume " + publish.request.id + " is staged for whoever only reads");
+  }
+  // A read-only bind of a node keeps nobody from writing to its device.
+  if (IsBlock(publish) && publish.request.wanted.read_only && !staged_for_readers) {
+    return Refusal("block volume " + publish.request.id +
+                   " is staged for writing, and cannot be read-only at one target alone: stage it "
+                   "with the access mode SINGLE_NODE_READER_ONLY or MULTI_NODE_READER_ONLY");
   }
   return OkStatus();
 }
@@ -249,6 +256,16 @@ UnmountDevice UnmountDeviceOf(const UnstageNodeVolume& unstage, bool is_block) {
   return UnmountDevice(std::move(request));
 }
 
+// The agent's own place of the device: it has the volume for pods, so that nothing of it is a CO's.
+bool IsForPods(const OperationParts& parts, const std::string& id) {
+  const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(id));
+  return record && !IsGone(*record) && !GivenPlaceOf(*record);
+}
+
+Error NothingIsTakenFrom(const SafePath& place, const std::string& why) {
+  return Refusal(why + ": nothing is taken from " + Shown(place));
+}
+
 // What is to be taken away from a place: nothing if neither a row nor the mount table has the
 // volume there.
 struct Leaving {
@@ -265,7 +282,25 @@ Result<Leaving> FindLeaving(const OperationParts& parts, const PoolVolumes& volu
   ASSIGN_OR_RETURN(const ShownAt shown,
                    FindShownAt(volumes, parts.host.kernel, id, place, QuestionOf(parts)));
   const bool is_there = shown == ShownAt::kFilesystem || shown == ShownAt::kDevice;
+  if (is_there && IsForPods(parts, id)) {
+    return NothingIsTakenFrom(place, "this node has volume " + id + " for its own pods");
+  }
   return Leaving{is_there, shown == ShownAt::kDevice};
+}
+
+Status CheckIsNoStaging(const OperationParts& parts, const std::string& id,
+                        const SafePath& target) {
+  const std::optional<NodePlace> staged = StagedPlace(parts, id);
+  if (!staged || staged->place.Display() != target.Display()) return OkStatus();
+  return NothingIsTakenFrom(target, "volume " + id + " is staged there, and not published");
+}
+
+Status CheckIsNoTarget(const OperationParts& parts, const std::string& id, const SafePath& place) {
+  for (const CsiPublication& published : PublicationsOf(parts, id)) {
+    if (published.target_path != place.Display()) continue;
+    return NothingIsTakenFrom(place, "volume " + id + " is published there, and not staged");
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -312,6 +347,9 @@ OperationTraits UnstageNodeVolume::Traits(const OperationParts& parts) const {
 Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& progress,
                                Unit& result) const {
   progress.EnterStep(kCheckStep);
+  if (const Status may = CheckIsNoTarget(parts, request.id, request.place); !may.ok()) {
+    return FailedAt(parts, *this, kCheckStep, may.error());
+  }
   const Result<Leaving> leaving =
       FindLeaving(parts, *volumes, request.id, request.place, StagedPlace(parts, request.id));
   if (!leaving.ok()) return FailedAt(parts, *this, kCheckStep, leaving.error());
@@ -368,6 +406,9 @@ OperationTraits UnpublishNodeVolume::Traits(const OperationParts& parts) const {
 Failure UnpublishNodeVolume::Run(const OperationParts& parts, OperationProgress& progress,
                                  Unit& result) const {
   progress.EnterStep(kCheckStep);
+  if (const Status may = CheckIsNoStaging(parts, request.id, request.target); !may.ok()) {
+    return FailedAt(parts, *this, kCheckStep, may.error());
+  }
   const std::optional<PodVolumeRecord> record = parts.volumes->Find(key().pod_volume());
   const Result<Leaving> leaving = FindLeaving(parts, *volumes, request.id, request.target,
                                               record ? NodePlaceOf(*record) : std::nullopt);

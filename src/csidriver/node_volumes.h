@@ -63,7 +63,8 @@ struct NodeUnstage {
 };
 // The inverse. Success if the volume is not staged at this place, wherever else it is. The lease
 // that staging has taken goes once the volume is staged nowhere. Errors: FailedPrecondition, not
-// applied, while a target has it; those of UnmountDevice and of PoolVolumes::EndLease.
+// applied, while a target has it, if the place is such a target, or one where the volume is for a
+// pod of this node; those of UnmountDevice and of PoolVolumes::EndLease.
 struct UnstageNodeVolume : OperationOf<Unit> {
   UnstageNodeVolume(PoolVolumes& of, NodeUnstage unstage)
       : volumes(&of), request(std::move(unstage)) {}
@@ -84,8 +85,9 @@ struct NodePublish {
 };
 // The key is the target's (TargetKey); it uses the device exclusively. Errors, not applied:
 // FailedPrecondition, if the volume is not staged at `request.staging`, if it is staged for readers
-// and this one writes, or if something else is at the target; those of DecideCsiPublish. Those of
-// MountVolume or MapVolume.
+// and this one writes, if it is a block volume that is staged for writing and this one only reads,
+// or if something else is at the target, a file with content included; those of DecideCsiPublish.
+// Those of MountVolume or MapVolume.
 struct PublishNodeVolume : OperationOf<Unit> {
   PublishNodeVolume(PoolVolumes& of, NodePublish publish)
       : volumes(&of), request(std::move(publish)) {}
@@ -103,7 +105,8 @@ struct NodeUnpublish {
   std::optional<VolumeSpec> spec = std::nullopt;  // as in NodeUnstage
 };
 // The inverse: takes the volume away, and what was made at the target. Success if the volume is not
-// published there. Errors: those of UnmountVolume or UnmapVolume.
+// published there. Errors: FailedPrecondition, not applied, if it is staged there, or is there for
+// a pod of this node; those of UnmountVolume or UnmapVolume.
 struct UnpublishNodeVolume : OperationOf<Unit> {
   UnpublishNodeVolume(PoolVolumes& of, NodeUnpublish unpublish)
       : volumes(&of), request(std::move(unpublish)) {}

@@ -264,6 +264,7 @@ OperationTraits UnmountDevice::Traits(const OperationParts& parts) const {
 }
 
 Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
+  const StorageGuard::Leaving leaving(parts.storage, DeviceStorageId(request.device));
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kUnmountDeviceOperation, step, error};
   };

@@ -49,6 +49,11 @@ Status CheckShowsDevice(Kernel& kernel, const SafePath& place, const SafePath& d
 // What is in it would be covered, and the target could not be removed when the volume leaves.
 Status CheckNothingInIt(Kernel& kernel, const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = place}, call));
+  if (info.type == FileType::kRegular && info.size_bytes > 0) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             place.Display() + " is a file of " + std::to_string(info.size_bytes) +
+                                 " bytes: nothing is put over what is in it");
+  }
   if (info.type != FileType::kDirectory || info.is_mount_point) return OkStatus();
   ASSIGN_OR_RETURN(const DirectoryListing listing, kernel.Call(ListDirectory{place}, call));
   if (listing.entries.empty()) return OkStatus();

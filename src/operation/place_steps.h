@@ -27,8 +27,9 @@ Status CheckPlaceOfDevice(const OperationParts& parts, const SafePath& place,
 void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest& request,
                            std::vector<Step>& steps);
 
-// For a volume at a target: the CO has made the target's parent, nothing is mounted over that, and
-// what is mounted at the target is nothing but this volume: from `device`, if that has a place.
+// For a volume at a target: the CO has made the target's parent, nothing is mounted over that,
+// nothing is in the target, be it a directory or a file, and what is mounted there is nothing but
+// this volume: from `device`, if that has a place.
 // Errors, not applied: as of CheckPlaceOfDevice, of the parent; FailedPrecondition, naming the
 // mount; those of ListMounts.
 Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const SafePath& place,

@@ -179,7 +179,7 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
   if (there && there->use == StorageUse::kReclaim && ReleaseEnded(there->id).ok()) {
     there = table_.Take(holder, identity);
   }
-  if (there) return HeldBy(holder, name, *there);
+  if (there) return HeldNow(holder, name, *there);
   const MutexLock lock(mu_);
   taken_[holder.id] = {holder, name};
   if (IsDevice(holder)) devices_[holder.id] = identity;
@@ -207,7 +207,7 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
   if (!had_it && !identity.users.empty()) {
     // Whoever is known by a name is named.
     if (const auto there = table_.FindExcluding(holder, identity)) {
-      return HeldBy(holder, name, *there);
+      return HeldNow(holder, name, *there);
     }
     return Refused(holder.text + " cannot have " + name.ToString() + ": somebody has " +
                    Join(identity.users, ", ") +
@@ -270,6 +270,28 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
   // It has it still as before, if it got so far.
   if (!free.ok()) table_.Mounted(id);
   return free;
+}
+
+StorageGuard::Leaving::Leaving(StorageGuard& guard, std::string id)
+    : guard_(guard), id_(std::move(id)) {
+  const MutexLock lock(guard_.mu_);
+  guard_.leaving_.insert(id_);
+}
+
+StorageGuard::Leaving::~Leaving() {
+  const MutexLock lock(guard_.mu_);
+  guard_.leaving_.erase(id_);
+}
+
+Error StorageGuard::HeldNow(const StorageHolder& wanted, const StorageName& name,
+                            const StorageHolder& there) const {
+  Error held = HeldBy(wanted, name, there);
+  // What is to be deleted waits for its device anyway.
+  if (wanted.use == StorageUse::kReclaim) return held;
+  const MutexLock lock(mu_);
+  if (!leaving_.contains(there.id)) return held;
+  return Error::NotApplied(Code::kAborted,
+                           held.message() + ", which is just being taken away: try again");
 }
 
 Status StorageGuard::Release(const std::string& id) {

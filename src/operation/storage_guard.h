@@ -87,7 +87,8 @@ class StorageGuard {
   // Finds out what the storage is and takes it for this use. A device that somebody outside has
   // exclusively cannot be had raw nor formatted, unless this holder already has it raw. A device
   // whose twin somebody outside has is not mounted, unless this holder has it mounted already.
-  // Errors, not applied: FailedPrecondition, naming who has it; those of IdentifyStorage.
+  // Errors, not applied: FailedPrecondition, naming who has it, or Aborted if that one is Leaving;
+  // those of IdentifyStorage.
   Result<StorageIdentity> Take(const StorageHolder& holder, const StorageName& name,
                                const CallOptions& call);
   // The same for a directory or file that a look has already identified.
@@ -99,6 +100,20 @@ class StorageGuard {
   // The outcome is known: nothing of the use is left. After an error the use stays on record and in
   // force.
   Status Release(const std::string& id);
+  // While one lives, the holder is on its way out. A loop device's number may be another file's by
+  // the time that Release() comes: whoever meets the holder meanwhile is told to come again
+  // (Aborted, not applied), and not that the storage is taken. Blocks: never.
+  class Leaving {
+   public:
+    Leaving(StorageGuard& guard, std::string id);
+    ~Leaving();
+    Leaving(const Leaving&) = delete;
+    Leaving& operator=(const Leaving&) = delete;
+
+   private:
+    StorageGuard& guard_;
+    const std::string id_;
+  };
   bool Has(const std::string& id, StorageUse use) const { return table_.Has(id, use); }
   // What this holder has, to be kept on record until the next agent expects it; empty if it has
   // nothing. Blocks: never.
@@ -272,6 +287,9 @@ class StorageGuard {
   static bool NamesStorage(const StorageHolder& holder);
   static Error HeldBy(const StorageHolder& wanted, const StorageName& name,
                       const StorageHolder& there);
+  // The same of one that may be Leaving.
+  Error HeldNow(const StorageHolder& wanted, const StorageName& name,
+                const StorageHolder& there) const EXCLUDES(mu_);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
   // A row that cannot be read is not the same as no row: nobody knows what it says. Errors:
@@ -303,6 +321,7 @@ class StorageGuard {
   std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);          // by RowKey
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);             // by RowKey: why
   std::map<std::string, StorageReservationRecord> reserved_ GUARDED_BY(mu_);  // rows, by id
+  std::set<std::string> leaving_ GUARDED_BY(mu_);                             // ids
   // Ids that no try may come to release: their volume has ended, or their row cannot be read.
   std::set<std::string> ended_ GUARDED_BY(mu_);
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);  // by id

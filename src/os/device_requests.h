@@ -328,11 +328,11 @@ struct IdentifyDevice {
   }
 };
 
-// Detaches each loop device that was attached to this path, which need not be there any more. The
-// path is compared with what the kernel shows as the loop device's file, never what it leads to. It
-// answers whether there was one. A loop device that somebody has open goes when he closes it.
-// Errors: NotFound if a loop device has no node in /dev; errno of the ioctl. They are maybe applied
-// once another one was detached.
+// Detaches each loop device that was attached to this path, which need not be there any more, and
+// each that has the regular file that is there, under another path. What a link or a device node
+// leads to is never looked at. It answers whether there was one. One that is open goes when closed.
+// Errors: NotFound if a loop device that is shown with the path has no node in /dev; errno of the
+// look at the path, or of the ioctls. They are maybe applied once another one was detached.
 struct DetachLoops {
   using Answer = Changed;
   static constexpr const char* kName = "DetachLoops";

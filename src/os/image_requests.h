@@ -107,9 +107,9 @@ struct LoopList {
 
 // Answers the loop devices whose file is at this path or lies below it, which need not be there any
 // more. Paths are compared as text, with those that the kernel shows, once as they are given and
-// once without the links among the trusted parents. No device and no file is opened, so that this
-// hangs with none of them. One that comes or goes meanwhile may be missing.
-// Errors: errno of reading sysfs, not applied.
+// once without the links among the trusted parents; and those of the regular file that is there,
+// under whatever path, unless a server has their file. One that comes or goes may be missing.
+// Errors, not applied: errno of reading sysfs, of looking at the path or of asking a device.
 struct ListLoops {
   using Answer = LoopList;
   static constexpr const char* kName = "ListLoops";

@@ -4,12 +4,14 @@
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +21,10 @@
 #include "base/descriptor.h"
 #include "base/strings.h"
 #include "os/block_device.h"
+#include "os/fault_domain.h"
 #include "os/file_effects.h"
+#include "os/mount_index.h"
+#include "os/mount_table.h"
 #include "os/regular_file.h"
 #include "os/safe_open.h"
 #include "os/sysfs.h"
@@ -82,21 +87,147 @@ std::vector<std::string> NamesOf(const SafePath& path) {
   return names;
 }
 
-Result<bool> DetachOne(const std::string& name, const std::vector<std::string>& files) {
-  const auto is_ours = [&files](const std::string& file) {
-    return std::find(files.begin(), files.end(), file) != files.end();
-  };
-  ASSIGN_OR_RETURN(const Backing before, BackingOf(name));
-  if (!is_ours(before.file)) return false;
-  const std::string what = "detach loop device /dev/" + name;
-  const Descriptor device(::open(("/dev/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
-  // While it is open nobody can give it another file, so what is read now is what is detached.
-  ASSIGN_OR_RETURN(const Backing now, BackingOf(name));
-  if (!is_ours(now.file)) return false;
-  if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
+// What the loop device does with its file; nothing if it has none.
+Result<std::optional<loop_info64>> StatusOf(int device, const std::string& what) {
+  loop_info64 info = {};
+  if (::ioctl(device, LOOP_GET_STATUS64, &info) == 0) return std::optional<loop_info64>(info);
+  if (errno == ENXIO) return std::optional<loop_info64>();
   return Error::FromErrno(errno, what, Outcome::kNotApplied);
 }
+
+Descriptor OpenLoopNode(const std::string& name) {
+  return Descriptor(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
+// Of an open file; empty if nobody knows.
+std::string ShownPathOf(int file) {
+  std::array<char, PATH_MAX> path;
+  const ssize_t size = ::readlink(ProcFdPath(file).c_str(), path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : std::string();
+}
+
+// A file as loop devices are asked for theirs. The same file has another path once its filesystem
+// is mounted elsewhere, too, and none at all once that mount was taken away under the loop device.
+class FileOfLoops {
+ public:
+  FileOfLoops(const struct stat& info, std::string path)
+      : device_(info.st_dev), inode_(info.st_ino), path_(std::move(path)) {}
+
+  // The regular file that is at the path, if one is.
+  static Result<std::optional<FileOfLoops>> At(const SafePath& path) {
+    const Result<Descriptor> file = OpenSafePath(path, O_PATH | O_NOFOLLOW);
+    if (!file.ok()) {
+      const int why = file.error().sys_errno();
+      const bool none =
+          why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG || why == ELOOP || why == EXDEV;
+      if (none) return std::optional<FileOfLoops>();
+      return file.error();
+    }
+    struct stat info = {};
+    if (::fstat(file->get(), &info) != 0) {
+      return Error::FromErrno(errno, "look at " + path.Display(), Outcome::kNotApplied);
+    }
+    if (!S_ISREG(info.st_mode)) return std::optional<FileOfLoops>();
+    return std::optional<FileOfLoops>(FileOfLoops(info, path.Display()));
+  }
+  const std::string& path() const { return path_; }
+
+  // The kernel asks the loop device's file for the answer, so a server that does not answer would
+  // hold up whoever looks for a file of this node. What is shown of a file whose mount was taken
+  // away begins at the root of that mount: it is no path, and is the end of the file's.
+  bool CanBe(const Backing& backing) {
+    if (backing.file.empty()) return false;
+    if (std::string_view(path_).ends_with(backing.file)) return true;
+    if (!mounts_) mounts_ = Mounts();
+    std::vector<MountEntry> around;
+    std::copy_if(mounts_->begin(), mounts_->end(), std::back_inserter(around),
+                 [&backing](const MountEntry& mount) {
+                   return IsAtOrBelow(backing.file, mount.mount_point);
+                 });
+    const MountEntry* const closest = ClosestMount(around);
+    if (closest == nullptr || !IsServed(*closest)) return true;
+    return makedev(closest->device_major, closest->device_minor) == device_;
+  }
+
+  // What the open loop device does with this file; nothing if it has another one or none.
+  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const {
+    ASSIGN_OR_RETURN(std::optional<loop_info64> status, StatusOf(device, what));
+    if (status && (status->lo_device != device_ || status->lo_inode != inode_)) status.reset();
+    return status;
+  }
+
+ private:
+  // In doubt each one is asked.
+  static std::vector<MountEntry> Mounts() {
+    Result<std::vector<MountEntry>> mounts = ReadMountTable();
+    return mounts.ok() ? *std::move(mounts) : std::vector<MountEntry>();
+  }
+  // All paths lie on the root, and those that are none, too.
+  static bool IsServed(const MountEntry& mount) {
+    return mount.mount_point != "/" && (!DomainOfMount(mount).lane.starts_with("filesystem ") ||
+                                        mount.fs_type.starts_with("fuse"));
+  }
+
+  dev_t device_;
+  ino_t inode_;
+  std::string path_;
+  std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
+};
+
+// The loop devices of a path: those that the kernel shows with it, and those that have the regular
+// file that is there.
+class LoopsOfPath {
+ public:
+  static Result<LoopsOfPath> Of(const SafePath& path) {
+    RETURN_IF_ERROR(ValidateSafePath(path));
+    LoopsOfPath loops;
+    loops.names_ = NamesOf(path);
+    ASSIGN_OR_RETURN(loops.file_, FileOfLoops::At(path));
+    return loops;
+  }
+
+  bool IsShownBelow(const Backing& backing) const {
+    return !backing.file.empty() &&
+           std::any_of(names_.begin(), names_.end(),
+                       [&](const std::string& path) { return IsAtOrBelow(backing.file, path); });
+  }
+  // Others' loop devices may have no node here (a container's /dev).
+  Result<bool> HaveSameFile(const std::string& name, const Backing& backing) {
+    if (!file_ || !file_->CanBe(backing)) return false;
+    const Descriptor device = OpenLoopNode(name);
+    if (!device.valid()) return false;
+    ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), "ask /dev/" + name));
+    return status.has_value();
+  }
+
+  // Whether it was one of them.
+  Result<bool> Detach(const std::string& name) {
+    ASSIGN_OR_RETURN(const Backing before, BackingOf(name));
+    const bool was_shown = IsShownAt(before);
+    if (!was_shown && (!file_ || !file_->CanBe(before))) return false;
+    const std::string what = "detach loop device /dev/" + name;
+    const Descriptor device = OpenLoopNode(name);
+    if (!device.valid() && !was_shown) return false;
+    if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+    // While it is open nobody can give it another file, so what is read now is what is detached.
+    ASSIGN_OR_RETURN(const Backing now, BackingOf(name));
+    if (!IsShownAt(now)) {
+      if (!file_) return false;
+      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
+      if (!status) return false;
+    }
+    if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+
+ private:
+  bool IsShownAt(const Backing& backing) const {
+    return std::find(names_.begin(), names_.end(), backing.file) != names_.end();
+  }
+
+  std::vector<std::string> names_{};
+  std::optional<FileOfLoops> file_{};
+};
 
 // ---- attach -------------------------------------------------------------------------------------
 
@@ -107,14 +238,6 @@ constexpr int kAttempts = 64;             // while others take each free device 
 
 int64_t NumberIn(const std::string& path) {
   return ParseInt64(ReadAttribute(path).value_or("")).value_or(0);
-}
-
-// What the loop device does with its file; nothing if it has none.
-Result<std::optional<loop_info64>> StatusOf(int device, const std::string& what) {
-  loop_info64 info = {};
-  if (::ioctl(device, LOOP_GET_STATUS64, &info) == 0) return std::optional<loop_info64>(info);
-  if (errno == ENXIO) return std::optional<loop_info64>();
-  return Error::FromErrno(errno, what, Outcome::kNotApplied);
 }
 
 LoopEntry EntryOf(const std::string& name, const Backing& backing) {
@@ -138,32 +261,28 @@ struct OpenLoop {
   loop_info64 status{};
 };
 
-bool IsShownAs(int file, const Backing& backing) {
-  std::array<char, PATH_MAX> path;
-  const ssize_t size = ::readlink(ProcFdPath(file).c_str(), path.data(), path.size());
-  return size > 0 && backing.file == std::string_view(path.data(), static_cast<size_t>(size));
-}
-
 // The loop device that the file has, or nothing.
 Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) {
   struct stat info = {};
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  FileOfLoops wanted(info, ShownPathOf(file));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   for (const std::string& name : names) {
     OpenLoop loop;
     loop.name = name;
     ASSIGN_OR_RETURN(loop.backing, BackingOf(name));
-    if (loop.backing.file.empty()) continue;
-    loop.device = Descriptor(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!wanted.CanBe(loop.backing)) continue;
+    loop.device = OpenLoopNode(name);
     if (!loop.device.valid()) {
       // Others' devices may have no node here (a container's /dev); ours has to.
-      if (IsShownAs(file, loop.backing)) {
+      if (wanted.path() == loop.backing.file) {
         return Error::FromErrno(errno, what + ": open /dev/" + name, Outcome::kNotApplied);
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const auto status, StatusOf(loop.device.get(), what + ": ask /dev/" + name));
-    if (!status || status->lo_device != info.st_dev || status->lo_inode != info.st_ino) continue;
+    ASSIGN_OR_RETURN(const auto status,
+                     wanted.StatusIfOn(loop.device.get(), what + ": ask /dev/" + name));
+    if (!status) continue;
     loop.status = *status;
     return std::optional<OpenLoop>(std::move(loop));
   }
@@ -284,20 +403,14 @@ class LoopAttacher {
   Descriptor device_;
 };
 
-bool IsAtOrBelow(std::string_view file, const std::string& directory) {
-  if (directory == "/" || file == directory) return true;
-  return file.starts_with(directory) && file[directory.size()] == '/';
-}
-
 }  // namespace
 
 Result<Changed> DoDetachLoops(const DetachLoops& request) {
-  RETURN_IF_ERROR(ValidateSafePath(request.path));
-  const std::vector<std::string> files = NamesOf(request.path);
+  ASSIGN_OR_RETURN(LoopsOfPath loops, LoopsOfPath::Of(request.path));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   Changed any;
   for (const std::string& name : names) {
-    const Result<bool> detached = DetachOne(name, files);
+    const Result<bool> detached = loops.Detach(name);
     if (!detached.ok()) return any.changed ? detached.error().AsMaybeApplied() : detached.error();
     any.changed = any.changed || *detached;
   }
@@ -319,16 +432,17 @@ Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what) {
 }
 
 Result<LoopList> DoListLoops(const ListLoops& request) {
-  RETURN_IF_ERROR(ValidateSafePath(request.path));
-  const std::vector<std::string> wanted = NamesOf(request.path);
+  ASSIGN_OR_RETURN(LoopsOfPath loops, LoopsOfPath::Of(request.path));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   LoopList list;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const Backing backing, BackingOf(name));
-    const bool is_there = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& path) {
-      return !backing.file.empty() && IsAtOrBelow(backing.file, path);
-    });
-    if (is_there) list.loops.push_back(EntryOf(name, backing));
+    ASSIGN_OR_RETURN(Backing backing, BackingOf(name));
+    if (!loops.IsShownBelow(backing)) {
+      ASSIGN_OR_RETURN(const bool same, loops.HaveSameFile(name, backing));
+      if (!same) continue;
+      backing.deleted = false;  // but for another name of the file
+    }
+    list.loops.push_back(EntryOf(name, backing));
   }
   return list;
 }

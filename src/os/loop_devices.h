@@ -12,13 +12,14 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: while a loop device writes back.
+// Threads: any. Blocks: while a loop device writes back, and as DoListLoops does.
 Result<Changed> DoDetachLoops(const DetachLoops& request);
 
 // Threads: any; one file's at a time. Blocks: as the files of loop devices do.
 Result<AttachedLoop> DoAttachLoop(const AttachLoop& request, const KernelFeatures& features);
 
-// Threads: any. Blocks: never, nor does it ask a device or a file.
+// Threads: any. Blocks: as the path's filesystem does, and those of the files of loop devices, but
+// for one of a server.
 Result<LoopList> DoListLoops(const ListLoops& request);
 
 // Threads: any. Blocks: while the loop device writes back.

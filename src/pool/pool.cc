@@ -1,6 +1,7 @@
 #include "pool/pool.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +19,14 @@ Error NotThere(const std::string& why) { return Error::NotApplied(Code::kUnavail
 
 Error NotPossible(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);
+}
+
+// A person has to mount it anew, which no caller's rights have to do with.
+Status SayIfReadOnly(Status opened) {
+  if (opened.ok() || opened.error().sys_errno() != EROFS) return opened;
+  const Error& error = opened.error();
+  return Error::FromParts(Code::kFailedPrecondition, error.outcome(), error.sys_errno(),
+                          "the pool's filesystem is mounted read-only: " + error.message());
 }
 
 // A pool that a reboot would empty holds nobody's data.
@@ -132,7 +141,8 @@ void Pool::SetState(Status state) {
 }
 
 Status Pool::Open(bool may_adopt, const CallOptions& call) {
-  Status opened = TryOpen(may_adopt, call).With("pool " + settings_.name + " at " + settings_.path);
+  Status opened = SayIfReadOnly(TryOpen(may_adopt, call))
+                      .With("pool " + settings_.name + " at " + settings_.path);
   SetState(opened);
   return opened;
 }

@@ -12,6 +12,13 @@ PodDeviceMapPath PodPath(const VolumeHost& host, const SpecName& spec, const Pod
   return {host.paths.GetPodVolumeDeviceDir(pod, kPoolPluginName), spec.str()};
 }
 
+// What is bound for a reader is the node of the one device of the volume, so the device itself has
+// to be read-only. A pod's own word on its claim is not asked: pods that write may have it, too.
+bool IsForReaders(const VolumeSpec& spec) {
+  const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
+  return source != nullptr && source->read_only;
+}
+
 }  // namespace
 
 PoolVolumeMapper::PoolVolumeMapper(VolumeHost& host, const PoolPluginParts& parts, VolumeSpec spec,
@@ -43,7 +50,7 @@ Result<std::string> PoolVolumeMapper::Open(const CallOptions& call) {
         Code::kInvalidArgument,
         "volume " + id_ + " was made to have a filesystem, and is no block volume");
   }
-  ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id_, /*read_only=*/false, call));
+  ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id_, IsForReaders(spec_), call));
   return opened.device;
 }
 

@@ -24,8 +24,8 @@ class PoolVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolum
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   CustomBlockVolumeMapper* AsCustom() override { return this; }
 
-  // Opens the volume. Errors: those of PoolVolumes::Open; InvalidArgument, not applied, if it was
-  // made to have a filesystem.
+  // Opens the volume, read-only if its source says so. Errors: those of PoolVolumes::Open;
+  // InvalidArgument, not applied, if it was made to have a filesystem.
   Result<std::string> SetUpDevice(const CallOptions& call) override;
   // The device, which is open since it was set up: nothing is to be taken back.
   Result<std::string> MapPodDevice(const CallOptions& call) override;

@@ -197,6 +197,8 @@ class FakeEffects {
   std::string PathOfLoop(const FakeLoopFile& loop, bool* deleted) const;
   // The path as it is given, and without links among its trusted parents.
   std::vector<std::string> NamesOf(const SafePath& path) const;
+  // Its inode; 0 if the path is of no regular file.
+  uint64_t RegularFileAt(const SafePath& path) const;
   // Somebody has a file of the mount open.
   bool HasOpenFile(uint64_t mount) const;
   // Not to be had by O_EXCL.

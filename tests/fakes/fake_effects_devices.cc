@@ -109,11 +109,13 @@ Result<Changed> FakeEffects::operator()(const DetachLoops& request) {
   RETURN_IF_ERROR(Validate(request.path));
   Changed any{state_.devices.loop_files.erase(request.path.Display()) > 0};
   const std::vector<std::string> names = NamesOf(request.path);
+  const uint64_t same = RegularFileAt(request.path);
   for (auto& [node, device] : state_.devices.by_path) {
     bool deleted = false;
     if (!device.loop) continue;
     const std::string file = PathOfLoop(*device.loop, &deleted);
-    if (std::find(names.begin(), names.end(), file) == names.end()) continue;
+    const bool is_shown = std::find(names.begin(), names.end(), file) != names.end();
+    if (!is_shown && device.loop->inode != same) continue;
     any.changed = true;
     device.loop->goes = true;
   }

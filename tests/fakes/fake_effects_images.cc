@@ -54,6 +54,12 @@ std::vector<std::string> FakeEffects::NamesOf(const SafePath& path) const {
   return names;
 }
 
+uint64_t FakeEffects::RegularFileAt(const SafePath& path) const {
+  const Result<FakeLocation> file = Open(path, {true, false});
+  if (!file.ok() || vfs_.InodeAt(*file).type != FileType::kRegular) return 0;
+  return vfs_.InodeAt(*file).id;
+}
+
 bool FakeEffects::HasOpenFile(uint64_t mount) const {
   const auto& devices = state_.devices;
   return std::any_of(devices.by_path.begin(), devices.by_path.end(),
@@ -220,6 +226,7 @@ Result<AttachedLoop> FakeEffects::operator()(const AttachLoop& request) {
 Result<LoopList> FakeEffects::operator()(const ListLoops& request) {
   RETURN_IF_ERROR(Validate(request.path));
   const std::vector<std::string> names = NamesOf(request.path);
+  const uint64_t same = RegularFileAt(request.path);
   LoopList list;
   for (const auto& [path, device] : state_.devices.by_path) {
     if (!device.loop) continue;
@@ -229,7 +236,8 @@ Result<LoopList> FakeEffects::operator()(const ListLoops& request) {
     const bool is_there = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return LiesIn(entry.file, name);
     });
-    if (!is_there) continue;
+    if (!is_there && device.loop->inode != same) continue;
+    if (!is_there) entry.deleted = false;
     entry.size_bytes = device.identity.size_bytes;
     entry.block_size = device.loop->block_size;
     entry.read_only = device.read_only;

@@ -111,6 +111,28 @@ void EndImage(ImageWorld& world) {
   world.AwaitNoLoops();
 }
 
+// The pool is mounted at a second place, and the loop device is attached there.
+void AttachElsewhere(ImageWorld& world) {
+  world.Step("make", world.Size(kImageBytes, true));
+  SetFileSize other{world.pool.Below("other"), true};
+  other.bytes = kImageBytes;
+  world.Step("make another", other);
+  world.Step("mount elsewhere", BindMount{.source = world.pool, .target = world.place});
+  world.Step("attach elsewhere", AttachLoop{world.place.Below("image")});
+  world.Step("attach another elsewhere", AttachLoop{world.place.Below("other")});
+  world.Step("attach", world.Attach());
+  world.Step("list the file", ListLoops{world.Image()});
+  world.Step("list the directory", ListLoops{world.pool});
+  world.Step("detach", DetachLoops{world.Image()});
+  world.AwaitNoLoops(world.Image());
+  world.Step("detach again", DetachLoops{world.Image()});
+  world.Step("list the other", ListLoops{world.pool.Below("other")});
+  world.Step("remove the other elsewhere", RemoveFile{world.place.Below("other")});
+  world.Step("detach what was removed", DetachLoops{world.place.Below("other")});
+  world.AwaitNoLoops(world.place);
+  world.Step("no pool elsewhere", Unmount{world.place});
+}
+
 void FillDisk(ImageWorld& world) {
   world.Step("allocate", world.Size(64 << 20, true, true));
   world.Step("allocate again", world.Size(64 << 20, false, true));
@@ -153,6 +175,38 @@ TEST_P(ImageDifferential, TheLifeOfAnImage) {
   EXPECT_EQ(life(fake()), happened);
   EXPECT_THAT(happened, ::testing::HasSubstr("\nread: content kept\n"));
   EXPECT_THAT(happened, ::testing::HasSubstr("\nleft: 0 loops\n"));
+}
+
+// A volume was deleted while its file was attached under another path, and the device read on.
+TEST_P(ImageDifferential, ALoopDeviceUnderAnotherPathOfTheFileWasNotFound) {
+  const auto life = [](ImageWorld world) {
+    AttachElsewhere(world);
+    return world.text;
+  };
+  const std::string happened = life(real());
+  EXPECT_EQ(life(fake()), happened);
+  EXPECT_THAT(happened, ::testing::HasSubstr("\nlist the file: 1 loops [image "));
+  EXPECT_THAT(happened, ::testing::HasSubstr("\ndetach: changed\nleft: 0 loops\n"));
+  EXPECT_THAT(happened, ::testing::HasSubstr("\nlist the other: 1 loops [other "));
+}
+
+// The loop device's file has no path any more then: the mount under which it was attached is gone.
+TEST_P(ImageDifferential, ALoopDeviceOfALazilyUnmountedPoolWasNotFoundOnceThatWasMountedAgain) {
+  ImageWorld world = real();
+  ASSERT_TRUE(local_->Call(world.Size(kImageBytes, true), {}).ok());
+  const auto loop = local_->Call(world.Attach(), {});
+  ASSERT_TRUE(loop.ok()) << loop.error().ToString();
+  ASSERT_EQ(::umount2(Path("mnt").c_str(), MNT_DETACH), 0);
+  EXPECT_EQ(world.Do(ListLoops{world.Image()}), "0 loops") << "no file is there";
+  ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), GetParam(), 0, nullptr), 0);
+  const auto list = local_->Call(ListLoops{world.Image()}, {});
+  ASSERT_TRUE(list.ok()) << list.error().ToString();
+  ASSERT_EQ(list->loops.size(), 1u);
+  EXPECT_EQ(list->loops[0].path, loop->device.path);
+  EXPECT_FALSE(list->loops[0].deleted);
+  EXPECT_EQ(world.Do(DetachLoops{world.Image()}), "changed");
+  world.AwaitNoLoops(world.Image());
+  EXPECT_EQ(world.text, "left: 0 loops\n");
 }
 
 TEST_P(ImageDifferential, AFullDisk) {

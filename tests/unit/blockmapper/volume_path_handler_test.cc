@@ -144,6 +144,21 @@ TEST_F(VolumePathHandlerTest, ANodeIsLookedForNoDeeperThanAnyPluginPutsOne) {
   EXPECT_EQ(*found, deepest.Below("u-1"));
 }
 
+// What lay under the node was removed with it, whoever had written it.
+TEST_F(VolumePathHandlerTest, AFileWithContentUnderANodeWasDeleted) {
+  ASSERT_TRUE(Bind("/dev/vdb", "u-1").ok());
+  kernel_.UnmountBelow(Node("u-1"));
+  kernel_.AddFile(Node("u-1"), "somebody's");
+  const Status refused = handler_.UnmapBoundDevice(kMapPath, "u-1", {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_EQ(kernel_.Find(Node("u-1")).content, "somebody's");
+  kernel_.AddFile(Node("u-1"), "");
+  EXPECT_TRUE(handler_.UnmapBoundDevice(kMapPath, "u-1", {}).ok());
+  EXPECT_FALSE(kernel_.Exists(Node("u-1")));
+}
+
 TEST_F(VolumePathHandlerTest, AKubeletsLoopDeviceKeepsTheNodeUntilItIsDetached) {
   ASSERT_TRUE(Bind("/dev/vdb", "u-1").ok());
   kernel_.AddLoop(Node("u-1"));

@@ -133,6 +133,51 @@ TEST_F(NodePublishTest, ATargetThatCoversOtherPlacesOrHasFilesIsRefused) {
   EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
 }
 
+// The call succeeded, and the pod could write to the device.
+TEST_F(NodePublishTest, AReadonlyBlockVolumeCouldBeWrittenAtItsTarget) {
+  const std::string id = CreateBlock("raw");
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id, Block(), kTarget, true), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("SINGLE_NODE_READER_ONLY"));
+  EXPECT_FALSE(node_.Exists(kTarget));
+  EXPECT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
+TEST_F(NodePublishTest, ABlockVolumeThatIsStagedForReadersIsReadOnlyItself) {
+  const std::string id = CreateBlock("raw");
+  for (const Modes::Mode mode : {Modes::SINGLE_NODE_READER_ONLY, Modes::MULTI_NODE_READER_ONLY}) {
+    const Capability readers = In(mode, Block());
+    ASSERT_EQ(StageIt(id, readers), StatusCode::OK) << message_;
+    ASSERT_EQ(Loops().size(), 1u);
+    EXPECT_TRUE(Loops().front().read_only);
+    EXPECT_EQ(PublishIt(id, Block()), StatusCode::FAILED_PRECONDITION) << "it would write";
+    EXPECT_EQ(PublishIt(id, readers), StatusCode::OK) << message_;
+    EXPECT_EQ(ThereIs(kTarget), "device");
+    EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+    ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  }
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  ASSERT_EQ(Loops().size(), 1u);
+  EXPECT_FALSE(Loops().front().read_only);
+}
+
+// The file was taken for the empty one that a CO makes, and was removed with the publication.
+TEST_F(NodePublishTest, AFileWithContentAtTheTargetOfABlockVolumeWasDeleted) {
+  const std::string id = CreateBlock("raw");
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  node_.AddFile(kTarget, "somebody's");
+  EXPECT_EQ(PublishIt(id, Block()), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr(kTarget + " is a file of 10 bytes"));
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(node_.Find(kTarget).content, "somebody's");
+  node_.AddFile(kOtherTarget, "");
+  EXPECT_EQ(PublishIt(id, Block(), kOtherTarget), StatusCode::OK) << "the CO made it: " << message_;
+  EXPECT_EQ(UnpublishIt(id, kOtherTarget), StatusCode::OK) << message_;
+  EXPECT_FALSE(node_.Exists(kOtherTarget));
+}
+
 TEST_F(NodePublishTest, OfTwoVolumesAtOneTargetTheSecondIsRefused) {
   const std::string a = CreateNamed("a");
   const std::string b = CreateNamed("b");

@@ -122,6 +122,52 @@ TEST_F(NodeRpcsTest, ToTakeAwayWhatIsNotThereIsSuccessAndChangesNothing) {
   EXPECT_THAT(LeasesOf(id), SizeIs(1)) << "it is staged still";
 }
 
+// The volume was unmounted where it is staged, under its targets.
+TEST_F(NodeRpcsTest, AnUnpublishOfTheStagingPathUnmountedTheStaging) {
+  for (const bool is_block : {false, true}) {
+    const std::string id = CreateOf(is_block);
+    ASSERT_EQ(StageIt(id, CapabilityOf(is_block)), StatusCode::OK) << message_;
+    for (const bool is_published : {false, true}) {
+      if (is_published) {
+        ASSERT_EQ(PublishIt(id, CapabilityOf(is_block)), StatusCode::OK) << message_;
+      }
+      const std::string mounts = node_.DumpMounts();
+      for (const std::string& path : {kStaging, kCo + "//stage/"}) {
+        EXPECT_EQ(UnpublishIt(id, path), StatusCode::FAILED_PRECONDITION) << path;
+        EXPECT_THAT(message_, HasSubstr("is staged there"));
+      }
+      EXPECT_EQ(UnpublishIt(id, kStaging + "/below"), StatusCode::OK) << message_;
+      EXPECT_EQ(UnpublishIt(id, kCo + "/pod-a"), StatusCode::OK) << message_;
+      EXPECT_EQ(node_.DumpMounts(), mounts);
+      EXPECT_TRUE(node_.Exists(kStaging));
+    }
+    EXPECT_EQ(UnstageIt(id, kTarget), StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(message_, HasSubstr("is published there"));
+    EXPECT_EQ(ThereIs(kTarget), is_block ? "device" : "files");
+    EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+    EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+    ExpectNothingLeft();
+  }
+}
+
+// A volume was deleted, and its loop device left, when its pool had got another path meanwhile.
+TEST_F(NodeRpcsTest, AVolumeWasDeletedWhileItsFileWasAttachedUnderAnotherPath) {
+  const std::string id = CreateNamed("a");
+  const std::string elsewhere = "/mnt/elsewhere";
+  node_.AddDirectory(elsewhere);
+  Must(node_.DoAside(BindMount{.source = {kPoolPath, ""}, .target = {elsewhere, ""}}));
+  const auto attached = std::get<AttachedLoop>(
+      Must(node_.DoAside(AttachLoop{.path = {elsewhere, "volumes/" + id + "/image"}})));
+  auto opened = std::get<IdentifiedDevice>(
+      Must(node_.DoAside(IdentifyDevice{{attached.device.path, ""}, /*pin=*/true})));
+  EXPECT_NE(Delete(id), StatusCode::OK) << "somebody has it";
+  EXPECT_THAT(message_, HasSubstr(attached.device.path));
+  EXPECT_TRUE(node_.Exists(kPoolPath + "/volumes/" + id + "/image"));
+  opened.pin.reset();
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+  EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
+}
+
 TEST_F(NodeRpcsTest, AVolumeIsStagedAtOnePlaceAndInOneWay) {
   const std::string id = CreateNamed("a");
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "fakes/fake_kernel.h"
+#include "fakes/must.h"
 
 namespace volumed {
 namespace {
@@ -299,6 +300,19 @@ TEST_F(FakeImageTest, ARemovedImageLivesAsLongAsItsLoopDevice) {
   ASSERT_TRUE(kernel_.Call(DetachLoops{In("a/image")}, {})->changed);
   EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.empty());
   EXPECT_FALSE(Attach().ok());
+}
+
+TEST_F(FakeImageTest, ALoopDeviceIsFoundByItsFileUnderAnotherPath) {
+  kernel_.AddDirectory("/r/b");
+  ASSERT_TRUE(kernel_.Call(BindMount{.source = In("a"), .target = In("b")}, {}).ok());
+  const auto loop = Attach("b/image");
+  ASSERT_TRUE(loop.ok()) << loop.error().ToString();
+  const LoopList list = Must(kernel_.Call(ListLoops{In("a/image")}, {}));
+  ASSERT_EQ(list.loops.size(), 1u);
+  EXPECT_EQ(list.loops[0].path, loop->device.path);
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("a")}, {})->loops.empty()) << "by paths alone";
+  EXPECT_TRUE(kernel_.Call(DetachLoops{In("a/image")}, {})->changed);
+  EXPECT_TRUE(kernel_.Call(ListLoops{In("b")}, {})->loops.empty());
 }
 
 TEST_F(FakeImageTest, AnImageIsCopiedWithItsWorld) {

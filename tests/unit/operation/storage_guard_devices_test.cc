@@ -56,6 +56,27 @@ TEST_F(StorageGuardTest, TwoDevicesOfOneStorageAreNotMountedAtTheSameTime) {
   EXPECT_NE(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
 }
 
+// The number of a loop device is free before the volume that had it has told the guard.
+TEST_F(StorageGuardTest, AStageWasRefusedForAVolumeWhoseDeviceWasJustDetached) {
+  AddDisk({"/dev/loop0"}, "7:0");
+  ASSERT_EQ(Take(Device("old", StorageUse::kMounted), "/dev/loop0"), "");
+  const auto code_of_next = [this] {
+    const auto taken = guard_->Take(Device("new", StorageUse::kFormat), {"/dev/loop0"}, {});
+    if (taken.ok()) return Code{};
+    EXPECT_FALSE(taken.error().maybe_applied());
+    EXPECT_TRUE(Has(taken.error().message(), "persistent volume old")) << taken.error().ToString();
+    return taken.error().code();
+  };
+  EXPECT_EQ(code_of_next(), Code::kFailedPrecondition);
+  {
+    const StorageGuard::Leaving leaving(*guard_, "device/p/old");
+    EXPECT_EQ(code_of_next(), Code::kAborted) << "it is to come again";
+  }
+  EXPECT_EQ(code_of_next(), Code::kFailedPrecondition) << "it could not leave";
+  ASSERT_TRUE(guard_->Release("device/p/old").ok());
+  EXPECT_EQ(code_of_next(), Code{});
+}
+
 TEST_F(StorageGuardTest, PartitionsOfADiskAreMountedBesideEachOtherAndNotBesideTheDisk) {
   AddDisk({"/dev/sdb"}, "wwid:1");
   for (const char* start : {"1", "2"}) {

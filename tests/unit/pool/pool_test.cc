@@ -41,6 +41,16 @@ class PoolTest : public ::testing::Test {
   std::unique_ptr<PoolAgent> agent_;
 };
 
+// Each call about its volumes was an internal error that spoke of rights.
+TEST_F(PoolTest, APoolOnAReadOnlyFilesystemDidNotSayThatItIsReadOnly) {
+  const std::string words = "the pool's filesystem is mounted read-only";
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath, {"ro"});
+  ExpectNotOpen(OpenAnew(), Code::kFailedPrecondition, words);
+  world_.kernel.UnmountBelow(kPoolPath);
+  ASSERT_TRUE(OpenAnew().ok());
+  ASSERT_TRUE(agent_->pool().state().ok());
+}
+
 TEST_F(PoolTest, AnEmptyDirectoryBecomesAPool) {
   world_.kernel.AddDirectory(kPoolPath + "/lost+found");
   agent_ = std::make_unique<PoolAgent>(world_);
