@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/strings.h"
-#include "records/crc32c.h"
 
 namespace volumed {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "records/crc32c.h"
+#include "base/crc32c.h"
 
 namespace volumed {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/random.h"
 #include "base/strings.h"
-#include "records/crc32c.h"
 
 namespace volumed {
 namespace {

@@ -1,6 +1,6 @@
 #include "records/record_tally.h"
 
-#include "records/crc32c.h"
+#include "base/crc32c.h"
 
 namespace volumed {
 namespace {

@@ -15,8 +15,11 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "base/crc32c.h"
 #include "fakes/must.h"
 #include "integration/mounter/block_mount_fixture.h"
 #include "os/freeze_point.h"
@@ -126,6 +129,37 @@ class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterfac
     (void)(*kernel)->Call(cut_, call);
     ::_exit(0);
   }
+  // What the volume's file holds on the image that was cut, which has this UUID.
+  std::string ReadCut(const std::string& uuid) {
+    const AttachedLoop loop = Must(local_->Call(AttachLoop{In("cut")}, {}));
+    EXPECT_EQ(Must(local_->Call(ProbeDevice{loop.device.path}, {})).identity.uuid, uuid);
+    Must(local_->Call(Mount{GetParam(), loop.device.path, {scratch(), "copy"}, {}}, {}));
+    return Must(local_->Call(ReadFile{{scratch(), "copy/f"}}, {})).bytes;
+  }
+  // Does it in a process that is killed with its tools after a while.
+  void CutOff(const ChangeFilesystemUuid& change, std::chrono::microseconds after) const {
+    const pid_t worker = ::fork();
+    ASSERT_GE(worker, 0);
+    if (worker == 0) {
+      ::setpgid(0, 0);
+      (void)local_->Call(change, {});
+      ::_exit(0);
+    }
+    ::setpgid(worker, worker);
+    std::this_thread::sleep_for(after);
+    EXPECT_EQ(::kill(-worker, SIGKILL), 0);
+    EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
+  }
+  // Until what was killed has let go of the image.
+  Result<FilesystemName> ChangeAgain(const ChangeFilesystemUuid& change) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      Result<FilesystemName> changed = local_->Call(change, {});
+      if (changed.ok() || changed.error().code() != Code::kFailedPrecondition) return changed;
+      if (std::chrono::steady_clock::now() > end) return changed;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
   // Kills every thawer of this test, if there is one now.
   static void KillThawers(pid_t parent) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -153,13 +187,28 @@ TEST_P(CutFrozenTest, ACutHasWhatWasThereAndIsMountedBesideItsSource) {
   const ChangeFilesystemUuid change{In("cut"), {}, GetParam(), kSourceUuid, kCopyUuid};
   EXPECT_TRUE(Must(local_->Call(change, {})).changed);
   EXPECT_FALSE(Must(local_->Call(change, {})).changed);
-  const AttachedLoop loop = Must(local_->Call(AttachLoop{In("cut")}, {}));
-  EXPECT_EQ(Must(local_->Call(ProbeDevice{loop.device.path}, {})).identity.uuid, kCopyUuid);
-  Must(local_->Call(Mount{GetParam(), loop.device.path, {scratch(), "copy"}, {}}, {}));
-  EXPECT_EQ(Must(local_->Call(ReadFile{{scratch(), "copy/f"}}, {})).bytes, "kept");
+  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
   const auto in_use = local_->Call(change, {});
   ASSERT_FALSE(in_use.ok());
   EXPECT_EQ(in_use.error().code(), Code::kFailedPrecondition);
+}
+
+TEST_P(CutFrozenTest, AnotherUuidThatWasCutOffAnywhereIsGoneOnWith) {
+  Must(local_->Call(cut_, {}));
+  const bool is_xfs = std::string(GetParam()) == "xfs";
+  std::mt19937 random(3);
+  ChangeFilesystemUuid change{In("cut"), {}, GetParam(), kSourceUuid, kCopyUuid};
+  for (int round = 0; round < 25; ++round) {
+    // About as long as it takes.
+    CutOff(change, std::chrono::microseconds(random() % (is_xfs ? 400'000 : 120'000)));
+    const Result<FilesystemName> again = ChangeAgain(change);
+    ASSERT_TRUE(again.ok()) << "round " << round << ": " << again.error().ToString();
+    std::swap(change.old_uuid, change.new_uuid);
+  }
+  if (is_xfs) {
+    EXPECT_EQ(Shell("xfs_repair -n " + Path("mnt/cut")), 0) << "superblocks differ";
+  }
+  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
 }
 
 TEST_P(CutFrozenTest, WhatMustNotBeFrozenIsRefused) {
@@ -311,7 +360,49 @@ TEST_P(FrozenXfsTest, AnotherUuidIsBelievedOnlyIfItIsThere) {
   EXPECT_EQ(Shell("blkid -p " + image + " | grep -q " + kCopyUuid), 0);
 }
 
+// A change that was cut off before it was done with the other superblocks passed for done.
+TEST_P(FrozenXfsTest, AnotherUuidIsInEverySuperblock) {
+  Must(local_->Call(cut_, {}));
+  const ChangeFilesystemUuid change{In("cut"), {}, "xfs", kSourceUuid, kCopyUuid};
+  Must(local_->Call(change, {}));
+  const std::string image = Path("mnt/cut");
+  const std::string second = "xfs_db -x -c 'sb 1' ";
+  ASSERT_EQ(Shell(second + "-c 'write uuid " + std::string(kSourceUuid) + "' " + image), 0);
+  ASSERT_NE(Shell(second + "-c 'p uuid' " + image + " | grep -q " + kCopyUuid), 0);
+  EXPECT_FALSE(Must(local_->Call(change, {})).changed);
+  EXPECT_EQ(Shell(second + "-c 'p uuid' " + image + " | grep -q " + kCopyUuid), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenXfsTest, ::testing::Values("xfs"));
+
+class FrozenBtrfsTest : public CutFrozenTest {
+ protected:
+  // As btrfstune marks it first: in each of its superblocks on a file of this size.
+  void MarkAsChanging() const {
+    const Descriptor file(::open(Path("mnt/cut").c_str(), O_RDWR | O_CLOEXEC));
+    for (const off_t place : {off_t{64} << 10, off_t{64} << 20}) {
+      std::string block(4096, '\0');
+      ASSERT_EQ(::pread(file.get(), block.data(), block.size(), place), 4096);
+      block[60] = static_cast<char>(block[60] | 1 << 4);
+      const uint32_t sum = ExtendCrc32c(0, std::string_view(block).substr(32));
+      for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(sum >> (8 * i));
+      ASSERT_EQ(::pwrite(file.get(), block.data(), block.size(), place), 4096);
+    }
+  }
+};
+
+// btrfstune refused it for ever, and no kernel mounted it.
+TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
+  Must(local_->Call(cut_, {}));
+  MarkAsChanging();
+  EXPECT_NE(Shell("btrfstune -f -M " + std::string(kCopyUuid) + " " + Path("mnt/cut")), 0)
+      << "the mark keeps nobody from anything any more";
+  const ChangeFilesystemUuid change{In("cut"), {}, "btrfs", kSourceUuid, kCopyUuid};
+  EXPECT_TRUE(Must(local_->Call(change, {})).changed);
+  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
+}
+
+INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenBtrfsTest, ::testing::Values("btrfs"));
 
 }  // namespace
 }  // namespace volumed

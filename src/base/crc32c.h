@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli) for finding rows that a disk or a bug has changed. It is no protection
-// against somebody who changes a row on purpose: the store's directory belongs to root.
+// CRC-32C (Castagnoli) for finding what a disk or a bug has changed. It is no protection against
+// somebody who changes it on purpose.
 // Source: RFC 3720, appendix B.4.
 #pragma once
 

@@ -1,11 +1,11 @@
-#include "records/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 
 namespace volumed {
 namespace {
 
-constexpr std::array<uint32_t, 256> MakeTable() {
+constexpr std::array<uint32_t, 256> MakeCrcTable() {
   constexpr uint32_t kReversedPolynomial = 0x82f63b78;
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -18,14 +18,14 @@ constexpr std::array<uint32_t, 256> MakeTable() {
   return table;
 }
 
-constexpr std::array<uint32_t, 256> kTable = MakeTable();
+constexpr std::array<uint32_t, 256> kCrcTable = MakeCrcTable();
 
 }  // namespace
 
 uint32_t ExtendCrc32c(uint32_t crc, std::string_view data) {
   crc = ~crc;
   for (const char c : data) {
-    crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
+    crc = kCrcTable[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
   }
   return ~crc;
 }
