@@ -89,6 +89,24 @@ TEST_F(PoolContentsTest, ARestoredVolumeIsMountedBesideItsSourceAndNeverFormatte
   EXPECT_EQ(restored.volume.spec.capacity.Value(), 64 * kMiB);
 }
 
+// The kernel grows it, once it is mounted; that it does not fails no mount.
+TEST_F(PoolContentsTest, AnXfsThatIsLargerThanItsSourceGrowsOnceItIsMounted) {
+  VolumeOptions xfs = ClaimOptions("pvc-x");
+  xfs.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
+  xfs.parameters = {{kPoolFsTypeParameter, "xfs"}};
+  const ClaimedVolume source = Make(xfs);
+  ASSERT_TRUE(agent_->MountDevice(source.Spec()).ok());
+  ASSERT_TRUE(agent_->UnmountDevice(source.id()).ok());
+  const int before = CallsOf("GrowFilesystem");
+  const ClaimedVolume clone = Make(OptionsFor("pvc-y", CloneContent(source.id()), 768 * kMiB));
+  const Status mounted = agent_->MountDevice(clone.Spec());
+  ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
+  EXPECT_GT(CallsOf("GrowFilesystem"), before);
+  ASSERT_TRUE(agent_->UnmountDevice(clone.id()).ok());
+  world_.kernel.FailNext("GrowFilesystem", Error::NotApplied(Code::kInternal, "it cannot"));
+  EXPECT_TRUE(agent_->MountDevice(clone.Spec()).ok());
+}
+
 TEST_F(PoolContentsTest, ACopyThatIsFirstStagedForReadersHasAUuidOfItsOwnToo) {
   const ClaimedVolume restored = Make(OptionsFor("pvc-2", SnapshotContent(CutSource()), 16 * kMiB));
   const Status mounted = agent_->MountDevice(restored.Spec(/*read_only=*/true));

@@ -215,6 +215,9 @@ TEST_F(PoolCutsTest, WhatCannotBeCutIsRefusedAndNothingIsLeft) {
   const std::string id = MakeUsed("pvc-1").id;
   const std::string cut = volumes().NewCutId(id);
   EXPECT_EQ(CodeOfCut(volumes().Cut({}, {}, {})), Code::kInvalidArgument);
+  const std::string second = volumes().NewCutId(id);
+  EXPECT_EQ(CodeOfCut(volumes().Cut({{id, cut, std::nullopt}, {id, second, std::nullopt}}, {}, {})),
+            Code::kInvalidArgument);
   EXPECT_EQ(CodeOfCut(volumes().Cut({{id, "../x", std::nullopt}}, {}, {})), Code::kInvalidArgument);
   EXPECT_EQ(CodeOfCut(volumes().Cut({{id, kCutOfAnotherPool, std::nullopt}}, {}, {})),
             Code::kInvalidArgument);

@@ -125,6 +125,7 @@ TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsReco
 TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
   const PersistentVolume claimed = Claim(VolumeMode::kBlock);
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+  ASSERT_EQ(Stage(claimed), "");
   ASSERT_EQ(Publish(claimed), "");
   EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, id)).has_value());
 }
