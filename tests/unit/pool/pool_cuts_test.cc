@@ -506,7 +506,7 @@ TEST_F(PoolCutsTest, NoCutIsDiscardedWhileThatIsHeldBack) {
 
 TEST_F(PoolCutsTest, ADiscardThatFailedGoesOnWhenTheAgentStarts) {
   const std::string cut = CutOf(MakeUsed("pvc-1").id).id;
-  world_.kernel.FailNext("RemoveSkeleton", Error::NotApplied(Code::kUnavailable, "not now"));
+  world_.kernel.FailNext("RemoveFile", Error::NotApplied(Code::kUnavailable, "not now"));
   EXPECT_TRUE(FailureOfCut(volumes().Discard(cut, {})).maybe_applied());
   EXPECT_EQ(Must(volumes().FindCut(cut)).state, PoolCutState::kDiscarding);
   EXPECT_EQ(CodeOfCut(volumes().CopyCut(cut, 0, {})), Code::kFailedPrecondition);

@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+#include "operation/provision_operations.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
@@ -100,6 +101,19 @@ TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedIsHadByNobodyElseMeanwhile) 
   EXPECT_EQ(clone.domain.lane, kPoolPath);
   wish.content->is_snapshot = true;
   EXPECT_EQ(CreatePoolVolume(*pools_, wish).Traits(Parts()).device, UniqueVolumeName());
+}
+
+TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedForAClaimIsHadByNobodyElseMeanwhile) {
+  ProvisionRequest request;
+  request.plugin_name = kDriver;
+  request.options = ClaimOptions("pvc-2");
+  EXPECT_EQ(ProvisionVolume(request).Traits(Parts()).device, UniqueVolumeName());
+  const PoolVolumeRecord made = Made("csi:a");
+  request.options.content.emplace();
+  request.options.content->handle = made.id;
+  const OperationTraits clone = ProvisionVolume(request).Traits(Parts());
+  EXPECT_EQ(clone.device, PoolDeviceName(made.id));
+  EXPECT_EQ(clone.use, DeviceUse::kExclusive);
 }
 
 TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsRecord) {
