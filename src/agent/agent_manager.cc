@@ -83,9 +83,9 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
-    if (kind == kPoolRecordKind || kind == kPoolVolumeRecordKind) {
-      return pools_->Restore(kind, rows);
-    }
+    const bool is_pools = kind == kPoolRecordKind || kind == kPoolVolumeRecordKind ||
+                          kind == kPoolCutRecordKind;
+    if (is_pools) return pools_->Restore(kind, rows);
     csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

@@ -19,21 +19,26 @@ class PoolDeviceMounter final : public DeviceMounter {
   // Opens the volume, formats it if it is new, mounts it, and puts on record which filesystem it
   // has: from then on no other one is mounted, and nothing is formatted. What a first format has
   // left that did not end, and cannot be gone on with, goes (PoolVolumes::MakeAnew), and the volume
-  // is formatted again. A place that is a mount point already is success if it shows the volume.
-  // After an error that was not applied neither a place nor an open device is left that this call
-  // made. Errors: those of PoolVolumes::Open and MountDeviceVolume; InvalidArgument, not applied,
-  // for a block volume; FailedPrecondition, not applied, if something else is mounted at the place.
+  // is formatted again. The filesystem of a copy is grown to the volume's size; that it cannot be
+  // is told as an event, and fails nothing. A place that is a mount point already is success if it
+  // shows the volume. After an error that was not applied neither a place nor an open device is
+  // left that this call made. Errors: those of PoolVolumes::Open and MountDeviceVolume;
+  // InvalidArgument, not applied, for a block volume; FailedPrecondition, not applied, if something
+  // else is mounted at the place.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
  private:
   Status MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                      const OpenedVolume& opened, const SafePath& place,
-                     const DeviceMounterArgs& args);
+                     const DeviceMounterArgs& given);
   // After a refusal of MountOpened: whether the device has nothing but the rest of a format.
   Result<bool> HasHalfFormat(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                              const OpenedVolume& opened, const CallOptions& call);
   Status MountAnew(const VolumeSpec& spec, const PoolVolumeRecord& volume, const SafePath& place,
+                   const DeviceMounterArgs& args);
+  void GrowMounted(const PoolVolumeRecord& volume, const std::string& fs_type,
+                   const OpenedVolume& opened, const SafePath& place,
                    const DeviceMounterArgs& args);
   Status NoteMounted(const PoolVolumeRecord& volume, const MountEntry& mount, bool is_own_place,
                      const CallOptions& call);

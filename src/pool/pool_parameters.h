@@ -18,6 +18,10 @@ namespace volumed {
 // A thin volume gets its blocks when it is written to; a thick one when it is made.
 enum class PoolAllocation { kThin, kThick };
 
+// How a content gets from a volume to its cuts, and from a cut to a volume: by sharing its blocks
+// (reflink), or by copying them. kAuto: it shares them if the pool's filesystem can.
+enum class PoolCutWay { kAuto, kReflink, kCopy };
+
 // A value; the defaults are those of a class that says nothing.
 struct PoolParameters {
   std::string pool;  // empty: the first that is configured
@@ -27,6 +31,7 @@ struct PoolParameters {
   // The pool promises the volume no more than it has allocated already, so that more can be
   // promised than there is.
   bool overcommit = false;
+  PoolCutWay snapshots = PoolCutWay::kAuto;
   // All of them with their keys, so that a later default changes no volume; the pool if it is
   // named.
   StringMap ToMap() const;
@@ -74,10 +79,11 @@ inline constexpr int64_t kPoolBlockBytes = 4096;
 Result<int64_t> RoundPoolSize(int64_t bytes);
 
 // The size that the volume gets: what is required, rounded up; 1 GiB if nothing is said, or less if
-// the limit is; but at least what the filesystem needs. Errors, not applied: OutOfRange, if that is
-// beyond the limit; InvalidArgument for a negative number, and for a limit below what is required.
+// the limit is; but at least what the filesystem needs, and what its content has. Errors, not
+// applied: OutOfRange, if that is beyond the limit; InvalidArgument for a negative number, and for
+// a limit below what is required.
 Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
-                               bool is_block);
+                               bool is_block, int64_t content_bytes = 0);
 
 // In what the volume of this record differs from what is asked for (CreateVolume with a name that
 // is taken), for people; empty if it is what is asked for.

@@ -1,6 +1,6 @@
-// PoolVolumes: the volumes of all pools of the node: what there is, and how it is made, changed and
-// removed. Claims of this node and other callers come here alike. Every change is on record before
-// its first effect and after its last.
+// PoolVolumes: the volumes of all pools of the node, and their cuts: what there is, and how it is
+// made, changed and removed. Claims of this node and other callers come here alike. Every change is
+// on record before its first effect and after its last.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "pluginmgr/volume_content.h"
 #include "pool/pool.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_record.h"
@@ -33,6 +34,9 @@ struct PoolVolumeWish {
   // PoolTuning. Of a volume that is there already they are not looked at, as they may have been
   // changed since.
   StringMap mutable_parameters = {};
+  // What is in it from the beginning, of this driver; its handle is the id of a snapshot, which is
+  // that of a cut, or of a volume. Nullopt: nothing.
+  std::optional<VolumeContent> content = std::nullopt;
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
@@ -69,14 +73,18 @@ class PoolVolumes {
   PoolVolumes(const PoolVolumes&) = delete;
   PoolVolumes& operator=(const PoolVolumes&) = delete;
 
-  // Takes over the rows of one kind, of pools or of volumes; to be called before anything else. A
-  // row that cannot be decoded is set aside as one that the store has set aside.
+  // Without one no volume is made with a content. It outlives this object; set before any call that
+  // makes a volume.
+  void SetContentHolder(ContentHolder* holder) { contents_ = holder; }
+
+  // Takes over the rows of one kind, of pools, of volumes or of cuts; to be called before anything
+  // else. A row that cannot be decoded is set aside as one that the store has set aside.
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
   // Opens the pool if it is not open, goes on with what was begun in it (kMaking and kExpanding
-  // stay for their callers; kDeleting ends), and closes devices that nobody has. `is_used` says
-  // whether a volume is, or may be, staged here. Called at the start, and when the pool's path
-  // appears, by one thread at a time for each pool. The error is the first one; whatever can be
-  // done is done all the same.
+  // stay for their callers; kDeleting ends, and so do cuts that are kCutting or kDiscarding), and
+  // closes devices that nobody has. `is_used` says whether a volume is, or may be, staged here.
+  // Called at the start, and when the pool's path appears, by one thread at a time for each pool.
+  // The error is the first one; whatever can be done is done all the same.
   using IsUsed = std::function<bool(const std::string& id)>;
   Status Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) EXCLUDES(mu_);
   // The same of all pools, one after the other.
@@ -88,12 +96,23 @@ class PoolVolumes {
   std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
   // Those that are ready, or are being made larger, after this id.
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
-  // The path of the volume's pool, for lanes; "" if it is not known.
+  // The path of the pool of the volume, or of the cut, for lanes; "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 
   // The path of the pool that a volume of these parameters would be in, for lanes; "" if there is
   // none.
   std::string DomainFor(const StringMap& parameters) const;
+
+  // What a volume of this wish would be, with what follows from its content: the pool and the
+  // filesystem of that, unless the parameters name others, and its size at least. Errors, not
+  // applied: those of the parameters and of the size; NotFound and FailedPrecondition of a content
+  // that cannot be had; InvalidArgument for one of another pool, mode or filesystem.
+  struct Shape {
+    PoolParameters parameters;
+    int64_t bytes = 0;
+    std::string family;  // of the content; empty: it has none
+  };
+  Result<Shape> ShapeOf(const PoolVolumeWish& wish) const EXCLUDES(mu_);
 
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
@@ -104,18 +123,20 @@ class PoolVolumes {
   // Makes the volume, or finds the one that was made by this name. Errors, not applied:
   // AlreadyExists, if that one is another, or has another id; InvalidArgument, OutOfRange,
   // ResourceExhausted; FailedPrecondition while a volume of any pool is kUnreadable, as names are
-  // the node's; those of the backend and of IrreversibleSteps. Maybe applied: the same call
-  // goes on, or Delete() takes back.
+  // the node's; those of the backend and of IrreversibleSteps. Of a content: NotFound;
+  // InvalidArgument for one of another pool, another mode or another filesystem; Unimplemented
+  // without a holder; those of ContentHolder::Hold, of which Unavailable is maybe applied, as the
+  // id is kept. Maybe applied: the same call goes on, or Delete() takes back.
   Result<PoolVolumeRecord> Create(const PoolVolumeWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
   // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
-  // if (`only_unused`) it was used, if a node has a lease, and by IrreversibleSteps; those of the
-  // backend, after which it stays kDeleting.
+  // if (`only_unused`) it was used, if a node has a lease, while a cut is copied from it, and by
+  // IrreversibleSteps; those of the backend, after which it stays kDeleting. Its cuts stay.
   Status Delete(const std::string& id, bool only_unused, const CallOptions& call) EXCLUDES(mu_);
   // Makes it as large as that, also while it is open. The capacity afterwards, which is at least
-  // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made or deleted;
-  // ResourceExhausted, after which it may have a promise of this size.
+  // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made, deleted or
+  // pinned; ResourceExhausted, after which it may have a promise of this size.
   Result<int64_t> Expand(const std::string& id, int64_t bytes, const CallOptions& call)
       EXCLUDES(mu_);
 
@@ -136,8 +157,10 @@ class PoolVolumes {
   // node if `node` is empty. Success if there is none, and for an id without a row.
   Status EndLease(const std::string& id, const std::string& node, bool by_stage) EXCLUDES(mu_);
 
-  // For the plugin: the device of a volume that is ready. From now on it was used. Errors:
-  // FailedPrecondition, not applied, while it is made or deleted; those of the backend.
+  // For the plugin: the device of a volume that is ready. From now on it was used; and a copy has a
+  // UUID of its own, so that Find() is to be called again. Errors: FailedPrecondition, not applied,
+  // while it is made or deleted, and for a device that takes writes while a cut is copied from it;
+  // those of the backend and of ChangeFilesystemUuid.
   Result<OpenedVolume> Open(const std::string& id, bool read_only, const CallOptions& call)
       EXCLUDES(mu_);
   // REQUIRES: nothing is mounted from it. Success if nothing is open, and for an id without a row;
@@ -154,6 +177,39 @@ class PoolVolumes {
   // goes on.
   Status MakeAnew(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
 
+  // Cuts, for whoever keeps them. Their ids are errors as those of volumes are. A new id for a cut
+  // of this volume; "" if the volume is not known.
+  std::string NewCutId(const std::string& volume) const EXCLUDES(mu_);
+  // In whatever state it is.
+  Result<PoolCutRecord> FindCut(const std::string& id) const EXCLUDES(mu_);
+  // The ids of all, also of those that cannot be read, in order.
+  std::vector<std::string> Cuts() const EXCLUDES(mu_);
+
+  struct CutRequest {
+    std::string volume;
+    std::string cut;  // NewCutId()
+    std::optional<CutWish::Mounted> mounted;
+  };
+  // Cuts the volumes at one moment under these ids, or none; one answer each, in their order. A cut
+  // that is no whole copy yet (IsWhole) needs CopyCut(), and its volume is pinned until then.
+  // REQUIRES: as PoolBackend::Cut. Errors: those of PoolBackend::Cut, after which no cut counts and
+  // what is left goes by itself, or by Discard(); FailedPrecondition, not applied, for volumes of
+  // several pools, for one that is made, deleted or pinned, and for one that was used while nobody
+  // noted its filesystem; AlreadyExists, not applied, for an id that is taken; ResourceExhausted.
+  Result<std::vector<PoolCutRecord>> Cut(const std::vector<CutRequest>& requests,
+                                         const CutLimits& limits, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Copies what Cut() has left to copy, from where an earlier call ended, and so fast (0: no
+  // limit); success if nothing is left. `call.progress` is told, on this thread, up to which byte
+  // all is copied, as FindCut() says it then; the deadline does not end it, but `call.cancel` does.
+  // Errors: FailedPrecondition, not applied, unless it is kCut; Cancelled, maybe applied.
+  Status CopyCut(const std::string& cut, int64_t bytes_per_second, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Success if there is none of this id, unless it is of another pool. Volumes that were made of it
+  // stay. REQUIRES: nobody makes a volume of it. Errors: those of the backend, after which it stays
+  // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps.
+  Status Discard(const std::string& cut, const CallOptions& call) EXCLUDES(mu_);
+
   // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
   // set before any other call.
   void SetChanged(std::function<void()> changed) { changed_ = std::move(changed); }
@@ -163,6 +219,10 @@ class PoolVolumes {
   class Reservation;  // of bytes, until the row says so
   // A volume, and what a call needs to change it.
   struct Held;
+  // The same of a cut.
+  struct HeldCut;
+  // Volumes that are being cut together.
+  struct Cutting;
 
   // Null if there is none.
   Pool* PoolNamed(const std::string& name) const;
@@ -177,10 +237,14 @@ class PoolVolumes {
   Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // The same for whoever works in the pool, which has to be there.
   Result<Held> HoldThere(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  // The error of an id that is not kHere.
-  Status WhyNotHere(const std::string& id) const EXCLUDES(mu_);
+  // The error of an id, of a volume or of a cut, that is not kHere.
+  Status WhyNotHere(const std::string& id, PoolObject object = PoolObject::kVolume) const
+      EXCLUDES(mu_);
+  PoolIdMeaning Meaning(const std::string& id, PoolObject object) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindRow(const std::string& id) const EXCLUDES(mu_);
+  std::optional<PoolCutRecord> FindCutRow(const std::string& id) const EXCLUDES(mu_);
 
+  std::optional<std::string> RestoreRow(const std::string& kind, const Record& row) EXCLUDES(mu_);
   // Writes the row, or removes it, and then says the same in the tables.
   Status Write(const PoolVolumeRecord& record) EXCLUDES(mu_);
   Status Remove(const PoolVolumeRecord& record) EXCLUDES(mu_);
@@ -192,10 +256,19 @@ class PoolVolumes {
   // The volume that was made by this name, or is being made; or the record of a new one, which is
   // not written yet: its state is kNotKnown.
   Result<PoolVolumeRecord> FindOrPlan(const PoolVolumeWish& wish) const EXCLUDES(mu_);
+  Result<PoolVolumeRecord> FindMade(const PoolVolumeWish& wish, PoolVolumeRecord row) const;
   Result<std::string> NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const EXCLUDES(mu_);
   Status WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters, const Pool& pool,
                      const CallOptions& call) EXCLUDES(mu_);
-  Result<PoolVolumeRecord> Make(PoolVolumeRecord record, const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> Make(PoolVolumeRecord record,
+                                const std::optional<VolumeContent>& content,
+                                const CallOptions& call) EXCLUDES(mu_);
+  // A volume that is being made, while what is in it is held.
+  struct Making;
+  Result<MadeArtefact> MakeFrom(const VolumeContent& content, Making& making) EXCLUDES(mu_);
+  // What is put on record of a copy's filesystem is what its device has once it is opened.
+  Status GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file, const CallOptions& call)
+      EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
@@ -204,26 +277,49 @@ class PoolVolumes {
   Result<Taken> TakeLeasePlace(const std::string& id, const std::string& node, int64_t node_limit)
       EXCLUDES(mu_);
 
+  Status WriteCut(const PoolCutRecord& cut) EXCLUDES(mu_);
+  Status RemoveCut(const PoolCutRecord& cut) EXCLUDES(mu_);
+  Result<HeldCut> HoldCut(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, while a cut is copied from the volume.
+  Status CheckNotCopied(const std::string& volume) const EXCLUDES(mu_);
+  Result<Cutting> PrepareCut(const std::vector<CutRequest>& requests, const CallOptions& call)
+      EXCLUDES(mu_);
+  Status AddSource(const CutRequest& request, Cutting& cutting, const CallOptions& call)
+      EXCLUDES(mu_);
+  Status WriteCutting(Cutting& cutting) EXCLUDES(mu_);
+  // What is left of a cut that failed so.
+  Error TakeBackCut(Cutting& cutting, const Error& error) EXCLUDES(mu_);
+  Result<std::vector<PoolCutRecord>> WriteMade(Cutting& cutting, const std::vector<MadeCut>& made)
+      EXCLUDES(mu_);
+  Status FinishDiscard(HeldCut& held) EXCLUDES(mu_);
+  Status EndCuts(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   // Makes the file of a volume that is on record without one, if it is not there.
   Status CompleteFile(Held& held) EXCLUDES(mu_);
 
   // Of volumes with files and without a row.
-  Status FindLost(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  Status FindLost(const Pool& pool, PoolObject object, const CallOptions& call) EXCLUDES(mu_);
   bool IsLost(const std::string& id) const EXCLUDES(mu_);
   // Whether its files were moved away since, so that it is none any more.
   bool ForgetIfMoved(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   Status CloseLost(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  void NoteLookedThrough(const Pool& pool) EXCLUDES(mu_);
   // Errors: Unavailable, not applied, until FindLost has ended once.
   Status CheckLookedThrough(const Pool& pool) const EXCLUDES(mu_);
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);
 
-  // What is on the pool's disk of its volumes, and the filesystem's own figures after that.
+  // What is on the pool's disk of its volumes and cuts, and the filesystem's own figures after
+  // that.
   struct Measured {
-    std::map<PoolId, MadeArtefact> volumes;
+    std::map<PoolId, MadeArtefact> artefacts;
     FsInfo filesystem;
   };
+  struct ToMeasure {
+    std::map<PoolBackendKind, std::vector<PoolId>> known;
+    std::map<PoolBackendKind, std::vector<PoolId>> unreadable;
+  };
+  ToMeasure IdsOf(const Pool& pool) const EXCLUDES(mu_);
   Result<Measured> Measure(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
   // Keeps `bytes` of the pool for the volume. Errors: ResourceExhausted, not applied.
@@ -238,10 +334,13 @@ class PoolVolumes {
   const Parts parts_;
   const std::vector<std::unique_ptr<Pool>> pools_;
   std::function<void()> changed_;
+  ContentHolder* contents_ = nullptr;
   mutable Mutex mu_;
-  std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);  // by id
-  std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
-  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);    // key -> why
+  std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);     // by id
+  std::map<std::string, PoolCutRecord> cuts_ GUARDED_BY(mu_);           // by id
+  std::map<std::string, std::string> names_ GUARDED_BY(mu_);            // name -> id
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);       // key -> why
+  std::map<std::string, std::string> unreadable_cuts_ GUARDED_BY(mu_);  // likewise
   std::set<std::string> lost_ GUARDED_BY(mu_);            // ids; of unreadable_ those without a row
   std::set<std::string> looked_through_ GUARDED_BY(mu_);  // names of pools; see FindLost()
   std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);  // by id: not on record yet

@@ -7,9 +7,6 @@
 namespace volumed {
 namespace {
 
-// Source: linux fs/btrfs/ioctl.c (btrfs_ioctl_resize), which answers EINVAL below that.
-constexpr int64_t kLeastResizedBtrfs = int64_t{256} << 20;
-
 // To a caller NotFound says that there is no such volume, and this one was found: something of it
 // is missing.
 Error AboutFilesOf(const std::string& id, const Error& error) {
@@ -36,12 +33,20 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
   if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());
+  if (!read_only) RETURN_IF_ERROR(CheckNotCopied(id));
   if (!held.record.used) {
     held.record.used = true;
     RETURN_IF_ERROR(Write(held.record));
   }
   RETURN_IF_ERROR(CompleteFile(held));
-  Result<OpenedVolume> opened = held.backend->Open(held.record, *tuning, read_only, held.call);
+  PoolBackend::BeforeOpen before;
+  if (!held.record.filesystem.new_uuid.empty()) {
+    before = [this, &held](const SafePath& file) {
+      return GiveOwnIdentity(held.record, file, held.call);
+    };
+  }
+  Result<OpenedVolume> opened =
+      held.backend->Open(held.record, *tuning, read_only, before, held.call);
   if (!opened.ok()) return AboutFilesOf(id, opened.error());
   return opened;
 }
@@ -61,9 +66,11 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
     return PoolRefusal("volume " + id + " is " +
                        std::string(PoolVolumeStateName(held.record.state)));
   }
-  if (held.record.is_block || held.record.filesystem != PoolFilesystem{}) {
+  const bool has_content = !held.record.from_snapshot.empty() || !held.record.from_volume.empty();
+  if (held.record.is_block || has_content || held.record.filesystem != PoolFilesystem{}) {
     return PoolRefusal("volume " + id + " may have somebody's data, and is not made anew");
   }
+  RETURN_IF_ERROR(CheckNotCopied(id));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kFormat, held.record.name));
   RETURN_IF_ERROR(held.backend->Close(ParsePoolId(id).value(), held.call));
   const PoolVolumeRecord before = held.record;
@@ -122,6 +129,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
+  RETURN_IF_ERROR(CheckNotCopied(id));
   if (PoolFilesystemOf(record) == "btrfs" && wanted < kLeastResizedBtrfs) {
     return Error::NotApplied(Code::kOutOfRange, "volume " + id +
                                                     " has a btrfs, which no kernel resizes to less "
