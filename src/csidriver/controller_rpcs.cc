@@ -17,8 +17,8 @@ using CreateRpc = CsiRpc<CreateVolumeRequest, CreateVolumeResponse>;
 using DeleteRpc = CsiRpc<DeleteVolumeRequest, DeleteVolumeResponse>;
 
 void Create(const SharedControllerParts& shared, const CreateRpc& rpc) {
-  Result<PoolVolumeWish> wish = ParseCsiVolumeWish(
-      rpc.request(), shared->places, shared->parts.pools.driver);
+  Result<PoolVolumeWish> wish =
+      ParseCsiVolumeWish(rpc.request(), shared->places, shared->parts.pools.driver);
   if (!wish.ok()) return rpc.Finish(wish.error());
   StartForCall(*shared, CreatePoolVolume(shared->parts.pools, *std::move(wish)), rpc,
                [shared, rpc](const PoolVolumeRecord& made) {
@@ -60,6 +60,7 @@ void AddControllerRpcs(CsiHandlers& handlers, const ControllerRpcParts& parts,
   AddAskingRpcs(handlers, shared);
   AddPublishingRpcs(handlers, shared);
   AddChangingRpcs(handlers, shared);
+  AddHealthRpcs(handlers, shared);
 }
 
 }  // namespace volumed

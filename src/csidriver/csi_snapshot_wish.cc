@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <string>
 
 #include "base/printable_text.h"
 #include "pool/pool_parameters.h"
@@ -46,17 +46,12 @@ Result<SnapshotWish> ParseCsiSnapshotWish(const ::csi::v1::CreateSnapshotRequest
   return wish;
 }
 
-Result<CsiGroupWish> ParseCsiGroupWish(const ::csi::v1::CreateVolumeGroupSnapshotRequest& request) {
+Result<SnapshotEngine::GroupWish> ParseCsiGroupWish(
+    const ::csi::v1::CreateVolumeGroupSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckSnapshotParameters(request.parameters()));
-  CsiGroupWish wish;
-  wish.name = PoolNameOfCsi(request.name());
-  wish.volumes = {request.source_volume_ids().begin(), request.source_volume_ids().end()};
-  std::sort(wish.volumes.begin(), wish.volumes.end());
-  const auto twice = std::adjacent_find(wish.volumes.begin(), wish.volumes.end());
-  if (twice == wish.volumes.end()) return wish;
-  return Error::NotApplied(Code::kInvalidArgument, "source_volume_ids has " +
-                                                       Quoted(*twice, kShownParameter) +
-                                                       " twice");
+  const auto& volumes = request.source_volume_ids();
+  return SnapshotEngine::GroupWish{.name = PoolNameOfCsi(request.name()),
+                                   .volumes = {volumes.begin(), volumes.end()}};
 }
 
 ::csi::v1::Snapshot CsiSnapshotOf(const SnapshotRecord& record, const CsiPlaces& places) {

@@ -4,9 +4,6 @@
 // All are pure; threads: any. Blocks: never.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "csi.pb.h"
 #include "csidriver/csi_volume_wish.h"
@@ -19,13 +16,9 @@ namespace volumed {
 Result<SnapshotWish> ParseCsiSnapshotWish(const ::csi::v1::CreateSnapshotRequest& request,
                                           const CsiPlaces& places);
 
-struct CsiGroupWish {
-  std::string name;
-  std::vector<std::string> volumes;  // sorted
-};
-// Errors, not applied: InvalidArgument for a parameter that is not known, and for a volume that is
-// named twice.
-Result<CsiGroupWish> ParseCsiGroupWish(const ::csi::v1::CreateVolumeGroupSnapshotRequest& request);
+// Errors, not applied: InvalidArgument for a parameter that is not known.
+Result<SnapshotEngine::GroupWish> ParseCsiGroupWish(
+    const ::csi::v1::CreateVolumeGroupSnapshotRequest& request);
 
 // REQUIRES: it is cut (IsCut).
 ::csi::v1::Snapshot CsiSnapshotOf(const SnapshotRecord& record, const CsiPlaces& places);

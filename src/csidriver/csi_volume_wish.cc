@@ -13,7 +13,6 @@ namespace {
 
 using ::csi::v1::CreateVolumeRequest;
 using ::csi::v1::Topology;
-using ::csi::v1::TopologyRequirement;
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -54,7 +53,7 @@ bool IsReachable(const CsiPlaces& places, const Topology& topology) {
 }
 
 // What is preferred is also required, if anything is; alone it is a wish.
-Status CheckReachable(const TopologyRequirement& requirement, const CsiPlaces& places) {
+Status CheckReachable(const ::csi::v1::TopologyRequirement& requirement, const CsiPlaces& places) {
   const auto& required = requirement.requisite();
   const bool is_met = required.empty() ||
                       std::any_of(required.begin(), required.end(), [&](const Topology& topology) {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "csidriver/csi_snapshot_ids.h"
 #include "csidriver/csi_snapshot_wish.h"
+#include "pool/pool_id.h"
 
 namespace volumed {
 namespace {
@@ -30,31 +31,39 @@ std::vector<std::string> MembersIn(const Request& request) {
 }
 
 void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
-  const Result<CsiGroupWish> wish = ParseCsiGroupWish(rpc.request());
+  const Result<SnapshotEngine::GroupWish> wish = ParseCsiGroupWish(rpc.request());
   if (!wish.ok()) return rpc.Finish(wish.error());
-  shared->snapshots.CreateGroup(
-      wish->name, wish->volumes, /*parameters=*/{},
-      [shared, rpc](const Result<SnapshotGroupView>& made) {
-        if (!made.ok()) return rpc.Finish(made.error());
-        *rpc.response().mutable_group_snapshot() = CsiGroupOf(*made, shared->places);
-        rpc.Finish(OkStatus());
-      });
+  shared->snapshots.CreateGroup(*wish, [shared, rpc](const Result<SnapshotGroupView>& made) {
+    if (!made.ok()) return rpc.Finish(made.error());
+    *rpc.response().mutable_group_snapshot() = CsiGroupOf(*made, shared->places);
+    rpc.Finish(OkStatus());
+  });
 }
 
 void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
-  const std::string& id = rpc.request().group_snapshot_id();
-  const Status here = CheckSnapshotId(shared->volumes, id, PoolObject::kGroup);
-  if (!here.ok()) return rpc.Finish(SuccessIfNone(here));
-  shared->snapshots.DeleteGroup(id, MembersIn(rpc.request()),
+  shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
                                 [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }
 
-// The group that a caller can name. Errors, not applied: Aborted while it is made or deleted; its
-// member's own, if one has failed.
+// Another node may have the group. Errors: FailedPrecondition, not applied.
+Status CheckGroupIsOfHere(const PoolVolumes& volumes, const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  if (!parsed) return OkStatus();  // there is none
+  const auto& pools = volumes.pools();
+  const bool is_here = std::any_of(pools.begin(), pools.end(), [&](const auto& pool) {
+    return pool->tag() == parsed->pool_tag;
+  });
+  if (is_here) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "group " + id + " is of a pool that this node does not have");
+}
+
+// The group that a caller can name. Errors, not applied: those of SnapshotEngine::FindGroup; Aborted
+// while it is made or deleted; its member's own, if one has failed.
 Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
                                         const GetVolumeGroupSnapshotRequest& request) {
   const std::string& id = request.group_snapshot_id();
-  RETURN_IF_ERROR(CheckSnapshotId(parts.volumes, id, PoolObject::kGroup));
+  RETURN_IF_ERROR(CheckGroupIsOfHere(parts.volumes, id));
   ASSIGN_OR_RETURN(SnapshotGroupView view, parts.snapshots.FindGroup(id, MembersIn(request)));
   for (const SnapshotRecord& member : view.snapshots) {
     if (member.phase != SnapshotPhase::kFailed) continue;
@@ -65,8 +74,8 @@ Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
       std::all_of(view.snapshots.begin(), view.snapshots.end(),
                   [](const SnapshotRecord& member) { return IsCut(member.phase); });
   if (are_cut && !view.group.deleting) return view;
-  return Error::NotApplied(Code::kAborted, "group " + id + " is being " +
-                                               (view.group.deleting ? "deleted" : "made"));
+  return Error::NotApplied(
+      Code::kAborted, "group " + id + " is being " + (view.group.deleting ? "deleted" : "made"));
 }
 
 void GetGroup(const SharedGroupParts& shared, const GetGroupRpc& rpc) {

@@ -13,10 +13,9 @@ namespace volumed {
 // A group is answered once its members are cut; it is ready once each of them is, and its call is
 // repeated until then. The ids of its snapshots may be left out of a request; if they are there,
 // they have to be its members, all of them. Errors for a caller are those of the engine;
-// FailedPrecondition for an id of a pool that this node does not have. An id that is none of a group
-// is NotFound, and success for a deletion.
-// Source: CSI spec v1.13.0, "CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot",
-// "GetVolumeGroupSnapshot".
+// FailedPrecondition for an id of a pool that this node does not have. An id that is none of a
+// group is NotFound, and success for a deletion. Source: CSI spec v1.13.0,
+// "CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot", "GetVolumeGroupSnapshot".
 void AddGroupRpcs(CsiHandlers& handlers, const SnapshotRpcParts& parts);
 
 }  // namespace volumed

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "csidriver/csi_page_token.h"
-#include "csidriver/csi_snapshot_ids.h"
 #include "csidriver/csi_snapshot_wish.h"
 
 namespace volumed {
@@ -44,30 +43,34 @@ void CreateOne(const SharedSnapshotParts& shared, const CreateSnapshotRpc& rpc) 
 }
 
 void DeleteOne(const SharedSnapshotParts& shared, const DeleteSnapshotRpc& rpc) {
-  const std::string& id = rpc.request().snapshot_id();
-  const Status here = CheckSnapshotId(shared->volumes, id, PoolObject::kCut);
-  if (!here.ok()) return rpc.Finish(SuccessIfNone(here));
-  if (const auto there = shared->snapshots.Find(id); there && !there->for_volume.empty()) {
-    return rpc.Finish(Error::NotApplied(
-        Code::kFailedPrecondition, "snapshot " + id + " is that of a clone: it goes by itself"));
-  }
-  shared->snapshots.Delete(id, [rpc](const Status& deleted) { rpc.Finish(deleted); });
+  shared->snapshots.Delete(rpc.request().snapshot_id(),
+                           [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }
 
-// The snapshot that a caller can name. Errors, not applied: NotFound of one that has no point in
-// time; Aborted while it is deleted; its own, if it has failed.
+// Why the engine does not know the snapshot. Errors, not applied: NotFound, if there is none;
+// FailedPrecondition, if another node may have it, and while records are in doubt.
+Error WhyNotTold(const SnapshotRpcParts& parts, const std::string& id) {
+  const Result<PoolCutRecord> cut = parts.volumes.FindCut(id);
+  if (!cut.ok()) return cut.error();
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "cut " + id + " is that of a clone, or has no record of its snapshot that can be read");
+}
+
+// The snapshot that a caller can name. Errors, not applied: those of WhyNotTold(); NotFound of one
+// that has no point in time; Aborted while it is taken away; its own, if it has failed.
 Result<SnapshotRecord> FindTold(const SnapshotRpcParts& parts, const std::string& id) {
-  RETURN_IF_ERROR(CheckSnapshotId(parts.volumes, id, PoolObject::kCut));
   std::optional<SnapshotRecord> found = parts.snapshots.Find(id);
-  if (!found || !found->for_volume.empty() || found->cut_unix_ms == 0) {
-    return Error::NotApplied(Code::kNotFound, "there is no snapshot " + id);
-  }
+  if (!found) return WhyNotTold(parts, id);
   if (IsCut(found->phase)) return *std::move(found);
+  if (found->cut_unix_ms == 0 || found->phase == SnapshotPhase::kCancelled) {
+    return Error::NotApplied(Code::kNotFound, "snapshot " + id + " has not been cut");
+  }
   if (found->phase == SnapshotPhase::kFailed) {
     return Error::NotApplied(static_cast<Code>(found->error_code), found->error);
   }
-  return Error::NotApplied(Code::kAborted, "snapshot " + id + " is " +
-                                               std::string(SnapshotPhaseName(found->phase)));
+  return Error::NotApplied(
+      Code::kAborted, "snapshot " + id + " is " + std::string(SnapshotPhaseName(found->phase)));
 }
 
 void GetOne(const SharedSnapshotParts& shared, const GetSnapshotRpc& rpc) {
@@ -77,31 +80,19 @@ void GetOne(const SharedSnapshotParts& shared, const GetSnapshotRpc& rpc) {
   rpc.Finish(OkStatus());
 }
 
-// Up to `most` of those that the filter finds, and one more if there are more.
-std::vector<SnapshotRecord> FindListed(const SnapshotEngine& snapshots, SnapshotFilter filter,
-                                       size_t most) {
-  std::vector<SnapshotRecord> listed;
-  filter.most = most + 1;
-  while (listed.size() <= most) {
-    const std::vector<SnapshotRecord> some = snapshots.List(filter);
-    std::copy_if(some.begin(), some.end(), std::back_inserter(listed),
-                 [](const SnapshotRecord& record) { return record.for_volume.empty(); });
-    if (some.size() < filter.most) break;
-    filter.after = some.back().id;
-  }
-  if (listed.size() > most + 1) listed.resize(most + 1);
-  return listed;
-}
-
-// What the filters name may be of a pool that another node has: then it is not known whether there
+// What the filters name may be of a pool that another node has. Then it is not known whether there
 // is such a snapshot, and an empty list would say that there is none.
 Status CheckFilters(const SnapshotRpcParts& parts, const ListSnapshotsRequest& request) {
-  for (const auto& [id, object] : {std::pair(&request.snapshot_id(), PoolObject::kCut),
-                                   std::pair(&request.source_volume_id(), PoolObject::kVolume)}) {
-    const Status here = id->empty() ? OkStatus() : CheckSnapshotId(parts.volumes, *id, object);
-    if (!here.ok()) return here;
+  const std::string& id = request.snapshot_id();
+  if (!id.empty() && !parts.snapshots.Find(id)) {
+    const Result<PoolCutRecord> cut = parts.volumes.FindCut(id);
+    if (!cut.ok() && cut.error().code() != Code::kNotFound) return cut.error();
   }
-  return OkStatus();
+  const std::string& volume = request.source_volume_id();
+  if (volume.empty() || parts.volumes.MeaningOf(volume) != PoolIdMeaning::kOfAnotherPool) {
+    return OkStatus();
+  }
+  return parts.volumes.Find(volume).error();
 }
 
 void ListAll(const SharedSnapshotParts& shared, const ListSnapshotsRpc& rpc) {
@@ -109,17 +100,17 @@ void ListAll(const SharedSnapshotParts& shared, const ListSnapshotsRpc& rpc) {
   Result<std::string> after = ParseCsiPageToken(request.starting_token(), PoolObject::kCut);
   if (!after.ok()) return rpc.Finish(after.error());
   const Status here = CheckFilters(*shared, request);
-  if (!here.ok()) return rpc.Finish(SuccessIfNone(here));
+  if (!here.ok()) return rpc.Finish(here);
   const int32_t asked = request.max_entries();
   const auto most = static_cast<size_t>(asked == 0 ? kMostSnapshotsOfPage
                                                    : std::min(asked, kMostSnapshotsOfPage));
-  SnapshotFilter filter;
-  filter.id = request.snapshot_id();
-  filter.volume = request.source_volume_id();
-  filter.after = *std::move(after);
-  std::vector<SnapshotRecord> page = FindListed(shared->snapshots, std::move(filter), most);
+  // One more than is told says whether there are more.
+  std::vector<SnapshotRecord> page = shared->snapshots.List({.id = request.snapshot_id(),
+                                                             .volume = request.source_volume_id(),
+                                                             .after = *std::move(after),
+                                                             .most = most + 1});
   if (page.size() > most) {
-    page.pop_back();
+    page.resize(most);
     rpc.response().set_next_token(CsiPageToken(page.back().id));
   }
   for (const SnapshotRecord& record : page) {

@@ -2,9 +2,9 @@
 // singly and several at one moment, and is told of what there is. Volumes are made of them by
 // CreateVolume (controller_rpcs.h).
 //
-// A snapshot of a CO is found by the name that it gave (PoolNameOfCsi), and by its id. The ones that
-// the node makes for its own objects are in the same engine, and a CO is told of them. Those of
-// clones are nobody's but the new volume's: for a CO they are not there.
+// A snapshot of a CO is found by the name that it gave (PoolNameOfCsi), and by its id. The ones
+// that the node makes for its own objects are in the same engine, and a CO is told of them. Those
+// of clones are nobody's but the new volume's: for a CO they are not there.
 #pragma once
 
 #include "csidriver/csi_service.h"
@@ -27,9 +27,9 @@ struct SnapshotRpcParts {
 //
 // A CreateSnapshot is answered once the point in time exists; it is repeated until the snapshot is
 // ready, and what goes wrong until then is its error, once. Errors for a caller are those of the
-// engine; FailedPrecondition for an id of a pool that this node does not have. An id that is none of
-// a snapshot is NotFound, success for a deletion, and an empty list for a filter.
-// Source: CSI spec v1.13.0, "CreateSnapshot", "DeleteSnapshot", "ListSnapshots", "GetSnapshot".
+// engine; FailedPrecondition for an id of a pool that this node does not have. An id that is none
+// of a snapshot is NotFound, success for a deletion, and an empty list for a filter. Source: CSI
+// spec v1.13.0, "CreateSnapshot", "DeleteSnapshot", "ListSnapshots", "GetSnapshot".
 void AddSnapshotRpcs(CsiHandlers& handlers, const SnapshotRpcParts& parts);
 
 }  // namespace volumed

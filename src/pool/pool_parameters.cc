@@ -73,7 +73,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
   } else if (key == kOvercommit) {
     if (value != kTrue && value != kFalse) return BadParameter(key, value, "true or false");
     parameters.overcommit = value == kTrue;
-  } else if (!StripPrefix(key, kSidecarPrefix)) {
+  } else if (!IsSidecarParameter(key)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "parameter " + Quoted(key, kShownBytes) + " is not known");
   }
@@ -111,6 +111,10 @@ Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& 
 }
 
 }  // namespace
+
+bool IsSidecarParameter(std::string_view key) {
+  return StripPrefix(key, kSidecarPrefix).has_value();
+}
 
 bool IsPoolFilesystem(std::string_view fs_type) { return LeastBytesOf(fs_type).has_value(); }
 
