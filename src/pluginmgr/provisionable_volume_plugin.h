@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "kube/objects.h"
 #include "os/kernel.h"
@@ -62,6 +63,9 @@ class ProvisionableVolumePlugin {
   // Whether its volumes may have something in them from the beginning (VolumeOptions::content). The
   // others refuse a claim that asks for that.
   virtual bool TakesContents() const { return false; }
+  // The device of a volume that is cloned by this: nobody else may have it meanwhile, as it is cut.
+  // Empty: none. Blocks: never.
+  virtual UniqueVolumeName DeviceOfContent(const VolumeOptions& /*options*/) const { return {}; }
 };
 
 }  // namespace volumed

@@ -1,18 +1,22 @@
-// PoolBackend: how the volumes of one kind are made, used and discarded. It keeps no record and
-// decides nothing: PoolVolumes has written the intent before each call, and calls again after a
-// crash.
+// PoolBackend: how the volumes of one kind, and their cuts, are made, used and discarded. It keeps
+// no record and decides nothing: PoolVolumes has written the intent before each call, and calls
+// again after a crash.
 //
-// Threads: any; one call per volume at a time. Blocks: until the call's deadline. Errors: those of
-// the effects, besides the ones that are named. All calls may be repeated; one that fails may have
-// been applied unless its error says otherwise.
+// Threads: any; one call per volume, or cut, at a time. Blocks: until the call's deadline. Errors:
+// those of the effects, besides the ones that are named. All calls may be repeated; one that fails
+// may have been applied unless its error says otherwise.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/kernel.h"
 #include "pool/pool_layout.h"
@@ -30,11 +34,41 @@ struct OpenedVolume {
   bool direct_io = false;
 };
 
-// What is on the disk of a volume.
+// What is on the disk of a volume, or of a cut.
 struct MadeArtefact {
   StorageObject object;
   int64_t size_bytes = 0;
   int64_t allocated_bytes = 0;
+  // It was made of something with which it has blocks in common now. Not of those that are
+  // measured.
+  bool shares_blocks = false;
+};
+
+// One of the volumes that are cut together.
+struct CutWish {
+  PoolVolumeRecord source;
+  PoolCutRecord cut;
+  // Where its filesystem is mounted for writing, and its number; nullopt: it is not.
+  struct Mounted {
+    SafePath place;
+    uint32_t device_major = 0;
+    uint32_t device_minor = 0;
+    friend bool operator==(const Mounted&, const Mounted&) = default;
+  };
+  std::optional<Mounted> mounted;
+  PoolCutWay way = PoolCutWay::kAuto;
+};
+
+struct CutLimits {
+  Duration longest = std::chrono::seconds(1);  // from the begin of the freeze to its end
+  std::vector<SafePath> never_frozen;          // lie on filesystems that are not frozen
+};
+
+struct MadeCut {
+  // Of a copy there is no object yet, and its sizes are those of its volume.
+  MadeArtefact artefact;
+  bool was_frozen = false;
+  bool is_copy = false;  // nothing is copied yet: CopyCut() has to follow
 };
 
 // What an answer has of a volume that cannot be looked at.
@@ -60,10 +94,14 @@ class PoolBackend {
   // FailedPrecondition, if it is larger already, for nobody else is to change its size.
   virtual Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                     const PoolParameters& parameters, const CallOptions& call) = 0;
-  // Makes a device of it that is tuned so. Errors: FailedPrecondition, not applied, if its file is
-  // not the recorded object; those of Tune, after which no device is left that this call made.
+  // Makes a device of it that is tuned so. `before`, if it is not empty, is called once it is
+  // certain that the file is the volume's, and before anything can see its filesystem: it changes
+  // the UUID of a copy. Errors: FailedPrecondition, not applied, if its file is not the recorded
+  // object; those of `before`; those of Tune, after which no device is left that this call made.
+  using BeforeOpen = std::function<Status(const SafePath& file)>;
   virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-                                    bool read_only, const CallOptions& call) = 0;
+                                    bool read_only, const BeforeOpen& before,
+                                    const CallOptions& call) = 0;
   // Tunes the device that is open, and finds it so; success if none is. Errors: InvalidArgument, if
   // the pool's filesystem cannot do it.
   virtual Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
@@ -73,11 +111,31 @@ class PoolBackend {
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;
-  // What these have on the disk. Those that are not there are missing from the answer, and with
-  // kNothing those that cannot be looked at.
+  // What these volumes and cuts have on the disk. Those that are not there are missing from the
+  // answer, and with kNothing those that cannot be looked at.
   virtual Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
                                                          OfDamaged damaged,
                                                          const CallOptions& call) = 0;
+
+  // Cuts all of them at one moment, one answer each in their order, or none. REQUIRES: nobody else
+  // opens, closes, mounts or unmounts one of the volumes meanwhile. Errors: FailedPrecondition, not
+  // applied, for what cannot be cut as it is used now; Aborted, maybe applied, if a freeze was
+  // ended by its watch: none of the cuts counts. After one that is maybe applied files may be left
+  // of each (DiscardCut), and nothing is frozen unless the error says so.
+  virtual Result<std::vector<MadeCut>> Cut(const std::vector<CutWish>& wishes,
+                                           const CutLimits& limits, const CallOptions& call) = 0;
+  // Copies from `cut.copied_bytes` on, so fast (0: no limit); `call.progress` is told, on this
+  // thread, up to which byte the copy is on the disk. It is not ended by the deadline. REQUIRES:
+  // nobody writes to the source. Errors: Cancelled, maybe applied.
+  virtual Result<MadeArtefact> CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
+                                       int64_t bytes_per_second, const CallOptions& call) = 0;
+  // Makes the volume with the content of a whole cut of this pool, and of `volume.capacity_bytes`,
+  // which are at least those of the cut. REQUIRES: nobody has opened it. Errors: as Make.
+  virtual Result<MadeArtefact> Materialize(const PoolVolumeRecord& volume,
+                                           const PoolParameters& parameters,
+                                           const PoolCutRecord& cut, const CallOptions& call) = 0;
+  // As Discard.
+  virtual Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) = 0;
 };
 
 // Volumes that are files with the content of a disk, used by way of loop devices. `kernel` outlives

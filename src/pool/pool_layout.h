@@ -26,19 +26,21 @@ class PoolLayout {
   SafePath Marker() const;     // <pool>/pool.volumed
   SafePath Lock() const;       // <pool>/pool.lock
   SafePath Volumes() const;    // <pool>/volumes
-  // REQUIRES of these: the id is a volume's.
+  SafePath Cuts() const;       // <pool>/cuts
+  // REQUIRES of these: the id is a volume's or a cut's, which lies in cuts likewise.
   SafePath ArtefactDir(const PoolId& id) const;  // <pool>/volumes/<id>
   SafePath Image(const PoolId& id) const;        // <pool>/volumes/<id>/image
-  // What the volume is, for people.
+  // What it is, for people.
   SafePath Description(const PoolId& id) const;  // <pool>/volumes/<id>/volume.json
 
  private:
   std::string root_;
 };
 
-// The names in a volume's directory. The program never reads the description.
+// The names in the directory of a volume, or of a cut. The program never reads the description.
 inline constexpr char kPoolImageFile[] = "image";
 inline constexpr char kPoolDescriptionFile[] = "volume.json";
+inline constexpr char kPoolCutDescriptionFile[] = "cut.json";
 
 // The name of what a WriteFile of this name leaves if its worker ends amid it; the next one takes
 // that over.

@@ -22,7 +22,8 @@ struct PoolServed {
   std::string driver;
 };
 
-// The key "pool-name/<name>". Errors: those of PoolVolumes::Create.
+// The key "pool-name/<name>"; uses the device of a volume that it clones exclusively, so that
+// nobody mounts, unmounts or changes that while it is cut. Errors: those of PoolVolumes::Create.
 struct CreatePoolVolume : OperationOf<PoolVolumeRecord> {
   CreatePoolVolume(PoolServed& of, PoolVolumeWish asked) : pools(&of), wish(std::move(asked)) {}
   OperationKey key() const;
@@ -75,7 +76,15 @@ struct ModifyPoolVolume : OperationOf<Unit> {
   StringMap parameters;
 };
 
-// All are pure; threads: any.
+// Where the volume's device is mounted for writing by the records of this node, for whoever cuts
+// it. Nullopt: it is not mounted, or read-only, or raw. REQUIRES: the caller has the device for
+// itself. Threads: any. Blocks: never. Errors: FailedPrecondition, not applied, if that is
+// uncertain.
+Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
+                                                          const DeviceRecordKeeper& devices,
+                                                          const std::string& id);
+
+// All of these are pure; threads: any.
 //
 // "volumed.io/pool/<id>".
 UniqueVolumeName PoolDeviceName(const std::string& id);

@@ -18,6 +18,10 @@ namespace volumed {
 // A thin volume gets its blocks when it is written to; a thick one when it is made.
 enum class PoolAllocation { kThin, kThick };
 
+// How a content gets from a volume to its cuts, and from a cut to a volume: by sharing its blocks
+// (reflink), or by copying them. kAuto: it shares them if the pool's filesystem can.
+enum class PoolCutWay { kAuto, kReflink, kCopy };
+
 // A value; the defaults are those of a class that says nothing.
 struct PoolParameters {
   std::string pool;  // empty: the first that is configured
@@ -27,6 +31,7 @@ struct PoolParameters {
   // The pool promises the volume no more than it has allocated already, so that more can be
   // promised than there is.
   bool overcommit = false;
+  PoolCutWay snapshots = PoolCutWay::kAuto;
   // All of them with their keys, so that a later default changes no volume; the pool if it is
   // named.
   StringMap ToMap() const;

@@ -85,6 +85,8 @@ class PoolPlugin final : public PlainVolumePlugin,
 
   // Those of one node.
   std::vector<AccessMode> GetAccessModes() const override;
+  bool TakesContents() const override { return true; }
+  UniqueVolumeName DeviceOfContent(const VolumeOptions& options) const override;
   Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override;
   // Errors: FailedPrecondition, not applied, for a volume that was not made for a claim by this
   // driver.

@@ -1,5 +1,6 @@
-// The records of pools and of their volumes, as values, with the fields of their rows and the
-// states that they go through. Only PoolVolumes and Pool write them. A field holds no secret.
+// The records of pools, of their volumes and of the cuts of these, as values, with the fields of
+// their rows and the states that they go through. Only PoolVolumes and Pool write them. A field
+// holds no secret.
 //
 // All functions are pure. Threads: any. Blocks: never.
 #pragma once
@@ -20,6 +21,7 @@ namespace volumed {
 
 inline constexpr const char* kPoolRecordKind = "pool";
 inline constexpr const char* kPoolVolumeRecordKind = "pool-volume";
+inline constexpr const char* kPoolCutRecordKind = "pool-cut";
 // What they say decides which data is whose.
 inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
 
@@ -73,9 +75,13 @@ std::optional<PoolVolumeState> NextState(PoolVolumeState from, PoolVolumeEvent e
 struct PoolFilesystem {
   std::string type{};
   std::string uuid{};
+  // It is a copy whose UUID is to become this one before anything can see it, or has become so:
+  // either may be there. Empty: nothing is to be changed.
+  std::string new_uuid{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.type);
     v.Text(2, m.uuid);
+    v.Text(3, m.new_uuid);
   }
   friend bool operator==(const PoolFilesystem&, const PoolFilesystem&) = default;
 };
@@ -125,6 +131,11 @@ struct PoolVolumeRecord {
   int64_t created_unix_ms = 0;
   // The sectors of its device, for its whole life, whatever the kernel would choose.
   int64_t block_bytes = 0;
+  // What it was made of: the id of a snapshot, or of a volume that was cloned; else both are empty.
+  std::string from_snapshot{};
+  std::string from_volume{};
+  // The id of a cut that is being copied from it, so that nobody is to write to it meanwhile.
+  std::string pinned_by{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -137,9 +148,12 @@ struct PoolVolumeRecord {
     v(10, m.parameters);
     v(11, m.mutable_parameters);
     v(12, m.object);
+    v.Text(14, m.from_snapshot);
+    v.Text(15, m.from_volume);
     v.Text(16, m.family);
     v(17, m.filesystem);
     v(18, m.leases);
+    v.Text(19, m.pinned_by);
     v(21, m.used);
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);
@@ -147,14 +161,64 @@ struct PoolVolumeRecord {
   friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
 };
 
+// kCutting is the intent to cut, and what is found in it after a restart counts for nothing;
+// kDiscarding is the intent to take the cut away. kNotKnown is no state of a row.
+enum class PoolCutState { kNotKnown, kCutting, kCut, kDiscarding };
+constexpr WireEnum<PoolCutState> WireEnumOf(PoolCutState) {
+  return {PoolCutState::kDiscarding, PoolCutState::kNotKnown};
+}
+
+// What a volume was at one moment. Key: its id.
+struct PoolCutRecord {
+  std::string id{};
+  std::string pool{};
+  std::string volume{};
+  PoolCutState state = PoolCutState::kNotKnown;
+  PoolBackendKind backend = PoolBackendKind::kNotKnown;
+  int64_t size_bytes = 0;       // of the volume then
+  int64_t allocated_bytes = 0;  // what is promised for it
+  int64_t copied_bytes = 0;     // of a cut that is a copy: so much is on the disk for certain
+  bool is_copy = false;         // it has no blocks in common with its volume
+  bool is_block = false;
+  PoolFilesystem filesystem{};  // as the source had it
+  StorageObject object{};       // of its file; empty until that is known to be made
+  std::string family{};         // as a volume's
+  bool was_frozen = false;
+  int64_t cut_unix_ms = 0;
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.id);
+    v.Text(2, m.pool);
+    v.Text(3, m.volume);
+    v(4, m.state);
+    v(5, m.backend);
+    v(6, m.size_bytes);
+    v(7, m.allocated_bytes);
+    v(8, m.copied_bytes);
+    v(9, m.is_copy);
+    v(10, m.is_block);
+    v(11, m.filesystem);
+    v(12, m.object);
+    v.Text(13, m.family);
+    v(14, m.was_frozen);
+    v(15, m.cut_unix_ms);
+  }
+  friend bool operator==(const PoolCutRecord&, const PoolCutRecord&) = default;
+};
+
+// Whether all of its bytes are there, so that volumes can be made of it.
+bool IsWhole(const PoolCutRecord& cut);
+
 Record EncodeRecord(const PoolRecord& record);
 Record EncodeRecord(const PoolVolumeRecord& record);
+Record EncodeRecord(const PoolCutRecord& record);
 // Errors, not applied: as DecodePodVolumeRecord (operation/volume_record.h); DataLoss also for an
-// id that is none or is of another object, and for a volume without a size.
+// id that is none or is of another object, and for a volume or a cut without a size.
 Result<PoolRecord> DecodePoolRecord(const Record& row);
 Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row);
+Result<PoolCutRecord> DecodePoolCutRecord(const Record& row);
 
-// What the volume is, as JSON: for people, beside its data.
+// What the volume, or the cut, is, as JSON: for people, beside its data.
 std::string DescriptionOf(const PoolVolumeRecord& record, const std::string& pool_uuid);
+std::string DescriptionOf(const PoolCutRecord& record, const std::string& pool_uuid);
 
 }  // namespace volumed

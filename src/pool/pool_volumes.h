@@ -1,6 +1,6 @@
-// PoolVolumes: the volumes of all pools of the node: what there is, and how it is made, changed and
-// removed. Claims of this node and other callers come here alike. Every change is on record before
-// its first effect and after its last.
+// PoolVolumes: the volumes of all pools of the node, and their cuts: what there is, and how it is
+// made, changed and removed. Claims of this node and other callers come here alike. Every change is
+// on record before its first effect and after its last.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "pluginmgr/volume_content.h"
 #include "pool/pool.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_record.h"
@@ -33,6 +34,9 @@ struct PoolVolumeWish {
   // PoolTuning. Of a volume that is there already they are not looked at, as they may have been
   // changed since.
   StringMap mutable_parameters = {};
+  // What is in it from the beginning, of this driver; its handle is the id of a snapshot, which is
+  // that of a cut, or of a volume. Nullopt: nothing.
+  std::optional<VolumeContent> content = std::nullopt;
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
@@ -66,14 +70,18 @@ class PoolVolumes {
   PoolVolumes(const PoolVolumes&) = delete;
   PoolVolumes& operator=(const PoolVolumes&) = delete;
 
-  // Takes over the rows of one kind, of pools or of volumes; to be called before anything else. A
-  // row that cannot be decoded is set aside as one that the store has set aside.
+  // Without one no volume is made with a content. It outlives this object; set before any call that
+  // makes a volume.
+  void SetContentHolder(ContentHolder* holder) { contents_ = holder; }
+
+  // Takes over the rows of one kind, of pools, of volumes or of cuts; to be called before anything
+  // else. A row that cannot be decoded is set aside as one that the store has set aside.
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
   // Opens the pool if it is not open, goes on with what was begun in it (kMaking and kExpanding
-  // stay for their callers; kDeleting ends), and closes devices that nobody has. `is_used` says
-  // whether a volume is, or may be, staged here. Called at the start, and when the pool's path
-  // appears, by one thread at a time for each pool. The error is the first one; whatever can be
-  // done is done all the same.
+  // stay for their callers; kDeleting ends, and so do cuts that are kCutting or kDiscarding), and
+  // closes devices that nobody has. `is_used` says whether a volume is, or may be, staged here.
+  // Called at the start, and when the pool's path appears, by one thread at a time for each pool.
+  // The error is the first one; whatever can be done is done all the same.
   using IsUsed = std::function<bool(const std::string& id)>;
   Status Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) EXCLUDES(mu_);
   // The same of all pools, one after the other.
@@ -100,18 +108,20 @@ class PoolVolumes {
 
   // Makes the volume, or finds the one that was made by this name. Errors, not applied:
   // AlreadyExists, if that one is another, or has another id; InvalidArgument, OutOfRange,
-  // ResourceExhausted; those of the backend and of IrreversibleSteps. Maybe applied: the same call
-  // goes on, or Delete() takes back.
+  // ResourceExhausted; those of the backend and of IrreversibleSteps. Of a content: NotFound;
+  // InvalidArgument for one of another pool, another mode or another filesystem; Unimplemented
+  // without a holder; those of ContentHolder::Hold, of which Unavailable is maybe applied, as the
+  // id is kept. Maybe applied: the same call goes on, or Delete() takes back.
   Result<PoolVolumeRecord> Create(const PoolVolumeWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
   // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
-  // if (`only_unused`) it was used, if a node has a lease, and by IrreversibleSteps; those of the
-  // backend, after which it stays kDeleting.
+  // if (`only_unused`) it was used, if a node has a lease, while a cut is copied from it, and by
+  // IrreversibleSteps; those of the backend, after which it stays kDeleting. Its cuts stay.
   Status Delete(const std::string& id, bool only_unused, const CallOptions& call) EXCLUDES(mu_);
   // Makes it as large as that, also while it is open. The capacity afterwards, which is at least
-  // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made or deleted;
-  // ResourceExhausted, after which it may have a promise of this size.
+  // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made, deleted or
+  // pinned; ResourceExhausted, after which it may have a promise of this size.
   Result<int64_t> Expand(const std::string& id, int64_t bytes, const CallOptions& call)
       EXCLUDES(mu_);
 
@@ -132,8 +142,10 @@ class PoolVolumes {
   // node if `node` is empty. Success if there is none, and for an id without a row.
   Status EndLease(const std::string& id, const std::string& node, bool by_stage) EXCLUDES(mu_);
 
-  // For the plugin: the device of a volume that is ready. From now on it was used. Errors:
-  // FailedPrecondition, not applied, while it is made or deleted; those of the backend.
+  // For the plugin: the device of a volume that is ready. From now on it was used; and a copy has a
+  // UUID of its own, so that Find() is to be called again. Errors: FailedPrecondition, not applied,
+  // while it is made or deleted, and for a device that takes writes while a cut is copied from it;
+  // those of the backend and of ChangeFilesystemUuid.
   Result<OpenedVolume> Open(const std::string& id, bool read_only, const CallOptions& call)
       EXCLUDES(mu_);
   // REQUIRES: nothing is mounted from it. Success if nothing is open, and for an id without a row.
@@ -141,6 +153,39 @@ class PoolVolumes {
   // It was mounted with this filesystem. Errors: FailedPrecondition, not applied, if another one is
   // on record.
   Status NoteFilesystem(const std::string& id, const PoolFilesystem& filesystem) EXCLUDES(mu_);
+
+  // Cuts, for whoever keeps them. Their ids are errors as those of volumes are. A new id for a cut
+  // of this volume; "" if the volume is not known.
+  std::string NewCutId(const std::string& volume) const EXCLUDES(mu_);
+  // In whatever state it is.
+  Result<PoolCutRecord> FindCut(const std::string& id) const EXCLUDES(mu_);
+  // The ids of all, also of those that cannot be read, in order.
+  std::vector<std::string> Cuts() const EXCLUDES(mu_);
+
+  struct CutRequest {
+    std::string volume;
+    std::string cut;  // NewCutId()
+    std::optional<CutWish::Mounted> mounted;
+  };
+  // Cuts the volumes at one moment under these ids, or none; one answer each, in their order. A cut
+  // that is no whole copy yet (IsWhole) needs CopyCut(), and its volume is pinned until then.
+  // REQUIRES: as PoolBackend::Cut. Errors: those of PoolBackend::Cut, after which no cut counts and
+  // what is left goes by itself, or by Discard(); FailedPrecondition, not applied, for volumes of
+  // several pools, for one that is made, deleted or pinned, and for one that was used while nobody
+  // noted its filesystem; AlreadyExists, not applied, for an id that is taken; ResourceExhausted.
+  Result<std::vector<PoolCutRecord>> Cut(const std::vector<CutRequest>& requests,
+                                         const CutLimits& limits, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Copies what Cut() has left to copy, from where an earlier call ended, and so fast (0: no
+  // limit); success if nothing is left. `call.progress` is told, on this thread, up to which byte
+  // all is copied, as FindCut() says it then; the deadline does not end it, but `call.cancel` does.
+  // Errors: FailedPrecondition, not applied, unless it is kCut; Cancelled, maybe applied.
+  Status CopyCut(const std::string& cut, int64_t bytes_per_second, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Success if there is none of this id, unless it is of another pool. Volumes that were made of it
+  // stay. REQUIRES: nobody makes a volume of it. Errors: those of the backend, after which it stays
+  // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps.
+  Status Discard(const std::string& cut, const CallOptions& call) EXCLUDES(mu_);
 
   // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
   // set before any other call.
@@ -151,6 +196,10 @@ class PoolVolumes {
   class Reservation;  // of bytes, until the row says so
   // A volume, and what a call needs to change it.
   struct Held;
+  // The same of a cut.
+  struct HeldCut;
+  // Volumes that are being cut together.
+  struct Cutting;
 
   // Null if there is none.
   Pool* PoolNamed(const std::string& name) const;
@@ -215,12 +264,15 @@ class PoolVolumes {
   const Parts parts_;
   const std::vector<std::unique_ptr<Pool>> pools_;
   std::function<void()> changed_;
+  ContentHolder* contents_ = nullptr;
   mutable Mutex mu_;
-  std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);  // by id
-  std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
-  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);    // key -> why
-  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);         // by id: not on record yet
-  std::set<std::string> taken_ GUARDED_BY(mu_);                      // see Take()
+  std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);     // by id
+  std::map<std::string, PoolCutRecord> cuts_ GUARDED_BY(mu_);           // by id
+  std::map<std::string, std::string> names_ GUARDED_BY(mu_);            // name -> id
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);       // key -> why
+  std::map<std::string, std::string> unreadable_cuts_ GUARDED_BY(mu_);  // likewise
+  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);            // by id: not on record yet
+  std::set<std::string> taken_ GUARDED_BY(mu_);                         // see Take()
 };
 
 }  // namespace volumed
