@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -31,32 +30,18 @@ constexpr size_t kVolumesAtOnce = 256;
 // The health of pools, each of which is looked at once. Threads: one.
 class PoolHealths {
  public:
-  PoolHealths(PoolVolumes& volumes, CallOptions call)
-      : volumes_(volumes), call_(std::move(call)) {}
+  PoolHealths(PoolVolumes& volumes, CallOptions call) : volumes_(volumes), call_(std::move(call)) {}
 
   VolumeHealth Of(const PoolVolumeRecord& volume) {
+    const auto [pool, is_new] = known_.try_emplace(volume.pool);
+    if (is_new) pool->second = volumes_.Look(volume.pool, call_);
     VolumeHealth health;
     health.set_volume_id(volume.id);
-    TellVolumeHealth(volume, OfPool(volume.pool), health);
+    TellVolumeHealth(volume, pool->second, health);
     return health;
   }
 
  private:
-  const PoolHealth& OfPool(const std::string& name) {
-    const auto [at, is_new] = known_.try_emplace(name);
-    if (!is_new) return at->second;
-    const auto& pools = volumes_.pools();
-    const auto pool =
-        std::find_if(pools.begin(), pools.end(),
-                     [&](const std::unique_ptr<Pool>& one) { return one->name() == name; });
-    if (pool == pools.end()) {
-      at->second.reachable = Error::NotApplied(Code::kNotFound, "it is not configured any more");
-    } else {
-      at->second = volumes_.Look(**pool, call_);
-    }
-    return at->second;
-  }
-
   PoolVolumes& volumes_;
   const CallOptions call_;
   std::map<std::string, PoolHealth> known_;
@@ -79,8 +64,8 @@ void GetHealth(const SharedControllerParts& shared, const GetHealthRpc& rpc) {
   });
 }
 
-// The volumes that ail behind `after`, `most` of them at most. The token is the last one's, if there
-// is another one behind it.
+// The volumes that ail behind `after`, `most` of them at most. The token is the last one's, if
+// there is another one behind it.
 void FillAiling(PoolVolumes& volumes, PoolHealths pools, std::string after, int32_t most,
                 ControllerListVolumeHealthResponse& response) {
   bool are_more = true;

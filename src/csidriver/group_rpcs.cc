@@ -40,11 +40,6 @@ void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
   });
 }
 
-void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
-  shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
-                                [rpc](const Status& deleted) { rpc.Finish(deleted); });
-}
-
 // Another node may have the group. Errors: FailedPrecondition, not applied.
 Status CheckGroupIsOfHere(const PoolVolumes& volumes, const std::string& id) {
   const std::optional<PoolId> parsed = ParsePoolId(id);
@@ -58,8 +53,15 @@ Status CheckGroupIsOfHere(const PoolVolumes& volumes, const std::string& id) {
                            "group " + id + " is of a pool that this node does not have");
 }
 
-// The group that a caller can name. Errors, not applied: those of SnapshotEngine::FindGroup; Aborted
-// while it is made or deleted; its member's own, if one has failed.
+void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
+  const Status here = CheckGroupIsOfHere(shared->volumes, rpc.request().group_snapshot_id());
+  if (!here.ok()) return rpc.Finish(here);
+  shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
+                                [rpc](const Status& deleted) { rpc.Finish(deleted); });
+}
+
+// The group that a caller can name. Errors, not applied: those of SnapshotEngine::FindGroup;
+// Aborted while it is made or deleted; its member's own, if one has failed.
 Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
                                         const GetVolumeGroupSnapshotRequest& request) {
   const std::string& id = request.group_snapshot_id();

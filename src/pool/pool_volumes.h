@@ -111,8 +111,8 @@ class PoolVolumes {
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
   Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
-  // What is wrong with the pool, which is one of these, and with its volumes.
-  PoolHealth Look(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  // What is wrong with the pool of this name, and with its volumes.
+  PoolHealth Look(const std::string& pool, const CallOptions& call) EXCLUDES(mu_);
   // An id for a volume that is planned. Errors: as those of Capacity().
   Result<std::string> PlanId(const StringMap& parameters) const EXCLUDES(mu_);
 

@@ -8,12 +8,17 @@
 
 namespace volumed {
 
-PoolHealth PoolVolumes::Look(const Pool& pool, const CallOptions& call) {
+PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   PoolHealth health;
+  const Pool* const pool = PoolNamed(name);
+  if (pool == nullptr) {
+    health.reachable = Error::NotApplied(Code::kNotFound, "it is not configured any more");
+    return health;
+  }
   // What is made meanwhile is not measured, and has to be missing from neither.
   std::set<std::string> before;
-  const auto is_there = [&pool](const PoolVolumeRecord& record) {
-    return record.pool == pool.name() &&
+  const auto is_there = [&name](const PoolVolumeRecord& record) {
+    return record.pool == name &&
            (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
   };
   {
@@ -22,13 +27,13 @@ PoolHealth PoolVolumes::Look(const Pool& pool, const CallOptions& call) {
       if (is_there(record)) before.insert(id);
     }
   }
-  const Result<Measured> measured = Measure(pool, call);
+  const Result<Measured> measured = Measure(*pool, call);
   if (!measured.ok()) {
     health.reachable = measured.error();
     return health;
   }
   MutexLock lock(mu_);
-  health.is_short = AccountFor(pool, *measured).is_short;
+  health.is_short = AccountFor(*pool, *measured).is_short;
   for (const auto& [id, record] : volumes_) {
     const std::optional<PoolId> parsed = ParsePoolId(id);
     if (!parsed || !is_there(record) || !before.contains(id)) continue;
