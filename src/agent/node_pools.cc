@@ -28,6 +28,11 @@ std::vector<std::unique_ptr<Pool>> MakePools(const NodePools::Parts& parts,
   return pools;
 }
 
+template <typename T>
+Status Readable(const Result<T>& decoded) {
+  return decoded.ok() ? OkStatus() : Status(decoded.error());
+}
+
 // Whether the path is the directory, or lies below it.
 bool LiesAt(const std::string& path, const std::string& directory) {
   if (directory == "/" || path == directory) return true;
@@ -59,15 +64,11 @@ NodePools::NodePools(Parts parts, std::vector<PoolSettings> pools)
           MakePools(parts_, std::move(pools))) {}
 
 std::vector<OtherRecordKind> NodePools::RecordKinds() {
-  return {{kPoolRecordKind,
-           [](const Record& row) -> Status {
-             RETURN_IF_ERROR(DecodePoolRecord(row));
-             return OkStatus();
-           }},
-          {kPoolVolumeRecordKind, [](const Record& row) -> Status {
-             RETURN_IF_ERROR(DecodePoolVolumeRecord(row));
-             return OkStatus();
-           }}};
+  return {
+      {kPoolRecordKind, [](const Record& row) { return Readable(DecodePoolRecord(row)); }},
+      {kPoolVolumeRecordKind,
+       [](const Record& row) { return Readable(DecodePoolVolumeRecord(row)); }},
+      {kPoolCutRecordKind, [](const Record& row) { return Readable(DecodePoolCutRecord(row)); }}};
 }
 
 void NodePools::Open() {

@@ -30,12 +30,17 @@ Status TakeIfNew(const OperationParts& parts, const PersistentVolume& made) {
   return parts.storage.TakeMade(made.metadata.name, *storage);
 }
 
+VolumeOptions PlannedOptionsOf(const ProvisionRequest& request) {
+  VolumeOptions options = request.options;
+  if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
+  return options;
+}
+
 Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
                                                    const ProvisionRequest& request) {
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
-  VolumeOptions options = request.options;
-  if (!request.plan.empty()) options.plan = VolumePlan{request.planned, request.plan};
+  VolumeOptions options = PlannedOptionsOf(request);
   options.may_be_new = [&parts](const PersistentVolume& made) { return TakeIfNew(parts, made); };
   return plugin->NewProvisioner(options);
 }
@@ -147,7 +152,15 @@ OperationKey ProvisionKey(const std::string& volume_name) {
 }
 
 OperationTraits ProvisionVolume::Traits(const OperationParts& parts) const {
-  return TraitsOfRequest(parts, kProvisionOperation, request);
+  OperationTraits traits = TraitsOfRequest(parts, kProvisionOperation, request);
+  const auto plugin = parts.plugins.FindProvisionablePluginByName(request.plugin_name);
+  if (!plugin.ok()) return traits;
+  // Nobody mounts, unmounts or changes a volume while it is cloned.
+  const UniqueVolumeName cloned = (*plugin)->DeviceOfContent(PlannedOptionsOf(request));
+  if (cloned.empty()) return traits;
+  traits.device = cloned;
+  traits.use = DeviceUse::kExclusive;
+  return traits;
 }
 
 std::optional<OperationFailure> ProvisionVolume::Run(const OperationParts& parts,

@@ -1,4 +1,5 @@
-// A volume as a file with the content of a disk, at <pool>/volumes/<id>/image.
+#include "pool/image_backend.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -9,83 +10,61 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
-#include "pool/pool_backend.h"
 
 namespace volumed {
 namespace {
 
-// Root's alone: a pod sees a volume by its device, and never by its file.
-constexpr uint32_t kDirectoryMode = 0700;
-constexpr uint32_t kFileMode = 0600;
+constexpr uint32_t kImageDirectoryMode = 0700;  // root's alone, as the file is
 // In one round trip to a worker.
 constexpr size_t kMeasuredAtOnce = 256;
 
-class ImageBackend final : public PoolBackend {
- public:
-  ImageBackend(Kernel& kernel, PoolLayout layout, std::string pool_uuid)
-      : kernel_(kernel), layout_(std::move(layout)), pool_uuid_(std::move(pool_uuid)) {}
-
-  PoolBackendKind kind() const override { return PoolBackendKind::kImage; }
-  Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
-                            const CallOptions& call) override;
-  Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
-  Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
-                            const PoolParameters& parameters, const CallOptions& call) override;
-  Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-                            bool read_only, const CallOptions& call) override;
-  Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-              const CallOptions& call) override;
-  Status Close(const PoolId& volume, const CallOptions& call) override;
-  Result<std::vector<PoolId>> ListOpen(const CallOptions& call) override;
-  Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
-                                                 OfDamaged damaged,
-                                                 const CallOptions& call) override;
-
- private:
-  Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
-  Status RemoveFiles(const PoolId& id, const CallOptions& call);
-  Status RefreshLoops(const PoolId& id, int64_t bytes, const CallOptions& call);
-  Status Configure(const LoopEntry& loop, ConfigureLoop change, const CallOptions& call);
-  Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,
-                     std::map<PoolId, MadeArtefact>& measured);
-
-  Kernel& kernel_;
-  const PoolLayout layout_;
-  const std::string pool_uuid_;
-};
-
-// A record was decoded, or made, with an id.
-PoolId IdOf(const PoolVolumeRecord& volume) { return ParsePoolId(volume.id).value(); }
+}  // namespace
 
 MadeArtefact ArtefactOf(const FileExtent& file) {
-  return {file.object, file.size_bytes, file.allocated_bytes};
+  return {.object = file.object,
+          .size_bytes = file.size_bytes,
+          .allocated_bytes = file.allocated_bytes};
 }
 
 bool Allocates(const PoolParameters& parameters) {
   return parameters.allocation == PoolAllocation::kThick;
 }
 
+Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description,
+                                     const CallOptions& call) {
+  RETURN_IF_ERROR(kernel_.Call(
+      MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kImageDirectoryMode}, call));
+  const WriteFile written{.path = layout_.Description(id),
+                          .content = Secret<std::string>(description),
+                          .mode = kPoolImageMode};
+  if (const Result<Changed> done = kernel_.Call(written, call); !done.ok()) {
+    return done.error().AsMaybeApplied();
+  }
+  return OkStatus();
+}
+
+// A pool that is full must be free to say so for certain: what was made goes again.
+Error ImageBackend::TakenBack(const std::vector<PoolId>& made, const Error& error,
+                              const CallOptions& call) {
+  if (error.maybe_applied()) return error;
+  for (const PoolId& id : made) {
+    if (!RemoveFiles(id, call).ok()) return error.AsMaybeApplied();
+  }
+  return error;
+}
+
 Result<MadeArtefact> ImageBackend::Make(const PoolVolumeRecord& volume,
                                         const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = IdOf(volume);
-  RETURN_IF_ERROR(
-      kernel_.Call(MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kDirectoryMode}, call));
-  const WriteFile description{.path = layout_.Description(id),
-                              .content = Secret<std::string>(DescriptionOf(volume, pool_uuid_)),
-                              .mode = kFileMode};
-  if (const Result<Changed> written = kernel_.Call(description, call); !written.ok()) {
-    return written.error().AsMaybeApplied();
-  }
+  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), call));
   const Result<FileExtent> file = kernel_.Call(SetFileSize{.path = layout_.Image(id),
                                                            .make = true,
                                                            .bytes = volume.capacity_bytes,
                                                            .allocate = Allocates(parameters),
-                                                           .mode = kFileMode},
+                                                           .mode = kPoolImageMode},
                                                call);
   if (file.ok()) return ArtefactOf(*file);
-  // A pool that is full must be free to say so for certain: what was made goes again.
-  if (!file.error().maybe_applied() && RemoveFiles(id, call).ok()) return file.error();
-  return file.error().AsMaybeApplied();
+  return TakenBack({id}, file.error(), call);
 }
 
 Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded,
@@ -98,27 +77,36 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
   if (difference.empty()) return OkStatus();
   return Error::NotApplied(
       Code::kFailedPrecondition,
-      layout_.Image(id).Display() + " is another file than the volume's: " + difference);
+      layout_.Image(id).Display() + " is another file than the one on record: " + difference);
 }
 
 // The image first: as long as it is there, its description is, too. What somebody else has put
 // beside them stays, and is an error.
 Status ImageBackend::RemoveFiles(const PoolId& id, const CallOptions& call) {
   using Kind = SkeletonPart::Kind;
+  const std::string description = PoolDescriptionFile(id.object);
   const RemoveSkeleton skeleton{
       .path = layout_.ArtefactDir(id),
       .parts = {{.name = kPoolImageFile, .kind = Kind::kFile},
-                {.name = kPoolDescriptionFile, .kind = Kind::kFile},
-                {.name = UnfinishedName(kPoolDescriptionFile), .kind = Kind::kFile}}};
+                {.name = description, .kind = Kind::kFile},
+                {.name = UnfinishedName(description), .kind = Kind::kFile}}};
   RETURN_IF_ERROR(kernel_.Call(skeleton, call));
   return OkStatus();
 }
 
-Status ImageBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& call) {
-  const PoolId id = IdOf(volume);
-  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorded,
+                                  const CallOptions& call) {
+  RETURN_IF_ERROR(CheckObject(id, recorded, call));
   RETURN_IF_ERROR(Close(id, call));
   return RemoveFiles(id, call);
+}
+
+Status ImageBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& call) {
+  return DiscardFiles(IdOf(volume), volume.object, call);
+}
+
+Status ImageBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& call) {
+  return DiscardFiles(IdOf(cut), cut.object, call);
 }
 
 Result<MadeArtefact> ImageBackend::Grow(const PoolVolumeRecord& volume, int64_t bytes,
@@ -129,7 +117,7 @@ Result<MadeArtefact> ImageBackend::Grow(const PoolVolumeRecord& volume, int64_t 
                                             .expected = volume.object,
                                             .bytes = bytes,
                                             .allocate = Allocates(parameters),
-                                            .mode = kFileMode},
+                                            .mode = kPoolImageMode},
                                 call));
   if (const Status refreshed = RefreshLoops(id, file.size_bytes, call); !refreshed.ok()) {
     return refreshed.error().AsMaybeApplied();
@@ -175,9 +163,15 @@ Status ImageBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuni
 }
 
 Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-                                        bool read_only, const CallOptions& call) {
+                                        bool read_only, const BeforeOpen& before,
+                                        const CallOptions& call) {
+  const PoolId id = IdOf(volume);
+  if (before) {
+    RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+    RETURN_IF_ERROR(before(layout_.Image(id)));
+  }
   ASSIGN_OR_RETURN(const AttachedLoop loop,
-                   kernel_.Call(AttachLoop{.path = layout_.Image(IdOf(volume)),
+                   kernel_.Call(AttachLoop{.path = layout_.Image(id),
                                            .expected = volume.object,
                                            .read_only = read_only,
                                            .direct_io = tuning.direct_io.value_or(true),
@@ -186,7 +180,7 @@ Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const Po
   OpenedVolume opened{loop.device.path, loop.device.facts.identity, loop.direct_io};
   if (!tuning.direct_io || *tuning.direct_io == loop.direct_io) return opened;
   if (const Status tuned = Tune(volume, tuning, call); !tuned.ok()) {
-    if (!loop.changed || Close(IdOf(volume), call).ok()) return tuned.error();
+    if (!loop.changed || Close(id, call).ok()) return tuned.error();
     return tuned.error().AsMaybeApplied();
   }
   opened.direct_io = *tuning.direct_io;
@@ -223,7 +217,7 @@ Result<std::vector<PoolId>> ImageBackend::ListOpen(const CallOptions& call) {
 Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged,
                                  const CallOptions& call,
                                  std::map<PoolId, MadeArtefact>& measured) {
-  Batch batch{.path = layout_.Volumes(), .items = {}};
+  Batch batch{.path = layout_.Directory(), .items = {}};
   for (const PoolId& id : volumes) batch.items.push_back({.request = Stat{layout_.Image(id)}});
   ASSIGN_OR_RETURN(const BatchAnswer answer, kernel_.Call(batch, call));
   for (size_t at = 0; at < volumes.size() && at < answer.items.size(); ++at) {
@@ -251,8 +245,6 @@ Result<std::map<PoolId, MadeArtefact>> ImageBackend::Measure(const std::vector<P
   }
   return measured;
 }
-
-}  // namespace
 
 std::unique_ptr<PoolBackend> MakeImageBackend(Kernel& kernel, PoolLayout layout,
                                               std::string pool_uuid) {

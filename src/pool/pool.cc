@@ -149,10 +149,8 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
   }
   ASSIGN_OR_RETURN(Found found, Look(recorded, may_adopt, call));
   const PoolLayout layout(found.record.path);
-  if (const Result<Changed> made =
-          kernel_.Call(MakeDirectory{.path = layout.Volumes(), .mode = kDirectoryMode}, call);
-      !made.ok()) {
-    return made.error();
+  for (const SafePath& directory : {layout.Volumes(), layout.Cuts()}) {
+    RETURN_IF_ERROR(kernel_.Call(MakeDirectory{.path = directory, .mode = kDirectoryMode}, call));
   }
   if (!recorded || *recorded != found.record) {
     RETURN_IF_ERROR(store_.Put(EncodeRecord(found.record), kPoolRecordDurability));

@@ -41,6 +41,8 @@ class PoolLayout {
 inline constexpr char kPoolImageFile[] = "image";
 inline constexpr char kPoolDescriptionFile[] = "volume.json";
 inline constexpr char kPoolCutDescriptionFile[] = "cut.json";
+// The one of these that an object of this kind has.
+const char* PoolDescriptionFile(PoolObject object);
 
 // The name of what a WriteFile of this name leaves if its worker ends amid it; the next one takes
 // that over.

@@ -24,6 +24,10 @@ std::vector<std::string> FormatOptionsOf(const std::string& fs_type) {
   return {"-b", std::to_string(kPoolBlockBytes), "-O", "metadata_csum_seed"};
 }
 
+bool IsCopy(const PoolVolumeRecord& volume) {
+  return !volume.from_snapshot.empty() || !volume.from_volume.empty();
+}
+
 // What the source says; else what is on the disk, or is to be.
 Result<std::string> FsTypeOf(const VolumeSpec& spec, const PoolVolumeRecord& volume) {
   const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
@@ -43,17 +47,19 @@ Result<SafePath> PoolDeviceMounter::GetDeviceMountPath(const VolumeSpec& spec) c
 Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&,
                                       const SafePath& place, const DeviceMounterArgs& args) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
-  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
-  if (volume.is_block) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord before, parts_.volumes.Find(id));
+  if (before.is_block) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "volume " + id + " was made as a block volume: it has no filesystem");
   }
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), args.call));
   const bool is_own_place = place == PoolDevicePlace(host_.paths, id);
-  if (mount) return NoteMounted(volume, *mount, is_own_place, args.call);
+  if (mount) return NoteMounted(before, *mount, is_own_place, args.call);
   ASSIGN_OR_RETURN(const OpenedVolume opened,
                    parts_.volumes.Open(id, /*read_only=*/false, args.call));
+  // A copy has got a UUID of its own by that.
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
   Status mounted = is_own_place ? MakePlace(host_.kernel, place, args.call) : OkStatus();
   if (mounted.ok()) {
     mounted = MountOpened(spec, volume, opened, place, args);
@@ -67,8 +73,11 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
 
 Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                                       const OpenedVolume& opened, const SafePath& place,
-                                      const DeviceMounterArgs& args) {
+                                      const DeviceMounterArgs& given) {
   const bool for_readers = IsReadOnlyPoolVolume(spec);
+  DeviceMounterArgs args = given;
+  // It may be larger than what it was made of; what grows while it is mounted follows below.
+  if (IsCopy(volume)) args.grow_to = Quantity::FromBytes(volume.capacity_bytes);
   DeviceMountRequest request;
   request.plugin = "pool";
   request.key = GetUniqueVolumeName(kPoolPluginName, volume.id).str();
@@ -85,7 +94,25 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   ASSIGN_OR_RETURN(const MountedFilesystem mounted,
                    MountDeviceVolume(host_, parts_.devices, request, args));
   const Status noted = parts_.volumes.NoteFilesystem(volume.id, {mounted.fs_type, mounted.fs_uuid});
-  return noted.ok() ? noted : Status(noted.error().AsMaybeApplied());  // it is mounted
+  if (!noted.ok()) return noted.error().AsMaybeApplied();  // it is mounted
+  if (IsCopy(volume) && !for_readers) GrowMounted(volume, mounted.fs_type, opened, place, args);
+  return OkStatus();
+}
+
+// The filesystem of a volume that is larger than what it was made of. That it cannot be grown fails
+// no mount, as with those that are grown before it; every mount tries it anew.
+void PoolDeviceMounter::GrowMounted(const PoolVolumeRecord& volume, const std::string& fs_type,
+                                    const OpenedVolume& opened, const SafePath& place,
+                                    const DeviceMounterArgs& args) {
+  if (fs_type.starts_with("ext")) return;
+  DeviceGrowth growth;
+  growth.plugin = "pool";
+  growth.device = opened.device;
+  growth.mounted_at = place;
+  growth.target_bytes = volume.capacity_bytes;
+  const Result<bool> grown = GrowDeviceVolume(host_, growth, args.call);
+  if (grown.ok() || !args.event) return;
+  args.event(EventType::kWarning, "FileSystemResizeFailed", grown.error().message());
 }
 
 // The agent may have ended between the mount and the note of it. At its own place nobody else

@@ -5,6 +5,7 @@
 #include "operation/call_options.h"
 #include "operation/given_place.h"
 #include "operation/reclaim_operations.h"
+#include "operation/recorded_volume.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
@@ -47,6 +48,12 @@ CallOptions CallOf(const OperationParts& parts, const OperationKey& key, const s
   CallOptions call = OperationCall(key.ToString(), domain, "", progress);
   call.deadline = Deadline::After(parts.host.clock, limit);
   return call;
+}
+
+// A volume with a content is in the pool of that.
+std::string DomainOfWish(const PoolServed& pools, const PoolVolumeWish& wish) {
+  std::string domain = wish.content ? pools.volumes.DomainOf(wish.content->handle) : "";
+  return domain.empty() ? pools.volumes.DomainFor(wish.parameters) : domain;
 }
 
 VolumeSpec SpecOf(const OperationParts& parts, const PoolServed& pools,
@@ -109,20 +116,22 @@ OperationKey CreatePoolVolume::key() const {
 }
 
 OperationTraits CreatePoolVolume::Traits(const OperationParts&) const {
+  const bool is_clone = wish.content && !wish.content->is_snapshot;
   return {.key = key(),
           .name = kCreateOperation,
           .plugin_name = kPoolPluginName,
           .pod_display_name = "",
-          .domain = {pools->volumes.DomainFor(wish.parameters), ""}};
+          .device = is_clone ? PoolDeviceName(wish.content->handle) : UniqueVolumeName(),
+          .use = is_clone ? DeviceUse::kExclusive : DeviceUse::kNone,
+          .domain = {DomainOfWish(*pools, wish), ""}};
 }
 
 std::optional<OperationFailure> CreatePoolVolume::Run(const OperationParts& parts,
                                                       OperationProgress& progress,
                                                       PoolVolumeRecord& result) const {
   progress.EnterStep(kCreateStep);
-  Result<PoolVolumeRecord> made =
-      pools->volumes.Create(wish, CallOf(parts, key(), pools->volumes.DomainFor(wish.parameters),
-                                         parts.settings.provision, progress));
+  Result<PoolVolumeRecord> made = pools->volumes.Create(
+      wish, CallOf(parts, key(), DomainOfWish(*pools, wish), parts.settings.provision, progress));
   if (!made.ok()) return OperationFailure{kCreateOperation, kCreateStep, made.error()};
   result = *std::move(made);
   return std::nullopt;
@@ -182,6 +191,31 @@ std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& part
       CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
   if (modified.ok()) return std::nullopt;
   return OperationFailure{kModifyOperation, kModifyStep, modified.error()};
+}
+
+Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
+                                                          const DeviceRecordKeeper& devices,
+                                                          const std::string& id) {
+  const std::optional<DeviceRecord> device = devices.Find(PoolDeviceName(id));
+  std::optional<CutWish::Mounted> mounted;
+  if (!device || IsGone(*device)) return mounted;
+  const auto uncertain = [&id](const std::string& why) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "it is not certain how volume " + id + " is mounted: " + why);
+  };
+  if (device->uncertain || device->rest_of_mount) {
+    return uncertain("a call about its device is to be repeated first");
+  }
+  if (device->is_block) return mounted;
+  if (device->state != VolumeState::kDeviceMounted) {
+    return uncertain("its device is " + std::string(VolumeStateName(device->state)));
+  }
+  const std::optional<VolumeSpec> spec = ReadRecordedVolume(device->volume_json);
+  if (spec && IsReadOnlyPoolVolume(*spec)) return mounted;
+  if (!device->source) return uncertain("its filesystem is not on record");
+  ASSIGN_OR_RETURN(SafePath place, PlaceOfDevice(paths, *device));
+  mounted = {std::move(place), device->source->device_major, device->source->device_minor};
+  return mounted;
 }
 
 UniqueVolumeName PoolDeviceName(const std::string& id) {

@@ -15,6 +15,7 @@ constexpr char kPool[] = "pool";
 constexpr char kBackend[] = "backend";
 constexpr char kAllocation[] = "allocation";
 constexpr char kOvercommit[] = "overcommit";
+constexpr char kSnapshots[] = "snapshots";
 constexpr char kDirectIo[] = "directIO";
 constexpr const char* kFsType = kPoolFsTypeParameter;
 constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
@@ -36,6 +37,27 @@ struct Filesystem {
 // 109 MiB with the default profiles. A smaller ext4 has hardly room for its journal.
 constexpr Filesystem kFilesystems[] = {
     {"ext4", 16 * kMiB}, {"xfs", 300 * kMiB}, {"btrfs", 120 * kMiB}};
+
+struct CutWayName {
+  PoolCutWay way;
+  std::string_view name;
+};
+constexpr CutWayName kCutWays[] = {
+    {PoolCutWay::kAuto, "auto"}, {PoolCutWay::kReflink, "reflink"}, {PoolCutWay::kCopy, "copy"}};
+
+std::string_view NameOfCutWay(PoolCutWay way) {
+  for (const CutWayName& known : kCutWays) {
+    if (known.way == way) return known.name;
+  }
+  __builtin_unreachable();
+}
+
+std::optional<PoolCutWay> CutWayOf(std::string_view name) {
+  for (const CutWayName& known : kCutWays) {
+    if (known.name == name) return known.way;
+  }
+  return std::nullopt;
+}
 
 std::optional<int64_t> LeastBytesOf(std::string_view fs_type) {
   for (const Filesystem& filesystem : kFilesystems) {
@@ -73,6 +95,10 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
   } else if (key == kOvercommit) {
     if (value != kTrue && value != kFalse) return BadParameter(key, value, "true or false");
     parameters.overcommit = value == kTrue;
+  } else if (key == kSnapshots) {
+    const std::optional<PoolCutWay> way = CutWayOf(value);
+    if (!way) return BadParameter(key, value, "auto, reflink or copy");
+    parameters.snapshots = *way;
   } else if (!IsSidecarParameter(key)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "parameter " + Quoted(key, kShownBytes) + " is not known");
@@ -122,7 +148,8 @@ StringMap PoolParameters::ToMap() const {
   StringMap map = {{kBackend, std::string(PoolBackendName(backend))},
                    {kFsType, fs_type},
                    {kAllocation, allocation == PoolAllocation::kThick ? kThick : kThin},
-                   {kOvercommit, overcommit ? kTrue : kFalse}};
+                   {kOvercommit, overcommit ? kTrue : kFalse},
+                   {kSnapshots, std::string(NameOfCutWay(snapshots))}};
   if (!pool.empty()) map[kPool] = pool;
   return map;
 }
@@ -170,7 +197,7 @@ Result<int64_t> RoundPoolSize(int64_t bytes) {
 }
 
 Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
-                               bool is_block) {
+                               bool is_block, int64_t content_bytes) {
   const int64_t required = wanted.required_bytes;
   const int64_t limit = wanted.limit_bytes;
   if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
@@ -179,17 +206,23 @@ Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& par
         "the volume is to have at least " + Bytes(required) + " and at most " + Bytes(limit));
   }
   const int64_t most = limit == 0 ? std::numeric_limits<int64_t>::max() : limit;
-  const int64_t least =
+  const int64_t format =
       is_block ? kPoolBlockBytes : LeastBytesOf(parameters.fs_type).value_or(kPoolBlockBytes);
+  const int64_t least = std::max(format, content_bytes);
   int64_t size = std::min(kDefaultBytes, most / kPoolBlockBytes * kPoolBlockBytes);
   if (required != 0) {
     ASSIGN_OR_RETURN(size, RoundPoolSize(required));
   }
   size = std::max(size, least);
   if (size <= most) return size;
-  return OutOfRange("the volume has to have " + Bytes(size) +
-                    (is_block ? "" : " for a filesystem of type " + parameters.fs_type) +
-                    ", and is to have at most " + Bytes(limit));
+  std::string why;
+  if (content_bytes > format) {
+    why = " for its content";
+  } else if (!is_block) {
+    why = " for a filesystem of type " + parameters.fs_type;
+  }
+  return OutOfRange("the volume has to have " + Bytes(size) + why + ", and is to have at most " +
+                    Bytes(limit));
 }
 
 std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters& parameters,
@@ -201,9 +234,12 @@ std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters
       (size.limit_bytes != 0 && there.capacity_bytes > size.limit_bytes)) {
     return "it has " + Bytes(there.capacity_bytes);
   }
+  // A key that an earlier program did not know has the default, as it is used.
+  const Result<PoolParameters> parsed = ParsePoolParameters(there.parameters);
+  const StringMap had = parsed.ok() ? parsed->ToMap() : there.parameters;
   for (const auto& [key, value] : parameters.ToMap()) {
-    const auto recorded = there.parameters.find(key);
-    const std::string now = recorded == there.parameters.end() ? "" : recorded->second;
+    const auto recorded = had.find(key);
+    const std::string now = recorded == had.end() ? "" : recorded->second;
     if (now != value) return "its parameter \"" + key + "\" is " + Quoted(now, kShownBytes);
   }
   return "";

@@ -81,10 +81,11 @@ inline constexpr int64_t kPoolBlockBytes = 4096;
 Result<int64_t> RoundPoolSize(int64_t bytes);
 
 // The size that the volume gets: what is required, rounded up; 1 GiB if nothing is said, or less if
-// the limit is; but at least what the filesystem needs. Errors, not applied: OutOfRange, if that is
-// beyond the limit; InvalidArgument for a negative number, and for a limit below what is required.
+// the limit is; but at least what the filesystem needs, and what its content has. Errors, not
+// applied: OutOfRange, if that is beyond the limit; InvalidArgument for a negative number, and for
+// a limit below what is required.
 Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
-                               bool is_block);
+                               bool is_block, int64_t content_bytes = 0);
 
 // In what the volume of this record differs from what is asked for (CreateVolume with a name that
 // is taken), for people; empty if it is what is asked for.

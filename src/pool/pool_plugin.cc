@@ -12,6 +12,7 @@
 #include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
 #include "pool/pool_storage.h"
+#include "volume/unique_name.h"
 
 namespace volumed {
 
@@ -82,6 +83,12 @@ ProvisionableVolumePlugin* PoolPlugin::AsProvisionerOf(const std::string& provis
 
 std::vector<AccessMode> PoolPlugin::GetAccessModes() const {
   return {AccessMode::kReadWriteOnce, AccessMode::kReadWriteOncePod};
+}
+
+UniqueVolumeName PoolPlugin::DeviceOfContent(const VolumeOptions& options) const {
+  const Result<std::optional<VolumeContent>> content = PoolContentOf(options);
+  if (!content.ok() || !*content || (*content)->is_snapshot) return {};
+  return GetUniqueVolumeName(kPoolPluginName, (*content)->handle);
 }
 
 Result<std::unique_ptr<Provisioner>> PoolPlugin::NewProvisioner(const VolumeOptions& options) {

@@ -38,9 +38,14 @@ constexpr Row kRows[] = {
     {PoolVolumeState::kDeleting, PoolVolumeEvent::kMaybeApplied, PoolVolumeState::kDeleting},
 };
 
-bool IsVolumeId(const std::string& id) {
+bool IsIdOf(PoolObject object, const std::string& id) {
   const std::optional<PoolId> parsed = ParsePoolId(id);
-  return parsed && parsed->object == PoolObject::kVolume;
+  return parsed && parsed->object == object;
+}
+
+// No text of a caller may end the program by its bytes.
+std::string ForPeople(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 // Source: CSI spec v1.13.0, csi.proto (VolumeCapability.AccessMode.Mode).
@@ -89,6 +94,24 @@ std::string_view PoolVolumeStateName(PoolVolumeState state) {
   __builtin_unreachable();
 }
 
+std::string_view PoolCutStateName(PoolCutState state) {
+  switch (state) {
+    case PoolCutState::kNotKnown:
+      return "";
+    case PoolCutState::kCutting:
+      return "Cutting";
+    case PoolCutState::kCut:
+      return "Cut";
+    case PoolCutState::kDiscarding:
+      return "Discarding";
+  }
+  __builtin_unreachable();
+}
+
+bool IsWhole(const PoolCutRecord& cut) {
+  return cut.state == PoolCutState::kCut && (!cut.is_copy || cut.copied_bytes >= cut.size_bytes);
+}
+
 std::optional<PoolVolumeState> NextState(PoolVolumeState from, PoolVolumeEvent event) {
   for (const Row& row : kRows) {
     if (row.from == from && row.event == event) return row.to;
@@ -117,6 +140,10 @@ Record EncodeRecord(const PoolVolumeRecord& record) {
   return EncodeRow(kPoolVolumeRecordKind, record.id, record);
 }
 
+Record EncodeRecord(const PoolCutRecord& record) {
+  return EncodeRow(kPoolCutRecordKind, record.id, record);
+}
+
 Result<PoolRecord> DecodePoolRecord(const Record& row) {
   ASSIGN_OR_RETURN(PoolRecord record, ParseRow<PoolRecord>(row, kPoolRecordKind));
   const bool is_named = !record.name.empty() && !record.path.empty() && !record.uuid.empty();
@@ -126,7 +153,7 @@ Result<PoolRecord> DecodePoolRecord(const Record& row) {
 
 Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
   ASSIGN_OR_RETURN(PoolVolumeRecord record, ParseRow<PoolVolumeRecord>(row, kPoolVolumeRecordKind));
-  RETURN_IF_ERROR(BelongsUnder(record.id, row, IsVolumeId(record.id)));
+  RETURN_IF_ERROR(BelongsUnder(record.id, row, IsIdOf(PoolObject::kVolume, record.id)));
   if (record.state == PoolVolumeState::kNotKnown) {
     return UnreadableRow(row, "has a state that this program does not know");
   }
@@ -135,6 +162,22 @@ Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
   }
   if (record.pool.empty() || record.name.empty() || record.capacity_bytes <= 0) {
     return UnreadableRow(row, "has no pool, no name or no size");
+  }
+  return record;
+}
+
+Result<PoolCutRecord> DecodePoolCutRecord(const Record& row) {
+  ASSIGN_OR_RETURN(PoolCutRecord record, ParseRow<PoolCutRecord>(row, kPoolCutRecordKind));
+  RETURN_IF_ERROR(BelongsUnder(record.id, row, IsIdOf(PoolObject::kCut, record.id)));
+  if (record.state == PoolCutState::kNotKnown) {
+    return UnreadableRow(row, "has a state that this program does not know");
+  }
+  if (record.backend == PoolBackendKind::kNotKnown) {
+    return UnreadableRow(row, "has a backend that this program does not know");
+  }
+  if (record.pool.empty() || record.size_bytes <= 0 ||
+      !IsIdOf(PoolObject::kVolume, record.volume)) {
+    return UnreadableRow(row, "has no pool, no volume or no size");
   }
   return record;
 }
@@ -151,8 +194,22 @@ std::string DescriptionOf(const PoolVolumeRecord& record, const std::string& poo
   json["blockBytes"] = record.block_bytes;
   json["parameters"] = record.parameters;
   json["createdUnixMillis"] = record.created_unix_ms;
-  // No text of a caller may end the program by its bytes.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (!record.from_snapshot.empty()) json["fromSnapshot"] = record.from_snapshot;
+  if (!record.from_volume.empty()) json["fromVolume"] = record.from_volume;
+  return ForPeople(json);
+}
+
+std::string DescriptionOf(const PoolCutRecord& record, const std::string& pool_uuid) {
+  nlohmann::ordered_json json;
+  json["version"] = 1;
+  json["id"] = record.id;
+  json["pool"] = pool_uuid;
+  json["volume"] = record.volume;
+  json["backend"] = PoolBackendName(record.backend);
+  json["volumeMode"] = record.is_block ? "Block" : "Filesystem";
+  json["filesystem"] = record.filesystem.type;
+  json["cutUnixMillis"] = record.cut_unix_ms;
+  return ForPeople(json);
 }
 
 }  // namespace volumed

@@ -134,8 +134,6 @@ struct PoolVolumeRecord {
   // What it was made of: the id of a snapshot, or of a volume that was cloned; else both are empty.
   std::string from_snapshot{};
   std::string from_volume{};
-  // The id of a cut that is being copied from it, so that nobody is to write to it meanwhile.
-  std::string pinned_by{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -153,7 +151,6 @@ struct PoolVolumeRecord {
     v.Text(16, m.family);
     v(17, m.filesystem);
     v(18, m.leases);
-    v.Text(19, m.pinned_by);
     v(21, m.used);
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);
@@ -205,7 +202,10 @@ struct PoolCutRecord {
   friend bool operator==(const PoolCutRecord&, const PoolCutRecord&) = default;
 };
 
-// Whether all of its bytes are there, so that volumes can be made of it.
+// "Cutting"; "" of kNotKnown.
+std::string_view PoolCutStateName(PoolCutState state);
+// Whether all of its bytes are there, so that volumes can be made of it. Until then nobody is to
+// write to its volume.
 bool IsWhole(const PoolCutRecord& cut);
 
 Record EncodeRecord(const PoolRecord& record);

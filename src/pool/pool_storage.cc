@@ -25,18 +25,25 @@ Error RefusedClaim(const std::string& why) {
 constexpr char kParameters[] = "parameters";
 constexpr char kRequired[] = "requiredBytes";
 constexpr char kLimit[] = "limitBytes";
+constexpr char kFromSnapshot[] = "fromSnapshot";
+constexpr char kFromVolume[] = "fromVolume";
 
 // What a plan says besides its PersistentVolume.
 struct PoolPlan {
   StringMap parameters;
   PoolSize size;
+  // Without what only the claim's side needs.
+  std::optional<VolumeContent> content;
 };
 
 std::string Encoded(const PoolPlan& plan) {
-  return nlohmann::json{{kParameters, plan.parameters},
-                        {kRequired, plan.size.required_bytes},
-                        {kLimit, plan.size.limit_bytes}}
-      .dump();
+  nlohmann::json json{{kParameters, plan.parameters},
+                      {kRequired, plan.size.required_bytes},
+                      {kLimit, plan.size.limit_bytes}};
+  if (plan.content) {
+    json[plan.content->is_snapshot ? kFromSnapshot : kFromVolume] = plan.content->handle;
+  }
+  return json.dump();
 }
 
 // Errors: DataLoss, not applied: it is of a later version, or damaged.
@@ -54,6 +61,14 @@ Result<PoolPlan> DecodePlan(const std::string& text) {
       if (value.is_string()) plan.parameters[key] = value.get<std::string>();
     }
     plan.size = {json[kRequired].get<int64_t>(), json[kLimit].get<int64_t>()};
+    for (const char* key : {kFromSnapshot, kFromVolume}) {
+      if (!json.contains(key)) continue;
+      is_plan = is_plan && json[key].is_string() && !plan.content;
+      if (!is_plan) break;
+      plan.content.emplace();
+      plan.content->is_snapshot = key == kFromSnapshot;
+      plan.content->handle = json[key].get<std::string>();
+    }
   }
   if (is_plan) return plan;
   return Error::NotApplied(Code::kDataLoss,
@@ -94,8 +109,13 @@ Status PoolProvisioner::CheckClaim() const {
     return RefusedClaim("VolumeAttributesClass " + *claim.volume_attributes_class_name +
                         " is not known here");
   }
-  if (!claim.data_source_json.empty() || !claim.data_source_ref_json.empty()) {
-    return RefusedClaim("driver " + parts_.driver + " makes no volumes from a data source yet");
+  const bool has_source = !claim.data_source_json.empty() || !claim.data_source_ref_json.empty();
+  if (has_source && !options_.content) {
+    return RefusedClaim("driver " + parts_.driver + " cannot tell what the data source is");
+  }
+  if (options_.content && options_.content->driver != parts_.driver) {
+    return RefusedClaim("the data source is of driver " + options_.content->driver +
+                        ", and the volume is to be of " + parts_.driver);
   }
   for (const AccessMode mode : claim.access_modes) {
     if (mode == AccessMode::kReadWriteOnce || mode == AccessMode::kReadWriteOncePod) continue;
@@ -141,16 +161,22 @@ Result<PersistentVolume> PoolProvisioner::Plan() {
   PoolPlan plan;
   plan.size.required_bytes = storage.request.Value();
   if (storage.limit) plan.size.limit_bytes = storage.limit->Value();
-  ASSIGN_OR_RETURN(PoolParameters parameters, ParsePoolParameters(options_.parameters));
+  plan.content = options_.content;
+  PoolVolumeWish wish;
+  wish.size = plan.size;
+  wish.is_block = options_.claim.spec.volume_mode == VolumeMode::kBlock;
+  wish.parameters = options_.parameters;
+  wish.content = plan.content;
+  ASSIGN_OR_RETURN(PoolVolumes::Shape shape, parts_.volumes.ShapeOf(wish));
   // The first pool may be another one when this is made.
   const auto& pools = parts_.volumes.pools();
-  if (parameters.pool.empty() && !pools.empty()) parameters.pool = pools.front()->name();
-  plan.parameters = parameters.ToMap();
-  const bool is_block = options_.claim.spec.volume_mode == VolumeMode::kBlock;
-  ASSIGN_OR_RETURN(const int64_t bytes, DecidePoolSize(plan.size, parameters, is_block));
+  if (shape.parameters.pool.empty() && !pools.empty()) {
+    shape.parameters.pool = pools.front()->name();
+  }
+  plan.parameters = shape.parameters.ToMap();
   ASSIGN_OR_RETURN(const std::string id, parts_.volumes.PlanId(plan.parameters));
   text_ = Encoded(plan);
-  planned_ = VolumeOf(parameters, bytes, id);
+  planned_ = VolumeOf(shape.parameters, shape.bytes, id);
   return *planned_;
 }
 
@@ -166,6 +192,8 @@ Result<PersistentVolume> PoolProvisioner::Provision(const NodeObject*,
   wish.size = plan.size;
   wish.is_block = IsBlockVolume(spec);
   wish.parameters = plan.parameters;
+  wish.content = plan.content;
+  if (wish.content) wish.content->driver = parts_.driver;
   ASSIGN_OR_RETURN(const PoolVolumeRecord made, parts_.volumes.Create(wish, call));
   volume.spec.capacity = Quantity::FromBytes(made.capacity_bytes);
   if (!options_.may_be_new) return volume;
@@ -215,6 +243,12 @@ Status PoolDeleter::Delete(const CallOptions& call) {
 }
 
 }  // namespace
+
+Result<std::optional<VolumeContent>> PoolContentOf(const VolumeOptions& options) {
+  if (!options.plan) return options.content;
+  ASSIGN_OR_RETURN(PoolPlan plan, DecodePlan(options.plan->text));
+  return std::move(plan).content;
+}
 
 std::unique_ptr<Provisioner> MakePoolProvisioner(VolumeHost& host, const PoolPluginParts& parts,
                                                  VolumeOptions options) {

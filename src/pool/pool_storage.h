@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -10,10 +11,15 @@
 
 namespace volumed {
 
+// What the planned volume is to have in it: by the plan, if there is one. Pure. Errors, not
+// applied: DataLoss for a plan that cannot be read.
+Result<std::optional<VolumeContent>> PoolContentOf(const VolumeOptions& options);
+
 // A plan has the id that the volume is going to have, and its text says everything else that a
 // repeated Provision() needs. So the planned volume is the one that is made, and Undo() deletes it
 // only if nobody has ever opened it. Errors of Plan(), not applied: InvalidArgument for what a
-// pool does not have (a selector, a content, access from other nodes, an unknown parameter);
+// pool does not have (a selector, another driver's content, access from other nodes, an unknown
+// parameter), those of PoolVolumes::ShapeOf;
 // OutOfRange; NotFound for a pool that is not configured; Unavailable while it is not open;
 // FailedPrecondition while the node lacks the label that the volume's affinity names. Of
 // Provision(): those of PoolVolumes::Create and of VolumeOptions::may_be_new.

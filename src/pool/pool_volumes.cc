@@ -10,9 +10,9 @@ namespace {
 
 constexpr size_t kShownBytes = 128;  // of an id that a caller gave, in a message
 
-std::optional<PoolId> VolumeIdOf(const std::string& text) {
+std::optional<PoolId> ParseIdOf(PoolObject object, const std::string& text) {
   std::optional<PoolId> id = ParsePoolId(text);
-  if (id && id->object != PoolObject::kVolume) id.reset();
+  if (id && id->object != object) id.reset();
   return id;
 }
 
@@ -56,12 +56,17 @@ Result<PoolBackend*> PoolVolumes::BackendOf(const Pool& pool, PoolBackendKind ki
 }
 
 PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id) const {
+  return Meaning(id, PoolObject::kVolume);
+}
+
+PoolIdMeaning PoolVolumes::Meaning(const std::string& id, PoolObject object) const {
   {
+    const bool is_cut = object == PoolObject::kCut;
     MutexLock lock(mu_);
-    if (volumes_.contains(id)) return PoolIdMeaning::kHere;
-    if (unreadable_.contains(id)) return PoolIdMeaning::kUnreadable;
+    if (is_cut ? cuts_.contains(id) : volumes_.contains(id)) return PoolIdMeaning::kHere;
+    if ((is_cut ? unreadable_cuts_ : unreadable_).contains(id)) return PoolIdMeaning::kUnreadable;
   }
-  const std::optional<PoolId> parsed = VolumeIdOf(id);
+  const std::optional<PoolId> parsed = ParseIdOf(object, id);
   if (!parsed) return PoolIdMeaning::kNone;
   for (const std::unique_ptr<Pool>& pool : pools_) {
     if (pool->tag() == parsed->pool_tag) return PoolIdMeaning::kNone;
@@ -69,21 +74,23 @@ PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id) const {
   return PoolIdMeaning::kOfAnotherPool;
 }
 
-Status PoolVolumes::WhyNotHere(const std::string& id) const {
-  const std::string shown = "volume " + Quoted(id, kShownBytes);
-  switch (MeaningOf(id)) {
+Status PoolVolumes::WhyNotHere(const std::string& id, PoolObject object) const {
+  const bool is_cut = object == PoolObject::kCut;
+  const std::string shown = (is_cut ? "snapshot " : "volume ") + Quoted(id, kShownBytes);
+  switch (Meaning(id, object)) {
     case PoolIdMeaning::kHere:
       return OkStatus();
     case PoolIdMeaning::kUnreadable: {
       MutexLock lock(mu_);
-      const auto why = unreadable_.find(id);
+      const auto& unreadable = is_cut ? unreadable_cuts_ : unreadable_;
+      const auto why = unreadable.find(id);
       return PoolRefusal("the record of " + shown + " cannot be read: " +
-                         (why == unreadable_.end() ? std::string() : why->second));
+                         (why == unreadable.end() ? std::string() : why->second));
     }
     case PoolIdMeaning::kOfAnotherPool:
       return PoolRefusal(shown + " is of a pool that this node does not have");
     case PoolIdMeaning::kNone:
-      if (VolumeIdOf(id) && parts_.irreversible.InDoubt()) {
+      if (ParseIdOf(object, id) && parts_.irreversible.InDoubt()) {
         return PoolRefusal(shown + " has no record, but records are in doubt");
       }
       return Error::NotApplied(Code::kNotFound, "there is no " + shown);
@@ -127,8 +134,10 @@ PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
 }
 
 std::string PoolVolumes::DomainOf(const std::string& id) const {
-  const std::optional<PoolVolumeRecord> row = FindRow(id);
-  const Pool* const pool = row ? PoolNamed(row->pool) : nullptr;
+  std::string name;
+  if (const std::optional<PoolVolumeRecord> row = FindRow(id)) name = row->pool;
+  if (const std::optional<PoolCutRecord> row = FindCutRow(id)) name = row->pool;
+  const Pool* const pool = PoolNamed(name);
   return pool == nullptr ? "" : pool->path();
 }
 

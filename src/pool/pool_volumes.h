@@ -101,12 +101,23 @@ class PoolVolumes {
   std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
   // Those that are ready, or are being made larger, after this id.
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
-  // The path of the volume's pool, for lanes; "" if it is not known.
+  // The path of the pool of the volume, or of the cut, for lanes; "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 
   // The path of the pool that a volume of these parameters would be in, for lanes; "" if there is
   // none.
   std::string DomainFor(const StringMap& parameters) const;
+
+  // What a volume of this wish would be, with what follows from its content: the pool and the
+  // filesystem of that, unless the parameters name others, and its size at least. Errors, not
+  // applied: those of the parameters and of the size; NotFound and FailedPrecondition of a content
+  // that cannot be had; InvalidArgument for one of another pool, mode or filesystem.
+  struct Shape {
+    PoolParameters parameters;
+    int64_t bytes = 0;
+    std::string family;  // of the content; empty: it has none
+  };
+  Result<Shape> ShapeOf(const PoolVolumeWish& wish) const EXCLUDES(mu_);
 
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
@@ -223,10 +234,14 @@ class PoolVolumes {
   Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // The same for whoever works in the pool, which has to be there.
   Result<Held> HoldThere(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  // The error of an id that is not kHere.
-  Status WhyNotHere(const std::string& id) const EXCLUDES(mu_);
+  // The error of an id, of a volume or of a cut, that is not kHere.
+  Status WhyNotHere(const std::string& id, PoolObject object = PoolObject::kVolume) const
+      EXCLUDES(mu_);
+  PoolIdMeaning Meaning(const std::string& id, PoolObject object) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindRow(const std::string& id) const EXCLUDES(mu_);
+  std::optional<PoolCutRecord> FindCutRow(const std::string& id) const EXCLUDES(mu_);
 
+  std::optional<std::string> RestoreRow(const std::string& kind, const Record& row) EXCLUDES(mu_);
   // Writes the row, or removes it, and then says the same in the tables.
   Status Write(const PoolVolumeRecord& record) EXCLUDES(mu_);
   Status Remove(const PoolVolumeRecord& record) EXCLUDES(mu_);
@@ -238,10 +253,19 @@ class PoolVolumes {
   // The volume that was made by this name, or is being made; or the record of a new one, which is
   // not written yet: its state is kNotKnown.
   Result<PoolVolumeRecord> FindOrPlan(const PoolVolumeWish& wish) const EXCLUDES(mu_);
+  Result<PoolVolumeRecord> FindMade(const PoolVolumeWish& wish, PoolVolumeRecord row) const;
   Result<std::string> NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const EXCLUDES(mu_);
   Status WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters, const Pool& pool,
                      const CallOptions& call) EXCLUDES(mu_);
-  Result<PoolVolumeRecord> Make(PoolVolumeRecord record, const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> Make(PoolVolumeRecord record,
+                                const std::optional<VolumeContent>& content,
+                                const CallOptions& call) EXCLUDES(mu_);
+  // A volume that is being made, while what is in it is held.
+  struct Making;
+  Result<MadeArtefact> MakeFrom(const VolumeContent& content, Making& making) EXCLUDES(mu_);
+  // What is put on record of a copy's filesystem is what its device has once it is opened.
+  Status GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file, const CallOptions& call)
+      EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
@@ -250,16 +274,39 @@ class PoolVolumes {
   Result<Taken> TakeLeasePlace(const std::string& id, const std::string& node, int64_t node_limit)
       EXCLUDES(mu_);
 
-  Status FindLost(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  Status WriteCut(const PoolCutRecord& cut) EXCLUDES(mu_);
+  Status RemoveCut(const PoolCutRecord& cut) EXCLUDES(mu_);
+  Result<HeldCut> HoldCut(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, while a cut is copied from the volume.
+  Status CheckNotCopied(const std::string& volume) const EXCLUDES(mu_);
+  Result<Cutting> PrepareCut(const std::vector<CutRequest>& requests, const CallOptions& call)
+      EXCLUDES(mu_);
+  Status AddSource(const CutRequest& request, Cutting& cutting, const CallOptions& call)
+      EXCLUDES(mu_);
+  Status WriteCutting(Cutting& cutting) EXCLUDES(mu_);
+  // What is left of a cut that failed so.
+  Error TakeBackCut(Cutting& cutting, const Error& error) EXCLUDES(mu_);
+  Result<std::vector<PoolCutRecord>> WriteMade(Cutting& cutting, const std::vector<MadeCut>& made)
+      EXCLUDES(mu_);
+  Status FinishDiscard(HeldCut& held) EXCLUDES(mu_);
+  Status EndCuts(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+
+  Status FindLost(const Pool& pool, PoolObject object, const CallOptions& call) EXCLUDES(mu_);
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);
 
-  // What is on the pool's disk of its volumes, and the filesystem's own figures after that.
+  // What is on the pool's disk of its volumes and cuts, and the filesystem's own figures after
+  // that.
   struct Measured {
-    std::map<PoolId, MadeArtefact> volumes;
+    std::map<PoolId, MadeArtefact> artefacts;
     FsInfo filesystem;
   };
+  struct ToMeasure {
+    std::map<PoolBackendKind, std::vector<PoolId>> known;
+    std::map<PoolBackendKind, std::vector<PoolId>> unreadable;
+  };
+  ToMeasure IdsOf(const Pool& pool) const EXCLUDES(mu_);
   Result<Measured> Measure(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
   // Keeps `bytes` of the pool for the volume. Errors: ResourceExhausted, not applied.

@@ -40,36 +40,50 @@ Result<std::string> PoolVolumes::NewIdFor(const PoolVolumeWish& wish, const Pool
   return wish.id;
 }
 
-Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) const {
-  ASSIGN_OR_RETURN(PoolParameters parameters, ParsePoolParameters(wish.parameters));
-  RETURN_IF_ERROR(ParsePoolTuning(wish.mutable_parameters));
-  ASSIGN_OR_RETURN(const int64_t size, DecidePoolSize(wish.size, parameters, wish.is_block));
-  if (std::optional<PoolVolumeRecord> row = FindByName(wish.name)) {
-    if (row->state == PoolVolumeState::kDeleting) {
-      return Error::NotApplied(
-          Code::kAborted,
-          "volume " + row->id + ", which was made by the name " + wish.name + ", is being deleted");
-    }
-    std::string difference = DifferenceToWish(*row, parameters, wish.size, wish.is_block);
-    if (!wish.id.empty() && wish.id != row->id) difference = "its id is not " + wish.id;
-    if (difference.empty()) return *std::move(row);
-    return Error::NotApplied(Code::kAlreadyExists, "volume " + row->id + " has the name " +
-                                                       wish.name + " already, and " + difference);
+// The volume that has the name, if it is what is asked for. Its source may be gone by now.
+Result<PoolVolumeRecord> PoolVolumes::FindMade(const PoolVolumeWish& wish,
+                                               PoolVolumeRecord row) const {
+  if (row.state == PoolVolumeState::kDeleting) {
+    return Error::NotApplied(Code::kAborted, "volume " + row.id + ", which was made by the name " +
+                                                 wish.name + ", is being deleted");
   }
-  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
-  parameters.pool = pool->name();
+  ASSIGN_OR_RETURN(PoolParameters parameters, ParsePoolParameters(wish.parameters));
+  const auto had = row.parameters.find(kPoolFsTypeParameter);
+  const bool is_of_content = wish.content && !wish.parameters.contains(kPoolFsTypeParameter);
+  if (is_of_content && had != row.parameters.end()) parameters.fs_type = had->second;
+  std::string difference = DifferenceToWish(row, parameters, wish.size, wish.is_block);
+  if (difference.empty()) difference = ContentDifference(row, wish.content);
+  if (!wish.id.empty() && wish.id != row.id) difference = "its id is not " + wish.id;
+  if (difference.empty()) return row;
+  return Error::NotApplied(Code::kAlreadyExists, "volume " + row.id + " has the name " + wish.name +
+                                                     " already, and " + difference);
+}
+
+Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) const {
+  ASSIGN_OR_RETURN(const PoolParameters wanted, ParsePoolParameters(wish.parameters));
+  RETURN_IF_ERROR(ParsePoolTuning(wish.mutable_parameters));
+  RETURN_IF_ERROR(DecidePoolSize(wish.size, wanted, wish.is_block));
+  if (std::optional<PoolVolumeRecord> row = FindByName(wish.name)) {
+    return FindMade(wish, *std::move(row));
+  }
+  ASSIGN_OR_RETURN(Shape shape, ShapeOf(wish));
+  ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(shape.parameters));
+  shape.parameters.pool = pool->name();
   PoolVolumeRecord record;
   ASSIGN_OR_RETURN(record.id, NewIdFor(wish, *pool));
   record.pool = pool->name();
   record.name = wish.name;
-  record.backend = parameters.backend;
-  record.capacity_bytes = size;
+  record.backend = shape.parameters.backend;
+  record.capacity_bytes = shape.bytes;
   record.is_block = wish.is_block;
-  record.parameters = parameters.ToMap();
+  record.parameters = shape.parameters.ToMap();
   record.mutable_parameters = wish.mutable_parameters;
-  record.family = record.id;
+  record.family = shape.family.empty() ? record.id : shape.family;
   record.created_unix_ms = parts_.clock.WallUnixMillis();
   record.block_bytes = kPoolBlockBytes;
+  if (wish.content) {
+    (wish.content->is_snapshot ? record.from_snapshot : record.from_volume) = wish.content->handle;
+  }
   return record;
 }
 
@@ -82,7 +96,7 @@ Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const C
     return record;
   }
   const bool is_first = record.state == PoolVolumeState::kNotKnown;
-  Result<PoolVolumeRecord> made = Make(std::move(record), call);
+  Result<PoolVolumeRecord> made = Make(std::move(record), wish.content, call);
   // What this call has certainly not applied says nothing of an earlier one.
   if (!made.ok() && !is_first) return made.error().AsMaybeApplied();
   return made;
@@ -96,7 +110,9 @@ Status PoolVolumes::WriteIntent(PoolVolumeRecord& record, const PoolParameters& 
   return Advance(record, PoolVolumeEvent::kMake);
 }
 
-Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record, const CallOptions& call) {
+Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record,
+                                           const std::optional<VolumeContent>& content,
+                                           const CallOptions& call) {
   ASSIGN_OR_RETURN(const Taken id, Take({record.id}));
   ASSIGN_OR_RETURN(const PoolParameters parameters, ParsePoolParameters(record.parameters));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
@@ -105,8 +121,14 @@ Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record, const CallOp
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
   const bool is_first = record.state == PoolVolumeState::kNotKnown;
   if (is_first) RETURN_IF_ERROR(WriteIntent(record, parameters, *pool, call));
+  // It holds the content until the row says that the volume is made.
+  Making making{.record = record,
+                .parameters = parameters,
+                .backend = *backend,
+                .call = InPool(call, *pool, record.id),
+                .is_repeat = !is_first};
   const Result<MadeArtefact> made =
-      backend->Make(record, parameters, InPool(call, *pool, record.id));
+      content ? MakeFrom(*content, making) : backend->Make(record, parameters, making.call);
   if (!made.ok()) {
     if (made.error().maybe_applied() || !is_first) return made.error();
     const Status removed = Advance(record, PoolVolumeEvent::kNotApplied);

@@ -41,6 +41,7 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
     return PoolRefusal("volume " + id + " is published on node " +
                        Quoted(held.record.leases.front().node, kShownHolder));
   }
+  RETURN_IF_ERROR(CheckNotCopied(id));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
   RETURN_IF_ERROR(Advance(held.record, PoolVolumeEvent::kDelete));
   return FinishDelete(held);
@@ -57,37 +58,45 @@ Status PoolVolumes::Recover(const IsUsed& is_used, const CallOptions& call) {
 
 Status PoolVolumes::Recover(Pool& pool, const IsUsed& is_used, const CallOptions& call) {
   RETURN_IF_ERROR(pool.Open(!parts_.irreversible.InDoubt(), InPool(call, pool)));
-  RETURN_IF_ERROR(FindLost(pool, call));
+  RETURN_IF_ERROR(FindLost(pool, PoolObject::kVolume, call));
+  RETURN_IF_ERROR(FindLost(pool, PoolObject::kCut, call));
+  const Status discarded = EndCuts(pool, call);
   const Status ended = EndDeletions(pool, call);
   const Status closed = CloseUnused(pool, is_used, call);
+  if (!discarded.ok()) return discarded;
   return ended.ok() ? closed : ended;
 }
 
 // A volume whose record was lost, with a root that was made anew, is not one that there is not: who
 // asks for its end, or for its name, would get the wrong answer, and what it was promised somebody
-// else.
-Status PoolVolumes::FindLost(const Pool& pool, const CallOptions& call) {
+// else. So it is with a cut, of which somebody may know.
+Status PoolVolumes::FindLost(const Pool& pool, PoolObject object, const CallOptions& call) {
   const CallOptions in_pool = InPool(call, pool);
   const PoolLayout& layout = pool.opened()->layout;
-  ASSIGN_OR_RETURN(const DirectoryListing listing,
-                   parts_.kernel.Call(ListDirectory{layout.Volumes()}, in_pool));
+  const bool is_cut = object == PoolObject::kCut;
+  ASSIGN_OR_RETURN(
+      const DirectoryListing listing,
+      parts_.kernel.Call(ListDirectory{is_cut ? layout.Cuts() : layout.Volumes()}, in_pool));
   for (const DirectoryEntry& entry : listing.entries) {
     const std::optional<PoolId> id = ParsePoolId(entry.name);
-    if (!id || id->object != PoolObject::kVolume || id->pool_tag != pool.tag()) continue;
+    if (!id || id->object != object || id->pool_tag != pool.tag()) continue;
     // Whoever makes or deletes it has it, and it has a row as long as it has files.
     const Result<Taken> taken = Take({entry.name});
-    if (!taken.ok() || FindRow(entry.name)) continue;
+    if (!taken.ok() || Meaning(entry.name, object) == PoolIdMeaning::kHere) continue;
     ASSIGN_OR_RETURN(const FileInfo info,
                      parts_.kernel.Call(Stat{layout.ArtefactDir(*id)}, in_pool));
     if (info.type == FileType::kMissing) continue;
     const std::string place = layout.ArtefactDir(*id).Display();
     MutexLock lock(mu_);
-    if (!unreadable_.emplace(entry.name, "it is lost, and its files are at " + place).second)
+    auto& unreadable = is_cut ? unreadable_cuts_ : unreadable_;
+    if (!unreadable.emplace(entry.name, "it is lost, and its files are at " + place).second) {
       continue;
+    }
     parts_.log.Warning(
-        "a volume has files and no record: it is left as it is, and no volume is made "
-        "in its pool until they are moved away and the agent is started again",
-        {{"volume", entry.name}, {"path", place}});
+        is_cut ? "a cut has files and no record: it is left as it is"
+               : "a volume has files and no record: it is left as it is, and no volume is made in "
+                 "its pool until they are moved away and the agent is started again",
+        {{is_cut ? "cut" : "volume", entry.name}, {"path", place}});
   }
   return OkStatus();
 }

@@ -37,8 +37,8 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   for (const auto& [id, record] : volumes_) {
     const std::optional<PoolId> parsed = ParsePoolId(id);
     if (!parsed || !is_there(record) || !before.contains(id)) continue;
-    const auto found = measured->volumes.find(*parsed);
-    if (found == measured->volumes.end()) {
+    const auto found = measured->artefacts.find(*parsed);
+    if (found == measured->artefacts.end()) {
       health.lost[id] = "its file is missing, or cannot be looked at";
     } else if (found->second.size_bytes < record.capacity_bytes) {
       health.lost[id] = "its file has " + std::to_string(found->second.size_bytes) +

@@ -2,6 +2,8 @@
 // while it changes it.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +60,32 @@ struct PoolVolumes::Held {
   CallOptions call;
 };
 
+struct PoolVolumes::HeldCut {
+  Taken taken;
+  PoolCutRecord record;
+  PoolBackend* backend;
+  CallOptions call;
+};
+
+struct PoolVolumes::Cutting {
+  const Pool* pool = nullptr;
+  PoolBackend* backend = nullptr;
+  CallOptions call = {};
+  std::vector<Held> sources = {};
+  std::vector<Taken> cuts = {};
+  std::vector<CutWish> wishes = {};
+};
+
+struct PoolVolumes::Making {
+  PoolVolumeRecord& record;
+  const PoolParameters& parameters;
+  PoolBackend& backend;
+  CallOptions call;  // in the pool
+  // An earlier call may have made something.
+  bool is_repeat = false;
+  std::unique_ptr<HeldContent> content = nullptr;
+};
+
 // The options of effects in a pool: they share the lane of its path. Those for one volume lock its
 // id too, so that a worker that outlives its agent is not overtaken.
 inline CallOptions InPool(CallOptions call, const Pool& pool, const std::string& id = "") {
@@ -75,6 +103,13 @@ inline std::string NameKey(const std::string& name) { return "name/" + name; }
 
 // Errors: FailedPrecondition, not applied, while it is made or deleted.
 Status CheckUsable(const PoolVolumeRecord& record);
+
+// In what the volume was made of something else, for people; empty if it was made of this. Pure.
+std::string ContentDifference(const PoolVolumeRecord& there,
+                              const std::optional<VolumeContent>& content);
+
+// Source: linux fs/btrfs/ioctl.c (btrfs_ioctl_resize), which answers EINVAL below that.
+inline constexpr int64_t kLeastResizedBtrfs = int64_t{256} << 20;
 
 inline Error PoolRefusal(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);

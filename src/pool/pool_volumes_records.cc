@@ -1,5 +1,6 @@
 // The rows of PoolVolumes, and what the tables in memory say of them; and the pool's account.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "pool/pool_volumes_parts.h"
@@ -16,25 +17,34 @@ int64_t PromiseOf(const PoolVolumeRecord& record, int64_t allocated_bytes) {
 
 }  // namespace
 
+// Why the row cannot be read; nullopt: it is taken over.
+std::optional<std::string> PoolVolumes::RestoreRow(const std::string& kind, const Record& row) {
+  if (kind == kPoolRecordKind) {
+    const Result<PoolRecord> record = DecodePoolRecord(row);
+    if (!record.ok()) return record.error().message();
+    if (Pool* const pool = PoolNamed(record->name)) pool->Restore(*record);
+    return std::nullopt;
+  }
+  if (kind == kPoolCutRecordKind) {
+    const Result<PoolCutRecord> record = DecodePoolCutRecord(row);
+    if (!record.ok()) return record.error().message();
+    MutexLock lock(mu_);
+    cuts_.insert_or_assign(record->id, *record);
+    return std::nullopt;
+  }
+  const Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
+  if (!record.ok()) return record.error().message();
+  MutexLock lock(mu_);
+  names_.emplace(record->name, record->id);
+  volumes_.insert_or_assign(record->id, *record);
+  return std::nullopt;
+}
+
 void PoolVolumes::Restore(const std::string& kind, const LoadedRecords& rows) {
   std::map<std::string, std::string> unreadable;
   for (const QuarantinedRecord& row : rows.quarantined) unreadable[row.key] = row.reason;
   for (const Record& row : rows.records) {
-    if (kind == kPoolRecordKind) {
-      const Result<PoolRecord> record = DecodePoolRecord(row);
-      Pool* const pool = record.ok() ? PoolNamed(record->name) : nullptr;
-      if (!record.ok()) unreadable[row.key] = record.error().message();
-      if (pool != nullptr) pool->Restore(*record);
-      continue;
-    }
-    const Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
-    if (!record.ok()) {
-      unreadable[row.key] = record.error().message();
-      continue;
-    }
-    MutexLock lock(mu_);
-    names_.emplace(record->name, record->id);
-    volumes_.insert_or_assign(record->id, *record);
+    if (std::optional<std::string> why = RestoreRow(kind, row)) unreadable[row.key] = *why;
   }
   for (const auto& [key, reason] : unreadable) {
     parts_.log.Error("record cannot be read", {{"kind", kind}, {"key", key}, {"error", reason}});
@@ -43,7 +53,7 @@ void PoolVolumes::Restore(const std::string& kind, const LoadedRecords& rows) {
       continue;
     }
     MutexLock lock(mu_);
-    unreadable_[key] = reason;
+    (kind == kPoolCutRecordKind ? unreadable_cuts_ : unreadable_)[key] = reason;
   }
 }
 
@@ -65,6 +75,21 @@ Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
   return OkStatus();
 }
 
+Status PoolVolumes::WriteCut(const PoolCutRecord& cut) {
+  const Status written = parts_.store.Put(EncodeRecord(cut), kPoolRecordDurability);
+  if (!written.ok() && !written.error().maybe_applied()) return written;
+  MutexLock lock(mu_);
+  cuts_.insert_or_assign(cut.id, cut);
+  return written;
+}
+
+Status PoolVolumes::RemoveCut(const PoolCutRecord& cut) {
+  RETURN_IF_ERROR(parts_.store.Remove(kPoolCutRecordKind, cut.id, kPoolRecordDurability));
+  MutexLock lock(mu_);
+  cuts_.erase(cut.id);
+  return OkStatus();
+}
+
 Status PoolVolumes::Advance(PoolVolumeRecord& record, PoolVolumeEvent event) {
   const PoolVolumeState next = NextState(record.state, event).value();
   if (next == PoolVolumeState::kNotKnown) return Remove(record);
@@ -76,40 +101,51 @@ void PoolVolumes::TellChanged() const {
   if (changed_) changed_();
 }
 
+// What is to be measured of a pool. Of one with a row it is known what it was promised; nobody can
+// say what the others are, so that each backend is asked for them.
+PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
+  const std::string tag = pool.tag();
+  ToMeasure ids;
+  const auto add_known = [&](const auto& rows) {
+    for (const auto& [id, record] : rows) {
+      const std::optional<PoolId> parsed = ParsePoolId(id);
+      if (record.pool == pool.name() && parsed) ids.known[record.backend].push_back(*parsed);
+    }
+  };
+  const auto add_unreadable = [&](const std::map<std::string, std::string>& rows) {
+    for (const auto& [key, reason] : rows) {
+      const std::optional<PoolId> parsed = ParsePoolId(key);
+      if (!parsed || parsed->pool_tag != tag) continue;
+      for (const auto& [kind, backend] : pool.opened()->backends) {
+        ids.unreadable[kind].push_back(*parsed);
+      }
+    }
+  };
+  MutexLock lock(mu_);
+  add_known(volumes_);
+  add_known(cuts_);
+  add_unreadable(unreadable_);
+  add_unreadable(unreadable_cuts_);
+  return ids;
+}
+
 Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallOptions& call) {
   RETURN_IF_ERROR(pool.state());
   const CallOptions in_pool = InPool(call, pool);
   RETURN_IF_ERROR(pool.CheckThere(in_pool));
-  std::map<PoolBackendKind, std::vector<PoolId>> volumes;
-  std::map<PoolBackendKind, std::vector<PoolId>> unreadable;
-  {
-    const std::string tag = pool.tag();
-    MutexLock lock(mu_);
-    for (const auto& [id, record] : volumes_) {
-      const std::optional<PoolId> parsed = ParsePoolId(id);
-      if (record.pool == pool.name() && parsed) volumes[record.backend].push_back(*parsed);
-    }
-    // Nobody can say what these are: each backend is asked for them.
-    for (const auto& [key, reason] : unreadable_) {
-      const std::optional<PoolId> parsed = ParsePoolId(key);
-      if (!parsed || parsed->pool_tag != tag) continue;
-      for (const auto& [kind, backend] : pool.opened()->backends) {
-        unreadable[kind].push_back(*parsed);
-      }
-    }
-  }
+  const ToMeasure ids = IdsOf(pool);
   Measured measured;
   const auto measure = [&](const auto& of_kinds, OfDamaged damaged) -> Status {
-    for (const auto& [kind, ids] : of_kinds) {
+    for (const auto& [kind, of_kind] : of_kinds) {
       ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, kind));
-      ASSIGN_OR_RETURN(auto artefacts, backend->Measure(ids, damaged, in_pool));
-      measured.volumes.merge(artefacts);
+      ASSIGN_OR_RETURN(auto artefacts, backend->Measure(of_kind, damaged, in_pool));
+      measured.artefacts.merge(artefacts);
     }
     return OkStatus();
   };
   // Of one with a row it is known what it was promised: that is outstanding then.
-  RETURN_IF_ERROR(measure(volumes, OfDamaged::kNothing));
-  RETURN_IF_ERROR(measure(unreadable, OfDamaged::kError));
+  RETURN_IF_ERROR(measure(ids.known, OfDamaged::kNothing));
+  RETURN_IF_ERROR(measure(ids.unreadable, OfDamaged::kError));
   // After the volumes: what is written meanwhile is then counted against the pool twice, and not
   // for it.
   ASSIGN_OR_RETURN(measured.filesystem,
@@ -120,8 +156,8 @@ Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallO
 PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) const {
   const auto artefact = [&](const std::string& id) -> MadeArtefact {
     const std::optional<PoolId> parsed = ParsePoolId(id);
-    const auto found = parsed ? measured.volumes.find(*parsed) : measured.volumes.end();
-    return found == measured.volumes.end() ? MadeArtefact{} : found->second;
+    const auto found = parsed ? measured.artefacts.find(*parsed) : measured.artefacts.end();
+    return found == measured.artefacts.end() ? MadeArtefact{} : found->second;
   };
   std::vector<PoolShare> shares;
   for (const auto& [id, record] : volumes_) {
@@ -129,9 +165,18 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
     const int64_t allocated = artefact(id).allocated_bytes;
     shares.push_back({id, record.family, PromiseOf(record, allocated), allocated});
   }
+  for (const auto& [id, cut] : cuts_) {
+    if (cut.pool != pool.name()) continue;
+    shares.push_back({id, cut.family, cut.allocated_bytes, artefact(id).allocated_bytes});
+  }
   for (const auto& [key, reason] : unreadable_) {
     const MadeArtefact there = artefact(key);
     if (there.size_bytes > 0) shares.push_back({key, "", there.size_bytes, there.allocated_bytes});
+  }
+  // Its blocks may be another's, too, and nobody knows whose: they are not counted as there.
+  for (const auto& [key, reason] : unreadable_cuts_) {
+    const int64_t allocated = artefact(key).allocated_bytes;
+    if (allocated > 0) shares.push_back({key, "", allocated, 0});
   }
   for (const auto& [id, reserved] : reserved_) {
     if (reserved.pool == pool.name()) shares.push_back({"reserved/" + id, "", reserved.bytes, 0});

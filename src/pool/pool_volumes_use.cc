@@ -5,12 +5,6 @@
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
-namespace {
-
-// Source: linux fs/btrfs/ioctl.c (btrfs_ioctl_resize), which answers EINVAL below that.
-constexpr int64_t kLeastResizedBtrfs = int64_t{256} << 20;
-
-}  // namespace
 
 Status CheckUsable(const PoolVolumeRecord& record) {
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
@@ -27,11 +21,18 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
   if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());
+  if (!read_only) RETURN_IF_ERROR(CheckNotCopied(id));
   if (!held.record.used) {
     held.record.used = true;
     RETURN_IF_ERROR(Write(held.record));
   }
-  return held.backend->Open(held.record, *tuning, read_only, held.call);
+  PoolBackend::BeforeOpen before;
+  if (!held.record.filesystem.new_uuid.empty()) {
+    before = [this, &held](const SafePath& file) {
+      return GiveOwnIdentity(held.record, file, held.call);
+    };
+  }
+  return held.backend->Open(held.record, *tuning, read_only, before, held.call);
 }
 
 Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
@@ -74,6 +75,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
+  RETURN_IF_ERROR(CheckNotCopied(id));
   if (PoolFilesystemOf(record) == "btrfs" && wanted < kLeastResizedBtrfs) {
     return Error::NotApplied(Code::kOutOfRange, "volume " + id +
                                                     " has a btrfs, which no kernel resizes to less "

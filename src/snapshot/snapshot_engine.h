@@ -150,8 +150,6 @@ class SnapshotEngine {
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:
-  // What comes of a call that makes a snapshot, or a group.
-  struct Plan;
   // Snapshots that are being cut together, and the group's row if they are one.
   struct Cutting {
     std::vector<SnapshotRecord> members;
@@ -171,44 +169,62 @@ class SnapshotEngine {
   void Forget(const SnapshotRecord& record) REQUIRES(mu_);
   void TellChanged(const SnapshotRecord& record);
   SnapshotSettings settings() const EXCLUDES(mu_);
+  bool IsBusy(const std::string& id) const EXCLUDES(mu_);
   int64_t Now() const { return parts_.scheduler.clock().WallUnixMillis(); }
   // Moves the record on by the table. REQUIRES: the table has a row for each.
   SnapshotRecord After(SnapshotRecord record, const std::vector<SnapshotEvent>& events) const;
-  // Whether nothing runs on it; then something does from now on.
-  bool Take(const std::string& id) EXCLUDES(mu_);
-  void GiveBack(const std::string& id) EXCLUDES(mu_);
-  Status CheckStarted() const REQUIRES(mu_);
-  Status CheckReadable() const REQUIRES(mu_);
+  // Whether nothing runs on any of them; then something does from now on.
+  bool Take(const std::vector<std::string>& ids) EXCLUDES(mu_);
+  void GiveBack(const std::vector<std::string>& ids) EXCLUDES(mu_);
+  Status CheckStarted() const EXCLUDES(mu_);
   Status CheckNotHeld(const std::string& id) const REQUIRES(mu_);
   // The error of an id that no row has; ok if it is certainly no snapshot of this node.
   Status WhyUnknown(const std::string& id) const;
 
   // ---- making (snapshot_engine_create.cc) ----
-  Result<Cutting> PlanCut(const std::vector<std::string>& volumes, const std::string& name) const;
-  Plan PlanCreate(const SnapshotWish& wish) EXCLUDES(mu_);
-  void Begin(Cutting cutting, CutDone done) EXCLUDES(mu_);
-  Status Announce(const Cutting& cutting) EXCLUDES(mu_);
-  void CutEnded(const std::vector<std::string>& ids, const Status& status, const CutDone& done)
+  // New members without names.
+  Result<Cutting> PlanCut(const std::vector<std::string>& volumes) const;
+  void CreateAgain(const SnapshotRecord& there, const SnapshotWish& wish, Made done) EXCLUDES(mu_);
+  void BeginSnapshot(const SnapshotWish& wish, const Made& done) EXCLUDES(mu_);
+  void Begin(const Cutting& cutting, CutDone done) EXCLUDES(mu_);
+  // From now on something runs on them.
+  void Announce(const Cutting& cutting) EXCLUDES(mu_);
+  // `taken`: what something runs on no more.
+  void CutEnded(const std::vector<std::string>& ids, const std::vector<std::string>& taken,
+                const Status& status, const CutDone& done) EXCLUDES(mu_);
+  // Of those that were never on record nothing stays.
+  void ForgetUncut(const std::vector<std::string>& ids) EXCLUDES(mu_);
+  // Notes that `done` is told why the snapshot failed, and tells it.
+  void TellError(const SnapshotRecord& failed, CutDone done) EXCLUDES(mu_);
+  // On an executor thread: writes the intents, cuts, and writes what came of it. After an error
+  // nothing is left but what the rows say.
+  Status CutOnRecord(const std::vector<PoolVolumes::CutRequest>& requests, const CallOptions& call)
       EXCLUDES(mu_);
-  void TellError(SnapshotRecord failed, Made done) EXCLUDES(mu_);
-  // On an executor thread: writes the intents, cuts, and writes what came of it.
-  Result<std::vector<PoolCutRecord>> CutOnRecord(
-      const std::vector<PoolVolumes::CutRequest>& requests,
-      const std::optional<SnapshotGroupRecord>& group, const CallOptions& call) EXCLUDES(mu_);
+  Status CutAndNote(const std::vector<PoolVolumes::CutRequest>& requests, const CallOptions& call)
+      EXCLUDES(mu_);
   Status NoteCut(const std::vector<PoolCutRecord>& cuts) EXCLUDES(mu_);
-  void GiveUpCut(const std::vector<std::string>& ids, const std::string& group, const Error& error,
-                 const CallOptions& call) EXCLUDES(mu_);
+  void GiveUpCut(const std::vector<std::string>& ids, const Error& error, const CallOptions& call)
+      EXCLUDES(mu_);
+  void LogLeft(const std::string& id, const Status& taken);
 
   // ---- going on (snapshot_engine_process.cc) ----
   void GoOn(const std::string& id) EXCLUDES(mu_);
+  // The same from any thread, a turn later.
+  void GoOnSoon(const std::string& id);
   void Process(const std::string& id) EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, while somebody holds it.
+  Status AskDeletion(const std::string& id) EXCLUDES(mu_);
   void TakeAwayLater(const std::string& id) EXCLUDES(mu_);
   void Ended(const std::string& id, const Status& status) EXCLUDES(mu_);
   void TellWaiting(const std::string& id, const Status& status);
-  // Starts it at the next try of its key, if that backs off.
+  // Goes on with the snapshot, or the group, at the next try of its key.
   void GoOnWhenDue(const OperationKey& key, const std::string& id);
+  // Ends a copy, and what waits for its lane; a cut that is being made goes on.
+  void StopWork(const std::string& id);
+  void CopyNext();
   Status CopyOnRecord(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  Status CopyFailed(const std::string& id, const Error& error) EXCLUDES(mu_);
+  Status CopyFailed(const std::string& id, const Error& error, const CallOptions& call)
+      EXCLUDES(mu_);
   void NoteProgress(const std::string& id, int64_t bytes) EXCLUDES(mu_);
   // On an executor thread: discards what is there of a snapshot that was cancelled, deleted, failed
   // or left, and then says so; the row of one that is deleted goes.
@@ -216,20 +232,32 @@ class SnapshotEngine {
   Status Thaw(const SnapshotRecord& record, const CallOptions& call) EXCLUDES(mu_);
 
   // ---- groups (snapshot_engine_groups.cc) ----
-  Plan PlanCreateGroup(const GroupWish& wish, const std::vector<std::string>& volumes)
+  void CreateGroupAgain(const SnapshotGroupRecord& there, const GroupWish& wish, GroupMade done)
       EXCLUDES(mu_);
-  Result<SnapshotGroupView> ViewOf(const SnapshotGroupRecord& group) const REQUIRES(mu_);
-  void AnswerGroup(const std::string& id, const GroupMade& done) EXCLUDES(mu_);
+  void BeginGroup(const GroupWish& wish, const GroupMade& done) EXCLUDES(mu_);
+  // Nullopt unless all members were cut.
+  std::optional<SnapshotGroupView> ViewOf(const SnapshotGroupRecord& group) const REQUIRES(mu_);
   // Marks the group and its members as ones that go.
   void MarkGroup(const std::string& id) REQUIRES(mu_);
+  // Errors: FailedPrecondition, not applied, while somebody holds a member.
+  Status AskGroupDeletion(const SnapshotGroupRecord& group) EXCLUDES(mu_);
   void GoOnWithGroup(const std::string& id) EXCLUDES(mu_);
   Status TakeGroupAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+
+  // ---- holding (snapshot_engine_hold.cc) ----
+  static Status WhyNotHeld(const SnapshotRecord& record);
+  // Nullopt if there is none of this name.
+  Result<std::optional<SnapshotRecord>> HoldMadeClone(const std::string& volume,
+                                                      const std::string& name) EXCLUDES(mu_);
+  bool IsCloneNeeded(const SnapshotRecord& record) const EXCLUDES(mu_);
+  // Whether it is a clone's that nobody needs any more; then its deletion is asked for.
+  bool EndUnneededClone(const SnapshotRecord& record) EXCLUDES(mu_);
 
   // ---- restart (snapshot_engine_restart.cc) ----
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
   void RestoreGroups(const LoadedRecords& rows) REQUIRES(mu_);
   void MarkUnfinished() REQUIRES(mu_);
-  bool IsCloneNeeded(const SnapshotRecord& record) const;
+  void GoOnAfterRestart(const std::string& id) EXCLUDES(mu_);
 
   const Parts parts_;
   std::vector<Listener> listeners_;
