@@ -175,6 +175,7 @@ class Agent {
   // Errors: Internal, if the handlers are wrong. A socket that cannot be made fails no start.
   Status MakeCsiDriver();
   void AddCsiController();
+  void AddCsiSnapshots();
   void AddCsiNode();
   // Calls `serve` once the place answers.
   void ServeCsi(const std::string& part, const std::string& path, PartNeed need,

@@ -137,13 +137,18 @@ TEST_F(CsiContentsTest, TheModeAndTheFilesystemAreThoseOfTheSource) {
   CreateVolumeRequest block = RestoreRequest("c", raw);
   *block.mutable_volume_capabilities(0) = Block();
   EXPECT_EQ(CreateCode(block), StatusCode::OK) << message_;
+  const std::string used = CreateNamed("used");
+  ASSERT_EQ(StageIt(used), StatusCode::OK) << message_;  // from now on it has an ext4
+  CreateVolumeRequest other = RestoreRequest("d", Cut("used", used).snapshot_id(), 320 * kMiB);
+  *other.mutable_volume_capabilities(0) = Mount("xfs");
+  EXPECT_EQ(CreateCode(other), StatusCode::INVALID_ARGUMENT) << message_;
 }
 
 TEST_F(CsiContentsTest, AnotherPoolIsNoSource) {
   const std::string snapshot = Cut("one", CreateNamed("a")).snapshot_id();
   CreateVolumeRequest elsewhere = RestoreRequest("b", snapshot);
   (*elsewhere.mutable_parameters())["pool"] = "slow";
-  EXPECT_NE(CreateCode(elsewhere), StatusCode::OK) << "this node has no such pool";
+  EXPECT_EQ(CreateCode(elsewhere), StatusCode::INVALID_ARGUMENT) << message_;
   EXPECT_EQ(CreateCode(CloneRequest("b", kIdOfAnotherPool)), StatusCode::FAILED_PRECONDITION)
       << message_;
 }
