@@ -82,6 +82,26 @@ TEST_F(ControllerHealthTest, AVolumeWhosePoolIsNotThereIsInaccessibleAndNotLost)
   EXPECT_THAT(health_.volume_health().health_statuses(0).message(), HasSubstr("pool fast"));
 }
 
+TEST_F(ControllerHealthTest, AVolumeWhoseFileWasCutShortHasLostItsData) {
+  const std::string id = CreateNamed("a");
+  const std::string image = kPoolPath + "/volumes/" + id + "/image";
+  node_.Remove(image);
+  node_.AddFile(image, "short");
+  ASSERT_EQ(Health(id), StatusCode::OK) << message_;
+  ASSERT_EQ(health_.volume_health().health_statuses_size(), 1);
+  EXPECT_EQ(health_.volume_health().health_statuses(0).reason(), "FileLost");
+  EXPECT_THAT(health_.volume_health().health_statuses(0).message(), HasSubstr("has 5 bytes"));
+}
+
+TEST_F(ControllerHealthTest, AVolumeOfAPoolThatOthersHaveFilledIsDegraded) {
+  const std::string id = CreateNamed("a");
+  node_.LimitFilesystem(kPoolPath, 8 * kMiB);
+  ASSERT_EQ(Health(id), StatusCode::OK) << message_;
+  ASSERT_EQ(health_.volume_health().health_statuses_size(), 1);
+  EXPECT_EQ(health_.volume_health().health_statuses(0).status(), ::csi::v1::DEGRADED);
+  EXPECT_EQ(health_.volume_health().health_statuses(0).reason(), "PoolShort");
+}
+
 TEST_F(ControllerHealthTest, EveryVolumeThatAilsIsListedOnceOverPages) {
   std::set<std::string> lost;
   for (const char* name : {"a", "b", "c"}) lost.insert(CreateNamed(name));
