@@ -28,6 +28,7 @@
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
 #include "agent/node_pools.h"
+#include "agent/node_snapshots.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -286,6 +287,7 @@ class Agent {
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<DetachObserver> detach_observer_;
   std::unique_ptr<NodeVolumeOperations> operations_;
+  std::unique_ptr<NodeSnapshots> snapshots_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<DebtCollector> debt_collector_;
   std::unique_ptr<VolumeManager> manager_;

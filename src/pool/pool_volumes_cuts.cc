@@ -183,7 +183,7 @@ Error PoolVolumes::TakeBackCut(Cutting& cutting, const Error& error) {
     if (gone.ok()) gone = RemoveCut(wish.cut);
     if (gone.ok()) continue;
     parts_.log.Warning("what is left of a cut that failed is not taken away yet",
-                       {{"cut", wish.cut.id}, {"error", gone}});
+                       {{"cut", wish.cut.id}, {"error", gone.error()}});
     return error.AsMaybeApplied();
   }
   return error;
@@ -244,7 +244,7 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
       const Status written = WriteCut(seen);
       if (!written.ok()) {
         parts_.log.Warning("how far a copy is cannot be put on record",
-                           {{"cut", id}, {"error", written}});
+                           {{"cut", id}, {"error", written.error()}});
       }
     }
     if (call.progress) call.progress(bytes);

@@ -77,7 +77,7 @@ class PoolAgent {
     }
     volumes = std::make_unique<PoolVolumes>(
         PoolVolumes::Parts{world.store, world.kernel, clock, log, irreversible}, std::move(pools));
-    for (const char* kind : {kPoolRecordKind, kPoolVolumeRecordKind}) {
+    for (const char* kind : {kPoolRecordKind, kPoolVolumeRecordKind, kPoolCutRecordKind}) {
       volumes->Restore(kind, Must(world.store.Load(kind)));
     }
   }

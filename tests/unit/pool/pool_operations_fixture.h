@@ -50,7 +50,7 @@ class PoolOperationsFixture : public OperationHostFixture {
     pools.push_back(std::make_unique<Pool>(TestPool(), kernel_, store_, clock_, logger_));
     volumes_ = std::make_unique<PoolVolumes>(
         PoolVolumes::Parts{store_, kernel_, clock_, logger_, irreversible_}, std::move(pools));
-    for (const char* kind : {kPoolRecordKind, kPoolVolumeRecordKind}) {
+    for (const char* kind : {kPoolRecordKind, kPoolVolumeRecordKind, kPoolCutRecordKind}) {
       volumes_->Restore(kind, Must(store_.Load(kind)));
     }
     plugins_of_agent_ = std::make_unique<VolumePluginMgr>();

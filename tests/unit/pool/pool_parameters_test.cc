@@ -20,15 +20,14 @@ TEST(PoolParameters, AClassThatSaysNothingHasTheDefaults) {
 }
 
 TEST(PoolParameters, AreReadAsTheyAreWritten) {
-  const StringMap map = {{"pool", "fast"},
-                         {"backend", "image"},
-                         {"csi.storage.k8s.io/fstype", "xfs"},
-                         {"allocation", "thick"},
-                         {"overcommit", "false"}};
+  const StringMap map = {
+      {"pool", "fast"},        {"backend", "image"},    {"csi.storage.k8s.io/fstype", "xfs"},
+      {"allocation", "thick"}, {"overcommit", "false"}, {"snapshots", "copy"}};
   const PoolParameters parameters = Parsed(map);
   EXPECT_EQ(parameters.pool, "fast");
   EXPECT_EQ(parameters.fs_type, "xfs");
   EXPECT_EQ(parameters.allocation, PoolAllocation::kThick);
+  EXPECT_EQ(parameters.snapshots, PoolCutWay::kCopy);
   EXPECT_EQ(parameters.ToMap(), map);
   EXPECT_EQ(Parsed(PoolParameters{}.ToMap()), PoolParameters{});
   EXPECT_TRUE(Parsed({{"overcommit", "true"}}).overcommit);
@@ -49,6 +48,7 @@ TEST(PoolParameters, WhatIsWrongIsNamed) {
       {{{"backend", "tape"}}, "tape"},
       {{{"allocation", "fat"}}, "fat"},
       {{{"overcommit", "yes"}}, "yes"},
+      {{{"snapshots", "sometimes"}}, "sometimes"},
       {{{"csi.storage.k8s.io/fstype", "ntfs"}}, "ntfs"},
       {{{"allocation", "thick"}, {"overcommit", "true"}}, "overcommit"},
   };
@@ -180,6 +180,29 @@ TEST(PoolWish, IsComparedWithTheVolumeThatHasItsName) {
   other = made;
   other.overcommit = true;
   EXPECT_NE(DifferenceToWish(there, other, {}, false), "");
+}
+
+// A program that did not know the key made it, so that the repeated call found another volume.
+TEST(PoolWish, AVolumeOfAnEarlierProgramHasTheDefaultsOfLaterKeys) {
+  PoolVolumeRecord there;
+  there.capacity_bytes = 100 * kMebibyte;
+  there.parameters = PoolParameters{}.ToMap();
+  there.parameters.erase("snapshots");
+  PoolParameters wish;
+  EXPECT_EQ(DifferenceToWish(there, wish, {}, false), "");
+  wish.snapshots = PoolCutWay::kCopy;
+  EXPECT_NE(DifferenceToWish(there, wish, {}, false), "");
+}
+
+TEST(PoolSize, IsAtLeastThatOfTheContent) {
+  const PoolParameters ext4;
+  EXPECT_EQ(DecidePoolSize({}, ext4, false, 2048 * kMebibyte).value(), 2048 * kMebibyte);
+  EXPECT_EQ(DecidePoolSize({64 * kMebibyte, 0}, ext4, false, 128 * kMebibyte).value(),
+            128 * kMebibyte);
+  const Result<int64_t> limited = DecidePoolSize({0, 64 * kMebibyte}, ext4, false, 128 * kMebibyte);
+  ASSERT_FALSE(limited.ok());
+  EXPECT_EQ(limited.error().code(), Code::kOutOfRange);
+  EXPECT_NE(limited.error().message().find("for its content"), std::string::npos);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ constexpr State kStates[] = {State::kNotKnown, State::kMaking, State::kReady, St
 constexpr Event kEvents[] = {Event::kMake, Event::kExpand,     Event::kDelete,
                              Event::kDone, Event::kNotApplied, Event::kMaybeApplied};
 const std::string kVolumeId = "v-3fa91c02-0123456789abcdef01234567";
+const std::string kCutId = "s-3fa91c02-0123456789abcdef01234567";
 
 PoolVolumeRecord Volume() {
   PoolVolumeRecord record;
@@ -36,11 +37,32 @@ PoolVolumeRecord Volume() {
   record.mutable_parameters = {{"directIO", "false"}};
   record.object = {"ext4", "uuid", 12, "1:0c"};
   record.family = kVolumeId;
-  record.filesystem = {"xfs", "fs-uuid"};
+  record.filesystem = {"xfs", "fs-uuid", "uuid-to-come"};
+  record.from_snapshot = kCutId;
   record.leases = {{"n1", true, 3, false}, {"n2", false, 4, true}};
   record.used = true;
   record.created_unix_ms = 1'700'000'000'000;
   record.block_bytes = 4096;
+  return record;
+}
+
+PoolCutRecord TheCut() {
+  PoolCutRecord record;
+  record.id = kCutId;
+  record.pool = "fast";
+  record.volume = kVolumeId;
+  record.state = PoolCutState::kCut;
+  record.backend = PoolBackendKind::kImage;
+  record.size_bytes = 1 << 30;
+  record.allocated_bytes = 1 << 20;
+  record.copied_bytes = 4096;
+  record.is_copy = true;
+  record.is_block = true;
+  record.filesystem = {"ext4", "fs-uuid", ""};
+  record.object = {"ext4", "uuid", 12, "1:0c"};
+  record.family = kCutId;
+  record.was_frozen = true;
+  record.cut_unix_ms = 1'700'000'000'000;
   return record;
 }
 
@@ -101,6 +123,7 @@ TEST(PoolRecords, AreEveryMemberOnce) {
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolFilesystem>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolLease>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolVolumeRecord>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolCutRecord>(), "");
 }
 
 TEST(PoolRecords, AreReadAsTheyAreWritten) {
@@ -117,6 +140,35 @@ TEST(PoolRecords, AreReadAsTheyAreWritten) {
   const Result<PoolVolumeRecord> read = DecodePoolVolumeRecord(volume);
   ASSERT_TRUE(read.ok()) << read.error().ToString();
   EXPECT_EQ(*read, Volume());
+}
+
+TEST(PoolRecords, ACutIsReadAsItIsWritten) {
+  const Record row = EncodeRecord(TheCut());
+  EXPECT_EQ(row.kind, "pool-cut");
+  EXPECT_EQ(row.key, kCutId);
+  const Result<PoolCutRecord> read = DecodePoolCutRecord(row);
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(*read, TheCut());
+  EXPECT_FALSE(PoolCutStateName(TheCut().state).empty());
+}
+
+TEST(PoolRecords, ACutThatIsNoneIsNotRead) {
+  const auto is_read = [](const PoolCutRecord& cut) {
+    return DecodePoolCutRecord(EncodeRecord(cut)).ok();
+  };
+  ASSERT_TRUE(is_read(TheCut()));
+  PoolCutRecord cut = TheCut();
+  cut.id = kVolumeId;
+  EXPECT_FALSE(is_read(cut));
+  cut = TheCut();
+  cut.volume = "pvc-1";
+  EXPECT_FALSE(is_read(cut));
+  cut = TheCut();
+  cut.size_bytes = 0;
+  EXPECT_FALSE(is_read(cut));
+  cut = TheCut();
+  cut.state = PoolCutState::kNotKnown;
+  EXPECT_FALSE(is_read(cut));
 }
 
 // The numbers of the fields are on the disks of nodes.

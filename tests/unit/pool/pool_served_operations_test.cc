@@ -89,6 +89,46 @@ TEST_F(PoolServedOperationsTest, AVolumeIsMadeLargerAndNeverSmaller) {
   EXPECT_THAT(Start(ExpandPoolVolume(*pools_, "no-id", 16 * kMiB)), HasSubstr("there is no"));
 }
 
+TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedIsHadByNobodyElseMeanwhile) {
+  const PoolVolumeRecord made = Made("csi:a");
+  PoolVolumeWish wish = Wish("csi:b");
+  wish.content.emplace();
+  wish.content->handle = made.id;
+  const OperationTraits clone = CreatePoolVolume(*pools_, wish).Traits(Parts());
+  EXPECT_EQ(clone.device, PoolDeviceName(made.id));
+  EXPECT_EQ(clone.use, DeviceUse::kExclusive);
+  EXPECT_EQ(clone.domain.lane, kPoolPath);
+  wish.content->is_snapshot = true;
+  EXPECT_EQ(CreatePoolVolume(*pools_, wish).Traits(Parts()).device, UniqueVolumeName());
+}
+
+TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsRecord) {
+  const PersistentVolume claimed = Claim();
+  const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+  const auto asked = [&] { return Must(MountedForWriting(paths_, *devices_, id)); };
+  EXPECT_FALSE(asked().has_value());
+  ASSERT_EQ(Stage(claimed), "");
+  const std::optional<CutWish::Mounted> mounted = asked();
+  ASSERT_TRUE(mounted.has_value());
+  EXPECT_EQ(mounted->place.Display(), PoolDevicePlace(paths_, id).Display());
+  bool is_there = false;
+  for (const MountEntry& mount : node_.Mounts()) {
+    is_there = is_there || (mount.mount_point == mounted->place.Display() &&
+                            mount.device_major == mounted->device_major &&
+                            mount.device_minor == mounted->device_minor);
+  }
+  EXPECT_TRUE(is_there) << "the number is the filesystem's";
+  ASSERT_EQ(Unstage(claimed), "");
+  EXPECT_FALSE(asked().has_value());
+}
+
+TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
+  const PersistentVolume claimed = Claim(VolumeMode::kBlock);
+  const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+  ASSERT_EQ(Publish(claimed), "");
+  EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, id)).has_value());
+}
+
 TEST_F(PoolServedOperationsTest, APersistentVolumeStandsForTheVolumeOfTheRecord) {
   PoolVolumeRecord record = Made("csi:a");
   PersistentVolume volume = PoolPvOf(record, kDriver, "n1");
