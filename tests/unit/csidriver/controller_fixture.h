@@ -19,7 +19,10 @@ inline constexpr char kThisNode[] = "node";
 
 class ControllerFixture : public PoolOperationsFixture {
  protected:
-  ControllerFixture() { Serve(); }
+  // `pool_type`: as PoolOperationsFixture has it.
+  explicit ControllerFixture(const std::string& pool_type = "") : PoolOperationsFixture(pool_type) {
+    Serve();
+  }
 
   // Handlers with these settings, of this profile and level.
   void Serve(CsiProfile profile = CsiProfile::kCentral,

@@ -34,7 +34,7 @@ class CsiContentsTest : public SnapshotFixture {
 
 class CopiedCsiContentsTest : public CsiContentsTest {
  protected:
-  CopiedCsiContentsTest() : CsiContentsTest("ext4") {}
+  CopiedCsiContentsTest() : CsiContentsTest("") {}
 };
 
 TEST_F(CsiContentsTest, AVolumeIsMadeOfASnapshotAndSaysSo) {

@@ -1,6 +1,6 @@
 // Snapshots and groups over CSI on a simulated node, for tests: beside the Controller and the Node
-// service, with an engine that cuts what these have made. The pool is on a filesystem of its own,
-// which is one whose files can share their blocks, unless a test says otherwise.
+// service, with an engine that cuts what these have made. The files of the pool's filesystem can
+// share their blocks, unless a test says otherwise.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,14 +22,8 @@ inline constexpr char kGroupOfAnotherPool[] = "g-00000000-0123456789abcdef012345
 
 class SnapshotFixture : public NodeFixture {
  protected:
-  explicit SnapshotFixture(const std::string& pool_filesystem = "xfs") {
-    node_.AddMount(pool_filesystem, "/dev/pool-disk", kPoolPath);
-    // The pool of the fixture was made before its disk was there.
-    for (const Record& row : store_.All()) {
-      if (row.kind == kPoolRecordKind) {
-        EXPECT_TRUE(store_.Remove(row.kind, row.key, kPoolRecordDurability).ok());
-      }
-    }
+  // Without a filesystem that shares blocks the bytes of a cut are copied.
+  explicit SnapshotFixture(const std::string& pool_type = "xfs") : NodeFixture(pool_type) {
     RestartSnapshots();
   }
   ~SnapshotFixture() override { EndEngine(); }
@@ -50,7 +44,11 @@ class SnapshotFixture : public NodeFixture {
     }
     contents_ = std::make_unique<SnapshotContents>(*engine_);
     volumes_->SetContentHolder(contents_.get());
-    volumes_->SetChanged([this] { scheduler_.Post([this] { engine_->VolumesChanged(); }); });
+    volumes_->SetChanged([this] {
+      scheduler_.Post([this] {
+        if (engine_) engine_->VolumesChanged();
+      });
+    });
     engine_->Start();
     const SnapshotRpcParts parts{*engine_, *volumes_, CsiPlacesOf(kDriver, kThisNode, {})};
     AddSnapshotRpcs(*handlers_, parts);

@@ -43,7 +43,7 @@ class SnapshotRpcsTest : public SnapshotFixture {
 // What it takes where no blocks can be shared: bytes are copied after the cut.
 class CopiedSnapshotRpcsTest : public SnapshotRpcsTest {
  protected:
-  CopiedSnapshotRpcsTest() : SnapshotRpcsTest("ext4") {}
+  CopiedSnapshotRpcsTest() : SnapshotRpcsTest("") {}
 };
 
 // ---- what is announced --------------------------------------------------------------------------
