@@ -184,6 +184,17 @@ TEST_F(SnapshotRpcsTest, ACutWhoseFreezeWasEndedByItsWatchCountsForNothing) {
   EXPECT_THAT(ListedIds(), ElementsAre(made.snapshot_id()));
 }
 
+TEST_F(SnapshotRpcsTest, WhereThereIsNoRoomForWhatTheVolumeHasNothingIsCut) {
+  const std::string volume = CreateNamed("a");
+  node_.WriteBlocks(kPoolPath + "/volumes/" + volume + "/image", 0, 12 * kMiB);
+  node_.LimitFilesystem(kPoolPath, 20 * kMiB);
+  EXPECT_EQ(CutCode("one", volume), StatusCode::RESOURCE_EXHAUSTED) << message_;
+  EXPECT_THAT(ListedIds(), IsEmpty());
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty());
+  node_.LimitFilesystem(kPoolPath, 200 * kMiB);
+  EXPECT_EQ(CutCode("one", volume), StatusCode::OK) << message_;
+}
+
 TEST_F(SnapshotRpcsTest, ASecondCallOfTheNameIsAbortedWhileTheFirstGoesOn) {
   const CreateSnapshotRequest request = CutRequestOf("one", CreateNamed("a"));
   ::csi::v1::CreateSnapshotResponse first_response;
@@ -225,6 +236,16 @@ TEST_F(CopiedSnapshotRpcsTest, ASnapshotIsToldOnceItIsCutAndTheCallIsRepeatedUnt
   EXPECT_TRUE(later.ready_to_use());
   EXPECT_EQ(later.snapshot_id(), response.snapshot().snapshot_id());
   EXPECT_EQ(later.creation_time().seconds(), response.snapshot().creation_time().seconds());
+}
+
+TEST_F(CopiedSnapshotRpcsTest, AVolumeThatIsWrittenToIsNotCutWhereItsBytesWouldBeCopied) {
+  const std::string volume = CreateNamed("a");
+  ASSERT_EQ(StageIt(volume), StatusCode::OK) << message_;
+  EXPECT_EQ(CutCode("one", volume), StatusCode::FAILED_PRECONDITION) << message_;
+  EXPECT_FALSE(node_.IsFrozen(kStaging));
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty());
+  ASSERT_EQ(UnstageIt(volume), StatusCode::OK) << message_;
+  EXPECT_EQ(CutCode("one", volume), StatusCode::OK) << message_;
 }
 
 TEST_F(CopiedSnapshotRpcsTest, WhatFailsAfterTheCutIsToldOnceAndTheNextCallBeginsAnew) {
