@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kMiB = int64_t{1} << 20;
-// Of the 103 cases of csi-sanity 5.6.0, which is for level 1.13; one of them is pending in every run.
+// Of the 103 cases of csi-sanity 5.6.0, which is for level 1.13; one of them is pending in every
+// run.
 constexpr char kOfCentral[] = "102 Passed | 0 Failed | 1 Pending | 0 Skipped";
 constexpr char kOfNode[] = "81 Passed | 0 Failed | 1 Pending | 21 Skipped";
 // What is of the newer level is not announced: the health of volumes, and where snapshots are.
