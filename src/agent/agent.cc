@@ -346,6 +346,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   log_->SetLevel(config_.log_level);
   kernel_->SetLimits(config_.max_workers, config_.max_workers_per_domain);
   operations_->SetSettings(DeadlinesOf(config_));
+  snapshots_->engine().SetSettings(SnapshotSettingsOf(config_));
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
   manager_->SetServerLookPeriod(config_.server_look_period);
   manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);

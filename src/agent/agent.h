@@ -29,6 +29,7 @@
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
 #include "agent/node_pools.h"
+#include "agent/node_snapshots.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -176,6 +177,7 @@ class Agent {
   // Errors: Internal, if the handlers are wrong. A socket that cannot be made fails no start.
   Status MakeCsiDriver();
   void AddCsiController();
+  void AddCsiSnapshots();
   void AddCsiNode();
   // Calls `serve` once the place answers.
   void ServeCsi(const std::string& part, const std::string& path, PartNeed need,
@@ -286,6 +288,7 @@ class Agent {
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<DetachObserver> detach_observer_;
   std::unique_ptr<NodeVolumeOperations> operations_;
+  std::unique_ptr<NodeSnapshots> snapshots_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<DebtCollector> debt_collector_;
   std::unique_ptr<VolumeManager> manager_;

@@ -9,8 +9,10 @@
 #include "agent/csi_serve_settings.h"
 #include "base/peer_credentials.h"
 #include "csidriver/controller_rpcs.h"
+#include "csidriver/group_rpcs.h"
 #include "csidriver/identity_rpcs.h"
 #include "csidriver/node_rpcs.h"
+#include "csidriver/snapshot_rpcs.h"
 #include "pool/pool_plugin.h"
 
 namespace volumed {
@@ -33,6 +35,7 @@ Status Agent::MakeCsiDriver() {
     identity.topology = {{PoolTopologyLabel(config_.csi_driver_name), config_.node_name}};
     identity.most_volumes = config_.csi_max_volumes;
     AddCsiController();
+    AddCsiSnapshots();
     AddCsiNode();
   }
   AddIdentityRpcs(*csi_handlers_, identity, [this] { return csi_server_->records_loaded(); });
@@ -72,6 +75,14 @@ void Agent::AddCsiController() {
                     ControllerRpcParts{*scheduler_, *operations_, *served_pools_,
                                        [this] { return manager_->WhyUnseen(); }},
                     settings);
+}
+
+void Agent::AddCsiSnapshots() {
+  const SnapshotRpcParts parts{
+      snapshots_->engine(), pools_->volumes(),
+      CsiPlacesOf(config_.csi_driver_name, config_.node_name, config_.csi_nodes)};
+  AddSnapshotRpcs(*csi_handlers_, parts);
+  AddGroupRpcs(*csi_handlers_, parts);
 }
 
 void Agent::AddCsiNode() {

@@ -38,6 +38,10 @@ void Agent::MakeOperations() {
                          is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent,
                      .unrecorded = unrecorded_mounts_},
       *detach_observer_, boot_id_, lanes_.get());
+  snapshots_ = std::make_unique<NodeSnapshots>(
+      SnapshotEngine::Parts{*scheduler_, *operations_, pools_->volumes(), *paths_, *device_records_,
+                            *records_, *kernel_, *log_, ServedDriver()},
+      SnapshotSettingsOf(config_));
   csi_context_.reset(new CsiContext{MakeCsiPluginParts(), *host_});
   debt_collector_ = std::make_unique<DebtCollector>(
       DebtCollector::Parts{*scheduler_, *csi_context_, *operations_, [this] { LanesChanged(); },
@@ -63,6 +67,9 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (OtherRecordKind& kind : NodePools::RecordKinds()) {
     settings.other_kinds.push_back(std::move(kind));
   }
+  for (OtherRecordKind& kind : NodeSnapshots::RecordKinds()) {
+    settings.other_kinds.push_back(std::move(kind));
+  }
   settings.other_kinds.push_back({kCsiDebtRecordKind, [](const Record& row) -> Status {
                                     RETURN_IF_ERROR(DecodeCsiDebt(row));
                                     return OkStatus();
@@ -83,9 +90,8 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
-    const bool is_pools = kind == kPoolRecordKind || kind == kPoolVolumeRecordKind ||
-                          kind == kPoolCutRecordKind;
-    if (is_pools) return pools_->Restore(kind, rows);
+    if (NodePools::IsKindOf(kind)) return pools_->Restore(kind, rows);
+    if (NodeSnapshots::IsKindOf(kind)) return snapshots_->Restore(kind, rows);
     csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

@@ -81,6 +81,7 @@ void Agent::MakePools() {
       NodePools::Parts{*scheduler_, *kernel_, *records_, *log_, *recovery_gate_, *device_records_,
                        *paths_, *parts_,
                        [this] {
+                         snapshots_->PoolOpened();
                          manager_->events().PluginChanged(kPoolPluginName);
                          manager_->events().MakersChanged();
                        }},

@@ -29,6 +29,7 @@
 #include "plugins/flex_volume_prober.h"
 #include "plugins/iscsi_initiator.h"
 #include "plugins/nfs.h"
+#include "pool/pool_backend.h"
 #include "pool/pool_capacity.h"
 #include "volumemanager/devices/verify_attached_period.h"
 #include "volumemanager/reconstructor.h"
@@ -146,6 +147,8 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> pools;
   std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
   int pool_reserve_percent = PoolLimits().reserve_percent;
+  Duration freeze_limit = CutLimits().longest;
+  int64_t copy_bandwidth = 0;  // bytes in a second, of each copy of a cut; 0: no limit
   std::string csi_driver_name = "pool.volumed.io";
   // ---- the agent as a CSI driver ----
   std::string csi_serve;  // its socket; empty: it is none

@@ -26,6 +26,11 @@ constexpr int kMostReservePercent = 50;
 constexpr int64_t kLeastCsiMessage = int64_t{4} * 1024 * 1024;
 constexpr int64_t kMostCsiMessage = int64_t{256} * 1024 * 1024;
 
+// As much as any disk reads in a second, and more.
+constexpr int64_t kMostBandwidth = int64_t{1} << 40;
+// A minute without a write ends most programs' patience.
+constexpr Duration kLongestFreeze = std::chrono::minutes(1);
+
 void AddNodeRows(Rows& table) {
   table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
                           &Config::root, false));
@@ -381,6 +386,15 @@ void AddPoolRows(Rows& table) {
        }});
   table.push_back(IntRow("pool-reserve", "percent of a pool that are promised to nobody",
                          &Config::pool_reserve_percent, 0, kMostReservePercent));
+  table.push_back(Reloadable(
+      DurationRow("freeze-limit", "how long writes to a volume may wait for a cut of it at most",
+                  &Config::freeze_limit, kShortest, kLongestFreeze)));
+  table.push_back(
+      {{"copy-bandwidth", "bytes",
+        "bytes that each copy of a cut may read in a second; 0: no limit", true},
+       Setter(&Config::copy_bandwidth,
+              [](const ConfigValue& v) { return ParseBytes(v, 0, kMostBandwidth); }),
+       [](const Config& config) { return Quantity::FromBytes(config.copy_bandwidth).String(); }});
   table.push_back(
       {{"csi-driver-name", "string",
         "the provisioner of the pools' classes, the driver of their volumes, and the CSI "

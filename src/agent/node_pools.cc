@@ -97,6 +97,10 @@ std::vector<OtherRecordKind> NodePools::RecordKinds() {
       {kPoolCutRecordKind, [](const Record& row) { return Readable(DecodePoolCutRecord(row)); }}};
 }
 
+bool NodePools::IsKindOf(const std::string& kind) {
+  return kind == kPoolRecordKind || kind == kPoolVolumeRecordKind || kind == kPoolCutRecordKind;
+}
+
 void NodePools::Open() {
   for (const std::unique_ptr<Pool>& pool : volumes_.pools()) OpenPool(*pool);
 }

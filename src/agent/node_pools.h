@@ -51,6 +51,7 @@ class NodePools {
 
   // The rows that are to be loaded for Restore(), of each kind, also where no pool is configured.
   static std::vector<OtherRecordKind> RecordKinds();
+  static bool IsKindOf(const std::string& kind);
   void Restore(const std::string& kind, const LoadedRecords& rows) { volumes_.Restore(kind, rows); }
   // Opens all that are not open, and goes on with what was begun in each. REQUIRES: the rows of
   // pools, volumes and devices are restored.

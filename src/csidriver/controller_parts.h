@@ -54,5 +54,6 @@ void AddMakingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 void AddAskingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 void AddPublishingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 void AddChangingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
+void AddHealthRpcs(CsiHandlers& handlers, const SharedControllerParts& shared);
 
 }  // namespace volumed

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "csidriver/controller_parts.h"
-#include "pool/pool_plugin.h"
 
 namespace volumed {
 namespace {
@@ -18,7 +17,8 @@ using CreateRpc = CsiRpc<CreateVolumeRequest, CreateVolumeResponse>;
 using DeleteRpc = CsiRpc<DeleteVolumeRequest, DeleteVolumeResponse>;
 
 void Create(const SharedControllerParts& shared, const CreateRpc& rpc) {
-  Result<PoolVolumeWish> wish = ParseCsiVolumeWish(rpc.request(), shared->places);
+  Result<PoolVolumeWish> wish =
+      ParseCsiVolumeWish(rpc.request(), shared->places, shared->parts.pools.driver);
   if (!wish.ok()) return rpc.Finish(wish.error());
   StartForCall(*shared, CreatePoolVolume(shared->parts.pools, *std::move(wish)), rpc,
                [shared, rpc](const PoolVolumeRecord& made) {
@@ -54,14 +54,13 @@ void AddMakingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared) {
 
 void AddControllerRpcs(CsiHandlers& handlers, const ControllerRpcParts& parts,
                        const ControllerRpcSettings& settings) {
-  CsiPlaces places{PoolTopologyLabel(parts.pools.driver), settings.other_nodes};
-  places.nodes.insert(settings.node);
-  const auto shared =
-      std::make_shared<const ControllerParts>(ControllerParts{parts, settings, std::move(places)});
+  const auto shared = std::make_shared<const ControllerParts>(ControllerParts{
+      parts, settings, CsiPlacesOf(parts.pools.driver, settings.node, settings.other_nodes)});
   AddMakingRpcs(handlers, shared);
   AddAskingRpcs(handlers, shared);
   AddPublishingRpcs(handlers, shared);
   AddChangingRpcs(handlers, shared);
+  AddHealthRpcs(handlers, shared);
 }
 
 }  // namespace volumed

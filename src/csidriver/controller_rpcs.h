@@ -5,7 +5,8 @@
 // the same pools, and a CO is told of both. But a name of the one never finds the other
 // (csi_volume_wish.h), and one that a PersistentVolume of this node names is not deleted by a CO.
 //
-// They are cut into snapshots by RPCs that this driver does not have yet.
+// They are cut by the RPCs of snapshot_rpcs.h. What a new volume is to have in it from the
+// beginning is found by the pools themselves, if somebody holds contents for them.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +35,14 @@ struct ControllerRpcSettings {
   std::string node;                   // NodeGetInfo.node_id of this driver
   std::set<std::string> other_nodes;  // to which volumes may be published, too
   int64_t most_volumes = 0;           // that are published to a node; 0: no limit
-  Duration capacity_deadline{};       // of a look at what a pool has left
+  Duration capacity_deadline{};       // of a look at a pool
 };
 
 // Adds the handlers of CreateVolume, DeleteVolume, ValidateVolumeCapabilities, ListVolumes,
 // ControllerGetVolume, GetCapacity, ControllerPublishVolume, ControllerUnpublishVolume,
-// ControllerExpandVolume and ControllerModifyVolume, and what they can do. The parts outlive the
-// calls and what they begin. Handlers: Threads: control. Blocks: never.
+// ControllerExpandVolume, ControllerModifyVolume, ControllerGetVolumeHealth and
+// ControllerListVolumeHealth, and what they can do. The parts outlive the calls and what they
+// begin. Handlers: Threads: control. Blocks: never.
 //
 // Errors for a caller are those of CSI: besides those of PoolVolumes and of the operations,
 // Unavailable of DeleteVolume while `why_unseen` says something, NotFound for a node that is not

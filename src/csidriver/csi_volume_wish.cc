@@ -1,17 +1,18 @@
 #include "csidriver/csi_volume_wish.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/printable_text.h"
 #include "kube/digest.h"
 #include "pool/pool_parameters.h"
+#include "pool/pool_plugin.h"
 
 namespace volumed {
 namespace {
 
 using ::csi::v1::CreateVolumeRequest;
 using ::csi::v1::Topology;
-using ::csi::v1::TopologyRequirement;
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -22,8 +23,37 @@ bool AreSameKey(const std::string& a, const std::string& b) {
 
 Error Refused(const std::string& why) { return Error::NotApplied(Code::kInvalidArgument, why); }
 
+std::optional<VolumeContent> ContentOf(const CreateVolumeRequest& request, bool is_block,
+                                       const std::string& driver) {
+  if (!request.has_volume_content_source()) return std::nullopt;
+  const auto& source = request.volume_content_source();
+  VolumeContent content;
+  content.is_snapshot = source.has_snapshot();
+  content.driver = driver;
+  content.handle =
+      content.is_snapshot ? source.snapshot().snapshot_id() : source.volume().volume_id();
+  content.volume_mode = is_block ? VolumeMode::kBlock : VolumeMode::kFilesystem;
+  return content;
+}
+
+}  // namespace
+
+CsiPlaces CsiPlacesOf(const std::string& driver, const std::string& node,
+                      const std::set<std::string>& other_nodes) {
+  CsiPlaces places{PoolTopologyLabel(driver), other_nodes};
+  places.nodes.insert(node);
+  return places;
+}
+
+bool IsReachable(const CsiPlaces& places, const Topology& topology) {
+  const auto& segments = topology.segments();
+  return std::all_of(segments.begin(), segments.end(), [&](const auto& segment) {
+    return AreSameKey(segment.first, places.key) && places.nodes.contains(segment.second);
+  });
+}
+
 // What is preferred is also required, if anything is; alone it is a wish.
-Status CheckReachable(const TopologyRequirement& requirement, const CsiPlaces& places) {
+Status CheckReachable(const ::csi::v1::TopologyRequirement& requirement, const CsiPlaces& places) {
   const auto& required = requirement.requisite();
   const bool is_met = required.empty() ||
                       std::any_of(required.begin(), required.end(), [&](const Topology& topology) {
@@ -31,26 +61,16 @@ Status CheckReachable(const TopologyRequirement& requirement, const CsiPlaces& p
                       });
   if (is_met) return OkStatus();
   return Error::NotApplied(Code::kResourceExhausted,
-                           "accessibility_requirements: no volume of this driver can be reached "
-                           "from any place that is required");
+                           "accessibility_requirements: nothing of this driver can be reached from "
+                           "any place that is required");
 }
 
-Status CheckTaken(const CreateVolumeRequest& request) {
-  if (request.has_volume_content_source()) {
-    return Refused(
-        "volume_content_source: this driver makes empty volumes only, and none from a snapshot or "
-        "from another volume");
+google::protobuf::RepeatedPtrField<Topology> CsiTopologyOf(const CsiPlaces& places) {
+  google::protobuf::RepeatedPtrField<Topology> topology;
+  for (const std::string& node : places.nodes) {
+    (*topology.Add()->mutable_segments())[places.key] = node;
   }
-  return OkStatus();
-}
-
-}  // namespace
-
-bool IsReachable(const CsiPlaces& places, const Topology& topology) {
-  const auto& segments = topology.segments();
-  return std::all_of(segments.begin(), segments.end(), [&](const auto& segment) {
-    return AreSameKey(segment.first, places.key) && places.nodes.contains(segment.second);
-  });
+  return topology;
 }
 
 std::string PoolNameOfCsi(const std::string& name) {
@@ -78,8 +98,7 @@ Result<StringMap> CsiPoolParameters(const google::protobuf::Map<std::string, std
 }
 
 Result<PoolVolumeWish> ParseCsiVolumeWish(const CreateVolumeRequest& request,
-                                          const CsiPlaces& places) {
-  RETURN_IF_ERROR(CheckTaken(request));
+                                          const CsiPlaces& places, const std::string& driver) {
   ASSIGN_OR_RETURN(const std::vector<CsiCapabilityWish> ways,
                    ParseCsiCapabilities(request.volume_capabilities()));
   for (const CsiCapabilityWish& way : ways) {
@@ -93,6 +112,7 @@ Result<PoolVolumeWish> ParseCsiVolumeWish(const CreateVolumeRequest& request,
   wish.mutable_parameters = {request.mutable_parameters().begin(),
                              request.mutable_parameters().end()};
   wish.is_block = !ways.empty() && ways.front().is_block;
+  wish.content = ContentOf(request, wish.is_block, driver);
   ASSIGN_OR_RETURN(wish.parameters, CsiPoolParameters(request.parameters(), ways));
   return wish;
 }
@@ -121,8 +141,11 @@ Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
   ::csi::v1::Volume volume;
   volume.set_volume_id(record.id);
   volume.set_capacity_bytes(record.capacity_bytes);
-  for (const std::string& node : places.nodes) {
-    (*volume.add_accessible_topology()->mutable_segments())[places.key] = node;
+  *volume.mutable_accessible_topology() = CsiTopologyOf(places);
+  if (!record.from_snapshot.empty()) {
+    volume.mutable_content_source()->mutable_snapshot()->set_snapshot_id(record.from_snapshot);
+  } else if (!record.from_volume.empty()) {
+    volume.mutable_content_source()->mutable_volume()->set_volume_id(record.from_volume);
   }
   return volume;
 }

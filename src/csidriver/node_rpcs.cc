@@ -1,9 +1,12 @@
 #include "csidriver/node_rpcs.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
@@ -12,6 +15,7 @@
 #include "csidriver/node_stats.h"
 #include "csidriver/node_targets.h"
 #include "csidriver/node_volumes.h"
+#include "csidriver/volume_health.h"
 #include "operation/given_place.h"
 #include "pool/pool_operations.h"
 
@@ -20,6 +24,10 @@ namespace {
 
 using ::csi::v1::NodeExpandVolumeRequest;
 using ::csi::v1::NodeExpandVolumeResponse;
+using ::csi::v1::NodeGetStorageHealthRequest;
+using ::csi::v1::NodeGetStorageHealthResponse;
+using ::csi::v1::NodeGetVolumeHealthRequest;
+using ::csi::v1::NodeGetVolumeHealthResponse;
 using ::csi::v1::NodeGetVolumeStatsRequest;
 using ::csi::v1::NodeGetVolumeStatsResponse;
 using ::csi::v1::NodePublishVolumeRequest;
@@ -90,6 +98,12 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   template <typename Op, typename Wish, typename Rpc>
   void StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place, const Rpc& rpc);
   void Measure(const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const;
+  // Where the volume is, or may be: where it is staged, and at the path if it is published there.
+  std::vector<NodePlace> PlacesOf(const std::string& id, const std::string& target) const;
+  void TellHealth(const CsiRpc<NodeGetVolumeHealthRequest, NodeGetVolumeHealthResponse>& rpc) const;
+  void TellStorage(
+      const CsiRpc<NodeGetStorageHealthRequest, NodeGetStorageHealthResponse>& rpc) const;
+  CallOptions UntilStatsDeadline() const;
 
   const NodeRpcParts parts_;
   const NodeRpcSettings settings_;
@@ -262,6 +276,51 @@ void NodeRpcs::Measure(
       });
 }
 
+std::vector<NodePlace> NodeRpcs::PlacesOf(const std::string& id, const std::string& target) const {
+  std::vector<NodePlace> places;
+  const std::optional<DeviceRecord> device = parts_.devices.Find(PoolDeviceName(id));
+  if (const auto staged = device ? NodePlaceOf(*device) : std::nullopt) places.push_back(*staged);
+  const std::optional<NodePlace> published = FindPlace(id, target);
+  if (published && !published->is_staging) places.push_back(*published);
+  return places;
+}
+
+CallOptions NodeRpcs::UntilStatsDeadline() const {
+  CallOptions call;
+  call.deadline = Deadline::After(parts_.scheduler.clock(), settings_.stats_deadline);
+  return call;
+}
+
+// Also of a volume that is nowhere: it may have been tried to stage it.
+void NodeRpcs::TellHealth(
+    const CsiRpc<NodeGetVolumeHealthRequest, NodeGetVolumeHealthResponse>& rpc) const {
+  Result<PoolVolumeRecord> volume = parts_.volumes.Find(rpc.request().volume_id());
+  if (!volume.ok()) return rpc.Finish(volume.error());
+  const auto lease = std::find_if(volume->leases.begin(), volume->leases.end(),
+                                  [this](const PoolLease& l) { return l.node == settings_.node; });
+  const bool writes = lease != volume->leases.end() && !lease->read_only;
+  parts_.scheduler.RunBlocking([parts = parts_, rpc, writes, call = UntilStatsDeadline(),
+                                places = PlacesOf(volume->id, rpc.request().volume_publish_path()),
+                                volume = *std::move(volume)] {
+    ::csi::v1::VolumeHealth& health = *rpc.response().mutable_volume_health();
+    health.set_volume_id(volume.id);
+    // The mount table first: a pool that hangs takes all the time that there is.
+    const Status told = TellPlacesHealth(parts.kernel, places, writes, call, health);
+    TellVolumeHealth(volume, parts.volumes.Look(volume.pool, call), health);
+    rpc.Finish(told);
+  });
+}
+
+void NodeRpcs::TellStorage(
+    const CsiRpc<NodeGetStorageHealthRequest, NodeGetStorageHealthResponse>& rpc) const {
+  parts_.scheduler.RunBlocking([parts = parts_, rpc, call = UntilStatsDeadline()] {
+    for (const std::unique_ptr<Pool>& pool : parts.volumes.pools()) {
+      TellStorageHealth(pool->name(), parts.volumes.Look(pool->name(), call), rpc.response());
+    }
+    rpc.Finish(OkStatus());
+  });
+}
+
 void NodeRpcs::AddTo(CsiHandlers& handlers) {
   const std::shared_ptr<NodeRpcs> self = shared_from_this();
   handlers.Add<NodeStageVolumeRequest, NodeStageVolumeResponse>([self](const auto& rpc) {
@@ -286,6 +345,10 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
   });
   handlers.Add<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>(
       [self](const auto& rpc) { self->Measure(rpc); });
+  handlers.Add<NodeGetVolumeHealthRequest, NodeGetVolumeHealthResponse>(
+      [self](const auto& rpc) { self->TellHealth(rpc); });
+  handlers.Add<NodeGetStorageHealthRequest, NodeGetStorageHealthResponse>(
+      [self](const auto& rpc) { self->TellStorage(rpc); });
   handlers.Add<NodeExpandVolumeRequest, NodeExpandVolumeResponse>([self](const auto& rpc) {
     SafePath place;
     Result<NodeExpand> expand = self->ExpandOf(rpc.request(), place);

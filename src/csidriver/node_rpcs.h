@@ -1,10 +1,9 @@
 // The RPCs of the CSI driver by which a CO has volumes of this node's pools: they are staged,
 // published, measured, made larger, and taken away. Each starts an operation (node_volumes.h) and
-// answers when that is done, however long it takes and whether anybody waits still;
-// NodeGetVolumeStats alone is none.
+// answers when that is done, however long it takes and whether anybody waits still; those that ask
+// for figures or for the health of something are none.
 //
-// NodeGetInfo and NodeGetCapabilities are in identity_rpcs.h. A volume tells of its health by RPCs
-// that this driver does not have yet.
+// NodeGetInfo and NodeGetCapabilities are in identity_rpcs.h.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +33,16 @@ struct NodeRpcSettings {
   std::string node;                       // NodeGetInfo.node_id
   std::vector<std::string> target_roots;  // as NodeTargets has them
   int64_t most_volumes = 0;               // that the node has leases of; 0: no limit
-  Duration stats_deadline{};              // of a look at a filesystem
+  Duration stats_deadline{};              // of a look at a filesystem, or at pools
   // NodeExpandVolume asks the pool for what a volume has not been promised yet, as no controller
   // does.
   bool grows_storage = false;
 };
 
 // Adds the handlers of NodeStageVolume, NodeUnstageVolume, NodePublishVolume, NodeUnpublishVolume,
-// NodeGetVolumeStats and NodeExpandVolume, and what they can do. The parts outlive the calls and
-// what they begin. Handlers: Threads: control. Blocks: never.
+// NodeGetVolumeStats, NodeExpandVolume, NodeGetVolumeHealth and NodeGetStorageHealth, and what they
+// can do. The parts outlive the calls and what they begin. Handlers: Threads: control. Blocks:
+// never.
 //
 // An id that is none of a volume is NotFound, and success for what takes away; a place of which no
 // row tells has to lie below the target roots. A call about a path at which another one works is

@@ -28,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +131,9 @@ struct OperationTraits {
   // The device that the operation uses, and how; empty if it uses none.
   UniqueVolumeName device = {};
   DeviceUse use = DeviceUse::kNone;
+  // Others that it uses exclusively: it begins when it can have all of them, and until then it has
+  // none.
+  std::set<UniqueVolumeName> more_devices = {};
   // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
   // are in the domain, or its lane is closed, it waits without a thread. The name is empty for
   // things that no worker waits for (a device that is to appear), and for an operation that uses

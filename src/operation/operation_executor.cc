@@ -9,6 +9,18 @@ const std::string& VolumeOf(const OperationKey& key) {
   return key.is_device() ? key.device.str() : key.spec.str();
 }
 
+// Calls visit(device, use) for each device of the operation, once.
+template <typename Visit>
+void ForEachDevice(const OperationTraits& operation, const Visit& visit) {
+  const bool has_one = operation.use != DeviceUse::kNone;
+  if (has_one && !operation.more_devices.contains(operation.device)) {
+    visit(operation.device, operation.use);
+  }
+  for (const UniqueVolumeName& device : operation.more_devices) {
+    visit(device, DeviceUse::kExclusive);
+  }
+}
+
 }  // namespace
 
 void OperationProgress::EnterStep(const std::string& step) {
@@ -56,25 +68,24 @@ OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
 OperationExecutor::~OperationExecutor() = default;
 
 void OperationExecutor::Add(Member member, const GroupPtr& group) {
-  const Operation& operation = member.operation;
-  if (operation.use != DeviceUse::kNone) {
-    DeviceUsers& users = device_users_[operation.device];
-    ++(operation.use == DeviceUse::kExclusive ? users.exclusive : users.shared);
-    users.keys.insert(operation.key);
-  }
-  const OperationKey key = operation.key;
+  const OperationKey key = member.operation.key;
+  ForEachDevice(member.operation, [&](const UniqueVolumeName& device, DeviceUse use) {
+    DeviceUsers& users = device_users_[device];
+    ++(use == DeviceUse::kExclusive ? users.exclusive : users.shared);
+    users.keys.insert(key);
+  });
   running_[key] = {std::move(member.operation), group, std::move(member.done),
                    std::move(member.left_out)};
 }
 
 OperationExecutor::Active OperationExecutor::Take(const OperationKey& key) {
   Active taken = std::move(running_.extract(key).mapped());
-  if (taken.operation.use == DeviceUse::kNone) return taken;
-  const auto users = device_users_.find(taken.operation.device);
-  const bool exclusive = taken.operation.use == DeviceUse::kExclusive;
-  --(exclusive ? users->second.exclusive : users->second.shared);
-  users->second.keys.erase(key);
-  if (users->second.keys.empty()) device_users_.erase(users);
+  ForEachDevice(taken.operation, [&](const UniqueVolumeName& device, DeviceUse use) {
+    const auto users = device_users_.find(device);
+    --(use == DeviceUse::kExclusive ? users->second.exclusive : users->second.shared);
+    users->second.keys.erase(key);
+    if (users->second.keys.empty()) device_users_.erase(users);
+  });
   return taken;
 }
 
@@ -95,12 +106,15 @@ StartResult OperationExecutor::CheckStart(const Operation& operation) {
 // What waits for a closed lane has its device for nothing, and might have it for days, while the
 // lane of what takes the volume from a pod, or from the node, may be open.
 void OperationExecutor::MakeWay(const Operation& operation) {
-  const auto users = device_users_.find(operation.device);
-  if (users == device_users_.end() || IsPending(operation.key) || BacksOff(operation)) return;
-  std::vector<OperationKey> waiting;
-  for (const OperationKey& key : users->second.keys) {
-    if (lanes_.WaitsForClosedLane(running_.at(key).group->place)) waiting.push_back(key);
-  }
+  if (IsPending(operation.key) || BacksOff(operation)) return;
+  std::set<OperationKey> waiting;
+  ForEachDevice(operation, [&](const UniqueVolumeName& device, DeviceUse) {
+    const auto users = device_users_.find(device);
+    if (users == device_users_.end()) return;
+    for (const OperationKey& key : users->second.keys) {
+      if (lanes_.WaitsForClosedLane(running_.at(key).group->place)) waiting.insert(key);
+    }
+  });
   for (const OperationKey& key : waiting) GiveUpWaiting(key);
 }
 
@@ -251,11 +265,14 @@ void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
 }
 
 bool OperationExecutor::DeviceIsBusy(const Operation& operation) const {
-  if (operation.use == DeviceUse::kNone) return false;
-  work_.Add();
-  const auto users = device_users_.find(operation.device);
-  if (users == device_users_.end()) return false;
-  return operation.use == DeviceUse::kExclusive || users->second.exclusive > 0;
+  bool busy = false;
+  ForEachDevice(operation, [&](const UniqueVolumeName& device, DeviceUse use) {
+    work_.Add();
+    const auto users = device_users_.find(device);
+    if (users == device_users_.end()) return;
+    busy = busy || use == DeviceUse::kExclusive || users->second.exclusive > 0;
+  });
+  return busy;
 }
 
 bool OperationExecutor::IsPending(const OperationKey& key) const {

@@ -99,7 +99,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     const std::optional<PoolCutWay> way = CutWayOf(value);
     if (!way) return BadParameter(key, value, "auto, reflink or copy");
     parameters.snapshots = *way;
-  } else if (!StripPrefix(key, kSidecarPrefix)) {
+  } else if (!IsSidecarParameter(key)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "parameter " + Quoted(key, kShownBytes) + " is not known");
   }
@@ -137,6 +137,10 @@ Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& 
 }
 
 }  // namespace
+
+bool IsSidecarParameter(std::string_view key) {
+  return StripPrefix(key, kSidecarPrefix).has_value();
+}
 
 bool IsPoolFilesystem(std::string_view fs_type) { return LeastBytesOf(fs_type).has_value(); }
 

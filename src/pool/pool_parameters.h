@@ -40,6 +40,8 @@ struct PoolParameters {
 
 // The parameter that says the filesystem of a volume.
 inline constexpr const char* kPoolFsTypeParameter = "csi.storage.k8s.io/fstype";
+// Whether a sidecar has added the parameter, for drivers that want to know for whom they work.
+bool IsSidecarParameter(std::string_view key);
 // Whether pools make filesystems of this type.
 bool IsPoolFilesystem(std::string_view fs_type);
 

@@ -50,6 +50,14 @@ struct PoolPage {
   std::string next;                       // the id to go on after; empty: that is all
 };
 
+// What can be seen of a pool without looking into its volumes.
+struct PoolHealth {
+  Status reachable;       // the rest is known if it is OK
+  bool is_short = false;  // PoolAccount::is_short
+  // The ids of volumes whose files are not there as they were made, and why.
+  std::map<std::string, std::string> lost;
+};
+
 // Threads: any. Blocks: what has CallOptions, until the deadline and for the store; NoteFilesystem
 // for the store; the rest never. Errors that those with an id have: NotFound, not applied, of an id
 // that is kNone; FailedPrecondition, not applied, of another pool, of a row that cannot be read,
@@ -117,6 +125,8 @@ class PoolVolumes {
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
   Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
+  // What is wrong with the pool of this name, and with its volumes.
+  PoolHealth Look(const std::string& pool, const CallOptions& call) EXCLUDES(mu_);
   // An id for a volume that is planned. Errors: as those of Capacity().
   Result<std::string> PlanId(const StringMap& parameters) const EXCLUDES(mu_);
 

@@ -227,6 +227,7 @@ TEST_F(ConfigTest, WhatCannotBeAPoolIsRefused) {
        {"pool: [/srv/a]", "pool: {One: /srv/a}", "pool: {a.b: /srv/a}", "pool: {one: srv}",
         "pool: {one: /srv/../a}", "pool: {one: ''}", "pool-reserve: 51", "pool-reserve: -1",
         "pool-capacity: {one: much}", "pool-capacity: {one: 1Ki}", "csi-driver-name: -pool-",
+        "freeze-limit: 1ms", "freeze-limit: 61s", "copy-bandwidth: -1", "copy-bandwidth: fast",
         "csi-driver-name: ''"}) {
     EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
   }
@@ -384,6 +385,8 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pool", {"fast=/srv/fast", "big=/srv/big"}},
                             {"pool-capacity", {"fast=7Gi", "big=1Ti"}},
                             {"pool-reserve", {"7"}},
+                            {"freeze-limit", {"7s"}},
+                            {"copy-bandwidth", {"7Mi"}},
                             {"csi-driver-name", {"pool.example.com"}},
                             {"driver-absent-limit", {"7s"}},
                             {"csi-serve", {"/c.sock"}},

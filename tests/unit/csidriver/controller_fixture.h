@@ -19,12 +19,16 @@ inline constexpr char kThisNode[] = "node";
 
 class ControllerFixture : public PoolOperationsFixture {
  protected:
-  ControllerFixture() { Serve(); }
+  // `pool_type`: as PoolOperationsFixture has it.
+  explicit ControllerFixture(const std::string& pool_type = "") : PoolOperationsFixture(pool_type) {
+    Serve();
+  }
 
-  // Handlers with these settings, of this profile.
-  void Serve(CsiProfile profile = CsiProfile::kCentral) {
+  // Handlers with these settings, of this profile and level.
+  void Serve(CsiProfile profile = CsiProfile::kCentral,
+             CsiServeLevel level = CsiServeLevel::k1_12) {
     pools_ = std::make_unique<PoolServed>(PoolServed{*volumes_, kDriver});
-    handlers_ = std::make_unique<CsiHandlers>(profile, CsiServeLevel::k1_12);
+    handlers_ = std::make_unique<CsiHandlers>(profile, level);
     CsiIdentity identity{kDriver, "1", kThisNode};
     identity.topology = {{PoolTopologyLabel(kDriver), kThisNode}};
     identity.most_volumes = settings_.most_volumes;

@@ -159,8 +159,6 @@ TEST_F(ControllerRpcsTest, ARequestThatCannotBeMetIsRefusedAndMakesNothing) {
   (*unknown_key.mutable_parameters())["XXX_FakeKey"] = "1";
   CreateVolumeRequest mutables = CreateRequest("a");
   (*mutables.mutable_mutable_parameters())["XXX_FakeKey"] = "1";
-  CreateVolumeRequest clone = CreateRequest("a");
-  clone.mutable_volume_content_source()->mutable_volume()->set_volume_id(kElsewhere);
   CreateVolumeRequest both = CreateRequest("a");
   *both.add_volume_capabilities() = Block();
   CreateVolumeRequest many_nodes = CreateRequest("a");
@@ -170,7 +168,7 @@ TEST_F(ControllerRpcsTest, ARequestThatCannotBeMetIsRefusedAndMakesNothing) {
   *two_filesystems.mutable_volume_capabilities(0) = Mount("xfs");
   (*two_filesystems.mutable_parameters())["csi.storage.k8s.io/fstype"] = "ext4";
   for (const CreateVolumeRequest& request :
-       {unknown_key, mutables, clone, both, many_nodes, two_filesystems}) {
+       {unknown_key, mutables, both, many_nodes, two_filesystems}) {
     EXPECT_EQ(CreateCode(request), StatusCode::INVALID_ARGUMENT) << request.ShortDebugString();
   }
   EXPECT_EQ(CreateCode(CreateRequest("a", int64_t{1} << 60)), StatusCode::RESOURCE_EXHAUSTED);
@@ -183,6 +181,13 @@ TEST_F(ControllerRpcsTest, ARequestThatCannotBeMetIsRefusedAndMakesNothing) {
         ->mutable_segments())[PoolTopologyLabel(kDriver)] = "other";
   EXPECT_EQ(CreateCode(elsewhere), StatusCode::RESOURCE_EXHAUSTED) << message_;
   EXPECT_TRUE(volumes_->List("", 10).volumes.empty());
+}
+
+TEST_F(ControllerRpcsTest, WhereNobodyHoldsContentsNoVolumeIsMadeOfOne) {
+  CreateVolumeRequest clone = CreateRequest("b");
+  clone.mutable_volume_content_source()->mutable_volume()->set_volume_id(CreateNamed("a"));
+  EXPECT_EQ(CreateCode(clone), StatusCode::FAILED_PRECONDITION) << message_;
+  EXPECT_EQ(volumes_->List("", 10).volumes.size(), 1u);
 }
 
 TEST_F(ControllerRpcsTest, AFailureLeavesNoBackOffForTheNextCall) {

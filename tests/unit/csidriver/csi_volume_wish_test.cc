@@ -60,13 +60,13 @@ TEST(CsiVolumeWishTest, OnePlaceOfThoseThatAreRequiredIsEnoughAndAWishIsNone) {
   CreateVolumeRequest request = Request();
   auto& required = *request.mutable_accessibility_requirements();
   *required.add_preferred() = At(kPlaces.key, "n2");
-  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces).ok());
+  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces, "pool.volumed.io").ok());
   *required.add_requisite() = At(kPlaces.key, "n2");
-  const auto refused = ParseCsiVolumeWish(request, kPlaces);
+  const auto refused = ParseCsiVolumeWish(request, kPlaces, "pool.volumed.io");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
   *required.add_requisite() = At(kPlaces.key, "n1");
-  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces).ok());
+  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces, "pool.volumed.io").ok());
 }
 
 TEST(CsiVolumeWishTest, TheWishHasTheRangeTheModeAndTheFilesystem) {
@@ -75,7 +75,7 @@ TEST(CsiVolumeWishTest, TheWishHasTheRangeTheModeAndTheFilesystem) {
   request.mutable_capacity_range()->set_limit_bytes(7);
   request.mutable_volume_capabilities(0)->mutable_mount()->set_fs_type("xfs");
   (*request.mutable_parameters())["pool"] = "fast";
-  const auto wish = ParseCsiVolumeWish(request, kPlaces);
+  const auto wish = ParseCsiVolumeWish(request, kPlaces, "pool.volumed.io");
   ASSERT_TRUE(wish.ok()) << wish.error().ToString();
   EXPECT_EQ(wish->name, "csi:a");
   EXPECT_EQ(wish->id, "");
@@ -84,7 +84,36 @@ TEST(CsiVolumeWishTest, TheWishHasTheRangeTheModeAndTheFilesystem) {
   EXPECT_FALSE(wish->is_block);
   EXPECT_EQ(wish->parameters, (StringMap{{"csi.storage.k8s.io/fstype", "xfs"}, {"pool", "fast"}}));
   request.mutable_volume_capabilities(0)->mutable_block();
-  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces)->is_block);
+  EXPECT_TRUE(ParseCsiVolumeWish(request, kPlaces, "pool.volumed.io")->is_block);
+}
+
+TEST(CsiVolumeWishTest, AContentIsTheVolumeOrTheSnapshotThatIsNamed) {
+  CreateVolumeRequest request = Request();
+  EXPECT_FALSE(ParseCsiVolumeWish(request, kPlaces, "d.io")->content.has_value());
+  request.mutable_volume_content_source()->mutable_snapshot()->set_snapshot_id("s-1");
+  const auto of_snapshot = ParseCsiVolumeWish(request, kPlaces, "d.io");
+  ASSERT_TRUE(of_snapshot.ok() && of_snapshot->content.has_value());
+  EXPECT_TRUE(of_snapshot->content->is_snapshot);
+  EXPECT_EQ(of_snapshot->content->handle, "s-1");
+  EXPECT_EQ(of_snapshot->content->driver, "d.io");
+  EXPECT_EQ(of_snapshot->content->volume_mode, VolumeMode::kFilesystem);
+  request.mutable_volume_content_source()->mutable_volume()->set_volume_id("v-1");
+  request.mutable_volume_capabilities(0)->mutable_block();
+  const auto of_volume = ParseCsiVolumeWish(request, kPlaces, "d.io");
+  ASSERT_TRUE(of_volume.ok() && of_volume->content.has_value());
+  EXPECT_FALSE(of_volume->content->is_snapshot);
+  EXPECT_EQ(of_volume->content->handle, "v-1");
+  EXPECT_EQ(of_volume->content->volume_mode, VolumeMode::kBlock);
+}
+
+TEST(CsiVolumeWishTest, AVolumeSaysOfWhatItWasMade) {
+  PoolVolumeRecord record;
+  EXPECT_FALSE(CsiVolumeOf(record, kPlaces).has_content_source());
+  record.from_volume = "v-1";
+  EXPECT_EQ(CsiVolumeOf(record, kPlaces).content_source().volume().volume_id(), "v-1");
+  record.from_volume.clear();
+  record.from_snapshot = "s-1";
+  EXPECT_EQ(CsiVolumeOf(record, kPlaces).content_source().snapshot().snapshot_id(), "s-1");
 }
 
 TEST(CsiVolumeWishTest, ModesOfSeveralNodesNeedSeveral) {

@@ -27,7 +27,7 @@ class NodeFixture : public ControllerFixture {
   using Capability = ::csi::v1::VolumeCapability;
   using Modes = Capability::AccessMode;
 
-  NodeFixture() {
+  explicit NodeFixture(const std::string& pool_type = "") : ControllerFixture(pool_type) {
     for (const char* name : {"/stage", "/stage-b", "/pod-a", "/pod-b"}) {
       node_.AddDirectory(kCo + name);
     }

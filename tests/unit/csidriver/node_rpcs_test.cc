@@ -422,7 +422,7 @@ TEST_F(NodeRpcsTest, AStageOfWhichNobodyKnowsKeepsItsLeaseUntilItIsUnstaged) {
   EXPECT_THAT(Loops(), IsEmpty());
 }
 
-TEST_F(NodeRpcsTest, WhatANodeCannotDoYetIsNotAnnounced) {
+TEST_F(NodeRpcsTest, WhatItsLevelDoesNotKnowIsNotAnnounced) {
   using Rpc = ::csi::v1::NodeServiceCapability::RPC;
   EXPECT_THAT(handlers_->Capabilities().node,
               ElementsAre(Rpc::STAGE_UNSTAGE_VOLUME, Rpc::GET_VOLUME_STATS, Rpc::EXPAND_VOLUME,

@@ -42,6 +42,19 @@ class OperationExecutorTest : public ::testing::Test {
         [](OperationProgress&) { return std::optional<OperationFailure>(); },
         [](const std::optional<OperationFailure>&) {});
   }
+  // Uses `device_`, if `use` says so, and `more`.
+  StartResult StartOnAll(const std::string& key, DeviceUse use, std::set<UniqueVolumeName> more) {
+    return executor_->Start(
+        {.key = OperationKey(UniqueVolumeName(key)),
+         .name = "cut",
+         .plugin_name = "test.io/p",
+         .pod_display_name = "",
+         .device = device_,
+         .use = use,
+         .more_devices = std::move(more)},
+        [](OperationProgress&) { return std::optional<OperationFailure>(); },
+        [](const std::optional<OperationFailure>&) {});
+  }
   // Starts and runs to the end.
   StartResult Run(const PodVolumeKey& key, const std::string& name,
                   std::optional<Error> error = std::nullopt) {
@@ -125,6 +138,36 @@ TEST_F(OperationExecutorTest, WhatGaveUpItsWaitUsesItsDeviceNoMore) {
   EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kPending);
   executor_->GiveUpWaiting(data_);
   EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, AnOperationHasAllOfItsDevicesForItself) {
+  const UniqueVolumeName second("test.io/p/second");
+  EXPECT_EQ(StartOnAll("cut/1", DeviceUse::kExclusive, {device_, second}), StartResult::kStarted);
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared), StartResult::kPending);
+  EXPECT_EQ(StartOn(other_, DeviceUse::kShared, second), StartResult::kPending);
+  EXPECT_EQ(StartOnAll("cut/2", DeviceUse::kNone, {second}), StartResult::kPending);
+  ASSERT_TRUE(executor_->FindOwner(second));
+  EXPECT_EQ(executor_->FindOwner(second)->key.ToString(), "cut/1");
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_FALSE(executor_->FindOwner(second));
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared), StartResult::kStarted);
+  EXPECT_EQ(StartOn(other_, DeviceUse::kExclusive, second), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, AnOperationThatCannotHaveAllOfItsDevicesHasNone) {
+  const UniqueVolumeName second("test.io/p/second");
+  const UniqueVolumeName third("test.io/p/third");
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared, third), StartResult::kStarted);
+  EXPECT_EQ(StartOnAll("cut/1", DeviceUse::kExclusive, {second, third}), StartResult::kPending);
+  EXPECT_EQ(StartOn(other_, DeviceUse::kExclusive), StartResult::kStarted);
+  EXPECT_EQ(StartOn(logs_, DeviceUse::kExclusive, second), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, ADeviceThatAnOperationSharesIsItsAloneIfItIsAmongTheOthers) {
+  EXPECT_EQ(StartOnAll("cut/1", DeviceUse::kShared, {device_}), StartResult::kStarted);
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared), StartResult::kPending);
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(StartOn(data_, DeviceUse::kExclusive), StartResult::kStarted);
 }
 
 // Each has a device of its own, and all run at once: what one costs must not grow with the others.

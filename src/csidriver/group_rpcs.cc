@@ -1,0 +1,102 @@
+#include "csidriver/group_rpcs.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csidriver/csi_snapshot_wish.h"
+#include "pool/pool_id.h"
+
+namespace volumed {
+namespace {
+
+using ::csi::v1::CreateVolumeGroupSnapshotRequest;
+using ::csi::v1::CreateVolumeGroupSnapshotResponse;
+using ::csi::v1::DeleteVolumeGroupSnapshotRequest;
+using ::csi::v1::DeleteVolumeGroupSnapshotResponse;
+using ::csi::v1::GetVolumeGroupSnapshotRequest;
+using ::csi::v1::GetVolumeGroupSnapshotResponse;
+
+using CreateGroupRpc = CsiRpc<CreateVolumeGroupSnapshotRequest, CreateVolumeGroupSnapshotResponse>;
+using DeleteGroupRpc = CsiRpc<DeleteVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotResponse>;
+using GetGroupRpc = CsiRpc<GetVolumeGroupSnapshotRequest, GetVolumeGroupSnapshotResponse>;
+
+using SharedGroupParts = std::shared_ptr<const SnapshotRpcParts>;
+
+template <typename Request>
+std::vector<std::string> MembersIn(const Request& request) {
+  return {request.snapshot_ids().begin(), request.snapshot_ids().end()};
+}
+
+void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
+  const Result<SnapshotEngine::GroupWish> wish = ParseCsiGroupWish(rpc.request());
+  if (!wish.ok()) return rpc.Finish(wish.error());
+  shared->snapshots.CreateGroup(*wish, [shared, rpc](const Result<SnapshotGroupView>& made) {
+    if (!made.ok()) return rpc.Finish(made.error());
+    *rpc.response().mutable_group_snapshot() = CsiGroupOf(*made, shared->places);
+    rpc.Finish(OkStatus());
+  });
+}
+
+// Another node may have the group. Errors: FailedPrecondition, not applied.
+Status CheckGroupIsOfHere(const PoolVolumes& volumes, const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  if (!parsed) return OkStatus();  // there is none
+  const auto& pools = volumes.pools();
+  const bool is_here = std::any_of(pools.begin(), pools.end(), [&](const auto& pool) {
+    return pool->tag() == parsed->pool_tag;
+  });
+  if (is_here) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "group " + id + " is of a pool that this node does not have");
+}
+
+void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
+  const Status here = CheckGroupIsOfHere(shared->volumes, rpc.request().group_snapshot_id());
+  if (!here.ok()) return rpc.Finish(here);
+  shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
+                                [rpc](const Status& deleted) { rpc.Finish(deleted); });
+}
+
+// The group that a caller can name. Errors, not applied: those of SnapshotEngine::FindGroup;
+// Aborted while it is made or deleted; its member's own, if one has failed.
+Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
+                                        const GetVolumeGroupSnapshotRequest& request) {
+  const std::string& id = request.group_snapshot_id();
+  RETURN_IF_ERROR(CheckGroupIsOfHere(parts.volumes, id));
+  ASSIGN_OR_RETURN(SnapshotGroupView view, parts.snapshots.FindGroup(id, MembersIn(request)));
+  for (const SnapshotRecord& member : view.snapshots) {
+    if (member.phase != SnapshotPhase::kFailed) continue;
+    return Error::NotApplied(static_cast<Code>(member.error_code),
+                             "snapshot " + member.id + " of group " + id + ": " + member.error);
+  }
+  const bool are_cut =
+      std::all_of(view.snapshots.begin(), view.snapshots.end(),
+                  [](const SnapshotRecord& member) { return IsCut(member.phase); });
+  if (are_cut && !view.group.deleting) return view;
+  return Error::NotApplied(
+      Code::kAborted, "group " + id + " is being " + (view.group.deleting ? "deleted" : "made"));
+}
+
+void GetGroup(const SharedGroupParts& shared, const GetGroupRpc& rpc) {
+  const Result<SnapshotGroupView> found = FindToldGroup(*shared, rpc.request());
+  if (!found.ok()) return rpc.Finish(found.error());
+  *rpc.response().mutable_group_snapshot() = CsiGroupOf(*found, shared->places);
+  rpc.Finish(OkStatus());
+}
+
+}  // namespace
+
+void AddGroupRpcs(CsiHandlers& handlers, const SnapshotRpcParts& parts) {
+  const auto shared = std::make_shared<const SnapshotRpcParts>(parts);
+  handlers.Add<CreateVolumeGroupSnapshotRequest, CreateVolumeGroupSnapshotResponse>(
+      [shared](const CreateGroupRpc& rpc) { CreateGroup(shared, rpc); });
+  handlers.Add<DeleteVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotResponse>(
+      [shared](const DeleteGroupRpc& rpc) { DeleteGroup(shared, rpc); });
+  handlers.Add<GetVolumeGroupSnapshotRequest, GetVolumeGroupSnapshotResponse>(
+      [shared](const GetGroupRpc& rpc) { GetGroup(shared, rpc); });
+}
+
+}  // namespace volumed

@@ -1,0 +1,86 @@
+// SnapshotEngine: what an agent takes over from the one before it.
+#include <utility>
+
+#include "snapshot/snapshot_engine.h"
+
+namespace volumed {
+
+void SnapshotEngine::Restore(const std::string& kind, const LoadedRecords& rows) {
+  const MutexLock lock(mu_);
+  for (const QuarantinedRecord& row : rows.quarantined) unreadable_[row.key] = row.reason;
+  if (kind == kSnapshotRecordKind) RestoreSnapshots(rows);
+  if (kind == kSnapshotGroupRecordKind) RestoreGroups(rows);
+}
+
+// What was being cut is no point in time, whatever its file says.
+void SnapshotEngine::RestoreSnapshots(const LoadedRecords& rows) {
+  for (const Record& row : rows.records) {
+    Result<SnapshotRecord> decoded = DecodeSnapshotRecord(row);
+    if (!decoded.ok()) {
+      unreadable_[row.key] = decoded.error().message();
+      continue;
+    }
+    SnapshotRecord record = *std::move(decoded);
+    const std::optional<SnapshotTransition> next = Next(record.phase, SnapshotEvent::kRestart);
+    if (!next) {
+      unreadable_[row.key] = "has a phase that is never written";
+      continue;
+    }
+    if (record.phase == SnapshotPhase::kFreezing) to_thaw_.insert(record.id);
+    record.phase = next->to;
+    names_[record.name] = record.id;
+    if (!record.for_volume.empty()) clones_.insert(record.id);
+    snapshots_[record.id] = std::move(record);
+  }
+}
+
+void SnapshotEngine::RestoreGroups(const LoadedRecords& rows) {
+  for (const Record& row : rows.records) {
+    Result<SnapshotGroupRecord> decoded = DecodeSnapshotGroupRecord(row);
+    if (!decoded.ok()) {
+      unreadable_[row.key] = decoded.error().message();
+      continue;
+    }
+    group_names_[decoded->name] = decoded->id;
+    groups_[decoded->id] = *std::move(decoded);
+  }
+}
+
+// A group that was not cut whole has no point in time.
+void SnapshotEngine::MarkUnfinished() {
+  for (const auto& [id, group] : groups_) {
+    bool is_readable = true;
+    for (const std::string& member : group.snapshots) {
+      is_readable = is_readable && !unreadable_.contains(member);
+    }
+    if (is_readable && !ViewOf(group)) MarkGroup(id);
+  }
+}
+
+void SnapshotEngine::Start() {
+  std::vector<std::string> snapshots;
+  std::vector<std::string> groups;
+  {
+    const MutexLock lock(mu_);
+    if (!std::exchange(started_, true)) MarkUnfinished();
+    for (const auto& [id, record] : snapshots_) snapshots.push_back(id);
+    for (const auto& [id, group] : groups_) {
+      if (group.deleting) groups.push_back(id);
+    }
+  }
+  for (const std::string& id : snapshots) GoOnAfterRestart(id);
+  for (const std::string& id : groups) GoOnWithGroup(id);
+}
+
+// The tables of the pool are loaded by now, and say more of copies than the snapshot's row.
+void SnapshotEngine::GoOnAfterRestart(const std::string& id) {
+  const std::optional<SnapshotRecord> row = Row(id);
+  if (!row || IsBusy(id)) return;
+  const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
+  if (row->phase == SnapshotPhase::kProcessing && cut.ok()) NoteProgress(id, cut->copied_bytes);
+  const bool has_rest = row->phase == SnapshotPhase::kFailed && cut.ok();
+  if (has_rest && !GroupRow(row->group)) return TakeAwayLater(id);
+  GoOn(id);
+}
+
+}  // namespace volumed
