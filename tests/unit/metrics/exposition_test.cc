@@ -70,6 +70,9 @@ void FillFamilies(ExportedFamilies& families) {
   families.Add(Family::kConfigReloads, {"taken"}, 1);
   families.Observe(Family::kCsiOperations, {"d.io", "/csi.v1.Node/NodeStageVolume", "OK", "false"},
                    milliseconds(3));
+  families.Observe(Family::kCsiServed, {"o.io", "/csi.v1.Node/NodeStageVolume", "OK"},
+                   milliseconds(3));
+  families.Set(Family::kCsiServedCalls, 1);
   families.Replace(Family::kPlugins, {{{"/r/d.sock", "actual_state_of_world"}, 1}});
   families.Replace(Family::kCsiDriverState, {{{"d.io", "ready"}, 1}});
   families.Replace(Family::kCsiCallsInFlight, {{{"d.io"}, 2}});
