@@ -74,7 +74,8 @@ std::set<std::string> ThatMustFinish(std::type_identity<std::variant<Requests...
 // A growth was no part of this list, and no test noticed when it could be killed half way.
 TEST(DeviceRequests, WhatRuinsDataHalfDoneMustFinishAndNothingElse) {
   EXPECT_EQ(ThatMustFinish(std::type_identity<AnyRequest>()),
-            (std::set<std::string>{"CheckFilesystem", "FormatDevice", "GrowFilesystem"}));
+            (std::set<std::string>{"ChangeFilesystemUuid", "CheckFilesystem", "FormatDevice",
+                                   "GrowFilesystem"}));
   GrowFilesystem mounted;
   mounted.mounted_at = SafePath{"/mnt", ""};
   EXPECT_TRUE(MustFinish(AnyRequest(mounted)));
