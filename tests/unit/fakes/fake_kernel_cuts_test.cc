@@ -68,6 +68,7 @@ TEST_F(FakeCutTest, ACloneHasWhatTheImageHadThenAndNothingLater) {
   EXPECT_TRUE(kernel_.Image("/pool/clone").torn);
   EXPECT_TRUE(kernel_.Image("/pool/clone").dirty_log);
   kernel_.AddFile("/vol/f", "later");
+  Unstage();
   EXPECT_EQ(ReadCopy("clone"), "kept");
   EXPECT_EQ(kernel_.Image("/pool/clone").identity.uuid, "old");
 }
@@ -99,6 +100,10 @@ TEST_F(FakeCutTest, ACutIsNotTornAndLeavesNothingFrozen) {
   EXPECT_FALSE(kernel_.IsFrozen("/vol"));
   EXPECT_FALSE(kernel_.Image("/pool/cut").torn);
   EXPECT_TRUE(kernel_.Image("/pool/cut").dirty_log);
+  // Beside its source it has the same UUID.
+  EXPECT_THAT(ReadCopy("cut2"), HasSubstr("EINVAL"));
+  Must(kernel_.Call(DetachLoops{In("cut2")}, {}));
+  Unstage();
   EXPECT_EQ(ReadCopy("cut2"), "kept");
 }
 
