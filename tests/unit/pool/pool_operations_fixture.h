@@ -28,10 +28,20 @@ namespace volumed {
 
 class PoolOperationsFixture : public OperationHostFixture {
  protected:
-  PoolOperationsFixture() {
+  // `pool_type`: the filesystem that the pool lies on; empty: the node's own, which shares no
+  // blocks.
+  explicit PoolOperationsFixture(const std::string& pool_type = "") {
     node_.AddDirectory(std::string(kRoot) + "/pods", 0750);
     node_.AddDirectory(std::string(kRoot) + "/plugins", 0750);
     node_.AddDirectory(kPoolPath);
+    if (!pool_type.empty()) {
+      FakeDevice disk;
+      disk.fs_type = pool_type;
+      disk.identity.uuid = "of-the-pool";
+      disk.identity.size_bytes = int64_t{1} << 40;
+      node_.AddDevice("/dev/pool", disk);
+      Must(node_.DoAside(Mount{pool_type, "/dev/pool", {kPoolPath, ""}, {}}));
+    }
     parts_.node_labels = {{PoolTopologyLabel(kDriver), "node"}};
     Restart();
   }
