@@ -122,6 +122,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     NoteWanted(object, is_named);
   };
   hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    snapshots_->Begin();
     pools_->Open();  // all rows are there: what is in use is known
     StartSources(std::move(memories));
   };

@@ -28,7 +28,9 @@ class NodeSnapshots {
   static std::vector<OtherRecordKind> RecordKinds();
   static bool IsKindOf(const std::string& kind);
   void Restore(const std::string& kind, const LoadedRecords& rows) { engine_.Restore(kind, rows); }
-  // A pool is open that was not. REQUIRES: the rows are restored.
+  // The rows are restored, those of devices too, and no pool was opened yet.
+  void Begin() { engine_.EndFreezes(); }
+  // A pool is open that was not.
   void PoolOpened() { engine_.Start(); }
 
  private:

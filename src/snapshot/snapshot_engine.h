@@ -79,9 +79,12 @@ class SnapshotEngine {
   // Takes over the rows of one kind; to be called for both before anything else. A row that cannot
   // be decoded is set aside as one that the store has set aside.
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
-  // Goes on with what an agent before this one has left: ends freezes, discards what was not cut
-  // and what is in no whole group, and goes on with copies and deletions. Called whenever a pool
-  // was opened (PoolVolumes::Recover), as what is in one that is not open waits for it.
+  // Thaws what an agent before this one may have left frozen, whether its pool is open or not.
+  // Called once, as soon as the rows of snapshots, volumes and devices are there.
+  void EndFreezes() EXCLUDES(mu_);
+  // Goes on with what an agent before this one has left: discards what was not cut and what is in
+  // no whole group, and goes on with copies and deletions. Called whenever a pool was opened
+  // (PoolVolumes::Recover), as what is in one that is not open waits for it.
   void Start() EXCLUDES(mu_);
   // A volume was made, or deleted: clones' cuts that nobody needs any more go.
   void VolumesChanged() EXCLUDES(mu_);

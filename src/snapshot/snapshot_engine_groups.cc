@@ -33,6 +33,16 @@ Status CheckNamesMembers(const SnapshotGroupRecord& group, std::vector<std::stri
                            "the snapshots that are named are not those of group " + group.id);
 }
 
+// A text that is no id is no group of another pool either.
+bool IsOfAnotherPool(const PoolVolumes& volumes, const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  if (!parsed) return false;
+  const auto& pools = volumes.pools();
+  return std::none_of(pools.begin(), pools.end(), [&parsed](const std::unique_ptr<Pool>& pool) {
+    return pool->tag() == parsed->pool_tag;
+  });
+}
+
 }  // namespace
 
 std::optional<SnapshotGroupView> SnapshotEngine::ViewOf(const SnapshotGroupRecord& group) const {
@@ -148,8 +158,7 @@ void SnapshotEngine::DeleteGroup(const std::string& id, const std::vector<std::s
   if (const Status may = CheckStarted(); !may.ok()) return done(may);
   const std::optional<SnapshotGroupRecord> group = GroupRow(id);
   if (!group) {
-    // A text that is no id is no group of another pool either.
-    const bool is_others = parts_.volumes.MeaningOf(id) == PoolIdMeaning::kOfAnotherPool;
+    const bool is_others = IsOfAnotherPool(parts_.volumes, id);
     return done(is_others ? SnapshotRefusal("group " + id + " is one of another pool")
                           : OkStatus());
   }

@@ -1,9 +1,15 @@
 // SnapshotEngine: what an agent takes over from the one before it.
+#include <chrono>
 #include <utility>
 
 #include "snapshot/snapshot_engine.h"
 
 namespace volumed {
+namespace {
+
+constexpr Duration kThawDeadline = std::chrono::seconds(30);
+
+}  // namespace
 
 void SnapshotEngine::Restore(const std::string& kind, const LoadedRecords& rows) {
   const MutexLock lock(mu_);
@@ -54,6 +60,23 @@ void SnapshotEngine::MarkUnfinished() {
       is_readable = is_readable && !unreadable_.contains(member);
     }
     if (is_readable && !ViewOf(group)) MarkGroup(id);
+  }
+}
+
+// Each for itself: one that hangs holds up no other.
+void SnapshotEngine::EndFreezes() {
+  std::vector<SnapshotRecord> left;
+  {
+    const MutexLock lock(mu_);
+    for (const std::string& id : to_thaw_) left.push_back(snapshots_.at(id));
+  }
+  for (const SnapshotRecord& record : left) {
+    parts_.scheduler.RunBlocking([this, record] {
+      CallOptions call;
+      call.deadline = Deadline::After(parts_.scheduler.clock(), kThawDeadline);
+      call.domain = parts_.volumes.DomainOf(record.volume);
+      LogLeft(record.id, Thaw(record, call));
+    });
   }
 }
 
