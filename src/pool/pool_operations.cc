@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "operation/call_options.h"
+#include "operation/device_use.h"
 #include "operation/given_place.h"
 #include "operation/reclaim_operations.h"
 #include "operation/recorded_volume.h"
@@ -195,7 +196,8 @@ std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& part
 
 Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
                                                           const DeviceRecordKeeper& devices,
-                                                          const std::string& id) {
+                                                          Kernel& kernel, const std::string& id,
+                                                          const CallOptions& call) {
   const std::optional<DeviceRecord> device = devices.Find(PoolDeviceName(id));
   std::optional<CutWish::Mounted> mounted;
   if (!device || IsGone(*device)) return mounted;
@@ -212,9 +214,11 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
   }
   const std::optional<VolumeSpec> spec = ReadRecordedVolume(device->volume_json);
   if (spec && IsReadOnlyPoolVolume(*spec)) return mounted;
-  if (!device->source) return uncertain("its filesystem is not on record");
   ASSIGN_OR_RETURN(SafePath place, PlaceOfDevice(paths, *device));
-  mounted = {std::move(place), device->source->device_major, device->source->device_minor};
+  ASSIGN_OR_RETURN(const std::optional<MountedSource> source,
+                   FindMountedSource(kernel, place, device->fault_domain, call));
+  if (!source) return uncertain("no device is mounted at " + place.Display());
+  mounted = {std::move(place), source->device_major, source->device_minor};
   return mounted;
 }
 

@@ -76,13 +76,14 @@ struct ModifyPoolVolume : OperationOf<Unit> {
   StringMap parameters;
 };
 
-// Where the volume's device is mounted for writing by the records of this node, for whoever cuts
-// it. Nullopt: it is not mounted, or read-only, or raw. REQUIRES: the caller has the device for
-// itself. Threads: any. Blocks: never. Errors: FailedPrecondition, not applied, if that is
-// uncertain.
+// Where the volume's device is mounted for writing, by the records of this node and the mount
+// table, for whoever cuts it. Nullopt: it is not mounted, or read-only, or raw. REQUIRES: the
+// caller has the device for itself. Threads: any. Blocks: until the call's deadline. Errors, not
+// applied: FailedPrecondition, if that is uncertain; those of reading the mount table.
 Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
                                                           const DeviceRecordKeeper& devices,
-                                                          const std::string& id);
+                                                          Kernel& kernel, const std::string& id,
+                                                          const CallOptions& call);
 
 // All of these are pure; threads: any.
 //

@@ -258,8 +258,9 @@ Status SnapshotEngine::Thaw(const SnapshotRecord& record, const CallOptions& cal
     const MutexLock lock(mu_);
     if (!to_thaw_.contains(record.id)) return OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::optional<CutWish::Mounted> mounted,
-                   MountedForWriting(parts_.paths, parts_.devices, record.volume));
+  ASSIGN_OR_RETURN(
+      const std::optional<CutWish::Mounted> mounted,
+      MountedForWriting(parts_.paths, parts_.devices, parts_.kernel, record.volume, call));
   if (mounted) {
     const ThawFilesystem thaw{{mounted->place, mounted->device_major, mounted->device_minor}};
     const Result<Changed> thawed = parts_.kernel.Call(thaw, call);

@@ -62,13 +62,14 @@ OperationTraits CutVolumes::Traits(const OperationParts&) const {
 std::optional<OperationFailure> CutVolumes::Run(const OperationParts& parts,
                                                 OperationProgress& progress, Unit&) const {
   progress.EnterStep(kFindMountsStep);
-  Requests placed = requests;
-  const Status found = FindWhereMounted(parts.host.paths, parts.devices, placed);
-  if (!found.ok()) return FailureOf(kCutOperation, kFindMountsStep, found);
-  progress.EnterStep(kCutStep);
   CallOptions call =
       OperationCall(key().ToString(), volumes->DomainOf(requests.front().volume), "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.provision);
+  Requests placed = requests;
+  const Status found =
+      FindWhereMounted(parts.host.paths, parts.devices, parts.host.kernel, placed, call);
+  if (!found.ok()) return FailureOf(kCutOperation, kFindMountsStep, found);
+  progress.EnterStep(kCutStep);
   return FailureOf(kCutOperation, kCutStep, cut(placed, call));
 }
 
@@ -101,9 +102,10 @@ std::optional<OperationFailure> DiscardCut::Run(const OperationParts& parts,
 }
 
 Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& devices,
-                        CutVolumes::Requests& requests) {
+                        Kernel& kernel, CutVolumes::Requests& requests, const CallOptions& call) {
   for (PoolVolumes::CutRequest& request : requests) {
-    ASSIGN_OR_RETURN(request.mounted, MountedForWriting(paths, devices, request.volume));
+    ASSIGN_OR_RETURN(request.mounted,
+                     MountedForWriting(paths, devices, kernel, request.volume, call));
   }
   return OkStatus();
 }

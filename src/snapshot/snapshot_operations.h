@@ -69,8 +69,8 @@ struct DiscardCut : OperationOf<Unit> {
 };
 
 // Says in each request where its volume is mounted for writing. REQUIRES: the caller has their
-// devices for itself. Threads: any. Blocks: never. Errors: those of MountedForWriting.
+// devices for itself. Threads: any. Blocks and errors: as MountedForWriting.
 Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& devices,
-                        CutVolumes::Requests& requests);
+                        Kernel& kernel, CutVolumes::Requests& requests, const CallOptions& call);
 
 }  // namespace volumed

@@ -185,8 +185,9 @@ TEST_F(SnapshotRpcsTest, ACutWhoseFreezeWasEndedByItsWatchCountsForNothing) {
 }
 
 TEST_F(SnapshotRpcsTest, WhereThereIsNoRoomForWhatTheVolumeHasNothingIsCut) {
-  const std::string volume = CreateNamed("a");
-  node_.WriteBlocks(kPoolPath + "/volumes/" + volume + "/image", 0, 12 * kMiB);
+  ::csi::v1::CreateVolumeRequest thick = CreateRequest("a", 16 * kMiB);
+  (*thick.mutable_parameters())["allocation"] = "thick";
+  const std::string volume = Create(thick).volume_id();
   node_.LimitFilesystem(kPoolPath, 20 * kMiB);
   EXPECT_EQ(CutCode("one", volume), StatusCode::RESOURCE_EXHAUSTED) << message_;
   EXPECT_THAT(ListedIds(), IsEmpty());
@@ -232,6 +233,7 @@ TEST_F(CopiedSnapshotRpcsTest, ASnapshotIsToldOnceItIsCutAndTheCallIsRepeatedUnt
   const std::optional<SnapshotRecord> copied = engine_->Find(response.snapshot().snapshot_id());
   ASSERT_TRUE(copied.has_value());
   EXPECT_TRUE(IsCut(copied->phase));
+  scheduler_.RunFor(std::chrono::seconds(1));  // the copy ends
   const Snapshot later = Cut("one", volume);
   EXPECT_TRUE(later.ready_to_use());
   EXPECT_EQ(later.snapshot_id(), response.snapshot().snapshot_id());

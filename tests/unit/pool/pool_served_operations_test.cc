@@ -119,7 +119,7 @@ TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedForAClaimIsHadByNobodyElseMe
 TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsRecord) {
   const PersistentVolume claimed = Claim();
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
-  const auto asked = [&] { return Must(MountedForWriting(paths_, *devices_, id)); };
+  const auto asked = [&] { return Must(MountedForWriting(paths_, *devices_, node_, id, {})); };
   EXPECT_FALSE(asked().has_value());
   ASSERT_EQ(Stage(claimed), "");
   const std::optional<CutWish::Mounted> mounted = asked();
@@ -141,7 +141,7 @@ TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
   ASSERT_EQ(Stage(claimed), "");
   ASSERT_EQ(Publish(claimed), "");
-  EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, id)).has_value());
+  EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, node_, id, {})).has_value());
 }
 
 TEST_F(PoolServedOperationsTest, APersistentVolumeStandsForTheVolumeOfTheRecord) {

@@ -47,7 +47,7 @@ TEST_F(SnapshotRestartTest, WhatWasBeingCutIsNoPointInTimeEvenIfItsFileIsWhole) 
 TEST_F(SnapshotRestartTest, AFreezeThatAnAgentLeftIsEndedByTheNextOne) {
   const std::string volume = Mounted();
   const std::string place =
-      Must(MountedForWriting(paths_, *devices_, volume)).value().place.Display();
+      Must(MountedForWriting(paths_, *devices_, node_, volume, {})).value().place.Display();
   // Neither the worker nor the agent comes to thaw.
   node_.CutOffNext("CutFrozen");
   node_.FailNext("ThawFilesystem", Error::NotApplied(Code::kUnavailable, "no worker"));
