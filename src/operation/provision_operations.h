@@ -23,6 +23,9 @@ OperationKey ProvisionKey(const std::string& volume_name);
 // whatever becomes of the claim meanwhile; an answer that names what somebody has by then is the
 // plugin's error.
 //
+// It uses the device of a volume that is cloned exclusively
+// (ProvisionableVolumePlugin::DeviceOfContent).
+//
 // Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made or undone, or
 // the deadline.
 struct ProvisionVolume : OperationOf<PersistentVolume> {

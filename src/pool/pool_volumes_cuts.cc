@@ -99,6 +99,11 @@ Result<PoolVolumes::HeldCut> PoolVolumes::HoldCut(const std::string& id, const C
 
 Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
                               const CallOptions& call) {
+  for (const CutWish& wish : cutting.wishes) {
+    if (wish.source.id != request.volume) continue;
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "volume " + request.volume + " is to be cut twice at one moment");
+  }
   ASSIGN_OR_RETURN(Held held, HoldThere(request.volume, call));
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));

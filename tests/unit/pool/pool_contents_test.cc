@@ -85,8 +85,25 @@ TEST_F(PoolContentsTest, ARestoredVolumeIsMountedBesideItsSourceAndNeverFormatte
   EXPECT_NE(UuidOf(restored), UuidOf(source_));
   EXPECT_TRUE(world_.kernel.IsMountPoint(PoolPluginAgent::DevicePlace(source_.id())));
   EXPECT_TRUE(world_.kernel.IsMountPoint(PoolPluginAgent::DevicePlace(restored.id())));
-  EXPECT_GT(CallsOf("GrowFilesystem"), 0) << "it is larger than the snapshot";
+  EXPECT_EQ(world_.kernel.Image(PoolWorld::ImageOf(restored.id())).fs_bytes, 64 * kMiB);
   EXPECT_EQ(restored.volume.spec.capacity.Value(), 64 * kMiB);
+}
+
+// The kernel grows it, once it is mounted; that it does not fails no mount.
+TEST_F(PoolContentsTest, AnXfsThatIsLargerThanItsSourceGrowsOnceItIsMounted) {
+  VolumeOptions xfs = ClaimOptions("pvc-x");
+  xfs.claim.spec.storage.request = Quantity::FromBytes(300 * kMiB);
+  xfs.parameters = {{kPoolFsTypeParameter, "xfs"}};
+  const ClaimedVolume source = Make(xfs);
+  ASSERT_TRUE(agent_->MountDevice(source.Spec()).ok());
+  ASSERT_TRUE(agent_->UnmountDevice(source.id()).ok());
+  const ClaimedVolume clone = Make(OptionsFor("pvc-y", CloneContent(source.id()), 400 * kMiB));
+  const Status mounted = agent_->MountDevice(clone.Spec());
+  ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
+  EXPECT_EQ(world_.kernel.Image(PoolWorld::ImageOf(clone.id())).fs_bytes, 400 * kMiB);
+  ASSERT_TRUE(agent_->UnmountDevice(clone.id()).ok());
+  world_.kernel.FailNext("GrowFilesystem", Error::NotApplied(Code::kInternal, "it cannot"));
+  EXPECT_TRUE(agent_->MountDevice(clone.Spec()).ok());
 }
 
 TEST_F(PoolContentsTest, ACopyThatIsFirstStagedForReadersHasAUuidOfItsOwnToo) {

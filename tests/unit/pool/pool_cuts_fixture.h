@@ -2,9 +2,14 @@
 // without, and with whoever keeps the cuts of clones.
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,5 +127,99 @@ inline PoolVolumeWish WishOf(const std::string& name, const VolumeContent& conte
   wish.content = content;
   return wish;
 }
+
+inline const std::string kCutOfAnotherPool = "s-00000000-0123456789abcdef01234567";
+
+template <typename T>
+Error FailureOfCut(const Result<T>& result) {
+  return result.ok() ? Error::NotApplied(Code::kUnknown, "it has not failed") : result.error();
+}
+template <typename T>
+Code CodeOfCut(const Result<T>& result) {
+  return FailureOfCut(result).code();
+}
+
+class PoolCutsTest : public ::testing::Test {
+ protected:
+  explicit PoolCutsTest(bool shares = true) : world_(shares) { StartAgent(); }
+  void StartAgent(std::vector<PoolSettings> settings = {TestPool()}) {
+    agent_.reset();
+    agent_ = std::make_unique<PoolAgent>(world_, std::move(settings));
+    contents_ = std::make_unique<TestContents>(world_, volumes());
+    volumes().SetContentHolder(contents_.get());
+    const Status recovered = agent_->Recover(used_);
+    EXPECT_TRUE(recovered.ok()) << (recovered.ok() ? "" : recovered.error().ToString());
+  }
+  PoolVolumes& volumes() { return *agent_->volumes; }
+
+  PoolVolumeRecord Make(const std::string& name, bool is_block = false) {
+    PoolVolumeWish wish = Wish(name);
+    wish.is_block = is_block;
+    return Must(volumes().Create(wish, {}));
+  }
+  PoolVolumeRecord MakeThick() {
+    PoolVolumeWish wish = Wish("pvc-1");
+    wish.parameters = {{"allocation", "thick"}};
+    return Must(volumes().Create(wish, {}));
+  }
+  // As the plugin does it, with a filesystem of this UUID.
+  CutWish::Mounted MountAt(const std::string& place, const std::string& id,
+                           const std::string& fs_type = "ext4") {
+    used_.insert(id);
+    const OpenedVolume opened = Must(volumes().Open(id, false, {}));
+    const std::string uuid = "uuid-of-" + id;
+    if (world_.kernel.Device(opened.device).fs_type.empty()) {
+      world_.Aside(FormatDevice{opened.device, opened.identity, fs_type, uuid, {}});
+    }
+    world_.kernel.AddDirectory(place);
+    world_.Aside(Mount{fs_type, opened.device, {place, ""}, {}});
+    EXPECT_TRUE(volumes().NoteFilesystem(id, {fs_type, uuid}).ok());
+    for (const MountEntry& mount : world_.kernel.Mounts()) {
+      if (mount.mount_point != place) continue;
+      return {{place, ""}, mount.device_major, mount.device_minor};
+    }
+    ADD_FAILURE() << "nothing is mounted at " << place;
+    return {};
+  }
+  void UnmountAt(const std::string& place, const std::string& id) {
+    world_.Aside(Unmount{{place, ""}});
+    EXPECT_TRUE(volumes().Close(id, {}).ok());
+    used_.erase(id);
+  }
+  // A volume that had a filesystem, and is nowhere now.
+  PoolVolumeRecord MakeUsed(const std::string& name) {
+    const std::string id = Make(name).id;
+    MountAt("/mnt", id);
+    UnmountAt("/mnt", id);
+    return Must(volumes().Find(id));
+  }
+  Result<std::vector<PoolCutRecord>> Cut(
+      const std::string& id, const std::optional<CutWish::Mounted>& mounted = std::nullopt) {
+    return volumes().Cut({{id, volumes().NewCutId(id), mounted}}, {}, {});
+  }
+  PoolCutRecord CutOf(const std::string& id) { return Must(Cut(id)).at(0); }
+  int CallsOf(const std::string& request) const {
+    const std::vector<std::string> log = world_.kernel.call_log();
+    return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
+      return (line + " ").find(" " + request + " ") != std::string::npos;
+    }));
+  }
+  void ExpectNoCutIsLeft() {
+    EXPECT_THAT(world_.CutRows(), ::testing::IsEmpty());
+    EXPECT_THAT(world_.CutDirectories(), ::testing::IsEmpty());
+    EXPECT_THAT(volumes().Cuts(), ::testing::IsEmpty());
+  }
+
+  PoolCutsWorld world_;
+  std::set<std::string> used_;
+  std::unique_ptr<PoolAgent> agent_;
+  std::unique_ptr<TestContents> contents_;
+};
+
+// A pool on a filesystem that shares no blocks.
+class PoolCopiesTest : public PoolCutsTest {
+ protected:
+  PoolCopiesTest() : PoolCutsTest(false) {}
+};
 
 }  // namespace volumed

@@ -1,10 +1,7 @@
-// Volumes that are cut: how each is, what a cut is worth to the pool, what ends it, and what is
-// made of it.
+// Volumes that are cut: how each is, and what is made of a cut.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,100 +15,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-const std::string kCutOfAnotherPool = "s-00000000-0123456789abcdef01234567";
-
-template <typename T>
-Error FailureOfCut(const Result<T>& result) {
-  return result.ok() ? Error::NotApplied(Code::kUnknown, "it has not failed") : result.error();
-}
-template <typename T>
-Code CodeOfCut(const Result<T>& result) {
-  return FailureOfCut(result).code();
-}
-
-class PoolCutsTest : public ::testing::Test {
- protected:
-  explicit PoolCutsTest(bool shares = true) : world_(shares) { StartAgent(); }
-  void StartAgent(std::vector<PoolSettings> settings = {TestPool()}) {
-    agent_.reset();
-    agent_ = std::make_unique<PoolAgent>(world_, std::move(settings));
-    contents_ = std::make_unique<TestContents>(world_, volumes());
-    volumes().SetContentHolder(contents_.get());
-    const Status recovered = agent_->Recover(used_);
-    EXPECT_TRUE(recovered.ok()) << (recovered.ok() ? "" : recovered.error().ToString());
-  }
-  PoolVolumes& volumes() { return *agent_->volumes; }
-
-  PoolVolumeRecord Make(const std::string& name, bool is_block = false) {
-    PoolVolumeWish wish = Wish(name);
-    wish.is_block = is_block;
-    return Must(volumes().Create(wish, {}));
-  }
-  PoolVolumeRecord MakeThick() {
-    PoolVolumeWish wish = Wish("pvc-1");
-    wish.parameters = {{"allocation", "thick"}};
-    return Must(volumes().Create(wish, {}));
-  }
-  // As the plugin does it, with a filesystem of this UUID.
-  CutWish::Mounted MountAt(const std::string& place, const std::string& id,
-                           const std::string& fs_type = "ext4") {
-    used_.insert(id);
-    const OpenedVolume opened = Must(volumes().Open(id, false, {}));
-    const std::string uuid = "uuid-of-" + id;
-    if (world_.kernel.Device(opened.device).fs_type.empty()) {
-      world_.Aside(FormatDevice{opened.device, opened.identity, fs_type, uuid, {}});
-    }
-    world_.kernel.AddDirectory(place);
-    world_.Aside(Mount{fs_type, opened.device, {place, ""}, {}});
-    EXPECT_TRUE(volumes().NoteFilesystem(id, {fs_type, uuid}).ok());
-    for (const MountEntry& mount : world_.kernel.Mounts()) {
-      if (mount.mount_point != place) continue;
-      return {{place, ""}, mount.device_major, mount.device_minor};
-    }
-    ADD_FAILURE() << "nothing is mounted at " << place;
-    return {};
-  }
-  void UnmountAt(const std::string& place, const std::string& id) {
-    world_.Aside(Unmount{{place, ""}});
-    EXPECT_TRUE(volumes().Close(id, {}).ok());
-    used_.erase(id);
-  }
-  // A volume that had a filesystem, and is nowhere now.
-  PoolVolumeRecord MakeUsed(const std::string& name) {
-    const std::string id = Make(name).id;
-    MountAt("/mnt", id);
-    UnmountAt("/mnt", id);
-    return Must(volumes().Find(id));
-  }
-  Result<std::vector<PoolCutRecord>> Cut(
-      const std::string& id, const std::optional<CutWish::Mounted>& mounted = std::nullopt) {
-    return volumes().Cut({{id, volumes().NewCutId(id), mounted}}, {}, {});
-  }
-  PoolCutRecord CutOf(const std::string& id) { return Must(Cut(id)).at(0); }
-  int CallsOf(const std::string& request) const {
-    const std::vector<std::string> log = world_.kernel.call_log();
-    return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
-      return (line + " ").find(" " + request + " ") != std::string::npos;
-    }));
-  }
-  void ExpectNoCutIsLeft() {
-    EXPECT_THAT(world_.CutRows(), IsEmpty());
-    EXPECT_THAT(world_.CutDirectories(), IsEmpty());
-    EXPECT_THAT(volumes().Cuts(), IsEmpty());
-  }
-
-  PoolCutsWorld world_;
-  std::set<std::string> used_;
-  std::unique_ptr<PoolAgent> agent_;
-  std::unique_ptr<TestContents> contents_;
-};
-
-// A pool on a filesystem that shares no blocks.
-class PoolCopiesTest : public PoolCutsTest {
- protected:
-  PoolCopiesTest() : PoolCutsTest(false) {}
-};
 
 // ---- how each is cut ----------------------------------------------------------------------------
 
@@ -215,6 +118,9 @@ TEST_F(PoolCutsTest, WhatCannotBeCutIsRefusedAndNothingIsLeft) {
   const std::string id = MakeUsed("pvc-1").id;
   const std::string cut = volumes().NewCutId(id);
   EXPECT_EQ(CodeOfCut(volumes().Cut({}, {}, {})), Code::kInvalidArgument);
+  const std::string second = volumes().NewCutId(id);
+  EXPECT_EQ(CodeOfCut(volumes().Cut({{id, cut, std::nullopt}, {id, second, std::nullopt}}, {}, {})),
+            Code::kInvalidArgument);
   EXPECT_EQ(CodeOfCut(volumes().Cut({{id, "../x", std::nullopt}}, {}, {})), Code::kInvalidArgument);
   EXPECT_EQ(CodeOfCut(volumes().Cut({{id, kCutOfAnotherPool, std::nullopt}}, {}, {})),
             Code::kInvalidArgument);
@@ -444,97 +350,6 @@ TEST_F(PoolCopiesTest, WhatIsMadeOfACopyHasBlocksOfItsOwn) {
   EXPECT_EQ(made.family, made.id);
   EXPECT_EQ(world_.Look(PoolWorld::ImageOf(made.id)).size_bytes, 32 * kMiB);
   EXPECT_EQ(made.filesystem.uuid, "uuid-of-" + source);
-}
-
-// ---- capacity -----------------------------------------------------------------------------------
-
-TEST_F(PoolCutsTest, ACutIsPromisedWhatItsVolumeHadAllocated) {
-  const std::string source = MakeThick().id;
-  const PoolAccount before = Must(volumes().Capacity({}, {}));
-  EXPECT_EQ(before.outstanding_bytes, 0);
-  const PoolCutRecord cut = CutOf(source);
-  EXPECT_EQ(cut.allocated_bytes, 16 * kMiB);
-  const PoolAccount after = Must(volumes().Capacity({}, {}));
-  EXPECT_EQ(after.promised_bytes, before.promised_bytes + 16 * kMiB);
-  // All of it may be written anew: the blocks that both have are counted as there once.
-  EXPECT_EQ(after.outstanding_bytes, 16 * kMiB);
-  ASSERT_TRUE(volumes().Discard(cut.id, {}).ok());
-  EXPECT_EQ(Must(volumes().Capacity({}, {})).promised_bytes, before.promised_bytes);
-}
-
-TEST_F(PoolCutsTest, APoolThatIsFullIsNotCut) {
-  const std::string source = MakeThick().id;
-  PoolSettings small = TestPool();
-  small.limits = {.capacity_bytes = 20 * kMiB, .reserve_percent = 0};
-  StartAgent({small});
-  const auto cut = Cut(source);
-  EXPECT_EQ(CodeOfCut(cut), Code::kResourceExhausted);
-  ExpectNoCutIsLeft();
-}
-
-// ---- their end ----------------------------------------------------------------------------------
-
-TEST_F(PoolCutsTest, AVolumeThatIsDeletedLeavesItsCutsAndACutItsVolumes) {
-  const std::string source = MakeUsed("pvc-1").id;
-  const std::string cut = CutOf(source).id;
-  const std::string made = Must(volumes().Create(WishOf("pvc-2", SnapshotContent(cut)), {})).id;
-  ASSERT_TRUE(volumes().Delete(source, false, {}).ok());
-  EXPECT_EQ(Must(volumes().FindCut(cut)).volume, source);
-  ASSERT_TRUE(volumes().Discard(cut, {}).ok());
-  ExpectNoCutIsLeft();
-  EXPECT_TRUE(volumes().Open(made, false, {}).ok());
-  EXPECT_TRUE(volumes().Discard(cut, {}).ok()) << "the same call again";
-}
-
-TEST_F(PoolCutsTest, ACutThatIsNoneOfOursIsNeverTakenForGone) {
-  EXPECT_TRUE(volumes().Discard("no-id", {}).ok());
-  EXPECT_EQ(CodeOfCut(volumes().FindCut("no-id")), Code::kNotFound);
-  EXPECT_EQ(CodeOfCut(volumes().Discard(kCutOfAnotherPool, {})), Code::kFailedPrecondition);
-  EXPECT_EQ(CodeOfCut(volumes().FindCut(kCutOfAnotherPool)), Code::kFailedPrecondition);
-}
-
-TEST_F(PoolCutsTest, NoCutIsDiscardedWhileThatIsHeldBack) {
-  const std::string cut = CutOf(MakeUsed("pvc-1").id).id;
-  agent_->irreversible.hold = true;
-  EXPECT_EQ(CodeOfCut(volumes().Discard(cut, {})), Code::kFailedPrecondition);
-  EXPECT_TRUE(world_.kernel.Exists(PoolCutsWorld::ImageOfCut(cut)));
-  EXPECT_EQ(Must(volumes().FindCut(cut)).state, PoolCutState::kCut);
-}
-
-TEST_F(PoolCutsTest, ADiscardThatFailedGoesOnWhenTheAgentStarts) {
-  const std::string cut = CutOf(MakeUsed("pvc-1").id).id;
-  world_.kernel.FailNext("RemoveSkeleton", Error::NotApplied(Code::kUnavailable, "not now"));
-  EXPECT_TRUE(FailureOfCut(volumes().Discard(cut, {})).maybe_applied());
-  EXPECT_EQ(Must(volumes().FindCut(cut)).state, PoolCutState::kDiscarding);
-  EXPECT_EQ(CodeOfCut(volumes().CopyCut(cut, 0, {})), Code::kFailedPrecondition);
-  StartAgent();
-  ExpectNoCutIsLeft();
-}
-
-TEST_F(PoolCutsTest, ACutWhoseRowCannotBeReadStaysAndVolumesAreStillMade) {
-  const std::string source = MakeUsed("pvc-1").id;
-  const std::string cut = CutOf(source).id;
-  world_.store.Corrupt(kPoolCutRecordKind, cut, "the checksum is wrong");
-  StartAgent();
-  for (const Error& error :
-       {FailureOfCut(volumes().FindCut(cut)), FailureOfCut(volumes().Discard(cut, {})),
-        FailureOfCut(volumes().CopyCut(cut, 0, {})),
-        FailureOfCut(volumes().Create(WishOf("pvc-2", SnapshotContent(cut)), {}))}) {
-    EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
-    EXPECT_THAT(error.message(), HasSubstr("the checksum is wrong"));
-  }
-  EXPECT_THAT(volumes().Cuts(), ElementsAre(cut));
-  EXPECT_TRUE(world_.kernel.Exists(PoolCutsWorld::ImageOfCut(cut)));
-  EXPECT_TRUE(volumes().Create(Wish("pvc-3"), {}).ok());
-}
-
-TEST_F(PoolCutsTest, ACutWithFilesAndWithoutARowIsNotOneThatThereIsNot) {
-  const std::string cut = CutOf(MakeUsed("pvc-1").id).id;
-  ASSERT_TRUE(world_.store.Remove(kPoolCutRecordKind, cut, Durability::kPowerLoss).ok());
-  StartAgent();
-  EXPECT_EQ(CodeOfCut(volumes().Discard(cut, {})), Code::kFailedPrecondition);
-  EXPECT_EQ(CodeOfCut(volumes().FindCut(cut)), Code::kFailedPrecondition);
-  EXPECT_TRUE(world_.kernel.Exists(PoolCutsWorld::ImageOfCut(cut)));
 }
 
 }  // namespace

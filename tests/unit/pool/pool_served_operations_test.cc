@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+#include "operation/provision_operations.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
@@ -102,6 +103,19 @@ TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedIsHadByNobodyElseMeanwhile) 
   EXPECT_EQ(CreatePoolVolume(*pools_, wish).Traits(Parts()).device, UniqueVolumeName());
 }
 
+TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedForAClaimIsHadByNobodyElseMeanwhile) {
+  ProvisionRequest request;
+  request.plugin_name = kDriver;
+  request.options = ClaimOptions("pvc-2");
+  EXPECT_EQ(ProvisionVolume(request).Traits(Parts()).device, UniqueVolumeName());
+  const PoolVolumeRecord made = Made("csi:a");
+  request.options.content.emplace();
+  request.options.content->handle = made.id;
+  const OperationTraits clone = ProvisionVolume(request).Traits(Parts());
+  EXPECT_EQ(clone.device, PoolDeviceName(made.id));
+  EXPECT_EQ(clone.use, DeviceUse::kExclusive);
+}
+
 TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsRecord) {
   const PersistentVolume claimed = Claim();
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
@@ -125,6 +139,7 @@ TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsReco
 TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
   const PersistentVolume claimed = Claim(VolumeMode::kBlock);
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+  ASSERT_EQ(Stage(claimed), "");
   ASSERT_EQ(Publish(claimed), "");
   EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, id)).has_value());
 }
