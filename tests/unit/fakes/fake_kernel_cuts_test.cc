@@ -49,9 +49,7 @@ class FakeCutTest : public ::testing::Test {
   std::string ReadCopy(const std::string& name) {
     const AttachedLoop loop = Must(kernel_.Call(AttachLoop{In(name)}, {}));
     kernel_.AddDirectory("/copy");
-    // Its source has the same UUID, and may be mounted.
-    const auto mounted =
-        kernel_.Call(Mount{"xfs", loop.device.path, {"/copy", ""}, {"nouuid"}}, {});
+    const auto mounted = kernel_.Call(Mount{"xfs", loop.device.path, {"/copy", ""}, {}}, {});
     if (!mounted.ok()) return mounted.error().ToString();
     const std::string text = Must(kernel_.Call(ReadFile{{"/copy", "f"}}, {})).bytes;
     Must(kernel_.Call(Unmount{{"/copy", ""}}, {}));

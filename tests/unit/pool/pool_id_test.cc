@@ -110,7 +110,7 @@ TEST(PoolId, NeverLeadsOutOfThePool) {
     ASSERT_EQ(id->ToString(), text);
     ASSERT_EQ(text.find_first_not_of("vsg-0123456789abcdef"), std::string::npos) << text;
     ASSERT_EQ(layout.ArtefactDir(*id).root, "/srv/pool");
-    const std::string directory = object == PoolObject::kCut ? "cuts/" : "volumes/";
+    const std::string directory = id->object == PoolObject::kCut ? "cuts/" : "volumes/";
     ASSERT_EQ(layout.Image(*id).relative, directory + text + "/image");
   }
   // Some changes leave an id one: otherwise nothing was looked at.

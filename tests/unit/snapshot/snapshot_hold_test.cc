@@ -31,7 +31,8 @@ class SnapshotHoldTest : public SnapshotEngineTest {
   }
   // The cut is made and the volume, too, but nothing says so.
   void LeaveHalfAClone(const std::string& volume) {
-    Before("CloneFile", [this, clones = 0]() mutable {
+    int clones = 0;
+    Before("CloneFile", [this, &clones] {
       if (++clones != 2) return;
       store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "the disk is full"), 1,
                       kPoolVolumeRecordKind);
