@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include "integration/agent/example_pod.h"
 #include "integration/hangfs/hangfs_mount.h"
@@ -66,6 +68,16 @@ class ProcessGuardTest : public ExamplePodTest {
     return !stat.empty() && stat.find(") Z ") == std::string::npos;
   }
 
+  // It has come to GuardProcess().
+  static bool IsGuarded(pid_t pid) {
+    std::istringstream status(ReadText("/proc/" + std::to_string(pid) + "/status"));
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigIgn:")) continue;
+      return ((std::stoull(line.substr(7), nullptr, 16) >> (SIGPWR - 1)) & 1) != 0;
+    }
+    return false;
+  }
+
  private:
   fs::path before_;
   rlimit limit_before_ = {};
@@ -100,6 +112,9 @@ TEST_F(ProcessGuardTest, SignalsThatNobodyMeansEndNeitherTheAgentNorAWorker) {
   ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("hello")));
   const std::vector<pid_t> workers = Workers();
   ASSERT_FALSE(workers.empty());
+  // One that has only just begun is ended by them.
+  ASSERT_TRUE(Eventually(kPatience,
+                         [&] { return std::all_of(workers.begin(), workers.end(), IsGuarded); }));
   for (const int number : {SIGUSR1, SIGUSR2, SIGALRM}) {
     ::kill(agent_pid(), number);
     for (const pid_t worker : workers) ::kill(worker, number);

@@ -437,7 +437,9 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "csi-probe-period",
                                               "csi-plain-directories",
                                               "csi-republish-period",
-                                              "driver-absent-limit"};
+                                              "driver-absent-limit",
+                                              "freeze-limit",
+                                              "copy-bandwidth"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);
