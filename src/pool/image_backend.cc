@@ -30,10 +30,14 @@ bool Allocates(const PoolParameters& parameters) {
   return parameters.allocation == PoolAllocation::kThick;
 }
 
-Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description,
+Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description, Begun& begun,
                                      const CallOptions& call) {
-  RETURN_IF_ERROR(kernel_.Call(
-      MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kImageDirectoryMode}, call));
+  ASSIGN_OR_RETURN(
+      const Changed directory,
+      kernel_.Call(MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kImageDirectoryMode},
+                   call));
+  if (directory.changed) begun.made.push_back(id);
+  begun.is_all_new = begun.is_all_new && directory.changed;
   const WriteFile written{.path = layout_.Description(id),
                           .content = Secret<std::string>(description),
                           .mode = kPoolImageMode};
@@ -44,19 +48,19 @@ Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& descri
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.
-Error ImageBackend::TakenBack(const std::vector<PoolId>& made, const Error& error,
-                              const CallOptions& call) {
+Error ImageBackend::TakenBack(const Begun& begun, const Error& error, const CallOptions& call) {
   if (error.maybe_applied()) return error;
-  for (const PoolId& id : made) {
+  for (const PoolId& id : begun.made) {
     if (!RemoveFiles(id, call).ok()) return error.AsMaybeApplied();
   }
-  return error;
+  return begun.is_all_new ? error : error.AsMaybeApplied();
 }
 
 Result<MadeArtefact> ImageBackend::Make(const PoolVolumeRecord& volume,
                                         const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = IdOf(volume);
-  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), call));
+  Begun begun;
+  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), begun, call));
   const Result<FileExtent> file = kernel_.Call(SetFileSize{.path = layout_.Image(id),
                                                            .make = true,
                                                            .bytes = volume.capacity_bytes,
@@ -64,7 +68,7 @@ Result<MadeArtefact> ImageBackend::Make(const PoolVolumeRecord& volume,
                                                            .mode = kPoolImageMode},
                                                call);
   if (file.ok()) return ArtefactOf(*file);
-  return TakenBack({id}, file.error(), call);
+  return TakenBack(begun, file.error(), call);
 }
 
 Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded,

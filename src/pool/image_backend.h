@@ -44,9 +44,16 @@ class ImageBackend final : public PoolBackend {
   Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) override;
 
  private:
-  Status MakeDirectoryOf(const PoolId& id, const std::string& description, const CallOptions& call);
-  // `error`, which is not applied if everything of these is gone again, or was never there.
-  Error TakenBack(const std::vector<PoolId>& made, const Error& error, const CallOptions& call);
+  // What a call has begun to make. A directory that was there before has somebody's files, maybe
+  // even of a volume that is newer than the records.
+  struct Begun {
+    std::vector<PoolId> made;
+    bool is_all_new = true;
+  };
+  Status MakeDirectoryOf(const PoolId& id, const std::string& description, Begun& begun,
+                         const CallOptions& call);
+  // `error`, which is not applied if everything of this is gone again, or was never there.
+  Error TakenBack(const Begun& begun, const Error& error, const CallOptions& call);
   Status DiscardFiles(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   Status RemoveFiles(const PoolId& id, const CallOptions& call);

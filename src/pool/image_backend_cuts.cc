@@ -167,10 +167,10 @@ Result<std::vector<MadeCut>> ImageBackend::CutAll(const std::vector<CutWish>& wi
 Result<std::vector<MadeCut>> ImageBackend::Cut(const std::vector<CutWish>& wishes,
                                                const CutLimits& limits, const CallOptions& call) {
   RETURN_IF_ERROR(CheckTogether(wishes, call));
-  std::vector<PoolId> begun;
+  Begun begun;
   for (const CutWish& wish : wishes) {
-    const PoolId id = begun.emplace_back(IdOf(wish.cut));
-    const Status made = MakeDirectoryOf(id, DescriptionOf(wish.cut, pool_uuid_), call);
+    const Status made =
+        MakeDirectoryOf(IdOf(wish.cut), DescriptionOf(wish.cut, pool_uuid_), begun, call);
     if (!made.ok()) return TakenBack(begun, made.error(), call);
   }
   Result<std::vector<MadeCut>> cuts = CutAll(wishes, limits, call);
@@ -223,10 +223,11 @@ Result<MadeArtefact> ImageBackend::Materialize(const PoolVolumeRecord& volume,
                                                const PoolParameters& parameters,
                                                const PoolCutRecord& cut, const CallOptions& call) {
   const PoolId id = IdOf(volume);
-  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), call));
+  Begun begun;
+  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), begun, call));
   Result<MadeArtefact> filled = Fill(volume, parameters, cut, call);
   if (filled.ok()) return filled;
-  return TakenBack({id}, filled.error(), call);
+  return TakenBack(begun, filled.error(), call);
 }
 
 }  // namespace volumed

@@ -73,7 +73,13 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), args.call));
   const bool is_own_place = place == PoolDevicePlace(host_.paths, id);
-  if (mount) return NoteMounted(before, *mount, is_own_place, args.call);
+  if (mount) {
+    RETURN_IF_ERROR(NoteMounted(before, *mount, is_own_place, args.call));
+    FormatIntents* const intents = parts_.devices.format_intents;
+    if (!is_own_place || intents == nullptr) return OkStatus();
+    // The agent that mounted it may have ended before it was on record whose the device is.
+    return intents->Reserve(FormatKeyOf(before), mount->source, args.call);
+  }
   ASSIGN_OR_RETURN(const OpenedVolume opened,
                    parts_.volumes.Open(id, /*read_only=*/false, args.call));
   // A copy has got a UUID of its own by that.

@@ -45,6 +45,31 @@ Error WhyRefused(const Result<T>& result) {
   return WhyRefused(result.ok() ? OkStatus() : Status(result.error()));
 }
 
+// ---- a row that is older than its file ----------------------------------------------------------
+
+// The records are those of before the volume was made, and its file has grown since.
+TEST(PoolWithOlderRecords, AMakingThatWasRepeatedRemovedTheLargerFile) {
+  PoolWorld world;
+  world.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  PoolVolumeRecord row;
+  {
+    PoolAgent agent(world, {TestPool()});
+    ASSERT_TRUE(agent.Recover().ok());
+    row = Must(agent.volumes->Create(Wish("pvc-1"), {}));
+    ASSERT_EQ(Must(agent.volumes->Expand(row.id, 32 * kMiB, {})), 32 * kMiB);
+  }
+  row.state = PoolVolumeState::kMaking;
+  row.object = {};
+  ASSERT_TRUE(world.store.Put(EncodeRecord(row), Durability::kPowerLoss).ok());
+  const std::string image = DirectoryOf(row.id) + "/image";
+
+  PoolAgent next(world, {TestPool()});
+  ASSERT_TRUE(next.Recover().ok());
+  const Error refused = WhyRefused(next.volumes->Create(Wish("pvc-1"), {}));
+  EXPECT_TRUE(refused.maybe_applied()) << refused.ToString();
+  EXPECT_TRUE(world.kernel.Exists(image));
+}
+
 // ---- a row that is lost -------------------------------------------------------------------------
 
 // A volume of the pool "fast" without a row, on a disk that can be taken away.
