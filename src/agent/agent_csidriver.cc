@@ -45,8 +45,7 @@ Status Agent::MakeCsiDriver() {
   csi_served_figures_ = std::make_unique<CsiServedFigures>(families_, config_.csi_driver_name);
   csi_server_ = std::make_unique<CsiServer>(
       CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_, csi_served_figures_.get()},
-      *csi_handlers_,
-      CsiServerSettingsOf(config_),
+      *csi_handlers_, CsiServerSettingsOf(config_),
       [this, need](const Status& state) { parts_->Set(kServePart, state, need); });
   ServeCsi(kServePart, config_.csi_serve, need, [this] { csi_server_->Serve(); });
   if (!config_.csi_serve_group.empty() && !FindGroup(config_.csi_serve_group)) {
@@ -78,9 +77,17 @@ void Agent::AddCsiController() {
 }
 
 void Agent::AddCsiSnapshots() {
-  const SnapshotRpcParts parts{
-      snapshots_->engine(), pools_->volumes(),
-      CsiPlacesOf(config_.csi_driver_name, config_.node_name, config_.csi_nodes)};
+  SnapshotRpcParts parts{snapshots_->engine(),
+                         pools_->volumes(),
+                         CsiPlacesOf(config_.csi_driver_name, config_.node_name, config_.csi_nodes),
+                         {}};
+  // Level 1.12 has no such field, and a driver for all nodes has nothing to tell by it. Besides,
+  // csi-sanity 5.6.0 compares the field with a message that it has sent, sizes of its encoding
+  // included, which no answer equals.
+  const bool is_of_one_node = config_.csi_profile == CsiProfile::kNode;
+  if (is_of_one_node && config_.csi_serve_level == CsiServeLevel::k1_13) {
+    parts.told_places = parts.places;
+  }
   AddSnapshotRpcs(*csi_handlers_, parts);
   AddGroupRpcs(*csi_handlers_, parts);
 }

@@ -35,7 +35,7 @@ void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
   if (!wish.ok()) return rpc.Finish(wish.error());
   shared->snapshots.CreateGroup(*wish, [shared, rpc](const Result<SnapshotGroupView>& made) {
     if (!made.ok()) return rpc.Finish(made.error());
-    *rpc.response().mutable_group_snapshot() = CsiGroupOf(*made, shared->places);
+    *rpc.response().mutable_group_snapshot() = CsiGroupOf(*made, shared->told_places);
     rpc.Finish(OkStatus());
   });
 }
@@ -83,7 +83,7 @@ Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
 void GetGroup(const SharedGroupParts& shared, const GetGroupRpc& rpc) {
   const Result<SnapshotGroupView> found = FindToldGroup(*shared, rpc.request());
   if (!found.ok()) return rpc.Finish(found.error());
-  *rpc.response().mutable_group_snapshot() = CsiGroupOf(*found, shared->places);
+  *rpc.response().mutable_group_snapshot() = CsiGroupOf(*found, shared->told_places);
   rpc.Finish(OkStatus());
 }
 

@@ -37,7 +37,7 @@ void CreateOne(const SharedSnapshotParts& shared, const CreateSnapshotRpc& rpc) 
   if (!wish.ok()) return rpc.Finish(wish.error());
   shared->snapshots.Create(*wish, [shared, rpc](const Result<SnapshotRecord>& made) {
     if (!made.ok()) return rpc.Finish(made.error());
-    *rpc.response().mutable_snapshot() = CsiSnapshotOf(*made, shared->places);
+    *rpc.response().mutable_snapshot() = CsiSnapshotOf(*made, shared->told_places);
     rpc.Finish(OkStatus());
   });
 }
@@ -76,7 +76,7 @@ Result<SnapshotRecord> FindTold(const SnapshotRpcParts& parts, const std::string
 void GetOne(const SharedSnapshotParts& shared, const GetSnapshotRpc& rpc) {
   const Result<SnapshotRecord> found = FindTold(*shared, rpc.request().snapshot_id());
   if (!found.ok()) return rpc.Finish(found.error());
-  *rpc.response().mutable_snapshot() = CsiSnapshotOf(*found, shared->places);
+  *rpc.response().mutable_snapshot() = CsiSnapshotOf(*found, shared->told_places);
   rpc.Finish(OkStatus());
 }
 
@@ -114,7 +114,7 @@ void ListAll(const SharedSnapshotParts& shared, const ListSnapshotsRpc& rpc) {
     rpc.response().set_next_token(CsiPageToken(page.back().id));
   }
   for (const SnapshotRecord& record : page) {
-    *rpc.response().add_entries()->mutable_snapshot() = CsiSnapshotOf(record, shared->places);
+    *rpc.response().add_entries()->mutable_snapshot() = CsiSnapshotOf(record, shared->told_places);
   }
   rpc.Finish(OkStatus());
 }

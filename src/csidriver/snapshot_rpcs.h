@@ -18,7 +18,9 @@ namespace volumed {
 struct SnapshotRpcParts {
   SnapshotEngine& snapshots;
   const PoolVolumes& volumes;
-  CsiPlaces places;
+  CsiPlaces places;  // where snapshots can be asked for
+  // Where answers say that they are usable; empty: wherever the driver is.
+  CsiPlaces told_places;
 };
 
 // Adds the handlers of CreateSnapshot, DeleteSnapshot, ListSnapshots and GetSnapshot, and says that

@@ -50,7 +50,8 @@ class SnapshotFixture : public NodeFixture {
       });
     });
     engine_->Start();
-    const SnapshotRpcParts parts{*engine_, *volumes_, CsiPlacesOf(kDriver, kThisNode, {})};
+    const CsiPlaces places = CsiPlacesOf(kDriver, kThisNode, {});
+    const SnapshotRpcParts parts{*engine_, *volumes_, places, places};
     AddSnapshotRpcs(*handlers_, parts);
     AddGroupRpcs(*handlers_, parts);
     EXPECT_TRUE(handlers_->Check().ok());
