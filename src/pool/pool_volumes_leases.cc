@@ -64,16 +64,14 @@ Result<PoolVolumes::Taken> PoolVolumes::TakeLeasePlace(const std::string& id,
                                                        const std::string& node,
                                                        int64_t node_limit) {
   MutexLock lock(mu_);
-  const auto begun = std::count_if(taken_.begin(), taken_.end(), [&node](const std::string& key) {
-    return IsLeaseKeyOf(node, key);
-  });
-  const auto had = std::count_if(volumes_.begin(), volumes_.end(), [&](const auto& row) {
-    return HasLeaseOf(row.second, node) && !taken_.contains(LeaseKey(node, row.first));
-  });
-  if (node_limit > 0 && begun + had >= node_limit) {
-    return Error::NotApplied(
-        Code::kResourceExhausted,
-        "the node has " + std::to_string(begun + had) + " volumes, and gets no more");
+  int64_t count = 0;
+  for (const std::string& key : taken_) count += IsLeaseKeyOf(node, key) ? 1 : 0;
+  for (const auto& [had, record] : volumes_) {
+    if (HasLeaseOf(record, node) && !taken_.contains(LeaseKey(node, had))) ++count;
+  }
+  if (node_limit > 0 && count >= node_limit) {
+    return Error::NotApplied(Code::kResourceExhausted, "the node has " + std::to_string(count) +
+                                                           " volumes, and gets no more");
   }
   taken_.insert(LeaseKey(node, id));
   return Taken(*this, {LeaseKey(node, id)});
