@@ -18,6 +18,7 @@
 #include "os/regular_file.h"
 #include "os/safe_open.h"
 #include "os/tool.h"
+#include "os/xfs_uuid.h"
 
 namespace volumed {
 namespace {
@@ -104,7 +105,7 @@ class FilesystemRenamer {
     const bool has_it = before.uuid == request_.new_uuid;
     // Of an xfs the first superblock does not tell whether the others have got it, too.
     if (has_it && *family != Family::kXfs) return before;
-    RETURN_IF_ERROR(Change(*family));
+    RETURN_IF_ERROR(Change(*family, has_it));
     ASSIGN_OR_RETURN(FilesystemName after, Confirm());
     after.changed = !has_it;
     return after;
@@ -133,12 +134,12 @@ class FilesystemRenamer {
     return Refused(Code::kFailedPrecondition, "it has " + Shown(name));
   }
 
-  Status Change(Family family) {
+  Status Change(Family family, bool has_it) {
     switch (family) {
       case Family::kExt:
         return ChangeExt();
       case Family::kXfs:
-        return ChangeXfs();
+        return ChangeXfs(has_it);
       case Family::kBtrfs:
         return ChangeBtrfs();
     }
@@ -203,10 +204,31 @@ class FilesystemRenamer {
   }
 
   // The tools refuse an xfs whose log is not replayed, as after a freeze, and end with status 0 all
-  // the same. Only a mount replays it.
-  Status ChangeXfs() const {
+  // the same. Only a mount replays it. What the tool left when it was cut off, neither it nor a
+  // mount takes: that is ended here. The mount then shows that the kernel takes it.
+  Status ChangeXfs(bool has_it) const {
+    ASSIGN_OR_RETURN(const XfsUuid xfs, XfsUuid::Open(file_.get(), request_.new_uuid, what_));
+    if (!has_it || !MountOnce().ok()) {
+      ASSIGN_OR_RETURN(const bool begun, xfs.IsLogBegun());
+      if (!begun && !has_it) return ChangeXfsByTool();
+      if (begun) RETURN_IF_ERROR(xfs.WriteRestOfLog());
+      if (::fsync(file_.get()) != 0) return Failed("sync");
+    }
+    RETURN_IF_ERROR(xfs.WriteSuperblocks());
+    if (::fsync(file_.get()) != 0) return Failed("sync");
+    return MountOnce();
+  }
+
+  Status MountOnce() const {
+    ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
+    return ReplayLog(loop);
+  }
+
+  Status ChangeXfsByTool() const {
     ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
     RETURN_IF_ERROR(ReplayLog(loop));
+    // What was replayed is on the disk before the tool takes the log away.
+    if (::fsync(loop.device.get()) != 0) return Failed("sync");
     RETURN_IF_ERROR(Expect(RunOn(loop.device.get(), "xfs_db", Family::kXfs,
                                  {"-x", "-c", "uuid " + request_.new_uuid})));
     return ::fsync(loop.device.get()) == 0 ? OkStatus() : Status(Failed("sync"));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +82,12 @@ class BlockMountTest : public MountNamespaceTest {
   std::string Image(const std::string& name = "image", int64_t size_bytes = kImageBytes) {
     EXPECT_TRUE(MakeImage(Path(name), size_bytes));
     return Path(name);
+  }
+  // A program in the directory "tools", for LocalKernelOptions::tool_directories.
+  void AddTool(const std::string& name, const std::string& command) const {
+    ::mkdir(Path("tools").c_str(), 0700);
+    std::ofstream(Path("tools/" + name)) << "#!/bin/sh\n" << command << "\n";
+    ASSERT_EQ(::chmod(Path("tools/" + name).c_str(), 0700), 0);
   }
   // A quick way to make a filesystem without this program.
   static void Mkfs(const std::string& fs_type, const std::string& image) {

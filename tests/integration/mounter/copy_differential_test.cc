@@ -27,7 +27,7 @@ void MakeFilledImage(ImageWorld& world, const std::string& type) {
   world.Step("make", world.Size(kImageBytes, true));
   world.Step("attach", world.Attach());
   world.Step("format",
-             FormatDevice{world.Loop().path, world.Probed(), type, kImageUuid, {}, false, false});
+             FormatDevice{world.Loop().path, world.Probed(), type, ImageUuid(), {}, false, false});
   world.MountIt(type);
   world.Step("write", WriteFile{world.place.Below("f"), Secret<std::string>("kept")});
   world.Step("unmount", Unmount{world.place});

@@ -14,12 +14,14 @@
 #include <fstream>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/random.h"
 #include "fakes/must.h"
 #include "integration/mounter/block_mount_fixture.h"
 #include "os/freeze_point.h"
@@ -33,8 +35,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kCutPoolBytes = int64_t{3} << 30;
-constexpr char kSourceUuid[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
-constexpr char kCopyUuid[] = "5b8b1d3c-2222-4222-8333-0123456789ab";
+constexpr int kFiles = 200;
 constexpr milliseconds kFreezeLimit{1000};
 // Nothing is frozen for longer than the limit and about as long again; a node that is busy with
 // other tests gets this long. What stays frozen does so for ever.
@@ -58,7 +59,7 @@ class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterfac
     size.bytes = kImageBytes;
     Must(local_->Call(size, {}));
     const AttachedLoop loop = Must(local_->Call(AttachLoop{In("image")}, {}));
-    FormatDevice format{loop.device.path, loop.device.facts.identity, GetParam(), kSourceUuid, {}};
+    FormatDevice format{loop.device.path, loop.device.facts.identity, GetParam(), source_uuid_, {}};
     Must(local_->Call(format, {}));
     Must(local_->Call(Mount{GetParam(), loop.device.path, Volume(), {}}, {}));
     std::ofstream(Path("mnt2/f")) << "kept";
@@ -129,6 +130,22 @@ class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterfac
     (void)(*kernel)->Call(cut_, call);
     ::_exit(0);
   }
+  // Files that are in the journal of the filesystem alone when it is cut.
+  void WriteFiles() const {
+    for (int i = 0; i < kFiles; ++i) std::ofstream(Path("mnt2/n") + std::to_string(i)) << i;
+  }
+  // Those of them that the image that was cut and read has, and it is let go.
+  int CountFilesOfCut() const {
+    int count = 0;
+    for (int i = 0; i < kFiles; ++i) {
+      int content = -1;
+      std::ifstream(Path("copy/n") + std::to_string(i)) >> content;
+      if (content == i) ++count;
+    }
+    EXPECT_EQ(::umount2(Path("copy").c_str(), 0), 0);
+    Must(local_->Call(DetachLoops{In("cut")}, {}));
+    return count;
+  }
   // What the volume's file holds on the image that was cut, which has this UUID.
   std::string ReadCut(const std::string& uuid) {
     const AttachedLoop loop = Must(local_->Call(AttachLoop{In("cut")}, {}));
@@ -173,6 +190,9 @@ class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterfac
     }
   }
 
+  // Nobody else's: tests that run at the same time see each other's filesystems.
+  const std::string source_uuid_ = NewUuid();
+  const std::string copy_uuid_ = NewUuid();
   std::optional<LoopDevice> disk_;
   FreezePoint point_;
   CutFrozen cut_;
@@ -184,31 +204,34 @@ TEST_P(CutFrozenTest, ACutHasWhatWasThereAndIsMountedBesideItsSource) {
               static_cast<long>(cut.stall_us));
   EXPECT_LE(cut.frozen_us, cut.stall_us);
   std::ofstream(Path("mnt2/f")) << "later";
-  const ChangeFilesystemUuid change{In("cut"), {}, GetParam(), kSourceUuid, kCopyUuid};
+  const ChangeFilesystemUuid change{In("cut"), {}, GetParam(), source_uuid_, copy_uuid_};
   EXPECT_TRUE(Must(local_->Call(change, {})).changed);
   EXPECT_FALSE(Must(local_->Call(change, {})).changed);
-  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
+  EXPECT_EQ(ReadCut(copy_uuid_), "kept");
   const auto in_use = local_->Call(change, {});
   ASSERT_FALSE(in_use.ok());
   EXPECT_EQ(in_use.error().code(), Code::kFailedPrecondition);
 }
 
 TEST_P(CutFrozenTest, AnotherUuidThatWasCutOffAnywhereIsGoneOnWith) {
+  WriteFiles();
   Must(local_->Call(cut_, {}));
   const bool is_xfs = std::string(GetParam()) == "xfs";
   std::mt19937 random(3);
-  ChangeFilesystemUuid change{In("cut"), {}, GetParam(), kSourceUuid, kCopyUuid};
+  ChangeFilesystemUuid change{In("cut"), {}, GetParam(), source_uuid_, copy_uuid_};
   for (int round = 0; round < 25; ++round) {
     // About as long as it takes.
     CutOff(change, std::chrono::microseconds(random() % (is_xfs ? 400'000 : 120'000)));
     const Result<FilesystemName> again = ChangeAgain(change);
     ASSERT_TRUE(again.ok()) << "round " << round << ": " << again.error().ToString();
-    std::swap(change.old_uuid, change.new_uuid);
+    // Never that of the source, which is mounted: btrfstune refuses it.
+    change.old_uuid = std::exchange(change.new_uuid, NewUuid());
   }
   if (is_xfs) {
     EXPECT_EQ(Shell("xfs_repair -n " + Path("mnt/cut")), 0) << "superblocks differ";
   }
-  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
+  EXPECT_EQ(ReadCut(change.old_uuid), "kept");
+  EXPECT_EQ(CountFilesOfCut(), kFiles);
 }
 
 TEST_P(CutFrozenTest, WhatMustNotBeFrozenIsRefused) {
@@ -345,32 +368,93 @@ TEST_P(CutFrozenTest, ACutThatTakesLongerThanItMayIsAborted) {
 INSTANTIATE_TEST_SUITE_P(Filesystems, CutFrozenTest, ::testing::Values("ext4", "xfs", "btrfs"),
                          [](const auto& type) { return std::string(type.param); });
 
-class FrozenXfsTest : public CutFrozenTest {};
+class FrozenXfsTest : public CutFrozenTest {
+ protected:
+  // A change that xfs_db is cut off in, or counted: see cut_writes.cc.
+  Result<FilesystemName> ChangeWith(const std::string& environment,
+                                    const ChangeFilesystemUuid& change) const {
+    AddTool("xfs_db", environment + " LD_PRELOAD=" + CutWritesPath() + " exec /sbin/xfs_db \"$@\"");
+    LocalKernelOptions options;
+    options.tool_directories = {Path("tools")};
+    return Must(LocalKernel::Create(options))->Call(change, {});
+  }
+  // It is made anew, with a log that has something to replay.
+  void CutAnew() {
+    ::unlink(Path("mnt/cut").c_str());
+    Must(local_->Call(cut_, {}));
+    ASSERT_EQ(Shell("xfs_logprint -t " + Path("mnt/cut") + " | grep -q DIRTY"), 0);
+  }
+};
+
+// From the first record of the log on that xfs_db writes until the first superblock, no kernel
+// mounted what it left, and it refused that itself.
+TEST_P(FrozenXfsTest, AnotherUuidThatWasCutOffAtAnyWriteIsGoneOnWith) {
+  WriteFiles();
+  ChangeFilesystemUuid change{In("cut"), {}, "xfs", source_uuid_, copy_uuid_};
+  CutAnew();
+  Must(ChangeWith("VOLUMED_COUNT=" + Path("count"), change));
+  int writes = 0;
+  std::ifstream(Path("count")) >> writes;
+  ASSERT_GT(writes, 20);
+  std::set<int> points = {1, 2, 3, 4, writes / 3, writes / 2};
+  for (int i = 0; i < 8; ++i) points.insert(writes - i);
+  for (const int point : points) {
+    SCOPED_TRACE("cut off at write " + std::to_string(point) + " of " + std::to_string(writes));
+    CutAnew();
+    ASSERT_FALSE(ChangeWith("VOLUMED_CUT_AT=" + std::to_string(point), change).ok());
+    const Result<FilesystemName> again = ChangeAgain(change);
+    ASSERT_TRUE(again.ok()) << again.error().ToString();
+    EXPECT_EQ(Shell("xfs_repair -n " + Path("mnt/cut")), 0);
+    EXPECT_EQ(ReadCut(copy_uuid_), "kept");
+    EXPECT_EQ(CountFilesOfCut(), kFiles);
+  }
+}
+
+// After a change that was done. Its log begins as that of one that was cut off.
+TEST_P(FrozenXfsTest, ALogThatHasSomethingToReplayIsNotWrittenAnew) {
+  CutAnew();
+  ChangeFilesystemUuid change{In("cut"), {}, "xfs", source_uuid_, copy_uuid_};
+  Must(local_->Call(change, {}));
+  EXPECT_EQ(ReadCut(copy_uuid_), "kept");
+  std::ofstream(Path("copy/f")) << "later";
+  ASSERT_EQ(Shell("xfs_io -x -c fsync -c 'shutdown -f' " + Path("copy/f")), 0);
+  EXPECT_EQ(::umount2(Path("copy").c_str(), 0), 0);
+  Must(local_->Call(DetachLoops{In("cut")}, {}));
+  const std::string image = Path("mnt/cut");
+  ASSERT_EQ(Shell("xfs_logprint -t " + image + " | grep -q DIRTY"), 0);
+  const std::string first = "xfs_db -x -c 'sb 0' -c 'write uuid ";
+  ASSERT_EQ(Shell(first + source_uuid_ + "' " + image), 0);
+  EXPECT_FALSE(ChangeAgain(change).ok());
+  ASSERT_EQ(Shell(first + copy_uuid_ + "' " + image), 0);
+  EXPECT_FALSE(Must(ChangeAgain(change)).changed);
+  EXPECT_EQ(ReadCut(copy_uuid_), "later");
+  EXPECT_EQ(::umount2(Path("copy").c_str(), 0), 0);
+}
 
 // F2: the tool refuses the dirty log that a freeze leaves, and ends with status 0.
 TEST_P(FrozenXfsTest, AnotherUuidIsBelievedOnlyIfItIsThere) {
   Must(local_->Call(cut_, {}));
   const std::string image = Path("mnt/cut");
-  EXPECT_EQ(Shell("xfs_db -x -c 'uuid " + std::string(kCopyUuid) + "' " + image), 0);
-  EXPECT_NE(Shell("blkid -p " + image + " | grep -q " + kCopyUuid), 0)
+  EXPECT_EQ(Shell("xfs_db -x -c 'uuid " + copy_uuid_ + "' " + image), 0);
+  EXPECT_NE(Shell("blkid -p " + image + " | grep -q " + copy_uuid_), 0)
       << "F2 does not hold any more";
   EXPECT_TRUE(
-      Must(local_->Call(ChangeFilesystemUuid{In("cut"), {}, "xfs", kSourceUuid, kCopyUuid}, {}))
+      Must(local_->Call(ChangeFilesystemUuid{In("cut"), {}, "xfs", source_uuid_, copy_uuid_}, {}))
           .changed);
-  EXPECT_EQ(Shell("blkid -p " + image + " | grep -q " + kCopyUuid), 0);
+  EXPECT_EQ(Shell("blkid -p " + image + " | grep -q " + copy_uuid_), 0);
 }
 
 // A change that was cut off before it was done with the other superblocks passed for done.
 TEST_P(FrozenXfsTest, AnotherUuidIsInEverySuperblock) {
   Must(local_->Call(cut_, {}));
-  const ChangeFilesystemUuid change{In("cut"), {}, "xfs", kSourceUuid, kCopyUuid};
+  const ChangeFilesystemUuid change{In("cut"), {}, "xfs", source_uuid_, copy_uuid_};
   Must(local_->Call(change, {}));
   const std::string image = Path("mnt/cut");
   const std::string second = "xfs_db -x -c 'sb 1' ";
-  ASSERT_EQ(Shell(second + "-c 'write uuid " + std::string(kSourceUuid) + "' " + image), 0);
-  ASSERT_NE(Shell(second + "-c 'p uuid' " + image + " | grep -q " + kCopyUuid), 0);
+  ASSERT_EQ(Shell(second + "-c 'write uuid " + source_uuid_ + "' " + image), 0);
+  ASSERT_NE(Shell(second + "-c 'p uuid' " + image + " | grep -q " + copy_uuid_), 0);
   EXPECT_FALSE(Must(local_->Call(change, {})).changed);
-  EXPECT_EQ(Shell(second + "-c 'p uuid' " + image + " | grep -q " + kCopyUuid), 0);
+  EXPECT_EQ(Shell(second + "-c 'p uuid' " + image + " | grep -q " + copy_uuid_), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenXfsTest, ::testing::Values("xfs"));
@@ -395,11 +479,11 @@ class FrozenBtrfsTest : public CutFrozenTest {
 TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
   Must(local_->Call(cut_, {}));
   MarkAsChanging();
-  EXPECT_NE(Shell("btrfstune -f -M " + std::string(kCopyUuid) + " " + Path("mnt/cut")), 0)
+  EXPECT_NE(Shell("btrfstune -f -M " + copy_uuid_ + " " + Path("mnt/cut")), 0)
       << "the mark keeps nobody from anything any more";
-  const ChangeFilesystemUuid change{In("cut"), {}, "btrfs", kSourceUuid, kCopyUuid};
+  const ChangeFilesystemUuid change{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_};
   EXPECT_TRUE(Must(local_->Call(change, {})).changed);
-  EXPECT_EQ(ReadCut(kCopyUuid), "kept");
+  EXPECT_EQ(ReadCut(copy_uuid_), "kept");
 }
 
 INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenBtrfsTest, ::testing::Values("btrfs"));

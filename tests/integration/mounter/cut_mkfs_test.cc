@@ -23,7 +23,6 @@ class CutMkfsTest : public BlockMountTest, public ::testing::WithParamInterface<
   void SetUp() override {
     BlockMountTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    ASSERT_EQ(::mkdir(Path("tools").c_str(), 0700), 0);
     // A checker can be lost in what a power cut leaves. In the program a deadline ends it.
     AddTool("e2fsck", "exec timeout -s KILL 20 /sbin/e2fsck \"$@\"");
     AddTool("xfs_repair", "exec timeout -s KILL 20 /sbin/xfs_repair \"$@\"");
@@ -38,10 +37,6 @@ class CutMkfsTest : public BlockMountTest, public ::testing::WithParamInterface<
   }
 
   static std::string Type() { return GetParam(); }
-  void AddTool(const std::string& name, const std::string& command) const {
-    std::ofstream(Path("tools/" + name)) << "#!/bin/sh\n" << command << "\n";
-    ASSERT_EQ(::chmod(Path("tools/" + name).c_str(), 0700), 0);
-  }
   // `environment`: how its writes fare, see cut_writes.cc.
   void SetMkfs(const std::string& environment) const {
     const std::string preload =

@@ -18,8 +18,15 @@
 namespace volumed {
 namespace {
 
-constexpr char kUuid[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
-constexpr char kOtherUuid[] = "6c9c2e4d-1111-4222-8333-0123456789ab";
+// Nobody else's: tests that run at the same time see each other's filesystems.
+const std::string& DiskUuid() {
+  static const std::string uuid = NewUuid();
+  return uuid;
+}
+const std::string& OtherUuid() {
+  static const std::string uuid = NewUuid();
+  return uuid;
+}
 
 // One world: a device, and a place to mount it.
 struct World {
@@ -74,24 +81,24 @@ class DeviceDifferential : public BlockMountTest,
     step("flush", world.Do(FlushDevice{world.device}));
     step("flush what is no device", world.Do(FlushDevice{world.target.Display()}));
     step("mount unformatted", world.MountAs(type));
-    step("unknown type", world.Format("vfat", kUuid));
+    step("unknown type", world.Format("vfat", DiskUuid()));
     step("no UUID", world.Format(type, ""));
     DeviceIdentity wrong = world.Identity();
     wrong.disk_sequence += 1;
     step("other device",
-         world.Do(FormatDevice{world.device, wrong, type, kUuid, {}, false, false}));
-    step("format", world.Format(type, kUuid));
+         world.Do(FormatDevice{world.device, wrong, type, DiskUuid(), {}, false, false}));
+    step("format", world.Format(type, DiskUuid()));
     step("probe", world.Probe());
-    step("format again", world.Format(type, kUuid));
-    step("repeat, other UUID", world.Format(type, kOtherUuid, true));
-    step("repeat", world.Format(type, kUuid, true));
+    step("format again", world.Format(type, DiskUuid()));
+    step("repeat, other UUID", world.Format(type, OtherUuid(), true));
+    step("repeat", world.Format(type, DiskUuid(), true));
     step("preen", world.Check(type, CheckMode::kPreen));
     step("report", world.Check(type, CheckMode::kReport));
     step("mount other type", world.MountAs(other));
     step("use", world.Use());
     step("mount", world.MountAs(type));
     step("use", world.Use());
-    step("format mounted", world.Format(type, kUuid, true));
+    step("format mounted", world.Format(type, DiskUuid(), true));
     step("report mounted", world.Check(type, CheckMode::kReport));
     step("flush mounted", world.Do(FlushDevice{world.device}));
     step("unmount", world.UnmountIt());
@@ -104,7 +111,7 @@ class DeviceDifferential : public BlockMountTest,
     step("unmount", world.UnmountIt());
     step("unmount", world.UnmountIt());
     DeviceIdentity replaced = world.Identity();
-    replaced.uuid = kOtherUuid;
+    replaced.uuid = OtherUuid();
     step("other filesystem", world.Do(Mount{type, world.device, world.target, {}, replaced}));
     step("check other", world.Do(CheckFilesystem{world.device, replaced, type, CheckMode::kPreen}));
     return text;
@@ -115,7 +122,7 @@ class DeviceDifferential : public BlockMountTest,
     const auto step = [&](const std::string& name, const std::string& result) {
       text += name + ": " + result + "\n";
     };
-    step("format", world.Format(type, kUuid));
+    step("format", world.Format(type, DiskUuid()));
     step("full", world.Grow(type, false));
     world.enlarge(kImageBytes * 3 / 2);
     step("measure", world.Grow(type, false, true));
@@ -205,7 +212,7 @@ TEST_P(DeviceDifferential, AReadOnlyDevice) {
   World fake{kernel, "/dev/disk", {"/scratch", "mnt"}, {}};
   EXPECT_EQ(fake.Probe(), real.Probe());
   EXPECT_EQ(fake.MountAs(type), real.MountAs(type));
-  EXPECT_EQ(fake.Format(type, kUuid), real.Format(type, kUuid));
+  EXPECT_EQ(fake.Format(type, DiskUuid()), real.Format(type, DiskUuid()));
   EXPECT_EQ(fake.MountAs(type, {"ro"}), real.MountAs(type, {"ro"}));
 }
 
@@ -238,7 +245,7 @@ TEST_F(NodeDifferential, AnUnfinishedMkfs) {
       const auto step = [&text](const std::string& result) { text += result + "\n"; };
       step(world.Probe());
       step(world.Format(type, uuid));
-      step(world.Format(type, kOtherUuid, true));
+      step(world.Format(type, OtherUuid(), true));
       step(world.Format("ext4", uuid, true));
       step(world.Check(type, CheckMode::kReport));
       step(world.MountAs(type));

@@ -1,6 +1,7 @@
 // What is mounted is what was probed; copies beside their originals; policies.
 #include <fstream>
 
+#include "base/random.h"
 #include "integration/mounter/block_mount_fixture.h"
 #include "os/worker_kernel.h"
 #include "places.h"
@@ -90,8 +91,7 @@ TEST_F(DeviceIdentityTest, AnotherDeviceThanTheProbedOneIsNeitherMountedNorForma
   const auto checked =
       kernel_->Call(CheckFilesystem{link, probed->identity, "ext4", CheckMode::kPreen}, {});
   EXPECT_EQ(checked.error().code(), Code::kFailedPrecondition);
-  FormatDevice format{
-      link, probed->identity, "ext4", "5b8b1d3c-1111-4222-8333-0123456789ab", {}, false, true};
+  FormatDevice format{link, probed->identity, "ext4", NewUuid(), {}, false, true};
   EXPECT_EQ(kernel_->Call(format, {}).error().code(), Code::kFailedPrecondition);
 }
 

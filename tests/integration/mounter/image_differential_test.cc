@@ -66,7 +66,7 @@ void AttachImage(ImageWorld& world) {
 void UseImage(ImageWorld& world, const std::string& type) {
   world.Step("probe", ProbeDevice{world.Loop().path, true, false});
   world.Step("format",
-             FormatDevice{world.Loop().path, world.Probed(), type, kImageUuid, {}, false, false});
+             FormatDevice{world.Loop().path, world.Probed(), type, ImageUuid(), {}, false, false});
   world.MountIt(type);
   world.Step("write", WriteFile{world.place.Below("f"), Secret<std::string>("kept")});
   world.Step("unmount", Unmount{world.place});

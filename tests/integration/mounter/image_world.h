@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/random.h"
 #include "fakes/fake_kernel.h"
 #include "integration/differential/world_text.h"
 #include "integration/loop_device.h"
@@ -19,7 +20,11 @@
 namespace volumed {
 
 inline constexpr int64_t kPoolBytes = int64_t{1} << 30;
-inline constexpr char kImageUuid[] = "5b8b1d3c-1111-4222-8333-0123456789ab";
+// Nobody else's: tests that run at the same time see each other's filesystems.
+inline const std::string& ImageUuid() {
+  static const std::string uuid = NewUuid();
+  return uuid;
+}
 
 // One world: a filesystem that images lie on, and a place to mount what is on one.
 struct ImageWorld {

@@ -1,0 +1,217 @@
+#include "os/xfs_uuid.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/crc32c.h"
+
+namespace volumed {
+namespace {
+
+// Where a superblock has what, and how many bytes. Numbers have their highest byte first.
+constexpr std::string_view kXfsSuperMagic = "XFSB";
+constexpr size_t kXfsBlockSize = 4;
+constexpr size_t kXfsUuid = 32;
+constexpr size_t kXfsLogStart = 48;
+constexpr size_t kXfsGroupBlocks = 84;
+constexpr size_t kXfsGroups = 88;
+constexpr size_t kXfsLogBlocks = 96;
+constexpr size_t kXfsVersion = 100;
+constexpr size_t kXfsSectorSize = 102;
+constexpr size_t kXfsGroupBlocksLog = 124;
+constexpr size_t kXfsIncompatible = 216;
+constexpr size_t kXfsChecksum = 224;
+constexpr size_t kXfsMetaUuid = 248;
+constexpr size_t kUuidSize = 16;
+// XFS_SB_FEAT_INCOMPAT_META_UUID: blocks bear the UUID with which the filesystem was made.
+constexpr uint64_t kXfsHasMetaUuid = 1 << 2;
+
+// The log is made of these, whatever the size of a sector.
+constexpr size_t kLogBlock = 512;
+constexpr std::string_view kRecordMagic = "\xFE\xED\xBA\xBE";
+constexpr size_t kRecordCycle = 4;
+constexpr size_t kRecordLength = 12;
+constexpr size_t kRecordPlace = 16;  // its cycle and its block
+constexpr size_t kRecordOperations = 40;
+constexpr size_t kRecordUuid = 304;
+// In its second block, the only operation's flags, and that it is an unmount.
+constexpr size_t kOperationFlags = 9;
+constexpr char kUnmountFlag = 0x20;
+
+// The most that is read or written at a time.
+constexpr size_t kLogChunk = 1 << 20;
+
+uint64_t BigAt(std::string_view bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (const char byte : bytes.substr(at, size)) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+std::string BigBytes(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+  return bytes;
+}
+
+std::optional<std::string> UuidBytes(const std::string& text) {
+  std::string digits = text;
+  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
+  if (digits.size() != 2 * kUuidSize ||
+      digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+    return std::nullopt;
+  }
+  std::string bytes;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    bytes += static_cast<char>(std::stoul(digits.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+// The cycle in which a block of the log was written.
+uint64_t CycleOf(std::string_view block) {
+  return BigAt(block, block.substr(0, kRecordMagic.size()) == kRecordMagic ? kRecordCycle : 0, 4);
+}
+
+// The blocks of a record whose header this is, and that.
+size_t BlocksOf(std::string_view header) {
+  return 1 + (BigAt(header, kRecordLength, 4) + kLogBlock - 1) / kLogBlock;
+}
+
+std::string WithChecksum(std::string superblock) {
+  superblock.replace(kXfsChecksum, 4, 4, '\0');
+  const uint32_t sum = ExtendCrc32c(0, superblock);
+  for (size_t i = 0; i < 4; ++i) superblock[kXfsChecksum + i] = static_cast<char>(sum >> (8 * i));
+  return superblock;
+}
+
+}  // namespace
+
+Result<XfsUuid> XfsUuid::Open(int file, const std::string& new_uuid, const std::string& what) {
+  std::optional<std::string> uuid = UuidBytes(new_uuid);
+  if (!uuid) return Error::NotApplied(Code::kInvalidArgument, what + ": no such UUID");
+  XfsUuid xfs(file, *std::move(uuid), what);
+  RETURN_IF_ERROR(xfs.ReadGeometry());
+  return xfs;
+}
+
+Status XfsUuid::ReadGeometry() {
+  constexpr size_t kSmallest = 512;
+  ASSIGN_OR_RETURN(const std::string begin, Read(0, kSmallest));
+  const uint64_t block = BigAt(begin, kXfsBlockSize, 4);
+  const uint64_t sector = BigAt(begin, kXfsSectorSize, 2);
+  const uint64_t log_start = BigAt(begin, kXfsLogStart, 8);
+  const uint64_t group_blocks = BigAt(begin, kXfsGroupBlocks, 4);
+  const uint64_t group_shift = BigAt(begin, kXfsGroupBlocksLog, 1);
+  const uint64_t version = BigAt(begin, kXfsVersion, 2) & 0xF;
+  if (begin.substr(0, kXfsSuperMagic.size()) != kXfsSuperMagic || version != 5 || block < kSmallest ||
+      block > 65536 || sector < kSmallest || sector > 32768 || group_shift > 31 || log_start == 0) {
+    return Error::NotApplied(Code::kDataLoss, what_ + ": its first superblock is damaged");
+  }
+  ASSIGN_OR_RETURN(first_, Read(0, sector));
+  if (WithChecksum(first_) != first_) {
+    return Error::NotApplied(Code::kDataLoss, what_ + ": its first superblock is damaged");
+  }
+  const uint64_t in_group = log_start & ((uint64_t{1} << group_shift) - 1);
+  group_bytes_ = static_cast<off_t>(group_blocks * block);
+  groups_ = BigAt(begin, kXfsGroups, 4);
+  log_begin_ = static_cast<off_t>(((log_start >> group_shift) * group_blocks + in_group) * block);
+  log_bytes_ = static_cast<off_t>(BigAt(begin, kXfsLogBlocks, 4) * block);
+  return OkStatus();
+}
+
+Result<std::string> XfsUuid::Read(off_t begin, size_t size) const {
+  std::string bytes(size, '\0');
+  const ssize_t done = ::pread(file_, bytes.data(), size, begin);
+  if (done < 0) return Error::FromErrno(errno, what_ + ", read", Outcome::kNotApplied);
+  if (static_cast<size_t>(done) == size) return bytes;
+  return Error::NotApplied(Code::kDataLoss, what_ + ": the file ends too early");
+}
+
+Status XfsUuid::Write(const std::string& bytes, off_t begin) const {
+  const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), begin);
+  if (done < 0) return Error::FromErrno(errno, what_ + ", write", Outcome::kMaybeApplied);
+  if (static_cast<size_t>(done) == bytes.size()) return OkStatus();
+  return Error::MaybeApplied(Code::kInternal, what_ + ": a write was cut short");
+}
+
+Result<bool> XfsUuid::IsLogBegun() const {
+  ASSIGN_OR_RETURN(const std::string record, Read(log_begin_, 2 * kLogBlock));
+  const uint64_t cycle = BigAt(record, kRecordCycle, 4);
+  if (record.substr(0, kRecordMagic.size()) != kRecordMagic ||
+      record.substr(kRecordUuid, kUuidSize) != uuid_ || cycle < 2 ||
+      BigAt(record, kRecordPlace, 8) != cycle << 32 || BigAt(record, kRecordOperations, 4) != 1 ||
+      record[kLogBlock + kOperationFlags] != kUnmountFlag) {
+    return false;
+  }
+  const size_t newest = BlocksOf(record) * kLogBlock;
+  for (off_t at = 0; at < log_bytes_; at += kLogChunk) {
+    const size_t size = std::min<size_t>(kLogChunk, static_cast<size_t>(log_bytes_ - at));
+    ASSIGN_OR_RETURN(const std::string chunk, Read(log_begin_ + at, size));
+    for (size_t i = 0; i < size; i += kLogBlock) {
+      if (static_cast<size_t>(at) + i < newest) continue;
+      if (CycleOf(std::string_view(chunk).substr(i, kLogBlock)) >= cycle) return false;
+    }
+  }
+  return true;
+}
+
+// As if the kernel had just come to the log's end once, and had unmounted: the record, and behind
+// it what is of the cycle before.
+Status XfsUuid::WriteRestOfLog() const {
+  ASSIGN_OR_RETURN(const std::string header, Read(log_begin_, kLogBlock));
+  const auto cycle = static_cast<uint32_t>(BigAt(header, kRecordCycle, 4));
+  const auto block_of = [](uint32_t of) {
+    return BigBytes(of) + std::string(kLogBlock - sizeof(of), '\0');
+  };
+  std::string record;  // but its header, and its only operation
+  for (size_t i = 2; i < BlocksOf(header); ++i) record += block_of(cycle);
+  RETURN_IF_ERROR(Write(record, log_begin_ + static_cast<off_t>(2 * kLogBlock)));
+  std::string rest;
+  while (rest.size() < kLogChunk) rest += block_of(cycle - 1);
+  auto at = static_cast<off_t>(2 * kLogBlock + record.size());
+  while (at < log_bytes_) {
+    rest.resize(std::min<size_t>(kLogChunk, static_cast<size_t>(log_bytes_ - at)));
+    RETURN_IF_ERROR(Write(rest, log_begin_ + at));
+    at += static_cast<off_t>(rest.size());
+  }
+  return OkStatus();
+}
+
+std::string XfsUuid::WithNewUuid(std::string first) const {
+  const std::string old_uuid = first.substr(kXfsUuid, kUuidSize);
+  if (old_uuid == uuid_) return first;
+  uint64_t features = BigAt(first, kXfsIncompatible, 4);
+  if ((features & kXfsHasMetaUuid) == 0) first.replace(kXfsMetaUuid, kUuidSize, old_uuid);
+  features |= kXfsHasMetaUuid;
+  if (first.substr(kXfsMetaUuid, kUuidSize) == uuid_) {
+    features &= ~kXfsHasMetaUuid;
+    first.replace(kXfsMetaUuid, kUuidSize, kUuidSize, '\0');
+  }
+  first.replace(kXfsIncompatible, 4, BigBytes(static_cast<uint32_t>(features)));
+  first.replace(kXfsUuid, kUuidSize, uuid_);
+  return WithChecksum(first);
+}
+
+Status XfsUuid::WriteSuperblocks() const {
+  const std::string first = WithNewUuid(first_);
+  for (uint64_t group = 1; group < groups_; ++group) {
+    const off_t place = group_bytes_ * static_cast<off_t>(group);
+    ASSIGN_OR_RETURN(std::string other, Read(place, first.size()));
+    if (other.substr(0, kXfsSuperMagic.size()) != kXfsSuperMagic) {
+      return Error::NotApplied(Code::kDataLoss, what_ + ": a superblock is damaged");
+    }
+    if (other.substr(kXfsUuid, kUuidSize) == uuid_) continue;
+    other.replace(kXfsUuid, kUuidSize, uuid_);
+    other.replace(kXfsMetaUuid, kUuidSize, first, kXfsMetaUuid, kUuidSize);
+    other.replace(kXfsIncompatible, 4, first, kXfsIncompatible, 4);
+    RETURN_IF_ERROR(Write(WithChecksum(other), place));
+  }
+  return first == first_ ? OkStatus() : Write(first, 0);
+}
+
+}  // namespace volumed
