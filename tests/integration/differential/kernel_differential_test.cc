@@ -29,6 +29,7 @@
 #include "integration/mount_namespace_fixture.h"
 #include "os/kernel_features.h"
 #include "os/local_kernel.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
@@ -270,6 +271,7 @@ std::string DifferentialRun::CompareWorlds(Kernel& real, FakeKernel& fake) {
 std::string DifferentialRun::Run(const std::vector<Step>& steps) {
   LocalKernelOptions options;
   options.masked_features = variant_.masked;
+  options.thawer = VolumedWorkerPath();
   if (variant_.anchored) options.agent_root = world_;
   Result<std::unique_ptr<LocalKernel>> real = LocalKernel::Create(options);
   if (!real.ok()) return real.error().ToString();
