@@ -387,8 +387,10 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
       RunProgram::kName,  GrowFilesystem::kName, IdentifyDevice::kName,      FlushDevice::kName,
       AttachLoop::kName,  ConfigureLoop::kName,  CloneFile::kName,           ListExtents::kName,
       CutFrozen::kName,   ThawFilesystem::kName, ChangeFilesystemUuid::kName};
-  // One of fifty effects is drawn at a time, and some of them seldom have what they need.
-  constexpr int kFewest = 50;
+  // Every variant has the same sequences, so four successes are one that was drawn. Of the effects
+  // that seldom have what they need about 300 succeed, with other seeds 35 more or fewer. So what
+  // is below this is no chance: the world or the draw has not what the effect needs.
+  constexpr int kFewest = 100;
   for (const auto& [name, count] : calls) {
     if (!on_devices.contains(name)) {
       EXPECT_GT(successes[name], kFewest) << name;
