@@ -417,5 +417,16 @@ TEST_F(KernelDifferentialTest, FakeAndRealProgramsEndAlike) {
   EXPECT_EQ(run.successes().at(RunProgram::kName), 2);
 }
 
+// The link is no mount point, so what it leads to would be bound onto itself.
+TEST_F(KernelDifferentialTest, AMountOfAFileThatWasRemovedIsMadeSharedByNeitherThroughALink) {
+  DifferentialRun run(Variants()[0], scratch() + "/stage", 0, 0);
+  const std::string world = scratch() + "/stage/w";
+  EXPECT_EQ(run.RunAlone({BindMount{{world, "f"}, {world, "a/f"}}, RemoveFile{{world, "f"}},
+                          MakeShared{{world, "lf", Resolve::kBeneath}}}),
+            "");
+  EXPECT_EQ(run.successes().at(RemoveFile::kName), 1);
+  EXPECT_FALSE(run.successes().contains(MakeShared::kName));
+}
+
 }  // namespace
 }  // namespace volumed
