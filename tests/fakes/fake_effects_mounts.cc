@@ -343,7 +343,9 @@ Result<Changed> FakeEffects::operator()(const MakeShared& request) {
   if (vfs_.GetMount(target.mount).peer_group != 0) return Changed{false};
   if (!mounted) {
     uint64_t tree = 0;
-    vfs_.CloneMount(target, true, true, &tree);
+    if (const int error = vfs_.CloneMount(target, true, true, &tree)) {
+      return Error::FromErrno(error, what, Outcome::kNotApplied);
+    }
     RETURN_IF_ERROR(AttachTree(tree, target, false, what));
     const Result<FakeLocation> again = Open(request.target);
     if (!again.ok()) return again.error().AsMaybeApplied();

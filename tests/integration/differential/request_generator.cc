@@ -141,6 +141,8 @@ struct RequestGenerator::Maker<Remount> {
   static Remount Make(RequestGenerator& g) {
     Remount remount;
     remount.target = g.OneIn(2) ? g.MountPoint() : g.Path();
+    // Few places have a mount at any time; the world has one from the beginning.
+    if (g.OneIn(5)) remount.target.relative.clear();
     do remount.options.push_back(Pick(g, kRemountWords));
     while (g.OneIn(3));
     return remount;
