@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -64,6 +65,7 @@ class BlockMountTest : public MountNamespaceTest {
   }
   void TearDown() override {
     if (!scratch().empty()) {
+      DetachWhatIsLeft();
       for (const char* name : {"mnt", "mnt2"}) {
         while (::umount2(Path(name).c_str(), UMOUNT_NOFOLLOW) == 0) {
         }
@@ -127,6 +129,20 @@ class BlockMountTest : public MountNamespaceTest {
   }
   void Unmount(const std::string& name = "mnt") const {
     ASSERT_EQ(::umount2(Path(name).c_str(), 0), 0);
+  }
+
+  // Of a test that failed, on the filesystems that it mounted. What is mounted goes with its mount.
+  void DetachWhatIsLeft() const {
+    for (const auto& block : std::filesystem::directory_iterator("/sys/block")) {
+      std::ifstream backing(block.path() / "loop/backing_file");
+      std::string file;
+      if (!std::getline(backing, file) || file.rfind(scratch() + "/", 0) != 0) continue;
+      // Those on a file of the scratch directory itself are LoopDevices, which see to themselves.
+      if (file.find('/', scratch().size() + 1) == std::string::npos) continue;
+      const Descriptor device(
+          ::open(("/dev/" + block.path().filename().string()).c_str(), O_RDONLY | O_CLOEXEC));
+      ::ioctl(device.get(), LOOP_CLR_FD);
+    }
   }
 
   std::unique_ptr<Kernel> local_;
