@@ -96,11 +96,16 @@ class FileSizer {
 
   // `error` is what had to be taken back; it is not applied if that works.
   Error Undo(const struct stat& before, const Error& error) const {
-    const bool undone =
-        is_new() ? made_->Unmake() : !changed_ && ::ftruncate(file(), before.st_size) == 0;
+    const bool undone = is_new() ? made_->Unmake() : HasBack(before);
     return undone ? Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(),
                                      error.message())
                   : error;
+  }
+
+  // Gives a file that was there its size and its mode back; both are tried.
+  bool HasBack(const struct stat& before) const {
+    const bool size = ::ftruncate(file(), before.st_size) == 0;
+    return (!changed_ || ::fchmod(file(), before.st_mode & kPermissions) == 0) && size;
   }
 
   Status Sync() const {

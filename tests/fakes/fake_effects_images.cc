@@ -306,13 +306,14 @@ Result<FileExtent> FakeEffects::operator()(const SetFileSize& request) {
     return Refuse(what, "it is never made smaller", Code::kFailedPrecondition);
   }
   const uint32_t mode = request.mode & kPermissions;
-  const bool other_mode = request.make && inode.mode != mode;
+  const uint32_t mode_before = inode.mode;
+  const bool other_mode = request.make && mode_before != mode;
   if (other_mode) vfs_.Chmod(file, mode);
   if (const int error = vfs_.SetSize(file, request.bytes, request.allocate)) {
     ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));
     if (made) vfs_.Unlink(parent.directory, parent.name);
-    const bool undone = made || !other_mode;
-    return Error::FromErrno(error, what, undone ? Outcome::kNotApplied : Outcome::kMaybeApplied);
+    if (!made && other_mode) vfs_.Chmod(file, mode_before);
+    return Error::FromErrno(error, what, Outcome::kNotApplied);
   }
   FileExtent extent;
   extent.object = ObjectAt(file);

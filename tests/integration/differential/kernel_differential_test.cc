@@ -428,5 +428,18 @@ TEST_F(KernelDifferentialTest, AMountOfAFileThatWasRemovedIsMadeSharedByNeitherT
   EXPECT_FALSE(run.successes().contains(MakeShared::kName));
 }
 
+TEST_F(KernelDifferentialTest, AFileThatCannotGetItsBlocksHasItsSizeAndItsModeBack) {
+  DifferentialRun run(Variants()[0], scratch() + "/stage", 0, 0);
+  const SafePath file = {scratch() + "/stage/w", "n"};
+  SetFileSize set{file};
+  set.make = true;
+  set.bytes = 8 << 20;
+  set.allocate = true;
+  set.mode = 0600;
+  EXPECT_EQ(run.RunAlone({MakeFile{file, 0700}, set, Stat{file}}), "");
+  EXPECT_EQ(run.successes().at(MakeFile::kName), 1);
+  EXPECT_FALSE(run.successes().contains(SetFileSize::kName));
+}
+
 }  // namespace
 }  // namespace volumed
