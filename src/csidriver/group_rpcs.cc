@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "csidriver/csi_snapshot_wish.h"
-#include "pool/pool_id.h"
 
 namespace volumed {
 namespace {
@@ -40,22 +39,7 @@ void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
   });
 }
 
-// Another node may have the group. Errors: FailedPrecondition, not applied.
-Status CheckGroupIsOfHere(const PoolVolumes& volumes, const std::string& id) {
-  const std::optional<PoolId> parsed = ParsePoolId(id);
-  if (!parsed) return OkStatus();  // there is none
-  const auto& pools = volumes.pools();
-  const bool is_here = std::any_of(pools.begin(), pools.end(), [&](const auto& pool) {
-    return pool->tag() == parsed->pool_tag;
-  });
-  if (is_here) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "group " + id + " is of a pool that this node does not have");
-}
-
 void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
-  const Status here = CheckGroupIsOfHere(shared->volumes, rpc.request().group_snapshot_id());
-  if (!here.ok()) return rpc.Finish(here);
   shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
                                 [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }
@@ -65,7 +49,6 @@ void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
 Result<SnapshotGroupView> FindToldGroup(const SnapshotRpcParts& parts,
                                         const GetVolumeGroupSnapshotRequest& request) {
   const std::string& id = request.group_snapshot_id();
-  RETURN_IF_ERROR(CheckGroupIsOfHere(parts.volumes, id));
   ASSIGN_OR_RETURN(SnapshotGroupView view, parts.snapshots.FindGroup(id, MembersIn(request)));
   for (const SnapshotRecord& member : view.snapshots) {
     if (member.phase != SnapshotPhase::kFailed) continue;

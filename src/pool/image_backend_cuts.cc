@@ -189,6 +189,22 @@ Result<MadeArtefact> ImageBackend::CopyCut(const PoolCutRecord& cut, const PoolV
   return ArtefactOf(file);
 }
 
+// Whatever was made of a file that has lost its end would read as zero there.
+Status CheckIsWholeCut(const FileExtent& file, const PoolCutRecord& cut) {
+  if (file.size_bytes >= cut.size_bytes) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the file of snapshot " + cut.id + " has " +
+                               std::to_string(file.size_bytes) + " bytes, and had " +
+                               std::to_string(cut.size_bytes) + " when it was cut");
+}
+
+// To a caller NotFound says that there is no such snapshot, and this one was found.
+Error AboutFileOf(const PoolCutRecord& cut, const Error& error) {
+  if (error.code() != Code::kNotFound) return error;
+  return Error::FromParts(Code::kFailedPrecondition, error.outcome(), error.sys_errno(),
+                          "the file of snapshot " + cut.id + " is missing: " + error.message());
+}
+
 // What is thick has blocks of its own, unless its class wants them shared.
 Result<MadeArtefact> ImageBackend::Fill(const PoolVolumeRecord& volume,
                                         const PoolParameters& parameters, const PoolCutRecord& cut,
@@ -201,13 +217,16 @@ Result<MadeArtefact> ImageBackend::Fill(const PoolVolumeRecord& volume,
   if (way != PoolCutWay::kCopy) {
     const Result<FileExtent> cloned = kernel_.Call(clone, call);
     const bool is_copied = !cloned.ok() && way == PoolCutWay::kAuto && CannotShare(cloned.error());
-    if (!cloned.ok() && !is_copied) return cloned.error();
+    if (!cloned.ok() && !is_copied) return AboutFileOf(cut, cloned.error());
     if (cloned.ok()) shared = *cloned;
   }
+  Result<FileExtent> filled = shared.value_or(FileExtent{});
   if (!shared) {
     const CopyFile copy{.from = clone.from, .expected = clone.expected, .to = image};
-    RETURN_IF_ERROR(kernel_.Call(copy, ToTheEnd(call)));
+    filled = kernel_.Call(copy, ToTheEnd(call));
+    if (!filled.ok()) return AboutFileOf(cut, filled.error());
   }
+  RETURN_IF_ERROR(CheckIsWholeCut(*filled, cut));
   ASSIGN_OR_RETURN(const FileExtent file,
                    kernel_.Call(SetFileSize{.path = image,
                                             .bytes = volume.capacity_bytes,

@@ -79,7 +79,8 @@ PoolIdMeaning PoolVolumes::Meaning(const std::string& id, PoolObject object) con
   if (pool == nullptr) return PoolIdMeaning::kOfAnotherPool;
   MutexLock lock(mu_);
   // What was found meanwhile was found before the pool counted as looked through.
-  if (unreadable_.contains(id)) return PoolIdMeaning::kUnreadable;
+  const auto& unreadable = object == PoolObject::kCut ? unreadable_cuts_ : unreadable_;
+  if (unreadable.contains(id)) return PoolIdMeaning::kUnreadable;
   return looked_through_.contains(pool->name()) ? PoolIdMeaning::kNone
                                                 : PoolIdMeaning::kNotKnownYet;
 }

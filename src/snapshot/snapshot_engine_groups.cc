@@ -33,14 +33,27 @@ Status CheckNamesMembers(const SnapshotGroupRecord& group, std::vector<std::stri
                            "the snapshots that are named are not those of group " + group.id);
 }
 
-// A text that is no id is no group of another pool either.
-bool IsOfAnotherPool(const PoolVolumes& volumes, const std::string& id) {
-  const std::optional<PoolId> parsed = ParsePoolId(id);
-  if (!parsed) return false;
-  const auto& pools = volumes.pools();
-  return std::none_of(pools.begin(), pools.end(), [&parsed](const std::unique_ptr<Pool>& pool) {
-    return pool->tag() == parsed->pool_tag;
-  });
+// A group without a row may be one whose row is lost: with those of its snapshots, then. Errors,
+// not applied: FailedPrecondition for that, and for a group of another pool; Unavailable, if it is
+// not known yet.
+Status CheckNoSuchGroup(const PoolVolumes& volumes, const std::string& id) {
+  const std::optional<PoolId> group = ParsePoolId(id);
+  if (!group || group->object != PoolObject::kGroup) return OkStatus();
+  // What a snapshot of the same number would be told is so of the group.
+  PoolId as_cut = *group;
+  as_cut.object = PoolObject::kCut;
+  const Result<PoolCutRecord> same = volumes.FindCut(as_cut.ToString());
+  if (!same.ok() && same.error().code() != Code::kNotFound) {
+    return same.error().With("group " + id);
+  }
+  for (const std::string& cut : volumes.Cuts()) {
+    const std::optional<PoolId> other = ParsePoolId(cut);
+    if (!other || other->pool_tag != group->pool_tag) continue;
+    const Result<PoolCutRecord> row = volumes.FindCut(cut);
+    if (row.ok() || row.error().code() != Code::kFailedPrecondition) continue;
+    return row.error().With("group " + id + " has no record, and may have had this snapshot");
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -60,11 +73,16 @@ std::optional<SnapshotGroupView> SnapshotEngine::ViewOf(const SnapshotGroupRecor
 
 Result<SnapshotGroupView> SnapshotEngine::FindGroup(
     const std::string& id, const std::vector<std::string>& snapshots) const {
-  const MutexLock lock(mu_);
-  const auto group = groups_.find(id);
   std::optional<SnapshotGroupView> view;
-  if (group != groups_.end()) view = ViewOf(group->second);
-  if (!view) return Error::NotApplied(Code::kNotFound, "there is no such group of snapshots");
+  {
+    const MutexLock lock(mu_);
+    const auto group = groups_.find(id);
+    if (group != groups_.end()) view = ViewOf(group->second);
+  }
+  if (!view) {
+    RETURN_IF_ERROR(CheckNoSuchGroup(parts_.volumes, id));
+    return Error::NotApplied(Code::kNotFound, "there is no such group of snapshots");
+  }
   RETURN_IF_ERROR(CheckNamesMembers(view->group, snapshots));
   return *std::move(view);
 }
@@ -157,11 +175,7 @@ void SnapshotEngine::DeleteGroup(const std::string& id, const std::vector<std::s
                                  Done done) {
   if (const Status may = CheckStarted(); !may.ok()) return done(may);
   const std::optional<SnapshotGroupRecord> group = GroupRow(id);
-  if (!group) {
-    const bool is_others = IsOfAnotherPool(parts_.volumes, id);
-    return done(is_others ? SnapshotRefusal("group " + id + " is one of another pool")
-                          : OkStatus());
-  }
+  if (!group) return done(CheckNoSuchGroup(parts_.volumes, id));
   Status asked = CheckNamesMembers(*group, snapshots);
   if (asked.ok()) asked = AskGroupDeletion(*group);
   if (!asked.ok()) return done(asked);

@@ -37,6 +37,19 @@ TEST_F(SnapshotGroupsTest, AGroupHasASnapshotOfEachVolume) {
   EXPECT_THAT(GroupRows(), SizeIs(1));
 }
 
+TEST_F(SnapshotGroupsTest, AGroupWhoseRecordsWereLostWasDeletedWhileItsCutsStayed) {
+  const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
+  for (const char* kind : {kSnapshotRecordKind, kSnapshotGroupRecordKind, kPoolCutRecordKind}) {
+    for (const Record& row : Must(store_.Load(kind)).records) {
+      ASSERT_TRUE(store_.Remove(kind, row.key, Durability::kPowerLoss).ok());
+    }
+  }
+  RestartAgent();
+  EXPECT_EQ(CodeOf(DeleteGroup(made.group.id)), Code::kFailedPrecondition);
+  EXPECT_EQ(CodeOf(engine_->FindGroup(made.group.id, {})), Code::kFailedPrecondition);
+  EXPECT_THAT(Cuts(), SizeIs(2));
+}
+
 TEST_F(SnapshotGroupsTest, MembersThatAreMountedAreFrozenTogetherAndTheOthersAreCutMeanwhile) {
   const std::string mounted = Mounted("pvc-1");
   const std::string idle = Made("pvc-2").id;

@@ -91,6 +91,24 @@ TEST_F(SnapshotHoldTest, AVolumeIsMadeOfASnapshotWhichCanGoThen) {
   EXPECT_EQ(volumes_->Find(restored.id)->state, PoolVolumeState::kReady);
 }
 
+TEST_F(SnapshotHoldTest, ACutThatHadLostTheEndOfItsFileWasRestoredWithZerosInItsPlace) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  PoolCutRecord longer = Must(volumes_->FindCut(made.id));
+  longer.size_bytes += 16 * kMiB;
+  ASSERT_TRUE(store_.Put(EncodeRecord(longer), Durability::kPowerLoss).ok());
+  RestartAgent();
+  PoolVolumeWish wish = Wish("pvc-2", 32 * kMiB);
+  wish.content = ContentOf(made);
+  EXPECT_EQ(CodeOf(volumes_->Create(wish, {})), Code::kFailedPrecondition);
+  EXPECT_FALSE(volumes_->FindByName("pvc-2").has_value()) << "nothing is left of it";
+}
+
+TEST_F(SnapshotHoldTest, ASnapshotWhoseFileWasMissingWasToldAsNone) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  node_.Remove(kPoolPath + "/cuts/" + made.id + "/image");
+  EXPECT_EQ(CodeOf(Restore(made, "pvc-2")), Code::kFailedPrecondition);
+}
+
 TEST_F(SnapshotHoldTest, AVolumeIsClonedAndItsCutGoesWithTheMaking) {
   const std::string volume = Made().id;
   std::string row;
