@@ -107,9 +107,10 @@ Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const C
     return record;
   }
   const bool is_first = record.state == PoolVolumeState::kNotKnown;
+  const std::string id = record.id;
   Result<PoolVolumeRecord> made = Make(std::move(record), wish.content, call);
-  // What this call has certainly not applied says nothing of an earlier one.
-  if (!made.ok() && !is_first) return made.error().AsMaybeApplied();
+  // What this call has certainly not applied says nothing of an earlier one, unless that has gone.
+  if (!made.ok() && !is_first && FindRow(id)) return made.error().AsMaybeApplied();
   return made;
 }
 
@@ -141,6 +142,17 @@ Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record,
   const Result<MadeArtefact> made =
       content ? MakeFrom(*content, making) : backend->Make(record, parameters, making.call);
   if (!made.ok()) {
+    // Nothing can be made of it any more: who asks for it would never hear its id, and so could
+    // never delete it.
+    const bool has_lost_content = content && made.error().code() == Code::kNotFound;
+    if (has_lost_content && !is_first && !made.error().maybe_applied()) {
+      RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, record.name));
+      RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDelete));
+      RETURN_IF_ERROR(backend->Discard(record, making.call));
+      RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDone));
+      TellChanged();
+      return made.error();
+    }
     if (made.error().maybe_applied() || !is_first) return made.error();
     const Status removed = Advance(record, PoolVolumeEvent::kNotApplied);
     return removed.ok() ? made.error() : made.error().AsMaybeApplied();

@@ -103,6 +103,25 @@ TEST_F(SnapshotHoldTest, ACutThatHadLostTheEndOfItsFileWasRestoredWithZerosInIts
   EXPECT_FALSE(volumes_->FindByName("pvc-2").has_value()) << "nothing is left of it";
 }
 
+// It stayed half made for ever: its name was taken, and nobody had its id.
+TEST_F(SnapshotHoldTest, AVolumeWhoseSnapshotWasDeletedWhileItWasHalfMadeCouldNeverGo) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  Before("CloneFile", [this] {
+    store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "the disk is full"), 1,
+                    kPoolVolumeRecordKind);
+  });
+  EXPECT_FALSE(Restore(made, "pvc-2").ok());
+  node_.SetCallHook(nullptr);
+  const std::string half = volumes_->FindByName("pvc-2").value().id;
+  RestartAgent();
+  ASSERT_TRUE(Delete(made.id).ok());
+  const auto again = Restore(made, "pvc-2");
+  EXPECT_EQ(CodeOf(again), Code::kNotFound);
+  EXPECT_FALSE(FailureOf(again).maybe_applied());
+  EXPECT_FALSE(volumes_->FindByName("pvc-2").has_value());
+  EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + half));
+}
+
 TEST_F(SnapshotHoldTest, ASnapshotWhoseFileWasMissingWasToldAsNone) {
   const SnapshotRecord made = Must(Create("a", Made().id));
   node_.Remove(kPoolPath + "/cuts/" + made.id + "/image");
