@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -89,10 +90,12 @@ class CutFrozenTest : public BlockMountTest, public ::testing::WithParamInterfac
     if (writer == 0) {
       const std::string path = Path("mnt2/w" + std::to_string(number));
       const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-      ::_exit(file >= 0 && ::write(file, "x", 1) == 1 ? 0 : 1);
+      ::_exit(file >= 0 && ::write(file, "x", 1) == 1 ? 0 : errno);
     }
     const std::optional<int> status = AwaitEnd(writer);
-    return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+    if (!status) return false;
+    EXPECT_EQ(*status, 0) << "status of the writer; errno " << WEXITSTATUS(*status);
+    return true;
   }
   // The status of a child that ends within the patience. Else the filesystem is thawed.
   std::optional<int> AwaitEnd(pid_t child) const {

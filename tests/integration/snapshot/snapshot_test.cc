@@ -103,6 +103,13 @@ dev_t FilesystemAt(const std::string& path) {
 }
 
 // The workers of this process that there are now.
+void AwaitReaped(pid_t child) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (::kill(child, 0) == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
 std::vector<pid_t> WorkersNow() {
   std::vector<pid_t> workers;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -189,7 +196,10 @@ TEST_F(SnapshotsUnderAWriterTest, AWorkerThatIsKilledAmidACutLeavesNothingFrozen
       // At another moment in each round.
       const std::jthread killer([round] {
         std::this_thread::sleep_for(milliseconds(7 * round));
-        for (const pid_t worker : WorkersNow()) ::kill(worker, SIGKILL);
+        const std::vector<pid_t> workers = WorkersNow();
+        for (const pid_t worker : workers) ::kill(worker, SIGKILL);
+        // The pool of workers has seen it then; else a later call is given to a dead one.
+        for (const pid_t worker : workers) AwaitReaped(worker);
       });
       (void)Create(name, source);
     }
