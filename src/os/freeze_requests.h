@@ -139,8 +139,6 @@ struct FilesystemName {
 // refuse, and say that they have succeeded. So nothing but a look at the superblock afterwards is
 // believed.
 // To repeat a call that was cut off goes on with it. Half way, the filesystem may not be mountable.
-// A power cut may leave a log of an xfs that cannot be told from a damaged one: EUCLEAN, and only
-// another copy helps.
 // Progress: bytes that the tools have read and written.
 // Errors, not applied: InvalidArgument for a type that is none of ext2, ext3, ext4, xfs, btrfs, or
 // for an empty UUID; NotFound of the file, or of a tool, naming its package; FailedPrecondition if
