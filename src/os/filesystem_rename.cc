@@ -203,34 +203,33 @@ class FilesystemRenamer {
     return Expect(RunOn(file_.get(), "btrfstune", Family::kBtrfs, {"-f", "-M", request_.new_uuid}));
   }
 
-  // The tools refuse an xfs whose log is not replayed, as after a freeze, and end with status 0 all
-  // the same. Only a mount replays it. What the tool left when it was cut off, neither it nor a
-  // mount takes: that is ended here. The mount then shows that the kernel takes it.
+  // Only a mount replays the log, as a freeze leaves it. The last one shows that the kernel takes
+  // what was written.
   Status ChangeXfs(bool has_it) const {
-    ASSIGN_OR_RETURN(const XfsUuid xfs, XfsUuid::Open(file_.get(), request_.new_uuid, what_));
-    if (!has_it || !MountOnce().ok()) {
-      ASSIGN_OR_RETURN(const bool begun, xfs.IsLogBegun());
-      if (!begun && !has_it) return ChangeXfsByTool();
-      if (begun) RETURN_IF_ERROR(xfs.WriteRestOfLog());
-      if (::fsync(file_.get()) != 0) return Failed("sync");
+    bool begun = false;
+    if (!has_it) {
+      ASSIGN_OR_RETURN(const XfsUuid left, XfsUuid::Open(file_.get(), request_.new_uuid, what_));
+      ASSIGN_OR_RETURN(begun, left.IsLogBegun());
     }
-    RETURN_IF_ERROR(xfs.WriteSuperblocks());
-    if (::fsync(file_.get()) != 0) return Failed("sync");
+    if (!begun) RETURN_IF_ERROR(MountOnce());
+    // Not before: the mount may have written the first superblock.
+    ASSIGN_OR_RETURN(const XfsUuid xfs, XfsUuid::Open(file_.get(), request_.new_uuid, what_));
+    if (!has_it) {
+      if (!begun) RETURN_IF_ERROR(Synced(xfs.BeginLog()));
+      RETURN_IF_ERROR(Synced(xfs.WriteRestOfLog()));
+    }
+    RETURN_IF_ERROR(Synced(xfs.WriteSuperblocks()));
     return MountOnce();
+  }
+
+  Status Synced(const Status& written) const {
+    if (!written.ok()) return written;
+    return ::fsync(file_.get()) == 0 ? OkStatus() : Status(Failed("sync"));
   }
 
   Status MountOnce() const {
     ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
-    return ReplayLog(loop);
-  }
-
-  Status ChangeXfsByTool() const {
-    ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
     RETURN_IF_ERROR(ReplayLog(loop));
-    // What was replayed is on the disk before the tool takes the log away.
-    if (::fsync(loop.device.get()) != 0) return Failed("sync");
-    RETURN_IF_ERROR(Expect(RunOn(loop.device.get(), "xfs_db", Family::kXfs,
-                                 {"-x", "-c", "uuid " + request_.new_uuid})));
     return ::fsync(loop.device.get()) == 0 ? OkStatus() : Status(Failed("sync"));
   }
 

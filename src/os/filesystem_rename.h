@@ -1,4 +1,4 @@
-// ChangeFilesystemUuid (os/freeze_requests.h). Source: tune2fs(8), xfs_db(8), btrfstune(8).
+// ChangeFilesystemUuid (os/freeze_requests.h). Source: tune2fs(8), btrfstune(8).
 #pragma once
 
 #include <string>

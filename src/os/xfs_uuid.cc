@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -37,9 +38,16 @@ constexpr std::string_view kRecordMagic = "\xFE\xED\xBA\xBE";
 constexpr size_t kRecordCycle = 4;
 constexpr size_t kRecordLength = 12;
 constexpr size_t kRecordPlace = 16;  // its cycle and its block
+constexpr size_t kRecordTail = 24;
+constexpr size_t kRecordChecksum = 32;
+constexpr size_t kRecordBefore = 36;
 constexpr size_t kRecordOperations = 40;
+constexpr size_t kRecordWords = 44;
+constexpr size_t kRecordFormat = 300;
 constexpr size_t kRecordUuid = 304;
-// In its second block, the only operation's flags, and that it is an unmount.
+constexpr size_t kRecordSize = 320;  // the most that such a record may have
+constexpr uint32_t kBytesOfAHeader = 32 << 10;
+// In the first block of its body, the only operation's flags, and that it is an unmount.
 constexpr size_t kOperationFlags = 9;
 constexpr char kUnmountFlag = 0x20;
 
@@ -72,14 +80,22 @@ std::optional<std::string> UuidBytes(const std::string& text) {
   return bytes;
 }
 
-// The cycle in which a block of the log was written.
-uint64_t CycleOf(std::string_view block) {
-  return BigAt(block, block.substr(0, kRecordMagic.size()) == kRecordMagic ? kRecordCycle : 0, 4);
+bool IsHeader(std::string_view block) {
+  return block.substr(0, kRecordMagic.size()) == kRecordMagic;
 }
 
-// The blocks of a record whose header this is, and that.
+// The cycle in which a block of the log was written.
+uint64_t CycleOf(std::string_view block) {
+  return BigAt(block, IsHeader(block) ? kRecordCycle : 0, 4);
+}
+
+// The blocks of the header of a record that begins with this one, and of all of the record.
+size_t HeadersOf(std::string_view header) {
+  const uint64_t size = BigAt(header, kRecordSize, 4);
+  return std::max<size_t>(1, (size + kBytesOfAHeader - 1) / kBytesOfAHeader);
+}
 size_t BlocksOf(std::string_view header) {
-  return 1 + (BigAt(header, kRecordLength, 4) + kLogBlock - 1) / kLogBlock;
+  return HeadersOf(header) + (BigAt(header, kRecordLength, 4) + kLogBlock - 1) / kLogBlock;
 }
 
 std::string WithChecksum(std::string superblock) {
@@ -108,8 +124,9 @@ Status XfsUuid::ReadGeometry() {
   const uint64_t group_blocks = BigAt(begin, kXfsGroupBlocks, 4);
   const uint64_t group_shift = BigAt(begin, kXfsGroupBlocksLog, 1);
   const uint64_t version = BigAt(begin, kXfsVersion, 2) & 0xF;
-  if (begin.substr(0, kXfsSuperMagic.size()) != kXfsSuperMagic || version != 5 || block < kSmallest ||
-      block > 65536 || sector < kSmallest || sector > 32768 || group_shift > 31 || log_start == 0) {
+  if (begin.substr(0, kXfsSuperMagic.size()) != kXfsSuperMagic || version != 5 ||
+      block < kSmallest || block > 65536 || sector < kSmallest || sector > 32768 ||
+      group_shift > 31 || log_start == 0) {
     return Error::NotApplied(Code::kDataLoss, what_ + ": its first superblock is damaged");
   }
   ASSIGN_OR_RETURN(first_, Read(0, sector));
@@ -139,29 +156,73 @@ Status XfsUuid::Write(const std::string& bytes, off_t begin) const {
   return Error::MaybeApplied(Code::kInternal, what_ + ": a write was cut short");
 }
 
-Result<bool> XfsUuid::IsLogBegun() const {
-  ASSIGN_OR_RETURN(const std::string record, Read(log_begin_, 2 * kLogBlock));
-  const uint64_t cycle = BigAt(record, kRecordCycle, 4);
-  if (record.substr(0, kRecordMagic.size()) != kRecordMagic ||
-      record.substr(kRecordUuid, kUuidSize) != uuid_ || cycle < 2 ||
-      BigAt(record, kRecordPlace, 8) != cycle << 32 || BigAt(record, kRecordOperations, 4) != 1 ||
-      record[kLogBlock + kOperationFlags] != kUnmountFlag) {
-    return false;
-  }
-  const size_t newest = BlocksOf(record) * kLogBlock;
+Result<std::optional<XfsUuid::Unmount>> XfsUuid::FindUnmount() const {
+  uint64_t cycle = 0;
+  uint64_t last = 0;  // block of that cycle, and the last one with the header of a record
+  std::optional<uint64_t> newest;
   for (off_t at = 0; at < log_bytes_; at += kLogChunk) {
     const size_t size = std::min<size_t>(kLogChunk, static_cast<size_t>(log_bytes_ - at));
     ASSIGN_OR_RETURN(const std::string chunk, Read(log_begin_ + at, size));
     for (size_t i = 0; i < size; i += kLogBlock) {
-      if (static_cast<size_t>(at) + i < newest) continue;
-      if (CycleOf(std::string_view(chunk).substr(i, kLogBlock)) >= cycle) return false;
+      const std::string_view block = std::string_view(chunk).substr(i, kLogBlock);
+      if (CycleOf(block) < cycle) continue;
+      if (CycleOf(block) > cycle) newest.reset();
+      cycle = CycleOf(block);
+      last = (static_cast<uint64_t>(at) + i) / kLogBlock;
+      if (IsHeader(block)) newest = last;
     }
   }
-  return true;
+  if (!newest) return std::optional<Unmount>();
+  const off_t place = log_begin_ + static_cast<off_t>(*newest * kLogBlock);
+  ASSIGN_OR_RETURN(std::string header, Read(place, kLogBlock));
+  ASSIGN_OR_RETURN(std::string operation,
+                   Read(place + static_cast<off_t>(HeadersOf(header) * kLogBlock), kLogBlock));
+  // Before its body is written, a record may end behind what is there of its cycle.
+  if (*newest + BlocksOf(header) <= last || BigAt(header, kRecordOperations, 4) != 1 ||
+      BigAt(header, kRecordPlace, 8) != (cycle << 32 | *newest) ||
+      operation[kOperationFlags] != kUnmountFlag) {
+    return std::optional<Unmount>();
+  }
+  return std::optional<Unmount>(
+      Unmount{static_cast<uint32_t>(*newest), std::move(header), std::move(operation)});
 }
 
-// As if the kernel had just come to the log's end once, and had unmounted: the record, and behind
-// it what is of the cycle before.
+Result<bool> XfsUuid::IsLogBegun() const {
+  ASSIGN_OR_RETURN(const std::string first, Read(log_begin_, kLogBlock));
+  if (!IsHeader(first) || first.substr(kRecordUuid, kUuidSize) != uuid_) return false;
+  ASSIGN_OR_RETURN(const std::optional<Unmount> unmount, FindUnmount());
+  return unmount && unmount->block == 0;
+}
+
+// An unmount record as that which is there, as if the kernel had come to the log's end just before.
+Status XfsUuid::BeginLog() const {
+  ASSIGN_OR_RETURN(const std::optional<Unmount> unmount, FindUnmount());
+  if (!unmount) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             what_ + ": its log has something to replay after a mount");
+  }
+  const std::string cycle =
+      BigBytes(static_cast<uint32_t>(BigAt(unmount->header, kRecordCycle, 4)) + 1);
+  const std::string place = cycle + BigBytes(0);
+  std::string header = unmount->header;
+  header.replace(kRecordCycle, 4, cycle);
+  header.replace(kRecordLength, 4,
+                 BigBytes(static_cast<uint32_t>((BlocksOf(header) - 1) * kLogBlock)));
+  header.replace(kRecordPlace, 8, place);
+  header.replace(kRecordTail, 8, place);
+  header.replace(kRecordChecksum, 4, 4, '\0');
+  header.replace(kRecordBefore, 4, BigBytes(UINT32_MAX));
+  // The first word of each block of the body, which has the cycle in its place.
+  header.replace(kRecordWords + 4, kRecordFormat - kRecordWords - 4,
+                 kRecordFormat - kRecordWords - 4, '\0');
+  header.replace(kRecordUuid, kUuidSize, uuid_);
+  header.replace(kRecordSize, 4, BigBytes(kBytesOfAHeader));
+  std::string operation = unmount->operation;
+  operation.replace(0, 4, cycle);
+  return Write(header + operation, log_begin_);
+}
+
+// The body of the record, and behind it what is of the cycle before.
 Status XfsUuid::WriteRestOfLog() const {
   ASSIGN_OR_RETURN(const std::string header, Read(log_begin_, kLogBlock));
   const auto cycle = static_cast<uint32_t>(BigAt(header, kRecordCycle, 4));

@@ -1,16 +1,21 @@
-// What is left to do of a change of an xfs's UUID that xfs_db began and was cut off in, on its
-// file.
+// The UUID of an xfs that is not mounted, on its file, in steps each of which can be gone on with.
 //
-// xfs_db refuses a log with something to replay. Then it writes the log anew: first a record that
-// says that nothing is to be replayed, with the new UUID, and then the rest of it; and last the
-// superblocks, the first one first. Between these no kernel mounts it, because the log has another
-// UUID than the superblock, and neither xfs_db nor xfs_repair finds the end of the log.
-// Source: xfsprogs 6.1, db/sb.c (uuid_f), libxfs/rdwr.c (libxfs_log_clear); Linux
-// fs/xfs/xfs_log_recover.c (xlog_find_head), fs/xfs/libxfs/xfs_format.h, xfs_log_format.h.
+// xfs_db cannot: it fills the log with zeros, writes it anew and then the superblocks. Cut off
+// between these, the number of the log's cycle is lost; no kernel mounts the filesystem, and
+// neither xfs_db nor xfs_repair finds the end of its log. Here the log keeps its cycles. Of a log
+// with nothing to replay the first record is written first, with the new UUID and of the next
+// cycle. So from then on everybody knows that nothing is to be replayed, and how to go on. Source:
+// Linux fs/xfs/xfs_log_recover.c (xlog_find_head, xlog_check_unmount_rec, where a checksum of 0 is
+// none), fs/xfs/libxfs/xfs_format.h, xfs_log_format.h; xfsprogs 6.1, db/sb.c (uuid_f),
+// libxfs/rdwr.c (libxfs_log_clear).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 
@@ -23,10 +28,13 @@ class XfsUuid {
   // as text. Errors, not applied: no xfs with checksums is there, or no such UUID; reading.
   static Result<XfsUuid> Open(int file, const std::string& new_uuid, const std::string& what);
 
-  // Whether the first record of the log is xfs_db's with the new UUID, and the newest one. Nothing
-  // is to be replayed then. Reads the whole log if it may be. Errors, not applied: reading.
+  // Whether BeginLog was done with this UUID, and the log is not used since. Reads the whole log if
+  // it may be. Errors, not applied: reading.
   Result<bool> IsLogBegun() const;
-  // Writes the rest of a log that has begun so. Errors, maybe applied: writing.
+  // To be synced before the next step, as each. Reads the whole log. Errors: FailedPrecondition if
+  // it has something to replay, reading (not applied); writing (maybe applied).
+  Status BeginLog() const;
+  // Of a log that has begun. Errors: reading (not applied); writing (maybe applied).
   Status WriteRestOfLog() const;
   // Writes the UUID to every superblock that has it not, to the first one last. Errors: another
   // superblock is missing (not applied); reading and writing, maybe applied.
@@ -35,7 +43,14 @@ class XfsUuid {
  private:
   XfsUuid(int file, std::string uuid, std::string what)
       : file_(file), uuid_(std::move(uuid)), what_(std::move(what)) {}
+  // The newest record of the log, if that says that nothing is to be replayed.
+  struct Unmount {
+    uint32_t block = 0;
+    std::string header;
+    std::string operation;  // the block with it
+  };
   Status ReadGeometry();
+  Result<std::optional<Unmount>> FindUnmount() const;
   Result<std::string> Read(off_t begin, size_t size) const;
   Status Write(const std::string& bytes, off_t begin) const;
   std::string WithNewUuid(std::string first) const;
