@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -171,7 +172,7 @@ class SnapshotRootTest : public BlockMountTest {
   }
   void Remove(const std::string& id) {
     const Status deleted = volumes_->Delete(id, false, {});
-    EXPECT_TRUE(deleted.ok()) << deleted.error().ToString();
+    if (!deleted.ok()) throw std::runtime_error(deleted.error().ToString());
     Run();
   }
   Result<SnapshotRecord> Create(const std::string& name, const std::string& volume) {

@@ -58,7 +58,8 @@ diff /tmp/before /tmp/after || fail "a stop took mounts away"
 echo "ok: a stop leaves the mounts"
 
 systemctl start volumed || fail "start again"
-volumectl delete pod web
+# The records may still be being loaded.
+for _ in $(seq 100); do volumectl delete pod web && break; sleep 0.1; done
 volumectl wait web --for gone --timeout 60 || { volumectl explain web; fail "the pod does not leave"; }
 expect "mounts of the pod" "$(pod_mounts | wc -l)" 0
 expect "directories of pods" "$(find $root/pods -mindepth 1 | wc -l)" 0
