@@ -43,6 +43,13 @@ void Agent::MakeOperations() {
                            [this](const std::string& driver) { DebtPaid(driver); }});
 }
 
+void Agent::MakeSnapshotObjects(SnapshotEngine& engine) {
+  snapshot_objects_ = std::make_unique<NodeSnapshotObjects>(
+      NodeSnapshotObjects::Parts{*scheduler_, *log_, *records_, *catalog_, *events_, engine,
+                                 pools_->volumes(), *operations_},
+      [this]() -> VolumeManager& { return *manager_; });
+}
+
 VolumeManagerSettings Agent::MakeManagerSettings() const {
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
@@ -62,6 +69,7 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (OtherRecordKind& kind : NodePools::RecordKinds()) {
     settings.other_kinds.push_back(std::move(kind));
   }
+  settings.other_kinds.push_back(NodeSnapshotObjects::RecordKind());
   settings.other_kinds.push_back({kCsiDebtRecordKind, [](const Record& row) -> Status {
                                     RETURN_IF_ERROR(DecodeCsiDebt(row));
                                     return OkStatus();
@@ -82,6 +90,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   };
   hooks.restore_other = [this](const std::string& kind, const LoadedRecords& rows) {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
+    if (kind == kSnapshotBindingRecordKind) return snapshot_objects_->objects().Restore(rows);
     if (kind == kPoolRecordKind || kind == kPoolVolumeRecordKind) {
       return pools_->Restore(kind, rows);
     }
@@ -111,11 +120,15 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
       });
     });
   };
+  hooks.object_changed = [this](const std::optional<ObjectKey>& object) {
+    snapshot_objects_->objects().ObjectChanged(object);
+  };
   hooks.object_named = [this](const ObjectKey& object, bool is_named) {
     NoteWanted(object, is_named);
   };
   hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
     pools_->Open();  // all rows are there: what is in use is known
+    snapshot_objects_->objects().Start();
     StartSources(std::move(memories));
   };
   return hooks;
@@ -127,11 +140,12 @@ Status Agent::MakeManager() {
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings = MakeManagerSettings();
   std::set<std::string> removal_deletes = settings.removal_deletes;
-  // These two sources lose an object only by command.
-  removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
+  // These sources lose an object only by command.
+  removal_deletes.insert(
+      {std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName, kSnapshotSource});
   manager_ = std::make_unique<VolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
-                         *host_, *consumer_watch_, *log_},
+                         *host_, *consumer_watch_, *log_, &snapshot_objects_->contents()},
       boot_id_, std::move(settings), MakeManagerHooks());
   TellManagerOfDevices();
   node_->SetLabelsChanged(
