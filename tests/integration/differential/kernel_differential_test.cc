@@ -381,10 +381,12 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
   // There are no devices here to succeed on; device_differential_test has them. Nor programs.
   const std::set<std::string> on_devices = {
-      ProbeDevice::kName, FormatDevice::kName,   CheckFilesystem::kName,     CheckDeviceUse::kName,
-      RunProgram::kName,  GrowFilesystem::kName, IdentifyDevice::kName,      FlushDevice::kName,
-      AttachLoop::kName,  ConfigureLoop::kName,  CloneFile::kName,           ListExtents::kName,
-      CutFrozen::kName,   ThawFilesystem::kName, ChangeFilesystemUuid::kName};
+      ProbeDevice::kName,    FormatDevice::kName,   CheckFilesystem::kName,
+      CheckDeviceUse::kName, RunProgram::kName,     GrowFilesystem::kName,
+      IdentifyDevice::kName, FlushDevice::kName,    AttachLoop::kName,
+      ConfigureLoop::kName,  CloneFile::kName,      ListExtents::kName,
+      CutFrozen::kName,      ThawFilesystem::kName, ChangeFilesystemUuid::kName,
+      MakeSubvolume::kName,  SetTreeQuota::kName,   ReadTreeQuota::kName};
   // One of fifty effects is drawn at a time, and some of them seldom have what they need.
   constexpr int kFewest = 50;
   for (const auto& [name, count] : calls) {
