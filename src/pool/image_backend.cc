@@ -10,11 +10,11 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
+#include "pool/artefact_directory.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint32_t kImageDirectoryMode = 0700;  // root's alone, as the file is
 // In one round trip to a worker.
 constexpr size_t kMeasuredAtOnce = 256;
 
@@ -32,15 +32,7 @@ bool Allocates(const PoolParameters& parameters) {
 
 Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description,
                                      const CallOptions& call) {
-  RETURN_IF_ERROR(kernel_.Call(
-      MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kImageDirectoryMode}, call));
-  const WriteFile written{.path = layout_.Description(id),
-                          .content = Secret<std::string>(description),
-                          .mode = kPoolImageMode};
-  if (const Result<Changed> done = kernel_.Call(written, call); !done.ok()) {
-    return done.error().AsMaybeApplied();
-  }
-  return OkStatus();
+  return MakeArtefactDirectory(kernel_, layout_, id, description, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.
@@ -80,18 +72,8 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
       layout_.Image(id).Display() + " is another file than the one on record: " + difference);
 }
 
-// The image first: as long as it is there, its description is, too. What somebody else has put
-// beside them stays, and is an error.
 Status ImageBackend::RemoveFiles(const PoolId& id, const CallOptions& call) {
-  using Kind = SkeletonPart::Kind;
-  const std::string description = PoolDescriptionFile(id.object);
-  const RemoveSkeleton skeleton{
-      .path = layout_.ArtefactDir(id),
-      .parts = {{.name = kPoolImageFile, .kind = Kind::kFile},
-                {.name = description, .kind = Kind::kFile},
-                {.name = UnfinishedName(description), .kind = Kind::kFile}}};
-  RETURN_IF_ERROR(kernel_.Call(skeleton, call));
-  return OkStatus();
+  return RemoveArtefactDirectory(kernel_, layout_, id, kPoolImageFile, call);
 }
 
 Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorded,
