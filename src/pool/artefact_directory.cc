@@ -11,9 +11,14 @@ constexpr uint32_t kArtefactDescriptionMode = 0600;
 }  // namespace
 
 Status MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                             const std::string& description, const CallOptions& call) {
+                             const CallOptions& call) {
   RETURN_IF_ERROR(kernel.Call(
       MakeDirectory{.path = layout.ArtefactDir(id), .mode = kArtefactDirectoryMode}, call));
+  return OkStatus();
+}
+
+Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                        const std::string& description, const CallOptions& call) {
   const WriteFile written{.path = layout.Description(id),
                           .content = Secret<std::string>(description),
                           .mode = kArtefactDescriptionMode};

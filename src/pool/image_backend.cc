@@ -32,7 +32,8 @@ bool Allocates(const PoolParameters& parameters) {
 
 Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description,
                                      const CallOptions& call) {
-  return MakeArtefactDirectory(kernel_, layout_, id, description, call);
+  RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
+  return DescribeArtefact(kernel_, layout_, id, description, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.
