@@ -10,11 +10,13 @@ import (
 	"sort"
 	"strings"
 
+	snapshot "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	core "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 )
 
 const module = "k8s.io/api@v0.36.3"
+const snapshotModule = "external-snapshotter/client/v8@v8.6.0"
 
 // Types with a JSON form of their own: nothing below them is a field.
 var leaves = map[string]bool{"Quantity": true, "Time": true, "MicroTime": true, "Duration": true, "IntOrString": true, "RawExtension": true, "FieldsV1": true}
@@ -75,7 +77,8 @@ func main() {
 	p := printer{lines: map[string]string{}}
 	for _, object := range []any{core.Pod{}, core.Secret{}, core.ConfigMap{}, core.Node{}, core.PersistentVolume{},
 		core.PersistentVolumeClaim{}, storage.StorageClass{}, storage.CSIDriver{}, storage.CSINode{},
-		storage.VolumeAttachment{}} {
+		storage.VolumeAttachment{}, snapshot.VolumeSnapshot{}, snapshot.VolumeSnapshotContent{},
+		snapshot.VolumeSnapshotClass{}} {
 		p.add(reflect.TypeOf(object))
 	}
 	var types []string
@@ -84,7 +87,8 @@ func main() {
 	}
 	sort.Strings(types)
 	fmt.Printf("// The fields of each type by name, with the type of those that are objects, lists of objects, or (*) maps\n")
-	fmt.Printf("// of objects. Made by scripts/known_fields from the types of %s; not edited by hand.\n", module)
+	fmt.Printf("// of objects. Made by scripts/known_fields from the types of %s and\n", module)
+	fmt.Printf("// %s; not edited by hand.\n", snapshotModule)
 	for _, name := range types {
 		fmt.Printf("%q\n", p.lines[name]+"\n")
 	}

@@ -17,10 +17,6 @@
 namespace volumed {
 namespace {
 
-bool HasUid(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
-}
-
 std::string PlaceOf(const ObjectOrigin& origin) {
   return origin.file.empty() ? "source " + origin.source : origin.file;
 }
@@ -33,7 +29,7 @@ bool IsOfManifest(const std::optional<ObjectOrigin>& origin) {
 // Gives an object without a uid the one that is known for it. If none is known, the object may name
 // any.
 Status Identify(const ObjectKey& key, const std::string& known, ObjectMeta& metadata) {
-  if (!HasUid(key.kind) || known.empty()) return OkStatus();
+  if (!HasUidOnRecord(key.kind) || known.empty()) return OkStatus();
   if (metadata.uid.empty()) metadata.uid = known;
   return metadata.uid == known ? OkStatus() : Status(RefuseOtherUid(key, known));
 }

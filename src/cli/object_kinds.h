@@ -28,6 +28,9 @@ inline constexpr CliKind kCliKinds[] = {
     {"csidriver", true},
     {"csinode", true},
     {"volumeattachment", true},
+    {"volumesnapshot", true},
+    {"volumesnapshotcontent", true},
+    {"volumesnapshotclass", true},
     {"driver", true},
 };
 
@@ -64,16 +67,40 @@ inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver
 inline constexpr CliNoun kCsiNodeNoun = {"csinodes", "csinode", "csinode", "csinode"};
 inline constexpr CliNoun kVolumeAttachmentNoun = {"volumeattachments", "volumeattachment",
                                                   "volumeattachment", "volumeattachment"};
+inline constexpr CliNoun kVolumeSnapshotNoun = {"volumesnapshots", "volumesnapshot", "vs",
+                                                "volumesnapshot"};
+inline constexpr CliNoun kVolumeSnapshotContentNoun = {
+    "volumesnapshotcontents", "volumesnapshotcontent", "vsc", "volumesnapshotcontent"};
+inline constexpr CliNoun kVolumeSnapshotClassNoun = {"volumesnapshotclasses", "volumesnapshotclass",
+                                                     "vsclass", "volumesnapshotclass"};
 // CSI drivers that have registered; CSIDriver is what their manifests say.
 inline constexpr CliNoun kDriverNoun = {"drivers", "driver", "driver", "driver"};
 // Kinds of which the agent keeps the object and no state.
-inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,    kConfigMapNoun, kNodeNoun,
-                                         kCsiDriverNoun, kCsiNodeNoun,   kVolumeAttachmentNoun};
+inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,
+                                         kConfigMapNoun,
+                                         kNodeNoun,
+                                         kCsiDriverNoun,
+                                         kCsiNodeNoun,
+                                         kVolumeAttachmentNoun,
+                                         kVolumeSnapshotNoun,
+                                         kVolumeSnapshotContentNoun,
+                                         kVolumeSnapshotClassNoun};
 // Every noun of `get`, in the order in which they are offered.
-inline constexpr CliNoun kGetNouns[] = {
-    kPodNoun,          kVolumeNoun,  kPersistentVolumeNoun, kClaimNoun,
-    kStorageClassNoun, kSecretNoun,  kConfigMapNoun,        kNodeNoun,
-    kCsiDriverNoun,    kCsiNodeNoun, kVolumeAttachmentNoun, kDriverNoun};
+inline constexpr CliNoun kGetNouns[] = {kPodNoun,
+                                        kVolumeNoun,
+                                        kPersistentVolumeNoun,
+                                        kClaimNoun,
+                                        kStorageClassNoun,
+                                        kSecretNoun,
+                                        kConfigMapNoun,
+                                        kNodeNoun,
+                                        kCsiDriverNoun,
+                                        kCsiNodeNoun,
+                                        kVolumeAttachmentNoun,
+                                        kVolumeSnapshotNoun,
+                                        kVolumeSnapshotContentNoun,
+                                        kVolumeSnapshotClassNoun,
+                                        kDriverNoun};
 
 // "pods (po), volumes (vol), ...", in the order of kGetNouns, for help.
 std::string NounNames();

@@ -13,6 +13,7 @@
 #include "kube/field_reader.h"
 #include "kube/field_rules.h"
 #include "kube/object_fields.h"
+#include "kube/snapshot_fields.h"
 #include "kube/storage_fields.h"
 #include "kube/unknown_fields.h"
 
@@ -44,13 +45,13 @@ std::string Describe(const Json& object, ObjectKind kind) {
   return ToString(key);
 }
 
-// "Pod, Secret and List of "v1"; StorageClass of "storage.k8s.io/v1"".
+// "Pod, Secret and List of "v1", StorageClass of "storage.k8s.io/v1"".
 std::string HandledKinds() {
   std::string text;
   std::string_view version;
   for (const ObjectKind kind : kAllObjectKinds) {
     if (!version.empty() && version != ApiVersionOf(kind)) {
-      text += " and List of " + Quoted(version) + ", ";
+      text += (version == kCoreApi ? " and List of " : " of ") + Quoted(version) + ", ";
     } else if (!version.empty()) {
       text += ", ";
     }

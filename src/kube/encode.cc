@@ -1,6 +1,7 @@
 #include "kube/decode.h"
 #include "kube/field_writer.h"
 #include "kube/object_fields.h"
+#include "kube/snapshot_fields.h"
 #include "kube/storage_fields.h"
 
 namespace volumed {

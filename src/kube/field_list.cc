@@ -9,6 +9,7 @@
 
 #include "base/secret.h"
 #include "kube/object_fields.h"
+#include "kube/snapshot_fields.h"
 #include "kube/storage_fields.h"
 
 namespace volumed {

@@ -193,9 +193,7 @@ void ObjectCatalog::Merge::AddRenamed(std::set<ObjectKey>& names) const {
 }
 
 bool ObjectCatalog::Merge::IsIdentified(ObjectKind kind) const {
-  return catalog_.identities_ != nullptr &&
-         (kind == ObjectKind::kPod || kind == ObjectKind::kPersistentVolume ||
-          kind == ObjectKind::kPersistentVolumeClaim);
+  return catalog_.identities_ != nullptr && (kind == ObjectKind::kPod || HasUidOnRecord(kind));
 }
 
 // A pod keeps the name that it got when the node was called otherwise, or when its manifest had a

@@ -28,11 +28,6 @@ Error Failed(std::string_view what, const std::string& path, int sys_errno) {
   return Error::FromErrno(sys_errno, std::string(what) + " " + path, Outcome::kNotApplied);
 }
 
-// Objects that have an identity beyond their name.
-bool HasUid(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
-}
-
 bool IsReplacedBy(const Object& before, const std::set<PodUid>& replaces) {
   return replaces.contains(UidOfPod(before));
 }
@@ -186,7 +181,7 @@ Status ObjectDirectory::CheckUpdateLocked(const ObjectKey& key, const Object& no
   const ObjectPtr before = FindOrLostLocked(key);
   if (before == nullptr) return OkStatus();
   const std::string& uid = MetaOf(*before).uid;
-  const bool identified = key.kind == ObjectKind::kPod || HasUid(key.kind);
+  const bool identified = key.kind == ObjectKind::kPod || HasUidOnRecord(key.kind);
   if (identified && !uid.empty() && MetaOf(now).uid != uid) return RefuseOtherUid(key, uid);
   const std::vector<UpdateProblem> problems =
       ValidateUpdate(*before, now, command.bound.contains(key));
@@ -203,7 +198,7 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
       ASSIGN_OR_RETURN(replaces, PreparePodLocked(*pod, command));
     }
     const ObjectKey key = KeyOf(object);
-    if (HasUid(key.kind)) IdentifyLocked(key, object);
+    if (HasUidOnRecord(key.kind)) IdentifyLocked(key, object);
     ObjectPtr before = FindOrLostLocked(key);
     if (before != nullptr && IsReplacedBy(*before, replaces)) before = nullptr;
     if (before != nullptr) RETURN_IF_ERROR(CheckUpdateLocked(key, object, command));

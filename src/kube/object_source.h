@@ -32,6 +32,9 @@ inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 // The source of this node's CSINode, which the agent makes of the CSI drivers that have registered.
 // They are on record themselves, so that nothing is remembered of the source.
 inline constexpr const char* kCsiNodeSource = "csi-node";
+// The source of the VolumeSnapshotContents that the agent makes of its own snapshots, which are on
+// record themselves: their absence is a command.
+inline constexpr const char* kSnapshotSource = "snapshots";
 
 // How an object came to be in a list.
 enum class ObjectPresence {

@@ -50,6 +50,11 @@ std::string_view ApiVersionOf(ObjectKind kind) { return KindFactsOf(kind).api_ve
 
 bool IsClusterScoped(ObjectKind kind) { return KindFactsOf(kind).scope == ObjectScope::kCluster; }
 
+bool HasUidOnRecord(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim ||
+         kind == ObjectKind::kVolumeSnapshot || kind == ObjectKind::kVolumeSnapshotContent;
+}
+
 std::optional<ObjectKind> ParseObjectKind(std::string_view name) {
   const std::string lower = Lower(name);
   if (lower.empty()) return std::nullopt;

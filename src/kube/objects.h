@@ -1,6 +1,6 @@
 // Kubernetes objects as plain values: pods, Secrets, ConfigMaps, the agent's own node and
-// (kube/storage_objects.h) storage. They hold only the fields that volumes need; other fields of a
-// manifest are ignored.
+// (kube/storage_objects.h, kube/snapshot_objects.h) storage. They hold only the fields that volumes
+// need; other fields of a manifest are ignored.
 //
 // Values; threads: any. No function here blocks or fails. kube/decode.h makes them from manifests.
 // Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2.
@@ -19,6 +19,7 @@
 #include "base/ids.h"
 #include "base/secret.h"
 #include "kube/object_meta.h"
+#include "kube/snapshot_objects.h"
 #include "kube/storage_objects.h"
 #include "kube/volume_sources.h"
 
@@ -234,9 +235,10 @@ struct NodeObject {
 
 // An object of any kind that the program knows. A kind that is added here does not compile before
 // its ObjectTraits, its Fields() and its checks are there.
-using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
-                            PersistentVolumeClaim, StorageClass, CsiDriverObject, CsiNodeObject,
-                            VolumeAttachment>;
+using Object =
+    std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
+                 PersistentVolumeClaim, StorageClass, CsiDriverObject, CsiNodeObject,
+                 VolumeAttachment, VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotClass>;
 // Objects travel between threads as immutable values. Whoever has one keeps that version of the
 // object alive.
 using ObjectPtr = std::shared_ptr<const Object>;
@@ -253,6 +255,9 @@ enum class ObjectKind {
   kCsiDriver,
   kCsiNode,
   kVolumeAttachment,
+  kVolumeSnapshot,
+  kVolumeSnapshotContent,
+  kVolumeSnapshotClass,
 };
 
 // Whether the names of a kind are unique within a namespace or on the whole.
@@ -267,7 +272,8 @@ enum class ObjectEnd {
 };
 
 // What has to be decided for every kind of object. The fields of a kind, the checks over several of
-// them and what may change are declared in kube/object_fields.h and kube/storage_fields.h.
+// them and what may change are declared in kube/object_fields.h, kube/storage_fields.h and
+// kube/snapshot_fields.h.
 struct ObjectKindFacts {
   // Has no defaults: every kind decides everything.
   constexpr ObjectKindFacts(ObjectKind its_kind, std::string_view its_name,
@@ -294,6 +300,7 @@ struct ObjectKindFacts {
 
 inline constexpr std::string_view kCoreApi = "v1";
 inline constexpr std::string_view kStorageApi = "storage.k8s.io/v1";
+inline constexpr std::string_view kSnapshotApi = "snapshot.storage.k8s.io/v1";
 
 // The facts of each alternative of Object, as `kFacts`.
 template <typename T>
@@ -358,6 +365,25 @@ struct ObjectTraits<VolumeAttachment> {
                       kStorageApi, ObjectScope::kCluster, ObjectEnd::kWithSource);
 };
 
+template <>
+struct ObjectTraits<VolumeSnapshot> {
+  static constexpr auto kFacts =
+      ObjectKindFacts(ObjectKind::kVolumeSnapshot, "VolumeSnapshot", "volumesnapshots", "vs",
+                      kSnapshotApi, ObjectScope::kNamespaced, ObjectEnd::kByCommand);
+};
+template <>
+struct ObjectTraits<VolumeSnapshotContent> {
+  static constexpr auto kFacts = ObjectKindFacts(
+      ObjectKind::kVolumeSnapshotContent, "VolumeSnapshotContent", "volumesnapshotcontents", "vsc",
+      kSnapshotApi, ObjectScope::kCluster, ObjectEnd::kByCommand);
+};
+template <>
+struct ObjectTraits<VolumeSnapshotClass> {
+  static constexpr auto kFacts = ObjectKindFacts(
+      ObjectKind::kVolumeSnapshotClass, "VolumeSnapshotClass", "volumesnapshotclasses", "vsclass",
+      kSnapshotApi, ObjectScope::kCluster, ObjectEnd::kByCommand);
+};
+
 inline constexpr auto kAllObjectKinds = [] {
   std::array<ObjectKind, std::variant_size_v<Object>> kinds{};
   for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = static_cast<ObjectKind>(i);
@@ -368,10 +394,13 @@ inline constexpr auto kAllObjectKinds = [] {
 const ObjectKindFacts& KindFactsOf(ObjectKind kind);
 // "Pod", "PersistentVolumeClaim", "CSIDriver".
 std::string_view ObjectKindName(ObjectKind kind);
-// "v1" or "storage.k8s.io/v1".
+// "v1", "storage.k8s.io/v1" or "snapshot.storage.k8s.io/v1".
 std::string_view ApiVersionOf(ObjectKind kind);
 // Whether objects of the kind have no namespace.
 bool IsClusterScoped(ObjectKind kind);
+// Whether an object of the kind is more than its name: its uid tells it from another one, and
+// counts once it is on record. Of pods, whose uids are on record with them, this is false.
+bool HasUidOnRecord(ObjectKind kind);
 // Accepts any case, the plural ("pods") and kubectl's short name ("pvc"); nullopt for a kind that
 // the program does not handle.
 std::optional<ObjectKind> ParseObjectKind(std::string_view name);

@@ -32,6 +32,8 @@ void PrepareForCreate(Object& object) {
   if (auto* claim = std::get_if<PersistentVolumeClaim>(&object)) {
     claim->status = UnfinishedGrowthIn(claim->status);
   }
+  if (auto* snapshot = std::get_if<VolumeSnapshot>(&object)) snapshot->status = {};
+  if (auto* content = std::get_if<VolumeSnapshotContent>(&object)) content->status = {};
 }
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kube/enum_names.h"
+#include "kube/snapshot_objects.h"
 #include "kube/storage_objects.h"
 
 namespace volumed {
@@ -86,6 +87,14 @@ struct EnumNames<VolumeBindingMode> {
   static constexpr std::array<std::pair<VolumeBindingMode, std::string_view>, 2> kValues = {{
       {VolumeBindingMode::kImmediate, "Immediate"},
       {VolumeBindingMode::kWaitForFirstConsumer, "WaitForFirstConsumer"},
+  }};
+};
+
+template <>
+struct EnumNames<SnapshotDeletionPolicy> {
+  static constexpr std::array<std::pair<SnapshotDeletionPolicy, std::string_view>, 2> kValues = {{
+      {SnapshotDeletionPolicy::kDelete, "Delete"},
+      {SnapshotDeletionPolicy::kRetain, "Retain"},
   }};
 };
 

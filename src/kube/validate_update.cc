@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/pod_facts.h"
+#include "kube/snapshot_fields.h"
 #include "kube/storage_fields.h"
 
 namespace volumed {

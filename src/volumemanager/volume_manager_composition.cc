@@ -361,6 +361,14 @@ void VolumeManager::Composition::StorageChanged(const ObjectChange& change) {
       return SecretChanged(change.key);
     case ObjectKind::kVolumeAttachment:
       return AttachmentChanged(change);
+    case ObjectKind::kVolumeSnapshot:
+    case ObjectKind::kVolumeSnapshotContent:
+      // Volumes are made of it, perhaps.
+      provisioning.ResetBackoff();
+      claims.MarkDirty();
+      return;
+    case ObjectKind::kVolumeSnapshotClass:
+      return;
   }
 }
 

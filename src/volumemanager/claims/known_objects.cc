@@ -14,14 +14,9 @@
 namespace volumed {
 namespace {
 
-// True for claims and volumes, whose uid counts only once it is on record.
-bool UidMustBeDurable(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
-}
-
 bool IsOnRecordElsewhere(const std::string& source) {
   return source == ObjectDirectory::kSourceName || source == Provisioning::kSourceName ||
-         source == kCsiNodeSource;
+         source == kCsiNodeSource || source == kSnapshotSource;
 }
 
 std::string ContentFor(const Object& object, const std::string& source) {
@@ -142,6 +137,7 @@ std::map<std::string, SourceMemory> KnownObjects::TakeMemories() {
   }
   memories.erase(Provisioning::kSourceName);
   memories.erase(kCsiNodeSource);
+  memories.erase(kSnapshotSource);
   return memories;
 }
 
@@ -196,7 +192,7 @@ std::optional<ObjectKey> KnownObjects::PodOfUid(const PodUid& uid) const {
 
 void KnownObjects::Adopt(const ObjectKey& object, const std::string& uid) {
   SetUid(object, uid);
-  if (!UidMustBeDurable(object.kind)) return;
+  if (!HasUidOnRecord(object.kind)) return;
   KnownObjectRecord record = records_[object];
   record.object = object;
   record.uid = uid;
@@ -301,14 +297,14 @@ void KnownObjects::Put(const KnownObjectRecord& record) {
   if (unreadable_.contains(key)) return;  // the unreadable row is left for a person
   const auto before = records_.find(record.object);
   const bool new_uid = before == records_.end() || before->second.uid != record.uid;
-  if (new_uid && UidMustBeDurable(record.object.kind)) unsettled_.insert(key);
+  if (new_uid && HasUidOnRecord(record.object.kind)) unsettled_.insert(key);
   records_[record.object] = record;
   rows_.Put(EncodeRecord(record));
 }
 
 void KnownObjects::Forget(const ObjectKey& object) {
   const std::string key = RecordKey(object);
-  if (UidMustBeDurable(object.kind)) unsettled_.insert(key);
+  if (HasUidOnRecord(object.kind)) unsettled_.insert(key);
   forgotten_.insert(key);
   records_.erase(object);
   uids_.erase(object);

@@ -15,7 +15,8 @@ namespace {
 
 // Kinds whose objects, once deleted, wait until nobody uses them.
 bool IsProtected(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
+  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim ||
+         kind == ObjectKind::kVolumeSnapshot || kind == ObjectKind::kVolumeSnapshotContent;
 }
 
 }  // namespace
@@ -153,8 +154,9 @@ void ObjectCommands::LetGo(const DeletedObjects::Id& object) {
   if (parts_.deleted.Find(object) != nullptr) return parts_.deleted.End(object);
   // A deletion mark in a manifest is no command.
   const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(object.first);
-  const bool ours = origin && (origin->source == ObjectDirectory::kSourceName ||
-                               origin->source == Provisioning::kSourceName);
+  const bool ours =
+      origin && (origin->source == ObjectDirectory::kSourceName ||
+                 origin->source == Provisioning::kSourceName || origin->source == kSnapshotSource);
   if (ours && !parts_.deleted.IsKnown(object))
     DeleteByCommand(object, /*at_once=*/true, [](const Status&) {});
 }

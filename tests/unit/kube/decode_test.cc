@@ -106,7 +106,9 @@ items:
 TEST(Decode, WhatIsNotHandledIsRefusedByName) {
   const std::string handled =
       "Pod, Secret, ConfigMap, Node, PersistentVolume, PersistentVolumeClaim and List of \"v1\", "
-      "StorageClass, CSIDriver, CSINode, VolumeAttachment of \"storage.k8s.io/v1\" are";
+      "StorageClass, CSIDriver, CSINode, VolumeAttachment of \"storage.k8s.io/v1\", "
+      "VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotClass of "
+      "\"snapshot.storage.k8s.io/v1\" are";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"apiVersion: apps/v1\nkind: Deployment\n",
        "kind: \"Deployment\" of \"apps/v1\" is not handled; " + handled},
@@ -211,6 +213,9 @@ TEST(Objects, KindsAndKeysHaveNames) {
   EXPECT_EQ(ParseObjectKind("csidriver"), ObjectKind::kCsiDriver);
   EXPECT_EQ(ParseObjectKind("csinodes"), ObjectKind::kCsiNode);
   EXPECT_EQ(ParseObjectKind("VolumeAttachment"), ObjectKind::kVolumeAttachment);
+  EXPECT_EQ(ParseObjectKind("vs"), ObjectKind::kVolumeSnapshot);
+  EXPECT_EQ(ParseObjectKind("volumesnapshotcontents"), ObjectKind::kVolumeSnapshotContent);
+  EXPECT_EQ(ParseObjectKind("vsclass"), ObjectKind::kVolumeSnapshotClass);
   EXPECT_EQ(KindOf(Pod()), ObjectKind::kPod);
   EXPECT_EQ(KindOf(SecretObject()), ObjectKind::kSecret);
   EXPECT_EQ(KindOf(ConfigMapObject()), ObjectKind::kConfigMap);
@@ -221,6 +226,9 @@ TEST(Objects, KindsAndKeysHaveNames) {
   EXPECT_EQ(KindOf(CsiDriverObject()), ObjectKind::kCsiDriver);
   EXPECT_EQ(KindOf(CsiNodeObject()), ObjectKind::kCsiNode);
   EXPECT_EQ(KindOf(VolumeAttachment()), ObjectKind::kVolumeAttachment);
+  EXPECT_EQ(KindOf(VolumeSnapshot()), ObjectKind::kVolumeSnapshot);
+  EXPECT_EQ(KindOf(VolumeSnapshotContent()), ObjectKind::kVolumeSnapshotContent);
+  EXPECT_EQ(KindOf(VolumeSnapshotClass()), ObjectKind::kVolumeSnapshotClass);
   EXPECT_EQ(ToString(KeyOf(DecodeOne(ConfigMapYaml("c", "1")))), "ConfigMap default/c");
   EXPECT_EQ(ToString(KeyOf(DecodeOne("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"))),
             "Node n1");
