@@ -43,7 +43,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
              ClaimsHooks()),
       object_commands(
           {parts.scheduler, parts.catalog, readiness, known, deleted, provisioning, claims},
-          {[this](const ObjectKey& object) { events.ObjectChanged(object); }, hooks.remove_object},
+          {[this](const ObjectKey& object) { ObjectChanged(object); }, hooks.remove_object},
           settings.removal_deletes),
       size_limits(
           parts.host.events, parts.scheduler.clock(), settings.size_limit_action,
@@ -229,7 +229,7 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
     return volume != nullptr && !volume->unique_name.empty();
   };
   its.changed = [this](const std::set<ObjectKey>& changed) {
-    for (const ObjectKey& claim : changed) events.ObjectChanged(claim);
+    for (const ObjectKey& claim : changed) ObjectChanged(claim);
   };
   its.resize_recorded = [this](const PersistentVolume& volume) {
     const UniqueVolumeName name = resting.UniqueNameOf(volume);
@@ -275,9 +275,17 @@ KnownObjects::Hooks VolumeManager::Composition::KnownObjectsHooks() {
     if (!uid.empty()) return uid;
     return hooks.new_uid ? hooks.new_uid(object) : NewUuid();
   };
-  its.settled = [this] { claims.MarkDirty(); };
+  its.settled = [this] {
+    claims.MarkDirty();
+    if (hooks.object_changed) hooks.object_changed(std::nullopt);
+  };
   its.find_on_node = [this](const PodUid& uid) { return FindPodOnNode(actual, uid); };
   return its;
+}
+
+void VolumeManager::Composition::ObjectChanged(const ObjectKey& object) {
+  events.ObjectChanged(object);
+  if (hooks.object_changed) hooks.object_changed(object);
 }
 
 // ---- changes of the catalog ---------------------------------------------------------------------

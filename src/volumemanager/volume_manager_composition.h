@@ -69,6 +69,8 @@ struct VolumeManager::Composition {
   // The catalog has changed, in the task of the update. Before the records are loaded only the
   // storage that volumes name is noted, and volumes that are known by name.
   void CatalogChanged(const std::vector<ObjectChange>& changes);
+  // What was decided about a claim, or is on record of the object's deletion, has changed.
+  void ObjectChanged(const ObjectKey& object);
   // The back-offs of what depends on a volume, claim or class are forgotten.
   void StorageChanged(const ObjectChange& change);
   // What a VolumeAttachment says of a device of this node has changed: the device is looked at at

@@ -95,6 +95,9 @@ struct VolumeManagerHooks {
   // Removes an object that a command with this number has ended from the source that volumectl
   // fills, unless a later command has given the object. Called again until it is gone.
   std::function<void(const ObjectKey&, uint64_t number)> remove_object;
+  // Called when what was decided about a claim has changed, or what is on record of the deletion of
+  // an object; without an object when uids are on record that were not.
+  std::function<void(const std::optional<ObjectKey>&)> object_changed;
   // Makes a uid for an object whose manifest names none. If this is empty, uids are random.
   std::function<std::string(const ObjectKey&)> new_uid;
   // Starts the sources, with what the last agent knew of each. Called once, when everything that

@@ -142,6 +142,10 @@ std::string ObjectCommands::UidOnRecord(const ObjectKey& object) const {
   return uids.empty() ? "" : *uids.begin();
 }
 
+bool ObjectCommands::IsOnRecord(const ObjectKey& object) const {
+  return parts_.known.IsOnRecord(object);
+}
+
 std::optional<int64_t> ObjectCommands::DeletedSince(const ObjectKey& object) const {
   const ObjectPtr known = parts_.catalog.FindObject(object);
   const std::string uid = known == nullptr ? UidOnRecord(object) : MetaOf(*known).uid;

@@ -80,6 +80,8 @@ class ObjectCommands {
   bool HasEnded(const ObjectKey& object, const std::string& uid) const {
     return parts_.deleted.HasEnded({object, uid});
   }
+  // Whether the store has what is known of the object, so that it has this uid after a restart.
+  bool IsOnRecord(const ObjectKey& object) const;
   // The uid of an object that may not be readable now; "" if none is known.
   std::string UidOnRecord(const ObjectKey& object) const;
 
