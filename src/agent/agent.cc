@@ -207,9 +207,10 @@ Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
   heap_trimmer_ = std::make_unique<HeapTrimmer>(*scheduler_, &TrimHeap);
-  // These two sources lose an object only by command.
+  // These sources lose an object only by command.
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
+  catalog_->AbsenceEnds(kSnapshotSource);
   host_objects_ = std::make_unique<CatalogHostObjects>();
   csi_earlier_secrets_ = std::make_unique<CsiEarlierSecrets>(CsiEarlierSecrets::Parts{
       *host_objects_, *log_,

@@ -29,6 +29,7 @@
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
 #include "agent/node_pools.h"
+#include "agent/node_snapshot_objects.h"
 #include "agent/node_snapshots.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
@@ -138,6 +139,8 @@ class Agent {
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
   void MakeOperations();
+  // The engine outlives what is made.
+  void MakeSnapshotObjects(SnapshotEngine& engine);
   VolumeManagerSettings MakeManagerSettings() const;
   VolumeManagerHooks MakeManagerHooks();
   void TellManagerOfDevices();
@@ -289,6 +292,7 @@ class Agent {
   std::unique_ptr<DetachObserver> detach_observer_;
   std::unique_ptr<NodeVolumeOperations> operations_;
   std::unique_ptr<NodeSnapshots> snapshots_;
+  std::unique_ptr<NodeSnapshotObjects> snapshot_objects_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<DebtCollector> debt_collector_;
   std::unique_ptr<VolumeManager> manager_;

@@ -48,6 +48,13 @@ void Agent::MakeOperations() {
                            [this](const std::string& driver) { DebtPaid(driver); }});
 }
 
+void Agent::MakeSnapshotObjects(SnapshotEngine& engine) {
+  snapshot_objects_ = std::make_unique<NodeSnapshotObjects>(
+      NodeSnapshotObjects::Parts{*scheduler_, *log_, *records_, *catalog_, *events_, engine,
+                                 pools_->volumes(), *operations_},
+      [this]() -> VolumeManager& { return *manager_; });
+}
+
 VolumeManagerSettings Agent::MakeManagerSettings() const {
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
@@ -70,6 +77,7 @@ VolumeManagerSettings Agent::MakeManagerSettings() const {
   for (OtherRecordKind& kind : NodeSnapshots::RecordKinds()) {
     settings.other_kinds.push_back(std::move(kind));
   }
+  settings.other_kinds.push_back(NodeSnapshotObjects::RecordKind());
   settings.other_kinds.push_back({kCsiDebtRecordKind, [](const Record& row) -> Status {
                                     RETURN_IF_ERROR(DecodeCsiDebt(row));
                                     return OkStatus();
@@ -92,6 +100,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
     if (kind == kCsiDebtRecordKind) return csi_debts_->Restore(rows);
     if (NodePools::IsKindOf(kind)) return pools_->Restore(kind, rows);
     if (NodeSnapshots::IsKindOf(kind)) return snapshots_->Restore(kind, rows);
+    if (kind == kSnapshotBindingRecordKind) return snapshot_objects_->objects().Restore(rows);
     csi_->Restore(kind, rows);
   };
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
@@ -118,12 +127,16 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
       });
     });
   };
+  hooks.object_changed = [this](const std::optional<ObjectKey>& object) {
+    snapshot_objects_->objects().ObjectChanged(object);
+  };
   hooks.object_named = [this](const ObjectKey& object, bool is_named) {
     NoteWanted(object, is_named);
   };
   hooks.start_sources = [this](std::map<std::string, SourceMemory> memories) {
     snapshots_->Begin();
     pools_->Open();  // all rows are there: what is in use is known
+    snapshot_objects_->objects().Start();
     StartSources(std::move(memories));
   };
   return hooks;
@@ -135,11 +148,12 @@ Status Agent::MakeManager() {
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings = MakeManagerSettings();
   std::set<std::string> removal_deletes = settings.removal_deletes;
-  // These two sources lose an object only by command.
-  removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
+  // These sources lose an object only by command.
+  removal_deletes.insert(
+      {std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName, kSnapshotSource});
   manager_ = std::make_unique<VolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
-                         *host_, *consumer_watch_, *log_},
+                         *host_, *consumer_watch_, *log_, &snapshot_objects_->contents()},
       boot_id_, std::move(settings), MakeManagerHooks());
   TellManagerOfDevices();
   node_->SetLabelsChanged(

@@ -129,6 +129,7 @@ Status Agent::MakeControlServices() {
       .node_labels = [this] { return node_->GetNodeLabels(); },
       .label_givers = [this] { return LabelGivers(); },
       .csi_only = config_.csi_only,
+      .snapshots = &snapshot_objects_->backend(),
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

@@ -168,6 +168,11 @@ Status Agent::ForgetSource(const std::string& name, bool dry_run) {
                              "the volumes that were made here are known by their records; delete "
                              "the PersistentVolume instead");
   }
+  if (name == kSnapshotSource) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the contents of snapshots that were made here are known by their "
+                             "records; delete the VolumeSnapshotContent instead");
+  }
   if (name == kCsiNodeSource) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the CSINode of this node is made here, of the CSI drivers that have "

@@ -33,6 +33,8 @@
 
 namespace volumed {
 
+struct SnapshotBackend;
+
 // The steps that were held back and are permitted now.
 struct AcceptedSteps {
   std::vector<PendingStep> tried;
@@ -103,6 +105,8 @@ struct ControlBackend {
   std::function<std::map<std::string, std::string>()> label_givers = {};
   // Setting csi-only: pods are not applied.
   bool csi_only = false;
+  // The pools of this node and their snapshots. Null: there are none, as in tests of other things.
+  SnapshotBackend* snapshots = nullptr;
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.

@@ -23,7 +23,9 @@ grpc::Status ToGrpcStatus(const Status& status) {
 }
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role)
-    : ControlService(backend, role, {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls}) {}
+    : ControlService(
+          backend, role,
+          {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddSnapshotCalls}) {}
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role,
                                const std::vector<AddRows>& groups)

@@ -1,8 +1,8 @@
 // ControlService: the control API for peers of one role, as a table. Each call is one row: its name
 // in agent.proto, the role that it needs, and its handler. The rows stand beside their handlers, in
-// object_calls.cc, pod_calls.cc, agent_calls.cc and driver_calls.cc, so that a new call costs a
-// handler and a row in one of these files. A call has no handler without a role, and an agent whose
-// API has a call without a row does not start.
+// object_calls.cc, pod_calls.cc, agent_calls.cc, driver_calls.cc and snapshot_calls.cc, so that a
+// new call costs a handler and a row in one of these files. A call has no handler without a role,
+// and an agent whose API has a call without a row does not start.
 #pragma once
 
 #include <functional>
@@ -110,10 +110,11 @@ class ControlService final : public v1::VolumeAgent::Service {
 };
 
 // These add the groups of rows.
-void AddObjectCalls(ControlService& service);  // objects of any kind
-void AddPodCalls(ControlService& service);     // one pod, or what happens to pods
-void AddAgentCalls(ControlService& service);   // the agent, its sources and its records
-void AddDriverCalls(ControlService& service);  // CSI drivers
+void AddObjectCalls(ControlService& service);    // objects of any kind
+void AddPodCalls(ControlService& service);       // one pod, or what happens to pods
+void AddAgentCalls(ControlService& service);     // the agent, its sources and its records
+void AddDriverCalls(ControlService& service);    // CSI drivers
+void AddSnapshotCalls(ControlService& service);  // pools and snapshots
 
 // ---- details ------------------------------------------------------------------------------------
 

@@ -222,6 +222,10 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   if (const std::optional<StorageStatus> status = manager_.storage().StatusOf(key)) {
     if (!status->held_by.empty()) AddSummaryField("Held by", status->held_by, out);
   }
+  if (snapshots_.held_by) {
+    const std::string held_by = snapshots_.held_by(key);
+    if (!held_by.empty()) AddSummaryField("Held by", held_by, out);
+  }
   if (!(!is_pods_own && AddObject(key, out)) && !is_kept && !is_this_node) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }
@@ -317,7 +321,7 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     shown.status = manager_.storage().ClaimStatus(*claim);
     AddSummary(Object(std::move(shown)), shown_text, out);
   } else {
-    AddSummary(*object, shown_text, out);
+    AddSummary(WithState(*object), shown_text, out);
   }
   for (const DecodeProblem& problem : catalog_.ProblemsOf(key)) {
     v1::Problem* encoded = out->add_problems();
@@ -333,6 +337,10 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     encoded->set_is_warning(true);
   }
   return true;
+}
+
+Object Describer::WithState(const Object& object) const {
+  return snapshots_.with_state ? snapshots_.with_state(object) : object;
 }
 
 void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const {
@@ -372,7 +380,7 @@ void Describer::AddListedObject(const ObjectKey& key, v1::ListedObject* out) con
   } else if (const auto* config_map = std::get_if<ConfigMapObject>(object.get())) {
     out->set_keys(static_cast<int64_t>(config_map->data.size() + config_map->binary_data.size()));
   }
-  for (std::string& cell : CellsOf(*object)) out->add_cells(std::move(cell));
+  for (std::string& cell : CellsOf(WithState(*object))) out->add_cells(std::move(cell));
 }
 
 Status Describer::List(const v1::ListObjectsRequest& request,

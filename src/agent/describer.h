@@ -20,6 +20,14 @@
 
 namespace volumed {
 
+// What is asked about VolumeSnapshots and their contents. Each may be empty: nothing is known.
+struct SnapshotQuestions {
+  // The object with what is known of it beyond its manifest.
+  std::function<Object(const Object& object)> with_state = {};
+  // Why an object that was deleted is still there; "" if nothing is known to keep it.
+  std::function<std::string(const ObjectKey& object)> held_by = {};
+};
+
 // Threads: the control thread. Blocks: never. All constructor arguments outlive it.
 class Describer {
  public:
@@ -31,16 +39,18 @@ class Describer {
   using NodeLabels = std::function<std::map<std::string, std::string>()>;
   // `secrets_of` may be empty: there are no drivers. So may `node_labels`: the node has none but
   // those of its object. And `label_givers`, which says who has given a label: nobody is named.
+  // So may what `snapshots` asks about VolumeSnapshots and their contents.
   Describer(const ObjectCatalog& catalog, const VolumeManager& manager, const EventLog& events,
             NodeName node, SecretsOf secrets_of = {}, NodeLabels node_labels = {},
-            NodeLabels label_givers = {})
+            NodeLabels label_givers = {}, SnapshotQuestions snapshots = {})
       : catalog_(catalog),
         manager_(manager),
         events_(events),
         node_(std::move(node)),
         secrets_of_(std::move(secrets_of)),
         node_labels_(std::move(node_labels)),
-        label_givers_(std::move(label_givers)) {}
+        label_givers_(std::move(label_givers)),
+        snapshots_(std::move(snapshots)) {}
 
   // Fills the answer except for the mounts; returns the questions whose answers are the mounts
   // (AddMountFacts), none for an object that has no mounts. A namespaced object without a namespace
@@ -66,6 +76,7 @@ class Describer {
   // Adds that a command has deleted the object and that its manifest still has it; false if that is
   // not so.
   bool AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const;
+  Object WithState(const Object& object) const;
   // What is shown of the words of the driver that an object is of. Empty: all.
   ShownText WithoutSecrets(const Object& object) const;
   // Adds identity, summary and problems of the object of a source; false if no source has it.
@@ -87,6 +98,7 @@ class Describer {
   const SecretsOf secrets_of_;
   const NodeLabels node_labels_;
   const NodeLabels label_givers_;
+  const SnapshotQuestions snapshots_;
 };
 
 // Whether the word means a pod's volume, which is no object of its own: "volume" in upper or lower

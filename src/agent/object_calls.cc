@@ -11,6 +11,7 @@
 #include "agent/control_service.h"
 #include "agent/delete_commands.h"
 #include "agent/describer.h"
+#include "agent/snapshot_backend.h"
 #include "agent/storage_list.h"
 #include "agent/view_codec.h"
 #include "kube/decode.h"
@@ -167,6 +168,22 @@ void HandleDeleteObjects(const std::shared_ptr<DeleteCommands>& deletes,
 
 // ---- what there is ------------------------------------------------------------------------------
 
+// What is known of VolumeSnapshots and their contents.
+SnapshotQuestions KnownOfSnapshots(const ControlBackend& backend) {
+  if (backend.snapshots == nullptr) return {};
+  const SnapshotObjects* const objects = &backend.snapshots->objects;
+  SnapshotQuestions known;
+  known.with_state = [objects](const Object& object) -> Object {
+    if (const auto* snapshot = std::get_if<VolumeSnapshot>(&object)) {
+      return objects->Shown(*snapshot);
+    }
+    const auto* const content = std::get_if<VolumeSnapshotContent>(&object);
+    return content == nullptr ? object : Object(objects->Shown(*content));
+  };
+  known.held_by = [objects](const ObjectKey& object) { return objects->HeldBy(object); };
+  return known;
+}
+
 Describer MakeDescriber(const ControlBackend& backend) {
   return {backend.catalog,
           backend.manager,
@@ -178,7 +195,8 @@ Describer MakeDescriber(const ControlBackend& backend) {
             return driver == nullptr ? nullptr : driver->secrets();
           },
           backend.node_labels,
-          backend.label_givers};
+          backend.label_givers,
+          KnownOfSnapshots(backend)};
 }
 
 void HandleDescribe(const UnaryCall<v1::DescribeRequest, v1::DescribeResponse>& call) {

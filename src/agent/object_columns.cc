@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "kube/enum_names.h"
+#include "kube/field_rules.h"
 #include "kube/storage_enums.h"
 
 namespace volumed {
@@ -54,6 +55,38 @@ Cells AttachmentCells(const Object& object) {
           Truth(attachment.attached)};
 }
 
+// As kubectl shows what is not known.
+std::string TruthOrNone(const std::optional<bool>& value) { return value ? Truth(*value) : ""; }
+
+Cells SnapshotCells(const Object& object) {
+  const auto& snapshot = std::get<VolumeSnapshot>(object);
+  const VolumeSnapshotStatus& status = snapshot.status;
+  return {TruthOrNone(status.ready_to_use),
+          snapshot.spec.persistent_volume_claim_name,
+          snapshot.spec.volume_snapshot_content_name,
+          status.restore_size ? status.restore_size->String() : "",
+          snapshot.spec.volume_snapshot_class_name.value_or(""),
+          status.bound_volume_snapshot_content_name,
+          status.creation_unix_millis ? FormatTimestamp(*status.creation_unix_millis) : ""};
+}
+
+Cells ContentCells(const Object& object) {
+  const auto& content = std::get<VolumeSnapshotContent>(object);
+  const VolumeSnapshotContentSpec& spec = content.spec;
+  return {TruthOrNone(content.status.ready_to_use),
+          content.status.restore_size ? std::to_string(*content.status.restore_size) : "",
+          std::string(EnumText(spec.deletion_policy)),
+          spec.driver,
+          spec.volume_snapshot_class_name.value_or(""),
+          spec.volume_snapshot_ref.name,
+          spec.volume_snapshot_ref.name_space};
+}
+
+Cells SnapshotClassCells(const Object& object) {
+  const auto& one = std::get<VolumeSnapshotClass>(object);
+  return {one.driver, std::string(EnumText(one.deletion_policy))};
+}
+
 const std::vector<ColumnsRow>& KindColumns() {
   static const std::vector<ColumnsRow> table = {
       {ObjectKind::kCsiDriver,
@@ -62,6 +95,15 @@ const std::vector<ColumnsRow>& KindColumns() {
        &DriverCells},
       {ObjectKind::kCsiNode, {"DRIVERS"}, &NodeCells},
       {ObjectKind::kVolumeAttachment, {"ATTACHER", "PV", "NODE", "ATTACHED"}, &AttachmentCells},
+      {ObjectKind::kVolumeSnapshot,
+       {"READYTOUSE", "SOURCEPVC", "SOURCESNAPSHOTCONTENT", "RESTORESIZE", "SNAPSHOTCLASS",
+        "SNAPSHOTCONTENT", "CREATIONTIME"},
+       &SnapshotCells},
+      {ObjectKind::kVolumeSnapshotContent,
+       {"READYTOUSE", "RESTORESIZE", "DELETIONPOLICY", "DRIVER", "VOLUMESNAPSHOTCLASS",
+        "VOLUMESNAPSHOT", "VOLUMESNAPSHOTNAMESPACE"},
+       &ContentCells},
+      {ObjectKind::kVolumeSnapshotClass, {"DRIVER", "DELETIONPOLICY"}, &SnapshotClassCells},
   };
   return table;
 }

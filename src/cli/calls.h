@@ -47,6 +47,15 @@ ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
 ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,
                     bool of_namespace);
 
+// The snapshots with this id (empty: those that have a point in time) of this volume (empty: any).
+// Of an id that there is not it says so, and returns kExitNotFound.
+ExitCode FetchSnapshots(const CliContext& context, const std::string& id, const std::string& volume,
+                        v1::GetSnapshotsResponse* response);
+// The same, and prints them.
+ExitCode GetSnapshots(const CliContext& context, const std::string& id, const std::string& volume);
+// Prints the pool of this name, or all.
+ExitCode GetPools(const CliContext& context, const std::string& name);
+
 // Reads the whole file; "-" is standard input. Returns nullopt, after a line on stderr, if it
 // cannot be read or is a directory.
 std::optional<std::string> ReadManifest(const std::string& file);

@@ -71,6 +71,7 @@ void AddCommands(CLI::App& app, CommonWords& words, Verb& chosen) {
   AddPodVerbs(verbs);
   AddAgentVerbs(verbs);
   AddDriverVerbs(verbs);
+  AddSnapshotVerbs(verbs);
   AddShellVerbs(verbs);
 }
 

@@ -11,7 +11,8 @@ namespace volumed {
 
 struct CliKind {
   std::string_view name;  // as completion offers it
-  // False for a volume, which is a part of a pod. A CSI driver is a program, and what is deleted is
+  // False for a volume, which is a part of a pod, and for a snapshot, which goes by the verb
+  // snapshot. A CSI driver is a program, and what is deleted is
   // all that is known of it.
   bool can_be_deleted = false;
 };
@@ -32,6 +33,7 @@ inline constexpr CliKind kCliKinds[] = {
     {"volumesnapshotcontent", true},
     {"volumesnapshotclass", true},
     {"driver", true},
+    {"snapshot", false},
 };
 
 // "pod, volume, ...", in the order of kCliKinds, for help; with `to_delete` only those that can be
@@ -75,7 +77,10 @@ inline constexpr CliNoun kVolumeSnapshotClassNoun = {"volumesnapshotclasses", "v
                                                      "vsclass", "volumesnapshotclass"};
 // CSI drivers that have registered; CSIDriver is what their manifests say.
 inline constexpr CliNoun kDriverNoun = {"drivers", "driver", "driver", "driver"};
-// Kinds of which the agent keeps the object and no state.
+// The node's own storage, which no manifest gives.
+inline constexpr CliNoun kPoolNoun = {"pools", "pool", "pool", "pool"};
+inline constexpr CliNoun kSnapshotNoun = {"snapshots", "snapshot", "snap", "snapshot"};
+// Kinds whose objects are shown as they are.
 inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,
                                          kConfigMapNoun,
                                          kNodeNoun,
@@ -100,7 +105,9 @@ inline constexpr CliNoun kGetNouns[] = {kPodNoun,
                                         kVolumeSnapshotNoun,
                                         kVolumeSnapshotContentNoun,
                                         kVolumeSnapshotClassNoun,
-                                        kDriverNoun};
+                                        kDriverNoun,
+                                        kPoolNoun,
+                                        kSnapshotNoun};
 
 // "pods (po), volumes (vol), ...", in the order of kGetNouns, for help.
 std::string NounNames();

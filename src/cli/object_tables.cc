@@ -17,7 +17,8 @@ struct Columns {
 Columns ColumnsOf(const CliNoun& noun, bool all_namespaces) {
   const bool secret = noun.plural == kSecretNoun.plural;
   const bool config_map = noun.plural == kConfigMapNoun.plural;
-  return {.name_space = all_namespaces && (secret || config_map),
+  const bool snapshot = noun.plural == kVolumeSnapshotNoun.plural;
+  return {.name_space = all_namespaces && (secret || config_map || snapshot),
           .type = secret,
           .data = secret || config_map};
 }

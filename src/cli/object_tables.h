@@ -1,5 +1,5 @@
-// Tables of objects of which the agent keeps no state: Secrets, ConfigMaps, Nodes, CSIDrivers,
-// CSINodes, VolumeAttachments.
+// Tables of objects that are shown as they are: Secrets, ConfigMaps, Nodes, CSIDrivers, CSINodes,
+// VolumeAttachments, VolumeSnapshots, their contents and classes.
 //
 // Threads: one. Blocks: no.
 #pragma once

@@ -11,6 +11,7 @@
 #include "cli/driver_tables.h"
 #include "cli/object_kinds.h"
 #include "cli/object_tables.h"
+#include "cli/snapshot_tables.h"
 #include "cli/storage_tables.h"
 
 namespace volumed {
@@ -116,8 +117,9 @@ ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::stri
     return code;
   }
   if (!name.empty() && response.listed().empty()) {
-    const bool of_namespace =
-        noun.plural == kSecretNoun.plural || noun.plural == kConfigMapNoun.plural;
+    const bool of_namespace = noun.plural == kSecretNoun.plural ||
+                              noun.plural == kConfigMapNoun.plural ||
+                              noun.plural == kVolumeSnapshotNoun.plural;
     return ReportNone(context, noun.singular, name, of_namespace);
   }
   response.clear_objects();
@@ -143,6 +145,8 @@ ExitCode GetDrivers(const CliContext& context, const std::string& name) {
 ExitCode RunGet(const CliContext& context, const GetWords& words) {
   const auto& [what, name] = words;
   if (kDriverNoun.Means(what)) return GetDrivers(context, name);
+  if (kPoolNoun.Means(what)) return GetPools(context, name);
+  if (kSnapshotNoun.Means(what)) return GetSnapshots(context, name, "");
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
     if (noun.Means(what)) return GetStorage(context, noun, name);
   }
@@ -203,9 +207,22 @@ ExitCode DescribeDriver(const CliContext& context, const std::string& name) {
   return kExitOk;
 }
 
+ExitCode DescribeSnapshot(const CliContext& context, const std::string& id) {
+  v1::GetSnapshotsResponse response;
+  const ExitCode code = FetchSnapshots(context, id, "", &response);
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+  } else {
+    PrintSnapshotDescription(response.snapshots(0), NowUnixMs(), std::cout);
+  }
+  return kExitOk;
+}
+
 ExitCode RunDescribe(const CliContext& context, const DescribeWords& words) {
   const auto& [kind, name] = words;
   if (kDriverNoun.Means(kind)) return DescribeDriver(context, name);
+  if (kSnapshotNoun.Means(kind)) return DescribeSnapshot(context, name);
   v1::DescribeRequest request;
   request.mutable_object()->set_kind(kind);
   request.mutable_object()->set_namespace_(context.name_space);

@@ -214,6 +214,14 @@ VolumeSnapshotContent SnapshotObjects::Shown(const VolumeSnapshotContent& conten
   return shown;
 }
 
+std::optional<ObjectKey> SnapshotObjects::WhoHas(const std::string& id) const {
+  for (const auto& [key, entry] : entries_) {
+    const ContentPtr content = FindContent(entry.status.bound_volume_snapshot_content_name);
+    if (content != nullptr && HandleOf(*content) == id) return key;
+  }
+  return std::nullopt;
+}
+
 std::string SnapshotObjects::HeldBy(const ObjectKey& object) const {
   if (object.kind == ObjectKind::kVolumeSnapshotContent) {
     const auto held = contents_held_.find(object);

@@ -74,6 +74,8 @@ class SnapshotObjects {
   // The object as it is to be shown: with its status, finalizers and deletion.
   VolumeSnapshot Shown(const VolumeSnapshot& snapshot) const;
   VolumeSnapshotContent Shown(const VolumeSnapshotContent& content) const;
+  // The VolumeSnapshot that is bound to this snapshot; nullopt if none is.
+  std::optional<ObjectKey> WhoHas(const std::string& id) const;
   // Why the object, which was deleted, is still there; empty if nothing is known to keep it.
   std::string HeldBy(const ObjectKey& object) const;
 

@@ -44,7 +44,8 @@ void SnapshotObjects::LookAtDeleted(const VolumeSnapshot& snapshot) {
   if (!has_content) return hooks_.let_go(key, uid);
   // It goes before its VolumeSnapshot does, so that it is never left without one.
   const ObjectKey its_content = SnapshotContentKey(*content);
-  if (!hooks_.deleted_since(its_content)) return hooks_.delete_object(its_content);
+  if (!hooks_.deleted_since(its_content)) hooks_.delete_object(its_content);
+  RetryLater(key);
 }
 
 void SnapshotObjects::DeleteSnapshot(const ObjectKey& for_object, const std::string& id) {
@@ -72,8 +73,7 @@ void SnapshotObjects::LookAtDeletedContent(const VolumeSnapshotContent& content)
   const bool goes = content.spec.deletion_policy == SnapshotDeletionPolicy::kDelete;
   const std::string id = HandleOf(content);
   const SnapshotPtr owner = OwnerOf(content);
-  const bool owner_goes =
-      owner != nullptr && hooks_.deleted_since(SnapshotKey(*owner)).has_value();
+  const bool owner_goes = owner != nullptr && hooks_.deleted_since(SnapshotKey(*owner)).has_value();
   // Its own deletion deletes the snapshot, and then lets the content go.
   const bool waits = owner != nullptr && (!owner_goes || !goes || !id.empty());
   if (waits) {

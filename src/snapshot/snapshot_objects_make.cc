@@ -65,9 +65,9 @@ void SnapshotObjects::LookAtWish(const VolumeSnapshot& snapshot) {
   if (creating_.contains(uid)) return;
   if (record && !IsAtRest(record->phase)) return;  // the maker goes on, and tells
   if (record && record->phase == SnapshotPhase::kCancelled) {
-    return Fail(key, {kSnapshotCreationFailed,
-                      Error::NotApplied(Code::kCancelled,
-                                        "the snapshot was cancelled by command")});
+    return Fail(key,
+                {kSnapshotCreationFailed,
+                 Error::NotApplied(Code::kCancelled, "the snapshot was cancelled by command")});
   }
   if (!record && (bindings_.Find(content) != nullptr || bindings_.IsUnreadable(content))) {
     // Another one would be of another moment.

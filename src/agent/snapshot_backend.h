@@ -1,0 +1,59 @@
+// SnapshotBackend: the pools of this node and their snapshots, as the handlers of the control API
+// work on them. SnapshotObservers: who wants to know of changes of snapshots, for a while.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "operation/volume_operations.h"
+#include "pool/pool_operations.h"
+#include "snapshot/snapshot_maker.h"
+#include "snapshot/snapshot_objects.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class SnapshotObservers {
+ public:
+  // Told with the id of a snapshot whose row has changed.
+  using Observer = std::function<void(const std::string& id)>;
+  // The maker outlives this object, which lives as long as the maker tells anything.
+  explicit SnapshotObservers(SnapshotMaker& maker) {
+    maker.AddListener([this](const SnapshotRecord& record) { Tell(record.id); });
+  }
+  SnapshotObservers(const SnapshotObservers&) = delete;
+  SnapshotObservers& operator=(const SnapshotObservers&) = delete;
+
+  // The number takes it away again; never 0.
+  uint64_t Add(Observer observer) {
+    observers_.emplace(++last_, std::move(observer));
+    return last_;
+  }
+  void Remove(uint64_t number) { observers_.erase(number); }
+
+ private:
+  void Tell(const std::string& id) {
+    // An observer may go meanwhile.
+    const std::map<uint64_t, Observer> all = observers_;
+    for (const auto& [number, observer] : all) {
+      if (observers_.contains(number)) observer(id);
+    }
+  }
+
+  uint64_t last_ = 0;
+  std::map<uint64_t, Observer> observers_;
+};
+
+// All parts outlive the handlers. Used on the control thread, but for the volumes of the pools.
+struct SnapshotBackend {
+  PoolServed pools;
+  SnapshotMaker& maker;
+  const SnapshotObjects& objects;
+  SnapshotObservers& observers;
+  VolumeOperations& operations;
+};
+
+}  // namespace volumed

@@ -1,0 +1,223 @@
+// The calls of the control API about pools and snapshots.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "agent/control_service.h"
+#include "agent/snapshot_backend.h"
+#include "agent/snapshot_stream.h"
+#include "agent/snapshot_view.h"
+#include "kube/decode.h"
+#include "kube/field_rules.h"
+#include "pool/pool_id.h"
+#include "pool/pool_parameters.h"
+
+namespace volumed {
+namespace {
+
+// As of a call of a CO for a pool's capacity.
+constexpr Duration kPoolLook = std::chrono::seconds(10);
+constexpr size_t kAllVolumes = std::numeric_limits<size_t>::max();
+// Before the names of what is made by hand. No name of an object has a colon, so that neither a
+// claim's volume nor another's snapshot is ever taken for it.
+constexpr const char* kByHand = "hand:";
+
+Error NoSnapshots() {
+  return Error::NotApplied(Code::kUnavailable, "this agent has no pools and no snapshots");
+}
+
+Status CheckHandName(const std::string& name) {
+  if (name.empty()) return Error::NotApplied(Code::kInvalidArgument, "a name is missing");
+  const auto reason = rules::kDnsSubdomain.broken(name);
+  return reason ? Status(Error::NotApplied(Code::kInvalidArgument, "the name " + *reason))
+                : OkStatus();
+}
+
+// What a person calls a volume: its id, or the PersistentVolume's name.
+Result<std::string> VolumeIdOf(const ControlBackend& backend, const std::string& volume) {
+  const PoolServed& pools = backend.snapshots->pools;
+  const auto object = backend.catalog.FindPersistentVolume(volume);
+  const auto* csi =
+      object == nullptr ? nullptr : std::get_if<CsiPersistentVolumeSource>(&object->spec.source);
+  if (csi != nullptr && csi->driver == pools.driver) return csi->volume_handle;
+  if (object == nullptr && ParsePoolId(volume)) return volume;
+  return Error::NotApplied(Code::kNotFound,
+                           (object == nullptr ? "there is no volume and no PersistentVolume "
+                                              : "not of a pool of this node is PersistentVolume ") +
+                               volume);
+}
+
+// ---- pools --------------------------------------------------------------------------------------
+
+using GetPoolsCall = UnaryCall<v1::GetPoolsRequest, v1::GetPoolsResponse>;
+
+int CountIn(const Pool& pool, const std::vector<std::string>& ids) {
+  const std::string tag = pool.tag();
+  return static_cast<int>(std::count_if(ids.begin(), ids.end(), [&tag](const std::string& id) {
+    const std::optional<PoolId> parsed = ParsePoolId(id);
+    return parsed && parsed->pool_tag == tag;
+  }));
+}
+
+// Blocks: for each pool, until its filesystem has answered.
+void LookAtPools(const GetPoolsCall& call, const std::vector<std::string>& snapshots) {
+  PoolVolumes& volumes = call.backend.snapshots->pools.volumes;
+  std::vector<std::string> ids;
+  for (const PoolVolumeRecord& volume : volumes.List("", kAllVolumes).volumes)
+    ids.push_back(volume.id);
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    if (!call.request.name().empty() && pool->name() != call.request.name()) continue;
+    CallOptions options;
+    options.deadline = Deadline::After(call.backend.scheduler.clock(), kPoolLook);
+    EncodePool({*pool, CountIn(*pool, ids), CountIn(*pool, snapshots),
+                volumes.Capacity({{"pool", pool->name()}}, options)},
+               call.response->add_pools());
+  }
+  call.Finish(OkStatus());
+}
+
+void HandleGetPools(const GetPoolsCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(OkStatus());
+    std::vector<std::string> ids;
+    for (const SnapshotRecord& one : call.backend.snapshots->maker.List({})) ids.push_back(one.id);
+    call.backend.scheduler.RunBlocking([call, ids] { LookAtPools(call, ids); });
+  });
+}
+
+// ---- snapshots ----------------------------------------------------------------------------------
+
+using CreateCall = UnaryCall<v1::CreateSnapshotRequest, v1::CreateSnapshotResponse>;
+using DeleteSnapshotCall = UnaryCall<v1::DeleteSnapshotRequest, v1::DeleteSnapshotResponse>;
+using CancelCall = UnaryCall<v1::CancelSnapshotRequest, v1::CancelSnapshotResponse>;
+using RestoreCall = UnaryCall<v1::RestoreSnapshotRequest, v1::RestoreSnapshotResponse>;
+
+void HandleCreateSnapshot(const CreateCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
+    if (const Status named = CheckHandName(call.request.name()); !named.ok()) {
+      return call.Finish(named);
+    }
+    const Result<std::string> volume = VolumeIdOf(call.backend, call.request.volume());
+    if (!volume.ok()) return call.Finish(volume.error());
+    call.backend.snapshots->maker.Create({kByHand + call.request.name(), *volume, {}},
+                                         [call](const Result<SnapshotRecord>& made) {
+                                           if (!made.ok()) return call.Finish(made.error());
+                                           EncodeSnapshot(*made, call.response->mutable_snapshot());
+                                           call.Finish(OkStatus());
+                                         });
+  });
+}
+
+Status HandleGetSnapshots(ControlBackend& backend, const v1::GetSnapshotsRequest& request,
+                          v1::GetSnapshotsResponse* response) {
+  if (backend.snapshots == nullptr) return OkStatus();
+  SnapshotFilter filter;
+  if (!request.volume().empty()) {
+    ASSIGN_OR_RETURN(filter.volume, VolumeIdOf(backend, request.volume()));
+  }
+  std::vector<SnapshotRecord> found;
+  if (request.id().empty()) {
+    found = backend.snapshots->maker.List(filter);
+  } else if (const auto one = backend.snapshots->maker.Find(request.id())) {
+    found.push_back(*one);
+  }
+  for (const SnapshotRecord& record : found) {
+    if (!filter.volume.empty() && record.volume != filter.volume) continue;
+    EncodeSnapshot(record, response->add_snapshots());
+  }
+  return OkStatus();
+}
+
+void HandleDeleteSnapshot(const DeleteSnapshotCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
+    const std::string& id = call.request.id();
+    if (const std::string why = call.backend.manager.WhyUnseen(); !why.empty()) {
+      return call.Finish(Error::NotApplied(Code::kUnavailable, why));
+    }
+    if (const auto owner = call.backend.snapshots->objects.WhoHas(id)) {
+      return call.Finish(Error::NotApplied(
+          Code::kFailedPrecondition, "snapshot " + id + " is that of " + ToString(*owner) +
+                                         ": delete that, and it goes by its deletion policy"));
+    }
+    call.backend.snapshots->maker.Delete(id, [call](const Status& done) { call.Finish(done); });
+  });
+}
+
+void HandleCancelSnapshot(const CancelCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
+    call.backend.snapshots->maker.Cancel(call.request.id(),
+                                         [call](const Status& done) { call.Finish(done); });
+  });
+}
+
+// ---- a new volume of a snapshot -----------------------------------------------------------------
+
+Result<PoolVolumeWish> RestoreWish(const PoolServed& pools,
+                                   const v1::RestoreSnapshotRequest& request) {
+  RETURN_IF_ERROR(CheckHandName(request.name()));
+  ASSIGN_OR_RETURN(const PoolCutRecord cut, pools.volumes.FindCut(request.id()));
+  PoolVolumeWish wish;
+  wish.name = kByHand + request.name();
+  wish.size.required_bytes = request.size_bytes() > 0 ? request.size_bytes() : cut.size_bytes;
+  wish.is_block = cut.is_block;
+  wish.parameters = {{"pool", cut.pool}};
+  VolumeContent content;
+  content.is_snapshot = true;
+  content.driver = pools.driver;
+  content.handle = request.id();
+  content.volume_mode = cut.is_block ? VolumeMode::kBlock : VolumeMode::kFilesystem;
+  content.size = Quantity::FromBytes(cut.size_bytes);
+  wish.content = std::move(content);
+  return wish;
+}
+
+void AnswerRestored(const RestoreCall& call, const PoolVolumeRecord& made) {
+  call.response->set_volume(made.id);
+  call.response->set_size_bytes(made.capacity_bytes);
+  PersistentVolume volume =
+      PoolPvOf(made, call.backend.snapshots->pools.driver, call.backend.node.str());
+  volume.metadata.name = call.request.name();
+  call.response->set_manifest(EncodeObjectJson(Object(std::move(volume))));
+  call.Finish(OkStatus());
+}
+
+void HandleRestoreSnapshot(const RestoreCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
+    SnapshotBackend& snapshots = *call.backend.snapshots;
+    Result<PoolVolumeWish> wish = RestoreWish(snapshots.pools, call.request);
+    if (!wish.ok()) return call.Finish(wish.error());
+    CreatePoolVolume create(snapshots.pools, *std::move(wish));
+    // What it has waited for is over: a person asks.
+    snapshots.operations.ResetBackoff(create.key());
+    const StartResult started = snapshots.operations.Start(
+        std::move(create), VolumeOperations::Done<CreatePoolVolume>(
+                               [call](const OperationOutcome<PoolVolumeRecord>& outcome) {
+                                 if (outcome.failure) return call.Finish(outcome.failure->error);
+                                 AnswerRestored(call, *outcome.value);
+                               }));
+    if (started == StartResult::kStarted) return;
+    call.Finish(Error::NotApplied(Code::kAborted, "the same is being done for somebody else"));
+  });
+}
+
+}  // namespace
+
+void AddSnapshotCalls(ControlService& service) {
+  service.Unary("GetPools", PeerRole::kRead, HandleGetPools);
+  service.Unary("CreateSnapshot", PeerRole::kOperate, HandleCreateSnapshot);
+  service.OnControl("GetSnapshots", PeerRole::kRead, HandleGetSnapshots);
+  service.Unary("DeleteSnapshot", PeerRole::kOperate, HandleDeleteSnapshot);
+  service.Unary("CancelSnapshot", PeerRole::kOperate, HandleCancelSnapshot);
+  service.Unary("RestoreSnapshot", PeerRole::kOperate, HandleRestoreSnapshot);
+  service.Streaming<v1::WatchSnapshotRequest, SnapshotStream>("WatchSnapshot", PeerRole::kRead);
+}
+
+}  // namespace volumed

@@ -1,0 +1,72 @@
+#include "agent/snapshot_view.h"
+
+#include "agent/view_codec.h"
+#include "base/printable_text.h"
+#include "snapshot/snapshot_tags.h"
+
+namespace volumed {
+
+void EncodeSnapshot(const SnapshotRecord& record, v1::Snapshot* out) {
+  out->set_id(record.id);
+  out->set_name(PrintableText(record.name));
+  out->set_volume(record.volume);
+  out->set_group(record.group);
+  out->set_phase(std::string(SnapshotPhaseName(record.phase)));
+  out->set_ready(record.phase == SnapshotPhase::kReady);
+  out->set_size_bytes(record.size_bytes);
+  out->set_bytes_done(record.bytes_done);
+  out->set_bytes_total(record.bytes_total);
+  out->set_started_unix_ms(record.started_unix_ms);
+  out->set_cut_unix_ms(record.cut_unix_ms);
+  out->set_updated_unix_ms(record.updated_unix_ms);
+  out->set_error(PrintableText(record.error));
+  if (record.error_code != 0) {
+    out->set_error_code(std::string(CodeName(static_cast<Code>(record.error_code))));
+  }
+  if (const std::optional<SnapshotTags> tags = SnapshotTagsOf(record)) {
+    *out->mutable_object() = MakeObjectRef(
+        {ObjectKind::kVolumeSnapshot, tags->snapshot.name_space, tags->snapshot.name});
+    out->mutable_object()->set_uid(tags->snapshot.uid);
+  }
+  for (const auto& [key, value] : record.tags) {
+    (*out->mutable_tags())[PrintableText(key)] = PrintableText(value);
+  }
+}
+
+void EncodePool(const PoolFacts& facts, v1::Pool* out) {
+  const PoolLimits& limits = facts.pool.limits();
+  out->set_name(facts.pool.name());
+  out->set_path(facts.pool.path());
+  const Status state = facts.pool.state();
+  out->set_open(state.ok());
+  out->set_capacity_bytes(limits.capacity_bytes);
+  out->set_reserve_percent(limits.reserve_percent);
+  out->set_volumes(facts.volumes);
+  out->set_snapshots(facts.snapshots);
+  if (!state.ok() || !facts.account.ok()) {
+    out->set_reason(state.ok() ? facts.account.error().message() : state.error().message());
+    return;
+  }
+  out->set_promised_bytes(facts.account->promised_bytes);
+  out->set_outstanding_bytes(facts.account->outstanding_bytes);
+  out->set_free_bytes(facts.account->free_bytes);
+  out->set_is_short(facts.account->is_short);
+}
+
+CopyPace PaceOf(const SnapshotRecord& record, const CopySample& since, int64_t now_unix_ms) {
+  constexpr double kMillisPerSecond = 1000;
+  const bool is_copied = record.phase == SnapshotPhase::kProcessing && record.bytes_total > 0;
+  const int64_t bytes = record.bytes_done - since.bytes;
+  const int64_t took = now_unix_ms - since.at_unix_ms;
+  if (!is_copied || bytes <= 0 || took <= 0) return {};
+  CopyPace pace;
+  pace.bytes_per_second = kMillisPerSecond * static_cast<double>(bytes) / static_cast<double>(took);
+  const int64_t left = record.bytes_total - record.bytes_done;
+  if (left >= 0) {
+    pace.left_ms =
+        static_cast<int64_t>(kMillisPerSecond * static_cast<double>(left) / pace.bytes_per_second);
+  }
+  return pace;
+}
+
+}  // namespace volumed
