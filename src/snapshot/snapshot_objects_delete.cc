@@ -44,7 +44,7 @@ void SnapshotObjects::LookAtDeleted(const VolumeSnapshot& snapshot) {
   if (!has_content) return hooks_.let_go(key, uid);
   // It goes before its VolumeSnapshot does, so that it is never left without one.
   const ObjectKey its_content = SnapshotContentKey(*content);
-  if (!hooks_.deleted_since(its_content)) hooks_.delete_object(its_content);
+  hooks_.deleted_since(its_content) ? Mark(its_content) : hooks_.delete_object(its_content);
   RetryLater(key);
 }
 

@@ -121,6 +121,57 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetPools(grpc::ServerContext*, const v1::GetPoolsRequest* request,
+                        v1::GetPoolsResponse* response) override {
+    pool_asked = request->name();
+    *response = pools;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetSnapshots(grpc::ServerContext*, const v1::GetSnapshotsRequest* request,
+                            v1::GetSnapshotsResponse* response) override {
+    snapshots_asked = *request;
+    *response = snapshots;
+    return grpc::Status::OK;
+  }
+  grpc::Status CreateSnapshot(grpc::ServerContext*, const v1::CreateSnapshotRequest* request,
+                              v1::CreateSnapshotResponse* response) override {
+    snapshot_created = *request;
+    *response->mutable_snapshot() = snapshots.snapshots(0);
+    return grpc::Status::OK;
+  }
+  grpc::Status DeleteSnapshot(grpc::ServerContext*, const v1::DeleteSnapshotRequest* request,
+                              v1::DeleteSnapshotResponse*) override {
+    snapshot_deleted = request->id();
+    return grpc::Status::OK;
+  }
+  grpc::Status CancelSnapshot(grpc::ServerContext*, const v1::CancelSnapshotRequest* request,
+                              v1::CancelSnapshotResponse*) override {
+    snapshot_cancelled = request->id();
+    return grpc::Status::OK;
+  }
+  grpc::Status RestoreSnapshot(grpc::ServerContext*, const v1::RestoreSnapshotRequest* request,
+                               v1::RestoreSnapshotResponse* response) override {
+    snapshot_restored = *request;
+    *response = restored;
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchSnapshot(grpc::ServerContext*, const v1::WatchSnapshotRequest* request,
+                             grpc::ServerWriter<v1::WatchSnapshotResponse>* out) override {
+    snapshot_watched = *request;
+    for (const v1::WatchSnapshotResponse& answer : progress) out->Write(answer);
+    return grpc::Status::OK;
+  }
+
+  v1::GetPoolsResponse pools;
+  std::string pool_asked = "nobody asked";
+  v1::GetSnapshotsResponse snapshots;
+  v1::GetSnapshotsRequest snapshots_asked;
+  v1::CreateSnapshotRequest snapshot_created;
+  std::string snapshot_deleted, snapshot_cancelled;
+  v1::RestoreSnapshotRequest snapshot_restored;
+  v1::RestoreSnapshotResponse restored;
+  v1::WatchSnapshotRequest snapshot_watched;
+  std::vector<v1::WatchSnapshotResponse> progress;
   v1::GetDriversResponse drivers;
   std::string driver_asked = "nobody asked";
   v1::GetDriverTraceResponse trace;

@@ -176,5 +176,82 @@ TEST_F(VerbsTest, NamesOfDriversAreCompleted) {
             "disk.example.com\n");
 }
 
+// ---- snapshots ----------------------------------------------------------------------------------
+
+void AddSnapshot(const std::string& id, v1::GetSnapshotsResponse* all) {
+  v1::Snapshot* const one = all->add_snapshots();
+  one->set_id(id);
+  one->set_volume("v-1");
+  one->set_phase("Ready");
+}
+
+TEST_F(VerbsTest, PoolsAndSnapshotsAreNounsOfGet) {
+  agent_.pools.add_pools()->set_name("main");
+  AddSnapshot("s-1", &agent_.snapshots);
+  EXPECT_NE(Run({"get", "pools"}).out.find("main"), std::string::npos);
+  EXPECT_EQ(agent_.pool_asked, "");
+  EXPECT_NE(Run({"get", "snapshots"}).out.find("s-1"), std::string::npos);
+  EXPECT_NE(Run({"snapshot", "get", "--volume", "v-1"}).out.find("s-1"), std::string::npos);
+  EXPECT_EQ(agent_.snapshots_asked.volume(), "v-1");
+  const Printed described = Run({"describe", "snapshot", "s-1"});
+  EXPECT_NE(described.out.find("Phase:"), std::string::npos) << described.out;
+  EXPECT_EQ(agent_.snapshots_asked.id(), "s-1");
+}
+
+TEST_F(VerbsTest, ASnapshotThatIsNotThereIsNotFound) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"get", "snapshots", "s-9"},
+        std::vector<std::string>{"describe", "snapshot", "s-9"},
+        std::vector<std::string>{"get", "pools", "p-9"}}) {
+    const Printed printed = Run(words);
+    EXPECT_EQ(printed.code, kExitNotFound) << words[0] << words[1];
+    EXPECT_NE(printed.err.find("-9"), std::string::npos) << printed.err;
+  }
+}
+
+TEST_F(VerbsTest, ASnapshotIsMadeUnderTheNameThatIsGivenOrANewOne) {
+  AddSnapshot("s-1", &agent_.snapshots);
+  EXPECT_EQ(Run({"snapshot", "create", "pv-1", "--name", "nightly"}).out,
+            "snapshot s-1 of v-1: Ready\n");
+  EXPECT_EQ(agent_.snapshot_created.volume(), "pv-1");
+  EXPECT_EQ(agent_.snapshot_created.name(), "nightly");
+  EXPECT_EQ(Run({"snapshot", "create", "pv-1"}).code, kExitOk);
+  EXPECT_TRUE(agent_.snapshot_created.name().starts_with("at-"));
+  EXPECT_NE(Run({"snapshot", "create", "pv-1", "-o", "json"}).out.find("\"id\": \"s-1\""),
+            std::string::npos);
+  EXPECT_EQ(Run({"snapshot", "create"}).code, kExitUsage);
+}
+
+TEST_F(VerbsTest, ASnapshotIsDeletedAndCancelledByItsId) {
+  EXPECT_EQ(Run({"snapshot", "delete", "s-1"}).out, "snapshot s-1 deleted\n");
+  EXPECT_EQ(agent_.snapshot_deleted, "s-1");
+  EXPECT_EQ(Run({"snapshot", "cancel", "s-2"}).code, kExitOk);
+  EXPECT_EQ(agent_.snapshot_cancelled, "s-2");
+}
+
+TEST_F(VerbsTest, ARestoreSaysTheVolumeAndPrintsWhatCanBeApplied) {
+  agent_.restored.set_volume("v-2");
+  agent_.restored.set_size_bytes(int64_t{2} << 30);
+  agent_.restored.set_manifest("{\"kind\":\"PersistentVolume\"}");
+  const Printed printed = Run({"snapshot", "restore", "s-1", "copy", "--size", "2Gi"});
+  EXPECT_EQ(printed.code, kExitOk) << printed.err;
+  EXPECT_EQ(printed.out, "{\"kind\":\"PersistentVolume\"}\n");
+  EXPECT_NE(printed.err.find("volume v-2 of 2Gi"), std::string::npos) << printed.err;
+  EXPECT_EQ(agent_.snapshot_restored.id(), "s-1");
+  EXPECT_EQ(agent_.snapshot_restored.name(), "copy");
+  EXPECT_EQ(agent_.snapshot_restored.size_bytes(), int64_t{2} << 30);
+}
+
+TEST_F(VerbsTest, AWatchEndsWellOnlyIfTheSnapshotIsReady) {
+  v1::WatchSnapshotResponse answer;
+  answer.mutable_snapshot()->set_phase("Ready");
+  agent_.progress = {answer};
+  EXPECT_EQ(Run({"snapshot", "watch", "s-1", "--interval", "0.5"}).out, "Ready\n");
+  EXPECT_EQ(agent_.snapshot_watched.interval_ms(), 500);
+  EXPECT_EQ(Run({"snapshot", "watch", "s-1"}).code, kExitOk);
+  agent_.progress[0].mutable_snapshot()->set_phase("Failed");
+  EXPECT_EQ(Run({"snapshot", "watch", "s-1"}).code, kExitError);
+}
+
 }  // namespace
 }  // namespace volumed
