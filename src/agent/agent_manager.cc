@@ -42,6 +42,7 @@ void Agent::MakeOperations() {
       SnapshotEngine::Parts{*scheduler_, *operations_, pools_->volumes(), *paths_, *device_records_,
                             *records_, *kernel_, *log_, ServedDriver()},
       SnapshotSettingsOf(config_));
+  MakeSnapshotObjects(snapshots_->engine());
   csi_context_.reset(new CsiContext{MakeCsiPluginParts(), *host_});
   debt_collector_ = std::make_unique<DebtCollector>(
       DebtCollector::Parts{*scheduler_, *csi_context_, *operations_, [this] { LanesChanged(); },

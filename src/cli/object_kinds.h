@@ -12,8 +12,7 @@ namespace volumed {
 struct CliKind {
   std::string_view name;  // as completion offers it
   // False for a volume, which is a part of a pod, and for a snapshot, which goes by the verb
-  // snapshot. A CSI driver is a program, and what is deleted is
-  // all that is known of it.
+  // snapshot. A CSI driver is a program, and what is deleted is all that is known of it.
   bool can_be_deleted = false;
 };
 

@@ -70,12 +70,15 @@ TEST_F(ControlRolesTest, WhatOnlyLooksIsForReaders) {
   EXPECT_EQ(NeededBy(&Stub::ListObjects), "read");
   EXPECT_EQ(NeededBy(&Stub::GetDrivers), "read");
   EXPECT_EQ(NeededBy(&Stub::GetDriverTrace), "read");
+  EXPECT_EQ(NeededBy(&Stub::GetPools), "read");
+  EXPECT_EQ(NeededBy(&Stub::GetSnapshots), "read");
   v1::CallDriverRequest question;
   question.set_method("NodeGetInfo");
   EXPECT_EQ(NeededBy(&Stub::CallDriver, question), "read");
   EXPECT_EQ(NeededByStream(&Stub::Wait), "read");
   EXPECT_EQ(NeededByStream(&Stub::WatchOperations), "read");
   EXPECT_EQ(NeededByStream(&Stub::WatchEvents), "read");
+  EXPECT_EQ(NeededByStream(&Stub::WatchSnapshot), "read");
 }
 
 TEST_F(ControlRolesTest, WhatChangesPodsAndObjectsIsForOperators) {
@@ -87,6 +90,10 @@ TEST_F(ControlRolesTest, WhatChangesPodsAndObjectsIsForOperators) {
   EXPECT_EQ(NeededBy(&Stub::Retry), "operate");
   EXPECT_EQ(NeededBy(&Stub::RetryAll), "operate");
   EXPECT_EQ(NeededBy(&Stub::RetryDriver), "operate");
+  EXPECT_EQ(NeededBy(&Stub::CreateSnapshot), "operate");
+  EXPECT_EQ(NeededBy(&Stub::DeleteSnapshot), "operate");
+  EXPECT_EQ(NeededBy(&Stub::CancelSnapshot), "operate");
+  EXPECT_EQ(NeededBy(&Stub::RestoreSnapshot), "operate");
 }
 
 TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {
