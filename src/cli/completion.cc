@@ -147,6 +147,8 @@ class Line {
     if (type == "POD" || type == "SOURCE")
       return lookup_(options_, type == "POD" ? "pod" : "source");
     if (type == "DRIVER") return lookup_(options_, "driver");
+    if (type == "SNAPSHOT") return lookup_(options_, "snapshot");
+    if (type == "PV") return lookup_(options_, "persistentvolume");
     if (type == "OBJECT") return Objects(word);
     if (type == "NAME" && !positionals_.empty()) return lookup_(options_, KindOfNames());
     if (type == "VOLUME" && !positionals_.empty()) return VolumesOf(positionals_[0]);

@@ -43,6 +43,18 @@ std::vector<std::string> NamesOf(const CliContext& context, const std::string& k
     for (const v1::Driver& driver : drivers.drivers()) names.push_back(driver.name());
     return names;
   }
+  if (kind == "snapshot") {
+    v1::GetSnapshotsResponse snapshots;
+    (void)client.Call(&Stub::GetSnapshots, v1::GetSnapshotsRequest(), &snapshots);
+    for (const v1::Snapshot& snapshot : snapshots.snapshots()) names.push_back(snapshot.id());
+    return names;
+  }
+  if (kind == "pool") {
+    v1::GetPoolsResponse pools;
+    (void)client.Call(&Stub::GetPools, v1::GetPoolsRequest(), &pools);
+    for (const v1::Pool& pool : pools.pools()) names.push_back(pool.name());
+    return names;
+  }
   v1::ListObjectsRequest request;
   request.set_kind(kind);
   // A pod is looked for in the default namespace; others are not offered.

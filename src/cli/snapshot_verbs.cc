@@ -100,13 +100,13 @@ ExitCode RunSnapshotWatch(const CliContext& context, const SnapshotWatchWords& w
 }
 
 void DeclareSnapshotId(CLI::App& verb, std::string& id) {
-  verb.add_option("id", id, "as `get snapshots` shows it")->required()->type_name("ID");
+  verb.add_option("id", id, "as `get snapshots` shows it")->required()->type_name("SNAPSHOT");
 }
 
 void DeclareSnapshotCreate(CLI::App& verb, SnapshotCreateWords& words) {
   verb.add_option("volume", words.volume, "a pool's volume by its id, or a PersistentVolume")
       ->required()
-      ->type_name("VOLUME");
+      ->type_name("PV");
   verb.add_option("--name", words.name,
                   "the same name finds the same snapshot; default: a new one each time")
       ->type_name("NAME");
@@ -114,9 +114,9 @@ void DeclareSnapshotCreate(CLI::App& verb, SnapshotCreateWords& words) {
 
 void DeclareSnapshotRestore(CLI::App& verb, SnapshotRestoreWords& words) {
   DeclareSnapshotId(verb, words.id);
-  verb.add_option("name", words.name, "of the PersistentVolume that stands for the new volume")
+  verb.add_option("pv-name", words.name, "of the PersistentVolume that stands for the new volume")
       ->required()
-      ->type_name("NAME");
+      ->type_name("PVNAME");
   verb.add_option("--size", words.size_bytes, "of the volume; default: that of the snapshot")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber)
@@ -160,7 +160,7 @@ void AddSnapshotVerbs(const Verbs& verbs) {
   snapshot.Add<SnapshotGetWords>(
       "get", "show which there are",
       [](CLI::App& verb, SnapshotGetWords& words) {
-        verb.add_option("id", words.id, "one of them, in whatever phase")->type_name("ID");
+        verb.add_option("id", words.id, "one of them, in whatever phase")->type_name("SNAPSHOT");
         verb.add_option("--volume", words.volume, "only those of this volume")->type_name("VOLUME");
       },
       RunSnapshotGet);

@@ -44,9 +44,9 @@ TEST_F(CompletionTest, OffersTheVerbsOfTheTree) {
 }
 
 TEST_F(CompletionTest, EveryPlaceOfEveryVerbHasSomethingToOfferOrIsFreeText) {
-  const std::set<std::string> free_text = {"container", "rpc"};
-  const std::set<std::string> known = {"KIND",   "NAME",   "NOUN", "OBJECT", "POD",
-                                       "VOLUME", "SOURCE", "FILE", "DRIVER"};
+  const std::set<std::string> free_text = {"container", "rpc", "pv-name"};
+  const std::set<std::string> known = {"KIND",   "NAME", "NOUN",   "OBJECT",   "POD", "VOLUME",
+                                       "SOURCE", "FILE", "DRIVER", "SNAPSHOT", "PV"};
   const std::function<void(const CLI::App&)> check = [&](const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) {
       const bool flag = !option->get_lnames().empty() || !option->get_snames().empty();
@@ -83,12 +83,13 @@ TEST_F(CompletionTest, AVolumeCannotBeDeletedAndADriverCanBeForgotten) {
   const Words deletable = Offers({"delete", ""});
   EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "driver"), 1);
   EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "volume"), 0);
-  EXPECT_EQ(Offers({"describe", "vol"}), (Words{"volume", "volumeattachment"}));
+  EXPECT_EQ(Offers({"describe", "vol"}), (Words{"volume", "volumeattachment", "volumesnapshot",
+                                                "volumesnapshotcontent", "volumesnapshotclass"}));
 }
 
 TEST_F(CompletionTest, NounsOfGetAreFollowedByTheirNames) {
-  EXPECT_EQ(Offers({"get", "p"}),
-            (Words{"pods", "persistentvolumes", "persistentvolumeclaims", "po", "pv", "pvc"}));
+  EXPECT_EQ(Offers({"get", "p"}), (Words{"pods", "persistentvolumes", "persistentvolumeclaims",
+                                         "pools", "po", "pv", "pvc", "pool"}));
   EXPECT_EQ(Offers({"get", "pv", ""}), Words{"disk"});
   EXPECT_EQ(Offers({"get", "persistentvolumeclaims", ""}), Words{"data"});
   EXPECT_EQ(Offers({"get", "volumes", "wo"}), Words{"worker"}) << "the pod that has them";

@@ -198,6 +198,19 @@ TEST_F(VerbsTest, PoolsAndSnapshotsAreNounsOfGet) {
   EXPECT_EQ(agent_.snapshots_asked.id(), "s-1");
 }
 
+TEST_F(VerbsTest, IdsOfSnapshotsAndNamesOfPoolsAreCompleted) {
+  AddSnapshot("s-1", &agent_.snapshots);
+  agent_.pools.add_pools()->set_name("main");
+  const std::vector<std::string> asked = {"__complete", "--socket", socket_};
+  const auto offers = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), asked.begin(), asked.end());
+    return RunLine(words).out;
+  };
+  EXPECT_EQ(offers({"snapshot", "delete", "s"}), "s-1\n");
+  EXPECT_EQ(offers({"describe", "snapshot", "s"}), "s-1\n");
+  EXPECT_EQ(offers({"get", "pools", "m"}), "main\n");
+}
+
 TEST_F(VerbsTest, ASnapshotThatIsNotThereIsNotFound) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"get", "snapshots", "s-9"},
