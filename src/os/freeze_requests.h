@@ -135,9 +135,9 @@ struct FilesystemName {
 
 // Gives the filesystem on an image another UUID, so that it can be mounted beside the one that it
 // was copied from. The file has no loop device meanwhile; of an xfs it gets one for a while, which
-// goes by itself, and is mounted where nobody sees it, so that its log is replayed: else its tools
-// refuse, and say that they have succeeded. So nothing but a look at the superblock afterwards is
-// believed.
+// goes by itself, and is mounted where nobody sees it, so that its log is replayed; then its log and
+// its superblocks are written in steps that can be gone on with (os/xfs_uuid.h). Nothing but a look
+// at the superblock afterwards is believed.
 // To repeat a call that was cut off goes on with it. Half way, the filesystem may not be mountable.
 // Progress: bytes that the tools have read and written.
 // Errors, not applied: InvalidArgument for a type that is none of ext2, ext3, ext4, xfs, btrfs, or
@@ -146,7 +146,7 @@ struct FilesystemName {
 // two; Unimplemented for xfs on a kernel without fsopen. errno of the private mount (EUCLEAN for a
 // filesystem that is damaged), maybe applied. Internal, maybe applied, if a tool failed, or if the
 // UUID is another one at the end.
-// Source: tune2fs(8) (-U), xfs_db(8) (uuid), btrfstune(8) (-M).
+// Source: tune2fs(8) (-U), btrfstune(8) (-M), and for xfs os/xfs_uuid.h.
 struct ChangeFilesystemUuid {
   using Answer = FilesystemName;
   static constexpr const char* kName = "ChangeFilesystemUuid";

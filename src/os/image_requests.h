@@ -176,9 +176,9 @@ struct FileExtent {
 // for a missing directory; AlreadyExists, not applied, with `make` if the file has another size, or
 // what is there is no regular file; FailedPrecondition, not applied, for a larger file; ENOSPC
 // (ResourceExhausted), not applied, if the filesystem cannot allocate that much: the file is as
-// large as before, and one that this call has made is gone again, though some of its holes may have
-// got blocks. EFBIG for more than the filesystem can have in one file. An error of the syncs at the
-// end is maybe applied. Source: ftruncate(2), fallocate(2).
+// large as before and has its mode back, and one that this call has made is gone again, though some
+// of its holes may have got blocks. EFBIG for more than the filesystem can have in one file. An
+// error of the syncs at the end is maybe applied. Source: ftruncate(2), fallocate(2).
 struct SetFileSize {
   using Answer = FileExtent;
   static constexpr const char* kName = "SetFileSize";
