@@ -1,8 +1,8 @@
 // The requests of the seam to the node (os/kernel.h): every effect is a struct in AnyRequest, which
 // says of itself what it is: its fields on the wire (base/wire_fields.h), its number there, its
 // LaneKind, and whether it must finish. Those of mounts, files and programs are here; those of
-// devices, of images, of freezing, of storage, and those that are made of others have headers of
-// their own.
+// devices, of images, of freezing, of storage, of subvolumes, of quotas, and those that are made of
+// others have headers of their own.
 //
 // It knows no Kubernetes word.
 //
@@ -29,8 +29,10 @@
 #include "os/kernel_answers.h"
 #include "os/lane_kind.h"
 #include "os/mount_entry.h"
+#include "os/quota_requests.h"
 #include "os/safe_path.h"
 #include "os/storage_requests.h"
+#include "os/subvolume_requests.h"
 
 namespace volumed {
 
@@ -511,7 +513,8 @@ using AnyRequest =
                  WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
                  ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents,
-                 CutFrozen, ThawFilesystem, ChangeFilesystemUuid>;
+                 CutFrozen, ThawFilesystem, ChangeFilesystemUuid, MakeSubvolume, RemoveSubvolume,
+                 SetTreeQuota, ReadTreeQuota>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =
@@ -519,7 +522,7 @@ using AnyAnswer =
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
                  DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
                  EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock,
-                 ExtentList, FrozenCut, FilesystemName>;
+                 ExtentList, FrozenCut, FilesystemName, TreeQuota>;
 
 struct BatchItemAnswer {
   // What the item answered. This error stands here until there is an answer, and if the worker sent

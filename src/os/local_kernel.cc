@@ -27,6 +27,8 @@
 #include "os/remove_tree.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
+#include "os/subvolume.h"
+#include "os/tree_quota.h"
 #include "os/usage_walk.h"
 #include "os/write_file.h"
 
@@ -124,6 +126,14 @@ struct Effects {
     return DoChangeFilesystemUuid(r, features, tool_directories, options);
   }
   Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
+  Result<FileExtent> operator()(const MakeSubvolume& r) const {
+    return DoMakeSubvolume(r, features);
+  }
+  Result<Changed> operator()(const RemoveSubvolume& r) const {
+    return DoRemoveSubvolume(r, features);
+  }
+  Result<TreeQuota> operator()(const SetTreeQuota& r) const { return DoSetTreeQuota(r, features); }
+  Result<TreeQuota> operator()(const ReadTreeQuota& r) const { return DoReadTreeQuota(r); }
 };
 
 }  // namespace

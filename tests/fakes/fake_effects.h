@@ -128,6 +128,11 @@ class FakeEffects {
   Result<FrozenCut> operator()(const CutFrozen& request);
   Result<Changed> operator()(const ThawFilesystem& request);
   Result<FilesystemName> operator()(const ChangeFilesystemUuid& request);
+  // In fake_effects_trees.cc.
+  Result<FileExtent> operator()(const MakeSubvolume& request);
+  Result<Changed> operator()(const RemoveSubvolume& request);
+  Result<TreeQuota> operator()(const SetTreeQuota& request);
+  Result<TreeQuota> operator()(const ReadTreeQuota& request);
 
   // What happens by itself: loop devices that were detached in use go when they are free, and what
   // was on a file goes with it.
@@ -187,6 +192,11 @@ class FakeEffects {
   bool IsToBeFrozen(const CutFrozen& request, FakeLocation at) const;
   Status CheckCut(const CutFrozen& request, const std::string& what);
   void SetFrozen(const CutFrozen& request, bool frozen);
+  Status CheckMade(const MakeSubvolume& request, FakeLocation there, uint64_t source,
+                   const std::string& what) const;
+  Result<TreeQuota> QuotaAt(FakeLocation at, const std::string& what) const;
+  Result<uint64_t> ProjectFor(const SetTreeQuota& request, FakeLocation there,
+                              const std::string& what) const;
   Status CheckLoopFits(const FakeDevice& device, const AttachLoop& request,
                        const std::string& what) const;
   Result<FakeDevice*> FreeLoop(const std::string& what);

@@ -108,6 +108,8 @@ class FakeKernel final : public Kernel {
   void LimitLoops(size_t most) EXCLUDES(mu_);
   // How much the filesystem that `path` lies on can hold; 0: no limit.
   void LimitFilesystem(const std::string& path, int64_t bytes) EXCLUDES(mu_);
+  // Whether that filesystem, an ext4 or xfs, was mounted with prjquota.
+  void CountProjects(const std::string& path, bool counts = true) EXCLUDES(mu_);
   // `to` is a name in the same directory.
   void Rename(const std::string& path, const std::string& to) EXCLUDES(mu_);
   // rm -r; not across mounts.

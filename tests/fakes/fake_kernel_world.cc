@@ -245,6 +245,11 @@ void FakeKernel::LimitLoops(size_t most) {
   devices_.most_loops = most;
 }
 
+void FakeKernel::CountProjects(const std::string& path, bool counts) {
+  MutexLock lock(mu_);
+  vfs_.MutableFilesystem(vfs_.FilesystemAt(Require(path, true)).id).counts_trees = counts;
+}
+
 void FakeKernel::LimitFilesystem(const std::string& path, int64_t bytes) {
   MutexLock lock(mu_);
   constexpr int64_t kPageBytes = 4096;

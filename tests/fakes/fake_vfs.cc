@@ -68,10 +68,6 @@ int64_t FakeVfs::AllocatedBytes(const FakeInode& inode) {
   return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-bool FakeVfs::IsReadOnly(FakeLocation at) const {
-  return (mounts_.at(at.mount).attributes & MOUNT_ATTR_RDONLY) != 0 || FilesystemAt(at).read_only;
-}
-
 uint64_t FakeVfs::NewInode(uint64_t filesystem, FileType type, uint32_t mode) {
   FakeInode inode;
   inode.id = next_id_++;
@@ -118,8 +114,12 @@ int FakeVfs::AddInode(FakeLocation directory, const std::string& name, FileType 
   if (filesystem.max_pages != 0 && filesystem.used_pages + pages > filesystem.max_pages) {
     return ENOSPC;
   }
+  const uint64_t account = InodeAt(directory).account;
+  const auto bytes = static_cast<int64_t>(pages) * kPageBytes;
+  if (const int error = CheckLimit(filesystem.id, account, bytes, 1)) return error;
   const uint64_t id = NewInode(filesystem.id, type, mode);
   FakeInode& inode = inodes_.at(id);
+  inode.account = account;
   inode.content = content;
   filesystem.used_pages += pages;
   // A setgid directory hands on its group, and to directories the bit.
@@ -248,6 +248,8 @@ int FakeVfs::WriteFile(FakeLocation file, const std::string& content) {
   const auto pages = static_cast<uint64_t>(Pages(next));
   const uint64_t others = filesystem.used_pages - static_cast<uint64_t>(Pages(inode));
   if (filesystem.max_pages != 0 && others + pages > filesystem.max_pages) return ENOSPC;
+  const auto more = (static_cast<int64_t>(pages) - Pages(inode)) * kPageBytes;
+  if (const int error = CheckLimit(filesystem.id, inode.account, more, 0)) return error;
   filesystem.used_pages = others + pages;
   inode.content = content;
   inode.size_bytes = 0;
@@ -264,6 +266,9 @@ int FakeVfs::SetSize(FakeLocation file, int64_t bytes, bool allocate) {
   const auto more = static_cast<uint64_t>((allocated - before) / kPageBytes);
   if (filesystem.max_pages != 0 && filesystem.used_pages + more > filesystem.max_pages) {
     return ENOSPC;
+  }
+  if (const int error = CheckLimit(filesystem.id, inode.account, allocated - before, 0)) {
+    return error;
   }
   filesystem.used_pages += more;
   inode.size_bytes = std::max(SizeBytes(inode), bytes);

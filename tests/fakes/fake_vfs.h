@@ -43,6 +43,13 @@ struct FakeInode {
   std::string copy_of{};  // of a file: "trusted.volumed.copy_of"
   // Of a file, what was written to it block by block (FakeVfs::WriteBlocks), in its order.
   std::vector<FileExtentRun> runs{};
+  // By what its quota counts it: the project, or the subvolume of a btrfs that it lies in; 0: none,
+  // or the one that a btrfs begins with.
+  uint64_t account = 0;
+  // Of the root of a subvolume.
+  bool is_subvolume = false;
+  bool subvolume_read_only = false;
+  uint64_t snapshot_of = 0;  // that one's account
 };
 
 struct FakeDentry {
@@ -51,6 +58,11 @@ struct FakeDentry {
   std::string name;
   uint64_t inode = 0;
   bool deleted = false;
+};
+
+struct FakeTreeLimit {
+  int64_t bytes = 0;   // 0: none
+  int64_t inodes = 0;  // likewise
 };
 
 struct FakeFilesystem {
@@ -71,6 +83,8 @@ struct FakeFilesystem {
   uint32_t device_major = 0;  // of that device; 0: it has a number of its own
   uint32_t device_minor = 0;
   bool frozen = false;
+  bool counts_trees = false;  // a btrfs with its accounts on, or mounted with prjquota
+  std::map<uint64_t, FakeTreeLimit> limits;  // by account
 };
 
 struct FakeMount {
@@ -162,6 +176,14 @@ class FakeVfs {
   static int64_t SizeBytes(const FakeInode& inode);
   static int64_t AllocatedBytes(const FakeInode& inode);
 
+  // ---- trees with an account; in fake_vfs_trees.cc. REQUIRES of the first two: a btrfs.
+  int MakeSubvolume(FakeLocation directory, const std::string& name);
+  int Snapshot(FakeLocation of, FakeLocation directory, const std::string& name, bool read_only);
+  // With those inside of it. EBUSY while a mount shows a part of it or lies in it, naming one.
+  int RemoveSubvolume(FakeLocation directory, const std::string& name, std::string* mounted);
+  FakeTreeLimit UsageOf(uint64_t filesystem, uint64_t account) const;
+  void SetAccount(FakeLocation at, uint64_t account) { Inode(at.dentry).account = account; }
+
   // ---- mounts. The mounts that are made are detached until Attach().
   uint64_t NewFilesystem(const std::string& type, const std::string& source);
   uint64_t NewMount(uint64_t filesystem, uint64_t attributes);
@@ -212,6 +234,13 @@ class FakeVfs {
   void DropName(FakeLocation directory, uint64_t dentry);
   bool IsMountpoint(uint64_t dentry) const;
   bool IsHeldByMount(uint64_t dentry) const;
+  // The dentry of the root of the subvolume that this one lies in, or of its filesystem.
+  uint64_t SubvolumeOf(uint64_t dentry) const;
+  void CopyChildren(uint64_t from, uint64_t to, uint64_t account,
+                    std::map<uint64_t, uint64_t>* copies);
+  void DropTree(FakeLocation directory, uint64_t dentry);
+  // EDQUOT if the account has no room for so much more.
+  int CheckLimit(uint64_t filesystem, uint64_t account, int64_t bytes, int64_t inodes) const;
   bool IsBelow(uint64_t dentry, uint64_t ancestor) const;
   int StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const;
   int Step(FakeLocation start, const FakeWalk& how, const std::string& name, bool last,

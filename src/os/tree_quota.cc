@@ -1,0 +1,274 @@
+#include "os/tree_quota.h"
+
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/quota.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "os/safe_open.h"
+#include "os/storage_identity.h"
+#include "os/subvolume.h"
+#include "os/syscall_numbers.h"
+
+// Newer than glibc 2.36's headers. Source: Linux include/uapi/linux/quota.h.
+#ifndef PRJQUOTA
+#define PRJQUOTA 2
+#endif
+
+namespace volumed {
+namespace {
+
+constexpr int kForQuota = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
+constexpr int64_t kQuotaBlock = 1024;  // in which limits are counted; Source: quotactl(2)
+// The items of a btrfs are as they lie on the disk.
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+
+Error QuotaError(int error, const std::string& what, const std::string& step, Outcome outcome) {
+  return Error::FromErrno(error, what + ", " + step, outcome);
+}
+
+// ---- of projects
+
+// The kernel counts no projects here: why, for people; empty if the error says something else.
+std::string WhyNoProjects(int error, bool is_xfs) {
+  switch (error) {
+    case ENOSYS:
+    case EOPNOTSUPP:
+    case EINVAL:
+    case ENOTTY:
+      return "its filesystem has no project quota on this kernel";
+    case ESRCH:
+      return is_xfs ? "project quota is off: the filesystem has to be mounted with prjquota"
+                    : "project quota is off: the filesystem has to have the feature project and "
+                      "to be mounted with prjquota";
+    default:
+      return "";
+  }
+}
+
+class ProjectQuota {
+ public:
+  ProjectQuota(int directory, const std::string& what) : directory_(directory), what_(what) {}
+
+  Result<TreeQuota> Read() {
+    ASSIGN_OR_RETURN(const fsxattr attributes, Attributes());
+    // Of project 0 is what nobody has given to one; it shows whether there are accounts.
+    ASSIGN_OR_RETURN(const dqblk account, Account(attributes.fsx_projid));
+    TreeQuota quota;
+    if (attributes.fsx_projid == 0) return quota;
+    quota.kind = TreeQuotaKind::kProject;
+    quota.id = attributes.fsx_projid;
+    quota.limit_bytes = static_cast<int64_t>(account.dqb_bhardlimit) * kQuotaBlock;
+    quota.used_bytes = static_cast<int64_t>(account.dqb_curspace);
+    quota.limit_inodes = static_cast<int64_t>(account.dqb_ihardlimit);
+    quota.used_inodes = static_cast<int64_t>(account.dqb_curinodes);
+    return quota;
+  }
+
+  Result<TreeQuota> Set(const SetTreeQuota& request) {
+    ASSIGN_OR_RETURN(fsxattr attributes, Attributes());
+    const uint32_t has = attributes.fsx_projid;
+    const uint32_t project = request.project_id == 0 ? has : request.project_id;
+    ASSIGN_OR_RETURN(const dqblk account, Account(project));
+    if (project == 0) return Refused(Code::kInvalidArgument, "it is of no project");
+    if (has != 0 && has != project) {
+      return Refused(Code::kFailedPrecondition, "it is of project " + std::to_string(has));
+    }
+    if (has == 0 && account.dqb_curinodes != 0) {
+      return Refused(Code::kAlreadyExists,
+                     "project " + std::to_string(project) + " has files already");
+    }
+    // The limit comes first, so that what has a project is bounded.
+    RETURN_IF_ERROR(Limit(project, request));
+    const bool inherits = (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
+    if (has != project || !inherits) {
+      attributes.fsx_projid = project;
+      attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+      if (::ioctl(directory_, FS_IOC_FSSETXATTR, &attributes) != 0) {
+        return QuotaError(errno, what_, "set its project", Outcome::kMaybeApplied);
+      }
+    }
+    if (::fsync(directory_) != 0) {
+      return QuotaError(errno, what_, "sync", Outcome::kMaybeApplied);
+    }
+    Result<TreeQuota> set = Read();
+    if (!set.ok()) return set.error().AsMaybeApplied();
+    return set;
+  }
+
+ private:
+  Error Refused(Code code, const std::string& why) const {
+    return Error::NotApplied(code, what_ + ": " + why);
+  }
+  Error Failed(int error, const std::string& step) const {
+    struct statfs info = {};
+    const bool is_xfs = ::fstatfs(directory_, &info) == 0 && info.f_type == XFS_SUPER_MAGIC;
+    const std::string why = WhyNoProjects(error, is_xfs);
+    if (!why.empty()) return Refused(Code::kUnimplemented, why);
+    return QuotaError(error, what_, step, Outcome::kNotApplied);
+  }
+
+  Result<fsxattr> Attributes() const {
+    fsxattr attributes = {};
+    if (::ioctl(directory_, FS_IOC_FSGETXATTR, &attributes) == 0) return attributes;
+    return Failed(errno, "ask for its project");
+  }
+
+  long Call(int command, uint32_t project, dqblk* block) const {
+    return ::syscall(kSysQuotactlFd, directory_, QCMD(command, PRJQUOTA), project, block);
+  }
+
+  // A project that nobody has used has an account of zeros.
+  Result<dqblk> Account(uint32_t project) const {
+    dqblk block = {};
+    if (Call(Q_GETQUOTA, project, &block) == 0) return block;
+    return errno == ENOENT ? Result<dqblk>(block) : Failed(errno, "read its account");
+  }
+
+  Status Limit(uint32_t project, const SetTreeQuota& request) const {
+    dqblk block = {};
+    block.dqb_bhardlimit = static_cast<uint64_t>((request.bytes + kQuotaBlock - 1) / kQuotaBlock);
+    block.dqb_bsoftlimit = block.dqb_bhardlimit;
+    block.dqb_ihardlimit = static_cast<uint64_t>(request.inodes);
+    block.dqb_isoftlimit = block.dqb_ihardlimit;
+    block.dqb_valid = QIF_LIMITS;
+    if (Call(Q_SETQUOTA, project, &block) == 0) return OkStatus();
+    return Failed(errno, "set its limit");
+  }
+
+  const int directory_;
+  const std::string& what_;
+};
+
+// ---- of subvolumes
+
+class QgroupQuota {
+ public:
+  QgroupQuota(int directory, const std::string& what) : directory_(directory), what_(what) {}
+
+  Result<TreeQuota> Read() const {
+    ASSIGN_OR_RETURN(const uint64_t id, SubvolumeIdOf(directory_, what_));
+    TreeQuota quota;
+    for (const uint32_t type : {BTRFS_QGROUP_INFO_KEY, BTRFS_QGROUP_LIMIT_KEY}) {
+      Found found;
+      btrfs_ioctl_search_args_v2& search = found.head();
+      search.buf_size = found.bytes.size() - sizeof(search);
+      search.key.tree_id = BTRFS_QUOTA_TREE_OBJECTID;
+      search.key.min_type = search.key.max_type = type;
+      search.key.min_offset = search.key.max_offset = id;
+      search.key.max_transid = std::numeric_limits<uint64_t>::max();
+      search.key.nr_items = 1;
+      if (::ioctl(directory_, BTRFS_IOC_TREE_SEARCH_V2, &search) != 0) {
+        if (errno == ENOENT) return TreeQuota{};  // the accounts are off
+        return QuotaError(errno, what_, "read its account", Outcome::kNotApplied);
+      }
+      if (search.key.nr_items == 0) continue;
+      quota.kind = TreeQuotaKind::kQgroup;
+      quota.id = id;
+      Take(found, quota);
+    }
+    return quota;
+  }
+
+  Result<TreeQuota> Set(const SetTreeQuota& request) const {
+    if (request.inodes != 0) {
+      return Refused(Code::kInvalidArgument, "btrfs does not count inodes");
+    }
+    if (!IsSubvolumeRoot(directory_)) {
+      return Refused(Code::kFailedPrecondition, "it is no root of a subvolume");
+    }
+    ASSIGN_OR_RETURN(const TreeQuota before, Read());
+    if (before.kind == TreeQuotaKind::kNone) {
+      btrfs_ioctl_quota_ctl_args on = {};
+      on.cmd = BTRFS_QUOTA_CTL_ENABLE;  // success if they are on
+      if (::ioctl(directory_, BTRFS_IOC_QUOTA_CTL, &on) != 0) {
+        return QuotaError(errno, what_, "switch the accounts on", Outcome::kNotApplied);
+      }
+    }
+    btrfs_ioctl_qgroup_limit_args limit = {};  // of the subvolume that is open
+    limit.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
+    limit.lim.max_rfer = request.bytes == 0 ? kNoLimit : static_cast<uint64_t>(request.bytes);
+    if (::ioctl(directory_, BTRFS_IOC_QGROUP_LIMIT, &limit) != 0) {
+      return QuotaError(errno, what_, "set its limit", Outcome::kNotApplied);
+    }
+    // The limit is in memory until the next commit.
+    if (::syncfs(directory_) != 0) {
+      return QuotaError(errno, what_, "sync", Outcome::kMaybeApplied);
+    }
+    Result<TreeQuota> set = Read();
+    if (!set.ok()) return set.error().AsMaybeApplied();
+    return set;
+  }
+
+ private:
+  Error Refused(Code code, const std::string& why) const {
+    return Error::NotApplied(code, what_ + ": " + why);
+  }
+
+  // Takes a limit away. Source: Linux fs/btrfs/qgroup.c (btrfs_limit_qgroup, CLEAR_VALUE).
+  static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+
+  // The items follow the head.
+  struct Found {
+    alignas(btrfs_ioctl_search_args_v2) std::array<char, 1024> bytes = {};
+    btrfs_ioctl_search_args_v2& head() {
+      return *reinterpret_cast<btrfs_ioctl_search_args_v2*>(bytes.data());
+    }
+  };
+
+  static void Take(const Found& found, TreeQuota& quota) {
+    const char* items = found.bytes.data() + sizeof(btrfs_ioctl_search_args_v2);
+    btrfs_ioctl_search_header header = {};
+    std::memcpy(&header, items, sizeof(header));
+    const char* item = items + sizeof(header);
+    if (header.type == BTRFS_QGROUP_INFO_KEY && header.len >= sizeof(btrfs_qgroup_info_item)) {
+      btrfs_qgroup_info_item info = {};
+      std::memcpy(&info, item, sizeof(info));
+      quota.used_bytes = static_cast<int64_t>(info.rfer);
+    }
+    if (header.type == BTRFS_QGROUP_LIMIT_KEY && header.len >= sizeof(btrfs_qgroup_limit_item)) {
+      btrfs_qgroup_limit_item limit = {};
+      std::memcpy(&limit, item, sizeof(limit));
+      const bool is_set = (limit.flags & BTRFS_QGROUP_LIMIT_MAX_RFER) != 0;
+      quota.limit_bytes = is_set ? static_cast<int64_t>(limit.max_rfer) : 0;
+    }
+  }
+
+  const int directory_;
+  const std::string& what_;
+};
+
+}  // namespace
+
+Result<TreeQuota> DoSetTreeQuota(const SetTreeQuota& request, const KernelFeatures& features) {
+  const std::string what = "set the quota of " + request.path.Display();
+  if (request.bytes < 0 || request.inodes < 0) {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": a limit is below zero");
+  }
+  ASSIGN_OR_RETURN(const Descriptor directory, OpenSafePath(request.path, kForQuota).With(what));
+  if (request.expected.inode != 0) {
+    RETURN_IF_ERROR(CheckIsExpected(directory.get(), request.expected, features).With(what));
+  }
+  if (IsOnBtrfs(directory.get())) return QgroupQuota(directory.get(), what).Set(request);
+  return ProjectQuota(directory.get(), what).Set(request);
+}
+
+Result<TreeQuota> DoReadTreeQuota(const ReadTreeQuota& request) {
+  const std::string what = "read the quota of " + request.path.Display();
+  ASSIGN_OR_RETURN(const Descriptor directory, OpenSafePath(request.path, kForQuota).With(what));
+  if (IsOnBtrfs(directory.get())) return QgroupQuota(directory.get(), what).Read();
+  return ProjectQuota(directory.get(), what).Read();
+}
+
+}  // namespace volumed
