@@ -1,5 +1,5 @@
-// The makers of RequestGenerator of what is about images, their loop devices and their copies.
-// Part of request_generator.cc.
+// The makers of RequestGenerator of what is about images, their loop devices and their copies,
+// and about trees with an account. Part of request_generator.cc.
 #pragma once
 
 #include <string>
@@ -117,6 +117,39 @@ struct RequestGenerator::Maker<ChangeFilesystemUuid> {
     constexpr const char* kTypes[] = {"ext4", "xfs", "btrfs", "tmpfs", ""};
     return {g.Path(), {}, Pick(g, kTypes), "old", g.OneIn(5) ? "" : "new"};
   }
+};
+
+// ---- trees with an account. tree_differential_test has those that can succeed only on a disk.
+template <>
+struct RequestGenerator::Maker<MakeSubvolume> {
+  static constexpr uint32_t kWeight = 1;
+  static MakeSubvolume Make(RequestGenerator& g) {
+    MakeSubvolume make{g.Path()};
+    if (g.OneIn(2)) make.of = g.Path();
+    make.read_only = g.OneIn(3);
+    return make;
+  }
+};
+template <>
+struct RequestGenerator::Maker<RemoveSubvolume> {
+  static constexpr uint32_t kWeight = 1;
+  static RemoveSubvolume Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<SetTreeQuota> {
+  static constexpr uint32_t kWeight = 1;
+  static SetTreeQuota Make(RequestGenerator& g) {
+    SetTreeQuota set{g.Path()};
+    set.project_id = g.OneIn(3) ? 0 : 7;
+    set.bytes = g.OneIn(5) ? -1 : 4096;
+    if (g.OneIn(20)) set.expected = {"ext4", "", 1, ""};
+    return set;
+  }
+};
+template <>
+struct RequestGenerator::Maker<ReadTreeQuota> {
+  static constexpr uint32_t kWeight = 1;
+  static ReadTreeQuota Make(RequestGenerator& g) { return {g.Path()}; }
 };
 
 }  // namespace volumed

@@ -135,6 +135,13 @@ std::string Text(const FrozenCut& cut) {
 std::string Text(const FilesystemName& name) {
   return name.fs_type + " " + name.uuid + (name.changed ? " changed" : " unchanged");
 }
+// How much the filesystem keeps for it is each world's own, and so are the numbers of accounts.
+std::string Text(const TreeQuota& quota) {
+  constexpr const char* kKinds[] = {"no account", "project", "qgroup"};
+  return std::string(kKinds[static_cast<size_t>(quota.kind)]) + " at most " +
+         std::to_string(quota.limit_bytes) + " bytes, " + std::to_string(quota.limit_inodes) +
+         " inodes";
+}
 std::string Text(const FileLock& lock) { return lock.pin ? "locked" : "without a lock"; }
 // Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
 std::string KeysText(const std::vector<std::string>& keys) {

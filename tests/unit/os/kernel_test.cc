@@ -50,6 +50,21 @@ TEST(KernelRequests, OfCutsMayBeKilledButForTheOneThatRenames) {
   EXPECT_EQ(RequestPath(ThawFilesystem{{{"/m", "v"}, 7, 3}}), "/m/v");
 }
 
+TEST(KernelRequests, OfTreesMayBeKilledAndNeverHoldUpTheFastWorkerWithASubvolume) {
+  for (const AnyRequest& request : {AnyRequest(MakeSubvolume{}), AnyRequest(RemoveSubvolume{})}) {
+    EXPECT_FALSE(MustFinish(request)) << RequestName(request);
+    EXPECT_EQ(LaneKindOf(request), LaneKind::kWalks) << RequestName(request);
+    EXPECT_FALSE(HasSecret(request)) << RequestName(request);
+  }
+  for (const AnyRequest& request : {AnyRequest(SetTreeQuota{}), AnyRequest(ReadTreeQuota{})}) {
+    EXPECT_FALSE(MustFinish(request)) << RequestName(request);
+    EXPECT_EQ(LaneKindOf(request), LaneKind::kOwnFilesystem) << RequestName(request);
+    EXPECT_FALSE(HasSecret(request)) << RequestName(request);
+  }
+  EXPECT_EQ(RequestPath(MakeSubvolume{{"/p", "a"}, SafePath{"/p", "b"}}), "/p/a");
+  EXPECT_EQ(RequestPath(ReadTreeQuota{{"/p", "a"}}), "/p/a");
+}
+
 struct WithoutLane {};
 template <typename Request>
 constexpr bool kNamesItsLane = requires(const Request& request) {

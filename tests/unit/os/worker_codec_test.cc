@@ -308,6 +308,29 @@ TEST(WorkerCodec, WhatCutsNeedKeepsEveryField) {
   EXPECT_EQ(SameAnswer(name), name);
 }
 
+TEST(WorkerCodec, WhatTreesNeedKeepsEveryField) {
+  const StorageObject object{"btrfs", "uuid", 256, "77:ab"};
+  const SafePath other{"/other", kBytes};
+  const MakeSubvolume snapshot = Same(MakeSubvolume{Place(), other, object, true});
+  EXPECT_EQ(snapshot.path, Place());
+  EXPECT_EQ(snapshot.of, other);
+  EXPECT_EQ(snapshot.expected, object);
+  EXPECT_TRUE(snapshot.read_only);
+  EXPECT_EQ(Same(MakeSubvolume{Place()}).of, std::nullopt);
+  EXPECT_EQ(Same(RemoveSubvolume{Place(), object}).path, Place());
+  EXPECT_EQ(Same(RemoveSubvolume{Place(), object}).expected, object);
+  const SetTreeQuota set =
+      Same(SetTreeQuota{Place(), object, 4294967295u, int64_t{1} << 40, int64_t{1} << 41});
+  EXPECT_EQ(set.path, Place());
+  EXPECT_EQ(set.expected, object);
+  EXPECT_EQ(set.project_id, 4294967295u);
+  EXPECT_EQ(set.bytes, int64_t{1} << 40);
+  EXPECT_EQ(set.inodes, int64_t{1} << 41);
+  EXPECT_EQ(Same(ReadTreeQuota{Place()}).path, Place());
+  const TreeQuota quota{TreeQuotaKind::kQgroup, uint64_t{1} << 63, 1, 2, 3, 4};
+  EXPECT_EQ(SameAnswer(quota), quota);
+}
+
 TEST(WorkerCodec, ALockIsAnErrorWithoutItsDescriptor) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
