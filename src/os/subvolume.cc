@@ -30,6 +30,7 @@ namespace volumed {
 namespace {
 
 constexpr uint64_t kRootInode = BTRFS_FIRST_FREE_OBJECTID;  // of every subvolume
+constexpr mode_t kSubvolumeMode = 0755;
 constexpr int kSubvolumeOpen = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
 
 Error SubvolumeRefused(const std::string& what, Code code, const std::string& why) {
@@ -137,8 +138,12 @@ class SubvolumeMaker {
     return is_of ? OkStatus() : Status(other);
   }
 
-  // The ioctl commits; so does this what an earlier call, which was cut off, has made.
+  // The ioctl commits; so does this what an earlier call, which was cut off, has made. Its mode is
+  // by the umask of whoever made it.
   Result<StorageObject> Finish() const {
+    if (!request_.of && ::fchmod(subvolume_.get(), kSubvolumeMode) != 0) {
+      return Error::FromErrno(errno, what_ + ", set its mode", Outcome::kMaybeApplied);
+    }
     if (::fsync(subvolume_.get()) != 0 && errno != EROFS) {
       return Error::FromErrno(errno, what_ + ", sync", Outcome::kMaybeApplied);
     }

@@ -10,11 +10,11 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
+#include "pool/artefact_directory.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint32_t kImageDirectoryMode = 0700;  // root's alone, as the file is
 // In one round trip to a worker.
 constexpr size_t kMeasuredAtOnce = 256;
 
@@ -32,19 +32,11 @@ bool Allocates(const PoolParameters& parameters) {
 
 Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description, Begun& begun,
                                      const CallOptions& call) {
-  ASSIGN_OR_RETURN(
-      const Changed directory,
-      kernel_.Call(MakeDirectory{.path = layout_.ArtefactDir(id), .mode = kImageDirectoryMode},
-                   call));
-  if (directory.changed) begun.made.push_back(id);
-  begun.is_all_new = begun.is_all_new && directory.changed;
-  const WriteFile written{.path = layout_.Description(id),
-                          .content = Secret<std::string>(description),
-                          .mode = kPoolImageMode};
-  if (const Result<Changed> done = kernel_.Call(written, call); !done.ok()) {
-    return done.error().AsMaybeApplied();
-  }
-  return OkStatus();
+  bool made = false;
+  const Status done = MakeArtefactDirectory(kernel_, layout_, id, description, call, &made);
+  if (made) begun.made.push_back(id);
+  begun.is_all_new = begun.is_all_new && made;
+  return done;
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.
@@ -86,18 +78,8 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
           layout_.ArtefactDir(id).Display() + " away, and ask for the deletion again");
 }
 
-// The image first: as long as it is there, its description is, too. What somebody else has put
-// beside them stays, and is an error.
 Status ImageBackend::RemoveFiles(const PoolId& id, const CallOptions& call) {
-  using Kind = SkeletonPart::Kind;
-  const std::string description = PoolDescriptionFile(id.object);
-  const RemoveSkeleton skeleton{
-      .path = layout_.ArtefactDir(id),
-      .parts = {{.name = kPoolImageFile, .kind = Kind::kFile},
-                {.name = description, .kind = Kind::kFile},
-                {.name = UnfinishedName(description), .kind = Kind::kFile}}};
-  RETURN_IF_ERROR(kernel_.Call(skeleton, call));
-  return OkStatus();
+  return RemoveArtefactDirectory(kernel_, layout_, id, kPoolImageFile, call);
 }
 
 Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorded,

@@ -172,6 +172,10 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
     opened_ = std::make_unique<Opened>(Opened{layout, {}});
     opened_->backends.emplace(PoolBackendKind::kImage,
                               MakeImageBackend(kernel_, layout, found.record.uuid));
+    opened_->backends.emplace(PoolBackendKind::kDirectory,
+                              MakeDirectoryBackend(kernel_, layout, found.record.uuid));
+    opened_->backends.emplace(PoolBackendKind::kSubvolume,
+                              MakeSubvolumeBackend(kernel_, layout, found.record.uuid));
   }
   return OkStatus();
 }

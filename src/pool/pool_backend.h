@@ -27,17 +27,21 @@ namespace volumed {
 
 // How a volume is had on the node.
 struct OpenedVolume {
-  std::string device;  // "/dev/loop3"
+  std::string device;  // "/dev/loop3"; empty of one that is a directory
   DeviceIdentity identity;
   // Whether the device bypasses the cache of the pool's filesystem. Otherwise each block that is
   // read or written may be in memory twice.
   bool direct_io = false;
+  SafePath directory = {};  // of one that is none on a device, which nobody can be shown by that
 };
 
 // What is on the disk of a volume, or of a cut.
 struct MadeArtefact {
   StorageObject object;
+  // Of one that is measured, and is a directory, what it may have at most; if it has no limit, what
+  // it has, and a block at least.
   int64_t size_bytes = 0;
+  // 0 of a directory that nobody counts.
   int64_t allocated_bytes = 0;
   // It was made of something with which it has blocks in common now. Not of those that are
   // measured.
@@ -94,16 +98,17 @@ class PoolBackend {
   // FailedPrecondition, if it is larger already, for nobody else is to change its size.
   virtual Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                     const PoolParameters& parameters, const CallOptions& call) = 0;
-  // Makes a device of it that is tuned so. `before`, if it is not empty, is called once it is
-  // certain that the file is the volume's, and before anything can see its filesystem: it changes
-  // the UUID of a copy. Errors: FailedPrecondition, not applied, if its file is not the recorded
-  // object; those of `before`; those of Tune, after which no device is left that this call made.
+  // Makes a device of it that is tuned so, or says which directory it is. `before`, if it is not
+  // empty, is called once it is certain that the file is the volume's, and before anything can see
+  // its filesystem: it changes the UUID of a copy. Errors: FailedPrecondition, not applied, if its
+  // file is not the recorded object; those of `before`; those of Tune, after which no device is
+  // left that this call made.
   using BeforeOpen = std::function<Status(const SafePath& file)>;
   virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                                     bool read_only, const BeforeOpen& before,
                                     const CallOptions& call) = 0;
-  // Tunes the device that is open, and finds it so; success if none is. Errors: InvalidArgument, if
-  // the pool's filesystem cannot do it.
+  // Tunes the device that is open, and finds it so; success if none is. A directory is tuned
+  // whether it is open or not. Errors: InvalidArgument, if the pool's filesystem cannot do it.
   virtual Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                       const CallOptions& call) = 0;
   // The inverse. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe applied,
@@ -142,5 +147,11 @@ class PoolBackend {
 // what is made. `pool_uuid` is for what is written for people.
 std::unique_ptr<PoolBackend> MakeImageBackend(Kernel& kernel, PoolLayout layout,
                                               std::string pool_uuid);
+// Volumes that are directories, with a limit by project quota. Their filesystem is the pool's.
+std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout layout,
+                                                  std::string pool_uuid);
+// Volumes that are subvolumes of a pool on a btrfs, with a limit by their qgroup.
+std::unique_ptr<PoolBackend> MakeSubvolumeBackend(Kernel& kernel, PoolLayout layout,
+                                                  std::string pool_uuid);
 
 }  // namespace volumed

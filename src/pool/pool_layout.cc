@@ -18,6 +18,10 @@ SafePath PoolLayout::ArtefactDir(const PoolId& id) const {
 
 SafePath PoolLayout::Image(const PoolId& id) const { return ArtefactDir(id).Below(kPoolImageFile); }
 
+SafePath PoolLayout::Data(const PoolId& id) const {
+  return ArtefactDir(id).Below(kPoolDataDirectory);
+}
+
 SafePath PoolLayout::Description(const PoolId& id) const {
   return ArtefactDir(id).Below(PoolDescriptionFile(id.object));
 }

@@ -30,6 +30,7 @@ class PoolLayout {
   // REQUIRES of these: the id is a volume's or a cut's, which lies in cuts likewise.
   SafePath ArtefactDir(const PoolId& id) const;  // <pool>/volumes/<id>
   SafePath Image(const PoolId& id) const;        // <pool>/volumes/<id>/image
+  SafePath Data(const PoolId& id) const;         // <pool>/volumes/<id>/data
   // What it is, for people.
   SafePath Description(const PoolId& id) const;  // <pool>/volumes/<id>/volume.json
 
@@ -39,6 +40,7 @@ class PoolLayout {
 
 // The names in the directory of a volume, or of a cut. The program never reads the description.
 inline constexpr char kPoolImageFile[] = "image";
+inline constexpr char kPoolDataDirectory[] = "data";
 inline constexpr char kPoolDescriptionFile[] = "volume.json";
 inline constexpr char kPoolCutDescriptionFile[] = "cut.json";
 // The one of these that an object of this kind has.

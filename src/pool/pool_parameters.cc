@@ -16,6 +16,9 @@ constexpr char kBackend[] = "backend";
 constexpr char kAllocation[] = "allocation";
 constexpr char kOvercommit[] = "overcommit";
 constexpr char kSnapshots[] = "snapshots";
+constexpr char kQuota[] = "quota";
+constexpr char kConsistency[] = "consistency";
+constexpr char kQuotaBytes[] = "quotaBytes";
 constexpr char kDirectIo[] = "directIO";
 constexpr const char* kFsType = kPoolFsTypeParameter;
 constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
@@ -24,9 +27,13 @@ constexpr char kThin[] = "thin";
 constexpr char kThick[] = "thick";
 constexpr char kTrue[] = "true";
 constexpr char kFalse[] = "false";
+constexpr char kRequired[] = "required";
+constexpr char kBestEffort[] = "best-effort";
+constexpr char kAtomic[] = "atomic";
 
 constexpr size_t kShownBytes = 128;  // of a text of a caller, in a message
 constexpr int64_t kMiB = 1024 * 1024;
+constexpr int64_t kLeastTreeBytes = kMiB;  // a btrfs keeps some of it for itself
 constexpr int64_t kDefaultBytes = 1024 * kMiB;
 
 struct Filesystem {
@@ -84,7 +91,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     parameters.pool = value;
   } else if (key == kBackend) {
     const std::optional<PoolBackendKind> backend = PoolBackendOf(value);
-    if (!backend) return BadParameter(key, value, "\"image\"");
+    if (!backend) return BadParameter(key, value, "image, directory or subvolume");
     parameters.backend = *backend;
   } else if (key == kFsType) {
     if (!IsPoolFilesystem(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
@@ -99,9 +106,46 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     const std::optional<PoolCutWay> way = CutWayOf(value);
     if (!way) return BadParameter(key, value, "auto, reflink or copy");
     parameters.snapshots = *way;
+  } else if (key == kQuota) {
+    if (value != kRequired && value != kBestEffort) {
+      return BadParameter(key, value, "required or best-effort");
+    }
+    parameters.quota = value == kBestEffort ? PoolQuota::kBestEffort : PoolQuota::kRequired;
+  } else if (key == kConsistency) {
+    if (value == kAtomic) return OkStatus();
+    if (value != kBestEffort) return BadParameter(key, value, "atomic");
+    return Error::NotApplied(
+        Code::kInvalidArgument,
+        "parameter \"consistency\" cannot be \"best-effort\": this program has "
+        "no effect yet that copies a directory safely while a pod changes it");
   } else if (!IsSidecarParameter(key)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "parameter " + Quoted(key, kShownBytes) + " is not known");
+  }
+  return OkStatus();
+}
+
+// What one of the two ways has not: its files are of the pool's filesystem, or of its own.
+Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters) {
+  const auto refused = [&parameters](const std::string& key, const std::string& why) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "parameter " + Quoted(key, kShownBytes) +
+                                 " cannot be that with backend " +
+                                 std::string(PoolBackendName(parameters.backend)) + ": " + why);
+  };
+  if (!IsTree(parameters.backend)) {
+    if (!said.contains(kQuota)) return OkStatus();
+    return refused(kQuota, "its size is its limit");
+  }
+  const auto fs_type = said.find(kFsType);
+  if (fs_type != said.end() && !fs_type->second.empty()) {
+    return refused(kFsType, "its files lie on the filesystem of the pool");
+  }
+  if (parameters.allocation == PoolAllocation::kThick) {
+    return refused(kAllocation, "no filesystem allocates for a directory ahead");
+  }
+  if (parameters.snapshots != PoolCutWay::kAuto) {
+    return refused(kSnapshots, "a directory is copied, and a subvolume shares its blocks");
   }
   return OkStatus();
 }
@@ -115,7 +159,6 @@ constexpr std::string_view kNoThrottle =
     "this program has no effect yet that sets a throttle in a cgroup";
 constexpr NotTunable kNotTunable[] = {
     {"readAheadKiB", "this program has no effect yet that sets the read-ahead of a device"},
-    {"quotaBytes", "the size of a volume of backend image is its quota: make the volume larger"},
     {"readIOPS", kNoThrottle},
     {"writeIOPS", kNoThrottle},
     {"readBps", kNoThrottle},
@@ -125,6 +168,12 @@ Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& 
   if (key == kDirectIo) {
     if (value != kTrue && value != kFalse) return BadParameter(key, value, "true or false");
     tuning.direct_io = value == kTrue;
+    return OkStatus();
+  }
+  if (key == kQuotaBytes) {
+    const auto bytes = ParseInt64(value);
+    if (!bytes || *bytes <= 0) return BadParameter(key, value, "a number of bytes above zero");
+    tuning.quota_bytes = *bytes;
     return OkStatus();
   }
   const std::string named = "mutable parameter " + Quoted(key, kShownBytes);
@@ -146,23 +195,55 @@ bool IsPoolFilesystem(std::string_view fs_type) { return LeastBytesOf(fs_type).h
 
 StringMap PoolParameters::ToMap() const {
   StringMap map = {{kBackend, std::string(PoolBackendName(backend))},
-                   {kFsType, fs_type},
                    {kAllocation, allocation == PoolAllocation::kThick ? kThick : kThin},
                    {kOvercommit, overcommit ? kTrue : kFalse},
                    {kSnapshots, std::string(NameOfCutWay(snapshots))}};
   if (!pool.empty()) map[kPool] = pool;
+  if (IsTree(backend)) {
+    map[kQuota] = quota == PoolQuota::kBestEffort ? kBestEffort : kRequired;
+  } else {
+    map[kFsType] = fs_type;
+  }
   return map;
 }
 
 Result<PoolParameters> ParsePoolParameters(const StringMap& parameters) {
   PoolParameters parsed;
-  for (const auto& [key, value] : parameters) RETURN_IF_ERROR(Take(key, value, parsed));
+  const auto backend = parameters.find(kBackend);
+  if (backend != parameters.end()) RETURN_IF_ERROR(Take(kBackend, backend->second, parsed));
+  for (const auto& [key, value] : parameters) {
+    const bool is_nothing = key == kFsType && value.empty() && IsTree(parsed.backend);
+    if (!is_nothing) RETURN_IF_ERROR(Take(key, value, parsed));
+  }
+  RETURN_IF_ERROR(CheckFitsBackend(parameters, parsed));
+  if (IsTree(parsed.backend)) parsed.fs_type.clear();
   if (parsed.overcommit && parsed.allocation == PoolAllocation::kThick) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "a volume that is allocated \"thick\" has all of its blocks, so that "
                              "\"overcommit\" cannot be \"true\" with it");
   }
   return parsed;
+}
+
+Status CheckPoolMode(const PoolParameters& parameters, bool is_block) {
+  if (!is_block || !IsTree(parameters.backend)) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "a volume of backend " +
+                               std::string(PoolBackendName(parameters.backend)) +
+                               " is a directory, and cannot be a block volume");
+}
+
+Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
+  if (tuning.direct_io && IsTree(backend)) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "mutable parameter \"directIO\" cannot be set: a volume of backend " +
+                                 std::string(PoolBackendName(backend)) + " has no device");
+  }
+  if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
+      "backend image is its quota: make the volume larger");
 }
 
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {
@@ -183,7 +264,7 @@ std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& par
 }
 
 std::string PoolFilesystemOf(const PoolVolumeRecord& record) {
-  if (record.is_block) return "";
+  if (record.is_block || IsTree(record.backend)) return "";
   if (!record.filesystem.type.empty()) return record.filesystem.type;
   const Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
   return parameters.ok() ? parameters->fs_type : "";
@@ -206,8 +287,8 @@ Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& par
         "the volume is to have at least " + Bytes(required) + " and at most " + Bytes(limit));
   }
   const int64_t most = limit == 0 ? std::numeric_limits<int64_t>::max() : limit;
-  const int64_t format =
-      is_block ? kPoolBlockBytes : LeastBytesOf(parameters.fs_type).value_or(kPoolBlockBytes);
+  int64_t format = IsTree(parameters.backend) ? kLeastTreeBytes : kPoolBlockBytes;
+  if (!is_block) format = LeastBytesOf(parameters.fs_type).value_or(format);
   const int64_t least = std::max(format, content_bytes);
   int64_t size = std::min(kDefaultBytes, most / kPoolBlockBytes * kPoolBlockBytes);
   if (required != 0) {
@@ -218,7 +299,7 @@ Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& par
   std::string why;
   if (content_bytes > format) {
     why = " for its content";
-  } else if (!is_block) {
+  } else if (!is_block && !parameters.fs_type.empty()) {
     why = " for a filesystem of type " + parameters.fs_type;
   }
   return OutOfRange("the volume has to have " + Bytes(size) + why + ", and is to have at most " +

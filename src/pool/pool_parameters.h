@@ -22,16 +22,20 @@ enum class PoolAllocation { kThin, kThick };
 // (reflink), or by copying them. kAuto: it shares them if the pool's filesystem can.
 enum class PoolCutWay { kAuto, kReflink, kCopy };
 
+// Whether a volume that is a directory has to have a limit, or has one if that can be.
+enum class PoolQuota { kRequired, kBestEffort };
+
 // A value; the defaults are those of a class that says nothing.
 struct PoolParameters {
   std::string pool;  // empty: the first that is configured
   PoolBackendKind backend = PoolBackendKind::kImage;
-  std::string fs_type = "ext4";  // of the first format
+  std::string fs_type = "ext4";  // of the first format; empty of a directory (IsTree)
   PoolAllocation allocation = PoolAllocation::kThin;
   // The pool promises the volume no more than it has allocated already, so that more can be
   // promised than there is.
   bool overcommit = false;
   PoolCutWay snapshots = PoolCutWay::kAuto;
+  PoolQuota quota = PoolQuota::kRequired;  // of a directory
   // All of them with their keys, so that a later default changes no volume; the pool if it is
   // named.
   StringMap ToMap() const;
@@ -49,9 +53,12 @@ bool IsPoolFilesystem(std::string_view fs_type);
 // filesystem. Errors, not applied: InvalidArgument, naming the key, for one that is not known or
 // whose value is none, and for values that contradict each other.
 Result<PoolParameters> ParsePoolParameters(const StringMap& parameters);
+// Whether such volumes can be had so. Errors, not applied: InvalidArgument for a block volume that
+// is to be a directory.
+Status CheckPoolMode(const PoolParameters& parameters, bool is_block);
 
 // The type of the filesystem that is on the volume, or that it is to be formatted with; empty of a
-// block volume, and if a later program has made the volume.
+// block volume and of a directory, and if a later program has made the volume.
 std::string PoolFilesystemOf(const PoolVolumeRecord& record);
 
 // What can be changed of a volume that is there, also while it is in use. Absent: it was never
@@ -59,11 +66,15 @@ std::string PoolFilesystemOf(const PoolVolumeRecord& record);
 struct PoolTuning {
   // Whether its loop device reads and writes past the cache of the pool's filesystem.
   std::optional<bool> direct_io = std::nullopt;
+  // What a volume that is a directory may have at most, if that is less than its size.
+  std::optional<int64_t> quota_bytes = std::nullopt;
   friend bool operator==(const PoolTuning&, const PoolTuning&) = default;
 };
 // Errors, not applied: InvalidArgument, naming the key, for one that is not known, for one that is
 // known and cannot be set yet (what is missing is said), and for a value that is none.
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters);
+// Errors, not applied: InvalidArgument for what volumes of this backend do not have.
+Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend);
 // In what the volume of this record is tuned otherwise, for people; empty if it has all of these.
 std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& parameters);
 

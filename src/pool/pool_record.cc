@@ -69,13 +69,24 @@ std::string_view PoolBackendName(PoolBackendKind kind) {
       return "";
     case PoolBackendKind::kImage:
       return "image";
+    case PoolBackendKind::kDirectory:
+      return "directory";
+    case PoolBackendKind::kSubvolume:
+      return "subvolume";
   }
   __builtin_unreachable();
 }
 
 std::optional<PoolBackendKind> PoolBackendOf(std::string_view name) {
-  if (name == PoolBackendName(PoolBackendKind::kImage)) return PoolBackendKind::kImage;
+  for (const PoolBackendKind kind :
+       {PoolBackendKind::kImage, PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
+    if (name == PoolBackendName(kind)) return kind;
+  }
   return std::nullopt;
+}
+
+bool IsTree(PoolBackendKind kind) {
+  return kind == PoolBackendKind::kDirectory || kind == PoolBackendKind::kSubvolume;
 }
 
 std::string_view PoolVolumeStateName(PoolVolumeState state) {

@@ -27,12 +27,15 @@ inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
 
 // The numbers of all enums here are stored in records; a number that this program does not know
 // makes the row unreadable.
-enum class PoolBackendKind { kNotKnown, kImage };
+enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume };
 constexpr WireEnum<PoolBackendKind> WireEnumOf(PoolBackendKind) {
-  return {PoolBackendKind::kImage, PoolBackendKind::kNotKnown};
+  return {PoolBackendKind::kSubvolume, PoolBackendKind::kNotKnown};
 }
 // "image"; "" of kNotKnown.
 std::string_view PoolBackendName(PoolBackendKind kind);
+// Whether its volumes are files of the pool's own filesystem, in a directory that is bound where
+// they are wanted. Others have a device and a filesystem of their own.
+bool IsTree(PoolBackendKind kind);
 // Nullopt for a name of none; kNotKnown has no name.
 std::optional<PoolBackendKind> PoolBackendOf(std::string_view name);
 
@@ -123,8 +126,9 @@ struct PoolVolumeRecord {
   StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
   // PoolTuning, as it was given last for each of its keys; it can be changed.
   StringMap mutable_parameters{};
-  StorageObject object{};  // of its file; empty until that is known to be made
-  std::string family{};    // id of the first volume of those that share blocks
+  // Of its file or directory; empty until that is known to be made.
+  StorageObject object{};
+  std::string family{};  // id of the first volume of those that share blocks
   PoolFilesystem filesystem{};
   std::vector<PoolLease> leases{};  // one for each node
   bool used = false;                // its content may be somebody's: it was opened at least once
@@ -178,7 +182,7 @@ struct PoolCutRecord {
   bool is_copy = false;         // it has no blocks in common with its volume
   bool is_block = false;
   PoolFilesystem filesystem{};  // as the source had it
-  StorageObject object{};       // of its file; empty until that is known to be made
+  StorageObject object{};       // of its file or directory; empty until that is known to be made
   std::string family{};         // as a volume's
   bool was_frozen = false;
   int64_t cut_unix_ms = 0;

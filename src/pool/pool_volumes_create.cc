@@ -71,7 +71,9 @@ Result<PoolVolumeRecord> PoolVolumes::FindMade(const PoolVolumeWish& wish,
 
 Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) const {
   ASSIGN_OR_RETURN(const PoolParameters wanted, ParsePoolParameters(wish.parameters));
-  RETURN_IF_ERROR(ParsePoolTuning(wish.mutable_parameters));
+  RETURN_IF_ERROR(CheckPoolMode(wanted, wish.is_block));
+  ASSIGN_OR_RETURN(const PoolTuning tuning, ParsePoolTuning(wish.mutable_parameters));
+  RETURN_IF_ERROR(CheckTuning(tuning, wanted.backend));
   RETURN_IF_ERROR(DecidePoolSize(wish.size, wanted, wish.is_block));
   if (std::optional<PoolVolumeRecord> row = FindByName(wish.name)) {
     return FindMade(wish, *std::move(row));

@@ -12,7 +12,8 @@ constexpr size_t kShownCutBytes = 128;  // of an id that a caller gave, in a mes
 
 // A filesystem that is there and on nobody's record would be taken for a blank volume.
 Status CheckFilesystemKnown(const PoolVolumeRecord& source) {
-  if (source.is_block || !source.used || !source.filesystem.type.empty()) return OkStatus();
+  const bool has_own = !source.is_block && !IsTree(source.backend);
+  if (!has_own || !source.used || !source.filesystem.type.empty()) return OkStatus();
   return PoolRefusal("volume " + source.id +
                      " was opened, and it is not on record which filesystem it has: it can be cut "
                      "once it was mounted");
@@ -27,7 +28,8 @@ PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
   cut.volume = source.id;
   cut.state = PoolCutState::kCutting;
   cut.backend = source.backend;
-  cut.size_bytes = there.size_bytes;
+  // What a directory may have at most can be less than its size.
+  cut.size_bytes = IsTree(source.backend) ? source.capacity_bytes : there.size_bytes;
   cut.allocated_bytes = there.allocated_bytes;
   cut.is_block = source.is_block;
   cut.filesystem = source.filesystem;

@@ -95,6 +95,7 @@ Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
   const PoolVolumeRecord before = held.record;
   for (const auto& [key, value] : parameters) held.record.mutable_parameters[key] = value;
   ASSIGN_OR_RETURN(const PoolTuning tuning, ParsePoolTuning(held.record.mutable_parameters));
+  RETURN_IF_ERROR(CheckTuning(tuning, held.record.backend));
   // First the row: whatever comes between, the next device has what was asked for.
   if (held.record != before) RETURN_IF_ERROR(Write(held.record));
   const Status tuned = held.backend->Tune(held.record, tuning, held.call);

@@ -33,6 +33,40 @@ TEST(PoolParameters, AreReadAsTheyAreWritten) {
   EXPECT_TRUE(Parsed({{"overcommit", "true"}}).overcommit);
 }
 
+TEST(PoolParameters, ADirectoryHasNoFilesystemOfItsOwnAndSaysWhetherItNeedsALimit) {
+  const StringMap map = {{"backend", "subvolume"},
+                         {"quota", "best-effort"},
+                         {"allocation", "thin"},
+                         {"overcommit", "false"},
+                         {"snapshots", "auto"}};
+  const PoolParameters parameters = Parsed(map);
+  EXPECT_EQ(parameters.backend, PoolBackendKind::kSubvolume);
+  EXPECT_EQ(parameters.fs_type, "");
+  EXPECT_EQ(parameters.quota, PoolQuota::kBestEffort);
+  EXPECT_EQ(parameters.ToMap(), map);
+  EXPECT_EQ(Parsed({{"backend", "directory"}}).quota, PoolQuota::kRequired);
+  EXPECT_EQ(Parsed({{"backend", "directory"}, {"csi.storage.k8s.io/fstype", ""}}).fs_type, "");
+  EXPECT_TRUE(CheckPoolMode(parameters, false).ok());
+  EXPECT_EQ(CheckPoolMode(parameters, true).error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(CheckPoolMode(PoolParameters{}, true).ok());
+  const std::pair<StringMap, std::string> wrong[] = {
+      {{{"backend", "directory"}, {"csi.storage.k8s.io/fstype", "xfs"}}, "fstype"},
+      {{{"backend", "directory"}, {"allocation", "thick"}}, "allocation"},
+      {{{"backend", "directory"}, {"snapshots", "reflink"}}, "snapshots"},
+      {{{"backend", "directory"}, {"consistency", "best-effort"}}, "consistency"},
+      {{{"backend", "directory"}, {"quota", "some"}}, "quota"},
+      {{{"quota", "required"}}, "quota"}};
+  for (const auto& [refused, word] : wrong) {
+    const Result<PoolParameters> parsed = ParsePoolParameters(refused);
+    ASSERT_FALSE(parsed.ok()) << word;
+    EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(parsed.error().message().find(word), std::string::npos) << parsed.error().message();
+  }
+  PoolSize small;
+  small.required_bytes = 4096;
+  EXPECT_EQ(DecidePoolSize(small, parameters, false).value(), kMebibyte);
+}
+
 TEST(PoolParameters, WhatSidecarsAddIsPassedOver) {
   EXPECT_EQ(
       Parsed({{"csi.storage.k8s.io/pvc/name", "data"}, {"csi.storage.k8s.io/pv/name", "pvc-1"}}),
@@ -135,7 +169,8 @@ TEST(PoolTuning, IsWhatIsSaidAndNothingElse) {
       {{{"directIO", "yes"}}, "which is not true or false"},
       {{{"directIO", "true"}, {"k", "v"}}, "is not known"},
       {{{"readAheadKiB", "128"}}, "read-ahead"},
-      {{{"quotaBytes", "4096"}}, "its quota"},
+      {{{"quotaBytes", "4Ki"}}, "a number of bytes"},
+      {{{"quotaBytes", "0"}}, "a number of bytes"},
       {{{"readIOPS", "1"}}, "cgroup"},
       {{{"writeIOPS", "1"}}, "cgroup"},
       {{{"readBps", "1"}}, "cgroup"},
@@ -146,6 +181,20 @@ TEST(PoolTuning, IsWhatIsSaidAndNothingElse) {
     EXPECT_EQ(tuning.error().code(), Code::kInvalidArgument);
     EXPECT_NE(tuning.error().message().find(why), std::string::npos) << tuning.error().ToString();
   }
+}
+
+TEST(PoolTuning, ADirectoryHasAQuotaAndNoDeviceAndAnImageTheReverse) {
+  const PoolTuning quota = ParsePoolTuning({{"quotaBytes", "4096"}}).value();
+  EXPECT_EQ(quota.quota_bytes, 4096);
+  const PoolTuning direct = ParsePoolTuning({{"directIO", "true"}}).value();
+  EXPECT_TRUE(CheckTuning(direct, PoolBackendKind::kImage).ok());
+  for (const PoolBackendKind tree : {PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
+    EXPECT_TRUE(CheckTuning(quota, tree).ok());
+    EXPECT_EQ(CheckTuning(direct, tree).error().code(), Code::kInvalidArgument);
+  }
+  const Status refused = CheckTuning(quota, PoolBackendKind::kImage);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("its quota"), std::string::npos);
 }
 
 TEST(PoolTuning, IsComparedKeyByKey) {

@@ -1,0 +1,41 @@
+#include "pool/artefact_directory.h"
+
+#include <utility>
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kArtefactDirectoryMode = 0700;
+constexpr uint32_t kArtefactDescriptionMode = 0600;
+
+}  // namespace
+
+Status MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                             const std::string& description, const CallOptions& call, bool* made) {
+  ASSIGN_OR_RETURN(
+      const Changed directory,
+      kernel.Call(MakeDirectory{.path = layout.ArtefactDir(id), .mode = kArtefactDirectoryMode},
+                  call));
+  if (made != nullptr) *made = directory.changed;
+  const WriteFile written{.path = layout.Description(id),
+                          .content = Secret<std::string>(description),
+                          .mode = kArtefactDescriptionMode};
+  if (const Result<Changed> done = kernel.Call(written, call); !done.ok()) {
+    return done.error().AsMaybeApplied();
+  }
+  return OkStatus();
+}
+
+Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                               const std::string& file, const CallOptions& call) {
+  using Kind = SkeletonPart::Kind;
+  const std::string description = PoolDescriptionFile(id.object);
+  RemoveSkeleton skeleton{.path = layout.ArtefactDir(id), .parts = {}};
+  if (!file.empty()) skeleton.parts.push_back({.name = file, .kind = Kind::kFile});
+  skeleton.parts.push_back({.name = description, .kind = Kind::kFile});
+  skeleton.parts.push_back({.name = UnfinishedName(description), .kind = Kind::kFile});
+  RETURN_IF_ERROR(kernel.Call(skeleton, call));
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,85 @@
+// TreeBackend: what the backends have in common whose volumes are directories of the pool's own
+// filesystem, at <pool>/volumes/<id>/data, and whose cuts are such directories at
+// <pool>/cuts/<id>/data. Nobody is shown them by a device: they are bound where they are wanted.
+//
+// A limit is set where the filesystem can bound a directory. A class that does not insist on one
+// (quota: best-effort) has volumes without it where it cannot.
+//
+// Private to directory_backend and subvolume_backend.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/pool_backend.h"
+
+namespace volumed {
+
+// Threads and blocking: as PoolBackend says.
+class TreeBackend : public PoolBackend {
+ public:
+  Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) final;
+  Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                            const CallOptions& call) final;
+  Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
+                            const PoolParameters& parameters, const CallOptions& call) final;
+  Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                            bool read_only, const BeforeOpen& before,
+                            const CallOptions& call) final;
+  Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+              const CallOptions& call) final;
+  // Nothing is open of a directory that is bound nowhere.
+  Status Close(const PoolId&, const CallOptions&) final { return OkStatus(); }
+  Result<std::vector<PoolId>> ListOpen(const CallOptions&) final { return std::vector<PoolId>(); }
+  Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
+                                                 OfDamaged damaged, const CallOptions& call) final;
+  Result<std::vector<MadeCut>> Cut(const std::vector<CutWish>& wishes, const CutLimits& limits,
+                                   const CallOptions& call) final;
+  Result<MadeArtefact> Materialize(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                                   const PoolCutRecord& cut, const CallOptions& call) final;
+  Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) final;
+
+ protected:
+  TreeBackend(Kernel& kernel, PoolLayout layout, std::string pool_uuid)
+      : kernel_(kernel), layout_(std::move(layout)), pool_uuid_(std::move(pool_uuid)) {}
+
+  // Makes an empty directory at `data`, or finds the one that an earlier call has made.
+  virtual Status MakeData(const SafePath& data, const CallOptions& call) = 0;
+  // Removes what is at `data`, if it is there. REQUIRES: it is the recorded one.
+  virtual Status RemoveData(const SafePath& data, const StorageObject& recorded,
+                            const CallOptions& call) = 0;
+  // Fills a volume with a cut and bounds it. Whether it shares its blocks with that.
+  virtual Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                                const PoolCutRecord& cut, const CallOptions& call) = 0;
+  // Cuts one; nothing is there yet but the cut's directory. Errors: as Cut.
+  virtual Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) = 0;
+
+  // Bounds the volume to `bytes`, or to what its tuning says. Errors: FailedPrecondition, not
+  // applied, if the filesystem cannot, and the class insists.
+  Status Bound(const PoolVolumeRecord& volume, int64_t bytes, const PoolParameters& parameters,
+               const CallOptions& call);
+  // What is there, with its object, and of this size. Errors: maybe applied.
+  Result<MadeArtefact> Look(const PoolId& id, int64_t size_bytes, const CallOptions& call);
+  // Errors, not applied: FailedPrecondition for another directory than the recorded one.
+  Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
+
+  Kernel& kernel_;
+  const PoolLayout layout_;
+  const std::string pool_uuid_;
+
+ private:
+  Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
+                  const CallOptions& call);
+  Status DiscardTree(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
+  Error TakenBack(const std::vector<PoolId>& made, const Error& error, const CallOptions& call);
+  Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,
+                     std::map<PoolId, MadeArtefact>& measured);
+};
+
+// A record was decoded, or made, with an id.
+inline PoolId TreeIdOf(const std::string& id) { return ParsePoolId(id).value(); }
+
+}  // namespace volumed
