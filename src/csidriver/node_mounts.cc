@@ -28,6 +28,20 @@ Result<LoopList> LoopsOf(const PoolVolumes& volumes, Kernel& kernel, const std::
   return LoopList();
 }
 
+// A bind of a volume that is a directory. Which it is, is told by the place in its filesystem, so
+// that a volume without a row is known, too.
+Result<bool> ShowsTree(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                       const MountEntry& mount, const CallOptions& call) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  if (!parsed || parsed->object != PoolObject::kVolume) return false;
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    const Pool::Opened* const opened = pool->opened();
+    if (pool->tag() != parsed->pool_tag || opened == nullptr) continue;
+    return ShowsWhatIsAt(kernel, mount, opened->layout.Data(*parsed).Display(), call);
+  }
+  return false;
+}
+
 // A bind of the device's node, from the filesystem of /dev or from a disk that has that directory.
 bool ShowsNode(const MountEntry& mount, const std::string& device) {
   if (mount.root == device) return true;
@@ -42,6 +56,8 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(kernel, place.Display(), call));
   if (!mount) return ShownAt::kNothing;
+  ASSIGN_OR_RETURN(const bool is_tree, ShowsTree(volumes, kernel, id, *mount, call));
+  if (is_tree) return ShownAt::kFilesystem;
   ASSIGN_OR_RETURN(const LoopList list, LoopsOf(volumes, kernel, id, call));
   for (const LoopEntry& loop : list.loops) {
     if (loop.deleted) continue;

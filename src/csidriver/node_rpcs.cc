@@ -269,11 +269,12 @@ void NodeRpcs::Measure(
   const std::optional<NodePlace> place = FindPlace(id, path);
   if (!place || !place->is_finished) return rpc.Finish(NothingAt(id, path));
   const Deadline deadline = Deadline::After(parts_.scheduler.clock(), settings_.stats_deadline);
-  parts_.scheduler.RunBlocking(
-      [parts = parts_, rpc, place = *place, deadline, capacity = volume->capacity_bytes] {
-        rpc.Finish(MeasureNodePlace(parts.kernel, parts.scheduler.clock(), place, capacity,
-                                    deadline, rpc.response()));
-      });
+  parts_.scheduler.RunBlocking([parts = parts_, rpc, place = *place, deadline,
+                                is_tree = IsTree(volume->backend),
+                                capacity = volume->capacity_bytes] {
+    rpc.Finish(MeasureNodePlace(parts.kernel, parts.scheduler.clock(), place, is_tree, capacity,
+                                deadline, rpc.response()));
+  });
 }
 
 std::vector<NodePlace> NodeRpcs::PlacesOf(const std::string& id, const std::string& target) const {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "metrics/metrics_block.h"
+#include "metrics/metrics_tree.h"
 #include "mounter/mount_refs.h"
 #include "volume/driver_domain.h"
 
@@ -36,7 +37,7 @@ void AddFilesystem(const FsInfo& info, NodeGetVolumeStatsResponse& response) {
 
 }  // namespace
 
-Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place,
+Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place, bool is_tree,
                         int64_t capacity_bytes, Deadline deadline,
                         NodeGetVolumeStatsResponse& response) {
   if (place.is_block && place.is_staging) {
@@ -58,8 +59,10 @@ Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& pla
     AddDeviceSize(metrics.capacity_bytes.value_or(capacity_bytes), response);
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(const FsInfo info, kernel.Call(StatFs{place.place}, call));
-  AddFilesystem(info, response);
+  const Result<FsInfo> info =
+      is_tree ? MeasureTree(kernel, place.place, call) : kernel.Call(StatFs{place.place}, call);
+  if (!info.ok()) return info.error();
+  AddFilesystem(*info, response);
   return OkStatus();
 }
 

@@ -32,18 +32,32 @@ Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string&
   return top == nullptr ? std::nullopt : std::optional<MountEntry>(*top);
 }
 
-Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
-                                               const CallOptions& call) {
+Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::string& path,
+                                                  const CallOptions& call) {
   ASSIGN_OR_RETURN(const MountSnapshot around, MountsAround(kernel, path, call));
   const MountEntry* covering = around.FindCovering(path);
+  return covering == nullptr ? std::nullopt : std::optional<MountEntry>(*covering);
+}
+
+Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
+                                               const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> covering, FindMountAround(kernel, path, call));
   std::vector<std::string> refs;
-  if (covering == nullptr) return refs;
+  if (!covering) return refs;
   ASSIGN_OR_RETURN(const MountListing shown,
                    kernel.Call(ListMounts{.showing = PartAt(*covering, path)}, call));
   for (const MountEntry& mount : shown.mounts) {
     if (mount.mount_point != path) refs.push_back(mount.mount_point);
   }
   return refs;
+}
+
+Result<bool> ShowsWhatIsAt(Kernel& kernel, const MountEntry& mount, const std::string& path,
+                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> covering, FindMountAround(kernel, path, call));
+  if (!covering) return false;
+  return PartAt(*covering, path) ==
+         FilesystemPart{mount.device_major, mount.device_minor, mount.root};
 }
 
 bool TakesNoWrites(const MountEntry& mount) {

@@ -19,11 +19,21 @@ namespace volumed {
 Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
                                               const CallOptions& call);
 
+// The mount that a lookup of the path ends in, which has its own mount point or one above; nullopt
+// if none has.
+Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::string& path,
+                                                  const CallOptions& call);
+
 // The mount points of every other place at which what is at `path` shows; empty if it shows nowhere
 // else.
 // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
+
+// Whether a mount shows what is at `path`, which is seldom a mount point: the directory itself, and
+// neither one above nor one below it.
+Result<bool> ShowsWhatIsAt(Kernel& kernel, const MountEntry& mount, const std::string& path,
+                           const CallOptions& call);
 
 // The part of the filesystem that is at `path`. Pure. REQUIRES: the path is the mount's mount point
 // or lies below it, and no other mount is meant.

@@ -31,6 +31,17 @@ Result<std::vector<std::string>> PlacesOf(Kernel& kernel, const MountedSource& s
   return places;
 }
 
+// Whether the mount shows a part of the filesystem on which the domain, a path, lies: that stays
+// mounted there without it.
+Result<bool> LiesOnDomain(Kernel& kernel, const MountEntry& mount, const std::string& fault_domain,
+                          const CallOptions& call) {
+  if (!fault_domain.starts_with('/')) return false;
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> around,
+                   FindMountAround(kernel, fault_domain, call));
+  return around && around->device_major == mount.device_major &&
+         around->device_minor == mount.device_minor;
+}
+
 }  // namespace
 
 Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
@@ -39,7 +50,11 @@ Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const Saf
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(kernel, place.Display(), call));
   if (!mount || !mount->source.starts_with("/dev/")) return std::optional<MountedSource>();
-  if (IsDriverDomain(fault_domain) && mount->root != "/") return std::optional<MountedSource>();
+  if (mount->root != "/") {
+    if (IsDriverDomain(fault_domain)) return std::optional<MountedSource>();
+    ASSIGN_OR_RETURN(const bool is_of_domain, LiesOnDomain(kernel, *mount, fault_domain, call));
+    if (is_of_domain) return std::optional<MountedSource>();
+  }
   return std::optional<MountedSource>({mount->source, mount->device_major, mount->device_minor});
 }
 

@@ -19,7 +19,8 @@ namespace volumed {
 
 // The block device that is mounted at `place`; nullopt if the mount table names none. What a driver
 // (by the volume's fault domain) has mounted there may be a directory of the node's own disk, or of
-// one for many volumes: a part of a filesystem names no device that were the volume's.
+// one for many volumes: a part of a filesystem names no device that were the volume's. Neither does
+// a directory of the filesystem that the volume hangs with, if its fault domain is a path.
 Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
                                                        const std::string& fault_domain,
                                                        const CallOptions& call);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "metrics/metrics_statfs.h"
+#include "metrics/metrics_tree.h"
 #include "mounter/hidden_mount.h"
 #include "mounter/mount_refs.h"
 #include "mounter/shared_group.h"
@@ -17,6 +18,7 @@ Attributes DeviceBindMounter::GetAttributes() const {
 }
 
 Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
+  if (bind_.is_tree) return MetricsTree(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
   return MetricsStatFs(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
 }
 

@@ -18,6 +18,8 @@ struct DeviceBind {
   SafePath place;         // of the pod
   PodUid pod;
   bool read_only = false;  // because of the pod or of the volume
+  // It is a directory of a larger filesystem: its figures are its own, where something counts them.
+  bool is_tree = false;
 };
 
 // Binds the device's mount at a pod's place, and gives the files to the pod's group if the pod
@@ -32,7 +34,8 @@ class DeviceBindMounter final : public Mounter {
   SafePath GetSafePath() const override { return bind_.place; }
   // Managed exactly if it is not read-only.
   Attributes GetAttributes() const override;
-  // The figures of the whole filesystem, by statfs at the pod's place; the same for the unmounter.
+  // The figures of the whole filesystem, by statfs at the pod's place, or of the directory; those
+  // of the unmounter are always the filesystem's.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(bind_.place, args); }
   // Errors: FailedPrecondition, not applied, if the device is not mounted for the node, or if it

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/volume_places.h"
 #include "pool/pool_names.h"
@@ -70,6 +71,7 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
     return Error::NotApplied(Code::kInvalidArgument,
                              "volume " + id + " was made as a block volume: it has no filesystem");
   }
+  if (IsTree(before.backend)) return MountTree(spec, before, place, args.call);
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), args.call));
   const bool is_own_place = place == PoolDevicePlace(host_.paths, id);
@@ -97,6 +99,43 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
   // Nobody has it: it is open for this mount alone.
   const Status closed = parts_.volumes.Close(id, args.call);
   return closed.ok() ? mounted : Status(mounted.error().AsMaybeApplied());
+}
+
+// At a place of a CO the directory is its own, and stays.
+Status PoolDeviceMounter::MountTree(const VolumeSpec& spec, const PoolVolumeRecord& volume,
+                                    const SafePath& place, const CallOptions& call) {
+  const PersistentVolume* const persistent = spec.persistent_volume();
+  const bool has_options =
+      persistent != nullptr &&
+      !MountOptionFromSpec(persistent->metadata.annotations, persistent->spec.mount_options, {})
+           .empty();
+  if (has_options) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "volume " + volume.id + " of backend " +
+                                 std::string(PoolBackendName(volume.backend)) +
+                                 " cannot have mount options: its filesystem is the pool's, which "
+                                 "is mounted already");
+  }
+  ASSIGN_OR_RETURN(const OpenedVolume opened,
+                   parts_.volumes.Open(volume.id, /*read_only=*/false, call));
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, place.Display(), call));
+  if (mount) {
+    ASSIGN_OR_RETURN(const bool is_it,
+                     ShowsWhatIsAt(host_.kernel, *mount, opened.directory.Display(), call));
+    if (is_it) return OkStatus();
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             mount->source + " is mounted at " + mount->mount_point +
+                                 ", and not the directory of volume " + volume.id);
+  }
+  const bool is_read_only = IsReadOnlyPoolVolume(spec);
+  if (place == PoolDevicePlace(host_.paths, volume.id)) {
+    return BindForPod(host_, opened.directory, place, is_read_only, call, volume.object);
+  }
+  BindMount bind{.source = opened.directory, .target = place, .read_only = is_read_only};
+  bind.expected = volume.object;
+  RETURN_IF_ERROR(host_.kernel.Call(bind, call));
+  return OkStatus();
 }
 
 Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,

@@ -21,14 +21,18 @@ class PoolDeviceMounter final : public DeviceMounter {
   // left that did not end, and cannot be gone on with, goes (PoolVolumes::MakeAnew), and the volume
   // is formatted again. The filesystem of a copy is grown to the volume's size; that it cannot be
   // is told as an event, and fails nothing. A place that is a mount point already is success if it
-  // shows the volume. After an error that was not applied neither a place nor an open device is
-  // left that this call made. Errors: those of PoolVolumes::Open and MountDeviceVolume;
-  // InvalidArgument, not applied, for a block volume; FailedPrecondition, not applied, if something
+  // shows the volume. A directory is bound there, read-only for whoever only reads. After an error
+  // that was not applied neither a place nor an open device is left that this call made. Errors:
+  // those of PoolVolumes::Open and MountDeviceVolume; InvalidArgument, not applied, for a block
+  // volume, and for mount options of a directory, whose filesystem is mounted already;
+  // FailedPrecondition, not applied, if something
   // else is mounted at the place.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
  private:
+  Status MountTree(const VolumeSpec& spec, const PoolVolumeRecord& volume, const SafePath& place,
+                   const CallOptions& call);
   Status MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                      const OpenedVolume& opened, const SafePath& place,
                      const DeviceMounterArgs& given);

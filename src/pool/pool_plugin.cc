@@ -40,6 +40,8 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   bind.spec = target.key.spec;
   bind.pod = target.key.pod;
   bind.read_only = IsReadOnlyPoolVolume(spec);
+  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
+  bind.is_tree = volume.ok() && IsTree(volume->backend);
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }
 
@@ -121,6 +123,9 @@ Result<Quantity> PoolPlugin::ExpandVolumeDevice(const VolumeSpec& spec, const Qu
 
 Result<bool> PoolPlugin::NodeExpand(const NodeResizeOptions& options, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(options.spec, parts_.driver));
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
+  // What bounds it was raised with the volume.
+  if (IsTree(volume.backend)) return true;
   ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id, /*read_only=*/false, call));
   DeviceGrowth growth;
   growth.plugin = "pool";

@@ -1,7 +1,9 @@
 // PoolPlugin: the volumes of this node's own pools, as a volume plugin. A volume is a
 // PersistentVolume with a csi source whose driver is this agent's own, and whose handle is the id
-// that the pool gave it. It has a loop device, which is formatted, checked and mounted once for the
-// node as any other device (pluginmgr/device_volume.h), or is given to pods as it is.
+// that the pool gave it. An image has a loop device, which is formatted, checked and mounted once
+// for the node as any other device (pluginmgr/device_volume.h), or is given to pods as it is. A
+// directory or subvolume is bound where the device of an image would be mounted: so the mount table
+// says that the node has it, and what shows it.
 //
 // A pod's inline volume of that driver is refused: a generic ephemeral volume is what is meant.
 #pragma once
@@ -91,15 +93,17 @@ class PoolPlugin final : public PlainVolumePlugin,
   // Errors: FailedPrecondition, not applied, for a volume that was not made for a claim by this
   // driver.
   Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
-  // Makes the file and its loop device larger. Errors: FailedPrecondition, not applied, for an ext3
-  // or ext4 that is mounted, if the kernel does not let this agent grow it there: it would not have
-  // its size before its pods leave; those of PoolVolumes::Expand.
+  // Makes the file and its loop device larger, or the limit of a directory. Errors:
+  // FailedPrecondition, not applied, for an ext3 or ext4 that is mounted, if the kernel does not
+  // let this agent grow it there: it would not have its size before its pods leave; those of
+  // PoolVolumes::Expand.
   Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                       const Quantity& old_size, const CallOptions& call) override;
   bool ExpandsStorage(const VolumeSpec&) const override { return true; }
   // Of both kinds of growth.
   bool RequiresFsResize() const override { return true; }
-  // Makes the filesystem as large as the device is by then. REQUIRES: the volume is on the node.
+  // Makes the filesystem as large as the device is by then; of a directory nothing is left to be
+  // done. REQUIRES: the volume is on the node.
   // Errors: those of PoolVolumes::Open and GrowDeviceVolume.
   Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
   // REQUIRES of its callers, and of those of the mappers: the device's row says who is to have the
