@@ -49,11 +49,11 @@ struct TreeQuota {
 // Errors, not applied: NotFound; InvalidArgument for a limit below zero, for project 0 if the
 // directory has none, and for a limit of inodes on btrfs; AlreadyExists if the directory has none,
 // and the project has files already: it is somebody else's; FailedPrecondition if the directory is
-// of another project, is not the expected one, or is no root of a subvolume; Unimplemented if the
-// filesystem has no such quota, or was mounted without it: it says which. What fails after the
-// project was set is maybe applied.
-// Source: quotactl(2) (quotactl_fd, Q_SETQUOTA), Linux include/uapi/linux/fs.h
-// (FS_IOC_FSSETXATTR), include/uapi/linux/btrfs.h (BTRFS_IOC_QGROUP_LIMIT).
+// of another project, or is not the expected one; Unimplemented if the filesystem has no such
+// quota, or was mounted without it, and for what is no root of a subvolume on btrfs: it says which.
+// What fails after the project was set is maybe applied. Source: quotactl(2) (quotactl_fd,
+// Q_SETQUOTA), Linux include/uapi/linux/fs.h (FS_IOC_FSSETXATTR), include/uapi/linux/btrfs.h
+// (BTRFS_IOC_QGROUP_LIMIT).
 struct SetTreeQuota {
   using Answer = TreeQuota;
   static constexpr const char* kName = "SetTreeQuota";
@@ -74,8 +74,8 @@ struct SetTreeQuota {
   }
 };
 
-// Answers what bounds a directory, and what it has by that account. On btrfs the account is the one
-// of the subvolume that the directory lies in, and is written when the filesystem is synced.
+// Answers what bounds a directory, and what it has by that account, which a btrfs writes when it is
+// synced.
 // Errors, not applied: NotFound; Unimplemented as SetTreeQuota.
 struct ReadTreeQuota {
   using Answer = TreeQuota;

@@ -158,6 +158,10 @@ class QgroupQuota {
   QgroupQuota(int directory, const std::string& what) : directory_(directory), what_(what) {}
 
   Result<TreeQuota> Read() const {
+    if (!IsSubvolumeRoot(directory_)) {
+      return Refused(Code::kUnimplemented,
+                     "btrfs counts and bounds subvolumes alone, and it is no root of one");
+    }
     ASSIGN_OR_RETURN(const uint64_t id, SubvolumeIdOf(directory_, what_));
     TreeQuota quota;
     for (const uint32_t type : {BTRFS_QGROUP_INFO_KEY, BTRFS_QGROUP_LIMIT_KEY}) {
@@ -184,9 +188,6 @@ class QgroupQuota {
   Result<TreeQuota> Set(const SetTreeQuota& request) const {
     if (request.inodes != 0) {
       return Refused(Code::kInvalidArgument, "btrfs does not count inodes");
-    }
-    if (!IsSubvolumeRoot(directory_)) {
-      return Refused(Code::kFailedPrecondition, "it is no root of a subvolume");
     }
     ASSIGN_OR_RETURN(const TreeQuota before, Read());
     if (before.kind == TreeQuotaKind::kNone) {

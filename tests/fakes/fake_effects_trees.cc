@@ -102,6 +102,10 @@ Result<TreeQuota> FakeEffects::QuotaAt(FakeLocation at, const std::string& what)
   if (!is_btrfs && !filesystem.counts_trees) {
     return RefuseTree(what, "project quota is off", Code::kUnimplemented);
   }
+  // The root of a btrfs is one, too.
+  if (is_btrfs && !vfs_.InodeAt(at).is_subvolume && vfs_.PlaceOf(at) != "/") {
+    return RefuseTree(what, "it is no root of a subvolume", Code::kUnimplemented);
+  }
   TreeQuota quota;
   const uint64_t account = vfs_.InodeAt(at).account;
   if (!filesystem.counts_trees || (!is_btrfs && account == 0)) return quota;
@@ -147,9 +151,7 @@ Result<TreeQuota> FakeEffects::operator()(const SetTreeQuota& request) {
     if (request.inodes != 0) {
       return RefuseTree(what, "btrfs does not count inodes", Code::kInvalidArgument);
     }
-    if (!vfs_.InodeAt(there).is_subvolume) {
-      return RefuseTree(what, "it is no root of a subvolume", Code::kFailedPrecondition);
-    }
+    RETURN_IF_ERROR(QuotaAt(there, what));
     filesystem.counts_trees = true;
   } else {
     RETURN_IF_ERROR(QuotaAt(there, what));

@@ -73,6 +73,7 @@ void WalkQuotas(TreeWorld& world) {
   world.Step("of a directory", world.Quota("plain", kTreeLimit));
   world.Step("set", world.Quota("a", kTreeLimit));
   world.Step("read", ReadTreeQuota{world.In("a")});
+  world.Step("read a directory's", ReadTreeQuota{world.In("plain")});
   world.Step("without a limit", ReadTreeQuota{world.In("c")});
   SetTreeQuota inodes = world.Quota("a", 0);
   inodes.inodes = 5;

@@ -307,6 +307,8 @@ TEST(FindMountedSourceTest, OfADriversVolumeThatIsADirectoryTheDiskIsNotTheVolum
   EXPECT_EQ(find("/staged", kDriverLane), "");
   EXPECT_EQ(find("/mnt", kDriverLane), "/dev/vda") << "the whole filesystem is the volume's";
   EXPECT_EQ(find("/staged", "portal:1"), "/dev/vda");
+  EXPECT_EQ(find("/staged", "/mnt"), "") << "the disk has what the volume hangs with";
+  EXPECT_EQ(find("/staged", "/elsewhere"), "/dev/vda");
 }
 
 TEST_F(DriverArrayTest, EffectsOfAnyOtherPluginHangWithWhatItSays) {

@@ -1,0 +1,442 @@
+// Volumes that are directories and subvolumes of the pool, over FakeKernel: made, bounded, bound,
+// cut, copied and deleted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/must.h"
+#include "mounter/mount_refs.h"
+#include "unit/pool/pool_plugin_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int64_t kTreeBytes = 2 * kMiB;
+
+// Copies the files of a directory that has no others.
+ProgramEnd CopyFiles(FakeKernel& world, const std::vector<std::string>& arguments) {
+  const std::string from = arguments.at(arguments.size() - 2);
+  const std::string to = arguments.back();
+  const auto listing = Must(world.DoAside(ListDirectory{{from, ""}}));
+  for (const DirectoryEntry& entry : std::get<DirectoryListing>(listing).entries) {
+    world.AddFile(to + "/" + entry.name, world.Find(from + "/" + entry.name).content);
+  }
+  return {};
+}
+
+// The cut is always there.
+class TreeContents final : public ContentHolder {
+ public:
+  class Held final : public HeldContent {
+   public:
+    explicit Held(std::string id) : id_(std::move(id)) {}
+    const std::string& cut_id() const override { return id_; }
+
+   private:
+    const std::string id_;
+  };
+  Result<std::unique_ptr<HeldContent>> Hold(const VolumeContent& content, const std::string&,
+                                            const CallOptions&) override {
+    return std::unique_ptr<HeldContent>(std::make_unique<Held>(content.handle));
+  }
+};
+
+class TreePoolTest : public ::testing::Test {
+ protected:
+  // A pool on a disk with this filesystem, and an agent that has it.
+  void Start(const std::string& fs_type, bool counts_projects = true) {
+    FakeDevice disk;
+    disk.fs_type = fs_type;
+    disk.usage = "filesystem";
+    disk.identity.uuid = "uuid-of-pool";
+    node_.kernel.AddDevice("/dev/pool", disk);
+    node_.Aside(Mount{fs_type, "/dev/pool", {kPoolPath, ""}, {}});
+    if (fs_type != "btrfs") node_.kernel.CountProjects(kPoolPath, counts_projects);
+    node_.kernel.AddProgram("/usr/bin/cp", CopyFiles);
+    node_.kernel.AddProgram(
+        "/usr/bin/sync", [](FakeKernel&, const std::vector<std::string>&) { return ProgramEnd{}; });
+    agent_ = std::make_unique<PoolPluginAgent>(node_);
+    agent_->volumes->SetContentHolder(&contents_);
+    const Status recovered = agent_->Recover();
+    ASSERT_TRUE(recovered.ok()) << recovered.error().ToString();
+  }
+  PoolVolumes& volumes() { return *agent_->volumes; }
+  static PoolVolumeWish TreeWish(const std::string& backend, const std::string& name = "v") {
+    PoolVolumeWish wish = Wish(name, kTreeBytes);
+    wish.parameters["backend"] = backend;
+    return wish;
+  }
+  static std::string DataOf(const std::string& id) {
+    return kPoolPath + (id.starts_with("s-") ? "/cuts/" : "/volumes/") + id + "/data";
+  }
+  TreeQuota QuotaOf(const std::string& id) { return node_.Aside(ReadTreeQuota{{DataOf(id), ""}}); }
+  // The errno of giving a file so many bytes, with its blocks; 0: it has them.
+  int Write(const std::string& path, int64_t bytes) {
+    SetFileSize set{{path, ""}, !node_.kernel.Exists(path)};
+    set.bytes = bytes;
+    set.allocate = true;
+    const auto written = node_.kernel.DoAside(set);
+    return written.ok() ? 0 : written.error().sys_errno();
+  }
+  template <typename T>
+  static void ExpectRefused(const Result<T>& result, Code code, const std::string& why) {
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().code(), code) << result.error().ToString();
+    EXPECT_FALSE(result.error().maybe_applied()) << result.error().ToString();
+    EXPECT_THAT(result.error().message(), HasSubstr(why));
+  }
+  ClaimedVolume Claim(const std::string& backend, const StringMap& more = {}) {
+    VolumeOptions options = ClaimOptions();
+    options.parameters = more;
+    options.parameters["backend"] = backend;
+    options.claim.spec.storage.request = Quantity::FromBytes(kTreeBytes);
+    ClaimedVolume claimed = Must(agent_->Plan(options));
+    claimed.volume.spec = Must(agent_->Make(claimed)).spec;
+    return claimed;
+  }
+  std::string Cut(const std::string& volume) {
+    const std::string id = volumes().NewCutId(volume);
+    Must(volumes().Cut({{.volume = volume, .cut = id, .mounted = std::nullopt}}, {}, {}));
+    return id;
+  }
+  Result<PoolVolumeRecord> MakeOf(const std::string& cut, PoolVolumeWish wish) {
+    wish.content = VolumeContent{};
+    wish.content->is_snapshot = true;
+    wish.content->handle = cut;
+    return volumes().Create(wish, {});
+  }
+
+  PoolPluginWorld node_;
+  TreeContents contents_;
+  std::unique_ptr<PoolPluginAgent> agent_;
+};
+
+struct TreeKind {
+  const char* backend;
+  const char* fs_type;
+};
+
+// Of both backends, each on a filesystem that can bound it.
+class TreeBackendTest : public TreePoolTest, public ::testing::WithParamInterface<TreeKind> {
+ protected:
+  void SetUp() override { Start(GetParam().fs_type); }
+  static std::string Backend() { return GetParam().backend; }
+};
+
+TEST_P(TreeBackendTest, AVolumeIsADirectoryWithItsSizeAsItsLimitAndHasNoDevice) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  EXPECT_EQ(made.state, PoolVolumeState::kReady);
+  EXPECT_EQ(PoolBackendName(made.backend), Backend());
+  EXPECT_EQ(made.capacity_bytes, kTreeBytes);
+  const FakeFile data = node_.kernel.Find(DataOf(made.id));
+  EXPECT_EQ(data.type, FileType::kDirectory);
+  EXPECT_EQ(data.mode, 0755u);
+  EXPECT_EQ(QuotaOf(made.id).limit_bytes, kTreeBytes);
+  EXPECT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes + 1), EDQUOT);
+  EXPECT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes / 2), 0);
+  const OpenedVolume opened = Must(volumes().Open(made.id, false, {}));
+  EXPECT_EQ(opened.device, "");
+  EXPECT_EQ(opened.directory.Display(), DataOf(made.id));
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+  // The same again is the same volume.
+  EXPECT_EQ(Must(volumes().Create(TreeWish(Backend()), {})).id, made.id);
+  EXPECT_THAT(node_.Directories(), SizeIs(1));
+}
+
+TEST_P(TreeBackendTest, ABlockVolumeIsRefused) {
+  PoolVolumeWish wish = TreeWish(Backend());
+  wish.is_block = true;
+  ExpectRefused(volumes().Create(wish, {}), Code::kInvalidArgument, "cannot be a block volume");
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+}
+
+TEST_P(TreeBackendTest, AMakingThatWasCutOffGoesOn) {
+  node_.kernel.FailNext("SetTreeQuota", Error::MaybeApplied(Code::kUnavailable, "it died"), 1,
+                        /*apply=*/true);
+  const auto cut_off = volumes().Create(TreeWish(Backend()), {});
+  ASSERT_FALSE(cut_off.ok());
+  EXPECT_TRUE(cut_off.error().maybe_applied());
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  EXPECT_EQ(QuotaOf(made.id).limit_bytes, kTreeBytes);
+  EXPECT_THAT(node_.Directories(), SizeIs(1));
+}
+
+TEST_P(TreeBackendTest, GrowthRaisesTheLimitAndQuotaBytesKeepsItLower) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  EXPECT_EQ(Must(volumes().Expand(made.id, 2 * kTreeBytes, {})), 2 * kTreeBytes);
+  EXPECT_EQ(QuotaOf(made.id).limit_bytes, 2 * kTreeBytes);
+  const StringMap lower = {{"quotaBytes", std::to_string(kMiB)}};
+  ASSERT_TRUE(volumes().Modify(made.id, lower, {}).ok());
+  EXPECT_EQ(QuotaOf(made.id).limit_bytes, kMiB);
+  Must(volumes().Expand(made.id, 4 * kTreeBytes, {}));
+  EXPECT_EQ(QuotaOf(made.id).limit_bytes, kMiB);
+  const Status more = volumes().Modify(made.id, {{"quotaBytes", std::to_string(64 * kMiB)}}, {});
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code(), Code::kInvalidArgument);
+  const Status device = volumes().Modify(made.id, {{"directIO", "true"}}, {});
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(volumes().Find(made.id)->mutable_parameters, lower);
+}
+
+TEST_P(TreeBackendTest, AnotherDirectoryInItsPlaceIsNeitherOpenedNorRemoved) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  node_.kernel.Rename(DataOf(made.id), "moved");
+  node_.kernel.AddFile(DataOf(made.id) + "/f", "somebody's");
+  ExpectRefused(volumes().Open(made.id, false, {}), Code::kFailedPrecondition,
+                "another directory than the one on record");
+  const Status deleted = volumes().Delete(made.id, false, {});
+  ASSERT_FALSE(deleted.ok());
+  EXPECT_EQ(node_.kernel.Find(DataOf(made.id) + "/f").content, "somebody's");
+}
+
+TEST_P(TreeBackendTest, ADeletedVolumeIsGoneAndOneThatIsBoundSomewhereIsNot) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  ASSERT_EQ(Write(DataOf(made.id) + "/f", 10), 0);
+  node_.kernel.AddDirectory("/elsewhere");
+  node_.Aside(BindMount{.source = {DataOf(made.id), ""}, .target = {"/elsewhere", ""}});
+  const Status bound = volumes().Delete(made.id, false, {});
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(bound.error().message(), HasSubstr("/elsewhere"));
+  EXPECT_TRUE(node_.kernel.Exists(DataOf(made.id) + "/f"));
+  node_.Aside(Unmount{{"/elsewhere", ""}});
+  const Status deleted = volumes().Delete(made.id, false, {});
+  ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+}
+
+TEST_P(TreeBackendTest, WhatItHasCountsAgainstThePoolOnce) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  const PoolAccount before = Must(volumes().Capacity({}, {}));
+  EXPECT_EQ(before.promised_bytes, kTreeBytes);
+  ASSERT_EQ(Write(DataOf(made.id) + "/f", kMiB), 0);
+  const PoolAccount after = Must(volumes().Capacity({}, {}));
+  EXPECT_EQ(after.outstanding_bytes, before.outstanding_bytes - kMiB);
+  EXPECT_EQ(after.free_bytes, before.free_bytes);
+}
+
+// ---- on the node --------------------------------------------------------------------------------
+
+TEST_P(TreeBackendTest, ItsDirectoryIsBoundForTheNodeAndForPodsWhoseWritesItKeeps) {
+  const ClaimedVolume claimed = Claim(Backend());
+  const std::string place = PoolPluginAgent::DevicePlace(claimed.id());
+  for (int i = 0; i < 2; ++i) {
+    const Status mounted = agent_->MountDevice(claimed.Spec());
+    ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
+  }
+  EXPECT_TRUE(node_.kernel.IsMountPoint(place));
+  ASSERT_TRUE(agent_->SetUp(claimed.Spec()).ok());
+  const std::string pod = PoolPluginAgent::PodPlace(claimed);
+  EXPECT_TRUE(node_.kernel.IsMountPoint(pod));
+  EXPECT_EQ(Write(pod + "/note", 10), 0);
+  EXPECT_EQ(Write(pod + "/big", kTreeBytes), EDQUOT);
+  const SafePath path = Must(agent_->world.paths.BelowRoot(pod));
+  const ReconstructedVolume found =
+      Must(agent_->plugin.ConstructVolumeSpec(SpecName("pvc-1"), path, {}));
+  EXPECT_EQ(Must(agent_->plugin.GetVolumeName(found.spec)), claimed.id());
+  ASSERT_TRUE(agent_->TearDown(claimed.Spec()).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(agent_->UnmountDevice(claimed.id()).ok());
+  EXPECT_FALSE(node_.kernel.Exists(place));
+  EXPECT_TRUE(node_.kernel.Exists(DataOf(claimed.id()) + "/note"));
+  EXPECT_TRUE(agent_->Delete(claimed).ok());
+}
+
+TEST_P(TreeBackendTest, ItsFiguresAreItsOwnAndNotThoseOfThePool) {
+  const ClaimedVolume claimed = Claim(Backend());
+  ASSERT_TRUE(agent_->MountDevice(claimed.Spec()).ok());
+  ASSERT_TRUE(agent_->SetUp(claimed.Spec()).ok());
+  ASSERT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kMiB), 0);
+  const auto mounter =
+      Must(agent_->plugin.NewMounter(claimed.Spec(), TargetOf(agent_->world.paths, agent_->plugin,
+                                                              claimed.Spec(), MakePod("u1"))));
+  const Metrics metrics = Must(mounter->GetMetrics({}));
+  EXPECT_EQ(metrics.capacity_bytes, kTreeBytes);
+  EXPECT_EQ(metrics.used_bytes, kMiB);
+  EXPECT_EQ(metrics.available_bytes, kTreeBytes - kMiB);
+}
+
+TEST_P(TreeBackendTest, WhoOnlyReadsGetsAReadOnlyBind) {
+  const ClaimedVolume claimed = Claim(Backend());
+  ASSERT_TRUE(agent_->MountDevice(claimed.Spec(/*read_only=*/true)).ok());
+  const auto bind = Must(FindMountAt(node_.kernel, PoolPluginAgent::DevicePlace(claimed.id()), {}));
+  ASSERT_TRUE(bind.has_value());
+  EXPECT_TRUE(bind->read_only());
+}
+
+TEST_P(TreeBackendTest, MountOptionsAreRefusedAsItsFilesystemIsMountedAlready) {
+  ClaimedVolume claimed = Claim(Backend());
+  claimed.volume.spec.mount_options = {"noatime"};
+  const Status mounted = agent_->MountDevice(claimed.Spec());
+  ASSERT_FALSE(mounted.ok());
+  EXPECT_EQ(mounted.error().code(), Code::kInvalidArgument);
+  EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::DevicePlace(claimed.id())));
+}
+
+TEST_P(TreeBackendTest, SomethingElseAtItsPlaceIsNotTakenForIt) {
+  const ClaimedVolume claimed = Claim(Backend());
+  node_.kernel.AddMount("tmpfs", "few", PoolPluginAgent::DevicePlace(claimed.id()));
+  const Status mounted = agent_->MountDevice(claimed.Spec());
+  ASSERT_FALSE(mounted.ok());
+  EXPECT_EQ(mounted.error().code(), Code::kFailedPrecondition);
+}
+
+TEST_P(TreeBackendTest, ItGrowsWhileAPodHasIt) {
+  const ClaimedVolume claimed = Claim(Backend());
+  ASSERT_TRUE(agent_->MountDevice(claimed.Spec()).ok());
+  ASSERT_TRUE(agent_->SetUp(claimed.Spec()).ok());
+  EXPECT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kTreeBytes + kMiB), EDQUOT);
+  Must(agent_->Expand(claimed, 2 * kTreeBytes));
+  EXPECT_TRUE(Must(agent_->NodeExpand(claimed, 2 * kTreeBytes)));
+  EXPECT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kTreeBytes + kMiB), 0);
+}
+
+// ---- contents -----------------------------------------------------------------------------------
+
+TEST_P(TreeBackendTest, AVolumeMadeOfACutHasWhatWasThereThenAndALimitOfItsOwn) {
+  const PoolVolumeRecord source = Must(volumes().Create(TreeWish(Backend()), {}));
+  node_.kernel.AddFile(DataOf(source.id) + "/f", "then");
+  const std::string cut = Cut(source.id);
+  ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
+  EXPECT_TRUE(IsWhole(Must(volumes().FindCut(cut))));
+  node_.kernel.AddFile(DataOf(source.id) + "/f", "later");
+  PoolVolumeWish larger = TreeWish(Backend(), "copy");
+  larger.size.required_bytes = 2 * kTreeBytes;
+  const PoolVolumeRecord copy = Must(MakeOf(cut, larger));
+  EXPECT_EQ(node_.kernel.Find(DataOf(copy.id) + "/f").content, "then");
+  EXPECT_EQ(QuotaOf(copy.id).limit_bytes, 2 * kTreeBytes);
+  EXPECT_EQ(QuotaOf(source.id).limit_bytes, kTreeBytes);
+  EXPECT_EQ(Write(DataOf(copy.id) + "/new", 10), 0);
+  ASSERT_TRUE(volumes().Discard(cut, {}).ok());
+  EXPECT_FALSE(node_.kernel.Exists(DataOf(cut)));
+  EXPECT_EQ(node_.kernel.Find(DataOf(copy.id) + "/f").content, "then");
+}
+
+TEST_P(TreeBackendTest, TwoAreNeverCutAtOneMoment) {
+  const PoolVolumeRecord one = Must(volumes().Create(TreeWish(Backend(), "one"), {}));
+  const PoolVolumeRecord two = Must(volumes().Create(TreeWish(Backend(), "two"), {}));
+  const auto cut = volumes().Cut(
+      {{.volume = one.id, .cut = volumes().NewCutId(one.id), .mounted = std::nullopt},
+       {.volume = two.id, .cut = volumes().NewCutId(two.id), .mounted = std::nullopt}},
+      {}, {});
+  ExpectRefused(cut, Code::kFailedPrecondition, "at one moment");
+  EXPECT_THAT(volumes().Cuts(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TreeBackendTest,
+                         ::testing::Values(TreeKind{"directory", "xfs"},
+                                           TreeKind{"subvolume", "btrfs"}),
+                         [](const auto& kind) { return std::string(kind.param.backend); });
+
+// ---- of one backend -----------------------------------------------------------------------------
+
+TEST_F(TreePoolTest, WithoutProjectQuotaADirectoryIsRefusedUnlessItsClassIsContentWithLess) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs", /*counts_projects=*/false));
+  ExpectRefused(volumes().Create(TreeWish("directory"), {}), Code::kFailedPrecondition,
+                "best-effort");
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  PoolVolumeWish wish = TreeWish("directory");
+  wish.parameters["quota"] = "best-effort";
+  const PoolVolumeRecord made = Must(volumes().Create(wish, {}));
+  EXPECT_EQ(Write(DataOf(made.id) + "/f", 2 * kTreeBytes), 0);
+  EXPECT_EQ(Must(volumes().Expand(made.id, 2 * kTreeBytes, {})), 2 * kTreeBytes);
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
+}
+
+TEST_F(TreePoolTest, AProjectThatSomebodyElseHasIsPassedOver) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  node_.kernel.FailNext("SetTreeQuota", Error::NotApplied(Code::kAlreadyExists, "it has files"), 3);
+  const PoolVolumeRecord one = Must(volumes().Create(TreeWish("directory", "one"), {}));
+  const PoolVolumeRecord two = Must(volumes().Create(TreeWish("directory", "two"), {}));
+  EXPECT_NE(QuotaOf(one.id).id, 0u);
+  EXPECT_NE(QuotaOf(one.id).id, QuotaOf(two.id).id);
+}
+
+TEST_F(TreePoolTest, ASubvolumeOnAnotherFilesystemIsRefusedAndNothingIsLeft) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  ExpectRefused(volumes().Create(TreeWish("subvolume"), {}), Code::kFailedPrecondition,
+                "no volumes of backend subvolume");
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+}
+
+// The account of the subvolume that it lies in is not its own.
+TEST_F(TreePoolTest, ADirectoryOnABtrfsHasNoLimitAndNoFiguresOfItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(Start("btrfs"));
+  ExpectRefused(volumes().Create(TreeWish("directory"), {}), Code::kFailedPrecondition,
+                "best-effort");
+  PoolVolumeWish wish = TreeWish("directory");
+  wish.parameters["quota"] = "best-effort";
+  const PoolVolumeRecord made = Must(volumes().Create(wish, {}));
+  ASSERT_EQ(Write(DataOf(made.id) + "/f", kMiB), 0);
+  EXPECT_EQ(Must(volumes().Capacity({}, {})).outstanding_bytes, kTreeBytes);
+}
+
+// cp follows paths, which whoever has the directory can bend while it runs.
+TEST_F(TreePoolTest, ADirectoryThatSomebodyWritesToIsNeverCopied) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
+  const CutWish::Mounted mounted{{"/r", "place"}, 8, 1};
+  const auto cut = volumes().Cut(
+      {{.volume = made.id, .cut = volumes().NewCutId(made.id), .mounted = mounted}}, {}, {});
+  ExpectRefused(cut, Code::kFailedPrecondition, "mounted for writing");
+  EXPECT_THAT(volumes().Cuts(), IsEmpty());
+  // And whoever would write to it waits for the copy.
+  const std::string id = Cut(made.id);
+  ExpectRefused(volumes().Open(made.id, false, {}), Code::kFailedPrecondition, "being copied");
+  ASSERT_TRUE(volumes().CopyCut(id, 0, {}).ok());
+  EXPECT_TRUE(volumes().Open(made.id, false, {}).ok());
+}
+
+TEST_F(TreePoolTest, ACopyThatFailedBeginsAnew) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
+  node_.kernel.AddFile(DataOf(made.id) + "/f", "kept");
+  const std::string cut = Cut(made.id);
+  node_.kernel.AddProgram("/usr/bin/cp",
+                          [](FakeKernel& world, const std::vector<std::string>& arguments) {
+                            world.AddFile(arguments.back() + "/half", "x");
+                            return ProgramEnd{1, "cp: no space left"};
+                          });
+  const Status failed = volumes().CopyCut(cut, 0, {});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message(), HasSubstr("no space left"));
+  EXPECT_FALSE(IsWhole(Must(volumes().FindCut(cut))));
+  node_.kernel.AddProgram("/usr/bin/cp", CopyFiles);
+  ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
+  EXPECT_EQ(node_.kernel.Find(DataOf(cut) + "/f").content, "kept");
+  EXPECT_FALSE(node_.kernel.Exists(DataOf(cut) + "/half"));
+}
+
+TEST_F(TreePoolTest, ASubvolumeIsCutWhileAPodWritesAndTheCutTakesNoWrites) {
+  ASSERT_NO_FATAL_FAILURE(Start("btrfs"));
+  const ClaimedVolume claimed = Claim("subvolume");
+  ASSERT_TRUE(agent_->MountDevice(claimed.Spec()).ok());
+  ASSERT_EQ(Write(PoolPluginAgent::DevicePlace(claimed.id()) + "/f", 10), 0);
+  const std::string place = PoolPluginAgent::DevicePlace(claimed.id());
+  const auto bind = Must(FindMountAt(node_.kernel, place, {}));
+  const CutWish::Mounted mounted{{place, ""}, bind->device_major, bind->device_minor};
+  const std::string id = volumes().NewCutId(claimed.id());
+  const std::vector<PoolCutRecord> cuts =
+      Must(volumes().Cut({{.volume = claimed.id(), .cut = id, .mounted = mounted}}, {}, {}));
+  EXPECT_FALSE(cuts.at(0).is_copy);
+  EXPECT_FALSE(cuts.at(0).was_frozen);
+  EXPECT_EQ(Write(DataOf(id) + "/new", 10), EROFS);
+  EXPECT_EQ(Write(place + "/g", 10), 0);
+  EXPECT_FALSE(node_.kernel.Exists(DataOf(id) + "/g"));
+}
+
+}  // namespace
+}  // namespace volumed
