@@ -141,6 +141,7 @@ std::string WhyNotUsableSo(const PoolVolumeRecord& volume, const CsiCapabilityWi
   }
   if (wish.is_block || wish.fs_type.empty()) return "";
   const std::string has = PoolFilesystemOf(volume);
+  if (has.empty()) return "it has no filesystem of its own, and " + wish.fs_type + " is asked for";
   return has == wish.fs_type ? "" : "its filesystem is " + has + " and not " + wish.fs_type;
 }
 

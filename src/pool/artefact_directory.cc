@@ -10,13 +10,17 @@ constexpr uint32_t kArtefactDescriptionMode = 0600;
 
 }  // namespace
 
-Status MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                             const std::string& description, const CallOptions& call, bool* made) {
+Result<bool> MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                                   const CallOptions& call) {
   ASSIGN_OR_RETURN(
       const Changed directory,
       kernel.Call(MakeDirectory{.path = layout.ArtefactDir(id), .mode = kArtefactDirectoryMode},
                   call));
-  if (made != nullptr) *made = directory.changed;
+  return directory.changed;
+}
+
+Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                        const std::string& description, const CallOptions& call) {
   const WriteFile written{.path = layout.Description(id),
                           .content = Secret<std::string>(description),
                           .mode = kArtefactDescriptionMode};

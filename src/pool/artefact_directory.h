@@ -13,11 +13,13 @@
 
 namespace volumed {
 
-// Makes it, and writes down for people what it is. May be repeated. `made` is set as soon as the
-// directory is there by this call, also if what follows fails.
-Status MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                             const std::string& description, const CallOptions& call,
-                             bool* made = nullptr);
+// Makes it, and says whether it was not there before. May be repeated.
+Result<bool> MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                                   const CallOptions& call);
+// Writes down in it, for people, what it is. What was in it before is on the disk when this has
+// written for the first time. May be repeated.
+Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                        const std::string& description, const CallOptions& call);
 
 // Removes it with its description, and with the file of this name, if that is not empty. The file
 // goes first: as long as it is there, its description is, too. What somebody else has put beside

@@ -32,11 +32,10 @@ bool Allocates(const PoolParameters& parameters) {
 
 Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& description, Begun& begun,
                                      const CallOptions& call) {
-  bool made = false;
-  const Status done = MakeArtefactDirectory(kernel_, layout_, id, description, call, &made);
+  ASSIGN_OR_RETURN(const bool made, MakeArtefactDirectory(kernel_, layout_, id, call));
   if (made) begun.made.push_back(id);
   begun.is_all_new = begun.is_all_new && made;
-  return done;
+  return DescribeArtefact(kernel_, layout_, id, description, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.

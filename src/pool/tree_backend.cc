@@ -161,12 +161,15 @@ Status TreeBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& call
   return DiscardTree(TreeIdOf(cut.id), cut.object, call);
 }
 
+// The description comes after the directory, whose name is on the disk by that.
 Result<MadeArtefact> TreeBackend::Make(const PoolVolumeRecord& volume,
                                        const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(
-      MakeArtefactDirectory(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
+  RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
   Status made = MakeData(layout_.Data(id), call);
+  if (made.ok()) {
+    made = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call);
+  }
   if (made.ok()) made = Bound(volume, volume.capacity_bytes, parameters, call);
   if (!made.ok()) return TakenBack({id}, made.error(), call);
   return Look(id, volume.capacity_bytes, call);
@@ -246,8 +249,9 @@ Result<std::vector<MadeCut>> TreeBackend::Cut(const std::vector<CutWish>& wishes
   for (const CutWish& wish : wishes) {
     const PoolId id = TreeIdOf(wish.cut.id);
     RETURN_IF_ERROR(CheckObject(TreeIdOf(wish.source.id), wish.source.object, call));
+    RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
     RETURN_IF_ERROR(
-        MakeArtefactDirectory(kernel_, layout_, id, DescriptionOf(wish.cut, pool_uuid_), call));
+        DescribeArtefact(kernel_, layout_, id, DescriptionOf(wish.cut, pool_uuid_), call));
     Result<MadeCut> one = CutOne(wish, call);
     if (!one.ok()) return TakenBack({id}, one.error(), call);
     made.push_back(*std::move(one));
@@ -259,8 +263,8 @@ Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
                                               const PoolParameters& parameters,
                                               const PoolCutRecord& cut, const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(
-      MakeArtefactDirectory(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
+  RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
+  RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
   const Result<bool> filled = FillData(volume, parameters, cut, call);
   if (!filled.ok()) return TakenBack({id}, filled.error(), call);
   ASSIGN_OR_RETURN(MadeArtefact made, Look(id, volume.capacity_bytes, call));
