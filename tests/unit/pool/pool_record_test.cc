@@ -113,7 +113,11 @@ TEST(PoolVolumeState, EachOneLeadsToTheEnd) {
 }
 
 TEST(PoolBackendKind, HasAName) {
-  EXPECT_EQ(PoolBackendOf(PoolBackendName(PoolBackendKind::kImage)), PoolBackendKind::kImage);
+  for (const PoolBackendKind kind :
+       {PoolBackendKind::kImage, PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
+    EXPECT_EQ(PoolBackendOf(PoolBackendName(kind)), kind);
+    EXPECT_EQ(IsTree(kind), kind != PoolBackendKind::kImage);
+  }
   EXPECT_FALSE(PoolBackendOf("").has_value());
   EXPECT_FALSE(PoolBackendOf("tape").has_value());
 }
