@@ -5,8 +5,8 @@
 namespace volumed {
 
 constexpr long kSysQuotactlFd = 443;  // Linux 5.14
-constexpr long kSysFchmodat2 = 452;  // Linux 6.6
-constexpr long kSysStatmount = 457;  // Linux 6.8
-constexpr long kSysListmount = 458;  // Linux 6.8
+constexpr long kSysFchmodat2 = 452;   // Linux 6.6
+constexpr long kSysStatmount = 457;   // Linux 6.8
+constexpr long kSysListmount = 458;   // Linux 6.8
 
 }  // namespace volumed
