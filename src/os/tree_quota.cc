@@ -47,7 +47,7 @@ std::string WhyNoProjects(int error, bool is_xfs) {
     case EOPNOTSUPP:
     case EINVAL:
     case ENOTTY:
-      return "its filesystem has no project quota on this kernel";
+      return "its filesystem has no project quota on this kernel, or was mounted without prjquota";
     case ESRCH:
       return is_xfs ? "project quota is off: the filesystem has to be mounted with prjquota"
                     : "project quota is off: the filesystem has to have the feature project and "
