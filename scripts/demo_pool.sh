@@ -33,7 +33,7 @@ restart_daemon() {
 
 # Its own first start with a pool: mkfs, mount and one line of the configuration are all that it takes.
 make_pool() {
-  pool_disk=$(new_disk "$scratch/fast.img" 5G)
+  pool_disk=$(new_disk "$scratch/fast.img" 8G)
   mkfs.xfs -q "$pool_disk"
   mkdir -p "$scratch/fast"
   mount "$pool_disk" "$scratch/fast"
@@ -85,6 +85,8 @@ demo_pool() {
   ctl delete pod greedy
   ctl delete pvc greedy
   ctl wait greedy --for gone --timeout 30
+
+  demo_snapshot
 
   say "kill -9 of the daemon: the pod's volume stays, and a new daemon takes it over"
   loop=$(pool_loops)

@@ -143,13 +143,12 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
   return RemoveArtefactDirectory(kernel_, layout_, id, "", call);
 }
 
-// A pool that is full must be free to say so for certain: what was made goes again.
-Error TreeBackend::TakenBack(const std::vector<PoolId>& made, const Error& error,
+// A pool that is full must be free to say so for certain: what was made goes again. What an earlier
+// call has made stays, since records of an earlier moment may not know that it has content by now.
+Error TreeBackend::TakenBack(const PoolId& id, bool made, const Error& error,
                              const CallOptions& call) {
   if (error.maybe_applied()) return error;
-  for (const PoolId& id : made) {
-    if (!DiscardTree(id, {}, call).ok()) return error.AsMaybeApplied();
-  }
+  if (!made || !DiscardTree(id, {}, call).ok()) return error.AsMaybeApplied();
   return error;
 }
 
@@ -165,13 +164,13 @@ Status TreeBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& call
 Result<MadeArtefact> TreeBackend::Make(const PoolVolumeRecord& volume,
                                        const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
+  ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
   Status made = MakeData(layout_.Data(id), call);
   if (made.ok()) {
     made = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call);
   }
   if (made.ok()) made = Bound(volume, volume.capacity_bytes, parameters, call);
-  if (!made.ok()) return TakenBack({id}, made.error(), call);
+  if (!made.ok()) return TakenBack(id, is_new, made.error(), call);
   return Look(id, volume.capacity_bytes, call);
 }
 
@@ -249,11 +248,11 @@ Result<std::vector<MadeCut>> TreeBackend::Cut(const std::vector<CutWish>& wishes
   for (const CutWish& wish : wishes) {
     const PoolId id = TreeIdOf(wish.cut.id);
     RETURN_IF_ERROR(CheckObject(TreeIdOf(wish.source.id), wish.source.object, call));
-    RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
+    ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
     RETURN_IF_ERROR(
         DescribeArtefact(kernel_, layout_, id, DescriptionOf(wish.cut, pool_uuid_), call));
     Result<MadeCut> one = CutOne(wish, call);
-    if (!one.ok()) return TakenBack({id}, one.error(), call);
+    if (!one.ok()) return TakenBack(id, is_new, one.error(), call);
     made.push_back(*std::move(one));
   }
   return made;
@@ -263,10 +262,10 @@ Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
                                               const PoolParameters& parameters,
                                               const PoolCutRecord& cut, const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(MakeArtefactDirectory(kernel_, layout_, id, call));
+  ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
   RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
   const Result<bool> filled = FillData(volume, parameters, cut, call);
-  if (!filled.ok()) return TakenBack({id}, filled.error(), call);
+  if (!filled.ok()) return TakenBack(id, is_new, filled.error(), call);
   ASSIGN_OR_RETURN(MadeArtefact made, Look(id, volume.capacity_bytes, call));
   made.shares_blocks = *filled;
   return made;

@@ -74,7 +74,7 @@ class TreeBackend : public PoolBackend {
   Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                   const CallOptions& call);
   Status DiscardTree(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
-  Error TakenBack(const std::vector<PoolId>& made, const Error& error, const CallOptions& call);
+  Error TakenBack(const PoolId& id, bool made, const Error& error, const CallOptions& call);
   Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,
                      std::map<PoolId, MadeArtefact>& measured);
 };

@@ -171,6 +171,25 @@ TEST_P(TreeBackendTest, AMakingThatWasCutOffGoesOn) {
   EXPECT_THAT(node_.Directories(), SizeIs(1));
 }
 
+// The records are those of before the volume was made, and it has been used since.
+TEST_P(TreeBackendTest, AMakingThatWasRepeatedWithOlderRecordsRemovedWhatWasWritten) {
+  PoolVolumeRecord row = Must(volumes().Create(TreeWish(Backend()), {}));
+  const std::string file = DataOf(row.id) + "/f";
+  ASSERT_EQ(Write(file, kMiB), 0);
+  row.state = PoolVolumeState::kMaking;
+  row.object = {};
+  ASSERT_TRUE(node_.store.Put(EncodeRecord(row), Durability::kPowerLoss).ok());
+  agent_.reset();
+  agent_ = std::make_unique<PoolPluginAgent>(node_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  node_.kernel.FailNext("SetTreeQuota", Error::NotApplied(Code::kUnavailable, "no quota now"), 1,
+                        /*apply=*/false);
+  const auto refused = volumes().Create(TreeWish(Backend()), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().maybe_applied()) << refused.error().ToString();
+  EXPECT_TRUE(node_.kernel.Exists(file));
+}
+
 TEST_P(TreeBackendTest, GrowthRaisesTheLimitAndQuotaBytesKeepsItLower) {
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
   EXPECT_EQ(Must(volumes().Expand(made.id, 2 * kTreeBytes, {})), 2 * kTreeBytes);
