@@ -54,6 +54,8 @@ class DesiredStateOfWorld {
   // The object was added, changed or removed: the volumes made from it get a new generation.
   // Returns the pods that have such volumes.
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
+  // Whether a wanted pod has a volume of this claim, or one that is made from this object.
+  bool IsNamed(const ObjectKey& object) const { return referrers_.contains(object); }
   // The pods that have volumes whose device is at this path. The path is compared as
   // VolumePlugin::DevicePaths names it. The reference is valid until the next change.
   const std::set<PodUid>& PodsWithDevicePath(const std::string& path) const;

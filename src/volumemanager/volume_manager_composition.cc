@@ -207,6 +207,11 @@ DeviceReconciler::Hooks VolumeManager::Composition::DeviceHooks() {
     storage_expander.MarkDirty(volume.str());
     claims.MarkDirty();
   };
+  // Before a pod's claim is decided nothing else says that the pod wants the device.
+  its.may_be_wanted = [this](const SpecName& volume) {
+    const std::optional<ObjectKey> claim = claims.UndecidedClaimOf(volume.str());
+    return claim && desired.IsNamed(*claim);
+  };
   // It waits no more, and what keeps it is to be seen.
   its.stays = [this](const UniqueVolumeName&) { claims.MarkDirty(); };
   its.set_sizes = [this](const WantedVolume& wanted, MountDeviceRequest& request) {
@@ -245,6 +250,7 @@ Claims::Hooks VolumeManager::Composition::ClaimsHooks() {
   its.decided = [this] {
     object_commands.ForgetUnlisted();
     storage_expander.ClaimsDecided();
+    devices.ClaimsAreDecided();
   };
   its.may_go = [this](const DeletedObjects::Id& object) { object_commands.LetGo(object); };
   its.storage_gone = [this](const DeletedObjects::Id& volume) {

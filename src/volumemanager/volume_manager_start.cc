@@ -129,6 +129,7 @@ void VolumeManager::Composition::CheckReady() {
   was_unseen_because = std::move(why_unseen);
   const bool ready = readiness.Ready();
   if (std::exchange(was_ready, ready) == ready || !ready) return;
+  claims.AllHaveDelivered();
   lifecycle.HoldAdoptedPodsWithMounts();
   // From now on absence means something: everything that is in no source is looked at once.
   known.FollowAll(parts.catalog);

@@ -175,6 +175,17 @@ class PdCrashTest : public PdDriverTest, public ::testing::WithParamInterface<Ro
     EXPECT_EQ(pd_->DetachedInUse(), 0);
   }
 
+  std::string CallsInOrder() const {
+    std::string text;
+    const auto add = [&text](const char* server, const std::vector<PdCall>& calls) {
+      text += std::string("\n") + server + ":";
+      for (const PdCall& call : calls) text += " " + call.method + "=" + call.code;
+    };
+    add("cloud", pd_->CloudCalls());
+    add("node", pd_->NodeCalls());
+    return text;
+  }
+
   // What was answered, and seen, is not asked again. The call in which somebody died may be.
   void ExpectNoOtherCallTwice() {
     const auto* died = std::find_if(std::begin(kCalls), std::end(kCalls), [](const auto& call) {
@@ -185,8 +196,8 @@ class PdCrashTest : public PdDriverTest, public ::testing::WithParamInterface<Ro
       const std::string_view method = call.method;
       const int more = method == died->method || method == died->or_else ? 1 : 0;
       const int times = pd_->Answered(method);
-      EXPECT_GE(times, call.times) << method;
-      EXPECT_LE(times, call.times + more) << method;
+      EXPECT_GE(times, call.times) << method << CallsInOrder();
+      EXPECT_LE(times, call.times + more) << method << CallsInOrder();
     }
   }
 

@@ -129,6 +129,7 @@ void Claims::Decide() {
   due_ = false;
   decided_at_ = parts_.scheduler.clock().Now();
   ++decisions_;
+  decided_with_all_ = parts_.readiness.Ready();
   const std::vector<ClaimPod> pods = hooks_.pods();
   const BindingInput input = MakeInput(pods);
   BindingResult result = DecideBindings(input);

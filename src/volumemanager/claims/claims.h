@@ -143,6 +143,9 @@ class Claims final : public ClaimResolver {
   void RetryReclaimsWith(const ObjectKey& secret);
   // Makes a new decision at that time.
   void WakeAt(TimePoint when);
+  // Every source has delivered, for the first time or again after one had not. What was decided
+  // before says nothing of the claims that came last.
+  void AllHaveDelivered() { decided_with_all_ = false; }
 
   // A pod that may have some of the volume on the node keeps it, whatever becomes of the claim.
   ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
@@ -153,6 +156,10 @@ class Claims final : public ClaimResolver {
   // Whether a claim has a volume on record, or a PersistentVolume a claim; false for any other
   // object.
   bool IsBound(const ObjectKey& object) const;
+  // The claim that has this volume by its record and to which Resolve does not give it yet: after a
+  // start, or a change of its record, the next decision or the write is waited for. nullopt if
+  // nothing of that kind is waited for, or if no claim has the volume.
+  std::optional<ObjectKey> UndecidedClaimOf(const std::string& volume_name) const;
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not made for
   // one.
   PodUid PodOfClaim(const ObjectKey& claim) const;
@@ -291,7 +298,8 @@ class Claims final : public ClaimResolver {
   std::map<std::string, VolumeDecision> volumes_;
   // Volumes whose storage is being deleted for others, and why, as of the last decision.
   std::map<std::string, std::string> being_deleted_;
-  bool knew_all_ = false;  // when the last decision was made, every source had delivered
+  bool knew_all_ = false;          // when the last decision was made, every source had delivered
+  bool decided_with_all_ = false;  // a decision was made since all of them have
   std::map<EndedClaim, PodsClaim> of_pods_;  // claims made for pods that are here
   AliveGuard alive_;
 };

@@ -250,6 +250,15 @@ std::string Claims::BoundUid(const ClaimKey& claim) const {
   return bound == nullptr ? "" : bound->record.binding.claim_uid;
 }
 
+std::optional<ObjectKey> Claims::UndecidedClaimOf(const std::string& volume_name) const {
+  const auto found = bound_.find(volume_name);
+  if (found == bound_.end()) return std::nullopt;
+  const Bound& bound = found->second;
+  if (bound.removing || bound.record.binding.state != BindingState::kBound) return std::nullopt;
+  if (decided_with_all_ && bound.durable) return std::nullopt;
+  return ObjectKeyOf(bound.record.binding.claim);
+}
+
 bool Claims::IsBound(const ObjectKey& object) const {
   if (object.kind == ObjectKind::kPersistentVolumeClaim) {
     return volume_of_.contains({object.name_space, object.name});

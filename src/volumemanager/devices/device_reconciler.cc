@@ -25,6 +25,10 @@ void DeviceReconciler::MarkAllDirty() {
   for (const auto& [name, device] : parts_.actual.devices().all()) MarkDirty(name);
 }
 
+void DeviceReconciler::ClaimsAreDecided() {
+  for (const UniqueVolumeName& name : std::exchange(await_claims_, {})) MarkDirty(name);
+}
+
 void DeviceReconciler::TellUsers(const UniqueVolumeName& volume) const {
   for (const PodUid& pod : parts_.desired.UsersOf(volume)) hooks_.changed(pod);
 }
@@ -42,6 +46,13 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
 bool DeviceReconciler::IsWantedNow(const UniqueVolumeName& name) const {
   return !parts_.desired.UsersOf(name).empty() &&
          !HasToLeaveFirst(parts_.desired, parts_.actual, name);
+}
+
+bool DeviceReconciler::MayLeave(const UniqueVolumeName& name, const ActualDevice& device) {
+  if (!parts_.readiness.Ready()) return false;
+  if (!hooks_.may_be_wanted || !hooks_.may_be_wanted(device.spec)) return true;
+  await_claims_.insert(name);
+  return false;
 }
 
 bool DeviceReconciler::PutFirstWhoMayJoin(const UniqueVolumeName& name,
@@ -102,8 +113,7 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
     if (!mounted && !PodsThatMayHave(name).empty()) StartMount(name, wake);
     return;
   }
-  if (device == nullptr || !parts_.readiness.Ready() || !parts_.actual.UsersOf(name).empty())
-    return;
+  if (device == nullptr || !parts_.actual.UsersOf(name).empty() || !MayLeave(name, *device)) return;
   if (MayBePresent(*device)) {
     StartUnmount(name, *device, wake);
   } else {

@@ -1,16 +1,17 @@
 // DeviceReconciler: mounts the device of a volume for the first pod that needs it, and unmounts it
 // when no pod has the volume any more. It runs only for devices to which something happened.
 //
-// A device is unmounted only if no pod wants the volume, no pod may have any of it, and every
-// source has delivered a complete list. If the volume needs it, the device is attached before the
-// mount, and detached after the unmount. A device that is there for another PersistentVolume than
-// the one that pods want by now is unmounted first.
+// A device is unmounted only if no pod wants the volume, no pod may have any of it, every source
+// has delivered a complete list, and no pod names a claim that may turn out to have the volume. If
+// the volume needs it, the device is attached before the mount, and detached after the unmount. A
+// device that is there for another PersistentVolume than the one that pods want by now goes first.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
 // (unmountDetachDevices).
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ class DeviceReconciler {
     std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
     // The device could not be taken from the node. May be empty.
     std::function<void(const UniqueVolumeName&)> stays;
+    // Whether a pod that names a claim may get this volume once that claim is decided
+    // (ClaimsAreDecided). May be empty.
+    std::function<bool(const SpecName&)> may_be_wanted;
     // Fills in the size that the volume has and the size that it is to have. May be empty.
     std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
     // The device is mounted and verified. May be empty.
@@ -73,6 +77,8 @@ class DeviceReconciler {
   // Something has happened for which the device may have waited. It need not be known.
   void MarkDirty(const UniqueVolumeName& device) { queue_.MarkDirty(device); }
   void MarkAllDirty();
+  // A new decision about claims was made: pods want what they are to have by it.
+  void ClaimsAreDecided();
   // The devices that pods have from an earlier agent and that this one has not opened.
   void MarkUnpinnedDirty();
   // Tells the pods that wait for the device, and pods that wait for one another because of it. Only
@@ -109,6 +115,9 @@ class DeviceReconciler {
   // Whether a pod wants the device, and not for another volume than the one that it is there for
   // (other_volume.h): then it has to leave its place first.
   bool IsWantedNow(const UniqueVolumeName& name) const;
+  // Whether a device that no pod wants, by what is known, may be taken from the node; if that is to
+  // be seen by the next decision about claims, it is looked at again then.
+  bool MayLeave(const UniqueVolumeName& name, const ActualDevice& device);
   // Puts those of the pods first that want the device as other pods have it by their own records,
   // also if its record is lost or says nothing of a place: nobody else is let in
   // (CheckNotHadOtherwise). If nobody has it, and one that wanted it was not let in, whoever wants
@@ -127,6 +136,7 @@ class DeviceReconciler {
   ReconcileQueue<UniqueVolumeName> queue_;
   AttachLimits limits_;
   AttachVerifier verifier_;
+  std::set<UniqueVolumeName> await_claims_;  // devices that stay until claims are decided
   AliveGuard alive_;
 };
 

@@ -40,7 +40,7 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
   now.wanted = IsWantedNow(name);
   now.may_begin = !PodsThatMayHave(name).empty();
   now.used = !parts_.actual.UsersOf(name).empty();
-  now.may_leave = parts_.readiness.Ready();
+  now.may_leave = device != nullptr && MayLeave(name, *device);
   switch (NextAttachStep(now)) {
     case AttachStep::kNothing:
       return;

@@ -273,6 +273,7 @@ TEST_P(SharedImageTest, AFileThatSharesItsBlocksKeepsTheSizeOfItsLoopDevicesBloc
   ASSERT_TRUE(loop.ok()) << loop.error().ToString();
   Mkfs("xfs", loop->device.path);
   ASSERT_TRUE(local_->Call(DetachLoops{world.Image()}, {}).ok());
+  world.AwaitNoLoops(world.Image());
   {
     const Descriptor from(::open(Path("mnt/image").c_str(), O_RDONLY | O_CLOEXEC));
     const Descriptor to(::open(Path("mnt/clone").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

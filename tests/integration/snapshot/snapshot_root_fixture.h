@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -162,13 +163,23 @@ class SnapshotRootTest : public BlockMountTest {
     pod->metadata.uid = "a";
     pod->metadata.name = "a";
     request.first_pod = pod;
-    Start(MountDevice(std::move(request)));
+    const std::optional<Error> failed = ErrorOf(MountDevice(std::move(request)));
+    EXPECT_FALSE(failed) << failed->ToString();
     return devices_->Find(PoolDeviceName(id)).value().device_mount_path;
   }
+  // A loop device goes when whoever looks at all devices of the machine has closed it. The agent
+  // tries again until then.
   void Unstage(const std::string& id) {
     const DeviceRecord device = devices_->Find(PoolDeviceName(id)).value();
-    Start(UnmountDevice(
-        {PoolDeviceName(id), kPoolPluginName, device.spec, device.device_mount_path, false}));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::optional<Error> failed;
+    do {
+      if (failed) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      failed = ErrorOf(UnmountDevice(
+          {PoolDeviceName(id), kPoolPluginName, device.spec, device.device_mount_path, false}));
+    } while (failed && failed->maybe_applied() && failed->code() == Code::kFailedPrecondition &&
+             std::chrono::steady_clock::now() < end);
+    EXPECT_FALSE(failed) << failed->ToString();
   }
   void Remove(const std::string& id) {
     const Status deleted = volumes_->Delete(id, false, {});
@@ -211,17 +222,19 @@ class SnapshotRootTest : public BlockMountTest {
   std::unique_ptr<SnapshotContents> contents_;
 
  private:
+  // With the step; nullopt if it has succeeded.
   template <typename Op>
-  void Start(Op operation) {
-    std::optional<std::string> failed;
+  std::optional<Error> ErrorOf(Op operation) {
+    std::optional<Error> failed = Error::NotApplied(Code::kUnknown, "it has not ended");
     operations_->ResetBackoff(operation.key());
     const StartResult started = operations_->Start(
         std::move(operation), [&failed](const OperationOutcome<typename Op::Value>& got) {
-          failed = got.failure ? got.failure->step + ": " + got.failure->error.ToString() : "";
+          failed.reset();
+          if (got.failure) failed = got.failure->error.With(got.failure->step);
         });
     EXPECT_EQ(started, StartResult::kStarted);
     Run();
-    EXPECT_EQ(failed.value_or("it has not ended"), "");
+    return failed;
   }
 };
 

@@ -54,6 +54,27 @@ TEST_F(PoolOperationsTest, ABlockVolumeIsNotDeletedWhileItsDeviceIsThereBeforeAn
   EXPECT_EQ(Delete(volume), "");
 }
 
+// As udev does for a moment. It is unmounted by then, and the next try has nothing else to do.
+TEST_F(PoolOperationsTest, ADeviceThatSomebodyElseHasOpenGoesWithTheFirstTryAfterThat) {
+  const PersistentVolume volume = Claim();
+  ASSERT_EQ(Stage(volume), "");
+  ASSERT_THAT(Loops(), SizeIs(1));
+  auto held = std::make_shared<const Descriptor>();
+  node_.ChangeDevice(Loops()[0].path, [&](FakeDevice& device) { device.pins.push_back(held); });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Unstage(volume), HasSubstr("somebody still has " + Loops()[0].path + " open"));
+    const DeviceRecord left = devices_->Find(NameOf(volume)).value();
+    EXPECT_EQ(left.state, VolumeState::kUnmountingDevice);
+    const auto there = Must(node_.DoAside(ListMounts{.below = left.device_mount_path}));
+    EXPECT_THAT(std::get<MountListing>(there).mounts, IsEmpty());
+  }
+  EXPECT_THAT(Delete(volume), HasSubstr(kStillHere));
+  held.reset();
+  EXPECT_EQ(Unstage(volume), "");
+  EXPECT_THAT(Loops(), IsEmpty());
+  EXPECT_EQ(Delete(volume), "");
+}
+
 TEST_F(PoolOperationsTest, AnotherPersistentVolumeWithTheHandleKeepsIt) {
   const PersistentVolume volume = Claim();
   PersistentVolume other = volume;

@@ -43,6 +43,22 @@ TEST_F(PersistentVolumesTest, AVolumeThatIsToBeTriedAgainIsTriedAtOnceAndNoOther
   EXPECT_EQ(operations().Count("mount", Key("a", "disk")), tried + 1);
 }
 
+// The same of a device that nothing attaches.
+TEST_F(PersistentVolumesTest, ADeviceWasUnmountedBeforeTheClaimOfItsPodWasDecidedAfterAStart) {
+  Deliver(Storage());
+  ASSERT_TRUE(Binding());
+  LeaveDevice(VolumeState::kMountingDevice);
+  decide_claims_period = seconds(1);
+  StartAgent();
+  Settle();  // claims are decided without the sources
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_TRUE(operations().calls.empty()) << "nobody knows yet which pod is to have it";
+  Pass(seconds(2));
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
 // A pod whose disk was not mounted at its path once waited for the back-off.
 TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetUp) {
   const std::string storage =

@@ -406,6 +406,53 @@ INSTANTIATE_TEST_SUITE_P(
              (found.param.boot == "boot-1" ? "" : "AfterReboot");
     });
 
+// A loaded machine decides claims seldom: the pod's disk was unmounted, detached and attached again
+// by an agent that was started while it was being mounted.
+TEST_F(AttachedVolumesTest, ADiskWasDetachedBeforeTheClaimOfItsPodWasDecidedAfterAStart) {
+  BindBefore(Volume("disk"));
+  LeaveDevice("disk", VolumeState::kMountingDevice);
+  node.attached.insert(Device("disk"));
+  decide_claims_period = seconds(1);
+  Restart();
+  Settle();  // claims are decided without the sources
+  Deliver(Volume("disk") + User("a", "disk"));
+  Pass(std::chrono::milliseconds(500));
+  EXPECT_EQ(Done(), Lines()) << "nobody knows yet which pod is to have it";
+  Pass(seconds(2));
+  EXPECT_EQ(Done(), (Lines{"verify array", "mount_device disk", "mount disk for a"}));
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(AttachedVolumesTest, ADiskThatAPodGetsNotByTheDecisionAfterAStartIsDetachedThen) {
+  BindBefore(Volume("disk"));
+  LeaveDevice("disk", VolumeState::kAttached);
+  node.attached.insert(Device("disk"));
+  decide_claims_period = seconds(1);
+  Restart();
+  Settle();
+  // The claim that the pod names is another one by now, and has no volume.
+  std::string other = Volume("disk");
+  other.replace(other.find("claim-disk"), 10, "claim-next");
+  Deliver(other + User("a", "disk"));
+  EXPECT_EQ(Done(), Lines());
+  Pass(seconds(3));
+  const Lines done = Done();
+  EXPECT_EQ(std::count(done.begin(), done.end(), "detach disk"), 1);
+  EXPECT_EQ(std::count(done.begin(), done.end(), "mount_device disk"), 0);
+  EXPECT_TRUE(node.attached.empty());
+}
+
+TEST_F(AttachedVolumesTest, ADiskThatNoPodNamesWaitsForNoDecisionAfterAStart) {
+  BindBefore(Volume("disk"));
+  LeaveDevice("disk", VolumeState::kAttached);
+  node.attached.insert(Device("disk"));
+  decide_claims_period = seconds(10);
+  Restart();
+  Settle();
+  Deliver(Volume("disk"));
+  EXPECT_EQ(Done(), Lines{"detach disk"});
+}
+
 // After a reboot the device was to be attached anew, and then the agent was restarted.
 TEST_F(AttachedVolumesTest, TheRestOfAMountWasForgottenByARestartAfterAnAttachAnewHadBegun) {
   for (const VolumeState state : {VolumeState::kAttaching, VolumeState::kAttached}) {
