@@ -25,8 +25,7 @@ class PoolDeviceMounter final : public DeviceMounter {
   // that was not applied neither a place nor an open device is left that this call made. Errors:
   // those of PoolVolumes::Open and MountDeviceVolume; InvalidArgument, not applied, for a block
   // volume, and for mount options of a directory, whose filesystem is mounted already;
-  // FailedPrecondition, not applied, if something
-  // else is mounted at the place.
+  // FailedPrecondition, not applied, if something else is mounted at the place.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
