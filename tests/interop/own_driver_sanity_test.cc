@@ -1,5 +1,5 @@
 // The CSI driver that the agent is, asked by csi-sanity: whatever it announces, the suite tries on
-// the real daemon, whose pool is an xfs in a sparse file.
+// the real daemon, whose pool is an xfs, or a btrfs for subvolumes, in a sparse file.
 #include <sys/mount.h>
 
 #include <filesystem>
@@ -40,10 +40,11 @@ class OwnDriverSanityTest : public AgentTest {
     ASSERT_TRUE(MakeImage(scratch() + "/disk", 16 * kGiB));
     disk_ = std::make_unique<LoopDevice>(scratch() + "/disk");
     ASSERT_TRUE(disk_->valid());
-    const CommandResult made = RunCommand({"mkfs.xfs", "-q", disk_->path()});
+    const CommandResult made = RunCommand({"mkfs." + pool_filesystem_, "-q", disk_->path()});
     ASSERT_EQ(made.exit_status, 0) << made.output;
     fs::create_directory(pool());
-    ASSERT_EQ(::mount(disk_->path().c_str(), pool().c_str(), "xfs", 0, nullptr), 0);
+    ASSERT_EQ(::mount(disk_->path().c_str(), pool().c_str(), pool_filesystem_.c_str(), 0, nullptr),
+              0);
     settings["pool"] = "{fast: " + pool() + "}";
     settings["csi-serve"] = endpoint();
     settings["csi-max-volumes"] = "3";
@@ -79,8 +80,8 @@ class OwnDriverSanityTest : public AgentTest {
     const std::string report = scratch() + "/sanity.log";
     const std::string parameters = scratch() + "/parameters.yaml";
     const std::string changes = scratch() + "/changes.yaml";
-    WriteText(parameters, "csi.storage.k8s.io/fstype: xfs\n");
-    WriteText(changes, "directIO: \"false\"\n");
+    WriteText(parameters, class_parameters_);
+    WriteText(changes, changes_);
     std::vector<std::string> command = {PeerPath("csi-sanity"),
                                         "--csi.endpoint=" + endpoint(),
                                         "--csi.mountdir=" + scratch() + "/mount",
@@ -124,6 +125,27 @@ class OwnDriverSanityTest : public AgentTest {
   }
 
   std::unique_ptr<LoopDevice> disk_;
+  std::string pool_filesystem_ = "xfs";
+  std::string class_parameters_ = "csi.storage.k8s.io/fstype: xfs\n";
+  std::string changes_ = "directIO: \"false\"\n";
+};
+
+class OwnSubvolumesSanityTest : public OwnDriverSanityTest {
+ protected:
+  OwnSubvolumesSanityTest() {
+    pool_filesystem_ = "btrfs";
+    class_parameters_ = "backend: subvolume\n";
+    changes_ = "quotaBytes: \"100000000\"\n";
+  }
+};
+
+// Without a limit: that needs a kernel with project quotas.
+class OwnDirectoriesSanityTest : public OwnDriverSanityTest {
+ protected:
+  OwnDirectoriesSanityTest() {
+    class_parameters_ = "backend: directory\nquota: best-effort\n";
+    changes_ = "{}\n";
+  }
 };
 
 // What the two profiles leave out announces itself: it is skipped by the suite, and counted here.
@@ -136,6 +158,18 @@ TEST_F(OwnDriverSanityTest, HasNothingAgainstFilesystemsOfADriverForAllNodes) {
 TEST_F(OwnDriverSanityTest, HasNothingAgainstBlockVolumesOfADriverForAllNodes) {
   ASSERT_NO_FATAL_FAILURE(StartDriver("central"));
   EXPECT_EQ(RunSanity({"--csi.testvolumeaccesstype=block"}), kOfCentral);
+  ExpectNothingLeft();
+}
+
+TEST_F(OwnSubvolumesSanityTest, HasNothingAgainstThoseOfADriverForAllNodes) {
+  ASSERT_NO_FATAL_FAILURE(StartDriver("central"));
+  EXPECT_EQ(RunSanity({}), kOfCentral);
+  ExpectNothingLeft();
+}
+
+TEST_F(OwnDirectoriesSanityTest, HasNothingAgainstThoseOfADriverForAllNodes) {
+  ASSERT_NO_FATAL_FAILURE(StartDriver("central"));
+  EXPECT_EQ(RunSanity({}), kOfCentral);
   ExpectNothingLeft();
 }
 
