@@ -70,10 +70,14 @@ void Agent::AddCsiController() {
   settings.other_nodes = config_.csi_nodes;
   settings.most_volumes = config_.csi_max_volumes;
   settings.capacity_deadline = kCapacityDeadline;
-  AddControllerRpcs(*csi_handlers_,
-                    ControllerRpcParts{*scheduler_, *operations_, *served_pools_,
-                                       [this] { return manager_->WhyUnseen(); }},
-                    settings);
+  AddControllerRpcs(
+      *csi_handlers_,
+      ControllerRpcParts{
+          *scheduler_, *operations_, *served_pools_, [this] { return manager_->WhyUnseen(); },
+          [this](const std::string& volume, Duration at_most, std::function<void()> done) {
+            snapshots_->engine().WhenCopiedForClone(volume, at_most, std::move(done));
+          }},
+      settings);
 }
 
 void Agent::AddCsiSnapshots() {

@@ -26,6 +26,10 @@ using SharedControllerParts = std::shared_ptr<const ControllerParts>;
 // applied: those of PoolVolumes::Find; Aborted while it is made or deleted.
 Result<PoolVolumeRecord> FindServedVolume(const ControllerParts& shared, const std::string& id);
 
+inline Error BeingDone() {
+  return Error::NotApplied(Code::kAborted, "the same is being done for somebody else");
+}
+
 // Starts what the call asks for, and finishes it when that is done; `answer` puts the result into
 // the response. What it has waited for is over if the operation has failed before: the back-off is
 // the caller's own. Threads: control. Blocks: never.
@@ -40,7 +44,7 @@ void StartForCall(const ControllerParts& shared, Op operation, const Rpc& rpc, A
                                   rpc.Finish(OkStatus());
                                 }));
   if (started == StartResult::kStarted) return;
-  rpc.Finish(Error::NotApplied(Code::kAborted, "the same is being done for somebody else"));
+  rpc.Finish(BeingDone());
 }
 
 // Runs what blocks beside the control thread, and finishes the call with its answer.

@@ -1,5 +1,6 @@
 #include "csidriver/controller_rpcs.h"
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -16,14 +17,46 @@ using ::csi::v1::DeleteVolumeResponse;
 using CreateRpc = CsiRpc<CreateVolumeRequest, CreateVolumeResponse>;
 using DeleteRpc = CsiRpc<DeleteVolumeRequest, DeleteVolumeResponse>;
 
-void Create(const SharedControllerParts& shared, const CreateRpc& rpc) {
-  Result<PoolVolumeWish> wish =
-      ParseCsiVolumeWish(rpc.request(), shared->places, shared->parts.pools.driver);
-  if (!wish.ok()) return rpc.Finish(wish.error());
-  StartForCall(*shared, CreatePoolVolume(shared->parts.pools, *std::move(wish)), rpc,
+// A caller repeats the call in any case; but one that gets its answer by the first try is served
+// sooner, and that is what small volumes are copied in. Callers wait for ten seconds in general.
+constexpr Duration kLongestWaitForCopy = std::chrono::seconds(7);
+
+void CreateOf(const SharedControllerParts& shared, const PoolVolumeWish& wish,
+              const CreateRpc& rpc) {
+  StartForCall(*shared, CreatePoolVolume(shared->parts.pools, wish), rpc,
                [shared, rpc](const PoolVolumeRecord& made) {
                  *rpc.response().mutable_volume() = CsiVolumeOf(made, shared->places);
                });
+}
+
+// The first try cuts the volume that is to be cloned. If its bytes have to be copied then, they are
+// waited for, and no thread is.
+void CreateClone(const SharedControllerParts& shared, const PoolVolumeWish& wish,
+                 const CreateRpc& rpc) {
+  const CreatePoolVolume operation(shared->parts.pools, wish);
+  shared->parts.operations.ResetBackoff(operation.key());
+  const auto done = [shared, wish, rpc](const OperationOutcome<PoolVolumeRecord>& outcome) {
+    const bool waits = outcome.failure && outcome.failure->error.code() == Code::kUnavailable;
+    if (waits) {
+      return shared->parts.when_copied(wish.content->handle, kLongestWaitForCopy,
+                                       [shared, wish, rpc] { CreateOf(shared, wish, rpc); });
+    }
+    if (outcome.failure) return rpc.Finish(outcome.failure->error);
+    *rpc.response().mutable_volume() = CsiVolumeOf(*outcome.value, shared->places);
+    rpc.Finish(OkStatus());
+  };
+  const StartResult started =
+      shared->parts.operations.Start(operation, VolumeOperations::Done<CreatePoolVolume>(done));
+  if (started != StartResult::kStarted) rpc.Finish(BeingDone());
+}
+
+void Create(const SharedControllerParts& shared, const CreateRpc& rpc) {
+  const Result<PoolVolumeWish> wish =
+      ParseCsiVolumeWish(rpc.request(), shared->places, shared->parts.pools.driver);
+  if (!wish.ok()) return rpc.Finish(wish.error());
+  const bool is_clone = wish->content && !wish->content->is_snapshot;
+  is_clone && shared->parts.when_copied ? CreateClone(shared, *wish, rpc)
+                                        : CreateOf(shared, *wish, rpc);
 }
 
 void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {

@@ -29,6 +29,9 @@ struct ControllerRpcParts {
   // Why nothing may be deleted yet, for people; empty if it may (VolumeManager::WhyUnseen). Asked
   // on the control thread.
   std::function<std::string()> why_unseen;
+  // SnapshotEngine::WhenCopiedForClone. Empty: nothing is copied for clones.
+  std::function<void(const std::string& volume, Duration at_most, std::function<void()> done)>
+      when_copied = {};
 };
 
 struct ControllerRpcSettings {

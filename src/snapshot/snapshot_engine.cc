@@ -59,6 +59,7 @@ void SnapshotEngine::Show(const SnapshotRecord& record) {
 void SnapshotEngine::TellChanged(const SnapshotRecord& record) {
   parts_.scheduler.Post(alive_.Guarded([this, record] {
     for (const Listener& listener : listeners_) listener(record);
+    if (!record.for_volume.empty()) TellCopied(record.volume);
   }));
 }
 

@@ -145,6 +145,10 @@ class SnapshotEngine {
   Result<SnapshotRecord> HoldForClone(const std::string& volume, const std::string& for_volume,
                                       const CallOptions& call) EXCLUDES(mu_);
   void Release(const std::string& id) EXCLUDES(mu_);
+  // Calls `done` as soon as no bytes of the volume are being copied for a clone, which may be at
+  // once, or after that time. Threads: control. Blocks: never.
+  void WhenCopiedForClone(const std::string& volume, Duration at_most, std::function<void()> done)
+      EXCLUDES(mu_);
   const std::string& driver() const { return parts_.driver; }
 
   // Called after each change of a snapshot's row, on the control thread, and never for progress
@@ -255,6 +259,8 @@ class SnapshotEngine {
   bool IsCloneNeeded(const SnapshotRecord& record) const EXCLUDES(mu_);
   // Whether it is a clone's that nobody needs any more; then its deletion is asked for.
   bool EndUnneededClone(const SnapshotRecord& record) EXCLUDES(mu_);
+  bool IsCopiedForClone(const std::string& volume) const EXCLUDES(mu_);
+  void TellCopied(const std::string& volume) EXCLUDES(mu_);
 
   // ---- restart (snapshot_engine_restart.cc) ----
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
@@ -269,6 +275,8 @@ class SnapshotEngine {
   std::map<std::string, std::vector<Done>> waiting_;
   std::deque<std::string> to_copy_;
   std::map<std::string, std::shared_ptr<CancelToken>> copies_;
+  // By volume: who waits for its copies; empty once it was called.
+  std::multimap<std::string, std::shared_ptr<std::function<void()>>> await_copies_;
   mutable Mutex mu_;
   SnapshotSettings settings_ GUARDED_BY(mu_);
   bool started_ GUARDED_BY(mu_) = false;

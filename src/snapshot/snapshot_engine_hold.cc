@@ -100,6 +100,36 @@ void SnapshotEngine::Release(const std::string& id) {
   GoOnSoon(id);
 }
 
+bool SnapshotEngine::IsCopiedForClone(const std::string& volume) const {
+  const MutexLock lock(mu_);
+  for (const std::string& id : clones_) {
+    const SnapshotRecord& clone = snapshots_.at(id);
+    if (clone.volume == volume && IsCut(clone.phase) && !IsAtRest(clone.phase)) return true;
+  }
+  return false;
+}
+
+void SnapshotEngine::WhenCopiedForClone(const std::string& volume, Duration at_most,
+                                        std::function<void()> done) {
+  if (!IsCopiedForClone(volume)) return done();
+  const auto waits = std::make_shared<std::function<void()>>(std::move(done));
+  await_copies_.emplace(volume, waits);
+  parts_.scheduler.PostAfter(at_most, alive_.Guarded([this, waits] {
+    std::erase_if(await_copies_, [&waits](const auto& one) { return one.second == waits; });
+    if (const auto call = std::exchange(*waits, nullptr)) call();
+  }));
+}
+
+void SnapshotEngine::TellCopied(const std::string& volume) {
+  const auto [begin, end] = await_copies_.equal_range(volume);
+  if (begin == end || IsCopiedForClone(volume)) return;
+  const std::multimap<std::string, std::shared_ptr<std::function<void()>>> waited(begin, end);
+  await_copies_.erase(begin, end);
+  for (const auto& [of, waits] : waited) {
+    if (const auto call = std::exchange(*waits, nullptr)) call();
+  }
+}
+
 bool SnapshotEngine::IsCloneNeeded(const SnapshotRecord& record) const {
   {
     const MutexLock lock(mu_);

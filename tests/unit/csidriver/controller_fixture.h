@@ -34,7 +34,9 @@ class ControllerFixture : public PoolOperationsFixture {
     identity.most_volumes = settings_.most_volumes;
     AddIdentityRpcs(*handlers_, identity, [] { return true; });
     AddControllerRpcs(
-        *handlers_, {scheduler_, *operations_, *pools_, [this] { return why_unseen_; }}, settings_);
+        *handlers_,
+        {scheduler_, *operations_, *pools_, [this] { return why_unseen_; }, when_copied_},
+        settings_);
     EXPECT_TRUE(handlers_->Check().ok());
     calls_ = CsiCalls::Make({scheduler_, logger_}, CsiLimits{});
     calls_->RecordsLoaded();
@@ -149,6 +151,7 @@ class ControllerFixture : public PoolOperationsFixture {
                                   .other_nodes = {},
                                   .most_volumes = 0,
                                   .capacity_deadline = std::chrono::seconds(10)};
+  decltype(ControllerRpcParts::when_copied) when_copied_;
   std::string why_unseen_;
   std::string message_;  // of the last call's error
   std::unique_ptr<PoolServed> pools_;

@@ -163,6 +163,20 @@ TEST_F(CsiContentsTest, ASnapshotIsFreeAgainOnceItsVolumeIsMade) {
   EXPECT_EQ(StageIt(made), StatusCode::OK) << message_;
 }
 
+TEST_F(CopiedCsiContentsTest, ACloneWhoseBytesWereCopiedWasRefusedOnceBeforeItWasMade) {
+  const std::string source = CreateNamed("a");
+  EXPECT_NE(Create(CloneRequest("b", source)).volume_id(), "") << message_;
+  scheduler_.RunFor(std::chrono::seconds(1));
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty());
+}
+
+TEST_F(CopiedCsiContentsTest, WhatFailsWhileTheBytesOfACloneAreCopiedIsTheAnswer) {
+  const std::string source = CreateNamed("a");
+  node_.FailNext("CopyFile", Error::NotApplied(Code::kDataLoss, "a sector cannot be read"));
+  EXPECT_EQ(CreateCode(CloneRequest("b", source)), StatusCode::DATA_LOSS) << message_;
+  EXPECT_NE(Create(CloneRequest("b", source)).volume_id(), "") << message_;
+}
+
 TEST_F(CopiedCsiContentsTest, ASnapshotThatIsNotReadyIsToBeWaitedFor) {
   const std::string source = CreateNamed("a");
   ::csi::v1::CreateSnapshotResponse response;

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csidriver/group_rpcs.h"
@@ -33,6 +35,9 @@ class SnapshotFixture : public NodeFixture {
                         CsiServeLevel level = CsiServeLevel::k1_12) {
     EndEngine();
     Restart();
+    when_copied_ = [this](const std::string& volume, Duration at_most, std::function<void()> done) {
+      engine_->WhenCopiedForClone(volume, at_most, std::move(done));
+    };
     Serve(profile, level);
     AddNode();
     engine_ = std::make_unique<SnapshotEngine>(
