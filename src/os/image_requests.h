@@ -120,15 +120,21 @@ struct ListLoops {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
+// The kernel would keep more; it is no use, and memory for each reader.
+inline constexpr int64_t kMostReadAheadKib = 1024 * 1024;
+
 // Changes a loop device that may be in use. `refresh_size` makes it as large as its file is now;
 // what is on the device is not grown by that. `direct_io` switches between the kernel's cache and
-// none. What is so already stays, so that the call may be repeated; but of `expected` everything is
-// compared except the size, which is what this changes.
+// none. `read_ahead_kib` is how much the kernel reads ahead of whoever reads in order; files that
+// are open keep what they have. What is so already stays, so that the call may be repeated; but of
+// `expected` everything is compared except the size, which is what this changes.
 // Errors: NotFound; FailedPrecondition, not applied, for another device than `expected`, and for
 // what is no loop device or has no file; InvalidArgument with EINVAL, if the file's filesystem
-// cannot do without the cache, maybe applied once the size was changed. Internal, maybe applied, if
-// the kernel then shows something else than was asked for.
-// Source: loop(4) (LOOP_SET_CAPACITY, LOOP_SET_DIRECT_IO).
+// cannot do without the cache, maybe applied once the size was changed; InvalidArgument, not
+// applied, for a read-ahead that is below zero, is no number of whole pages, or is above
+// kMostReadAheadKib. Internal, maybe applied, if the kernel then shows something else than was
+// asked for. Source: loop(4) (LOOP_SET_CAPACITY, LOOP_SET_DIRECT_IO), Linux
+// Documentation/ABI/stable/sysfs-block (read_ahead_kb).
 struct ConfigureLoop {
   using Answer = Done;
   static constexpr const char* kName = "ConfigureLoop";
@@ -139,11 +145,13 @@ struct ConfigureLoop {
   DeviceIdentity expected;
   bool refresh_size = false;
   std::optional<bool> direct_io = std::nullopt;
+  std::optional<int64_t> read_ahead_kib = std::nullopt;
   static void WireFields(auto& v, auto& m) {
     v(1, m.device);
     v(2, m.expected);
     v(3, m.refresh_size);
     v(4, m.direct_io);
+    v(5, m.read_ahead_kib);
   }
 };
 

@@ -1,8 +1,8 @@
 // The requests of the seam to the node (os/kernel.h): every effect is a struct in AnyRequest, which
 // says of itself what it is: its fields on the wire (base/wire_fields.h), its number there, its
 // LaneKind, and whether it must finish. Those of mounts, files and programs are here; those of
-// devices, of images, of freezing, of storage, of subvolumes, of quotas, and those that are made of
-// others have headers of their own.
+// devices, of images, of freezing, of storage, of subvolumes, of quotas, of cgroups, and those that
+// are made of others have headers of their own.
 //
 // It knows no Kubernetes word.
 //
@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/secret.h"
+#include "os/cgroup_requests.h"
 #include "os/composite_requests.h"
 #include "os/device_requests.h"
 #include "os/freeze_requests.h"
@@ -514,7 +515,7 @@ using AnyRequest =
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
                  ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents,
                  CutFrozen, ThawFilesystem, ChangeFilesystemUuid, MakeSubvolume, RemoveSubvolume,
-                 SetTreeQuota, ReadTreeQuota>;
+                 SetTreeQuota, ReadTreeQuota, SetIoLimits>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =
@@ -522,7 +523,7 @@ using AnyAnswer =
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
                  DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
                  EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock,
-                 ExtentList, FrozenCut, FilesystemName, TreeQuota>;
+                 ExtentList, FrozenCut, FilesystemName, TreeQuota, CgroupIoLimits>;
 
 struct BatchItemAnswer {
   // What the item answered. This error stands here until there is an answer, and if the worker sent

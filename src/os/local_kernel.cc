@@ -4,6 +4,7 @@
 
 #include "os/atomic_payload.h"
 #include "os/block_device.h"
+#include "os/cgroup_limits.h"
 #include "os/composites.h"
 #include "os/cut_frozen.h"
 #include "os/device_probe.h"
@@ -134,6 +135,7 @@ struct Effects {
   }
   Result<TreeQuota> operator()(const SetTreeQuota& r) const { return DoSetTreeQuota(r, features); }
   Result<TreeQuota> operator()(const ReadTreeQuota& r) const { return DoReadTreeQuota(r); }
+  Result<CgroupIoLimits> operator()(const SetIoLimits& r) const { return DoSetIoLimits(r); }
 };
 
 }  // namespace

@@ -447,35 +447,4 @@ Result<LoopList> DoListLoops(const ListLoops& request) {
   return list;
 }
 
-Result<Done> DoConfigureLoop(const ConfigureLoop& request) {
-  const std::string what = "configure loop device " + request.device;
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK).With(what));
-  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), request.device));
-  DeviceIdentity expected = request.expected;
-  expected.uuid.clear();
-  expected.size_bytes = now.size_bytes;
-  if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             what + ": it is not the one that was expected: " + difference);
-  }
-  const std::string sysfs = "/sys/dev/block/" + std::to_string(now.device_major) + ":" +
-                            std::to_string(now.device_minor) + "/loop";
-  if (!ReadAttribute(sysfs + "/backing_file")) {
-    return Error::NotApplied(Code::kFailedPrecondition, what + ": it is no loop device of a file");
-  }
-  if (request.refresh_size && ::ioctl(device.get(), LOOP_SET_CAPACITY, 0) != 0) {
-    return Error::FromErrno(errno, what + ", refresh its size", Outcome::kNotApplied);
-  }
-  const auto is_direct = [&sysfs] { return NumberIn(sysfs + "/dio") != 0; };
-  if (!request.direct_io || is_direct() == *request.direct_io) return Done{};
-  const unsigned long direct = *request.direct_io ? 1 : 0;
-  if (::ioctl(device.get(), LOOP_SET_DIRECT_IO, direct) != 0) {
-    return Error::FromErrno(errno, what + ", direct I/O",
-                            request.refresh_size ? Outcome::kMaybeApplied : Outcome::kNotApplied);
-  }
-  if (is_direct() == *request.direct_io) return Done{};
-  return Error::MaybeApplied(Code::kInternal, what + ": the kernel shows other direct I/O");
-}
-
 }  // namespace volumed

@@ -1,0 +1,117 @@
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/strings.h"
+#include "os/block_device.h"
+#include "os/loop_devices.h"
+#include "os/sysfs.h"
+#include "os/write_file.h"
+
+namespace volumed {
+namespace {
+
+// A loop device of which the request's is certain, open.
+class LoopChange {
+ public:
+  LoopChange(const ConfigureLoop& request, const Descriptor& device, std::string sysfs)
+      : request_(request),
+        device_(device),
+        sysfs_(std::move(sysfs)),
+        what_("configure loop device " + request.device) {}
+
+  Result<Done> Run() {
+    RETURN_IF_ERROR(CheckReadAhead());
+    if (request_.refresh_size) {
+      if (::ioctl(device_.get(), LOOP_SET_CAPACITY, 0) != 0) return Failed("refresh its size");
+      outcome_ = Outcome::kMaybeApplied;
+    }
+    RETURN_IF_ERROR(SetDirect());
+    // Last, for a change of the others may have the kernel choose it anew (Linux 6.9 and later,
+    // block/blk-settings.c, blk_apply_bdi_limits).
+    RETURN_IF_ERROR(SetReadAhead());
+    return Done{};
+  }
+
+ private:
+  Error Failed(const std::string& step) const {
+    return Error::FromErrno(errno, what_ + ", " + step, outcome_);
+  }
+  Error ShownOtherwise(const std::string& what) const {
+    return Error::MaybeApplied(Code::kInternal, what_ + ": the kernel shows " + what);
+  }
+  int64_t Shown(const char* attribute) const {
+    return ParseInt64(ReadAttribute(sysfs_ + attribute).value_or("")).value_or(0);
+  }
+
+  // The kernel keeps whole pages, and as a number of 32 bits.
+  Status CheckReadAhead() const {
+    if (!request_.read_ahead_kib) return OkStatus();
+    const int64_t page_kib = ::sysconf(_SC_PAGESIZE) / 1024;
+    const int64_t wanted = *request_.read_ahead_kib;
+    if (wanted >= 0 && wanted <= kMostReadAheadKib && wanted % page_kib == 0) return OkStatus();
+    return Error::NotApplied(Code::kInvalidArgument,
+                             what_ + ": it cannot read " + std::to_string(wanted) +
+                                 " KiB ahead: whole pages of " + std::to_string(page_kib) +
+                                 " KiB, and 1 GiB at most");
+  }
+
+  Status SetDirect() {
+    const auto is_direct = [this] { return Shown("/loop/dio") != 0; };
+    if (!request_.direct_io || is_direct() == *request_.direct_io) return OkStatus();
+    const unsigned long direct = *request_.direct_io ? 1 : 0;
+    if (::ioctl(device_.get(), LOOP_SET_DIRECT_IO, direct) != 0) return Failed("direct I/O");
+    outcome_ = Outcome::kMaybeApplied;
+    return is_direct() == *request_.direct_io ? OkStatus()
+                                              : Status(ShownOtherwise("other direct I/O"));
+  }
+
+  Status SetReadAhead() {
+    constexpr char kAttribute[] = "/queue/read_ahead_kb";
+    if (!request_.read_ahead_kib || Shown(kAttribute) == *request_.read_ahead_kib) {
+      return OkStatus();
+    }
+    const WriteAttribute write{SafePath{sysfs_ + "/queue", "read_ahead_kb"},
+                               std::to_string(*request_.read_ahead_kib)};
+    RETURN_IF_ERROR(DoWriteAttribute(write).With(what_ + ", its read-ahead"));
+    return Shown(kAttribute) == *request_.read_ahead_kib
+               ? OkStatus()
+               : Status(ShownOtherwise("another read-ahead"));
+  }
+
+  const ConfigureLoop& request_;
+  const Descriptor& device_;
+  const std::string sysfs_;
+  const std::string what_;
+  Outcome outcome_ = Outcome::kNotApplied;
+};
+
+}  // namespace
+
+Result<Done> DoConfigureLoop(const ConfigureLoop& request) {
+  const std::string what = "configure loop device " + request.device;
+  ASSIGN_OR_RETURN(const Descriptor device,
+                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK).With(what));
+  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), request.device));
+  DeviceIdentity expected = request.expected;
+  expected.uuid.clear();
+  expected.size_bytes = now.size_bytes;
+  if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             what + ": it is not the one that was expected: " + difference);
+  }
+  const std::string sysfs =
+      "/sys/dev/block/" + std::to_string(now.device_major) + ":" + std::to_string(now.device_minor);
+  if (!ReadAttribute(sysfs + "/loop/backing_file")) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": it is no loop device of a file");
+  }
+  return LoopChange(request, device, sysfs).Run();
+}
+
+}  // namespace volumed
