@@ -41,16 +41,19 @@ using ::csi::v1::NodeUnstageVolumeResponse;
 
 constexpr char kStagingField[] = "staging_target_path";
 constexpr char kTargetField[] = "target_path";
-// Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.2 (SetUpAt).
+// Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.2 (SetUpAt), csi_util.go
+// (getPodInfoAttrs).
 constexpr char kEphemeralKey[] = "csi.storage.k8s.io/ephemeral";
+constexpr char kPodUidKey[] = "csi.storage.k8s.io/pod.uid";
 
 Error NothingAt(const std::string& id, const std::string& path) {
   return Error::NotApplied(Code::kNotFound, "volume " + id + " is not at " + ShownPath(path));
 }
 
-bool IsInline(const NodePublishVolumeRequest& request) {
-  const auto found = request.volume_context().find(kEphemeralKey);
-  return found != request.volume_context().end() && found->second == "true";
+// "" if the CO does not say it, as a kubelet does not unless the CSIDriver object asks for it.
+std::string ContextOf(const NodePublishVolumeRequest& request, const char* key) {
+  const auto found = request.volume_context().find(key);
+  return found == request.volume_context().end() ? "" : found->second;
 }
 
 // Nothing that is to be taken away is at a place of a volume that there is not.
@@ -84,7 +87,7 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   // Which of the volume's places the path is, as the rows have it.
   std::optional<NodePlace> FindPlace(const std::string& id, const std::string& path) const;
   VolumeSpec SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
-                    bool read_only) const;
+                    bool read_only, const std::string& pod = "") const;
   // The volume, if it can be used so.
   Result<PoolVolumeRecord> FindUsable(const std::string& id, const CsiCapabilityWish& wish) const;
 
@@ -113,9 +116,9 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
 };
 
 VolumeSpec NodeRpcs::SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
-                            bool read_only) const {
+                            bool read_only, const std::string& pod) const {
   return NodeSpecOf(PoolPvOf(volume, settings_.driver, settings_.node), volume.id, capability,
-                    read_only);
+                    read_only, pod);
 }
 
 Result<PoolVolumeRecord> NodeRpcs::FindUsable(const std::string& id,
@@ -141,7 +144,7 @@ Result<NodeStage> NodeRpcs::StageOf(const NodeStageVolumeRequest& request) const
 }
 
 Result<NodePublish> NodeRpcs::PublishOf(const NodePublishVolumeRequest& request) const {
-  if (IsInline(request)) {
+  if (ContextOf(request, kEphemeralKey) == "true") {
     return Error::NotApplied(Code::kUnimplemented,
                              "this driver makes no inline volumes of pods: use a generic ephemeral "
                              "volume");
@@ -157,11 +160,13 @@ Result<NodePublish> NodeRpcs::PublishOf(const NodePublishVolumeRequest& request)
   ASSIGN_OR_RETURN(SafePath staging,
                    targets_.PlaceOf(kStagingField, request.staging_target_path()));
   const std::string path = target.Display();
+  const std::string pod = ContextOf(request, kPodUidKey);
   return NodePublish{.id = volume.id,
                      .staging = std::move(staging),
                      .target = std::move(target),
                      .wanted = PublicationWanted(path, wish, request.readonly()),
-                     .spec = SpecOf(volume, wish, request.readonly())};
+                     .spec = SpecOf(volume, wish, request.readonly(), pod),
+                     .pod = pod};
 }
 
 std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::string& path) const {

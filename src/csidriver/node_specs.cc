@@ -31,12 +31,13 @@ CsiCapabilityWish CapabilityOf(const VolumeSpec& spec) {
 }  // namespace
 
 VolumeSpec NodeSpecOf(PersistentVolume of_pool, const std::string& id,
-                      const CsiCapabilityWish& capability, bool read_only) {
+                      const CsiCapabilityWish& capability, bool read_only, const std::string& pod) {
   of_pool.metadata.name = id;
   of_pool.metadata.annotations[kCsiAccessModeAnnotation] = Modes::Mode_Name(capability.access_mode);
   if (capability.fs_group) {
     of_pool.metadata.annotations[kCsiMountGroupAnnotation] = std::to_string(*capability.fs_group);
   }
+  if (!pod.empty()) of_pool.metadata.annotations[kPoolPodUidAnnotation] = pod;
   of_pool.spec.mount_options = capability.mount_flags;
   if (auto* source = std::get_if<CsiPersistentVolumeSource>(&of_pool.spec.source)) {
     source->read_only = read_only || IsReadOnlyMode(capability.access_mode);

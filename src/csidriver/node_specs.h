@@ -1,7 +1,8 @@
 // From a volume and what a CO asks of it to the specification that the operations take and keep on
 // record, and back: by what is on record it is decided whether a repeated call asks for the same.
 //
-// Neither secrets nor a context are ever in it. All are pure; threads: any. Blocks: never.
+// Neither secrets nor a context are ever in it, but for the uid of the pod. All are pure; threads:
+// any. Blocks: never.
 #pragma once
 
 #include <optional>
@@ -22,9 +23,11 @@ inline constexpr char kCsiMountGroupAnnotation[] = "volumed.io/csi-volume-mount-
 
 // `of_pool` is what PoolPvOf() says of the volume `id`, which is the name of the specification, as
 // it is in the keys of its rows. Whoever only reads by its access mode, or by `read_only`, has it
-// read-only. REQUIRES: the volume can be used so (WhyNotUsableSo).
+// read-only. `pod` is the uid of the pod that it is published for, if the CO says so; nothing
+// compares it (PodOfPublication). REQUIRES: the volume can be used so (WhyNotUsableSo).
 VolumeSpec NodeSpecOf(PersistentVolume of_pool, const std::string& id,
-                      const CsiCapabilityWish& capability, bool read_only);
+                      const CsiCapabilityWish& capability, bool read_only,
+                      const std::string& pod = "");
 
 // What a specification like this asks for, without its filesystem, which is the volume's own
 // whether a CO names it or not. That of a text that cannot be read has no access mode, so that it

@@ -28,6 +28,7 @@ using Modes = ::csi::v1::VolumeCapability::AccessMode;
 constexpr const char* kCheckStep = "CheckCsiCall";
 constexpr const char* kTakeLeaseStep = "TakeLease";
 constexpr const char* kEndLeaseStep = "EndLease";
+constexpr const char* kThrottleStep = "Throttle";
 
 Error Refusal(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
 
@@ -382,6 +383,12 @@ Failure PublishNodeVolume::Run(const OperationParts& parts, OperationProgress& p
   progress.EnterStep(kCheckStep);
   const Result<CsiPublishAnswer> answer = DecidePublish(parts, *this);
   if (!answer.ok()) return FailedAt(parts, *this, kCheckStep, answer.error());
+  progress.EnterStep(kThrottleStep);
+  // Before the pod has the volume, so that it never has it without.
+  if (const Status limited = volumes->Throttle(request.id, request.pod, QuestionOf(parts));
+      !limited.ok()) {
+    return AboutTheNode(FailedAt(parts, *this, kThrottleStep, limited.error()));
+  }
   if (*answer == CsiPublishAnswer::kIsThere && IsWhollyThere(parts, *this)) return std::nullopt;
   MountRequest mount = MountRequestOf(*this);
   MountedVolume published;

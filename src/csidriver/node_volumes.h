@@ -82,12 +82,14 @@ struct NodePublish {
   SafePath target;
   CsiPublication wanted;  // PublicationWanted() of these
   VolumeSpec spec;        // NodeSpecOf() of these
+  std::string pod = {};   // its uid, if the CO says it
 };
 // The key is the target's (TargetKey); it uses the device exclusively. Errors, not applied:
 // FailedPrecondition, if the volume is not staged at `request.staging`, if it is staged for readers
 // and this one writes, if it is a block volume that is staged for writing and this one only reads,
 // or if something else is at the target, a file with content included; those of DecideCsiPublish.
-// Those of MountVolume or MapVolume.
+// Those of PoolVolumes::Throttle, which comes before the pod has the volume, and also if it has it
+// already; those of MountVolume or MapVolume.
 struct PublishNodeVolume : OperationOf<Unit> {
   PublishNodeVolume(PoolVolumes& of, NodePublish publish)
       : volumes(&of), request(std::move(publish)) {}

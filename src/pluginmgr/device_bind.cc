@@ -23,6 +23,7 @@ Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
 }
 
 Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  if (bind_.before_bind) RETURN_IF_ERROR(bind_.before_bind(args.call));
   ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.call));
   if (!bound) {
     const std::string source = bind_.device_mount.Display();

@@ -3,6 +3,7 @@
 // Source: kubernetes pkg/volume/iscsi/disk_manager.go, pkg/volume/fc/disk_manager.go@v1.36.2.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,9 @@ struct DeviceBind {
   bool read_only = false;  // because of the pod or of the volume
   // It is a directory of a larger filesystem: its figures are its own, where something counts them.
   bool is_tree = false;
+  // What has to be so before the pod has the volume, also if it is bound already. Empty: nothing.
+  // Errors: as SetUpAt has them, not applied.
+  std::function<Status(const CallOptions& call)> before_bind = nullptr;
 };
 
 // Binds the device's mount at a pod's place, and gives the files to the pod's group if the pod

@@ -136,17 +136,41 @@ Status ImageBackend::Configure(const LoopEntry& loop, ConfigureLoop change,
 
 Status ImageBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                           const CallOptions& call) {
-  if (!tuning.direct_io) return OkStatus();
+  if (!tuning.direct_io && !tuning.read_ahead_kib) return OkStatus();
   ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(IdOf(volume))}, call));
   for (const LoopEntry& loop : list.loops) {
-    if (loop.deleted || loop.direct_io == *tuning.direct_io) continue;
+    if (loop.deleted) continue;
     ConfigureLoop change;
-    change.direct_io = tuning.direct_io;
-    // The effect reads it back.
-    RETURN_IF_ERROR(Configure(loop, std::move(change), call)
-                        .With("switch the direct I/O of volume " + volume.id));
+    change.read_ahead_kib = tuning.read_ahead_kib;
+    if (tuning.direct_io && loop.direct_io != *tuning.direct_io) {
+      change.direct_io = tuning.direct_io;
+    }
+    if (!change.direct_io && !change.read_ahead_kib) continue;
+    // The effect leaves what is so already, and reads it back.
+    RETURN_IF_ERROR(
+        Configure(loop, std::move(change), call).With("tune the device of volume " + volume.id));
   }
   return OkStatus();
+}
+
+Status ImageBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                              const std::vector<std::string>& cgroups, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(IdOf(volume))}, call));
+  bool is_open = false;
+  for (const LoopEntry& loop : list.loops) {
+    if (loop.deleted) continue;
+    ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                     kernel_.Call(IdentifyDevice{.path = HostPath(loop.path)}, call));
+    const SetIoLimits request{.device = loop.path,
+                              .expected = device.facts.identity,
+                              .cgroups = cgroups,
+                              .limits = limits};
+    RETURN_IF_ERROR(kernel_.Call(request, call));
+    is_open = true;
+  }
+  if (is_open) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + volume.id + " has no device to be throttled");
 }
 
 Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
@@ -165,12 +189,13 @@ Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const Po
                                            .block_size = static_cast<uint32_t>(volume.block_bytes)},
                                 call));
   OpenedVolume opened{loop.device.path, loop.device.facts.identity, loop.direct_io};
-  if (!tuning.direct_io || *tuning.direct_io == loop.direct_io) return opened;
+  const bool is_direct = tuning.direct_io.value_or(loop.direct_io);
+  if (is_direct == loop.direct_io && !tuning.read_ahead_kib) return opened;
   if (const Status tuned = Tune(volume, tuning, call); !tuned.ok()) {
     if (!loop.changed || Close(id, call).ok()) return tuned.error();
     return tuned.error().AsMaybeApplied();
   }
-  opened.direct_io = *tuning.direct_io;
+  opened.direct_io = is_direct;
   return opened;
 }
 

@@ -111,8 +111,13 @@ class PoolBackend {
   // whether it is open or not. Errors: InvalidArgument, if the pool's filesystem cannot do it.
   virtual Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                       const CallOptions& call) = 0;
-  // The inverse. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe applied,
-  // while somebody has it open: then it goes when he closes it.
+  // Bounds what a cgroup asks of the device that is open, and finds it so (SetIoLimits, whose
+  // errors it has; `cgroups` are the names that it may have). Errors: FailedPrecondition, not
+  // applied, if no device is open.
+  virtual Status Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                          const std::vector<std::string>& cgroups, const CallOptions& call) = 0;
+  // The inverse of Open. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe
+  // applied, while somebody has it open: then it goes when he closes it.
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;

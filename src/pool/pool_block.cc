@@ -59,7 +59,12 @@ Result<std::string> PoolVolumeMapper::SetUpDevice(const CallOptions& call) {
   return GetStagingPath();
 }
 
-Result<std::string> PoolVolumeMapper::MapPodDevice(const CallOptions& call) { return Open(call); }
+// The pod of what a CO publishes is not known here: csidriver throttles it.
+Result<std::string> PoolVolumeMapper::MapPodDevice(const CallOptions& call) {
+  ASSIGN_OR_RETURN(std::string device, Open(call));
+  if (!pod_.str().empty()) RETURN_IF_ERROR(parts_.volumes.Throttle(id_, pod_.str(), call));
+  return device;
+}
 
 PoolVolumeUnmapper::PoolVolumeUnmapper(VolumeHost& host, const PoolPluginParts& parts,
                                        SpecName spec, PodUid pod, std::string id)

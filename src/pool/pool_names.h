@@ -15,6 +15,10 @@
 
 namespace volumed {
 
+// An annotation of the specification of a volume at a place that a CO gave: the uid of the pod that
+// it is for, if the CO said so.
+inline constexpr char kPoolPodUidAnnotation[] = "volumed.io/csi-pod-uid";
+
 // The id of the volume, if it is one of this driver. Errors: as PoolPlugin::GetVolumeName.
 Result<std::string> PoolVolumeIdOf(const VolumeSpec& spec, const std::string& driver);
 // The same of a volume that is on record as one of the plugin's, whatever the driver is called by

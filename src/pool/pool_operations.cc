@@ -1,6 +1,8 @@
 #include "pool/pool_operations.h"
 
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "operation/call_options.h"
 #include "operation/device_use.h"
@@ -110,6 +112,20 @@ Result<int64_t> Expand(const OperationParts& parts, const ExpandPoolVolume& oper
   return size.Value();
 }
 
+Status Modify(const OperationParts& parts, const ModifyPoolVolume& operation,
+              const CallOptions& call) {
+  std::set<std::string> pods;
+  if (NamesThrottle(operation.parameters)) {
+    for (const PodVolumeRecord& record :
+         parts.volumes->FindOfDevice(PoolDeviceName(operation.id))) {
+      std::string pod = PodOfPublication(record);
+      if (pod.empty()) return WhyPodIsNeeded(operation.id);
+      pods.insert(std::move(pod));
+    }
+  }
+  return operation.pools->volumes.Modify(operation.id, operation.parameters, call, pods);
+}
+
 }  // namespace
 
 OperationKey CreatePoolVolume::key() const {
@@ -187,8 +203,8 @@ OperationTraits ModifyPoolVolume::Traits(const OperationParts&) const {
 std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& parts,
                                                       OperationProgress& progress, Unit&) const {
   progress.EnterStep(kModifyStep);
-  const Status modified = pools->volumes.Modify(
-      id, parameters,
+  const Status modified = Modify(
+      parts, *this,
       CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
   if (modified.ok()) return std::nullopt;
   return OperationFailure{kModifyOperation, kModifyStep, modified.error()};
@@ -220,6 +236,15 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
   if (!source) return uncertain("no device is mounted at " + place.Display());
   mounted = {std::move(place), source->device_major, source->device_minor};
   return mounted;
+}
+
+std::string PodOfPublication(const PodVolumeRecord& record) {
+  if (!GivenPlaceOf(record)) return record.key.pod.str();
+  const std::optional<VolumeSpec> spec = ReadRecordedVolume(record.volume_json);
+  const PersistentVolume* const volume = spec ? spec->persistent_volume() : nullptr;
+  if (volume == nullptr) return "";
+  const auto found = volume->metadata.annotations.find(kPoolPodUidAnnotation);
+  return found == volume->metadata.annotations.end() ? "" : found->second;
 }
 
 UniqueVolumeName PoolDeviceName(const std::string& id) {

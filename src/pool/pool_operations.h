@@ -63,7 +63,9 @@ struct ExpandPoolVolume : OperationOf<int64_t> {
   int64_t bytes;
 };
 
-// The key "pool-change/<id>"; uses the device exclusively. Errors: those of PoolVolumes::Modify.
+// The key "pool-change/<id>"; uses the device exclusively. A throttle is set for the pods that have
+// the volume by their rows. Errors: those of PoolVolumes::Modify; FailedPrecondition, not applied,
+// for a throttle while the volume is published for a pod that nobody has named.
 struct ModifyPoolVolume : OperationOf<Unit> {
   ModifyPoolVolume(PoolServed& of, std::string volume, StringMap changes)
       : pools(&of), id(std::move(volume)), parameters(std::move(changes)) {}
@@ -84,6 +86,10 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
                                                           const DeviceRecordKeeper& devices,
                                                           Kernel& kernel, const std::string& id,
                                                           const CallOptions& call);
+
+// The uid of the pod that has the volume by its row: the one that a CO has named when it published
+// it, if there is a place that it gave; "" if it named none. Pure; threads: any.
+std::string PodOfPublication(const PodVolumeRecord& record);
 
 // All of these are pure; threads: any.
 //

@@ -150,19 +150,28 @@ Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters)
   return OkStatus();
 }
 
-// What is known, and cannot be set: why, for people.
-struct NotTunable {
+// A mutable parameter that is a number.
+struct TunedNumber {
   std::string_view key;
-  std::string_view why;
+  std::optional<int64_t> PoolTuning::*member;
+  bool (*is_value)(int64_t);
+  const char* wanted;
 };
-constexpr std::string_view kNoThrottle =
-    "this program has no effect yet that sets a throttle in a cgroup";
-constexpr NotTunable kNotTunable[] = {
-    {"readAheadKiB", "this program has no effect yet that sets the read-ahead of a device"},
-    {"readIOPS", kNoThrottle},
-    {"writeIOPS", kNoThrottle},
-    {"readBps", kNoThrottle},
-    {"writeBps", kNoThrottle}};
+bool IsQuota(int64_t bytes) { return bytes > 0; }
+// The smallest page of all machines is 4 KiB; what has larger ones says so when it is set.
+bool IsReadAhead(int64_t kib) { return kib >= 0 && kib <= kMostReadAheadKib && kib % 4 == 0; }
+bool IsBps(int64_t bytes) { return bytes == 0 || bytes >= kLeastIoLimit; }
+bool IsIops(int64_t requests) { return IsBps(requests) && requests <= kMostLimitedIops; }
+constexpr char kIopsWanted[] = "a number of requests from 2 to 4294967294, or 0 for no limit";
+constexpr char kBpsWanted[] = "a number of bytes above 1, or 0 for no limit";
+constexpr TunedNumber kTunedNumbers[] = {
+    {kQuotaBytes, &PoolTuning::quota_bytes, IsQuota, "a number of bytes above zero"},
+    {"readAheadKiB", &PoolTuning::read_ahead_kib, IsReadAhead,
+     "a number of KiB from 0 to 1048576, and a multiple of 4"},
+    {"readIOPS", &PoolTuning::read_iops, IsIops, kIopsWanted},
+    {"writeIOPS", &PoolTuning::write_iops, IsIops, kIopsWanted},
+    {"readBps", &PoolTuning::read_bps, IsBps, kBpsWanted},
+    {"writeBps", &PoolTuning::write_bps, IsBps, kBpsWanted}};
 
 Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& tuning) {
   if (key == kDirectIo) {
@@ -170,19 +179,15 @@ Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& 
     tuning.direct_io = value == kTrue;
     return OkStatus();
   }
-  if (key == kQuotaBytes) {
-    const auto bytes = ParseInt64(value);
-    if (!bytes || *bytes <= 0) return BadParameter(key, value, "a number of bytes above zero");
-    tuning.quota_bytes = *bytes;
+  for (const TunedNumber& known : kTunedNumbers) {
+    if (known.key != key) continue;
+    const std::optional<int64_t> number = ParseInt64(value);
+    if (!number || !known.is_value(*number)) return BadParameter(key, value, known.wanted);
+    tuning.*known.member = *number;
     return OkStatus();
   }
-  const std::string named = "mutable parameter " + Quoted(key, kShownBytes);
-  for (const NotTunable& known : kNotTunable) {
-    if (known.key != key) continue;
-    return Error::NotApplied(Code::kInvalidArgument,
-                             named + " cannot be set: " + std::string(known.why));
-  }
-  return Error::NotApplied(Code::kInvalidArgument, named + " is not known");
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "mutable parameter " + Quoted(key, kShownBytes) + " is not known");
 }
 
 }  // namespace
@@ -233,10 +238,30 @@ Status CheckPoolMode(const PoolParameters& parameters, bool is_block) {
                                " is a directory, and cannot be a block volume");
 }
 
+bool HasThrottle(const PoolTuning& tuning) {
+  return tuning.read_iops || tuning.write_iops || tuning.read_bps || tuning.write_bps;
+}
+
+bool NamesThrottle(const StringMap& parameters) {
+  const Result<PoolTuning> tuning = ParsePoolTuning(parameters);
+  return tuning.ok() && HasThrottle(*tuning);
+}
+
+IoLimits LimitsOf(const PoolTuning& tuning) {
+  return {.read_iops = tuning.read_iops.value_or(0),
+          .write_iops = tuning.write_iops.value_or(0),
+          .read_bps = tuning.read_bps.value_or(0),
+          .write_bps = tuning.write_bps.value_or(0)};
+}
+
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
-  if (tuning.direct_io && IsTree(backend)) {
+  const bool needs_device = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
+  if (needs_device && IsTree(backend)) {
+    std::string key = "directIO";
+    if (!tuning.direct_io) key = tuning.read_ahead_kib ? "readAheadKiB" : "throttle";
     return Error::NotApplied(Code::kInvalidArgument,
-                             "mutable parameter \"directIO\" cannot be set: a volume of backend " +
+                             "mutable parameter " + Quoted(key, kShownBytes) +
+                                 " cannot be set: a volume of backend " +
                                  std::string(PoolBackendName(backend)) + " has no device");
   }
   if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "kube/object_meta.h"
+#include "os/cgroup_requests.h"
 #include "pool/pool_record.h"
 
 namespace volumed {
@@ -68,10 +69,24 @@ struct PoolTuning {
   std::optional<bool> direct_io = std::nullopt;
   // What a volume that is a directory may have at most, if that is less than its size.
   std::optional<int64_t> quota_bytes = std::nullopt;
+  // How much the kernel reads ahead on its device; what a volume without it has is what the loop
+  // device had before.
+  std::optional<int64_t> read_ahead_kib = std::nullopt;
+  // The throttle: what each of its pods may ask of its device in a second. 0: no limit.
+  std::optional<int64_t> read_iops = std::nullopt;
+  std::optional<int64_t> write_iops = std::nullopt;
+  std::optional<int64_t> read_bps = std::nullopt;
+  std::optional<int64_t> write_bps = std::nullopt;
   friend bool operator==(const PoolTuning&, const PoolTuning&) = default;
 };
-// Errors, not applied: InvalidArgument, naming the key, for one that is not known, for one that is
-// known and cannot be set yet (what is missing is said), and for a value that is none.
+// Whether anything is said of the throttle.
+bool HasThrottle(const PoolTuning& tuning);
+// The same of mutable parameters; not of what is none.
+bool NamesThrottle(const StringMap& parameters);
+// What is not said of it is no limit.
+IoLimits LimitsOf(const PoolTuning& tuning);
+// Errors, not applied: InvalidArgument, naming the key, for one that is not known, and for a value
+// that is none.
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters);
 // Errors, not applied: InvalidArgument for what volumes of this backend do not have.
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend);

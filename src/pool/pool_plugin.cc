@@ -42,6 +42,11 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   bind.read_only = IsReadOnlyPoolVolume(spec);
   const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
   bind.is_tree = volume.ok() && IsTree(volume->backend);
+  // Of what a CO publishes the CO says the pod, and csidriver throttles it.
+  if (target.pod != nullptr) {
+    bind.before_bind = [&volumes = parts_.volumes, id, pod = bind.pod.str()](
+                           const CallOptions& call) { return volumes.Throttle(id, pod, call); };
+  }
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }
 

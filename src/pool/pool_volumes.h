@@ -50,6 +50,9 @@ struct PoolPage {
   std::string next;                       // the id to go on after; empty: that is all
 };
 
+// The error of a throttled volume whose pod nobody knows. Pure.
+Error WhyPodIsNeeded(const std::string& id);
+
 // What can be seen of a pool without looking into its volumes.
 struct PoolHealth {
   Status reachable;       // the rest is known if it is OK
@@ -151,10 +154,19 @@ class PoolVolumes {
       EXCLUDES(mu_);
 
   // Tunes the volume, also while it is open, and whenever it is opened from now on; what is not
-  // named stays as it is. Nothing has changed after an error that is not applied. Errors, not
-  // applied: InvalidArgument, for what ParsePoolTuning() refuses and for what the pool's filesystem
-  // cannot do; FailedPrecondition, while it is made or deleted.
-  Status Modify(const std::string& id, const StringMap& parameters, const CallOptions& call)
+  // named stays as it is. A throttle is set for `pods`, by their uids, which are those that have
+  // the volume now. Nothing has changed after an error that is not applied. Errors, not applied:
+  // InvalidArgument, for what ParsePoolTuning() refuses and for what the pool's filesystem cannot
+  // do; FailedPrecondition, while it is made or deleted, and if a throttle cannot be set.
+  Status Modify(const std::string& id, const StringMap& parameters, const CallOptions& call,
+                const std::set<std::string>& pods = {}) EXCLUDES(mu_);
+  // Whether it has a throttle on record, if only one of no limit.
+  bool IsThrottled(const std::string& id) const EXCLUDES(mu_);
+  // Sets the throttle of the volume for a pod that gets it, and finds it in the file of the pod's
+  // cgroup; success if it has none on record. REQUIRES: it is open. Errors: FailedPrecondition, not
+  // applied, without a uid, and if the cgroup has no file of limits that can be written;
+  // InvalidArgument, not applied, for what is no uid.
+  Status Throttle(const std::string& id, const std::string& pod, const CallOptions& call)
       EXCLUDES(mu_);
 
   // Gives the volume to the node, until EndLease(); also over boots and power losses. Success if
@@ -279,6 +291,12 @@ class PoolVolumes {
   // What is put on record of a copy's filesystem is what its device has once it is opened.
   Status GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file, const CallOptions& call)
       EXCLUDES(mu_);
+  // `limited` gets those of which it is done.
+  Status LimitPods(Held& held, const PoolTuning& tuning, const std::set<std::string>& pods,
+                   std::set<std::string>& limited);
+  // Throttles and tunes; what was done before an error that is not applied is taken back.
+  Status ApplyTuning(Held& held, const PoolTuning& before, const PoolTuning& tuning,
+                     const std::set<std::string>& pods);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 

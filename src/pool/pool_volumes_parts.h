@@ -104,6 +104,10 @@ inline std::string NameKey(const std::string& name) { return "name/" + name; }
 // Errors: FailedPrecondition, not applied, while it is made or deleted.
 Status CheckUsable(const PoolVolumeRecord& record);
 
+// An error of an effect. To a caller NotFound says that there is no such volume, and this one was
+// found: something of it is missing.
+Error AboutFilesOf(const std::string& id, const Error& error);
+
 // In what the volume was made of something else, for people; empty if it was made of this. Pure.
 std::string ContentDifference(const PoolVolumeRecord& there,
                               const std::optional<VolumeContent>& content);

@@ -1,22 +1,16 @@
-// Volumes that are there: opened, closed, tuned, and made larger.
+// Volumes that are there: opened, closed, and made larger.
 #include <algorithm>
 #include <utility>
 
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
-namespace {
-
-// To a caller NotFound says that there is no such volume, and this one was found: something of it
-// is missing.
 Error AboutFilesOf(const std::string& id, const Error& error) {
   if (error.code() != Code::kNotFound) return error;
   return Error::FromParts(
       Code::kFailedPrecondition, error.outcome(), error.sys_errno(),
       "volume " + id + " is on record, but something of it is missing: " + error.message());
 }
-
-}  // namespace
 
 Status CheckUsable(const PoolVolumeRecord& record) {
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
@@ -86,21 +80,6 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
       {{"volume", id}});
   const Status made = CompleteFile(held);
   return made.ok() ? made : Status(made.error().AsMaybeApplied());
-}
-
-Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
-                           const CallOptions& call) {
-  ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
-  RETURN_IF_ERROR(CheckUsable(held.record));
-  const PoolVolumeRecord before = held.record;
-  for (const auto& [key, value] : parameters) held.record.mutable_parameters[key] = value;
-  ASSIGN_OR_RETURN(const PoolTuning tuning, ParsePoolTuning(held.record.mutable_parameters));
-  RETURN_IF_ERROR(CheckTuning(tuning, held.record.backend));
-  // First the row: whatever comes between, the next device has what was asked for.
-  if (held.record != before) RETURN_IF_ERROR(Write(held.record));
-  const Status tuned = held.backend->Tune(held.record, tuning, held.call);
-  if (tuned.ok() || tuned.error().maybe_applied() || held.record == before) return tuned;
-  return Write(before).ok() ? tuned : Status(tuned.error().AsMaybeApplied());
 }
 
 Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {

@@ -84,6 +84,12 @@ Status TreeBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tunin
   return Error::NotApplied(Code::kInvalidArgument, set.error().message());
 }
 
+// CheckTuning lets none of it in.
+Status TreeBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits&,
+                             const std::vector<std::string>&, const CallOptions&) {
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.id + " has no device");
+}
+
 Result<MadeArtefact> TreeBackend::Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                        const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);

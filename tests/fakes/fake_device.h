@@ -24,6 +24,7 @@ struct FakeLoopFile {
   uint32_t block_size = 0;
   bool direct_io = false;
   bool goes = false;  // it was detached in use, and goes when it is free
+  int64_t read_ahead_kib = 128;
 };
 
 struct FakeDevice {

@@ -133,6 +133,8 @@ class FakeEffects {
   Result<Changed> operator()(const RemoveSubvolume& request);
   Result<TreeQuota> operator()(const SetTreeQuota& request);
   Result<TreeQuota> operator()(const ReadTreeQuota& request);
+  // In fake_effects_cgroups.cc.
+  Result<CgroupIoLimits> operator()(const SetIoLimits& request);
 
   // What happens by itself: loop devices that were detached in use go when they are free, and what
   // was on a file goes with it.
@@ -197,6 +199,10 @@ class FakeEffects {
   Result<TreeQuota> QuotaAt(FakeLocation at, const std::string& what) const;
   Result<uint64_t> ProjectFor(const SetTreeQuota& request, FakeLocation there,
                               const std::string& what) const;
+  std::optional<FakeLocation> FileOfCgroup(FakeLocation cgroup, const std::string& name) const;
+  Status WriteLimit(FakeLocation file, const std::string& content, bool* changed);
+  Status LimitEach(FakeLocation cgroup, const std::string& number, const IoLimits& limits,
+                   bool* changed);
   Status CheckLoopFits(const FakeDevice& device, const AttachLoop& request,
                        const std::string& what) const;
   Result<FakeDevice*> FreeLoop(const std::string& what);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kPermissions = 07777;
 constexpr size_t kLongestLock = 4096;
+constexpr int64_t kPageKib = 4;
 
 bool LiesIn(const std::string& path, const std::string& directory) {
   return directory == "/" || path == directory || path.starts_with(directory + "/");
@@ -261,11 +262,16 @@ Result<Done> FakeEffects::operator()(const ConfigureLoop& request) {
   if (!device->loop) {
     return Refuse(what, "it is no loop device of a file", Code::kFailedPrecondition);
   }
+  const int64_t read_ahead = request.read_ahead_kib.value_or(0);
+  if (read_ahead < 0 || read_ahead > kMostReadAheadKib || read_ahead % kPageKib != 0) {
+    return Refuse(what, "it cannot read ahead so", Code::kInvalidArgument);
+  }
   const FakeInode* file = vfs_.FindInode(device->loop->inode);
   if (request.refresh_size && file != nullptr) {
     device->identity.size_bytes = WholeBlocks(FakeVfs::SizeBytes(*file), device->loop->block_size);
   }
   device->loop->direct_io = request.direct_io.value_or(device->loop->direct_io);
+  device->loop->read_ahead_kib = request.read_ahead_kib.value_or(device->loop->read_ahead_kib);
   return Done{};
 }
 

@@ -383,11 +383,13 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
   // There are no devices here to succeed on; device_differential_test has them. Nor programs.
   const std::set<std::string> on_devices = {
-      ProbeDevice::kName, FormatDevice::kName,   CheckFilesystem::kName,     CheckDeviceUse::kName,
-      RunProgram::kName,  GrowFilesystem::kName, IdentifyDevice::kName,      FlushDevice::kName,
-      AttachLoop::kName,  ConfigureLoop::kName,  CloneFile::kName,           ListExtents::kName,
-      CutFrozen::kName,   ThawFilesystem::kName, ChangeFilesystemUuid::kName,
-      MakeSubvolume::kName, SetTreeQuota::kName, ReadTreeQuota::kName};
+      ProbeDevice::kName,    FormatDevice::kName,   CheckFilesystem::kName,
+      CheckDeviceUse::kName, RunProgram::kName,     GrowFilesystem::kName,
+      IdentifyDevice::kName, FlushDevice::kName,    AttachLoop::kName,
+      ConfigureLoop::kName,  CloneFile::kName,      ListExtents::kName,
+      CutFrozen::kName,      ThawFilesystem::kName, ChangeFilesystemUuid::kName,
+      MakeSubvolume::kName,  SetTreeQuota::kName,   ReadTreeQuota::kName,
+      SetIoLimits::kName};
   // Every variant has the same sequences, so four successes are one that was drawn. Of the effects
   // that seldom have what they need about 300 succeed, with other seeds 35 more or fewer. So what
   // is below this is no chance: the world or the draw has not what the effect needs.

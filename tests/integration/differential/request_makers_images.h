@@ -1,5 +1,5 @@
 // The makers of RequestGenerator of what is about images, their loop devices and their copies,
-// and about trees with an account. Part of request_generator.cc.
+// about trees with an account, and about the limits of cgroups. Part of request_generator.cc.
 #pragma once
 
 #include <string>
@@ -32,6 +32,7 @@ struct RequestGenerator::Maker<ConfigureLoop> {
   static ConfigureLoop Make(RequestGenerator& g) {
     ConfigureLoop configure{g.NoDevice(), {}, g.OneIn(2)};
     if (g.OneIn(2)) configure.direct_io = g.OneIn(2);
+    if (g.OneIn(2)) configure.read_ahead_kib = g.OneIn(2) ? 4096 : -1;
     return configure;
   }
 };
@@ -150,6 +151,19 @@ template <>
 struct RequestGenerator::Maker<ReadTreeQuota> {
   static constexpr uint32_t kWeight = 1;
   static ReadTreeQuota Make(RequestGenerator& g) { return {g.Path()}; }
+};
+
+// Never of a device that is there: the cgroups are those of the machine.
+template <>
+struct RequestGenerator::Maker<SetIoLimits> {
+  static constexpr uint32_t kWeight = 1;
+  static SetIoLimits Make(RequestGenerator& g) {
+    SetIoLimits set{g.NoDevice(), {}, {"none/of/these"}, {}};
+    if (g.OneIn(4)) set.cgroups.clear();
+    set.limits.read_bps = g.OneIn(4) ? 1 : 4096;
+    if (g.OneIn(4)) set.limits.write_iops = -1;
+    return set;
+  }
 };
 
 }  // namespace volumed

@@ -16,6 +16,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "os/io_limits.h"
+
 namespace volumed {
 namespace {
 
@@ -141,6 +143,11 @@ std::string Text(const TreeQuota& quota) {
   return std::string(kKinds[static_cast<size_t>(quota.kind)]) + " at most " +
          std::to_string(quota.limit_bytes) + " bytes, " + std::to_string(quota.limit_inodes) +
          " inodes";
+}
+std::string Text(const CgroupIoLimits& limits) {
+  const std::string alone = limits.is_each_alone ? " each alone " : " ";
+  return limits.cgroup + alone + IoMaxLine("", limits.limits) +
+         (limits.changed ? " changed" : " unchanged");
 }
 std::string Text(const FileLock& lock) { return lock.pin ? "locked" : "without a lock"; }
 // Of the keys what lies in the world: above it, and in numbers, the two worlds differ.

@@ -89,6 +89,18 @@ void UseImage(ImageWorld& world, const std::string& type) {
   world.Step("told", IdentifyDevice{{world.Loop().path, ""}});
   configure.direct_io = false;
   world.Step("cached", configure);
+  for (const int64_t kib : {256, 256, 0, 3, -4}) {
+    configure.read_ahead_kib = kib;
+    world.Step("read ahead", configure);
+  }
+  SetIoLimits limit{configure.device, configure.expected, {"volumed-none/of/these"}, {}};
+  limit.expected.size_bytes = kImageBytes * 3 / 2;
+  world.Step("limit in no cgroup", limit);
+  limit.limits.read_bps = 1;
+  world.Step("limit to one byte", limit);
+  limit.expected = wrong;
+  limit.limits.read_bps = 0;
+  world.Step("limit another", limit);
   world.Step("list", ListLoops{world.pool});
 }
 

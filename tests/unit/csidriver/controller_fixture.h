@@ -120,6 +120,16 @@ class ControllerFixture : public PoolOperationsFixture {
     ::csi::v1::CreateVolumeResponse response;
     return CodeOf(request, &response);
   }
+  grpc::StatusCode Modify(const std::string& id, const StringMap& changes) {
+    ::csi::v1::ControllerModifyVolumeRequest request;
+    request.set_volume_id(id);
+    for (const auto& [key, value] : changes) (*request.mutable_mutable_parameters())[key] = value;
+    ::csi::v1::ControllerModifyVolumeResponse response;
+    return CodeOf(request, &response);
+  }
+  StringMap RecordedOf(const std::string& id) {
+    return Must(volumes_->Find(id)).mutable_parameters;
+  }
   grpc::StatusCode Delete(const std::string& id) {
     ::csi::v1::DeleteVolumeRequest request;
     request.set_volume_id(id);

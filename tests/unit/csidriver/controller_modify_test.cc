@@ -15,25 +15,17 @@ using grpc::StatusCode;
 using ::testing::HasSubstr;
 
 constexpr char kDirectIo[] = "directIO";
+constexpr char kReadAhead[] = "readAheadKiB";
 
 class ControllerModifyTest : public ControllerFixture {
  protected:
-  StatusCode Modify(const std::string& id, const StringMap& changes) {
-    ::csi::v1::ControllerModifyVolumeRequest request;
-    request.set_volume_id(id);
-    for (const auto& [key, value] : changes) (*request.mutable_mutable_parameters())[key] = value;
-    ::csi::v1::ControllerModifyVolumeResponse response;
-    return CodeOf(request, &response);
-  }
-  StringMap RecordedOf(const std::string& id) {
-    return Must(volumes_->Find(id)).mutable_parameters;
-  }
   // As whoever stages the volume has it opened.
   OpenedVolume Opened(const std::string& id) {
     return Must(volumes_->Open(id, /*read_only=*/false, {}));
   }
   // What the kernel says of the one loop device that there is.
   bool IsDirect() { return Loops().at(0).direct_io; }
+  int64_t ReadAhead() { return node_.Device(Loops().at(0).path).loop->read_ahead_kib; }
 };
 
 TEST_F(ControllerModifyTest, AVolumeInUseIsChangedWhereItIsAndHasThatAtEveryAttach) {
@@ -52,6 +44,31 @@ TEST_F(ControllerModifyTest, AVolumeInUseIsChangedWhereItIsAndHasThatAtEveryAtta
   EXPECT_TRUE(IsDirect());
   EXPECT_EQ(Modify(id, {}), StatusCode::OK) << "what is not named stays: " << message_;
   EXPECT_EQ(RecordedOf(id), (StringMap{{kDirectIo, "true"}}));
+}
+
+TEST_F(ControllerModifyTest, TheReadAheadIsSetWhereTheVolumeIsAndAtEveryAttach) {
+  const std::string id = CreateNamed("a");
+  Opened(id);
+  ASSERT_EQ(Modify(id, {{kReadAhead, "512"}}), StatusCode::OK) << message_;
+  EXPECT_EQ(ReadAhead(), 512);
+  EXPECT_TRUE(IsDirect()) << "what is not named stays";
+  ASSERT_TRUE(volumes_->Close(id, {}).ok());
+  RestartDriver();
+  EXPECT_TRUE(Opened(id).direct_io);
+  EXPECT_EQ(ReadAhead(), 512);
+  ASSERT_EQ(Modify(id, {{kReadAhead, "0"}, {kDirectIo, "false"}}), StatusCode::OK) << message_;
+  EXPECT_EQ(ReadAhead(), 0);
+  EXPECT_FALSE(IsDirect());
+}
+
+TEST_F(ControllerModifyTest, AReadAheadThatTheKernelDoesNotTakeIsNotOnRecordEither) {
+  const std::string id = CreateNamed("a");
+  Opened(id);
+  // Pages of 64 KiB.
+  node_.FailNext(ConfigureLoop::kName, EINVAL, Outcome::kNotApplied);
+  EXPECT_EQ(Modify(id, {{kReadAhead, "4"}}), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(RecordedOf(id), StringMap{});
+  EXPECT_EQ(ReadAhead(), 128);
 }
 
 TEST_F(ControllerModifyTest, ADeviceThatIsOpenIsTunedWhenItIsOpenedAgain) {
@@ -82,8 +99,9 @@ TEST_F(ControllerModifyTest, WhatCannotBeSetIsRefusedWithTheReasonAndNothingIsCh
   Opened(id);
   const std::pair<StringMap, std::string> refused[] = {
       {{{kDirectIo, "false"}, {"XXX_FakeKey", "1"}}, "is not known"},
-      {{{kDirectIo, "false"}, {"readAheadKiB", "128"}}, "read-ahead"},
-      {{{kDirectIo, "false"}, {"readBps", "1"}}, "cgroup"},
+      {{{kDirectIo, "false"}, {"readAheadKiB", "130"}}, "a multiple of 4"},
+      {{{"readAheadKiB", "512"}, {"readBps", "1"}}, "above 1, or 0"},
+      {{{"readAheadKiB", "512"}, {"XXX_FakeKey", "1"}}, "is not known"},
       {{{kDirectIo, "maybe"}}, "true or false"}};
   for (const auto& [changes, why] : refused) {
     EXPECT_EQ(Modify(id, changes), StatusCode::INVALID_ARGUMENT);
@@ -91,6 +109,7 @@ TEST_F(ControllerModifyTest, WhatCannotBeSetIsRefusedWithTheReasonAndNothingIsCh
   }
   EXPECT_EQ(RecordedOf(id), StringMap{});
   EXPECT_TRUE(IsDirect());
+  EXPECT_EQ(ReadAhead(), 128);
   EXPECT_EQ(Modify("non-existing-volume-id", {{"XXX_FakeKey", "1"}}), StatusCode::NOT_FOUND);
 }
 

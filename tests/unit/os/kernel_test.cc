@@ -31,6 +31,12 @@ TEST(KernelRequests, OfImagesMayBeKilledAndShown) {
   EXPECT_EQ(RequestPath(ConfigureLoop{"/dev/loop3", {}}), "/dev/loop3");
 }
 
+TEST(KernelRequests, OfLimitsMayBeKilledAndShown) {
+  EXPECT_FALSE(MustFinish(AnyRequest(SetIoLimits{})));
+  EXPECT_FALSE(HasSecret(AnyRequest(SetIoLimits{})));
+  EXPECT_EQ(RequestPath(SetIoLimits{"/dev/loop3", {}, {}}), "/dev/loop3");
+}
+
 // Of these only the change of a UUID ruins what it does not finish.
 TEST(KernelRequests, OfCutsMayBeKilledButForTheOneThatRenames) {
   for (const AnyRequest& request :
@@ -86,7 +92,7 @@ TEST(KernelRequests, NameTheLaneThatTheyMayHoldUp) {
   }
   for (const AnyRequest& device :
        {AnyRequest(ProbeDevice{}), AnyRequest(IdentifyDevice{}), AnyRequest(DetachLoops{}),
-        AnyRequest(FlushDevice{}), AnyRequest(ConfigureLoop{})}) {
+        AnyRequest(FlushDevice{}), AnyRequest(ConfigureLoop{}), AnyRequest(SetIoLimits{})}) {
     EXPECT_EQ(LaneKindOf(device), LaneKind::kDevice) << RequestName(device);
   }
 }

@@ -239,12 +239,15 @@ TEST(WorkerCodec, WhatImagesNeedKeepsEveryField) {
   EXPECT_EQ(attach.block_size, 512u);
   EXPECT_TRUE(Same(AttachLoop{Place()}).direct_io);
   EXPECT_EQ(Same(ListLoops{Place()}).path, Place());
-  const ConfigureLoop configure = Same(ConfigureLoop{kBytes, kIdentity, true, false});
+  const ConfigureLoop configure = Same(ConfigureLoop{kBytes, kIdentity, true, false, 4096});
   EXPECT_EQ(configure.device, kBytes);
   EXPECT_EQ(configure.expected, kIdentity);
   EXPECT_TRUE(configure.refresh_size);
   EXPECT_EQ(configure.direct_io, false);
+  EXPECT_EQ(configure.read_ahead_kib, 4096);
   EXPECT_EQ(Same(ConfigureLoop{kBytes, kIdentity}).direct_io, std::nullopt);
+  EXPECT_EQ(Same(ConfigureLoop{kBytes, kIdentity}).read_ahead_kib, std::nullopt);
+  EXPECT_EQ(Same(ConfigureLoop{kBytes, kIdentity, false, {}, 0}).read_ahead_kib, 0);
   const SetFileSize set = Same(SetFileSize{Place(), true, object, int64_t{1} << 40, true, 0640});
   EXPECT_EQ(set.path, Place());
   EXPECT_TRUE(set.make);
@@ -329,6 +332,17 @@ TEST(WorkerCodec, WhatTreesNeedKeepsEveryField) {
   EXPECT_EQ(Same(ReadTreeQuota{Place()}).path, Place());
   const TreeQuota quota{TreeQuotaKind::kQgroup, uint64_t{1} << 63, 1, 2, 3, 4};
   EXPECT_EQ(SameAnswer(quota), quota);
+}
+
+TEST(WorkerCodec, LimitsOfACgroupKeepEveryField) {
+  const IoLimits limits{1, 2, int64_t{1} << 40, 4};
+  const SetIoLimits set = Same(SetIoLimits{kBytes, kIdentity, {"a/b", kBytes}, limits});
+  EXPECT_EQ(set.device, kBytes);
+  EXPECT_EQ(set.expected, kIdentity);
+  EXPECT_EQ(set.cgroups, (std::vector<std::string>{"a/b", kBytes}));
+  EXPECT_EQ(set.limits, limits);
+  const CgroupIoLimits answer{kBytes, limits, true, true};
+  EXPECT_EQ(SameAnswer(answer), answer);
 }
 
 TEST(WorkerCodec, ALockIsAnErrorWithoutItsDescriptor) {

@@ -74,6 +74,10 @@ std::map<std::string, std::string> AllMessages() {
   auto synced = Filled<WriteFile>();
   synced.unsynced = false;
   messages["request WriteFile"] = Hex(Encode(AnyRequest(synced)));
+  messages["request ConfigureLoop with its read-ahead"] = messages["request ConfigureLoop"];
+  auto as_it_reads = Filled<ConfigureLoop>();
+  as_it_reads.read_ahead_kib.reset();
+  messages["request ConfigureLoop"] = Hex(Encode(AnyRequest(as_it_reads)));
   const auto set_later = [&messages](const auto& before, const std::string& what) {
     const std::string name = "answer " + std::to_string(AnyAnswer(before).index());
     messages[name + what] = messages[name];

@@ -168,19 +168,36 @@ TEST(PoolTuning, IsWhatIsSaidAndNothingElse) {
   const std::pair<StringMap, std::string> refused[] = {
       {{{"directIO", "yes"}}, "which is not true or false"},
       {{{"directIO", "true"}, {"k", "v"}}, "is not known"},
-      {{{"readAheadKiB", "128"}}, "read-ahead"},
+      {{{"readAheadKiB", "130"}}, "a multiple of 4"},
+      {{{"readAheadKiB", "-4"}}, "a multiple of 4"},
+      {{{"readAheadKiB", "1048580"}}, "from 0 to 1048576"},
       {{{"quotaBytes", "4Ki"}}, "a number of bytes"},
       {{{"quotaBytes", "0"}}, "a number of bytes"},
-      {{{"readIOPS", "1"}}, "cgroup"},
-      {{{"writeIOPS", "1"}}, "cgroup"},
-      {{{"readBps", "1"}}, "cgroup"},
-      {{{"writeBps", "1"}}, "cgroup"}};
+      {{{"readIOPS", "1"}}, "from 2 to 4294967294, or 0"},
+      {{{"writeIOPS", "4294967295"}}, "from 2 to 4294967294, or 0"},
+      {{{"readBps", "1"}}, "above 1, or 0"},
+      {{{"writeBps", "1Mi"}}, "above 1, or 0"}};
   for (const auto& [parameters, why] : refused) {
     const Result<PoolTuning> tuning = ParsePoolTuning(parameters);
     ASSERT_FALSE(tuning.ok()) << why;
     EXPECT_EQ(tuning.error().code(), Code::kInvalidArgument);
     EXPECT_NE(tuning.error().message().find(why), std::string::npos) << tuning.error().ToString();
   }
+}
+
+TEST(PoolTuning, HasAThrottleOfWhichWhatIsNotSaidIsNoLimit) {
+  const PoolTuning tuning = ParsePoolTuning({{"readAheadKiB", "512"},
+                                             {"readIOPS", "100"},
+                                             {"writeIOPS", "0"},
+                                             {"writeBps", "1048576"}})
+                                .value();
+  EXPECT_EQ(tuning.read_ahead_kib, 512);
+  EXPECT_EQ(tuning.read_bps, std::nullopt);
+  EXPECT_TRUE(HasThrottle(tuning));
+  EXPECT_EQ(LimitsOf(tuning), (IoLimits{.read_iops = 100, .write_bps = 1048576}));
+  EXPECT_TRUE(NamesThrottle({{"writeIOPS", "0"}})) << "it takes an earlier limit away";
+  EXPECT_FALSE(NamesThrottle({{"readAheadKiB", "512"}}));
+  EXPECT_FALSE(NamesThrottle({{"readBps", "1"}})) << "it is none";
 }
 
 TEST(PoolTuning, ADirectoryHasAQuotaAndNoDeviceAndAnImageTheReverse) {
@@ -191,6 +208,12 @@ TEST(PoolTuning, ADirectoryHasAQuotaAndNoDeviceAndAnImageTheReverse) {
   for (const PoolBackendKind tree : {PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
     EXPECT_TRUE(CheckTuning(quota, tree).ok());
     EXPECT_EQ(CheckTuning(direct, tree).error().code(), Code::kInvalidArgument);
+    for (const char* of_device : {"readAheadKiB", "readIOPS", "writeIOPS", "readBps", "writeBps"}) {
+      const PoolTuning tuning = ParsePoolTuning({{of_device, "4096"}}).value();
+      EXPECT_TRUE(CheckTuning(tuning, PoolBackendKind::kImage).ok()) << of_device;
+      ASSERT_FALSE(CheckTuning(tuning, tree).ok()) << of_device;
+      EXPECT_EQ(CheckTuning(tuning, tree).error().code(), Code::kInvalidArgument);
+    }
   }
   const Status refused = CheckTuning(quota, PoolBackendKind::kImage);
   ASSERT_FALSE(refused.ok());

@@ -144,6 +144,26 @@ TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
   EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, node_, id, {})).has_value());
 }
 
+TEST_F(PoolServedOperationsTest, APodOfThisNodeHasTheThrottleBeforeItHasTheVolume) {
+  for (const VolumeMode mode : {VolumeMode::kFilesystem, VolumeMode::kBlock}) {
+    const PersistentVolume claimed = Claim(mode, mode == VolumeMode::kBlock ? "pvc-2" : "pvc-1");
+    const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
+    ASSERT_EQ(Stage(claimed), "");
+    ASSERT_EQ(Start(ModifyPoolVolume(*pools_, id, {{"readBps", "4096"}})), "");
+    EXPECT_THAT(Publish(claimed), HasSubstr("there is no cgroup"));
+    const std::string hierarchy = "/sys/fs/cgroup-" + claimed.metadata.name;
+    node_.AddMount("cgroup2", "cgroup2", hierarchy);
+    const std::string file = hierarchy + "/kubepods/poda/io.max";
+    node_.AddFile(file, "");
+    ASSERT_EQ(Publish(claimed), "");
+    EXPECT_THAT(node_.Find(file).content, HasSubstr(" rbps=4096 wbps=max riops=max wiops=max"));
+    ASSERT_EQ(Start(ModifyPoolVolume(*pools_, id, {{"readBps", "8192"}})), "");
+    EXPECT_THAT(node_.Find(file).content, HasSubstr(" rbps=8192 "));
+    ASSERT_EQ(Unpublish(claimed), "");
+    node_.UnmountBelow(hierarchy);
+  }
+}
+
 TEST_F(PoolServedOperationsTest, APersistentVolumeStandsForTheVolumeOfTheRecord) {
   PoolVolumeRecord record = Made("csi:a");
   PersistentVolume volume = PoolPvOf(record, kDriver, "n1");
