@@ -107,6 +107,7 @@ VolumeManagerHooks Agent::MakeManagerHooks() {
   hooks.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                     const std::vector<DeviceRecord>& devices) {
     operations_->Restore(volumes, devices);
+    pools_->NoteFound(volumes);
   };
   hooks.found_unrecorded = [this](std::vector<UnrecordedMount> found) {
     const auto all = [](const std::string& /*place*/) { return true; };

@@ -6,9 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/strings.h"
 #include "mounter/mount_refs.h"
 #include "pool/pool_id.h"
 #include "pool/pool_names.h"
+#include "pool/pool_operations.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
 
@@ -18,6 +20,8 @@ namespace {
 constexpr Duration kOpenPoolDeadline = std::chrono::minutes(1);
 constexpr Duration kFirstPoolDelay = std::chrono::seconds(1);
 constexpr Duration kLongestPoolDelay = std::chrono::minutes(1);
+// For so long a container may ask for more than its pod is allowed, with cgroups of version 1.
+constexpr Duration kThrottlePeriod = std::chrono::seconds(5);
 
 std::vector<std::unique_ptr<Pool>> MakePools(const NodePools::Parts& parts,
                                              std::vector<PoolSettings> settings) {
@@ -101,7 +105,31 @@ bool NodePools::IsKindOf(const std::string& kind) {
   return kind == kPoolRecordKind || kind == kPoolVolumeRecordKind || kind == kPoolCutRecordKind;
 }
 
+void NodePools::NoteFound(const std::vector<PodVolumeRecord>& volumes) {
+  const std::string prefix = GetUniqueVolumeName(kPoolPluginName, "").str();
+  for (const PodVolumeRecord& volume : volumes) {
+    const auto id = StripPrefix(volume.unique_name.str(), prefix);
+    if (id) volumes_.NoteThrottled(std::string(*id), PodOfPublication(volume));
+  }
+}
+
+void NodePools::KeepThrottlesLater() {
+  keeps_throttles_ = true;
+  parts_.scheduler.PostAfter(kThrottlePeriod, alive_.Guarded([this] {
+    if (!volumes_.HasThrottlesToKeep()) return KeepThrottlesLater();
+    parts_.scheduler.RunBlocking([this, watch = alive_.watch()] {
+      CallOptions call;
+      call.deadline = Deadline::After(parts_.scheduler.clock(), kThrottlePeriod);
+      volumes_.KeepThrottles(call);
+      parts_.scheduler.Post([this, watch] {
+        if (watch.alive()) KeepThrottlesLater();
+      });
+    });
+  }));
+}
+
 void NodePools::Open() {
+  if (!keeps_throttles_ && !volumes_.pools().empty()) KeepThrottlesLater();
   for (const std::unique_ptr<Pool>& pool : volumes_.pools()) OpenPool(*pool);
 }
 

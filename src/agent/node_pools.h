@@ -53,6 +53,9 @@ class NodePools {
   static std::vector<OtherRecordKind> RecordKinds();
   static bool IsKindOf(const std::string& kind);
   void Restore(const std::string& kind, const LoadedRecords& rows) { volumes_.Restore(kind, rows); }
+  // The volumes of pods, and of a CO, that the node has by their rows: whatever throttle they have
+  // is kept from the first Open() on.
+  void NoteFound(const std::vector<PodVolumeRecord>& volumes);
   // Opens all that are not open, and goes on with what was begun in each. REQUIRES: the rows of
   // pools, volumes and devices are restored.
   void Open();
@@ -70,6 +73,7 @@ class NodePools {
     uint64_t trial = 0;
   };
   void OpenPool(Pool& pool);
+  void KeepThrottlesLater();
   void Tried(Pool& pool, const Status& state);
   void TryLater(Pool& pool);
   bool MayBeOnNode(const Pool& pool, const std::string& id, const CallOptions& call) const;
@@ -77,6 +81,7 @@ class NodePools {
   const Parts parts_;
   PoolVolumes volumes_;
   std::map<const Pool*, Opening> openings_;
+  bool keeps_throttles_ = false;  // a timer runs, or what it has begun
   AliveGuard alive_;
 };
 

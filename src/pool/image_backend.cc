@@ -153,10 +153,12 @@ Status ImageBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuni
   return OkStatus();
 }
 
-Status ImageBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
-                              const std::vector<std::string>& cgroups, const CallOptions& call) {
+Result<bool> ImageBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                                    const std::vector<std::string>& cgroups,
+                                    const CallOptions& call) {
   ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(IdOf(volume))}, call));
   bool is_open = false;
+  bool is_each_alone = false;
   for (const LoopEntry& loop : list.loops) {
     if (loop.deleted) continue;
     ASSIGN_OR_RETURN(const IdentifiedDevice device,
@@ -165,10 +167,11 @@ Status ImageBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits& li
                               .expected = device.facts.identity,
                               .cgroups = cgroups,
                               .limits = limits};
-    RETURN_IF_ERROR(kernel_.Call(request, call));
+    ASSIGN_OR_RETURN(const CgroupIoLimits set, kernel_.Call(request, call));
+    is_each_alone = set.is_each_alone;
     is_open = true;
   }
-  if (is_open) return OkStatus();
+  if (is_open) return is_each_alone;
   return Error::NotApplied(Code::kFailedPrecondition,
                            "volume " + volume.id + " has no device to be throttled");
 }

@@ -30,8 +30,8 @@ class ImageBackend final : public PoolBackend {
                             const CallOptions& call) override;
   Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
               const CallOptions& call) override;
-  Status Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
-                  const std::vector<std::string>& cgroups, const CallOptions& call) override;
+  Result<bool> Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                        const std::vector<std::string>& cgroups, const CallOptions& call) override;
   Status Close(const PoolId& volume, const CallOptions& call) override;
   Result<std::vector<PoolId>> ListOpen(const CallOptions& call) override;
   Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,

@@ -112,10 +112,11 @@ class PoolBackend {
   virtual Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                       const CallOptions& call) = 0;
   // Bounds what a cgroup asks of the device that is open, and finds it so (SetIoLimits, whose
-  // errors it has; `cgroups` are the names that it may have). Errors: FailedPrecondition, not
-  // applied, if no device is open.
-  virtual Status Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
-                          const std::vector<std::string>& cgroups, const CallOptions& call) = 0;
+  // errors it has; `cgroups` are the names that it may have). Whether cgroups that are made below
+  // it later are not bound with it. Errors: FailedPrecondition, not applied, if no device is open.
+  virtual Result<bool> Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                                const std::vector<std::string>& cgroups,
+                                const CallOptions& call) = 0;
   // The inverse of Open. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe
   // applied, while somebody has it open: then it goes when he closes it.
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -168,6 +169,15 @@ class PoolVolumes {
   // InvalidArgument, not applied, for what is no uid.
   Status Throttle(const std::string& id, const std::string& pod, const CallOptions& call)
       EXCLUDES(mu_);
+  // The pod has the volume by a row of an earlier agent: KeepThrottles() looks whether there is a
+  // throttle to be kept.
+  void NoteThrottled(const std::string& id, const std::string& pod) EXCLUDES(mu_);
+  bool HasThrottlesToKeep() const EXCLUDES(mu_);
+  // Sets the throttles again where cgroups are limited each by itself (version 1): a container's is
+  // made after its pod has the volume, and has no limit then. Pods whose cgroup is gone, and those
+  // that have the volume no more, are forgotten. To be called every few seconds while there are
+  // some.
+  void KeepThrottles(const CallOptions& call) EXCLUDES(mu_);
 
   // Gives the volume to the node, until EndLease(); also over boots and power losses. Success if
   // the node has it so already, or if it has a lease and this one is by_stage. Errors, not applied:
@@ -293,10 +303,11 @@ class PoolVolumes {
       EXCLUDES(mu_);
   // `limited` gets those of which it is done.
   Status LimitPods(Held& held, const PoolTuning& tuning, const std::set<std::string>& pods,
-                   std::set<std::string>& limited);
+                   std::set<std::string>& limited) EXCLUDES(mu_);
+  void SetKept(const std::string& id, const std::string& pod, bool is_kept) EXCLUDES(mu_);
   // Throttles and tunes; what was done before an error that is not applied is taken back.
   Status ApplyTuning(Held& held, const PoolTuning& before, const PoolTuning& tuning,
-                     const std::set<std::string>& pods);
+                     const std::set<std::string>& pods) EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
@@ -373,6 +384,8 @@ class PoolVolumes {
   std::set<std::string> looked_through_ GUARDED_BY(mu_);  // names of pools; see FindLost()
   std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);  // by id: not on record yet
   std::set<std::string> taken_ GUARDED_BY(mu_);               // see Take()
+  // Volumes and pods, by id and uid; see KeepThrottles().
+  std::set<std::pair<std::string, std::string>> kept_throttles_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

@@ -1,4 +1,6 @@
 // Volumes that are there are tuned: their devices, and what their pods may ask of these.
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,8 +12,12 @@ Status PoolVolumes::LimitPods(Held& held, const PoolTuning& tuning,
                               const std::set<std::string>& pods, std::set<std::string>& limited) {
   for (const std::string& pod : pods) {
     ASSIGN_OR_RETURN(const std::vector<std::string> cgroups, PodCgroups(pod));
-    RETURN_IF_ERROR(held.backend->Throttle(held.record, LimitsOf(tuning), cgroups, held.call)
-                        .With("throttle pod " + pod + " for volume " + held.record.id));
+    const IoLimits limits = LimitsOf(tuning);
+    const Result<bool> each_alone = held.backend->Throttle(held.record, limits, cgroups, held.call);
+    if (!each_alone.ok()) {
+      return each_alone.error().With("throttle pod " + pod + " for volume " + held.record.id);
+    }
+    SetKept(held.record.id, pod, *each_alone && limits != IoLimits{});
     limited.insert(pod);
   }
   return OkStatus();
@@ -63,6 +69,39 @@ Status PoolVolumes::Throttle(const std::string& id, const std::string& pod,
   std::set<std::string> done;
   const Status limited = LimitPods(held, tuning, {pod}, done);
   return limited.ok() ? limited : Status(AboutFilesOf(id, limited.error()));
+}
+
+void PoolVolumes::SetKept(const std::string& id, const std::string& pod, bool is_kept) {
+  MutexLock lock(mu_);
+  if (is_kept) {
+    kept_throttles_.insert({id, pod});
+  } else {
+    kept_throttles_.erase({id, pod});
+  }
+}
+
+void PoolVolumes::NoteThrottled(const std::string& id, const std::string& pod) {
+  if (!pod.empty()) SetKept(id, pod, true);
+}
+
+bool PoolVolumes::HasThrottlesToKeep() const {
+  MutexLock lock(mu_);
+  return !kept_throttles_.empty();
+}
+
+void PoolVolumes::KeepThrottles(const CallOptions& call) {
+  std::set<std::pair<std::string, std::string>> kept;
+  {
+    MutexLock lock(mu_);
+    kept = kept_throttles_;
+  }
+  for (const auto& [id, pod] : kept) {
+    const Status limited = Throttle(id, pod, call);
+    const bool is_over =
+        limited.ok() ? !IsThrottled(id) : limited.error().code() == Code::kFailedPrecondition;
+    // What hangs, or is taken by another call, is tried again.
+    if (is_over) SetKept(id, pod, false);
+  }
 }
 
 Error WhyPodIsNeeded(const std::string& id) {

@@ -85,8 +85,8 @@ Status TreeBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tunin
 }
 
 // CheckTuning lets none of it in.
-Status TreeBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits&,
-                             const std::vector<std::string>&, const CallOptions&) {
+Result<bool> TreeBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits&,
+                                   const std::vector<std::string>&, const CallOptions&) {
   return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.id + " has no device");
 }
 

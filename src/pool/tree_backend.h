@@ -31,8 +31,8 @@ class TreeBackend : public PoolBackend {
                             const CallOptions& call) final;
   Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
               const CallOptions& call) final;
-  Status Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
-                  const std::vector<std::string>& cgroups, const CallOptions& call) final;
+  Result<bool> Throttle(const PoolVolumeRecord& volume, const IoLimits& limits,
+                        const std::vector<std::string>& cgroups, const CallOptions& call) final;
   // Nothing is open of a directory that is bound nowhere.
   Status Close(const PoolId&, const CallOptions&) final { return OkStatus(); }
   Result<std::vector<PoolId>> ListOpen(const CallOptions&) final { return std::vector<PoolId>(); }

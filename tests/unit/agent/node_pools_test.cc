@@ -13,6 +13,8 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/must.h"
+#include "os/io_limits.h"
+#include "pool/pool_plugin.h"
 #include "unit/operation/recording_parts.h"
 #include "volume/unique_name.h"
 
@@ -234,6 +236,44 @@ TEST_F(NodePoolsTest, ABlockDeviceThatACoHasWasTakenAwayWhenItsRowWasLost) {
   Open();
   ASSERT_THAT(Loops(), SizeIs(1));
   EXPECT_FALSE(kernel_.Device(device).loop->goes);
+}
+
+TEST_F(NodePoolsTest, AContainerThatComesAfterItsPodHasTheVolumeIsThrottledToo) {
+  kernel_.AddDirectory("/srv/one");
+  Open();
+  const std::string id = OpenVolume();
+  kernel_.AddMount("cgroup", "blkio", "/sys/fs/cgroup/blkio");
+  const std::string pod = "/sys/fs/cgroup/blkio/kubepods/podp-1";
+  const auto add_cgroup = [this](const std::string& cgroup) {
+    for (const BlkioThrottle& throttle : kBlkioThrottles) {
+      kernel_.AddFile(cgroup + "/" + throttle.file, "");
+    }
+  };
+  const auto limit_of = [this](const std::string& cgroup) {
+    const FakeDevice device = kernel_.Device(Loops().at(0).path);
+    return BlkioLimitOf(kernel_.Find(cgroup + "/blkio.throttle.read_bps_device").content,
+                        IoDeviceNumber(device.identity));
+  };
+  add_cgroup(pod);
+  ASSERT_TRUE(pools_->volumes().Modify(id, {{"readBps", "4096"}}, {}).ok());
+  ASSERT_TRUE(pools_->volumes().Throttle(id, "p-1", {}).ok());
+  add_cgroup(pod + "/first");
+  scheduler_.RunFor(seconds(6));
+  EXPECT_EQ(limit_of(pod + "/first"), 4096);
+
+  Restart();
+  PodVolumeRecord record;
+  record.key.pod = PodUid("p-1");
+  record.unique_name = GetUniqueVolumeName(kPoolPluginName, id);
+  pools_->NoteFound({record});
+  Open();
+  ASSERT_TRUE(pools_->volumes().Open(id, /*read_only=*/false, {}).ok());
+  add_cgroup(pod + "/second");
+  scheduler_.RunFor(seconds(6));
+  EXPECT_EQ(limit_of(pod + "/second"), 4096);
+  kernel_.Remove(pod);
+  scheduler_.RunFor(seconds(6));
+  EXPECT_FALSE(pools_->volumes().HasThrottlesToKeep()) << "the pod is gone";
 }
 
 }  // namespace
