@@ -7,6 +7,7 @@
 
 #include "base/printable_text.h"
 #include "base/strings.h"
+#include "os/image_requests.h"
 
 namespace volumed {
 namespace {
