@@ -69,8 +69,8 @@ struct PoolTuning {
   std::optional<bool> direct_io = std::nullopt;
   // What a volume that is a directory may have at most, if that is less than its size.
   std::optional<int64_t> quota_bytes = std::nullopt;
-  // How much the kernel reads ahead on its device. Without it the kernel chooses at each attach, and
-  // nothing below what the loop device had before.
+  // How much the kernel reads ahead on its device. Without it the kernel chooses at each attach,
+  // and nothing below what the loop device had before.
   std::optional<int64_t> read_ahead_kib = std::nullopt;
   // The throttle: what each of its pods may ask of its device in a second. 0: no limit.
   std::optional<int64_t> read_iops = std::nullopt;
