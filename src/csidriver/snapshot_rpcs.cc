@@ -47,21 +47,12 @@ void DeleteOne(const SharedSnapshotParts& shared, const DeleteSnapshotRpc& rpc) 
                            [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }
 
-// Why the engine does not know the snapshot. Errors, not applied: NotFound, if there is none;
-// FailedPrecondition, if another node may have it, and while records are in doubt.
-Error WhyNotTold(const SnapshotRpcParts& parts, const std::string& id) {
-  const Result<PoolCutRecord> cut = parts.volumes.FindCut(id);
-  if (!cut.ok()) return cut.error();
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      "cut " + id + " is that of a clone, or has no record of its snapshot that can be read");
-}
-
-// The snapshot that a caller can name. Errors, not applied: those of WhyNotTold(); NotFound of one
-// that has no point in time; Aborted while it is taken away; its own, if it has failed.
+// The snapshot that a caller can name. Errors, not applied: those of the engine's WhyNotFound();
+// NotFound of one that has no point in time; Aborted while it is taken away; its own, if it has
+// failed.
 Result<SnapshotRecord> FindTold(const SnapshotRpcParts& parts, const std::string& id) {
   std::optional<SnapshotRecord> found = parts.snapshots.Find(id);
-  if (!found) return WhyNotTold(parts, id);
+  if (!found) return parts.snapshots.WhyNotFound(id);
   if (IsCut(found->phase)) return *std::move(found);
   if (found->cut_unix_ms == 0 || found->phase == SnapshotPhase::kCancelled) {
     return Error::NotApplied(Code::kNotFound, "snapshot " + id + " has not been cut");

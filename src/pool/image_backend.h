@@ -44,6 +44,8 @@ class ImageBackend final : public PoolBackend {
   Result<MadeArtefact> Materialize(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                                    const PoolCutRecord& cut, const CallOptions& call) override;
   Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) override;
+  Result<ExtentList> ListExtentsOfCut(const PoolCutRecord& cut, int64_t from_offset, uint32_t most,
+                                      const CallOptions& call) override;
 
  private:
   // What a call has begun to make. A directory that was there before has somebody's files, maybe

@@ -249,4 +249,15 @@ Result<MadeArtefact> ImageBackend::Materialize(const PoolVolumeRecord& volume,
   return TakenBack(begun, filled.error(), call);
 }
 
+Result<ExtentList> ImageBackend::ListExtentsOfCut(const PoolCutRecord& cut, int64_t from_offset,
+                                                  uint32_t most, const CallOptions& call) {
+  Result<ExtentList> list = kernel_.Call(ListExtents{.path = layout_.Image(IdOf(cut)),
+                                                     .expected = cut.object,
+                                                     .from_offset = from_offset,
+                                                     .most = most},
+                                         call);
+  if (!list.ok()) return AboutFileOf(cut, list.error());
+  return list;
+}
+
 }  // namespace volumed

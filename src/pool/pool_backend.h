@@ -147,6 +147,10 @@ class PoolBackend {
                                            const PoolCutRecord& cut, const CallOptions& call) = 0;
   // As Discard.
   virtual Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) = 0;
+  // Where the bytes of a whole cut lie on the pool's disk, as ListExtents answers it. Errors, not
+  // applied: FailedPrecondition of one that is no file, or whose file is missing or another one.
+  virtual Result<ExtentList> ListExtentsOfCut(const PoolCutRecord& cut, int64_t from_offset,
+                                              uint32_t most, const CallOptions& call) = 0;
 };
 
 // Volumes that are files with the content of a disk, used by way of loop devices. `kernel` outlives

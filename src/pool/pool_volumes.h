@@ -241,6 +241,11 @@ class PoolVolumes {
   // stay. REQUIRES: nobody makes a volume of it. Errors: those of the backend, after which it stays
   // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps.
   Status Discard(const std::string& cut, const CallOptions& call) EXCLUDES(mu_);
+  // Where the bytes of the cut lie on the pool's disk: those from `from_offset` on, `most` runs at
+  // a time (ListExtents). It keeps nobody from discarding the cut meanwhile. Errors, not applied:
+  // FailedPrecondition, unless it is whole, and one file.
+  Result<ExtentList> ListCutExtents(const std::string& cut, int64_t from_offset, uint32_t most,
+                                    const CallOptions& call) const EXCLUDES(mu_);
 
   // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
   // set before any other call.
@@ -319,6 +324,13 @@ class PoolVolumes {
   Status WriteCut(const PoolCutRecord& cut) EXCLUDES(mu_);
   Status RemoveCut(const PoolCutRecord& cut) EXCLUDES(mu_);
   Result<HeldCut> HoldCut(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // What is needed for effects on the cut, in its pool, which has to be there.
+  struct ReachedCut {
+    PoolCutRecord record;
+    PoolBackend* backend;
+    CallOptions call;  // with the caller's keys alone
+  };
+  Result<ReachedCut> ReachCut(const std::string& id, const CallOptions& call) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, while a cut is copied from the volume.
   Status CheckNotCopied(const std::string& volume) const EXCLUDES(mu_);
   Result<Cutting> PrepareCut(const std::vector<CutRequest>& requests, const CallOptions& call)

@@ -85,6 +85,14 @@ Result<PoolVolumes::HeldCut> PoolVolumes::HoldCut(const std::string& id, const C
   RETURN_IF_ERROR(FindCut(id));
   ASSIGN_OR_RETURN(Taken taken, Take({id}));
   // It may have changed until it was taken.
+  ASSIGN_OR_RETURN(ReachedCut cut, ReachCut(id, call));
+  const Pool& pool = *PoolNamed(cut.record.pool);
+  CallOptions in_pool = InPool(std::move(cut.call), pool, id);
+  return HeldCut{std::move(taken), std::move(cut.record), cut.backend, std::move(in_pool)};
+}
+
+Result<PoolVolumes::ReachedCut> PoolVolumes::ReachCut(const std::string& id,
+                                                      const CallOptions& call) const {
   ASSIGN_OR_RETURN(PoolCutRecord record, FindCut(id));
   const Pool* const pool = PoolNamed(record.pool);
   if (pool == nullptr) {
@@ -92,9 +100,9 @@ Result<PoolVolumes::HeldCut> PoolVolumes::HoldCut(const std::string& id, const C
                        ", is not configured any more");
   }
   ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
-  CallOptions in_pool = InPool(call, *pool, id);
+  CallOptions in_pool = InPool(call, *pool);
   RETURN_IF_ERROR(pool->CheckThere(in_pool));
-  return HeldCut{std::move(taken), std::move(record), backend, std::move(in_pool)};
+  return ReachedCut{std::move(record), backend, std::move(in_pool)};
 }
 
 // ---- to cut -------------------------------------------------------------------------------------
@@ -289,6 +297,13 @@ Status PoolVolumes::Discard(const std::string& id, const CallOptions& call) {
   held.record.state = PoolCutState::kDiscarding;
   RETURN_IF_ERROR(WriteCut(held.record));
   return FinishDiscard(held);
+}
+
+Result<ExtentList> PoolVolumes::ListCutExtents(const std::string& id, int64_t from_offset,
+                                               uint32_t most, const CallOptions& call) const {
+  ASSIGN_OR_RETURN(const ReachedCut cut, ReachCut(id, call));
+  if (!IsWhole(cut.record)) return PoolRefusal("snapshot " + id + " is not whole");
+  return cut.backend->ListExtentsOfCut(cut.record, from_offset, most, cut.call);
 }
 
 // Of a cut that was begun nobody knows whether it counts: the verdict went with the agent.

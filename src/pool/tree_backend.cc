@@ -277,4 +277,12 @@ Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
   return made;
 }
 
+Result<ExtentList> TreeBackend::ListExtentsOfCut(const PoolCutRecord& cut, int64_t /*from_offset*/,
+                                                 uint32_t /*most*/, const CallOptions& /*call*/) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "snapshot " + cut.id + " is one of a " +
+                               std::string(PoolBackendName(cut.backend)) +
+                               ", and has no blocks that could be told apart");
+}
+
 }  // namespace volumed

@@ -43,6 +43,9 @@ class TreeBackend : public PoolBackend {
   Result<MadeArtefact> Materialize(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                                    const PoolCutRecord& cut, const CallOptions& call) final;
   Status DiscardCut(const PoolCutRecord& cut, const CallOptions& call) final;
+  // Only of one file can it be said where its bytes lie.
+  Result<ExtentList> ListExtentsOfCut(const PoolCutRecord& cut, int64_t from_offset, uint32_t most,
+                                      const CallOptions& call) final;
 
  protected:
   TreeBackend(Kernel& kernel, PoolLayout layout, std::string pool_uuid)

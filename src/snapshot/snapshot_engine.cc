@@ -173,6 +173,13 @@ std::optional<SnapshotRecord> SnapshotEngine::Find(const std::string& id) const 
   return row;
 }
 
+Error SnapshotEngine::WhyNotFound(const std::string& id) const {
+  const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
+  if (!cut.ok()) return cut.error();
+  return SnapshotRefusal("cut " + id +
+                         " is that of a clone, or has no record of its snapshot that can be read");
+}
+
 std::optional<SnapshotRecord> SnapshotEngine::FindByName(const std::string& name) const {
   std::string id;
   {

@@ -127,6 +127,9 @@ class SnapshotEngine {
   // In whatever phase; nullopt if it is unknown, or a clone's.
   std::optional<SnapshotRecord> Find(const std::string& id) const EXCLUDES(mu_);
   std::optional<SnapshotRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
+  // Why Find() is nullopt, not applied: NotFound, if there is none; FailedPrecondition, if another
+  // node may have it, while records are in doubt, and for the cut of a clone.
+  Error WhyNotFound(const std::string& id) const;
   // Errors, not applied: NotFound, also while it is made; InvalidArgument, if `snapshots` is not
   // empty and does not name each member.
   Result<SnapshotGroupView> FindGroup(const std::string& id,

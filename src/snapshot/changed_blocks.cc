@@ -1,0 +1,133 @@
+#include "snapshot/changed_blocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "snapshot/snapshot_refusals.h"
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kRunsAtOnce = 4096;
+constexpr int kMostWindows = 4;
+
+Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolumes& volumes,
+                                   const std::string& id) {
+  const std::optional<SnapshotRecord> snapshot = engine.Find(id);
+  if (!snapshot) return engine.WhyNotFound(id);
+  if (snapshot->delete_asked || snapshot->phase == SnapshotPhase::kDeleting) {
+    return SnapshotRefusal("snapshot " + id + " is being deleted");
+  }
+  if (snapshot->phase != SnapshotPhase::kReady) {
+    return SnapshotRefusal("snapshot " + id + " is not ready: it is " +
+                           std::string(SnapshotPhaseName(snapshot->phase)));
+  }
+  return volumes.FindCut(id);
+}
+
+Status CheckComparable(const PoolCutRecord& base, const PoolCutRecord& target) {
+  if (base.volume != target.volume) {
+    return Error::NotApplied(Code::kInvalidArgument, "snapshots " + base.id + " and " + target.id +
+                                                         " are of different volumes, " +
+                                                         base.volume + " and " + target.volume);
+  }
+  for (const PoolCutRecord* const cut : {&base, &target}) {
+    if (!cut->is_copy) continue;
+    return SnapshotRefusal("snapshot " + cut->id +
+                           " is a copy, which has no blocks in common with others: it is not "
+                           "known what has changed");
+  }
+  return OkStatus();
+}
+
+// Up to where the list says what there is.
+int64_t KnownUntil(const ExtentList& list) {
+  if (list.done) return std::numeric_limits<int64_t>::max();
+  return list.runs.empty() ? 0 : list.runs.back().logical + list.runs.back().bytes;
+}
+
+// The lists from an offset on of those whose bytes are compared. A filesystem may move the blocks
+// of a file (a balance of btrfs), and may give their old place to the other file before that is
+// asked: so the base is asked before and after, and what it has at two places counts as changed.
+Result<std::vector<ExtentList>> ListAll(const PoolVolumes& volumes, const ChangedBlocksQuery& query,
+                                        int64_t from, const CallOptions& call) {
+  std::vector<std::string> ids = {query.target};
+  if (!query.base.empty()) ids = {query.base, query.target, query.base};
+  std::vector<ExtentList> lists;
+  for (const std::string& id : ids) {
+    ASSIGN_OR_RETURN(ExtentList list, volumes.ListCutExtents(id, from, kRunsAtOnce, call));
+    lists.push_back(std::move(list));
+  }
+  if (query.base.empty()) lists.push_back({.runs = {}, .done = true});
+  return lists;
+}
+
+// A part of a file from `from` on, which is at least a block or the rest, of which each list is
+// known; and what has changed there.
+struct Window {
+  ByteRange range;
+  std::vector<ByteRange> changed;
+};
+
+Result<Window> LookFrom(const PoolVolumes& volumes, const ChangedBlocksQuery& query, int64_t from,
+                        int64_t size, const CallOptions& call) {
+  ASSIGN_OR_RETURN(std::vector<ExtentList> lists, ListAll(volumes, query, from, call));
+  int64_t end = size;
+  for (const ExtentList& list : lists) end = std::min(end, KnownUntil(list));
+  if (end < size) end -= end % kPoolBlockBytes;
+  if (end <= from) {
+    // Extents that are smaller than a block, and too many of them for one list.
+    const ByteRange block{.offset = from, .bytes = std::min(kPoolBlockBytes, size - from)};
+    return Window{.range = block, .changed = {block}};
+  }
+  std::vector<ExtentRuns> files;
+  for (ExtentList& list : lists) files.push_back(std::move(list.runs));
+  const ByteRange range{.offset = from, .bytes = end - from};
+  return Window{.range = range, .changed = ChangedRanges(files, range, kPoolBlockBytes)};
+}
+
+// Takes over what fits, and says from where to go on.
+void AddWindow(const Window& window, size_t most, ChangedBlocks& part) {
+  for (const ByteRange& range : window.changed) {
+    std::vector<ByteRange>& ranges = part.ranges;
+    if (!ranges.empty() && ranges.back().end() == range.offset) {
+      ranges.back().bytes += range.bytes;
+    } else if (ranges.size() == most) {
+      part.next = range.offset;
+      return;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  part.next = window.range.end();
+}
+
+}  // namespace
+
+Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
+                                        const ChangedBlocksQuery& query, const CallOptions& call) {
+  if (!query.base.empty()) {
+    ASSIGN_OR_RETURN(const PoolCutRecord base, FindReadyCut(engine, volumes, query.base));
+    ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
+    RETURN_IF_ERROR(CheckComparable(base, target));
+  }
+  ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
+  const int64_t size = target.size_bytes;
+  if (query.from < 0 || query.from > size) {
+    return Error::NotApplied(Code::kOutOfRange,
+                             "offset " + std::to_string(query.from) + " is beyond snapshot " +
+                                 target.id + ", which has " + std::to_string(size) + " bytes");
+  }
+  ChangedBlocks part{.ranges = {}, .volume_bytes = size, .next = query.from};
+  if (!part.is_last()) part.next -= part.next % kPoolBlockBytes;
+  for (int windows = 0; windows < kMostWindows; ++windows) {
+    if (part.is_last() || part.ranges.size() >= query.most) break;
+    ASSIGN_OR_RETURN(const Window window, LookFrom(volumes, query, part.next, size, call));
+    AddWindow(window, query.most, part);
+  }
+  return part;
+}
+
+}  // namespace volumed
