@@ -11,6 +11,7 @@
 #include "csidriver/controller_rpcs.h"
 #include "csidriver/group_rpcs.h"
 #include "csidriver/identity_rpcs.h"
+#include "csidriver/metadata_rpcs.h"
 #include "csidriver/node_rpcs.h"
 #include "csidriver/snapshot_rpcs.h"
 #include "pool/pool_plugin.h"
@@ -94,6 +95,8 @@ void Agent::AddCsiSnapshots() {
   }
   AddSnapshotRpcs(*csi_handlers_, parts);
   AddGroupRpcs(*csi_handlers_, parts);
+  AddMetadataRpcs(*csi_handlers_,
+                  MetadataRpcParts{*scheduler_, snapshots_->engine(), pools_->volumes()});
 }
 
 void Agent::AddCsiNode() {

@@ -35,6 +35,21 @@ void CsiAdmission::Leave() {
   --calls_;
 }
 
+Status CsiAdmission::EnterStream() {
+  MutexLock lock(mu_);
+  if (streams_ >= limits_.streams) {
+    return TryLater(std::to_string(streams_) +
+                    " calls that answer by a stream go on, which are the most that may");
+  }
+  ++streams_;
+  return OkStatus();
+}
+
+void CsiAdmission::LeaveStream() {
+  MutexLock lock(mu_);
+  --streams_;
+}
+
 Status CsiAdmission::Take(const std::string& key) {
   MutexLock lock(mu_);
   if (taken_.insert(key).second) return OkStatus();

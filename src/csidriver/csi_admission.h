@@ -1,9 +1,11 @@
-// CsiAdmission: how many calls of the CSI driver go on at a time, how many a peer may begin in a
-// second, and that what is being changed by one call is not changed by another.
+// CsiAdmission: how many calls of the CSI driver go on at a time, how many of them answer by a
+// stream, how many a peer may begin in a second, and that what is being changed by one call is not
+// changed by another.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -22,6 +24,10 @@ namespace volumed {
 struct CsiLimits {
   size_t calls = 1024;  // that go on at a time, of all peers together
   int rate = 4000;      // that a peer may begin in a second
+  // Of the calls those that answer by a stream: each has an answer in memory for as long as its
+  // caller does not take it, which is so long at most.
+  size_t streams = 16;
+  Duration longest_untaken = std::chrono::seconds(60);
 };
 
 // Who calls, by the credentials of his connection.
@@ -43,6 +49,9 @@ class CsiAdmission {
   // too many; a caller tries again later then. After OK, Leave() is to be called once.
   Status Enter(const CsiPeer& peer) EXCLUDES(mu_);
   void Leave() EXCLUDES(mu_);
+  // The same of one that answers by a stream, besides.
+  Status EnterStream() EXCLUDES(mu_);
+  void LeaveStream() EXCLUDES(mu_);
 
   // The call has what `key` names for itself until Release(). Errors, not applied: Aborted, if
   // another call has it. Source: CSI spec v1.13.0, "Error Scheme" (10 ABORTED).
@@ -68,6 +77,7 @@ class CsiAdmission {
   const CsiLimits limits_;
   mutable Mutex mu_;
   size_t calls_ GUARDED_BY(mu_) = 0;
+  size_t streams_ GUARDED_BY(mu_) = 0;
   std::set<std::string> taken_ GUARDED_BY(mu_);
   std::map<Who, Allowance> allowances_ GUARDED_BY(mu_);
 };

@@ -41,6 +41,22 @@ void CsiCall::Finish(const Status& status) {
   if (!ended_.exchange(true)) calls_->Ended(*this, status);
 }
 
+void CsiCall::Send(const std::shared_ptr<CsiCall>& call, CsiSent sent) {
+  CsiCalls& calls = *call->calls_;
+  Scheduler& scheduler = calls.parts_.scheduler;
+  if (call->has_ended()) return scheduler.Post([sent = std::move(sent)] { sent(false); });
+  const TimerId timer = scheduler.PostAfter(calls.longest_untaken_, [call] {
+    call->Finish(Error::NotApplied(Code::kDeadlineExceeded,
+                                   "the caller has taken no part of the answer for too long"));
+  });
+  call->arrival_.send(*call->response_, [&scheduler, timer, sent = std::move(sent)](bool taken) {
+    scheduler.Cancel(timer);
+    scheduler.Post([sent, taken] { sent(taken); });
+  });
+}
+
+bool CsiCall::is_given_up() const { return has_ended() || arrival_.is_gone(); }
+
 Status CsiCall::Read() {
   if (!arrival_.read(*request_)) {
     return Error::NotApplied(
@@ -70,12 +86,14 @@ std::shared_ptr<CsiCalls> CsiCalls::Make(const Parts& parts, CsiLimits limits) {
 }
 
 CsiCalls::CsiCalls(const Parts& parts, CsiLimits limits)
-    : parts_(parts), admission_(parts.scheduler.clock(), limits) {}
+    : parts_(parts),
+      longest_untaken_(limits.longest_untaken),
+      admission_(parts.scheduler.clock(), limits) {}
 
 void CsiCalls::Begin(const CsiRow& row, CsiArrival arrival) {
   const auto call = std::make_shared<CsiCall>(shared_from_this(), std::move(arrival),
                                               parts_.scheduler.clock().Now());
-  if (const Status admitted = Admit(*call, row.needs_records); !admitted.ok()) {
+  if (const Status admitted = Admit(*call, row); !admitted.ok()) {
     return call->Finish(admitted);
   }
   if (!Note(call)) return call->Finish(Stops());
@@ -92,11 +110,15 @@ void CsiCalls::Refuse(const grpc::Status& status, CsiArrival arrival) {
   Answer(call, entered.ok() ? status : CsiStatusOf(entered));
 }
 
-Status CsiCalls::Admit(CsiCall& call, bool needs_records) {
+Status CsiCalls::Admit(CsiCall& call, const CsiRow& row) {
   RETURN_IF_ERROR(admission_.Enter(call.peer()));
   call.entered_ = true;
+  if (row.streams) {
+    RETURN_IF_ERROR(admission_.EnterStream());
+    call.streams_ = true;
+  }
   RETURN_IF_ERROR(call.Read());
-  if (needs_records && !records_loaded()) {
+  if (row.needs_records && !records_loaded()) {
     return Error::NotApplied(Code::kUnavailable,
                              "the records of earlier runs are being loaded: try again later");
   }
@@ -136,6 +158,7 @@ void CsiCalls::Ended(CsiCall& call, const Status& status) {
     }
   }
   if (!call.key_.empty()) admission_.Release(call.key_);
+  if (call.streams_) admission_.LeaveStream();
   if (call.entered_) admission_.Leave();
   if (status.ok()) {
     Tell(call, status, grpc::Status::OK);

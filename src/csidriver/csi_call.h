@@ -2,7 +2,8 @@
 // the rules, stripped of its secrets, posted to its handler on the control thread, and answered.
 //
 // CSI has no cancel. A client that gives up ends nothing: what its call has begun goes on, the call
-// has its key until that is done, and a repeat is answered Aborted meanwhile.
+// has its key until that is done, and a repeat is answered Aborted meanwhile. A stream alone ends
+// with its client, as nobody is there to take the rest.
 // Source: CSI spec v1.13.0, "Timeouts", "Error Scheme".
 #pragma once
 
@@ -29,15 +30,24 @@ namespace volumed {
 
 class CsiCalls;
 
-// A call as it comes in. Its functions are called once each at most; `answer` exactly once, on any
-// thread, and `read` before it, on the thread of CsiCalls::Begin().
+// Told once, on any thread: true: what was sent is taken, and there is room for the next; false:
+// the client is gone, or the call has ended.
+using CsiSent = std::function<void(bool taken)>;
+
+// A call as it comes in. `answer` is called exactly once, on any thread, and `read` once at most,
+// before it, on the thread of CsiCalls::Begin().
 struct CsiArrival {
   const CsiMethod* method = nullptr;
   CsiPeer peer;
   // Reads the request; false: what came is no message of its type.
   std::function<bool(google::protobuf::Message& request)> read;
-  // The response counts only if the status is OK.
+  // The response counts only if the status is OK, and not at all of one that answers by a stream.
   std::function<void(const grpc::Status&, const google::protobuf::Message& response)> answer;
+  // Of one that answers by a stream alone. Sends a response, which is not needed afterwards; any
+  // thread, one at a time, each after the one before was taken. After `answer` nothing is taken.
+  std::function<void(const google::protobuf::Message& response, CsiSent sent)> send;
+  // Likewise: whether the client is known to be gone. Any thread.
+  std::function<bool()> is_gone;
 };
 
 // Threads: a handler uses request and response on one thread at a time. Finish(), method() and
@@ -58,6 +68,14 @@ class CsiCall {
   void Finish(const Status& status);
   bool has_ended() const { return ended_.load(); }
 
+  // Of a call that answers by a stream: sends the response, which may be filled anew at once.
+  // `sent` is called on the control thread; before it nothing is to be sent. A client that takes
+  // nothing for CsiLimits::longest_untaken is answered DeadlineExceeded, and `sent` is told false.
+  // Threads: any, one at a time. Blocks: never.
+  static void Send(const std::shared_ptr<CsiCall>& call, CsiSent sent);
+  // Likewise: whether nobody takes what would be sent.
+  bool is_given_up() const;
+
  private:
   friend class CsiCalls;
 
@@ -74,6 +92,7 @@ class CsiCall {
   const std::unique_ptr<google::protobuf::Message> response_;
   CsiSecrets secrets_;    // of the request, for what is said about it
   bool entered_ = false;  // by CsiAdmission::Enter()
+  bool streams_ = false;  // likewise EnterStream()
   std::string key_;       // that it has taken; empty: none
   std::atomic<bool> ended_{false};
 };
@@ -87,8 +106,18 @@ class CsiRpc {
   Response& response() const { return static_cast<Response&>(call_->response()); }
   void Finish(const Status& status) const { call_->Finish(status); }
 
- private:
+ protected:
   std::shared_ptr<CsiCall> call_;
+};
+
+// The same of an RPC that answers by a stream of such responses. Finish() ends the stream.
+template <typename Request, typename Response>
+class CsiStream : public CsiRpc<Request, Response> {
+ public:
+  using CsiRpc<Request, Response>::CsiRpc;
+  // As CsiCall.
+  void Send(CsiSent sent) const { CsiCall::Send(this->call_, std::move(sent)); }
+  bool is_given_up() const { return this->call_->is_given_up(); }
 };
 
 // What is done for an RPC. It outlives the calls.
@@ -97,6 +126,7 @@ struct CsiRow {
   bool needs_records = true;
   // On the control thread. It must not block, and finishes the call now or later.
   std::function<void(const std::shared_ptr<CsiCall>&)> handle;
+  bool streams = false;  // its answer is a stream
 };
 
 // Whoever counts the calls of the driver. Threads: any. Blocks: never.
@@ -120,9 +150,9 @@ class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
   static std::shared_ptr<CsiCalls> Make(const Parts& parts, CsiLimits limits);
 
   // Takes a call on. What it is refused for, in this order: Unavailable if there are too many
-  // calls; InvalidArgument if it is no request, or one that breaks a rule (csi_request_rules.h);
-  // Unavailable if the row waits for the records; Aborted if another call has what it is about.
-  // Only a call that changes something has anything for itself.
+  // calls, or too many that answer by a stream; InvalidArgument if it is no request, or one that
+  // breaks a rule (csi_request_rules.h); Unavailable if the row waits for the records; Aborted if
+  // another call has what it is about. Only a call that changes something has anything for itself.
   void Begin(const CsiRow& row, CsiArrival arrival) EXCLUDES(mu_);
   // Answers a call that no row is for. It counts for its peer's rate.
   void Refuse(const grpc::Status& status, CsiArrival arrival) EXCLUDES(mu_);
@@ -141,7 +171,7 @@ class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
   friend class CsiCall;
 
   CsiCalls(const Parts& parts, CsiLimits limits);
-  Status Admit(CsiCall& call, bool needs_records) EXCLUDES(mu_);
+  Status Admit(CsiCall& call, const CsiRow& row) EXCLUDES(mu_);
   // Notes that the call is under way; false if all were ended.
   bool Note(const std::shared_ptr<CsiCall>& call) EXCLUDES(mu_);
   void Ended(CsiCall& call, const Status& status) EXCLUDES(mu_);
@@ -149,6 +179,7 @@ class CsiCalls : public std::enable_shared_from_this<CsiCalls> {
   void Tell(const CsiCall& call, const Status& status, const grpc::Status& answered);
 
   const Parts parts_;
+  const Duration longest_untaken_;
   CsiAdmission admission_;
   std::atomic<bool> records_loaded_{false};
   Mutex mu_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "csidriver/csi_answer_stream.h"
 #include "csidriver/csi_codes.h"
 
 namespace volumed {
@@ -41,8 +42,9 @@ void CsiHandlers::AddRow(const google::protobuf::Descriptor& request,
   const CsiMethod* const method = CsiMethodOf(&request);
   if (method == nullptr || !IsOfCsi(*method)) {
     problems_.push_back(request.name() + " is the request of no RPC");
-  } else if (method->streaming || method->response != &response) {
-    problems_.push_back(method->name + " does not answer with one " + response.name());
+  } else if (method->streaming != row.streams || method->response != &response) {
+    problems_.push_back(method->name + " does not answer with " +
+                        (row.streams ? "a stream of " : "one ") + response.name());
   } else if (!rows_.emplace(method, std::move(row)).second) {
     problems_.push_back(method->name + " has two handlers");
   }
@@ -83,7 +85,12 @@ CsiService::CsiService(const std::string& name, const CsiHandlers& handlers,
                        std::shared_ptr<CsiCalls> calls, PeerOf peer_of)
     : handlers_(handlers), calls_(std::move(calls)), peer_of_(std::move(peer_of)) {
   for (const CsiMethod& method : CsiMethods()) {
-    if (method.service == name) AddRpc(method);
+    if (method.service != name) continue;
+    if (method.streaming) {
+      AddStreamingRpc(method);
+    } else {
+      AddRpc(method);
+    }
   }
 }
 
@@ -97,9 +104,16 @@ std::vector<std::string> CsiService::Names() {
   return names;
 }
 
+void CsiService::TakeOn(const CsiMethod& method, CsiArrival arrival) {
+  if (const CsiRow* const row = handlers_.Find(method)) {
+    calls_->Begin(*row, std::move(arrival));
+  } else {
+    calls_->Refuse(CsiNotServed(method.path, handlers_.WhyNot(method)), std::move(arrival));
+  }
+}
+
 // What protoc's WithRawCallbackMethod_ classes do for one RPC each. The bytes are read here and not
-// by gRPC, which would answer what is no message with Unimplemented. One that answers by a stream
-// has no row, and an error without a message is the same to its client.
+// by gRPC, which would answer what is no message with Unimplemented.
 void CsiService::AddRpc(const CsiMethod& method) {
   AddMethod(new grpc::internal::RpcServiceMethod(method.path.c_str(),
                                                  grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
@@ -117,13 +131,33 @@ void CsiService::AddRpc(const CsiMethod& method) {
               if (status.ok()) *response = BytesOf(said);
               reactor->Finish(status);
             };
-            if (const CsiRow* const row = handlers_.Find(method)) {
-              calls_->Begin(*row, std::move(arrival));
-            } else {
-              calls_->Refuse(CsiNotServed(method.path, handlers_.WhyNot(method)),
-                             std::move(arrival));
-            }
+            TakeOn(method, std::move(arrival));
             return reactor;
+          }));
+}
+
+void CsiService::AddStreamingRpc(const CsiMethod& method) {
+  AddMethod(new grpc::internal::RpcServiceMethod(
+      method.path.c_str(), grpc::internal::RpcMethod::SERVER_STREAMING, nullptr));
+  MarkMethodRawCallback(
+      count_++,
+      new grpc::internal::CallbackServerStreamingHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this, &method](grpc::CallbackServerContext* context, const grpc::ByteBuffer* request)
+              -> grpc::ServerWriteReactor<grpc::ByteBuffer>* {
+            const std::shared_ptr<CsiAnswerStream> stream = CsiAnswerStream::Make(*context);
+            CsiArrival arrival;
+            arrival.method = &method;
+            arrival.peer = peer_of_(context->peer());
+            arrival.read = [request](Message& message) { return ReadMessage(*request, message); };
+            arrival.send = [stream](const Message& said, CsiSent sent) {
+              stream->Send(BytesOf(said), std::move(sent));
+            };
+            arrival.is_gone = [stream] { return stream->is_gone(); };
+            arrival.answer = [stream](const grpc::Status& status, const Message&) {
+              stream->End(status);
+            };
+            TakeOn(method, std::move(arrival));
+            return stream.get();
           }));
 }
 

@@ -41,11 +41,22 @@ class CsiHandlers {
               handler(CsiRpc<Request, Response>(call));
             }});
   }
+  // The same of an RPC that answers by a stream. It waits for the records.
+  template <typename Request, typename Response>
+  void AddStream(std::function<void(const CsiStream<Request, Response>&)> handler) {
+    CsiRow row;
+    row.streams = true;
+    row.handle = [handler = std::move(handler)](const std::shared_ptr<CsiCall>& call) {
+      handler(CsiStream<Request, Response>(call));
+    };
+    AddRow(*Request::descriptor(), *Response::descriptor(), std::move(row));
+  }
   // The handlers do this, too.
   void AddFeature(CsiFeature feature) { features_.insert(feature); }
 
   // Whether each row is for an RPC. Errors: Internal, not applied, naming every row that is not: an
-  // RPC has two of them, the response is another one's, or the RPC answers by a stream.
+  // RPC has two of them, the response is another one's, or of row and RPC one answers by a stream
+  // and the other does not.
   Status Check() const;
 
   // What is done for the RPC; null if nothing is. It lives as long as this object.
@@ -81,6 +92,9 @@ class CsiService final : public grpc::Service {
 
  private:
   void AddRpc(const CsiMethod& method);
+  void AddStreamingRpc(const CsiMethod& method);
+  // Gives the call to its row, or refuses it.
+  void TakeOn(const CsiMethod& method, CsiArrival arrival);
 
   const CsiHandlers& handlers_;
   const std::shared_ptr<CsiCalls> calls_;

@@ -47,6 +47,18 @@ TEST_F(CsiAdmissionTest, AsManyCallsGoOnAsMay) {
   EXPECT_TRUE(admission.Enter(kubelet_).ok());
 }
 
+TEST_F(CsiAdmissionTest, AsManyStreamsGoOnAsMayBesidesOtherCalls) {
+  CsiAdmission admission(clock_, {.calls = 8, .rate = 100, .streams = 1});
+  ASSERT_TRUE(admission.EnterStream().ok());
+  const Status second = admission.EnterStream();
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_NE(second.error().message().find("1 calls that answer by a stream"), std::string::npos);
+  EXPECT_TRUE(admission.Enter(kubelet_).ok());
+  admission.LeaveStream();
+  EXPECT_TRUE(admission.EnterStream().ok());
+}
+
 TEST_F(CsiAdmissionTest, APeerBeginsAsManyInASecondAsItMay) {
   CsiAdmission admission(clock_, {.calls = 64, .rate = 10});
   EXPECT_EQ(LetIn(admission, kubelet_, 25), 10);

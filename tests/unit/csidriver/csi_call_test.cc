@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -266,6 +267,98 @@ TEST_F(CsiCallTest, AHandlerMayEndItsCallAfterAllElseIsGone) {
   calls_.reset();
   held_[0]->Finish(OkStatus());
   EXPECT_TRUE(held->status.ok());
+}
+
+// A call whose answer is a stream, of which a test says when its client has taken a message.
+class CsiStreamCallTest : public CsiCallTest {
+ protected:
+  CsiStreamCallTest() { row_.streams = true; }
+
+  std::shared_ptr<CsiCall> OpenStream() {
+    ::csi::v1::GetMetadataAllocatedRequest request;
+    request.set_snapshot_id("s");
+    CsiArrival arrival;
+    arrival.method = FindCsiMethod("GetMetadataAllocated");
+    arrival.peer = {.uid = 0, .pid = 7};
+    arrival.read = [request](Message& message) {
+      message.CopyFrom(request);
+      return true;
+    };
+    arrival.send = [this](const Message& message, CsiSent sent) {
+      sent_.push_back(message.ShortDebugString());
+      on_its_way_ = std::move(sent);
+    };
+    arrival.is_gone = [this] { return is_gone_; };
+    arrival.answer = [this](const grpc::Status& status, const Message&) {
+      ended_.push_back(status.error_code());
+    };
+    calls_->Begin(row_, std::move(arrival));
+    Run();
+    return held_.empty() ? nullptr : held_.back();
+  }
+  void SendOne(const std::shared_ptr<CsiCall>& call) {
+    CsiCall::Send(call, [this](bool taken) { taken_.push_back(taken); });
+  }
+  void ComesBack(bool taken) { std::exchange(on_its_way_, nullptr)(taken); }
+
+  bool is_gone_ = false;
+  std::vector<std::string> sent_;
+  CsiSent on_its_way_;
+  std::vector<bool> taken_;
+  std::vector<grpc::StatusCode> ended_;
+};
+
+TEST_F(CsiStreamCallTest, AMessageIsSentAndItsHandlerToldOnTheControlThreadOnceItIsTaken) {
+  const auto call = OpenStream();
+  ASSERT_NE(call, nullptr);
+  auto& response = static_cast<::csi::v1::GetMetadataAllocatedResponse&>(call->response());
+  response.set_volume_capacity_bytes(7);
+  SendOne(call);
+  EXPECT_EQ(sent_, std::vector<std::string>{"volume_capacity_bytes: 7"});
+  ComesBack(true);
+  EXPECT_TRUE(taken_.empty()) << "it was posted";
+  scheduler_.RunFor(std::chrono::milliseconds(1));
+  EXPECT_EQ(taken_, std::vector<bool>{true});
+  call->Finish(OkStatus());
+  EXPECT_EQ(ended_, std::vector<grpc::StatusCode>{grpc::StatusCode::OK});
+  EXPECT_EQ(counted_.answers, std::vector<std::string>{"GetMetadataAllocated OK"});
+  scheduler_.RunFor(std::chrono::minutes(5));
+  EXPECT_EQ(ended_.size(), 1U) << "the timer of the message went with it";
+}
+
+TEST_F(CsiStreamCallTest, WhatIsNotTakenInTimeEndsTheCall) {
+  const auto call = OpenStream();
+  ASSERT_NE(call, nullptr);
+  SendOne(call);
+  scheduler_.RunFor(CsiLimits().longest_untaken - std::chrono::seconds(1));
+  EXPECT_TRUE(ended_.empty());
+  scheduler_.RunFor(std::chrono::seconds(2));
+  EXPECT_EQ(ended_, std::vector<grpc::StatusCode>{grpc::StatusCode::DEADLINE_EXCEEDED});
+  EXPECT_TRUE(call->is_given_up());
+  ComesBack(false);
+  scheduler_.RunFor(std::chrono::milliseconds(1));
+  EXPECT_EQ(taken_, std::vector<bool>{false});
+}
+
+TEST_F(CsiStreamCallTest, NothingIsSentOfACallThatHasEnded) {
+  const auto call = OpenStream();
+  ASSERT_NE(call, nullptr);
+  calls_->End();
+  SendOne(call);
+  scheduler_.RunFor(std::chrono::milliseconds(1));
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(taken_, std::vector<bool>{false});
+  EXPECT_EQ(ended_, std::vector<grpc::StatusCode>{grpc::StatusCode::UNAVAILABLE});
+}
+
+TEST_F(CsiStreamCallTest, ACallWhoseClientIsGoneIsGivenUp) {
+  const auto call = OpenStream();
+  ASSERT_NE(call, nullptr);
+  EXPECT_FALSE(call->is_given_up());
+  is_gone_ = true;
+  EXPECT_TRUE(call->is_given_up());
+  call->Finish(Error::NotApplied(Code::kCancelled, "nobody is there"));
+  EXPECT_EQ(calls_->under_way(), 0U);
 }
 
 TEST_F(CsiCallTest, AHandlerGetsNoSecret) {

@@ -52,6 +52,22 @@ TEST(CsiHandlersTest, RowsThatAreForNoRpcAreNamedTogether) {
             "InfoRequest is the request of no RPC");
 }
 
+TEST(CsiHandlersTest, ARowThatStreamsIsForAnRpcThatDoes) {
+  CsiHandlers handlers(CsiProfile::kCentral, CsiServeLevel::k1_12);
+  handlers.AddStream<::csi::v1::GetMetadataDeltaRequest, ::csi::v1::GetMetadataDeltaResponse>(
+      [](const auto&) {});
+  EXPECT_TRUE(handlers.Check().ok());
+  const CsiRow* const row = handlers.Find(Rpc("GetMetadataDelta"));
+  ASSERT_NE(row, nullptr);
+  EXPECT_TRUE(row->streams);
+  EXPECT_TRUE(row->needs_records);
+  handlers.AddStream<NodeStageVolumeRequest, NodeStageVolumeResponse>([](const auto&) {});
+  const Status checked = handlers.Check();
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().message(),
+            "CSI driver: NodeStageVolume does not answer with a stream of NodeStageVolumeResponse");
+}
+
 TEST(CsiHandlersTest, AnRpcThatTheProfileDoesNotHaveIsNotServedThoughItHasARow) {
   const auto serves = [](CsiProfile profile, CsiServeLevel level, const char* rpc) {
     CsiHandlers handlers(profile, level);

@@ -250,6 +250,146 @@ TEST_F(CsiServerTest, AServerThatStopsAnswersTheCallsThatItHas) {
   Release(OkStatus());  // what the call had begun is done
 }
 
+// ---- answers that are streams -------------------------------------------------------------------
+
+using AllocatedStream =
+    CsiStream<::csi::v1::GetMetadataAllocatedRequest, ::csi::v1::GetMetadataAllocatedResponse>;
+
+// A driver whose streams have as many messages as a test wants, each with `ranges` ranges.
+class CsiServerStreamTest : public CsiServerTest {
+ protected:
+  CsiServerStreamTest() {
+    handlers_
+        .AddStream<::csi::v1::GetMetadataAllocatedRequest, ::csi::v1::GetMetadataAllocatedResponse>(
+            [this](const AllocatedStream& stream) { SendFrom(stream, 0); });
+  }
+  // On the control thread.
+  void SendFrom(const AllocatedStream& stream, int message) {
+    if (message == messages_) return stream.Finish(end_);
+    stream.response().Clear();
+    stream.response().set_volume_capacity_bytes(message);
+    for (int i = 0; i < ranges_; ++i) {
+      stream.response().add_block_metadata()->set_byte_offset(int64_t{1} << 40);
+    }
+    ++sent_;
+    stream.Send([this, stream, message](bool taken) {
+      if (taken) return SendFrom(stream, message + 1);
+      ++left_;
+      stream.Finish(Error::NotApplied(Code::kCancelled, "nobody reads"));
+    });
+  }
+  std::unique_ptr<grpc::ClientReader<::csi::v1::GetMetadataAllocatedResponse>> Open(
+      const std::string& id = "s") {
+    stub_ = ::csi::v1::SnapshotMetadata::NewStub(Connect());
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    ::csi::v1::GetMetadataAllocatedRequest request;
+    request.set_snapshot_id(id);
+    return stub_->GetMetadataAllocated(&context_, request);
+  }
+
+  int messages_ = 3;
+  int ranges_ = 1;
+  Status end_;
+  std::atomic<int> sent_{0};
+  std::atomic<int> left_{0};
+  std::unique_ptr<::csi::v1::SnapshotMetadata::Stub> stub_;
+  grpc::ClientContext context_;
+};
+
+TEST_F(CsiServerStreamTest, AllMessagesComeInOrderAndThenTheStatus) {
+  messages_ = 200;
+  Serve();
+  server_->RecordsLoaded();
+  const auto reader = Open();
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  for (int message = 0; message < messages_; ++message) {
+    ASSERT_TRUE(reader->Read(&response)) << message;
+    EXPECT_EQ(response.volume_capacity_bytes(), message);
+  }
+  EXPECT_FALSE(reader->Read(&response));
+  const grpc::Status status = reader->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(Becomes([&] { return server_->calls_under_way() == 0; }));
+  EXPECT_EQ(left_, 0);
+}
+
+TEST_F(CsiServerStreamTest, AnErrorComesAfterTheMessagesBeforeIt) {
+  end_ = Error::NotApplied(Code::kNotFound, "snapshot s is gone");
+  Serve();
+  server_->RecordsLoaded();
+  const auto reader = Open();
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  for (int message = 0; message < messages_; ++message) EXPECT_TRUE(reader->Read(&response));
+  EXPECT_FALSE(reader->Read(&response));
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(), "snapshot s is gone");
+}
+
+TEST_F(CsiServerStreamTest, WhatIsRefusedIsAStatusWithoutAMessage) {
+  Serve();
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  const auto early = Open();
+  EXPECT_FALSE(early->Read(&response));
+  EXPECT_EQ(early->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  server_->RecordsLoaded();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  const auto nameless = stub_->GetMetadataAllocated(&context, {});
+  EXPECT_FALSE(nameless->Read(&response));
+  const grpc::Status status = nameless->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "snapshot_id is required");
+  EXPECT_EQ(sent_, 0);
+}
+
+// What it has not read is bounded by gRPC's windows and one message, however long the stream is.
+TEST_F(CsiServerStreamTest, AClientThatDoesNotReadIsLeftAfterAWhile) {
+  messages_ = 1'000'000;
+  ranges_ = 4096;
+  settings_.limits.longest_untaken = std::chrono::milliseconds(300);
+  Serve();
+  server_->RecordsLoaded();
+  const auto reader = Open();
+  EXPECT_TRUE(Becomes([&] { return server_->calls_under_way() == 0 && left_ == 1; }));
+  EXPECT_GE(sent_, 1);
+  EXPECT_LT(sent_, 1000) << "it was sent more than anybody took";
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  while (reader->Read(&response)) {
+  }
+  EXPECT_FALSE(reader->Finish().ok());
+}
+
+TEST_F(CsiServerStreamTest, AStreamEndsWithTheClientThatCancelsIt) {
+  messages_ = 1'000'000;
+  ranges_ = 4096;
+  Serve();
+  server_->RecordsLoaded();
+  const auto reader = Open();
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  EXPECT_TRUE(reader->Read(&response));
+  context_.TryCancel();
+  EXPECT_TRUE(Becomes([&] { return server_->calls_under_way() == 0 && left_ == 1; }));
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(CsiServerStreamTest, AServerThatStopsEndsItsStreams) {
+  messages_ = 1'000'000;
+  ranges_ = 4096;
+  Serve();
+  server_->RecordsLoaded();
+  const auto reader = Open();
+  ::csi::v1::GetMetadataAllocatedResponse response;
+  EXPECT_TRUE(reader->Read(&response));
+  control_.OnControl([this] { server_.reset(); });
+  while (reader->Read(&response)) {
+  }
+  EXPECT_FALSE(reader->Finish().ok());
+  EXPECT_TRUE(Becomes([&] { return left_ == 1; }));
+}
+
 TEST(CsiGuestClassTest, RootTheAgentsUserAndTheGroupMayCall) {
   const auto may = [](uid_t uid, gid_t gid, std::optional<gid_t> group) {
     return CsiGuestClass({1, uid, gid}, group).has_value();
