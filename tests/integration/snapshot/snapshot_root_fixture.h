@@ -1,5 +1,5 @@
-// A node with a pool on a real xfs, and an agent's operations and snapshot engine on it, with real
-// workers. Time stands still for its timers, and goes on for its deadlines.
+// A node with a pool on a real filesystem, and an agent's operations and snapshot engine on it,
+// with real workers. Time stands still for its timers, and goes on for its deadlines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,13 +42,17 @@ class SnapshotRootTest : public BlockMountTest {
   static constexpr int64_t kPoolBytes = int64_t{3} << 30;
   static constexpr int64_t kVolumeBytes = int64_t{384} << 20;
 
+  // Of the pool. It can share blocks.
+  virtual std::string pool_type() const { return "xfs"; }
+
   void SetUp() override {
     BlockMountTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     disk_.emplace(BlockMountTest::Image("pool", kPoolBytes));
     ASSERT_TRUE(disk_->valid());
-    Mkfs("xfs", disk_->path());
-    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "xfs", 0, nullptr), 0);
+    Mkfs(pool_type(), disk_->path());
+    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), pool_type().c_str(), 0, nullptr),
+              0);
     for (const char* name : {"keys", "root", "root/pods", "root/plugins"}) {
       ASSERT_EQ(::mkdir(Path(name).c_str(), 0755), 0) << name;
     }
