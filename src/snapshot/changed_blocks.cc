@@ -27,6 +27,10 @@ Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolum
   return volumes.FindCut(id);
 }
 
+// A place is a number alone. On a filesystem that has several disks and counts on each anew
+// (bcachefs), two blocks have the same one.
+bool TellsPlacesApart(const std::string& fs_type) { return fs_type == "xfs" || fs_type == "btrfs"; }
+
 Status CheckComparable(const PoolCutRecord& base, const PoolCutRecord& target) {
   if (base.volume != target.volume) {
     return Error::NotApplied(Code::kInvalidArgument, "snapshots " + base.id + " and " + target.id +
@@ -34,10 +38,16 @@ Status CheckComparable(const PoolCutRecord& base, const PoolCutRecord& target) {
                                                          base.volume + " and " + target.volume);
   }
   for (const PoolCutRecord* const cut : {&base, &target}) {
-    if (!cut->is_copy) continue;
-    return SnapshotRefusal("snapshot " + cut->id +
-                           " is a copy, which has no blocks in common with others: it is not "
-                           "known what has changed");
+    if (cut->is_copy) {
+      return SnapshotRefusal("snapshot " + cut->id +
+                             " is a copy, which has no blocks in common with others: it is not "
+                             "known what has changed");
+    }
+    if (!TellsPlacesApart(cut->object.fs_type)) {
+      return SnapshotRefusal("snapshot " + cut->id + " lies on " + cut->object.fs_type +
+                             ", of which it is not known that two of its blocks never have the "
+                             "same place");
+    }
   }
   return OkStatus();
 }

@@ -39,9 +39,9 @@ struct ChangedBlocks {
 //
 // Threads: any. Blocks: until the deadline; it looks at some ten thousand extents at most. Errors,
 // not applied: NotFound; FailedPrecondition for a snapshot that is not ready, for one whose bytes
-// were copied and that is to be compared with another, and for one that is no image;
-// InvalidArgument if the two are of different volumes; OutOfRange for an offset beyond the volume;
-// those of PoolVolumes::ListCutExtents.
+// were copied, or that does not lie on xfs or btrfs, and that is to be compared with another, and
+// for one that is no image; InvalidArgument if the two are of different volumes; OutOfRange for an
+// offset beyond the volume; those of PoolVolumes::ListCutExtents.
 Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
                                         const ChangedBlocksQuery& query, const CallOptions& call);
 

@@ -204,6 +204,23 @@ TEST_F(ChangedBlocksTest, ACopyHasNoDeltaAndIsToldWhole) {
   EXPECT_THAT(Delta("", second), ElementsAre(Blocks(0, 1)));
 }
 
+// A place there is one of some disk.
+TEST_F(ChangedBlocksTest, WhereTwoBlocksMayHaveTheSamePlaceNothingIsCompared) {
+  const std::string volume = Made().id;
+  const std::string base = CutNow(volume);
+  const std::string target = CutNow(volume);
+  for (const Record& row : store_.All()) {
+    if (row.kind != kPoolCutRecordKind) continue;
+    PoolCutRecord cut = Must(DecodePoolCutRecord(row));
+    cut.object.fs_type = "bcachefs";
+    ASSERT_TRUE(store_.Put(EncodeRecord(cut), kPoolRecordDurability).ok());
+  }
+  RestartAgent();
+  const Error refused = Refusal(base, target);
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("bcachefs"));
+}
+
 TEST_F(ChangedBlocksTest, WhatIsNotReadyOrHasFailedIsRefused) {
   PoolVolumeWish wish = Wish("copied");
   wish.parameters = {{"snapshots", "copy"}};
