@@ -118,12 +118,11 @@ void AddWindow(const Window& window, size_t most, ChangedBlocks& part) {
 
 Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
                                         const ChangedBlocksQuery& query, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
   if (!query.base.empty()) {
     ASSIGN_OR_RETURN(const PoolCutRecord base, FindReadyCut(engine, volumes, query.base));
-    ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
     RETURN_IF_ERROR(CheckComparable(base, target));
   }
-  ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
   const int64_t size = target.size_bytes;
   if (query.from < 0 || query.from > size) {
     return Error::NotApplied(Code::kOutOfRange,
