@@ -112,7 +112,7 @@ class CsiRpc {
 
 // The same of an RPC that answers by a stream of such responses. Finish() ends the stream.
 template <typename Request, typename Response>
-class CsiStream : public CsiRpc<Request, Response> {
+class CsiStreamRpc : public CsiRpc<Request, Response> {
  public:
   using CsiRpc<Request, Response>::CsiRpc;
   // As CsiCall.

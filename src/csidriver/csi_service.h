@@ -43,11 +43,11 @@ class CsiHandlers {
   }
   // The same of an RPC that answers by a stream. It waits for the records.
   template <typename Request, typename Response>
-  void AddStream(std::function<void(const CsiStream<Request, Response>&)> handler) {
+  void AddStream(std::function<void(const CsiStreamRpc<Request, Response>&)> handler) {
     CsiRow row;
     row.streams = true;
     row.handle = [handler = std::move(handler)](const std::shared_ptr<CsiCall>& call) {
-      handler(CsiStream<Request, Response>(call));
+      handler(CsiStreamRpc<Request, Response>(call));
     };
     AddRow(*Request::descriptor(), *Response::descriptor(), std::move(row));
   }

@@ -36,7 +36,7 @@ void NameSnapshots(const GetMetadataDeltaRequest& request, ChangedBlocksQuery& q
 template <typename Request, typename Response>
 class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, Response>> {
  public:
-  MetadataWalk(SharedMetadataParts shared, const CsiStream<Request, Response>& stream)
+  MetadataWalk(SharedMetadataParts shared, const CsiStreamRpc<Request, Response>& stream)
       : shared_(std::move(shared)), stream_(stream) {
     const Request& request = stream_.request();
     NameSnapshots(request, query_);
@@ -89,14 +89,14 @@ class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, R
   }
 
   const SharedMetadataParts shared_;
-  const CsiStream<Request, Response> stream_;
+  const CsiStreamRpc<Request, Response> stream_;
   ChangedBlocksQuery query_;
   bool has_sent_ = false;
 };
 
 template <typename Request, typename Response>
 void AddWalk(CsiHandlers& handlers, const SharedMetadataParts& shared) {
-  handlers.AddStream<Request, Response>([shared](const CsiStream<Request, Response>& stream) {
+  handlers.AddStream<Request, Response>([shared](const CsiStreamRpc<Request, Response>& stream) {
     std::make_shared<MetadataWalk<Request, Response>>(shared, stream)->GoOn();
   });
 }

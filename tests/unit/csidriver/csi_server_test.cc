@@ -253,7 +253,7 @@ TEST_F(CsiServerTest, AServerThatStopsAnswersTheCallsThatItHas) {
 // ---- answers that are streams -------------------------------------------------------------------
 
 using AllocatedStream =
-    CsiStream<::csi::v1::GetMetadataAllocatedRequest, ::csi::v1::GetMetadataAllocatedResponse>;
+    CsiStreamRpc<::csi::v1::GetMetadataAllocatedRequest, ::csi::v1::GetMetadataAllocatedResponse>;
 
 // A driver whose streams have as many messages as a test wants, each with `ranges` ranges.
 class CsiServerStreamTest : public CsiServerTest {
