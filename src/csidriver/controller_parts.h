@@ -23,7 +23,7 @@ struct ControllerParts {
 using SharedControllerParts = std::shared_ptr<const ControllerParts>;
 
 // The volume that a caller can name: it is there, and is not being made or deleted. Errors, not
-// applied: those of PoolVolumes::Find; Aborted while it is made or deleted.
+// applied: those of PoolVolumes::Find and CheckNotInline; Aborted while it is made or deleted.
 Result<PoolVolumeRecord> FindServedVolume(const ControllerParts& shared, const std::string& id);
 
 inline Error BeingDone() {

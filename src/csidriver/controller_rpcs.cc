@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "csidriver/controller_parts.h"
+#include "csidriver/csi_inline_wish.h"
 
 namespace volumed {
 namespace {
@@ -63,6 +64,8 @@ void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {
   if (std::string why = shared->parts.why_unseen(); !why.empty()) {
     return rpc.Finish(Error::NotApplied(Code::kUnavailable, std::move(why)));
   }
+  const Status may = CheckNotInline(shared->volumes(), rpc.request().volume_id());
+  if (!may.ok()) return rpc.Finish(may);
   StartForCall(*shared, DeletePoolVolume(shared->parts.pools, rpc.request().volume_id()), rpc,
                [](const Unit&) {});
 }
@@ -70,6 +73,7 @@ void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {
 }  // namespace
 
 Result<PoolVolumeRecord> FindServedVolume(const ControllerParts& shared, const std::string& id) {
+  RETURN_IF_ERROR(CheckNotInline(shared.volumes(), id));
   ASSIGN_OR_RETURN(PoolVolumeRecord record, shared.volumes().Find(id));
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
     return record;

@@ -10,7 +10,9 @@
 
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
+#include "csidriver/csi_inline_wish.h"
 #include "csidriver/csi_volume_wish.h"
+#include "csidriver/inline_volumes.h"
 #include "csidriver/node_specs.h"
 #include "csidriver/node_stats.h"
 #include "csidriver/node_targets.h"
@@ -41,10 +43,6 @@ using ::csi::v1::NodeUnstageVolumeResponse;
 
 constexpr char kStagingField[] = "staging_target_path";
 constexpr char kTargetField[] = "target_path";
-// Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.2 (SetUpAt), csi_util.go
-// (getPodInfoAttrs).
-constexpr char kEphemeralKey[] = "csi.storage.k8s.io/ephemeral";
-constexpr char kPodUidKey[] = "csi.storage.k8s.io/pod.uid";
 
 Error NothingAt(const std::string& id, const std::string& path) {
   return Error::NotApplied(Code::kNotFound, "volume " + id + " is not at " + ShownPath(path));
@@ -71,6 +69,14 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
  private:
   Result<NodeStage> StageOf(const NodeStageVolumeRequest& request) const;
   Result<NodePublish> PublishOf(const NodePublishVolumeRequest& request) const;
+  // Of inline volumes.
+  Result<InlinePublish> InlinePublishOf(const NodePublishVolumeRequest& request) const;
+  Result<InlineUnpublish> InlineUnpublishOf(const NodeUnpublishVolumeRequest& request) const;
+  InlineServing ServingInline() const {
+    return {settings_.driver, settings_.node, settings_.most_volumes};
+  }
+  // The pool's volume that a CO's id stands for, for whoever only asks: an inline one has a handle.
+  Result<PoolVolumeRecord> FindAsked(const std::string& volume_id) const;
   // Nullopt: there is nothing to be taken away.
   Result<std::optional<NodeUnstage>> UnstageOf(const NodeUnstageVolumeRequest& request) const;
   Result<std::optional<NodeUnpublish>> UnpublishOf(const NodeUnpublishVolumeRequest& request) const;
@@ -100,6 +106,8 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   }
   template <typename Op, typename Wish, typename Rpc>
   void StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place, const Rpc& rpc);
+  void PublishInline(const CsiRpc<NodePublishVolumeRequest, NodePublishVolumeResponse>& rpc);
+  void UnpublishInline(const CsiRpc<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>& rpc);
   void Measure(const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const;
   // Where the volume is, or may be: where it is staged, and at the path if it is published there.
   std::vector<NodePlace> PlacesOf(const std::string& id, const std::string& target) const;
@@ -123,6 +131,7 @@ VolumeSpec NodeRpcs::SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityW
 
 Result<PoolVolumeRecord> NodeRpcs::FindUsable(const std::string& id,
                                               const CsiCapabilityWish& wish) const {
+  RETURN_IF_ERROR(CheckNotInline(parts_.volumes, id));
   ASSIGN_OR_RETURN(PoolVolumeRecord volume, parts_.volumes.Find(id));
   const std::string why_not = WhyNotUsableSo(volume, wish);
   if (why_not.empty()) return volume;
@@ -144,11 +153,6 @@ Result<NodeStage> NodeRpcs::StageOf(const NodeStageVolumeRequest& request) const
 }
 
 Result<NodePublish> NodeRpcs::PublishOf(const NodePublishVolumeRequest& request) const {
-  if (ContextOf(request, kEphemeralKey) == "true") {
-    return Error::NotApplied(Code::kUnimplemented,
-                             "this driver makes no inline volumes of pods: use a generic ephemeral "
-                             "volume");
-  }
   ASSIGN_OR_RETURN(CsiCapabilityWish wish, ParseCsiCapability(request.volume_capability()));
   ASSIGN_OR_RETURN(SafePath target, targets_.PlaceOf(kTargetField, request.target_path()));
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, FindUsable(request.volume_id(), wish));
@@ -160,13 +164,58 @@ Result<NodePublish> NodeRpcs::PublishOf(const NodePublishVolumeRequest& request)
   ASSIGN_OR_RETURN(SafePath staging,
                    targets_.PlaceOf(kStagingField, request.staging_target_path()));
   const std::string path = target.Display();
-  const std::string pod = ContextOf(request, kPodUidKey);
+  const std::string pod = ContextOf(request, kCsiPodUidKey);
   return NodePublish{.id = volume.id,
                      .staging = std::move(staging),
                      .target = std::move(target),
                      .wanted = PublicationWanted(path, wish, request.readonly()),
                      .spec = SpecOf(volume, wish, request.readonly(), pod),
                      .pod = pod};
+}
+
+// A volume that there is not yet is planned, so that its device can be had exclusively.
+Result<InlinePublish> NodeRpcs::InlinePublishOf(const NodePublishVolumeRequest& request) const {
+  ASSIGN_OR_RETURN(CsiCapabilityWish wish, ParseCsiCapability(request.volume_capability()));
+  ASSIGN_OR_RETURN(SafePath target, targets_.PlaceOf(kTargetField, request.target_path()));
+  ASSIGN_OR_RETURN(PoolVolumeWish volume, ParseCsiInlineWish(request, wish, target));
+  const std::optional<PoolVolumeRecord> there = parts_.volumes.FindByName(volume.name);
+  if (there) {
+    volume.id = there->id;
+  } else {
+    ASSIGN_OR_RETURN(volume.id, parts_.volumes.PlanId(volume.parameters));
+  }
+  return InlinePublish{.id = volume.id,
+                       .volume = std::move(volume),
+                       .capability = std::move(wish),
+                       .target = std::move(target),
+                       .read_only = request.readonly(),
+                       .serving = ServingInline()};
+}
+
+// Where it is published its row says, whatever the roots of targets are by now.
+Result<InlineUnpublish> NodeRpcs::InlineUnpublishOf(
+    const NodeUnpublishVolumeRequest& request) const {
+  const std::optional<PoolVolumeRecord> there =
+      parts_.volumes.FindByName(PoolNameOfInline(request.volume_id()));
+  InlineUnpublish unpublish{.id = there ? there->id : "",
+                            .handle = request.volume_id(),
+                            .target = {},
+                            .held_up = parts_.why_unseen ? parts_.why_unseen() : "",
+                            .serving = ServingInline()};
+  const std::optional<std::string> path = CleanNodePath(request.target_path());
+  if (there && path && *path == there->inline_use.target) {
+    const std::string& root = there->inline_use.target_root;
+    unpublish.target = {root, path->substr(root.size() + 1), Resolve::kNoSymlinks};
+    return unpublish;
+  }
+  ASSIGN_OR_RETURN(unpublish.target, targets_.PlaceOf(kTargetField, request.target_path()));
+  return unpublish;
+}
+
+Result<PoolVolumeRecord> NodeRpcs::FindAsked(const std::string& volume_id) const {
+  if (!IsInlineHandle(volume_id)) return parts_.volumes.Find(volume_id);
+  if (auto there = parts_.volumes.FindByName(PoolNameOfInline(volume_id))) return *std::move(there);
+  return Error::NotApplied(Code::kNotFound, "there is no inline volume " + volume_id);
 }
 
 std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::string& path) const {
@@ -179,6 +228,7 @@ std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::s
 Result<std::optional<NodeRpcs::Leaving>> NodeRpcs::FindLeaving(const std::string& id,
                                                                const char* field,
                                                                const std::string& path) const {
+  RETURN_IF_ERROR(CheckNotInline(parts_.volumes, id));
   // What an earlier configuration has let in goes, too.
   if (const std::optional<NodePlace> there = FindPlace(id, path)) {
     return std::optional<Leaving>({there->place, std::nullopt});
@@ -213,6 +263,7 @@ Result<std::optional<NodeUnpublish>> NodeRpcs::UnpublishOf(
 // By the target path alone, too: the row of the device says where that is staged.
 Result<NodeExpand> NodeRpcs::ExpandOf(const NodeExpandVolumeRequest& request,
                                       SafePath& place) const {
+  RETURN_IF_ERROR(CheckNotInline(parts_.volumes, request.volume_id()));
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(request.volume_id()));
   const std::optional<NodePlace> there = FindPlace(volume.id, request.volume_path());
   if (!there || (!there->is_staging && !there->is_finished)) {
@@ -264,15 +315,32 @@ void NodeRpcs::StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*
   Start(at, Op(parts_.volumes, **std::move(wish)), rpc);
 }
 
+void NodeRpcs::PublishInline(
+    const CsiRpc<NodePublishVolumeRequest, NodePublishVolumeResponse>& rpc) {
+  Result<InlinePublish> publish = InlinePublishOf(rpc.request());
+  if (!publish.ok()) return rpc.Finish(publish.error());
+  const SafePath target = publish->target;
+  Start(target, PublishInlineVolume(parts_.volumes, *std::move(publish)), rpc);
+}
+
+void NodeRpcs::UnpublishInline(
+    const CsiRpc<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>& rpc) {
+  Result<InlineUnpublish> unpublish = InlineUnpublishOf(rpc.request());
+  if (!unpublish.ok()) return rpc.Finish(unpublish.error());
+  const SafePath target = unpublish->target;
+  Start(target, UnpublishInlineVolume(parts_.volumes, *std::move(unpublish)), rpc);
+}
+
 // The volume before the path: an unknown one is NotFound whatever the path is.
 void NodeRpcs::Measure(
     const CsiRpc<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>& rpc) const {
-  const std::string& id = rpc.request().volume_id();
-  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
+  const Result<PoolVolumeRecord> volume = FindAsked(rpc.request().volume_id());
   if (!volume.ok()) return rpc.Finish(volume.error());
   const std::string& path = rpc.request().volume_path();
-  const std::optional<NodePlace> place = FindPlace(id, path);
-  if (!place || !place->is_finished) return rpc.Finish(NothingAt(id, path));
+  const std::optional<NodePlace> place = FindPlace(volume->id, path);
+  if (!place || !place->is_finished) {
+    return rpc.Finish(NothingAt(rpc.request().volume_id(), path));
+  }
   const Deadline deadline = Deadline::After(parts_.scheduler.clock(), settings_.stats_deadline);
   parts_.scheduler.RunBlocking([parts = parts_, rpc, place = *place, deadline,
                                 is_tree = IsTree(volume->backend),
@@ -300,7 +368,7 @@ CallOptions NodeRpcs::UntilStatsDeadline() const {
 // Also of a volume that is nowhere: it may have been tried to stage it.
 void NodeRpcs::TellHealth(
     const CsiRpc<NodeGetVolumeHealthRequest, NodeGetVolumeHealthResponse>& rpc) const {
-  Result<PoolVolumeRecord> volume = parts_.volumes.Find(rpc.request().volume_id());
+  Result<PoolVolumeRecord> volume = FindAsked(rpc.request().volume_id());
   if (!volume.ok()) return rpc.Finish(volume.error());
   const auto lease = std::find_if(volume->leases.begin(), volume->leases.end(),
                                   [this](const PoolLease& l) { return l.node == settings_.node; });
@@ -309,7 +377,7 @@ void NodeRpcs::TellHealth(
                                 places = PlacesOf(volume->id, rpc.request().volume_publish_path()),
                                 volume = *std::move(volume)] {
     ::csi::v1::VolumeHealth& health = *rpc.response().mutable_volume_health();
-    health.set_volume_id(volume.id);
+    health.set_volume_id(rpc.request().volume_id());
     // The mount table first: a pool that hangs takes all the time that there is.
     const Status told = TellPlacesHealth(parts.kernel, places, writes, call, health);
     TellVolumeHealth(volume, parts.volumes.Look(volume.pool, call), health);
@@ -340,12 +408,14 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
                                             rpc);
   });
   handlers.Add<NodePublishVolumeRequest, NodePublishVolumeResponse>([self](const auto& rpc) {
+    if (IsInlinePublish(rpc.request())) return self->PublishInline(rpc);
     Result<NodePublish> publish = self->PublishOf(rpc.request());
     if (!publish.ok()) return rpc.Finish(publish.error());
     const SafePath target = publish->target;
     self->Start(target, PublishNodeVolume(self->parts_.volumes, *std::move(publish)), rpc);
   });
   handlers.Add<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>([self](const auto& rpc) {
+    if (IsInlineHandle(rpc.request().volume_id())) return self->UnpublishInline(rpc);
     self->StartOrNothing<UnpublishNodeVolume>(self->UnpublishOf(rpc.request()),
                                               &NodeUnpublish::target, rpc);
   });

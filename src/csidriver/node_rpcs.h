@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct NodeRpcParts {
   PoolVolumes& volumes;
   NodeVolumeOperations& operations;
   const DeviceRecordKeeper& devices;
+  // Why nothing may be deleted yet, for people; empty if it may (VolumeManager::WhyUnseen). Asked
+  // on the control thread.
+  std::function<std::string()> why_unseen = {};
 };
 
 struct NodeRpcSettings {
@@ -47,6 +51,10 @@ struct NodeRpcSettings {
 // An id that is none of a volume is NotFound, and success for what takes away; a place of which no
 // row tells has to lie below the target roots. A call about a path at which another one works is
 // Aborted, as is one about a volume that something else has for itself.
+//
+// A kubelet's inline volume of a pod is made by its NodePublishVolume and deleted by its
+// NodeUnpublishVolume (inline_volumes.h), by the kubelet's own handle; those two and the questions
+// about it are all that there is for it.
 void AddNodeRpcs(CsiHandlers& handlers, const NodeRpcParts& parts, const NodeRpcSettings& settings);
 
 }  // namespace volumed

@@ -174,6 +174,10 @@ Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
   if (record.pool.empty() || record.name.empty() || record.capacity_bytes <= 0) {
     return UnreadableRow(row, "has no pool, no name or no size");
   }
+  const PoolInline& use = record.inline_use;
+  if (!use.empty() && (use.target_root.empty() || !use.target.starts_with(use.target_root + "/"))) {
+    return UnreadableRow(row, "has a target that lies in no directory of targets");
+  }
   return record;
 }
 
@@ -207,6 +211,10 @@ std::string DescriptionOf(const PoolVolumeRecord& record, const std::string& poo
   json["createdUnixMillis"] = record.created_unix_ms;
   if (!record.from_snapshot.empty()) json["fromSnapshot"] = record.from_snapshot;
   if (!record.from_volume.empty()) json["fromVolume"] = record.from_volume;
+  if (!record.inline_use.empty()) {
+    json["pod"] = record.inline_use.pod_namespace + "/" + record.inline_use.pod_name;
+    json["podUid"] = record.inline_use.pod_uid;
+  }
   return ForPeople(json);
 }
 

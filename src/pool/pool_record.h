@@ -113,6 +113,25 @@ struct PoolLease {
 // writer.
 std::string WhyNotBeside(const PoolLease& there, const PoolLease& wanted);
 
+// For whom a volume is that a kubelet wants with a pod (an inline volume): no CreateVolume has made
+// it, and it ends with its one publication. Empty: it is no such volume.
+struct PoolInline {
+  std::string target{};       // the path of the publication
+  std::string target_root{};  // the configured directory below which that lies
+  std::string pod_namespace{};
+  std::string pod_name{};
+  std::string pod_uid{};
+  bool empty() const { return target.empty(); }
+  static void WireFields(auto& v, auto& m) {
+    v.Text(1, m.target);
+    v.Text(2, m.target_root);
+    v.Text(3, m.pod_namespace);
+    v.Text(4, m.pod_name);
+    v.Text(5, m.pod_uid);
+  }
+  friend bool operator==(const PoolInline&, const PoolInline&) = default;
+};
+
 // A volume. Key: its id.
 struct PoolVolumeRecord {
   std::string id{};
@@ -138,6 +157,7 @@ struct PoolVolumeRecord {
   // What it was made of: the id of a snapshot, or of a volume that was cloned; else both are empty.
   std::string from_snapshot{};
   std::string from_volume{};
+  PoolInline inline_use{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -155,6 +175,7 @@ struct PoolVolumeRecord {
     v.Text(16, m.family);
     v(17, m.filesystem);
     v(18, m.leases);
+    v.If(20, m.inline_use, !m.inline_use.empty());
     v(21, m.used);
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);

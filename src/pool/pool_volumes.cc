@@ -142,6 +142,7 @@ PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
   for (auto row = volumes_.upper_bound(after); row != volumes_.end(); ++row) {
     const PoolVolumeState state = row->second.state;
     if (state != PoolVolumeState::kReady && state != PoolVolumeState::kExpanding) continue;
+    if (!row->second.inline_use.empty()) continue;
     if (page.volumes.size() == most) {
       if (most > 0) page.next = page.volumes.back().id;
       break;
@@ -149,6 +150,15 @@ PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
     page.volumes.push_back(row->second);
   }
   return page;
+}
+
+std::vector<PoolVolumeRecord> PoolVolumes::InlineVolumes() const {
+  std::vector<PoolVolumeRecord> found;
+  MutexLock lock(mu_);
+  for (const auto& [id, record] : volumes_) {
+    if (!record.inline_use.empty()) found.push_back(record);
+  }
+  return found;
 }
 
 std::string PoolVolumes::DomainOf(const std::string& id) const {

@@ -38,6 +38,8 @@ struct PoolVolumeWish {
   // What is in it from the beginning, of this driver; its handle is the id of a snapshot, which is
   // that of a cut, or of a volume. Nullopt: nothing.
   std::optional<VolumeContent> content = std::nullopt;
+  // Of an inline volume of a pod; empty: it is none.
+  PoolInline inline_use = {};
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
@@ -106,8 +108,15 @@ class PoolVolumes {
   PoolIdMeaning MeaningOf(const std::string& id) const EXCLUDES(mu_);
   Result<PoolVolumeRecord> Find(const std::string& id) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
-  // Those that are ready, or are being made larger, after this id.
+  // Whether a name that FindByName() does not find is certainly that of no volume. Blocks: until
+  // the deadline. Errors, not applied: FailedPrecondition while a volume is kUnreadable, and while
+  // records are in doubt; Unavailable until each pool was looked through for files without a row.
+  Status CheckNamesKnown(const CallOptions& call) EXCLUDES(mu_);
+  // Those that are ready, or are being made larger, after this id; without inline volumes, of which
+  // only their pods' kubelet knows.
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
+  // The inline volumes, in whatever state, in the order of their ids.
+  std::vector<PoolVolumeRecord> InlineVolumes() const EXCLUDES(mu_);
   // The path of the pool of the volume, or of the cut, for lanes; "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 

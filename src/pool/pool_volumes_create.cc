@@ -35,6 +35,13 @@ Status PoolVolumes::CheckAllReadable(const CallOptions& call) {
                      unreadable_.begin()->second);
 }
 
+Status PoolVolumes::CheckNamesKnown(const CallOptions& call) {
+  RETURN_IF_ERROR(CheckAllReadable(call));
+  for (const std::unique_ptr<Pool>& pool : pools_) RETURN_IF_ERROR(CheckLookedThrough(*pool));
+  if (!parts_.irreversible.InDoubt()) return OkStatus();
+  return PoolRefusal("which volumes there are is not certain, as records are in doubt");
+}
+
 Result<std::string> PoolVolumes::NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const {
   if (wish.id.empty()) return NewPoolId(PoolObject::kVolume, pool.tag()).ToString();
   const std::optional<PoolId> id = ParsePoolId(wish.id);
@@ -94,6 +101,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   record.family = shape.family.empty() ? record.id : shape.family;
   record.created_unix_ms = parts_.clock.WallUnixMillis();
   record.block_bytes = kPoolBlockBytes;
+  record.inline_use = wish.inline_use;
   if (wish.content) {
     (wish.content->is_snapshot ? record.from_snapshot : record.from_volume) = wish.content->handle;
   }
