@@ -186,6 +186,8 @@ class Agent {
   void ServeCsi(const std::string& part, const std::string& path, PartNeed need,
                 const std::function<void()>& serve);
   void CsiRecordsLoaded();
+  // Says again and again which inline volumes no kubelet will take away.
+  void LookForLeftInline();
   void EndCsiDriver();
   // ---- until here ----
   // Tells operations and pods what happened to a driver.

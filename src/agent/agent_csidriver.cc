@@ -4,13 +4,16 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/csi_serve_settings.h"
 #include "base/peer_credentials.h"
+#include "base/strings.h"
 #include "csidriver/controller_rpcs.h"
 #include "csidriver/group_rpcs.h"
 #include "csidriver/identity_rpcs.h"
+#include "csidriver/inline_volumes.h"
 #include "csidriver/metadata_rpcs.h"
 #include "csidriver/node_rpcs.h"
 #include "csidriver/snapshot_rpcs.h"
@@ -25,6 +28,10 @@ constexpr Duration kCapacityDeadline = std::chrono::seconds(10);
 // Names of parts in readyz, `volumectl status` and the log.
 constexpr char kServePart[] = "csi-serve";
 constexpr char kRegisterPart[] = "csi-registry";
+constexpr char kInlinePart[] = "csi-inline";
+
+constexpr Duration kLeftInlinePeriod = std::chrono::minutes(10);
+constexpr Duration kLeftInlineDeadline = std::chrono::seconds(30);  // of one volume
 
 }  // namespace
 
@@ -107,10 +114,10 @@ void Agent::AddCsiNode() {
   settings.most_volumes = config_.csi_max_volumes;
   settings.stats_deadline = config_.deadline_stats;
   settings.grows_storage = config_.csi_profile == CsiProfile::kNode;
-  AddNodeRpcs(
-      *csi_handlers_,
-      NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_},
-      settings);
+  AddNodeRpcs(*csi_handlers_,
+              NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_,
+                           [this] { return manager_->WhyUnseen(); }},
+              settings);
 }
 
 // The socket's own state is told after the part was tried with success: it may still be missing.
@@ -128,7 +135,25 @@ void Agent::ServeCsi(const std::string& part, const std::string& path, PartNeed 
 }
 
 void Agent::CsiRecordsLoaded() {
-  if (csi_server_) csi_server_->RecordsLoaded();
+  if (!csi_server_) return;
+  csi_server_->RecordsLoaded();
+  if (pools_ && !config_.pools.empty()) LookForLeftInline();
+}
+
+// A kubelet that has lost its pods calls nothing for their volumes, and nothing else tells of them.
+void Agent::LookForLeftInline() {
+  scheduler_->RunBlocking([this] {
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler_->clock(), kLeftInlineDeadline);
+    const std::vector<std::string> left = FindLeftInlineVolumes(pools_->volumes(), *kernel_, call);
+    scheduler_->Post([this, left] {
+      const Status state =
+          left.empty() ? OkStatus()
+                       : Status(Error::NotApplied(Code::kFailedPrecondition, Join(left, "; ")));
+      parts_->Set(kInlinePart, state, PartNeed::kOptional);
+      scheduler_->PostAfter(kLeftInlinePeriod, [this] { LookForLeftInline(); });
+    });
+  });
 }
 
 // The kubelet is to know at once that the driver is gone, and not by the next call that fails.

@@ -192,9 +192,8 @@ Failure DeleteAll(const OperationParts& parts, const UnpublishInlineVolume& unpu
   // Its place may not have been made yet.
   std::erase(ids, request.id);
   if (!request.id.empty()) ids.push_back(request.id);
-  if (ids.empty()) return std::nullopt;
   progress.EnterStep(kDeleteInlineStep);
-  if (!request.held_up.empty()) {
+  if (!ids.empty() && !request.held_up.empty()) {
     return FailedUnpublish(kDeleteInlineStep,
                            Error::MaybeApplied(Code::kUnavailable, request.held_up));
   }

@@ -36,7 +36,10 @@ Status PoolVolumes::CheckAllReadable(const CallOptions& call) {
 }
 
 Status PoolVolumes::CheckNamesKnown(const CallOptions& call) {
-  RETURN_IF_ERROR(CheckAllReadable(call));
+  if (const Status readable = CheckAllReadable(call); !readable.ok()) {
+    return PoolRefusal("whether there is a volume of this name is not certain: " +
+                       readable.error().message());
+  }
   for (const std::unique_ptr<Pool>& pool : pools_) RETURN_IF_ERROR(CheckLookedThrough(*pool));
   if (!parts_.irreversible.InDoubt()) return OkStatus();
   return PoolRefusal("which volumes there are is not certain, as records are in doubt");

@@ -36,8 +36,10 @@ class NodeFixture : public ControllerFixture {
 
   // To the handlers that Serve() has made.
   void AddNode() {
-    AddNodeRpcs(*handlers_, {scheduler_, kernel_, *volumes_, *operations_, *devices_},
-                node_settings_);
+    AddNodeRpcs(
+        *handlers_,
+        {scheduler_, kernel_, *volumes_, *operations_, *devices_, [this] { return why_unseen_; }},
+        node_settings_);
     EXPECT_TRUE(handlers_->Check().ok());
   }
   // A new agent on the same node and store.

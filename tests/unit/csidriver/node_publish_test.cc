@@ -231,12 +231,5 @@ TEST_F(NodePublishTest, ATargetWhoseMountIsGoneIsPublishedAnew) {
   }
 }
 
-TEST_F(NodePublishTest, AnInlineVolumeOfAPodIsRefusedInWords) {
-  auto request = NodePublishRequest("csi-0123456789abcdef");
-  (*request.mutable_volume_context())["csi.storage.k8s.io/ephemeral"] = "true";
-  EXPECT_EQ(PublishIt(request), StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(message_, HasSubstr("generic ephemeral volume"));
-}
-
 }  // namespace
 }  // namespace volumed

@@ -43,6 +43,7 @@ PoolVolumeRecord Volume() {
   record.used = true;
   record.created_unix_ms = 1'700'000'000'000;
   record.block_bytes = 4096;
+  record.inline_use = {"/var/lib/kubelet/pods/u/v", "/var/lib/kubelet", "ns", "pod", "u"};
   return record;
 }
 
@@ -126,6 +127,7 @@ TEST(PoolRecords, AreEveryMemberOnce) {
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolRecord>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolFilesystem>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolLease>(), "");
+  EXPECT_EQ(WireDeclaration::ProblemOf<PoolInline>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolVolumeRecord>(), "");
   EXPECT_EQ(WireDeclaration::ProblemOf<PoolCutRecord>(), "");
 }
@@ -221,6 +223,20 @@ TEST(PoolRecords, ALeaseHasTheNumbersThatItHadEver) {
   EXPECT_EQ(with, without + lease) << "after field 17, and before those that are empty here";
 }
 
+TEST(PoolRecords, AnInlineVolumeHasTheNumbersThatItHadEverAndAnotherHasNone) {
+  PoolVolumeRecord record;
+  record.used = true;
+  const std::string without = EncodeRecord(record).bytes;
+  const std::string used = "\xa8\x01\x01";
+  const size_t at = without.find(used);
+  ASSERT_NE(at, std::string::npos);
+  record.inline_use = {"/t/a", "/t", "n", "p", "u"};
+  std::string with = without;
+  with.insert(at, std::string("\xa2\x01\x13") + "\x0a\x04/t/a" + "\x12\x02/t" + "\x1a\x01n" +
+                      "\x22\x01p" + "\x2a\x01u");
+  EXPECT_EQ(EncodeRecord(record).bytes, with);
+}
+
 TEST(PoolLeases, OfTwoNodesAreBesideEachOtherIfBothModesAreForSeveralNodes) {
   const auto beside = [](const PoolLease& there, const PoolLease& wanted) {
     return WhyNotBeside(there, wanted).empty();
@@ -250,7 +266,7 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
     return !read.ok() && read.error().code() == Code::kDataLoss;
   };
   EXPECT_FALSE(refused(Volume()));
-  std::vector<PoolVolumeRecord> bad(8, Volume());
+  std::vector<PoolVolumeRecord> bad(10, Volume());
   bad[0].state = State::kNotKnown;
   bad[1].state = static_cast<State>(77);
   bad[2].backend = static_cast<PoolBackendKind>(77);
@@ -259,6 +275,8 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
   bad[5].capacity_bytes = 0;
   bad[6].id = "../../etc/passwd";
   bad[7].id = "s-3fa91c02-0123456789abcdef01234567";
+  bad[8].inline_use.target = "/etc/passwd";
+  bad[9].inline_use.target_root.clear();
   for (size_t at = 0; at < bad.size(); ++at) EXPECT_TRUE(refused(bad[at])) << at;
 
   Record moved = EncodeRecord(Volume());
