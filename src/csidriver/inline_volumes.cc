@@ -155,8 +155,7 @@ Result<std::vector<std::string>> FindRests(const OperationParts& parts, const Sa
 Status RemoveIfThere(const OperationParts& parts, const SafePath& directory) {
   const Result<Changed> removed =
       parts.host.kernel.Call(RemoveDirectory{directory}, OwnCall(parts));
-  if (removed.ok() || removed.error().code() == Code::kNotFound) return OkStatus();
-  return removed.error().AsMaybeApplied();
+  return removed.ok() ? OkStatus() : Status(removed.error().AsMaybeApplied());
 }
 
 // The place is the last to go, as it alone says what the id of the handle was.
@@ -222,11 +221,13 @@ bool IsTakenBack(const OperationParts& parts, const PublishInlineVolume& publish
 bool IsLeftBehind(const PoolVolumeRecord& volume, Kernel& kernel, const CallOptions& call) {
   const std::string& root = volume.inline_use.target_root;
   // A disk that is away has taken the directory along for a while.
-  if (!kernel.Call(Stat{.path = {root, ""}}, call).ok()) return false;
+  const Result<FileInfo> there = kernel.Call(Stat{.path = {root, ""}}, call);
+  if (!there.ok() || there->type != FileType::kDirectory) return false;
   const SafePath target = {root, volume.inline_use.target.substr(root.size() + 1),
                            Resolve::kNoSymlinks};
   const Result<FileInfo> parent = kernel.Call(Stat{.path = ParentOf(target)}, call);
-  return !parent.ok() && parent.error().code() == Code::kNotFound;
+  return parent.ok() ? parent->type == FileType::kMissing
+                     : parent.error().code() == Code::kNotFound;
 }
 
 }  // namespace
