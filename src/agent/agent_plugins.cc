@@ -85,7 +85,7 @@ void Agent::MakePools() {
                          manager_->events().PluginChanged(kPoolPluginName);
                          manager_->events().MakersChanged();
                        }},
-      PoolSettingsOf(config_, holder));
+      PoolSettingsOf(config_, holder), StaticVolumesOf(config_));
   if (config_.pools.empty()) return;
   const std::string driver = ServedDriver();
   const Status labelled =

@@ -145,6 +145,9 @@ struct Config {
   Duration csi_republish_period = CsiPluginSettings().republish_period;
   // In the order in which they are given: name and directory of each.
   std::vector<std::pair<std::string, std::string>> pools;
+  // Devices that are volumes of the first pool, likewise; with a filesystem, and raw.
+  std::vector<std::pair<std::string, std::string>> static_volumes;
+  std::vector<std::pair<std::string, std::string>> static_block_volumes;
   std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
   int pool_reserve_percent = PoolLimits().reserve_percent;
   Duration freeze_limit = CutLimits().longest;

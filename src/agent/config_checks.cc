@@ -165,6 +165,24 @@ void CheckPools(const std::vector<Place>& places, const std::string& as_seen, Pr
   }
 }
 
+// One name is one volume, and one device is, too.
+void CheckStaticVolumes(const Config& config, Problems& problems) {
+  std::vector<std::string> names;
+  std::vector<std::string> devices;
+  for (const auto* const all : {&config.static_volumes, &config.static_block_volumes}) {
+    for (const auto& [name, path] : *all) {
+      names.push_back(name);
+      devices.push_back(path);
+      if (LiesIn(path, "/dev") && path != "/dev") continue;
+      problems.push_back("static-volumes: " + path + " is no path of a device, in /dev");
+    }
+  }
+  CheckTwice("static-volumes", names, problems);
+  CheckTwice("static-volumes", devices, problems);
+  if (names.empty() || !config.pools.empty()) return;
+  problems.push_back("static-volumes: there is no pool, which gives them their ids");
+}
+
 void CheckPoolNames(const Config& config, Problems& problems) {
   std::vector<std::string> names;
   for (const auto& [name, path] : config.pools) names.push_back(name);
@@ -173,6 +191,7 @@ void CheckPoolNames(const Config& config, Problems& problems) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     problems.push_back("pool-capacity: there is no pool " + name);
   }
+  CheckStaticVolumes(config, problems);
   const bool is_served = !config.pools.empty();
   if (is_served && config.csi_controller_endpoints.contains(config.csi_driver_name)) {
     problems.push_back("csi-controller-endpoints: " + config.csi_driver_name +

@@ -359,20 +359,29 @@ void AddCsiVolumeRows(Rows& table) {
                   &Config::csi_republish_period, kShortest, hours(24))));
 }
 
+ConfigRow NamedPathsRow(const char* key, const char* text,
+                        std::vector<std::pair<std::string, std::string>> Config::*field) {
+  return {{key, "list of name=path", text, false},
+          Setter(field, ParsePools),
+          [field](const Config& config) {
+            std::vector<std::string> all;
+            for (const auto& [name, path] : config.*field) all.push_back(name + "=" + path);
+            return Join(all, ",");
+          }};
+}
+
 // Where the node keeps volumes of its own.
 void AddPoolRows(Rows& table) {
-  table.push_back({{"pool", "list of name=path",
-                    "directories in which volumes are made; the first is that of classes that name "
-                    "none",
-                    false},
-                   Setter(&Config::pools, ParsePools),
-                   [](const Config& config) {
-                     std::vector<std::string> pools;
-                     for (const auto& [name, path] : config.pools) {
-                       pools.push_back(name + "=" + path);
-                     }
-                     return Join(pools, ",");
-                   }});
+  table.push_back(NamedPathsRow("pool",
+                                "directories in which volumes are made; the first is that of "
+                                "classes that name none",
+                                &Config::pools));
+  table.push_back(NamedPathsRow("static-volumes",
+                                "devices that are there already, as volumes with a filesystem",
+                                &Config::static_volumes));
+  table.push_back(NamedPathsRow("static-block-volumes",
+                                "devices that are there already, as raw volumes",
+                                &Config::static_block_volumes));
   table.push_back(
       {{"pool-capacity", "list of name=bytes",
         "how much a pool may promise to its volumes; default: what its filesystem has", false},

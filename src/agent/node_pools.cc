@@ -18,6 +18,7 @@ namespace volumed {
 namespace {
 
 constexpr Duration kOpenPoolDeadline = std::chrono::minutes(1);
+constexpr Duration kStaticDeadline = std::chrono::seconds(30);
 constexpr Duration kFirstPoolDelay = std::chrono::seconds(1);
 constexpr Duration kLongestPoolDelay = std::chrono::minutes(1);
 // For so long a container may ask for more than its pod is allowed, with cgroups of version 1.
@@ -87,11 +88,30 @@ std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string
   return pools;
 }
 
-NodePools::NodePools(Parts parts, std::vector<PoolSettings> pools)
+std::vector<StaticVolume> StaticVolumesOf(const Config& config) {
+  std::vector<StaticVolume> volumes;
+  if (config.pools.empty()) return volumes;
+  const std::string& pool = config.pools.front().first;
+  for (const auto& [name, device] : config.static_volumes) {
+    volumes.push_back({name, pool, device, /*is_block=*/false});
+  }
+  for (const auto& [name, device] : config.static_block_volumes) {
+    volumes.push_back({name, pool, device, /*is_block=*/true});
+  }
+  return volumes;
+}
+
+NodePools::NodePools(Parts parts, std::vector<PoolSettings> pools,
+                     std::vector<StaticVolume> static_volumes)
     : parts_(std::move(parts)),
+      static_volumes_(std::move(static_volumes)),
       volumes_(
           {parts_.store, parts_.kernel, parts_.scheduler.clock(), parts_.log, parts_.irreversible},
-          MakePools(parts_, std::move(pools))) {}
+          MakePools(parts_, std::move(pools))) {
+  std::set<std::string> listed;
+  for (const StaticVolume& volume : static_volumes_) listed.insert(volume.name);
+  volumes_.ListStatic(std::move(listed));
+}
 
 std::vector<OtherRecordKind> NodePools::RecordKinds() {
   return {
@@ -186,11 +206,36 @@ void NodePools::Tried(Pool& pool, const Status& state) {
   const bool was_open = std::exchange(opening.is_open, pool.state().ok());
   parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
   if (opening.is_open && !was_open && parts_.opened) parts_.opened();
+  if (opening.is_open && !was_open) TakeStatic(pool);
   if (std::exchange(opening.again, false)) return OpenPool(pool);
   if (state.ok()) {
     opening.delay = {};
   } else {
     TryLater(pool);
+  }
+}
+
+Status NodePools::TryStatic(const StaticVolume& volume) {
+  CallOptions call;
+  call.deadline = Deadline::After(parts_.scheduler.clock(), kStaticDeadline);
+  const Result<PoolVolumeRecord> taken = volumes_.TakeStatic(volume, call);
+  return taken.ok() ? OkStatus() : Status(taken.error());
+}
+
+void NodePools::TakeStatic(const Pool& pool) {
+  for (const StaticVolume& volume : static_volumes_) {
+    if (volume.pool != pool.name() || !static_begun_.insert(volume.name).second) continue;
+    parts_.scheduler.RunBlocking([this, volume, watch = alive_.watch()] {
+      const Status state = TryStatic(volume);
+      parts_.scheduler.Post([this, volume, watch, state] {
+        if (!watch.alive()) return;
+        const std::string part = "static volume " + volume.name;
+        if (state.ok()) return parts_.agent_parts.Set(part, state, PartNeed::kOptional);
+        parts_.agent_parts.Retry(
+            part, state.error(), [this, volume] { return TryStatic(volume); },
+            [] { return OkStatus(); }, PartNeed::kOptional);
+      });
+    });
   }
 }
 

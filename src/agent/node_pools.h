@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ namespace volumed {
 // The pools as they are configured, in their order. `holder` is for other agents that want them.
 std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string& holder);
 
+// The devices that are listed as volumes, of the first pool.
+std::vector<StaticVolume> StaticVolumesOf(const Config& config);
+
 // Threads: the control thread, but for volumes(), which may be had on any. Blocks: never.
 class NodePools {
  public:
@@ -43,7 +47,9 @@ class NodePools {
     // A pool is open that was not: what waits for it is to be tried again.
     std::function<void()> opened;
   };
-  NodePools(Parts parts, std::vector<PoolSettings> pools);
+  // Each of the static volumes is a part of its own, which is tried until its device is there.
+  NodePools(Parts parts, std::vector<PoolSettings> pools,
+            std::vector<StaticVolume> static_volumes = {});
   NodePools(const NodePools&) = delete;
   NodePools& operator=(const NodePools&) = delete;
 
@@ -76,9 +82,14 @@ class NodePools {
   void KeepThrottlesLater();
   void Tried(Pool& pool, const Status& state);
   void TryLater(Pool& pool);
+  // Takes the listed devices of the pool, which is open for the first time.
+  void TakeStatic(const Pool& pool);
+  Status TryStatic(const StaticVolume& volume);
   bool MayBeOnNode(const Pool& pool, const std::string& id, const CallOptions& call) const;
 
   const Parts parts_;
+  const std::vector<StaticVolume> static_volumes_;
+  std::set<std::string> static_begun_;  // names
   PoolVolumes volumes_;
   std::map<const Pool*, Opening> openings_;
   bool keeps_throttles_ = false;  // a timer runs, or what it has begun

@@ -6,6 +6,7 @@
 #include "mounter/mount_refs.h"
 #include "os/image_requests.h"
 #include "pool/pool_id.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -49,6 +50,20 @@ bool ShowsNode(const MountEntry& mount, const std::string& device) {
   return is_of_dev && kDevDirectory + mount.root == device;
 }
 
+// Where the volume's device is; nullopt: it is none, or is away.
+Result<std::optional<std::string>> StaticDeviceOf(const PoolVolumes& volumes, Kernel& kernel,
+                                                  const std::string& id, const CallOptions& call) {
+  std::optional<std::string> path;
+  const Result<PoolVolumeRecord> volume = volumes.Find(id);
+  if (!volume.ok() || volume->backend != PoolBackendKind::kStatic) return path;
+  const Result<IdentifiedDevice> device = FindStaticDevice(kernel, *volume, call);
+  if (device.ok()) return std::optional(device->path);
+  const bool is_away = device.error().code() == Code::kNotFound ||
+                       device.error().code() == Code::kFailedPrecondition;
+  if (is_away) return path;
+  return device.error();
+}
+
 }  // namespace
 
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
@@ -58,6 +73,10 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
   if (!mount) return ShownAt::kNothing;
   ASSIGN_OR_RETURN(const bool is_tree, ShowsTree(volumes, kernel, id, *mount, call));
   if (is_tree) return ShownAt::kFilesystem;
+  ASSIGN_OR_RETURN(const std::optional<std::string> device,
+                   StaticDeviceOf(volumes, kernel, id, call));
+  if (device && ShowsNode(*mount, *device)) return ShownAt::kDevice;
+  if (device && mount->source == *device) return ShownAt::kFilesystem;
   ASSIGN_OR_RETURN(const LoopList list, LoopsOf(volumes, kernel, id, call));
   for (const LoopEntry& loop : list.loops) {
     if (loop.deleted) continue;

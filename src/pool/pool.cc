@@ -176,6 +176,7 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
                               MakeDirectoryBackend(kernel_, layout, found.record.uuid));
     opened_->backends.emplace(PoolBackendKind::kSubvolume,
                               MakeSubvolumeBackend(kernel_, layout, found.record.uuid));
+    opened_->backends.emplace(PoolBackendKind::kStatic, MakeStaticBackend(kernel_));
   }
   return OkStatus();
 }

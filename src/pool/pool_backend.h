@@ -163,5 +163,7 @@ std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout lay
 // Volumes that are subvolumes of a pool on a btrfs, with a limit by their qgroup.
 std::unique_ptr<PoolBackend> MakeSubvolumeBackend(Kernel& kernel, PoolLayout layout,
                                                   std::string pool_uuid);
+// Volumes that are devices of the administrator's: nothing is made, made larger, cut or deleted.
+std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel);
 
 }  // namespace volumed

@@ -189,6 +189,7 @@ Result<bool> PoolDeviceMounter::HasHalfFormat(const VolumeSpec& spec,
                                               const PoolVolumeRecord& volume,
                                               const OpenedVolume& opened, const CallOptions& call) {
   const bool may_be = parts_.devices.format_intents != nullptr && !volume.is_block &&
+                      volume.backend == PoolBackendKind::kImage &&
                       volume.filesystem == PoolFilesystem{} && !IsReadOnlyPoolVolume(spec);
   if (!may_be) return false;
   ASSIGN_OR_RETURN(const std::optional<FormatIntent> intent,

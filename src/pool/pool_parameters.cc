@@ -256,14 +256,15 @@ IoLimits LimitsOf(const PoolTuning& tuning) {
 }
 
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
-  const bool needs_device = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
-  if (needs_device && IsTree(backend)) {
+  const bool needs_loop = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
+  if (needs_loop && (IsTree(backend) || backend == PoolBackendKind::kStatic)) {
     std::string key = "directIO";
     if (!tuning.direct_io) key = tuning.read_ahead_kib ? "readAheadKiB" : "throttle";
     return Error::NotApplied(Code::kInvalidArgument,
                              "mutable parameter " + Quoted(key, kShownBytes) +
                                  " cannot be set: a volume of backend " +
-                                 std::string(PoolBackendName(backend)) + " has no device");
+                                 std::string(PoolBackendName(backend)) +
+                                 (IsTree(backend) ? " has no device" : " has no loop device"));
   }
   if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();
   return Error::NotApplied(

@@ -73,6 +73,8 @@ std::string_view PoolBackendName(PoolBackendKind kind) {
       return "directory";
     case PoolBackendKind::kSubvolume:
       return "subvolume";
+    case PoolBackendKind::kStatic:
+      return "static";
   }
   __builtin_unreachable();
 }
@@ -173,6 +175,10 @@ Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
   }
   if (record.pool.empty() || record.name.empty() || record.capacity_bytes <= 0) {
     return UnreadableRow(row, "has no pool, no name or no size");
+  }
+  const bool is_static = record.backend == PoolBackendKind::kStatic;
+  if (is_static && (record.source.empty() || record.source_identity.empty())) {
+    return UnreadableRow(row, "has no device, or does not say which");
   }
   const PoolInline& use = record.inline_use;
   if (!use.empty() && (use.target_root.empty() || !use.target.starts_with(use.target_root + "/"))) {

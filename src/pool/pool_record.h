@@ -27,16 +27,17 @@ inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
 
 // The numbers of all enums here are stored in records; a number that this program does not know
 // makes the row unreadable.
-enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume };
+// Of a kStatic one nothing is in the pool: it is a device of the administrator's.
+enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume, kStatic };
 constexpr WireEnum<PoolBackendKind> WireEnumOf(PoolBackendKind) {
-  return {PoolBackendKind::kSubvolume, PoolBackendKind::kNotKnown};
+  return {PoolBackendKind::kStatic, PoolBackendKind::kNotKnown};
 }
 // "image"; "" of kNotKnown.
 std::string_view PoolBackendName(PoolBackendKind kind);
 // Whether its volumes are files of the pool's own filesystem, in a directory that is bound where
 // they are wanted. Others have a device and a filesystem of their own.
 bool IsTree(PoolBackendKind kind);
-// Nullopt for a name of none; kNotKnown has no name.
+// Nullopt for a name of none that a class can have: kNotKnown has no name, and kStatic is listed.
 std::optional<PoolBackendKind> PoolBackendOf(std::string_view name);
 
 // A pool that this agent has used. Key: its name.
@@ -158,6 +159,10 @@ struct PoolVolumeRecord {
   std::string from_snapshot{};
   std::string from_volume{};
   PoolInline inline_use{};
+  // Of a kStatic volume: the path of its device, and what that says of itself
+  // (DeviceIdentity::stable_id), which need not be UTF-8.
+  std::string source{};
+  std::string source_identity{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -170,6 +175,7 @@ struct PoolVolumeRecord {
     v(10, m.parameters);
     v(11, m.mutable_parameters);
     v(12, m.object);
+    v.Text(13, m.source);
     v.Text(14, m.from_snapshot);
     v.Text(15, m.from_volume);
     v.Text(16, m.family);
@@ -179,6 +185,7 @@ struct PoolVolumeRecord {
     v(21, m.used);
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);
+    v(25, m.source_identity);
   }
   friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
 };

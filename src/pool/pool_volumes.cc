@@ -163,7 +163,10 @@ std::vector<PoolVolumeRecord> PoolVolumes::InlineVolumes() const {
 
 std::string PoolVolumes::DomainOf(const std::string& id) const {
   std::string name;
-  if (const std::optional<PoolVolumeRecord> row = FindRow(id)) name = row->pool;
+  if (const std::optional<PoolVolumeRecord> row = FindRow(id)) {
+    if (row->backend == PoolBackendKind::kStatic) return row->source;
+    name = row->pool;
+  }
   if (const std::optional<PoolCutRecord> row = FindCutRow(id)) name = row->pool;
   const Pool* const pool = PoolNamed(name);
   return pool == nullptr ? "" : pool->path();

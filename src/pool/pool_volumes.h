@@ -42,6 +42,14 @@ struct PoolVolumeWish {
   PoolInline inline_use = {};
 };
 
+// A device that is there already, and that an administrator has listed as a volume.
+struct StaticVolume {
+  std::string name;    // in the list
+  std::string pool;    // whose ids it gets
+  std::string device;  // a path that lasts: "/dev/disk/by-id/..."
+  bool is_block = false;
+};
+
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
 // that has no such volume. kUnreadable: its row cannot be read, or it has files and no row.
 // kNotKnownYet: it has no row, and its pool was not looked through for files without one since the
@@ -117,7 +125,8 @@ class PoolVolumes {
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
   // The inline volumes, in whatever state, in the order of their ids.
   std::vector<PoolVolumeRecord> InlineVolumes() const EXCLUDES(mu_);
-  // The path of the pool of the volume, or of the cut, for lanes; "" if it is not known.
+  // The path of the pool of the volume, or of the cut, or the device of a static volume, for lanes;
+  // "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 
   // The path of the pool that a volume of these parameters would be in, for lanes; "" if there is
@@ -152,10 +161,22 @@ class PoolVolumes {
   // id is kept. Maybe applied: the same call goes on, or Delete() takes back.
   Result<PoolVolumeRecord> Create(const PoolVolumeWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
+  // Which names of static volumes are listed; from the start on. One that is on record and not
+  // listed is not opened, and can be deleted, by which it loses its id and nothing else.
+  void ListStatic(std::set<std::string> names) EXCLUDES(mu_);
+  // Takes the device as the volume of this name, or finds that it is the one on record, which has
+  // grown meanwhile or has another path. Nothing is written to it. Errors, not applied: NotFound,
+  // if there is no device; FailedPrecondition for another one than that on record, for one that
+  // says nothing lasting of itself or is a volume by another name, for one that has become smaller,
+  // for another mode, and, unless it is a block volume, for what is on it and is no filesystem of
+  // pools; those of Create().
+  Result<PoolVolumeRecord> TakeStatic(const StaticVolume& wish, const CallOptions& call)
+      EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
   // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
-  // if (`only_unused`) it was used, if a node has a lease, while a cut is copied from it, and by
-  // IrreversibleSteps; those of the backend, after which it stays kDeleting. Its cuts stay.
+  // if it is a static volume that is listed, if (`only_unused`) it was used, if a node has a lease,
+  // while a cut is copied from it, and by IrreversibleSteps; those of the backend, after which it
+  // stays kDeleting. Its cuts stay.
   Status Delete(const std::string& id, bool only_unused, const CallOptions& call) EXCLUDES(mu_);
   // Makes it as large as that, also while it is open. The capacity afterwards, which is at least
   // `bytes`. Errors: OutOfRange; FailedPrecondition, not applied, while it is made, deleted or
@@ -322,6 +343,11 @@ class PoolVolumes {
   // Throttles and tunes; what was done before an error that is not applied is taken back.
   Status ApplyTuning(Held& held, const PoolTuning& before, const PoolTuning& tuning,
                      const std::set<std::string>& pods) EXCLUDES(mu_);
+  bool IsListedStatic(const std::string& name) const EXCLUDES(mu_);
+  Result<PoolVolumeRecord> MeetStatic(const StaticVolume& wish, const IdentifiedDevice& device,
+                                      const std::string& id) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> NewStatic(const StaticVolume& wish, const IdentifiedDevice& device,
+                                     const CallOptions& call) EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
@@ -407,6 +433,7 @@ class PoolVolumes {
   std::set<std::string> taken_ GUARDED_BY(mu_);               // see Take()
   // Volumes and pods, by id and uid; see KeepThrottles().
   std::set<std::pair<std::string, std::string>> kept_throttles_ GUARDED_BY(mu_);
+  std::set<std::string> listed_static_ GUARDED_BY(mu_);       // names as rows have them
 };
 
 }  // namespace volumed

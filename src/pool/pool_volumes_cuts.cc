@@ -117,6 +117,10 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   ASSIGN_OR_RETURN(Held held, HoldThere(request.volume, call));
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));
+  if (source.backend == PoolBackendKind::kStatic) {
+    return PoolRefusal("volume " + source.id + " is the device " + source.source +
+                       ", of which this pool makes no snapshots");
+  }
   RETURN_IF_ERROR(CheckFilesystemKnown(source));
   const Pool* const pool = PoolNamed(source.pool);
   if (cutting.pool != nullptr && (cutting.pool != pool || cutting.backend != held.backend)) {

@@ -35,6 +35,11 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   const Status here = WhyNotHere(id);
   if (!here.ok() && here.error().code() == Code::kNotFound) return DeleteNothing(id);
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
+  if (IsListedStatic(held.record.name)) {
+    return PoolRefusal("volume " + id + " is the device " + held.record.source +
+                       ", which is listed in the configuration: take it out there first; its "
+                       "data is never deleted");
+  }
   if (only_unused && held.record.used) {
     return PoolRefusal("volume " + id + " was used: its content may be somebody's");
   }

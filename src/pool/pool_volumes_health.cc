@@ -2,9 +2,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "pool/pool_volumes.h"
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 
@@ -17,15 +19,22 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   }
   // What is made meanwhile is not measured, and has to be missing from neither.
   std::set<std::string> before;
+  std::vector<PoolVolumeRecord> devices;
   const auto is_there = [&name](const PoolVolumeRecord& record) {
-    return record.pool == name &&
+    return record.pool == name && record.backend != PoolBackendKind::kStatic &&
            (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
   };
   {
     MutexLock lock(mu_);
     for (const auto& [id, record] : volumes_) {
       if (is_there(record)) before.insert(id);
+      const bool is_device = record.backend == PoolBackendKind::kStatic;
+      if (record.pool == name && is_device) devices.push_back(record);
     }
+  }
+  for (const PoolVolumeRecord& volume : devices) {
+    const auto device = FindStaticDevice(parts_.kernel, volume, call);
+    if (!device.ok()) health.lost[volume.id] = device.error().message();
   }
   const Result<Measured> measured = Measure(*pool, call);
   if (!measured.ok()) {

@@ -108,6 +108,8 @@ PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
   ToMeasure ids;
   const auto add_known = [&](const auto& rows) {
     for (const auto& [id, record] : rows) {
+      // It takes nothing from the pool.
+      if (record.backend == PoolBackendKind::kStatic) continue;
       const std::optional<PoolId> parsed = ParsePoolId(id);
       if (record.pool == pool.name() && parsed) ids.known[record.backend].push_back(*parsed);
     }
@@ -161,7 +163,7 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   };
   std::vector<PoolShare> shares;
   for (const auto& [id, record] : volumes_) {
-    if (record.pool != pool.name()) continue;
+    if (record.pool != pool.name() || record.backend == PoolBackendKind::kStatic) continue;
     const int64_t allocated = artefact(id).allocated_bytes;
     shares.push_back({id, record.family, PromiseOf(record, allocated), allocated});
   }

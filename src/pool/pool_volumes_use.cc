@@ -24,6 +24,10 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
+  if (held.record.backend == PoolBackendKind::kStatic && !IsListedStatic(held.record.name)) {
+    return PoolRefusal("volume " + id + " is the device " + held.record.source +
+                       ", which is not listed in the configuration any more");
+  }
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
   if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());
@@ -47,7 +51,8 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
 
 // A row that is ready has no file if MakeAnew() was cut off.
 Status PoolVolumes::CompleteFile(Held& held) {
-  if (held.record.object.inode != 0) return OkStatus();
+  const bool has_file = held.record.backend != PoolBackendKind::kStatic;
+  if (!has_file || held.record.object.inode != 0) return OkStatus();
   ASSIGN_OR_RETURN(const MadeArtefact made,
                    held.backend->Make(held.record, held.parameters, held.call));
   held.record.object = made.object;
@@ -60,7 +65,8 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
     return PoolRefusal("volume " + id + " is " +
                        std::string(PoolVolumeStateName(held.record.state)));
   }
-  const bool has_content = !held.record.from_snapshot.empty() || !held.record.from_volume.empty();
+  const bool has_content = !held.record.from_snapshot.empty() || !held.record.from_volume.empty() ||
+                           held.record.backend == PoolBackendKind::kStatic;
   if (held.record.is_block || has_content || held.record.filesystem != PoolFilesystem{}) {
     return PoolRefusal("volume " + id + " may have somebody's data, and is not made anew");
   }
@@ -109,6 +115,11 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
+  if (record.backend == PoolBackendKind::kStatic) {
+    return PoolRefusal("volume " + id + " is the device " + record.source + ", which has " +
+                       std::to_string(record.capacity_bytes) +
+                       " bytes: make that larger, and start the agent again");
+  }
   RETURN_IF_ERROR(CheckNotCopied(id));
   if (PoolFilesystemOf(record) == "btrfs" && wanted < kLeastResizedBtrfs) {
     return Error::NotApplied(Code::kOutOfRange, "volume " + id +

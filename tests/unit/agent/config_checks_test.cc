@@ -149,6 +149,13 @@ TEST(ConfigChecksTest, APoolLiesApartFromTheRootAndFromOtherPools) {
   EXPECT_TRUE(Refuses({{"root", {"/r"}}, {"pool", {"a=/r/pool"}}}, "pool: /r/pool and the root"));
   EXPECT_TRUE(Refuses({{"root", {"/srv/r"}}, {"pool", {"a=/srv"}}}, "pool: /srv and the root"));
   EXPECT_TRUE(Refuses({{"pool", {"a=/proc/x"}}}, "pool: /proc/x lies in /proc"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}}, {"static-volumes", {"db=/srv/disk"}}},
+                      "static-volumes: /srv/disk is no path of a device"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}},
+                       {"static-volumes", {"db=/dev/sdx"}},
+                       {"static-block-volumes", {"raw=/dev/sdx"}}},
+                      "static-volumes: /dev/sdx is given twice"));
+  EXPECT_TRUE(Refuses({{"static-block-volumes", {"raw=/dev/sdx"}}}, "there is no pool"));
   EXPECT_TRUE(Refuses({{"pool-capacity", {"a=1Gi"}}}, "pool-capacity: there is no pool a"));
   EXPECT_TRUE(Refuses(
       {{"pool", {"a=/srv/a"}}, {"csi-controller-endpoints", {"pool.volumed.io=/run/c.sock"}}},

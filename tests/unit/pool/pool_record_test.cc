@@ -44,6 +44,8 @@ PoolVolumeRecord Volume() {
   record.created_unix_ms = 1'700'000'000'000;
   record.block_bytes = 4096;
   record.inline_use = {"/var/lib/kubelet/pods/u/v", "/var/lib/kubelet", "ns", "pod", "u"};
+  record.source = "/dev/disk/by-id/wwn-0x1";
+  record.source_identity = "wwid:naa.1";
   return record;
 }
 
@@ -266,7 +268,7 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
     return !read.ok() && read.error().code() == Code::kDataLoss;
   };
   EXPECT_FALSE(refused(Volume()));
-  std::vector<PoolVolumeRecord> bad(10, Volume());
+  std::vector<PoolVolumeRecord> bad(12, Volume());
   bad[0].state = State::kNotKnown;
   bad[1].state = static_cast<State>(77);
   bad[2].backend = static_cast<PoolBackendKind>(77);
@@ -277,6 +279,9 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
   bad[7].id = "s-3fa91c02-0123456789abcdef01234567";
   bad[8].inline_use.target = "/etc/passwd";
   bad[9].inline_use.target_root.clear();
+  for (const size_t at : {10, 11}) bad[at].backend = PoolBackendKind::kStatic;
+  bad[10].source.clear();
+  bad[11].source_identity.clear();
   for (size_t at = 0; at < bad.size(); ++at) EXPECT_TRUE(refused(bad[at])) << at;
 
   Record moved = EncodeRecord(Volume());

@@ -1,0 +1,152 @@
+// Volumes that are devices of the administrator's: how they get and keep their rows.
+#include <utility>
+
+#include "base/printable_text.h"
+#include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kShownListed = 256;  // bytes of what a device says of itself
+
+// It has a colon, as those of COs and of inline volumes have, and begins like none of them.
+std::string NameOfStatic(const std::string& listed) { return "static:" + listed; }
+
+int64_t WholeBlocks(int64_t bytes) { return bytes - bytes % kPoolBlockBytes; }
+
+// What is mounted from then on, and nothing else; empty of a device without any signature, which is
+// formatted when it is staged first, if it is proven blank by then.
+Result<PoolFilesystem> FilesystemOn(const StaticVolume& wish, const DeviceProbe& probe) {
+  if (wish.is_block) return PoolFilesystem{};
+  const std::string shown = "static volume " + wish.name + ", the device " + wish.device + ", ";
+  if (!probe.partition_table.empty()) {
+    return PoolRefusal(shown + "has a partition table (" + probe.partition_table +
+                       "): list a partition, or the disk as a block volume");
+  }
+  if (probe.fs_type.empty()) return PoolFilesystem{};
+  if (IsPoolFilesystem(probe.fs_type) && !probe.unfinished && !probe.identity.uuid.empty()) {
+    return PoolFilesystem{probe.fs_type, probe.identity.uuid, ""};
+  }
+  return PoolRefusal(shown + "has a " + probe.fs_type +
+                     " on it, and is to have a whole ext4, xfs or btrfs, or nothing");
+}
+
+}  // namespace
+
+void PoolVolumes::ListStatic(std::set<std::string> names) {
+  MutexLock lock(mu_);
+  listed_static_.clear();
+  for (const std::string& name : names) listed_static_.insert(NameOfStatic(name));
+}
+
+bool PoolVolumes::IsListedStatic(const std::string& name) const {
+  MutexLock lock(mu_);
+  return listed_static_.contains(name);
+}
+
+Result<PoolVolumeRecord> PoolVolumes::TakeStatic(const StaticVolume& wish,
+                                                 const CallOptions& call) {
+  const std::string name = NameOfStatic(wish.name);
+  RETURN_IF_ERROR(CheckAllReadable(call));
+  ASSIGN_OR_RETURN(const Taken taken, Take({NameKey(name)}));
+  ASSIGN_OR_RETURN(const IdentifiedDevice device, IdentifyListed(parts_.kernel, wish.device, call));
+  if (device.facts.identity.stable_id.empty()) {
+    return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
+                       " says nothing of itself by which it is known again");
+  }
+  if (const std::optional<PoolVolumeRecord> row = FindByName(name)) {
+    return MeetStatic(wish, device, row->id);
+  }
+  return NewStatic(wish, device, call);
+}
+
+Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
+                                                 const IdentifiedDevice& device,
+                                                 const std::string& id) {
+  ASSIGN_OR_RETURN(const Taken taken, Take({id}));
+  ASSIGN_OR_RETURN(PoolVolumeRecord row, Find(id));
+  const DeviceIdentity& there = device.facts.identity;
+  const std::string shown = "static volume " + wish.name + ", on record as " + row.id + ", ";
+  if (there.stable_id != row.source_identity) {
+    return PoolRefusal(shown + "is the device " + Quoted(row.source_identity, kShownListed) +
+                       ", and " + wish.device + " is " + Quoted(there.stable_id, kShownListed) +
+                       ": list another device by another name");
+  }
+  if (wish.is_block != row.is_block) {
+    return PoolRefusal(shown + (row.is_block ? "is a block volume" : "has a filesystem") +
+                       ": list it so, or by another name once this one was deleted");
+  }
+  const int64_t bytes = WholeBlocks(there.size_bytes);
+  if (bytes < row.capacity_bytes) {
+    return PoolRefusal(shown + "has become smaller: " + std::to_string(bytes) + " bytes, and had " +
+                       std::to_string(row.capacity_bytes));
+  }
+  const PoolVolumeRecord before = row;
+  row.source = wish.device;
+  row.capacity_bytes = bytes;
+  if (row.state == PoolVolumeState::kMaking) {
+    RETURN_IF_ERROR(Advance(row, PoolVolumeEvent::kDone));
+  } else if (row != before) {
+    RETURN_IF_ERROR(CheckUsable(row));
+    RETURN_IF_ERROR(Write(row));
+  }
+  if (row != before) TellChanged();
+  return row;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
+                                                const IdentifiedDevice& device,
+                                                const CallOptions& call) {
+  PoolParameters parameters;
+  parameters.pool = wish.pool;
+  ASSIGN_OR_RETURN(const Pool* const pool, OpenPoolFor(parameters));
+  RETURN_IF_ERROR(CheckLookedThrough(*pool));
+  const DeviceIdentity& there = device.facts.identity;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, row] : volumes_) {
+      if (row.source_identity != there.stable_id) continue;
+      return PoolRefusal("static volume " + wish.name + ": the device " + wish.device + " is " +
+                         row.name + ", volume " + id + ", already");
+    }
+  }
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(wish.device);
+  ASSIGN_OR_RETURN(const DeviceProbe probe,
+                   parts_.kernel.Call(ProbeDevice{device.path}, of_device));
+  if (probe.identity.stable_id != there.stable_id) {
+    return Error::NotApplied(Code::kUnavailable,
+                             wish.device + " has become another device just now: try again");
+  }
+  PoolVolumeRecord record;
+  ASSIGN_OR_RETURN(record.filesystem, FilesystemOn(wish, probe));
+  record.id = NewPoolId(PoolObject::kVolume, pool->tag()).ToString();
+  record.pool = pool->name();
+  record.name = NameOfStatic(wish.name);
+  record.backend = PoolBackendKind::kStatic;
+  record.capacity_bytes = WholeBlocks(there.size_bytes);
+  record.is_block = wish.is_block;
+  record.parameters = {{"pool", pool->name()}};
+  record.family = record.id;
+  record.used = true;  // its content is somebody's
+  record.created_unix_ms = parts_.clock.WallUnixMillis();
+  record.block_bytes = kPoolBlockBytes;
+  record.source = wish.device;
+  record.source_identity = there.stable_id;
+  if (record.capacity_bytes <= 0) {
+    return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
+                       " has no room");
+  }
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
+  RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kMake));
+  if (const Status ready = Advance(record, PoolVolumeEvent::kDone); !ready.ok()) {
+    return ready.error().AsMaybeApplied();
+  }
+  parts_.log.Info("a listed device is a volume",
+                  {{"static_volume", wish.name}, {"volume", record.id}, {"device", wish.device}});
+  TellChanged();
+  return record;
+}
+
+}  // namespace volumed

@@ -1,0 +1,121 @@
+#include "pool/static_backend.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/printable_text.h"
+#include "mounter/host_directory.h"
+#include "pool/pool_backend.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kShownIdentity = 256;  // bytes of what a device says of itself
+
+Error NotOfStatic(const PoolVolumeRecord& volume, const std::string& what) {
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.id + " is the device " +
+                                                          volume.source + ", which is not " + what);
+}
+
+// Threads and blocking: as PoolBackend says.
+class StaticBackend final : public PoolBackend {
+ public:
+  explicit StaticBackend(Kernel& kernel) : kernel_(kernel) {}
+
+  PoolBackendKind kind() const override { return PoolBackendKind::kStatic; }
+  Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters&,
+                            const CallOptions&) override {
+    return NotOfStatic(volume, "made here");
+  }
+  // The row alone is the pool's.
+  Status Discard(const PoolVolumeRecord&, const CallOptions&) override { return OkStatus(); }
+  Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t, const PoolParameters&,
+                            const CallOptions&) override {
+    return NotOfStatic(volume, "made larger here");
+  }
+  Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                            bool read_only, const BeforeOpen& before,
+                            const CallOptions& call) override;
+  Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+              const CallOptions&) override {
+    if (tuning == PoolTuning{}) return OkStatus();
+    return NotOfStatic(volume, "tuned here");
+  }
+  Status Close(const PoolId&, const CallOptions&) override { return OkStatus(); }
+  Result<std::vector<PoolId>> ListOpen(const CallOptions&) override {
+    return std::vector<PoolId>();
+  }
+  Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>&, OfDamaged,
+                                                 const CallOptions&) override {
+    return std::map<PoolId, MadeArtefact>();
+  }
+  Result<std::vector<MadeCut>> Cut(const std::vector<CutWish>& wishes, const CutLimits&,
+                                   const CallOptions&) override {
+    if (wishes.empty()) return std::vector<MadeCut>();
+    return NotOfStatic(wishes.front().source, "cut here");
+  }
+  Result<MadeArtefact> CopyCut(const PoolCutRecord&, const PoolVolumeRecord& source, int64_t,
+                               const CallOptions&) override {
+    return NotOfStatic(source, "cut here");
+  }
+  Result<MadeArtefact> Materialize(const PoolVolumeRecord& volume, const PoolParameters&,
+                                   const PoolCutRecord&, const CallOptions&) override {
+    return NotOfStatic(volume, "made here");
+  }
+  Status DiscardCut(const PoolCutRecord&, const CallOptions&) override { return OkStatus(); }
+
+ private:
+  Kernel& kernel_;
+};
+
+// A read-only bind of a node keeps nobody from writing to its device, and to make the device
+// read-only is the administrator's, who may have it elsewhere.
+Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const PoolTuning&,
+                                         bool read_only, const BeforeOpen& before,
+                                         const CallOptions& call) {
+  if (before) return NotOfStatic(volume, "given another filesystem's identity here");
+  ASSIGN_OR_RETURN(const IdentifiedDevice device, FindStaticDevice(kernel_, volume, call));
+  if (read_only && volume.is_block && !device.read_only) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "block volume " + volume.id + " is the device " + volume.source +
+                                 ", which takes writes: whoever only reads cannot have it");
+  }
+  OpenedVolume opened;
+  opened.device = device.path;
+  opened.identity = device.facts.identity;
+  opened.direct_io = true;
+  return opened;
+}
+
+}  // namespace
+
+Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
+                                        const CallOptions& call) {
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(path);
+  return kernel.Call(IdentifyDevice{.path = HostPath(path)}, of_device);
+}
+
+Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord& volume,
+                                          const CallOptions& call) {
+  ASSIGN_OR_RETURN(IdentifiedDevice device, IdentifyListed(kernel, volume.source, call));
+  const DeviceIdentity& there = device.facts.identity;
+  if (there.stable_id != volume.source_identity) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             volume.source + " is another device than the one of volume " +
+                                 volume.id + ": it is " + Quoted(there.stable_id, kShownIdentity) +
+                                 ", and not " + Quoted(volume.source_identity, kShownIdentity));
+  }
+  if (there.size_bytes >= volume.capacity_bytes) return device;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           volume.source + " has " + std::to_string(there.size_bytes) +
+                               " bytes, and volume " + volume.id + " has " +
+                               std::to_string(volume.capacity_bytes));
+}
+
+std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel) {
+  return std::make_unique<StaticBackend>(kernel);
+}
+
+}  // namespace volumed

@@ -1,0 +1,195 @@
+// Devices that an administrator has listed as volumes: taken, staged and published, and never
+// formatted, deleted or taken for another device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "unit/csidriver/node_fixture.h"
+
+namespace volumed {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const std::string kDisk = "/dev/sdx";
+const std::string kOtherDisk = "/dev/sdy";
+
+class NodeStaticTest : public NodeFixture {
+ protected:
+  NodeStaticTest() {
+    node_.AddDevice(kDisk, DiskOf("wwid:naa.1", "ext4"));
+    node_.AddDevice(kOtherDisk, DiskOf("wwid:naa.2", "xfs"));
+    volumes_->ListStatic({"db"});
+  }
+  static FakeDevice DiskOf(const std::string& identity, const std::string& fs_type = "") {
+    FakeDevice disk;
+    disk.identity.stable_id = identity;
+    disk.identity.size_bytes = 512 * kMiB;
+    if (fs_type.empty()) return disk;
+    disk.fs_type = fs_type;
+    disk.usage = "filesystem";
+    disk.identity.uuid = "uuid-of-" + identity;
+    disk.was_mounted = true;
+    return disk;
+  }
+  // The disk at the path becomes this one, with the same numbers.
+  void Become(const std::string& path, FakeDevice disk) {
+    node_.ChangeDevice(path, [&disk](FakeDevice& there) {
+      disk.identity.device_major = there.identity.device_major;
+      disk.identity.device_minor = there.identity.device_minor;
+      there = disk;
+    });
+  }
+  static StaticVolume Listed(bool is_block = false, const std::string& device = kDisk) {
+    return {"db", "fast", device, is_block};
+  }
+  // The id of the volume.
+  std::string Take(const StaticVolume& volume) { return Must(volumes_->TakeStatic(volume, {})).id; }
+  // The error's text; "" if it was taken.
+  std::string WhyNot(const StaticVolume& volume) {
+    const Result<PoolVolumeRecord> taken = volumes_->TakeStatic(volume, {});
+    return taken.ok() ? "" : taken.error().message();
+  }
+  void RestartWithList() {
+    RestartNode();
+    volumes_->ListStatic({"db"});
+  }
+};
+
+TEST_F(NodeStaticTest, AListedDeviceIsStagedAndPublishedWithWhatIsOnIt) {
+  const std::string id = Take(Listed());
+  const FakeDevice before = node_.Device(kDisk);
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "files");
+  RestartWithList();
+  EXPECT_EQ(Take(Listed()), id);
+  EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kStaging), "");
+  EXPECT_EQ(node_.Device(kDisk).identity.uuid, before.identity.uuid);
+  EXPECT_EQ(node_.Device(kDisk).fs_type, "ext4");
+}
+
+TEST_F(NodeStaticTest, AListedDeviceIsHadRaw) {
+  const std::string id = Take(Listed(/*is_block=*/true));
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "device");
+  EXPECT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_THAT(Loops(), IsEmpty());
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(StageIt(id, In(Modes::SINGLE_NODE_READER_ONLY, Block())),
+            StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("takes writes"));
+}
+
+// ---- which device it is -------------------------------------------------------------------------
+
+// The letters of disks change from boot to boot.
+TEST_F(NodeStaticTest, AnotherDiskAtThePathIsNeverTakenForTheVolume) {
+  const std::string id = Take(Listed());
+  Become(kDisk, DiskOf("wwid:naa.3", "ext4"));
+  EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("another device"));
+  EXPECT_EQ(ThereIs(kStaging), "");
+  EXPECT_THAT(WhyNot(Listed()), HasSubstr("naa.3"));
+}
+
+TEST_F(NodeStaticTest, TheSameDiskByAnotherPathIsTheSameVolume) {
+  const std::string id = Take(Listed());
+  node_.AddDevice("/dev/sdz", DiskOf("wwid:naa.1", "ext4"));
+  EXPECT_EQ(Take(Listed(false, "/dev/sdz")), id);
+  EXPECT_EQ(Must(volumes_->Find(id)).source, "/dev/sdz");
+}
+
+TEST_F(NodeStaticTest, ADeviceThatCannotBeKnownAgainIsRefused) {
+  node_.AddDevice("/dev/vda", DiskOf("", "ext4"));
+  EXPECT_THAT(WhyNot(Listed(false, "/dev/vda")), HasSubstr("known again"));
+}
+
+TEST_F(NodeStaticTest, OneDeviceIsNotTwoVolumes) {
+  Take(Listed());
+  StaticVolume second = Listed();
+  second.name = "other";
+  EXPECT_THAT(WhyNot(second), HasSubstr("already"));
+}
+
+TEST_F(NodeStaticTest, ADeviceOfWhichNothingCanBeMountedIsRefusedUnlessItIsRaw) {
+  FakeDevice parted = DiskOf("wwid:naa.1");
+  parted.partition_table = "gpt";
+  Become(kDisk, parted);
+  EXPECT_THAT(WhyNot(Listed()), HasSubstr("partition table"));
+  Become(kDisk, DiskOf("wwid:naa.1", "LVM2_member"));
+  EXPECT_THAT(WhyNot(Listed()), HasSubstr("LVM2_member"));
+  EXPECT_THAT(volumes_->List("", 10).volumes, IsEmpty());
+  EXPECT_EQ(WhyNot(Listed(/*is_block=*/true)), "");
+  EXPECT_NE(WhyNot(Listed()), "") << "it is a block volume by now";
+}
+
+// ---- what is never done -------------------------------------------------------------------------
+
+TEST_F(NodeStaticTest, WhatHasDataAndNoFilesystemIsNotFormatted) {
+  FakeDevice raw = DiskOf("wwid:naa.1");
+  raw.data = "byte 0x53 at offset 1080";
+  Become(kDisk, raw);
+  const std::string id = Take(Listed());
+  EXPECT_NE(StageIt(id), StatusCode::OK);
+  EXPECT_EQ(node_.Device(kDisk).fs_type, "");
+  EXPECT_EQ(node_.Device(kDisk).data, "byte 0x53 at offset 1080");
+}
+
+TEST_F(NodeStaticTest, AFilesystemThatWasThereIsNotMadeAgainWhenItIsGone) {
+  const std::string id = Take(Listed());
+  Become(kDisk, DiskOf("wwid:naa.1"));
+  EXPECT_NE(StageIt(id), StatusCode::OK) << "the disk reads as blank, and has somebody's data";
+  EXPECT_EQ(node_.Device(kDisk).fs_type, "");
+}
+
+TEST_F(NodeStaticTest, AListedVolumeIsNotDeletedAndOneThatIsNotLosesItsIdAlone) {
+  const std::string id = Take(Listed());
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("listed in the configuration"));
+  volumes_->ListStatic({});
+  EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION) << "nobody lists it";
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+  EXPECT_EQ(node_.Device(kDisk).fs_type, "ext4");
+  EXPECT_THAT(volumes_->List("", 10).volumes, IsEmpty());
+}
+
+TEST_F(NodeStaticTest, NothingIsPromisedForAListedDeviceAndItIsListedAsAVolume) {
+  const int64_t before = Must(volumes_->Capacity({}, {})).free_bytes;
+  const std::string id = Take(Listed());
+  EXPECT_EQ(Must(volumes_->Capacity({}, {})).free_bytes, before);
+  ASSERT_THAT(volumes_->List("", 10).volumes, SizeIs(1));
+  EXPECT_EQ(volumes_->List("", 10).volumes.front().capacity_bytes, 512 * kMiB);
+  EXPECT_FALSE(volumes_->Expand(id, 1024 * kMiB, {}).ok());
+  EXPECT_FALSE(volumes_->Modify(id, {{"directIO", "true"}}, {}).ok());
+}
+
+TEST_F(NodeStaticTest, TheHealthOfADeviceThatIsAwayIsTold) {
+  const std::string id = Take(Listed());
+  EXPECT_THAT(volumes_->Look("fast", {}).lost, IsEmpty());
+  node_.ChangeDevice(kDisk, [](FakeDevice& disk) { disk.offline = true; });
+  EXPECT_TRUE(volumes_->Look("fast", {}).lost.contains(id));
+}
+
+TEST_F(NodeStaticTest, ADeviceThatHasGrownIsALargerVolume) {
+  const std::string id = Take(Listed());
+  node_.ChangeDevice(kDisk, [](FakeDevice& d) { d.identity.size_bytes = 1024 * kMiB; });
+  EXPECT_EQ(Take(Listed()), id);
+  EXPECT_EQ(Must(volumes_->Find(id)).capacity_bytes, 1024 * kMiB);
+  node_.ChangeDevice(kDisk, [](FakeDevice& d) { d.identity.size_bytes = 256 * kMiB; });
+  EXPECT_THAT(WhyNot(Listed()), HasSubstr("smaller"));
+}
+
+}  // namespace
+}  // namespace volumed
