@@ -23,9 +23,9 @@ grpc::Status ToGrpcStatus(const Status& status) {
 }
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role)
-    : ControlService(
-          backend, role,
-          {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddSnapshotCalls}) {}
+    : ControlService(backend, role,
+                     {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddSnapshotCalls,
+                      AddImportCalls}) {}
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role,
                                const std::vector<AddRows>& groups)

@@ -72,6 +72,7 @@ void AddCommands(CLI::App& app, CommonWords& words, Verb& chosen) {
   AddAgentVerbs(verbs);
   AddDriverVerbs(verbs);
   AddSnapshotVerbs(verbs);
+  AddPoolVerbs(verbs);
   AddShellVerbs(verbs);
 }
 

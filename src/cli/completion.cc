@@ -147,6 +147,7 @@ class Line {
     if (type == "POD" || type == "SOURCE")
       return lookup_(options_, type == "POD" ? "pod" : "source");
     if (type == "DRIVER") return lookup_(options_, "driver");
+    if (type == "POOL") return lookup_(options_, "pool");
     if (type == "SNAPSHOT") return lookup_(options_, "snapshot");
     if (type == "PV") return lookup_(options_, "persistentvolume");
     if (type == "OBJECT") return Objects(word);

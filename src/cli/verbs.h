@@ -1,7 +1,7 @@
 // The verbs of volumectl. Each is one declaration: its name, its help, the words that it takes, and
 // the function that carries it out. The declarations stand beside the functions, in
-// object_verbs.cc, delete.cc, pod_verbs.cc, agent_verbs.cc, driver_verbs.cc, snapshot_verbs.cc and
-// shell_verbs.cc, so that a new verb costs one of these files. The help, the parser and the shells'
+// object_verbs.cc, delete.cc, pod_verbs.cc, agent_verbs.cc, driver_verbs.cc, snapshot_verbs.cc,
+// pool_verbs.cc and shell_verbs.cc, so that a new verb costs one of these files. The help, the parser and the shells'
 // completion come from them.
 #pragma once
 
@@ -87,6 +87,7 @@ void AddPodVerbs(const Verbs& verbs);
 void AddAgentVerbs(const Verbs& verbs);
 void AddDriverVerbs(const Verbs& verbs);
 void AddSnapshotVerbs(const Verbs& verbs);
+void AddPoolVerbs(const Verbs& verbs);
 void AddShellVerbs(const Verbs& verbs);
 
 // Adds a required place that several verbs have. A pod is named by NAME, NAMESPACE/NAME or a uid. A

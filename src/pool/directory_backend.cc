@@ -84,6 +84,19 @@ Result<bool> DirectoryBackend::FillData(const PoolVolumeRecord& volume,
   return false;
 }
 
+Status DirectoryBackend::ImportData(const PoolVolumeRecord&, const PoolParameters&,
+                                    const ImportedFile& source, const CallOptions&) {
+  return DirectoryNotImported(source.path.Display());
+}
+
+Error DirectoryNotImported(const std::string& directory) {
+  return Error::NotApplied(
+      Code::kUnimplemented,
+      directory +
+          " is a plain directory, which becomes a volume of a pool only by a move within "
+          "its filesystem, and there is no effect on the node for that (rename(2))");
+}
+
 std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout layout,
                                                   std::string pool_uuid) {
   return std::make_unique<DirectoryBackend>(kernel, std::move(layout), std::move(pool_uuid));

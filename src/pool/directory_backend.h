@@ -31,11 +31,16 @@ class DirectoryBackend final : public TreeBackend {
                     const CallOptions& call) override;
   Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                         const PoolCutRecord& cut, const CallOptions& call) override;
+  Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                    const ImportedFile& source, const CallOptions& call) override;
   Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) override;
 
  private:
   Status CopyTree(const SafePath& from, const SafePath& to, const CallOptions& call);
   Status Run(const std::vector<std::string>& command, const CallOptions& call);
 };
+
+// Why no directory becomes a volume without being copied. Pure.
+Error DirectoryNotImported(const std::string& directory);
 
 }  // namespace volumed

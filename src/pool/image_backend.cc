@@ -62,6 +62,26 @@ Result<MadeArtefact> ImageBackend::Make(const PoolVolumeRecord& volume,
   return TakenBack(begun, file.error(), call);
 }
 
+Result<MadeArtefact> ImageBackend::Import(const PoolVolumeRecord& volume, const PoolParameters&,
+                                          const ImportedFile& source, const CallOptions& call) {
+  const PoolId id = IdOf(volume);
+  Begun begun;
+  RETURN_IF_ERROR(MakeDirectoryOf(id, DescriptionOf(volume, pool_uuid_), begun, call));
+  const Result<FileExtent> file = kernel_.Call(
+      CloneFile{.from = source.path, .expected = source.object, .to = layout_.Image(id)}, call);
+  if (!file.ok()) return TakenBack(begun, file.error(), call);
+  if (file->size_bytes == volume.capacity_bytes) {
+    MadeArtefact made = ArtefactOf(*file);
+    made.shares_blocks = true;
+    return made;
+  }
+  const Error grown =
+      Error::NotApplied(Code::kFailedPrecondition,
+                        source.path.Display() + " has " + std::to_string(file->size_bytes) +
+                            " bytes by now, and had " + std::to_string(volume.capacity_bytes));
+  return TakenBack(begun, grown, call);
+}
+
 Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded,
                                  const CallOptions& call) {
   if (recorded.inode == 0) return OkStatus();

@@ -75,6 +75,12 @@ struct MadeCut {
   bool is_copy = false;  // nothing is copied yet: CopyCut() has to follow
 };
 
+// A file or directory that lies on the pool's filesystem, outside of its volumes and cuts.
+struct ImportedFile {
+  SafePath path;
+  StorageObject object;  // that it has to be
+};
+
 // What an answer has of a volume that cannot be looked at.
 enum class OfDamaged {
   kNothing,  // the others are not to wait for it
@@ -90,6 +96,15 @@ class PoolBackend {
   // ResourceExhausted, not applied; then nothing is left of it.
   virtual Result<MadeArtefact> Make(const PoolVolumeRecord& volume,
                                     const PoolParameters& parameters, const CallOptions& call) = 0;
+  // Makes the volume of a file or directory with which it shares its blocks from then on; that one
+  // stays as it is, and nothing is copied. REQUIRES: nobody else knows the id, and nobody writes to
+  // the source. Errors: Unimplemented, not applied, where that needs what no effect does;
+  // FailedPrecondition, not applied, for another object than the expected one, for one on another
+  // filesystem, and of an image for another size than `volume.capacity_bytes`; NotFound. After an
+  // error that is not applied nothing is left of it.
+  virtual Result<MadeArtefact> Import(const PoolVolumeRecord& volume,
+                                      const PoolParameters& parameters, const ImportedFile& source,
+                                      const CallOptions& call) = 0;
   // Removes what is there, if it is the recorded object, or if none is on record; what is missing
   // is success. Errors: FailedPrecondition for another object, for what somebody else has put
   // there, and while somebody has the volume open.

@@ -1,5 +1,6 @@
 #include "pool/pool_operations.h"
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <utility>
@@ -24,10 +25,15 @@ constexpr const char* kCreateOperation = "pool_volume_create";
 constexpr const char* kDeleteOperation = "pool_volume_delete";
 constexpr const char* kExpandOperation = "pool_volume_expand";
 constexpr const char* kModifyOperation = "pool_volume_modify";
+constexpr const char* kImportOperation = "pool_volume_import";
 constexpr const char* kCreateStep = "Create";
 constexpr const char* kDeleteStep = "Delete";
 constexpr const char* kExpandStep = "Expand";
 constexpr const char* kModifyStep = "Modify";
+constexpr const char* kLookStep = "Look";
+constexpr const char* kImportStep = "Import";
+// A check of a whole filesystem is a part of it.
+constexpr Duration kImportLimit = std::chrono::hours(1);
 
 std::string PvNameOf(const std::string& id) { return "csi:" + id; }
 
@@ -57,6 +63,10 @@ CallOptions CallOf(const OperationParts& parts, const OperationKey& key, const s
 std::string DomainOfWish(const PoolServed& pools, const PoolVolumeWish& wish) {
   std::string domain = wish.content ? pools.volumes.DomainOf(wish.content->handle) : "";
   return domain.empty() ? pools.volumes.DomainFor(wish.parameters) : domain;
+}
+
+std::string DomainOfImport(const ImportRequest& request) {
+  return request.source.starts_with('/') ? request.source : "";
 }
 
 VolumeSpec SpecOf(const OperationParts& parts, const PoolServed& pools,
@@ -208,6 +218,42 @@ std::optional<OperationFailure> ModifyPoolVolume::Run(const OperationParts& part
       CallOf(parts, key(), pools->volumes.DomainOf(id), parts.settings.expand_storage, progress));
   if (modified.ok()) return std::nullopt;
   return OperationFailure{kModifyOperation, kModifyStep, modified.error()};
+}
+
+OperationKey ImportPoolVolume::key() const {
+  return OperationKey(UniqueVolumeName("pool-import/" + request.source));
+}
+
+// Its effects hang with what is imported, which lies on the pool's filesystem if it gets a volume.
+OperationTraits ImportPoolVolume::Traits(const OperationParts&) const {
+  return {.key = key(),
+          .name = kImportOperation,
+          .plugin_name = kPoolPluginName,
+          .pod_display_name = "",
+          .device = UniqueVolumeName(),
+          .use = DeviceUse::kNone,
+          .domain = {DomainOfImport(request), ""}};
+}
+
+std::optional<OperationFailure> ImportPoolVolume::Run(const OperationParts& parts,
+                                                      OperationProgress& progress,
+                                                      ImportPlan& result) const {
+  progress.EnterStep(kLookStep);
+  const ImportParts import{.volumes = pools->volumes,
+                           .kernel = parts.host.kernel,
+                           .driver = pools->driver,
+                           .node = parts.host.node.GetNodeName().str(),
+                           .agent_root = parts.host.paths.root()};
+  const CallOptions call = CallOf(parts, key(), DomainOfImport(request), kImportLimit, progress);
+  Result<ImportPlan> plan = PlanImport(import, request, call);
+  if (!plan.ok()) return OperationFailure{kImportOperation, kLookStep, plan.error()};
+  if (does) {
+    progress.EnterStep(kImportStep);
+    plan = DoImport(import, *std::move(plan), call);
+    if (!plan.ok()) return OperationFailure{kImportOperation, kImportStep, plan.error()};
+  }
+  result = *std::move(plan);
+  return std::nullopt;
 }
 
 Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,

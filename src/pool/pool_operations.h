@@ -12,6 +12,7 @@
 
 #include "operation/operation.h"
 #include "operation/operation_parts.h"
+#include "pool/pool_import.h"
 #include "pool/pool_volumes.h"
 
 namespace volumed {
@@ -76,6 +77,20 @@ struct ModifyPoolVolume : OperationOf<Unit> {
   PoolServed* pools;
   std::string id;
   StringMap parameters;
+};
+
+// The key "pool-import/<source>". Looks at what is there (PlanImport), and with `does` imports it
+// then. Errors: those of PlanImport and of DoImport.
+struct ImportPoolVolume : OperationOf<ImportPlan> {
+  ImportPoolVolume(PoolServed& of, ImportRequest asked, bool does_it)
+      : pools(&of), request(std::move(asked)), does(does_it) {}
+  OperationKey key() const;
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      ImportPlan& result) const;
+  PoolServed* pools;
+  ImportRequest request;
+  bool does;
 };
 
 // Where the volume's device is mounted for writing, by the records of this node and the mount

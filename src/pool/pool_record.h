@@ -214,6 +214,9 @@ struct PoolCutRecord {
   std::string family{};         // as a volume's
   bool was_frozen = false;
   int64_t cut_unix_ms = 0;
+  // Of the device of its volume, and of those that are made of it; 0: kPoolBlockBytes, as an
+  // earlier program knew no others.
+  int64_t block_bytes = 0;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -230,6 +233,7 @@ struct PoolCutRecord {
     v.Text(13, m.family);
     v(14, m.was_frozen);
     v(15, m.cut_unix_ms);
+    v(16, m.block_bytes);
   }
   friend bool operator==(const PoolCutRecord&, const PoolCutRecord&) = default;
 };

@@ -25,6 +25,17 @@
 
 namespace volumed {
 
+// What is on the node already and is to become a volume of the pool on whose filesystem it lies.
+struct PoolImportWish {
+  std::string name;  // by which a repeated call finds the volume
+  std::string pool;
+  PoolBackendKind backend = PoolBackendKind::kImage;
+  ImportedFile source;
+  int64_t bytes = 0;
+  bool is_block = false;
+  PoolFilesystem filesystem;  // that is on it; empty of a directory and of a block volume
+};
+
 // What a volume is to be.
 struct PoolVolumeWish {
   std::string id;    // drawn by PlanId(); empty: one is drawn
@@ -141,6 +152,8 @@ class PoolVolumes {
     PoolParameters parameters;
     int64_t bytes = 0;
     std::string family;  // of the content; empty: it has none
+    // Of its device: a filesystem does not mount from larger sectors than those it was made with.
+    int64_t block_bytes = kPoolBlockBytes;
   };
   Result<Shape> ShapeOf(const PoolVolumeWish& wish) const EXCLUDES(mu_);
 
@@ -171,6 +184,13 @@ class PoolVolumes {
   // for another mode, and, unless it is a block volume, for what is on it and is no filesystem of
   // pools; those of Create().
   Result<PoolVolumeRecord> TakeStatic(const StaticVolume& wish, const CallOptions& call)
+      EXCLUDES(mu_);
+  // Makes a volume of what is there, or finds the one that was made by this name. Nothing is
+  // copied, and the source stays as it is. REQUIRES: nobody writes to the source. Errors: those of
+  // PoolBackend::Import; NotFound, not applied, for a pool that is not configured; and those of
+  // Create(), but for the ones of the wish. Maybe applied: the same call goes on, if the source is
+  // the same by then, or begins anew; Delete() takes back.
+  Result<PoolVolumeRecord> Import(const PoolImportWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is
   // mounted, and nobody can mount it until this returns. Errors: FailedPrecondition, not applied,
@@ -327,11 +347,23 @@ class PoolVolumes {
   Result<std::string> NewIdFor(const PoolVolumeWish& wish, const Pool& pool) const EXCLUDES(mu_);
   Status WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters, const Pool& pool,
                      const CallOptions& call) EXCLUDES(mu_);
-  Result<PoolVolumeRecord> Make(PoolVolumeRecord record,
-                                const std::optional<VolumeContent>& content,
-                                const CallOptions& call) EXCLUDES(mu_);
   // A volume that is being made, while what is in it is held.
   struct Making;
+  // How it gets its files.
+  using Fill = std::function<Result<MadeArtefact>(Making&)>;
+  // With `ends_if_lost` an earlier call is taken back if NotFound says that nothing can be made of
+  // its source any more.
+  Result<PoolVolumeRecord> Make(PoolVolumeRecord record, const Fill& fill, bool ends_if_lost,
+                                const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> TryMake(PoolVolumeRecord record, const Fill& fill, bool ends_if_lost,
+                                   const CallOptions& call) EXCLUDES(mu_);
+  // Takes away what an earlier call has made that did not end, with its row.
+  Status Unmake(PoolVolumeRecord& record, PoolBackend& backend, const CallOptions& call)
+      EXCLUDES(mu_);
+  Status CheckImported(const PoolImportWish& wish, const CallOptions& call);
+  Status TakeBackImport(PoolVolumeRecord record, const CallOptions& call) EXCLUDES(mu_);
+  // The record of the volume that is to be imported, which is not written yet.
+  Result<PoolVolumeRecord> PlanImported(const PoolImportWish& wish) const EXCLUDES(mu_);
   Result<MadeArtefact> MakeFrom(const VolumeContent& content, Making& making) EXCLUDES(mu_);
   // What is put on record of a copy's filesystem is what its device has once it is opened.
   Status GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file, const CallOptions& call)

@@ -21,6 +21,7 @@ struct ContentSource {
   int64_t bytes = 0;
   std::string fs_type;  // empty: it is blank, or a block volume's
   std::string family;
+  int64_t block_bytes = 0;
 };
 
 ContentSource SourceOf(const PoolCutRecord& cut) {
@@ -30,7 +31,8 @@ ContentSource SourceOf(const PoolCutRecord& cut) {
           .is_block = cut.is_block,
           .bytes = cut.size_bytes,
           .fs_type = cut.filesystem.type,
-          .family = cut.family};
+          .family = cut.family,
+          .block_bytes = cut.block_bytes};
 }
 
 ContentSource SourceOf(const PoolVolumeRecord& volume) {
@@ -40,7 +42,8 @@ ContentSource SourceOf(const PoolVolumeRecord& volume) {
           .is_block = volume.is_block,
           .bytes = std::max(volume.capacity_bytes, volume.target_bytes),
           .fs_type = volume.filesystem.type,
-          .family = volume.family};
+          .family = volume.family,
+          .block_bytes = volume.block_bytes};
 }
 
 // Fills in what the wish does not say, and refuses what it says otherwise.
@@ -119,6 +122,7 @@ Result<PoolVolumes::Shape> PoolVolumes::ShapeOf(const PoolVolumeWish& wish) cons
                    DecidePoolSize(wish.size, shape.parameters, wish.is_block, source.bytes));
   RETURN_IF_ERROR(CheckGrowsTo(source, shape.bytes));
   shape.family = source.family;
+  if (source.block_bytes != 0) shape.block_bytes = source.block_bytes;
   return shape;
 }
 

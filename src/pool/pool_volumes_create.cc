@@ -103,7 +103,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   record.mutable_parameters = wish.mutable_parameters;
   record.family = shape.family.empty() ? record.id : shape.family;
   record.created_unix_ms = parts_.clock.WallUnixMillis();
-  record.block_bytes = kPoolBlockBytes;
+  record.block_bytes = shape.block_bytes;
   record.inline_use = wish.inline_use;
   if (wish.content) {
     (wish.content->is_snapshot ? record.from_snapshot : record.from_volume) = wish.content->handle;
@@ -119,12 +119,12 @@ Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const C
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
     return record;
   }
-  const bool is_first = record.state == PoolVolumeState::kNotKnown;
-  const std::string id = record.id;
-  Result<PoolVolumeRecord> made = Make(std::move(record), wish.content, call);
-  // What this call has certainly not applied says nothing of an earlier one, unless that has gone.
-  if (!made.ok() && !is_first && FindRow(id)) return made.error().AsMaybeApplied();
-  return made;
+  const std::optional<VolumeContent>& content = wish.content;
+  const Fill fill = [this, &content](Making& making) {
+    return content ? MakeFrom(*content, making)
+                   : making.backend.Make(making.record, making.parameters, making.call);
+  };
+  return Make(std::move(record), fill, /*ends_if_lost=*/content.has_value(), call);
 }
 
 // Keeps the place in the pool until the row says that it is promised.
@@ -135,9 +135,28 @@ Status PoolVolumes::WriteIntent(PoolVolumeRecord& record, const PoolParameters& 
   return Advance(record, PoolVolumeEvent::kMake);
 }
 
-Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record,
-                                           const std::optional<VolumeContent>& content,
-                                           const CallOptions& call) {
+Status PoolVolumes::Unmake(PoolVolumeRecord& record, PoolBackend& backend,
+                           const CallOptions& call) {
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, record.name));
+  RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDelete));
+  RETURN_IF_ERROR(backend.Discard(record, call));
+  RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDone));
+  TellChanged();
+  return OkStatus();
+}
+
+Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record, const Fill& fill,
+                                           bool ends_if_lost, const CallOptions& call) {
+  const bool is_first = record.state == PoolVolumeState::kNotKnown;
+  const std::string id = record.id;
+  Result<PoolVolumeRecord> made = TryMake(std::move(record), fill, ends_if_lost, call);
+  // What this call has certainly not applied says nothing of an earlier one, unless that has gone.
+  if (!made.ok() && !is_first && FindRow(id)) return made.error().AsMaybeApplied();
+  return made;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::TryMake(PoolVolumeRecord record, const Fill& fill,
+                                              bool ends_if_lost, const CallOptions& call) {
   ASSIGN_OR_RETURN(const Taken id, Take({record.id}));
   ASSIGN_OR_RETURN(const PoolParameters parameters, ParsePoolParameters(record.parameters));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
@@ -152,18 +171,13 @@ Result<PoolVolumeRecord> PoolVolumes::Make(PoolVolumeRecord record,
                 .backend = *backend,
                 .call = InPool(call, *pool, record.id),
                 .is_repeat = !is_first};
-  const Result<MadeArtefact> made =
-      content ? MakeFrom(*content, making) : backend->Make(record, parameters, making.call);
+  const Result<MadeArtefact> made = fill(making);
   if (!made.ok()) {
     // Nothing can be made of it any more: who asks for it would never hear its id, and so could
     // never delete it.
-    const bool has_lost_content = content && made.error().code() == Code::kNotFound;
+    const bool has_lost_content = ends_if_lost && made.error().code() == Code::kNotFound;
     if (has_lost_content && !is_first && !made.error().maybe_applied()) {
-      RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, record.name));
-      RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDelete));
-      RETURN_IF_ERROR(backend->Discard(record, making.call));
-      RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDone));
-      TellChanged();
+      RETURN_IF_ERROR(Unmake(record, *backend, making.call));
       return made.error();
     }
     if (made.error().maybe_applied() || !is_first) return made.error();

@@ -34,6 +34,7 @@ PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
   cut.is_block = source.is_block;
   cut.filesystem = source.filesystem;
   cut.family = source.family;
+  cut.block_bytes = source.block_bytes;
   cut.cut_unix_ms = now_unix_ms;
   return cut;
 }

@@ -23,16 +23,23 @@ Status SubvolumeBackend::RemoveData(const SafePath& data, const StorageObject& r
   return OkStatus();
 }
 
-// A snapshot has the limit of what it was made of.
+// What is there already is of an earlier moment than this call's, so that a repeated call has
+// discarded it before. A snapshot has the limit of what it was made of.
+Status SubvolumeBackend::ImportData(const PoolVolumeRecord& volume,
+                                    const PoolParameters& parameters, const ImportedFile& source,
+                                    const CallOptions& call) {
+  const MakeSubvolume snapshot{
+      .path = layout_.Data(TreeIdOf(volume.id)), .of = source.path, .expected = source.object};
+  const Result<FileExtent> made = kernel_.Call(snapshot, call);
+  if (!made.ok()) return AsRefusal(made.error());
+  return Bound(volume, volume.capacity_bytes, parameters, call);
+}
+
 Result<bool> SubvolumeBackend::FillData(const PoolVolumeRecord& volume,
                                         const PoolParameters& parameters, const PoolCutRecord& cut,
                                         const CallOptions& call) {
-  const MakeSubvolume snapshot{.path = layout_.Data(TreeIdOf(volume.id)),
-                               .of = layout_.Data(TreeIdOf(cut.id)),
-                               .expected = cut.object};
-  const Result<FileExtent> made = kernel_.Call(snapshot, call);
-  if (!made.ok()) return AsRefusal(made.error());
-  RETURN_IF_ERROR(Bound(volume, volume.capacity_bytes, parameters, call));
+  RETURN_IF_ERROR(
+      ImportData(volume, parameters, {layout_.Data(TreeIdOf(cut.id)), cut.object}, call));
   return true;
 }
 

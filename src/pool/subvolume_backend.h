@@ -29,6 +29,8 @@ class SubvolumeBackend final : public TreeBackend {
                     const CallOptions& call) override;
   Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                         const PoolCutRecord& cut, const CallOptions& call) override;
+  Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                    const ImportedFile& source, const CallOptions& call) override;
   Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) override;
 };
 

@@ -264,17 +264,34 @@ Result<std::vector<MadeCut>> TreeBackend::Cut(const std::vector<CutWish>& wishes
   return made;
 }
 
-Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
-                                              const PoolParameters& parameters,
-                                              const PoolCutRecord& cut, const CallOptions& call) {
+Result<MadeArtefact> TreeBackend::MakeAround(const PoolVolumeRecord& volume,
+                                             const std::function<Result<bool>()>& fill,
+                                             const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
   ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
   RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
-  const Result<bool> filled = FillData(volume, parameters, cut, call);
+  const Result<bool> filled = fill();
   if (!filled.ok()) return TakenBack(id, is_new, filled.error(), call);
   ASSIGN_OR_RETURN(MadeArtefact made, Look(id, volume.capacity_bytes, call));
   made.shares_blocks = *filled;
   return made;
+}
+
+Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
+                                              const PoolParameters& parameters,
+                                              const PoolCutRecord& cut, const CallOptions& call) {
+  return MakeAround(
+      volume, [&] { return FillData(volume, parameters, cut, call); }, call);
+}
+
+Result<MadeArtefact> TreeBackend::Import(const PoolVolumeRecord& volume,
+                                         const PoolParameters& parameters,
+                                         const ImportedFile& source, const CallOptions& call) {
+  const auto fill = [&]() -> Result<bool> {
+    RETURN_IF_ERROR(ImportData(volume, parameters, source, call));
+    return true;
+  };
+  return MakeAround(volume, fill, call);
 }
 
 Result<ExtentList> TreeBackend::ListExtentsOfCut(const PoolCutRecord& cut, int64_t /*from_offset*/,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ class TreeBackend : public PoolBackend {
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) final;
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) final;
+  Result<MadeArtefact> Import(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                              const ImportedFile& source, const CallOptions& call) final;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) final;
   Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
@@ -59,6 +62,10 @@ class TreeBackend : public PoolBackend {
   // Fills a volume with a cut and bounds it. Whether it shares its blocks with that.
   virtual Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                                 const PoolCutRecord& cut, const CallOptions& call) = 0;
+  // Fills a volume with a directory of the same filesystem, by blocks in common with it, and bounds
+  // it. Errors: as Import.
+  virtual Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                            const ImportedFile& source, const CallOptions& call) = 0;
   // Cuts one; nothing is there yet but the cut's directory. Errors: as Cut.
   virtual Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) = 0;
 
@@ -76,6 +83,11 @@ class TreeBackend : public PoolBackend {
   const std::string pool_uuid_;
 
  private:
+  // Makes the directory of a volume around what `fill` makes in it, which says whether that shares
+  // its blocks with others.
+  Result<MadeArtefact> MakeAround(const PoolVolumeRecord& volume,
+                                  const std::function<Result<bool>()>& fill,
+                                  const CallOptions& call);
   Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                   const CallOptions& call);
   Status DiscardTree(const PoolId& id, const StorageObject& recorded, const CallOptions& call);

@@ -94,6 +94,7 @@ TEST_F(ControlRolesTest, WhatChangesPodsAndObjectsIsForOperators) {
   EXPECT_EQ(NeededBy(&Stub::DeleteSnapshot), "operate");
   EXPECT_EQ(NeededBy(&Stub::CancelSnapshot), "operate");
   EXPECT_EQ(NeededBy(&Stub::RestoreSnapshot), "operate");
+  EXPECT_EQ(NeededBy(&Stub::ImportVolume), "operate");
 }
 
 TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {
