@@ -30,22 +30,47 @@ std::string RootOf(const Pool& pool) {
   return opened == nullptr ? pool.path() : opened->layout.root();
 }
 
+// Whether the one is the other, or contains it, by whatever path.
+bool Contains(const StorageIdentity& outer, const StorageIdentity& inner) {
+  const auto has = [](const std::vector<std::string>& keys, const std::string& key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  return std::any_of(outer.own.begin(), outer.own.end(), [&](const std::string& key) {
+    return has(inner.own, key) || has(inner.within, key);
+  });
+}
+
+Status CheckOutsideOfPool(const ImportParts& parts, const Pool& pool, const ImportedPath& source,
+                          const CallOptions& call) {
+  const PoolLayout layout(RootOf(pool));
+  for (const SafePath& own : {layout.Volumes(), layout.Cuts()}) {
+    ASSIGN_OR_RETURN(const StorageIdentity there,
+                     parts.kernel.Call(IdentifyStorage{.path = own}, call));
+    if (!Contains(there, source.identity)) continue;
+    return ImportRefusal(source.path + " is in pool " + pool.name() + " already");
+  }
+  ASSIGN_OR_RETURN(const StorageIdentity root,
+                   parts.kernel.Call(IdentifyStorage{.path = layout.Directory()}, call));
+  // A filesystem that is mounted in a directory has no key of that.
+  if (Contains(source.identity, root) || LiesIn(layout.root(), source.path)) {
+    return ImportRefusal("pool " + pool.name() + " is in " + source.path);
+  }
+  if (source.identity.type != FileType::kDirectory || !Contains(root, source.identity)) {
+    return OkStatus();
+  }
+  return ImportRefusal(source.path + " lies in the directory of pool " + pool.name());
+}
+
 // What is the agent's own, or a pool's, is nobody's to import, whatever path leads to it.
-Status CheckForeign(const ImportParts& parts, const std::string& path, bool is_directory) {
-  if (LiesIn(path, parts.agent_root) || LiesIn(parts.agent_root, path)) {
-    return ImportRefusal(path + " lies in the agent's own directory, or that in it");
+Status CheckForeign(const ImportParts& parts, const ImportedPath& source, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const StorageIdentity own,
+                   parts.kernel.Call(IdentifyStorage{.path = HostPath(parts.agent_root)}, call));
+  if (Contains(own, source.identity) || Contains(source.identity, own) ||
+      LiesIn(parts.agent_root, source.path)) {
+    return ImportRefusal(source.path + " lies in the agent's own directory, or that in it");
   }
   for (const auto& pool : parts.volumes.pools()) {
-    const PoolLayout layout(RootOf(*pool));
-    for (const SafePath& own : {layout.Volumes(), layout.Cuts(), layout.Marker(), layout.Lock()}) {
-      if (!LiesIn(path, own.Display())) continue;
-      return ImportRefusal(path + " is in pool " + pool->name() + " already");
-    }
-    if (LiesIn(layout.root(), path))
-      return ImportRefusal("pool " + pool->name() + " is in " + path);
-    if (is_directory && LiesIn(path, layout.root())) {
-      return ImportRefusal(path + " lies in the directory of pool " + pool->name());
-    }
+    RETURN_IF_ERROR(CheckOutsideOfPool(parts, *pool, source, call));
   }
   return OkStatus();
 }
@@ -245,9 +270,10 @@ Result<ImportPlan> PlanDirectory(const ImportParts& parts, const ImportRequest& 
 Result<ImportPlan> PlanFileImport(const ImportParts& parts, const ImportRequest& request,
                                   const CallOptions& call) {
   ASSIGN_OR_RETURN(const ImportedPath source, FindImported(parts, request.source, call));
-  const bool is_directory = source.identity.type == FileType::kDirectory;
-  RETURN_IF_ERROR(CheckForeign(parts, source.path, is_directory));
-  if (is_directory) return PlanDirectory(parts, request, source, call);
+  RETURN_IF_ERROR(CheckForeign(parts, source, call));
+  if (source.identity.type == FileType::kDirectory) {
+    return PlanDirectory(parts, request, source, call);
+  }
   if (source.identity.type == FileType::kRegular) return PlanImage(parts, request, source, call);
   return ImportRefusal(source.path + " is neither a directory nor a regular file");
 }
