@@ -103,8 +103,11 @@ class PoolBackend {
   // filesystem, and of an image for another size than `volume.capacity_bytes`; NotFound. After an
   // error that is not applied nothing is left of it.
   virtual Result<MadeArtefact> Import(const PoolVolumeRecord& volume,
-                                      const PoolParameters& parameters, const ImportedFile& source,
-                                      const CallOptions& call) = 0;
+                                      const PoolParameters& /*parameters*/,
+                                      const ImportedFile& /*source*/, const CallOptions& /*call*/) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "volume " + volume.id + " cannot be made of what is there already");
+  }
   // Removes what is there, if it is the recorded object, or if none is on record; what is missing
   // is success. Errors: FailedPrecondition for another object, for what somebody else has put
   // there, and while somebody has the volume open.

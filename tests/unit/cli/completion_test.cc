@@ -76,6 +76,7 @@ TEST_F(CompletionTest, ValuesOfOptionsAreTheirChoices) {
   EXPECT_EQ(Offers({"get", "--output", "=", "j"}), Words{"json"});
   EXPECT_EQ(Offers({"get", "--output", "="}), (Words{"table", "wide", "json", "yaml"}));
   EXPECT_EQ(Offers({"apply", "-f", ""}), Words{kCompleteFiles});
+  EXPECT_EQ(Offers({"pool", "import", ""}), Words{kCompleteFiles});
   EXPECT_TRUE(Offers({"wait", "web", "--timeout", ""}).empty());
 }
 

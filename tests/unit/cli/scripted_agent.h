@@ -155,6 +155,13 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     *response = restored;
     return grpc::Status::OK;
   }
+  grpc::Status ImportVolume(grpc::ServerContext*, const v1::ImportVolumeRequest* request,
+                            v1::ImportVolumeResponse* response) override {
+    import_asked = *request;
+    if (!refusal.ok()) return refusal;
+    *response = imported;
+    return grpc::Status::OK;
+  }
   grpc::Status WatchSnapshot(grpc::ServerContext*, const v1::WatchSnapshotRequest* request,
                              grpc::ServerWriter<v1::WatchSnapshotResponse>* out) override {
     snapshot_watched = *request;
@@ -170,6 +177,8 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   std::string snapshot_deleted, snapshot_cancelled;
   v1::RestoreSnapshotRequest snapshot_restored;
   v1::RestoreSnapshotResponse restored;
+  v1::ImportVolumeRequest import_asked;
+  v1::ImportVolumeResponse imported;
   v1::WatchSnapshotRequest snapshot_watched;
   std::vector<v1::WatchSnapshotResponse> progress;
   v1::GetDriversResponse drivers;
@@ -178,7 +187,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::GetDriverTraceRequest trace_asked;
   v1::CallDriverRequest driver_call;
   std::string driver_answer;
-  grpc::Status refusal;        // of GetPods
+  grpc::Status refusal;        // of GetPods and of ImportVolume
   size_t refusals = SIZE_MAX;  // how many calls of GetPods are refused before one is answered
   v1::GetStatusResponse status;
   v1::GetPodsResponse pods;                // the answer, if there are no pages

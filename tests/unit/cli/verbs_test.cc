@@ -266,5 +266,61 @@ TEST_F(VerbsTest, AWatchEndsWellOnlyIfTheSnapshotIsReady) {
   EXPECT_EQ(Run({"snapshot", "watch", "s-1"}).code, kExitError);
 }
 
+// ---- imports ------------------------------------------------------------------------------------
+
+TEST_F(VerbsTest, AnImportOnlyLooksWithoutYesAndPrintsNothingThatCouldBeApplied) {
+  agent_.imported.set_kind("image");
+  agent_.imported.set_size_bytes(int64_t{2} << 30);
+  agent_.imported.set_volume_mode("Filesystem");
+  agent_.imported.set_fs_type("xfs");
+  agent_.imported.set_fs_uuid("uuid-1");
+  agent_.imported.set_deed("it becomes a volume of pool fast");
+  agent_.imported.add_notes("its filesystem is not clean");
+  agent_.imported.set_to_do(true);
+  agent_.imported.set_manifest("{\"kind\":\"PersistentVolume\"}");
+  const Printed looked = Run({"pool", "import", "/srv/old/disk.img", "--pool", "fast"});
+  EXPECT_EQ(looked.code, kExitOk) << looked.err;
+  EXPECT_EQ(looked.out, "");
+  for (const char* part :
+       {"image of 2Gi, Filesystem, xfs uuid-1", "it becomes a volume of pool fast",
+        "note: its filesystem is not clean", "nothing was done yet", "\"PersistentVolume\""}) {
+    EXPECT_NE(looked.err.find(part), std::string::npos) << looked.err;
+  }
+  EXPECT_EQ(agent_.import_asked.source(), "/srv/old/disk.img");
+  EXPECT_EQ(agent_.import_asked.pool(), "fast");
+  EXPECT_FALSE(agent_.import_asked.yes());
+}
+
+TEST_F(VerbsTest, AnImportThatIsDonePrintsThePersistentVolumeAlone) {
+  agent_.imported.set_kind("image");
+  agent_.imported.set_volume("v-2");
+  agent_.imported.set_manifest("{\"kind\":\"PersistentVolume\"}");
+  const Printed done =
+      Run({"pool", "import", "/srv/old/disk.img", "--yes", "--pv-name", "old", "--size", "1Gi"});
+  EXPECT_EQ(done.code, kExitOk) << done.err;
+  EXPECT_EQ(done.out, "{\"kind\":\"PersistentVolume\"}\n");
+  EXPECT_NE(done.err.find("volume v-2"), std::string::npos) << done.err;
+  EXPECT_TRUE(agent_.import_asked.yes());
+  EXPECT_EQ(agent_.import_asked.pv_name(), "old");
+  EXPECT_EQ(agent_.import_asked.size_bytes(), int64_t{1} << 30);
+  EXPECT_NE(Run({"pool", "import", "/x", "-o", "json"}).out.find("\"volume\": \"v-2\""),
+            std::string::npos);
+}
+
+TEST_F(VerbsTest, AnImportThatIsRefusedSaysWhyAndOneWithoutASourceIsNone) {
+  agent_.refusal = {grpc::StatusCode::FAILED_PRECONDITION, "it is attached as /dev/loop3"};
+  const Printed refused = Run({"pool", "import", "/srv/old/disk.img"});
+  EXPECT_NE(refused.code, kExitOk);
+  EXPECT_NE(refused.err.find("/dev/loop3"), std::string::npos) << refused.err;
+  EXPECT_EQ(Run({"pool", "import"}).code, kExitUsage);
+  EXPECT_EQ(Run({"pool"}).code, kExitUsage);
+}
+
+TEST_F(VerbsTest, PoolsAreCompletedForAnImport) {
+  agent_.pools.add_pools()->set_name("main");
+  EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "pool", "import", "/x", "--pool", "m"}).out,
+            "main\n");
+}
+
 }  // namespace
 }  // namespace volumed
