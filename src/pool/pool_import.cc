@@ -3,10 +3,9 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "kube/decode.h"
 #include "kube/digest.h"
-#include "kube/field_problem.h"
 #include "kube/field_rules.h"
-#include "kube/storage_fields.h"
 #include "pool/pool_import_parts.h"
 #include "pool/pool_names.h"
 
@@ -39,14 +38,12 @@ Status CheckCleanPath(const std::string& path) {
                    " is not clean: it has \"//\", \".\", \"..\" or a \"/\" at its end");
 }
 
-// The rules of the kind, which a handle or a driver's name may break.
+// As it would be applied: the name of a driver, a handle or a path may break the kind's rules.
 Status CheckImportedObject(const PersistentVolume& object) {
-  ProblemSink problems("", 0);
-  Validate(object, "", problems);
-  const std::vector<DecodeProblem> found = problems.Take();
-  if (found.empty()) return OkStatus();
-  return BadImport("the PersistentVolume would be refused: " + found.front().field_path + ": " +
-                   found.front().reason);
+  const ManifestDecode decoded = DecodeManifest("", EncodeObjectJson(Object(object)));
+  if (decoded.problems.empty()) return OkStatus();
+  return BadImport("the PersistentVolume would be refused: " + decoded.problems.front().field_path +
+                   ": " + decoded.problems.front().reason);
 }
 
 // A volume of a pool of this node, whose PersistentVolume was lost.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "pool/pool_import.h"
 #include "unit/pool/pool_fixture.h"
@@ -16,6 +17,21 @@ namespace volumed {
 inline const std::string kOldDirectory = kPoolPath + "/old";
 inline const std::string kOldImage = kOldDirectory + "/disk.img";
 inline const std::string kImportDriver = "pool.volumed.io";
+
+// A file; with a filesystem on it, if one is named.
+inline void AddOldImage(FakeKernel& node, const std::string& path, const std::string& fs_type,
+                        int64_t bytes = 16 * kMiB) {
+  Must(node.DoAside(SetFileSize{.path = {path, ""}, .make = true, .bytes = bytes}));
+  if (fs_type.empty()) return;
+  const AnyAnswer attached = Must(node.DoAside(AttachLoop{.path = {path, ""}, .block_size = 512}));
+  const IdentifiedDevice& device = std::get<AttachedLoop>(attached).device;
+  Must(node.DoAside(FormatDevice{.device = device.path,
+                                 .expected = device.facts.identity,
+                                 .fs_type = fs_type,
+                                 .fs_uuid = "uuid-of-old",
+                                 .options = {}}));
+  Must(node.DoAside(DetachLoops{{path, ""}}));
+}
 
 // What outlives the agents. `fs_type`: the filesystem that the pool lies on.
 struct PoolImportWorld : PoolWorld {
@@ -39,17 +55,8 @@ struct PoolImportWorld : PoolWorld {
     store.PowerLoss();
     MountPool();
   }
-  // A file; with a filesystem on it, if one is named.
   void AddImage(const std::string& path, const std::string& fs_type, int64_t bytes = 16 * kMiB) {
-    Aside(SetFileSize{.path = {path, ""}, .make = true, .bytes = bytes});
-    if (fs_type.empty()) return;
-    const AttachedLoop loop = Attach(path);
-    Aside(FormatDevice{.device = loop.device.path,
-                       .expected = loop.device.facts.identity,
-                       .fs_type = fs_type,
-                       .fs_uuid = "uuid-of-old",
-                       .options = {}});
-    Detach(path);
+    AddOldImage(kernel, path, fs_type, bytes);
   }
   AttachedLoop Attach(const std::string& path, bool read_only = false) {
     return Aside(AttachLoop{

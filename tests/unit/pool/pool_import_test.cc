@@ -349,8 +349,8 @@ TEST_F(PoolImportTest, AVolumeOfAPoolThatLostItsPersistentVolumeGetsAnotherOne) 
 }
 
 TEST_F(PoolImportTest, ASourceThatIsNoneIsRefused) {
-  for (const char* source : {"", "relative/path", "^handle", "driver^", "/opt/../etc", "/opt//x",
-                             "/opt/x/", "/", "/opt/\n"}) {
+  for (const char* source : {"", "relative/path", "^handle", "driver^", "bad_driver^h",
+                             "/opt/../etc", "/opt//x", "/opt/x/", "/", "/opt/\n"}) {
     const Result<ImportPlan> plan = Look(source, "", kMiB);
     EXPECT_EQ(FailureOfImport(plan).code(), Code::kInvalidArgument) << source;
   }

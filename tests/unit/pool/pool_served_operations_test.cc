@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "operation/provision_operations.h"
+#include "unit/pool/pool_import_fixture.h"
 #include "unit/pool/pool_operations_fixture.h"
 
 namespace volumed {
@@ -181,6 +182,44 @@ TEST_F(PoolServedOperationsTest, APersistentVolumeStandsForTheVolumeOfTheRecord)
   volume = PoolPvOf(record, kDriver, "n1");
   EXPECT_EQ(std::get<CsiPersistentVolumeSource>(volume.spec.source).fs_type, "");
   EXPECT_EQ(volume.spec.volume_mode, VolumeMode::kBlock);
+}
+
+class PoolServedImportTest : public PoolOperationsFixture {
+ protected:
+  PoolServedImportTest() : PoolOperationsFixture("xfs") {
+    pools_ = std::make_unique<PoolServed>(PoolServed{*volumes_, kDriver});
+    node_.AddDirectory(kOldDirectory);
+    AddOldImage(node_, kOldImage, "ext4");
+  }
+  ImportPoolVolume Import(bool does) {
+    ImportRequest request;
+    request.source = kOldImage;
+    return {*pools_, request, does};
+  }
+
+  std::unique_ptr<PoolServed> pools_;
+};
+
+TEST_F(PoolServedImportTest, AnImportOnlyLooksUnlessItIsToldToDoIt) {
+  EXPECT_EQ(Import(false).Traits(Parts()).domain.lane, kOldImage);
+  EXPECT_EQ(Start(Import(false)), "");
+  EXPECT_THAT(volumes_->List("", 10).volumes, IsEmpty());
+  EXPECT_EQ(Start(Import(true)), "");
+  EXPECT_EQ(Start(Import(true)), "");
+  EXPECT_THAT(volumes_->List("", 10).volumes, SizeIs(1)) << "the same call again";
+}
+
+TEST_F(PoolServedImportTest, AnImportedVolumeIsMountedWithItsOwnFilesystemAndNeverFormatted) {
+  ASSERT_EQ(Start(Import(true)), "");
+  const PoolVolumeRecord made = volumes_->List("", 10).volumes.at(0);
+  const std::string image = kPoolPath + "/volumes/" + made.id + "/image";
+  const int formats = node_.Image(image).formats;
+  PersistentVolume volume = PoolPvOf(made, kDriver, "node");
+  volume.metadata.name = "imported";
+  EXPECT_EQ(Stage(volume), "");
+  EXPECT_EQ(node_.Image(image).formats, formats);
+  EXPECT_EQ(node_.Image(image).identity.uuid, "uuid-of-old");
+  EXPECT_EQ(volumes_->Find(made.id)->filesystem, (PoolFilesystem{"ext4", "uuid-of-old", ""}));
 }
 
 }  // namespace
