@@ -30,6 +30,11 @@ std::string RootOf(const Pool& pool) {
   return opened == nullptr ? pool.path() : opened->layout.root();
 }
 
+CallOptions InDomain(CallOptions call, const std::string& domain) {
+  call.domain = domain;
+  return call;
+}
+
 // Whether the one is the other, or contains it, by whatever path.
 bool Contains(const StorageIdentity& outer, const StorageIdentity& inner) {
   const auto has = [](const std::vector<std::string>& keys, const std::string& key) {
@@ -43,14 +48,20 @@ bool Contains(const StorageIdentity& outer, const StorageIdentity& inner) {
 Status CheckOutsideOfPool(const ImportParts& parts, const Pool& pool, const ImportedPath& source,
                           const CallOptions& call) {
   const PoolLayout layout(RootOf(pool));
+  // What is not open is not waited for.
+  if (!pool.state().ok()) {
+    if (!LiesIn(source.path, layout.root())) return OkStatus();
+    return ImportRefusal(source.path + " lies in pool " + pool.name() + ", which is not open");
+  }
+  const CallOptions in_pool = InDomain(call, pool.path());
   for (const SafePath& own : {layout.Volumes(), layout.Cuts()}) {
     ASSIGN_OR_RETURN(const StorageIdentity there,
-                     parts.kernel.Call(IdentifyStorage{.path = own}, call));
+                     parts.kernel.Call(IdentifyStorage{.path = own}, in_pool));
     if (!Contains(there, source.identity)) continue;
     return ImportRefusal(source.path + " is in pool " + pool.name() + " already");
   }
   ASSIGN_OR_RETURN(const StorageIdentity root,
-                   parts.kernel.Call(IdentifyStorage{.path = layout.Directory()}, call));
+                   parts.kernel.Call(IdentifyStorage{.path = layout.Directory()}, in_pool));
   // A filesystem that is mounted in a directory has no key of that.
   if (Contains(source.identity, root) || LiesIn(layout.root(), source.path)) {
     return ImportRefusal("pool " + pool.name() + " is in " + source.path);
@@ -63,8 +74,9 @@ Status CheckOutsideOfPool(const ImportParts& parts, const Pool& pool, const Impo
 
 // What is the agent's own, or a pool's, is nobody's to import, whatever path leads to it.
 Status CheckForeign(const ImportParts& parts, const ImportedPath& source, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const StorageIdentity own,
-                   parts.kernel.Call(IdentifyStorage{.path = HostPath(parts.agent_root)}, call));
+  ASSIGN_OR_RETURN(
+      const StorageIdentity own,
+      parts.kernel.Call(IdentifyStorage{.path = HostPath(parts.agent_root)}, InDomain(call, "")));
   if (Contains(own, source.identity) || Contains(source.identity, own) ||
       LiesIn(parts.agent_root, source.path)) {
     return ImportRefusal(source.path + " lies in the agent's own directory, or that in it");
@@ -109,9 +121,9 @@ Result<const Pool*> PoolOfImported(const ImportParts& parts, const ImportRequest
     if (!request.pool.empty() && pool->name() != request.pool) continue;
     why = pool->state();
     if (!why.ok()) continue;
-    ASSIGN_OR_RETURN(
-        const StorageIdentity root,
-        parts.kernel.Call(IdentifyStorage{.path = pool->opened()->layout.Directory()}, call));
+    ASSIGN_OR_RETURN(const StorageIdentity root,
+                     parts.kernel.Call(IdentifyStorage{.path = pool->opened()->layout.Directory()},
+                                       InDomain(call, pool->path())));
     if (MayShareFilesystem(root.object, source.identity.object)) return pool.get();
     why = ImportRefusal(source.path + " does not lie on the filesystem of pool " + pool->name() +
                         ", and nothing is copied: put it there first");
