@@ -18,6 +18,8 @@ constexpr int64_t kSizeUnit = int64_t{1} << 20;  // what a directory has is roun
 struct ImportedPath {
   std::string path;
   StorageIdentity identity;
+  // It stays where it is, and pods get it from there.
+  bool is_in_place = false;
   ImportedFile file() const { return {SplitLast(path), identity.object}; }
 };
 
@@ -66,9 +68,7 @@ Status CheckOutsideOfPool(const ImportParts& parts, const Pool& pool, const Impo
   if (Contains(source.identity, root) || LiesIn(layout.root(), source.path)) {
     return ImportRefusal("pool " + pool.name() + " is in " + source.path);
   }
-  if (source.identity.type != FileType::kDirectory || !Contains(root, source.identity)) {
-    return OkStatus();
-  }
+  if (!source.is_in_place || !Contains(root, source.identity)) return OkStatus();
   return ImportRefusal(source.path + " lies in the directory of pool " + pool.name());
 }
 
@@ -96,7 +96,8 @@ Result<ImportedPath> FindImported(const ImportParts& parts, const std::string& p
     return ImportRefusal("a link is on the way of " + path + ", which leads to " + found +
                          ": name it by that");
   }
-  ImportedPath imported{path, {}};
+  ImportedPath imported;
+  imported.path = path;
   ASSIGN_OR_RETURN(imported.identity,
                    parts.kernel.Call(IdentifyStorage{.path = SplitLast(path)}, call));
   ASSIGN_OR_RETURN(const std::vector<std::string> places, FindMountRefs(parts.kernel, path, call));
@@ -281,11 +282,11 @@ Result<ImportPlan> PlanDirectory(const ImportParts& parts, const ImportRequest& 
 
 Result<ImportPlan> PlanFileImport(const ImportParts& parts, const ImportRequest& request,
                                   const CallOptions& call) {
-  ASSIGN_OR_RETURN(const ImportedPath source, FindImported(parts, request.source, call));
+  ASSIGN_OR_RETURN(ImportedPath source, FindImported(parts, request.source, call));
+  const bool is_directory = source.identity.type == FileType::kDirectory;
+  source.is_in_place = is_directory && request.pool.empty();
   RETURN_IF_ERROR(CheckForeign(parts, source, call));
-  if (source.identity.type == FileType::kDirectory) {
-    return PlanDirectory(parts, request, source, call);
-  }
+  if (is_directory) return PlanDirectory(parts, request, source, call);
   if (source.identity.type == FileType::kRegular) return PlanImage(parts, request, source, call);
   return ImportRefusal(source.path + " is neither a directory nor a regular file");
 }

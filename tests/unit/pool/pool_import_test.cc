@@ -262,24 +262,22 @@ class PoolImportBtrfsTest : public PoolImportTest {
   PoolImportBtrfsTest() : PoolImportTest("btrfs") {}
 };
 
-// The pool's filesystem is mounted at another place, too, so that the subvolume is not in the
-// directory of the pool.
 TEST_F(PoolImportBtrfsTest, ASubvolumeBecomesAVolumeAsASnapshotAndAPlainDirectoryDoesNot) {
-  world_.kernel.AddDirectory("/disk");
-  world_.Aside(Mount{"btrfs", "/dev/pool", {"/disk", ""}, {}});
-  world_.Aside(MakeSubvolume{.path = {"/disk", "sub"}});
-  world_.Aside(MakeDirectory{.path = {"/disk", "plain"}});
-  world_.kernel.AddFile("/disk/sub/f", "then");
-  EXPECT_THAT(Refused("/disk/plain", "fast", kMiB), HasSubstr("rename(2)"));
-  EXPECT_THAT(Refused("/disk/sub", "fast"), HasSubstr("say how large"));
-  const PoolVolumeRecord made = Imported("/disk/sub", "fast", 2 * kMiB);
+  const std::string subvolume = kOldDirectory + "/sub";
+  world_.Aside(MakeSubvolume{.path = {kOldDirectory, "sub"}});
+  world_.Aside(MakeDirectory{.path = {kOldDirectory, "plain"}});
+  world_.kernel.AddFile(subvolume + "/f", "then");
+  EXPECT_THAT(Refused(kOldDirectory + "/plain", "fast", kMiB), HasSubstr("rename(2)"));
+  EXPECT_THAT(Refused(subvolume, "fast"), HasSubstr("say how large"));
+  EXPECT_THAT(Refused(subvolume), HasSubstr("lies in the directory of pool fast"));
+  const PoolVolumeRecord made = Imported(subvolume, "fast", 2 * kMiB);
   EXPECT_EQ(made.backend, PoolBackendKind::kSubvolume);
   EXPECT_EQ(made.state, PoolVolumeState::kReady);
   const std::string data = kPoolPath + "/volumes/" + made.id + "/data";
   EXPECT_EQ(world_.kernel.Find(data + "/f").content, "then");
-  world_.kernel.AddFile("/disk/sub/f", "later");
+  world_.kernel.AddFile(subvolume + "/f", "later");
   EXPECT_EQ(world_.kernel.Find(data + "/f").content, "then");
-  EXPECT_EQ(Must(Look("/disk/sub", "fast", 2 * kMiB)).volume, made.id);
+  EXPECT_EQ(Must(Look(subvolume, "fast", 2 * kMiB)).volume, made.id);
 }
 
 // ---- logical volumes and CSI volumes ------------------------------------------------------------
