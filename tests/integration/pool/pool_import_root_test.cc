@@ -42,6 +42,7 @@ class RealImportTest : public BlockMountTest {
     ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "xfs", 0, nullptr), 0);
     ASSERT_EQ(::mkdir(Path("mnt/pool").c_str(), 0700), 0);
     ASSERT_EQ(::mkdir(Path("mnt/old").c_str(), 0700), 0);
+    ASSERT_EQ(::mkdir(Path("agent").c_str(), 0700), 0);
     std::vector<std::unique_ptr<Pool>> pools;
     pools.push_back(std::make_unique<Pool>(
         PoolSettings{.name = "fast", .path = Path("mnt/pool"), .limits = {}, .holder = "this test"},

@@ -16,6 +16,7 @@ namespace volumed {
 
 inline const std::string kOldDirectory = kPoolPath + "/old";
 inline const std::string kOldImage = kOldDirectory + "/disk.img";
+inline const std::string kImportAgentRoot = "/var/lib/volumed";
 inline const std::string kImportDriver = "pool.volumed.io";
 
 // A file; with a filesystem on it, if one is named.
@@ -48,6 +49,7 @@ struct PoolImportWorld : PoolWorld {
     const Status recovered = first.Recover();
     EXPECT_TRUE(recovered.ok()) << recovered.error().ToString();
     kernel.AddDirectory(kOldDirectory);
+    kernel.AddDirectory(kImportAgentRoot);
   }
   void MountPool() { Aside(Mount{type, "/dev/pool", {kPoolPath, ""}, {}}); }
   void Reboot() {
@@ -75,7 +77,7 @@ inline ImportParts PartsOfImport(PoolAgent& agent, Kernel& kernel) {
           .kernel = kernel,
           .driver = kImportDriver,
           .node = "n1",
-          .agent_root = "/var/lib/volumed"};
+          .agent_root = kImportAgentRoot};
 }
 
 template <typename T>
