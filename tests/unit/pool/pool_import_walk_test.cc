@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fakes/simulated_crash.h"
 #include "unit/pool/pool_import_fixture.h"
