@@ -1,8 +1,8 @@
 // The verbs of volumectl. Each is one declaration: its name, its help, the words that it takes, and
 // the function that carries it out. The declarations stand beside the functions, in
 // object_verbs.cc, delete.cc, pod_verbs.cc, agent_verbs.cc, driver_verbs.cc, snapshot_verbs.cc,
-// pool_verbs.cc and shell_verbs.cc, so that a new verb costs one of these files. The help, the parser and the shells'
-// completion come from them.
+// pool_verbs.cc and shell_verbs.cc, so that a new verb costs one of these files. The help, the
+// parser and the shells' completion come from them.
 #pragma once
 
 #include <CLI/CLI.hpp>
