@@ -119,6 +119,13 @@ class Cluster:
                    "--node-monitor-grace-period", "1h"
                    ).ready(lambda: self.get("serviceaccount", "default"))
 
+    def start_scheduler(self):
+        """For claims that wait for their first consumer; other pods name their node."""
+        config = self.path("admin.kubeconfig")
+        self.start("kube-scheduler", self.peers["kube-scheduler"], "--kubeconfig", config, "--authentication-kubeconfig",
+                   config, "--authorization-kubeconfig", config, "--bind-address", "127.0.0.1", "--secure-port",
+                   str(free_port()), "--leader-elect=false")
+
     def start_sidecars(self, controller_socket):
         for name in SIDECARS:
             self.start(name, self.peers[name], "--csi-address", controller_socket, "--kubeconfig",

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Makes an OCI image without a registry: a static busybox with its applets, and a pause program.
-#   image.sh OUT.tar NAME      imported with: ctr -n k8s.io images import OUT.tar
+#   image.sh OUT.tar NAME [PROGRAM]     imported with: ctr -n k8s.io images import OUT.tar
+# PROGRAM is a static one: what a container of the image runs.
 # Needs busybox-static, cc with a static libc, sha256sum, tar.
 set -eu
-out=${1:?tarball} name=${2:?image name} busybox=$(command -v busybox)
+out=${1:?tarball} name=${2:?image name} program=${3:-} busybox=$(command -v busybox)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root blobs=$work/oci/blobs/sha256
@@ -19,6 +20,12 @@ printf '%s\n' '#include <signal.h>' '#include <sys/wait.h>' '#include <unistd.h>
   'int main(void) { signal(SIGTERM, end); signal(SIGINT, end); signal(SIGCHLD, reap); for (;;) pause(); }' |
   cc -O2 -static -x c -o "$root/pause" -
 
+entry= cmd=',"Cmd":["/pause"]'
+if [ -n "$program" ]; then
+  cp "$program" "$root/bin/"
+  entry='"Entrypoint":["/bin/'${program##*/}'"],' cmd=
+fi
+
 # blob FILE: moves it to its digest; prints "DIGEST SIZE"
 blob() {
   digest=$(sha256sum "$1" | cut -d' ' -f1) size=$(stat -c %s "$1")
@@ -30,7 +37,7 @@ tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$root" -cf "$
 set -- $(blob "$work/layer")
 layer=$1 layer_size=$2
 cat >"$work/config" <<EOF
-{"architecture":"$arch","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/pause"]},"rootfs":{"type":"layers","diff_ids":["$layer"]}}
+{"architecture":"$arch","os":"linux","config":{$entry"Env":["PATH=/bin"]$cmd},"rootfs":{"type":"layers","diff_ids":["$layer"]}}
 EOF
 # shellcheck disable=SC2046
 set -- $(blob "$work/config")

@@ -1,5 +1,5 @@
 """scripts/interop runs this: the same pods by a real kubelet and by volumed with the same driver, compared entry by entry,
-and each agent's take-over of what the other one has made (docs/INTEROP.md)."""
+each agent's take-over of what the other one has made, and volumed as the kubelet's CSI driver (docs/INTEROP.md)."""
 
 import argparse
 import shutil
@@ -8,10 +8,22 @@ import sys
 import tempfile
 
 from lab import Lab
+from own_driver import own_driver
 from runs import compare
 from take_over import (end_what_volumed_made, take_over_and_end, take_over_from_kubelet, take_over_from_volumed,
                        take_over_midway)
 from tools import Failed, say
+
+
+def in_lab(steps, scratch, peers, binaries):
+    """Those that failed, on one cluster."""
+    lab = Lab(scratch, peers, binaries)
+    try:
+        lab.cluster.start_control_plane()
+        lab.cluster.start_containerd()
+        return [name for name, step in steps.items() if not step(lab)]
+    finally:
+        lab.end()
 
 
 def main():
@@ -27,19 +39,19 @@ def main():
     steps = {"compare": lambda lab: compare(lab, words.verbose), "from-kubelet": take_over_from_kubelet,
              "ended-by-volumed": take_over_and_end, "from-volumed": take_over_from_volumed,
              "ended-by-kubelet": end_what_volumed_made, "midway": take_over_midway}
+    wanted = words.step or [*steps, "own-driver"]
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: sys.exit(143))
     scratch = tempfile.mkdtemp(prefix="volumed-kubelet.", dir="/var/tmp")
-    lab, failed = Lab(scratch, peers, binaries), ["it did not end"]
+    failed = ["it did not end"]
     try:
-        lab.cluster.start_control_plane()
-        lab.cluster.start_containerd()
-        done = {name: steps[name](lab) for name in words.step or steps}
-        failed = [name for name, good in done.items() if not good]
+        of_lab = {name: steps[name] for name in wanted if name in steps}
+        failed = in_lab(of_lab, scratch, peers, binaries) if of_lab else []
+        if "own-driver" in wanted:
+            own_driver(scratch, peers, binaries)
     except Failed as failure:
         failed = [str(failure)]
     finally:
-        lab.end()
         if failed and words.keep:
             say(f"kept: {scratch}")
         else:
