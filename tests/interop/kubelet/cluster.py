@@ -120,7 +120,11 @@ class Cluster:
                    ).ready(lambda: self.get("serviceaccount", "default"))
 
     def start_scheduler(self):
-        """For claims that wait for their first consumer; other pods name their node."""
+        """For claims that wait for their first consumer; other pods name their node. It uses no node whose runtime has no
+        network: one that is written down is enough, as all pods here have the host's."""
+        os.makedirs(self.path("cni"))
+        with open(self.path("cni/10-none.conflist"), "w") as file:
+            json.dump({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}, file)
         config = self.path("admin.kubeconfig")
         self.start("kube-scheduler", self.peers["kube-scheduler"], "--kubeconfig", config, "--authentication-kubeconfig",
                    config, "--authorization-kubeconfig", config, "--bind-address", "127.0.0.1", "--secure-port",
@@ -181,6 +185,8 @@ state = "{self.path('containerd-run')}"
             "evictionHard": {}, "imageGCHighThresholdPercent": 100,
             # Quicker than the defaults: it starts on a volume only after a tick has reported it in use.
             "syncFrequency": "5s", "nodeStatusUpdateFrequency": "1s", "volumeStatsAggPeriod": "5s",
+            # Sidecars end with their driver, and are to be there again as soon as it is.
+            "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
             "logging": {"verbosity": 4}}
         with open(self.path("kubelet.yaml"), "w") as file:
             json.dump(config, file)

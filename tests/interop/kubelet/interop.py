@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--peer", action="append", default=[], help="NAME=PROGRAM")
     parser.add_argument("--keep", action="store_true", help="keep logs and records of a run that has failed")
     parser.add_argument("--verbose", action="store_true", help="each difference, not one of a kind")
+    parser.add_argument("--rounds", type=int, default=3, help="of own-driver: lives of a claim that are timed")
     parser.add_argument("step", nargs="*", default=[])
     words = parser.parse_args()
     peers = dict(word.split("=", 1) for word in words.peer)
@@ -48,7 +49,7 @@ def main():
         of_lab = {name: steps[name] for name in wanted if name in steps}
         failed = in_lab(of_lab, scratch, peers, binaries) if of_lab else []
         if "own-driver" in wanted:
-            own_driver(scratch, peers, binaries)
+            own_driver(scratch, peers, binaries, words.rounds)
     except Failed as failure:
         failed = [str(failure)]
     finally:

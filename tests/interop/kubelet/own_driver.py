@@ -1,6 +1,5 @@
 """scripts/interop own-driver runs this: volumed as the CSI driver of a real kubelet, put there with deploy/kubernetes as it
-is. A claim's whole life, with the milliseconds of each step: provisioned, written, snapshotted, restored, grown in use,
-cloned, raw, deleted; and again while volumed is killed."""
+is. What a claim can go through is in own_life.py, and the same over the death of volumed and the kubelet in own_kills.py."""
 
 import json
 import os
@@ -11,6 +10,8 @@ import time
 
 from cluster import IMAGE, NODE, Cluster
 from driver import loop_devices
+from own_kills import lives_over_kills, over_the_kubelets_death
+from own_life import Life, refused_for_want_of_room
 from tools import Failed, Process, listens, run, say, wait_for
 from tree import mount_lines
 
@@ -19,7 +20,6 @@ ROOT = "/var/lib/kubelet"
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEPLOY = os.path.join(HERE, "../../../deploy/kubernetes")
 SERVICE_ADDRESS = "10.96.0.1"
-SIZE, BIGGER = "512Mi", "1Gi"
 POOL_BYTES = 12 << 30
 
 
@@ -34,17 +34,17 @@ class Pool:
         os.makedirs(self.place)
         run("mount", "-o", "loop", self.image, self.place)
 
-    def volumes(self):
-        return sorted(os.listdir(os.path.join(self.place, "volumes")))
+    def artefacts(self):
+        """Of volumes and of cuts."""
+        return [f"{kind}/{name}" for kind in ("volumes", "cuts") if os.path.exists(os.path.join(self.place, kind))
+                for name in sorted(os.listdir(os.path.join(self.place, kind)))]
 
-    def cuts(self):
-        path = os.path.join(self.place, "cuts")
-        return sorted(os.listdir(path)) if os.path.exists(path) else []
+    def devices(self):
+        return [device for device, image in loop_devices().items() if image.startswith(self.place + "/")]
 
     def end(self):
-        for device, image in loop_devices().items():
-            if image.startswith(self.place + "/"):
-                run("losetup", "--detach", device, check=False)
+        for device in self.devices():
+            run("losetup", "--detach", device, check=False)
         run("umount", self.place, check=False)
 
 
@@ -52,7 +52,7 @@ class Agent:
     """The service of the host, with the configuration that deploy/kubernetes shows but for the pool's place."""
 
     def __init__(self, binaries, directory, pool):
-        self.binary, self.dir, self.process = binaries["volumed"], directory, None
+        self.binaries, self.dir, self.process = binaries, directory, None
         self.socket = f"{ROOT}/plugins/{DRIVER}/csi.sock"
         with open(os.path.join(DEPLOY, "config.yaml")) as file:
             config = file.read().replace("/srv/volumed", pool.place)
@@ -61,24 +61,36 @@ class Agent:
         self.config = os.path.join(directory, "config.yaml")
         with open(self.config, "w") as file:
             file.write(config)
-        for path in (os.path.dirname(self.socket), ROOT + "/plugins_registry", directory + "/volumed"):
-            os.makedirs(path, 0o750, exist_ok=True)
 
     def start(self):
-        self.process = Process(self.dir, "volumed", self.binary, "run", "--config", self.config)
+        for path in (os.path.dirname(self.socket), ROOT + "/plugins_registry", self.dir + "/volumed"):
+            os.makedirs(path, 0o750, exist_ok=True)
+        self.process = Process(self.dir, "volumed", self.binaries["volumed"], "run", "--config", self.config)
         self.process.ready(lambda: listens(self.socket))
+
+    def ctl(self, *words):
+        return run(self.binaries["volumectl"], "--socket", self.dir + "/volumed.sock", *words)
+
+    def promised(self):
+        """How many volumes and snapshots the agent itself knows, and what it has promised to them."""
+        pool, = json.loads(self.ctl("get", "pools", "-o", "json"))["pools"]
+        return {key: int(pool[key]) for key in ("volumes", "snapshots", "promised_bytes") if int(pool.get(key, 0)) != 0}
 
     def end(self, how=signal.SIGTERM):
         if self.process:
             self.process.end(how)
             self.process = None
 
+    def remove_sockets(self):
+        """What the unit runs after a volumed that was killed (ExecStopPost)."""
+        run(self.binaries["volumed"], "remove-sockets", "--config", self.config)
+
 
 class OwnDriver:
     def __init__(self, scratch, peers, binaries):
         if os.path.exists(ROOT) and os.listdir(ROOT):
             raise Failed(f"{ROOT} is in use: this needs a machine without a kubelet")
-        self.dir, self.peers = scratch, peers
+        self.dir, self.peers, self.driver, self.root = scratch, peers, DRIVER, ROOT
         self.cluster = Cluster(peers, os.path.join(scratch, "cluster"), ROOT)
         self.pool = Pool(scratch)
         self.agent = Agent(binaries, scratch, self.pool)
@@ -95,14 +107,14 @@ class OwnDriver:
         self.apply_snapshot_kinds()
         self.cluster.start("snapshot-controller", self.peers["snapshot-controller"], "--kubeconfig",
                            self.cluster.path("admin.kubeconfig"), "--enable-distributed-snapshotting", "--v=4")
-        os.makedirs(ROOT, 0o750, exist_ok=True)
         self.agent.start()
         self.cluster.start_kubelet()
         self.import_images()
         for name in ("csidriver", "storageclass", "rbac", "sidecars"):
             self.cluster.kubectl("apply", "-f", os.path.join(DEPLOY, name + ".yaml"))
-        wait_for("the driver is registered", lambda: self.topology_key() is not None)
-        wait_for("the sidecars run", self.sidecars_run, 180)
+        self.step("the kubelet has registered the driver", lambda: self.topology_keys())
+        self.step("the sidecars run", self.sidecars_run, 180)
+        self.step("the node's capacity is published", self.capacity)
 
     def apply_snapshot_kinds(self):
         """All of them: without those of groups the snapshot controller waits half a minute."""
@@ -129,7 +141,7 @@ class OwnDriver:
             run(*self.cluster.ctr, "images", "import", tar)
             os.unlink(tar)
 
-    def topology_key(self):
+    def topology_keys(self):
         node = self.cluster.get("csinode", NODE)
         for driver in (node or {}).get("spec", {}).get("drivers") or []:
             if driver["name"] == DRIVER:
@@ -141,6 +153,10 @@ class OwnDriver:
         return bool(pods) and all(part.get("ready") for pod in pods
                                   for part in pod["status"].get("containerStatuses", [{}]))
 
+    def capacity(self):
+        found = json.loads(self.cluster.kubectl("get", "csistoragecapacities", "-n", "kube-system", "-o", "json"))["items"]
+        return any(part["storageClassName"] == "volumed" and part.get("capacity", "0") != "0" for part in found)
+
     def end(self):
         try:
             self.cluster.end()
@@ -150,130 +166,106 @@ class OwnDriver:
                 run("umount", place, check=False)
             self.pool.end()
             run("ip", "address", "del", SERVICE_ADDRESS + "/32", "dev", "lo", check=False)
-            shutil.rmtree(ROOT, ignore_errors=True)
+            if not mount_lines_below(ROOT):
+                shutil.rmtree(ROOT, ignore_errors=True)
 
     # Objects.
 
-    def claim(self, name, size=SIZE, mode="Filesystem", source=None):
-        spec = {"accessModes": ["ReadWriteOnce"], "volumeMode": mode, "storageClassName": "volumed",
+    def claim(self, name, size, mode="Filesystem", source=None, access="ReadWriteOnce", storage_class="volumed"):
+        spec = {"accessModes": [access], "volumeMode": mode, "storageClassName": storage_class,
                 "resources": {"requests": {"storage": size}}}
         if source:
             spec["dataSource"] = source
         self.cluster.apply([{"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                              "metadata": {"name": name, "namespace": "default"}, "spec": spec}])
 
-    def pod(self, name, claim, command, block=False):
+    def pod(self, name, claim, command="true", block=False, read_only=False, mounts=None, security=None):
         container = {"name": "main", "image": IMAGE, "imagePullPolicy": "Never",
                      "command": ["sh", "-c", f"trap exit TERM; {command}; sleep 100000 & wait"]}
         if block:
             container["volumeDevices"] = [{"name": "v", "devicePath": "/dev/v"}]
         else:
-            container["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+            container["volumeMounts"] = [{"name": "v", **mount} for mount in mounts or [{"mountPath": "/v"}]]
         self.cluster.apply([{
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
             "spec": {"hostNetwork": True, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 1,
-                     "containers": [container],
-                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}}])
+                     "containers": [container], "securityContext": security or {},
+                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim, "readOnly": read_only}}]}}])
+
+    def delete_pods(self, *names):
+        self.cluster.kubectl("delete", "pods", *(names or ["--all"]), "--wait=true", "--timeout=180s")
 
     def is_running(self, name):
         pod = self.cluster.get("pod", name)
-        return pod is not None and pod["status"].get("phase") == "Running"
+        return pod is not None and pod["status"].get("phase") == "Running" and \
+            all(part.get("ready") for part in pod["status"].get("containerStatuses", [{}]))
 
-    def exec(self, pod, command):
+    def exec(self, pod, command, check=True):
         """By the runtime, which needs no certificate of the kubelet's."""
-        for container in self.cluster.containers():
-            labels = run(*self.cluster.ctr, "containers", "info", container)
-            info = json.loads(labels)["Labels"]
-            if info.get("io.kubernetes.pod.name") == pod and info.get("io.cri-containerd.kind") == "container":
-                return run(*self.cluster.ctr, "tasks", "exec", "--exec-id", f"x{time.monotonic_ns()}", container, "sh", "-c",
-                           command)
-        raise Failed(f"pod {pod} has no container")
+        container = self.cluster.get("pod", pod)["status"]["containerStatuses"][0]["containerID"].split("//")[1]
+        return run(*self.cluster.ctr, "tasks", "exec", "--exec-id", f"x{time.monotonic_ns()}", container, "sh", "-c",
+                   command, check=check).strip()
 
     def step(self, what, condition, seconds=90):
+        """Says, and returns, how many milliseconds it took."""
         begun = time.monotonic()
         try:
             wait_for(what, condition, seconds)
         except Failed:
             self.show()
             raise
-        say(f"  {what}: {round((time.monotonic() - begun) * 1000)} ms")
+        took = round((time.monotonic() - begun) * 1000)
+        say(f"  {what}: {took} ms")
+        return took
 
     def show(self):
         say(self.cluster.kubectl("get", "pods,pvc,pv,csistoragecapacities", "-A", "-o", "wide", check=False))
         say(self.cluster.kubectl("get", "volumesnapshots,volumesnapshotcontents", "-A", "-o", "yaml", check=False)[-3000:])
         say(self.cluster.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp", check=False)[-5000:])
 
-    # A claim's life.
+    # What may be left when all claims are gone: nothing.
 
-    def life(self):
-        self.claim("data")
-        self.pod("writer", "data", "echo one >/v/file; sync")
-        self.step("claim to pod running", lambda: self.is_running("writer"))
-        self.expect("writer", "cat /v/file", "one")
-        self.snapshot()
-        self.grow()
-        self.clone()
-        self.raw()
-        self.delete()
-        return True
+    def left(self):
+        found = self.pool.artefacts() + self.pool.devices()
+        for kind in ("pv", "volumesnapshotcontents", "volumeattachments"):
+            found += [f"{kind}/{thing['metadata']['name']}" for thing in self.cluster.all(kind)]
+        found += [place for _, place, *_ in mount_lines(ROOT) if DRIVER in place or "kubernetes.io~csi" in place]
+        for place in (f"{ROOT}/plugins/kubernetes.io/csi/{DRIVER}", f"{ROOT}/plugins/kubernetes.io/csi/volumeDevices"):
+            found += [os.path.join(place, name) for name in os.listdir(place)] if os.path.exists(place) else []
+        for pod in os.listdir(ROOT + "/pods") if os.path.exists(ROOT + "/pods") else []:
+            place = f"{ROOT}/pods/{pod}/volumes/kubernetes.io~csi"
+            found += [os.path.join(place, name) for name in os.listdir(place)] if os.path.exists(place) else []
+        promised = self.agent.promised()
+        return found + ([str(promised)] if promised else [])
 
-    def expect(self, pod, command, wanted):
-        said = wait_for(f"{command} in {pod}", lambda: self.exec(pod, command).strip(), 20)
-        if said != wanted:
-            raise Failed(f"{command} in {pod}: {said!r} instead of {wanted!r}")
-
-    def snapshot(self):
-        self.cluster.apply([{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
-                             "metadata": {"name": "snap", "namespace": "default"},
-                             "spec": {"volumeSnapshotClassName": "volumed",
-                                      "source": {"persistentVolumeClaimName": "data"}}}])
-        self.step("snapshot ready", lambda: (self.cluster.get("volumesnapshot", "snap") or {}).get(
-            "status", {}).get("readyToUse"))
-        self.exec("writer", "echo two >/v/file; sync")
-        self.claim("restored", source={"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"})
-        self.pod("reader", "restored", "true")
-        self.step("restore to pod running", lambda: self.is_running("reader"))
-        self.expect("reader", "cat /v/file", "one")
-
-    def grow(self):
-        self.cluster.kubectl("patch", "pvc", "data", "--type=merge", "-p",
-                             json.dumps({"spec": {"resources": {"requests": {"storage": BIGGER}}}}))
-        self.step("claim grown in use", lambda: self.cluster.get("pvc", "data")["status"]["capacity"]["storage"] == BIGGER)
-        kib = int(self.exec("writer", "df -k /v | tail -n 1 | awk '{print $2}'"))
-        if kib < 900 << 10:
-            raise Failed(f"the filesystem has {kib} KiB")
-
-    def clone(self):
-        self.claim("copy", BIGGER, source={"kind": "PersistentVolumeClaim", "name": "data"})
-        self.pod("copier", "copy", "true")
-        self.step("clone to pod running", lambda: self.is_running("copier"))
-        self.expect("copier", "cat /v/file", "two")
-
-    def raw(self):
-        self.claim("raw", mode="Block")
-        self.pod("blocker", "raw", "echo raw >/dev/v", block=True)
-        self.step("raw block to pod running", lambda: self.is_running("blocker"))
-        self.expect("blocker", "dd if=/dev/v bs=4 count=1 2>/dev/null", "raw")
-
-    def delete(self):
-        self.cluster.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
-        self.cluster.kubectl("delete", "volumesnapshots", "--all", "--wait=false")
-        self.cluster.kubectl("delete", "pvc", "--all", "--wait=false")
-        self.step("all deleted", lambda: not self.cluster.all("pv") and not self.cluster.all("volumesnapshotcontents"))
-        self.nothing_left()
-
-    def nothing_left(self):
-        wait_for("nothing left in the pool", lambda: not self.pool.volumes() and not self.pool.cuts(), 30)
-        devices = [device for device, image in loop_devices().items() if image.startswith(self.pool.place + "/")]
-        mounts = [line for line in mount_lines(ROOT) if DRIVER in line[1]]
-        if devices or mounts:
-            raise Failed(f"left: {devices} {mounts}")
+    def nothing_left(self, seconds=60):
+        try:
+            self.step("nothing left on the node, in the pool, in the API", lambda: not self.left(), seconds)
+        except Failed as failure:
+            raise Failed(f"{failure}: {self.left()}") from None
 
 
-def own_driver(scratch, peers, binaries):
+def mount_lines_below(root):
+    return list(mount_lines(root))
+
+
+def own_driver(scratch, peers, binaries, rounds):
     lab = OwnDriver(scratch, peers, binaries)
     try:
         lab.start()
-        return lab.life()
+        times = []
+        for number in range(rounds):
+            say(f"a claim's life, {number + 1} of {rounds}")
+            times.append(Life(lab).whole())
+        refused_for_want_of_room(lab)
+        over_the_kubelets_death(lab)
+        lives_over_kills(lab)
+        say_times(times)
     finally:
         lab.end()
+
+
+def say_times(times):
+    say("milliseconds of each round")
+    for what in times[0]:
+        say(f"  {what}: {' '.join(str(round_[what]) for round_ in times)}")
