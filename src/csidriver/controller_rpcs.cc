@@ -18,6 +18,21 @@ using ::csi::v1::DeleteVolumeResponse;
 using CreateRpc = CsiRpc<CreateVolumeRequest, CreateVolumeResponse>;
 using DeleteRpc = CsiRpc<DeleteVolumeRequest, DeleteVolumeResponse>;
 
+// A content lies on the node that has its pool, and whoever has chosen this node may choose another
+// one. The table of CreateVolume has RESOURCE_EXHAUSTED for that: an external-provisioner gives the
+// claim back to the scheduler then, and with any other code it would ask this node for ever.
+Status CheckContentIsHere(const PoolVolumes& volumes, const CreateVolumeRequest& request,
+                          const PoolVolumeWish& wish) {
+  if (!wish.content || !request.has_accessibility_requirements()) return OkStatus();
+  const PoolObject object = wish.content->is_snapshot ? PoolObject::kCut : PoolObject::kVolume;
+  if (volumes.MeaningOf(wish.content->handle, object) != PoolIdMeaning::kOfAnotherPool) {
+    return OkStatus();
+  }
+  return Error::NotApplied(Code::kResourceExhausted,
+                           "volume_content_source: it is of a pool that this node does not have; "
+                           "on the node that has it the volume can be made");
+}
+
 // A caller repeats the call in any case; but one that gets its answer by the first try is served
 // sooner, and that is what small volumes are copied in. Callers wait for ten seconds in general.
 constexpr Duration kLongestWaitForCopy = std::chrono::seconds(7);
@@ -55,6 +70,9 @@ void Create(const SharedControllerParts& shared, const CreateRpc& rpc) {
   const Result<PoolVolumeWish> wish =
       ParseCsiVolumeWish(rpc.request(), shared->places, shared->parts.pools.driver);
   if (!wish.ok()) return rpc.Finish(wish.error());
+  if (const Status here = CheckContentIsHere(shared->volumes(), rpc.request(), *wish); !here.ok()) {
+    return rpc.Finish(here.error());
+  }
   const bool is_clone = wish->content && !wish->content->is_snapshot;
   is_clone && shared->parts.when_copied ? CreateClone(shared, *wish, rpc)
                                         : CreateOf(shared, *wish, rpc);

@@ -62,11 +62,7 @@ Result<PoolBackend*> PoolVolumes::BackendOf(const Pool& pool, PoolBackendKind ki
                      std::string(PoolBackendName(kind)) + "\"");
 }
 
-PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id) const {
-  return Meaning(id, PoolObject::kVolume);
-}
-
-PoolIdMeaning PoolVolumes::Meaning(const std::string& id, PoolObject object) const {
+PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id, PoolObject object) const {
   {
     const bool is_cut = object == PoolObject::kCut;
     MutexLock lock(mu_);
@@ -88,7 +84,7 @@ PoolIdMeaning PoolVolumes::Meaning(const std::string& id, PoolObject object) con
 Status PoolVolumes::WhyNotHere(const std::string& id, PoolObject object) const {
   const bool is_cut = object == PoolObject::kCut;
   const std::string shown = (is_cut ? "snapshot " : "volume ") + Quoted(id, kShownBytes);
-  switch (Meaning(id, object)) {
+  switch (MeaningOf(id, object)) {
     case PoolIdMeaning::kHere:
       return OkStatus();
     case PoolIdMeaning::kUnreadable: {

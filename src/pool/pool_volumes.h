@@ -124,7 +124,8 @@ class PoolVolumes {
   Status Recover(const IsUsed& is_used, const CallOptions& call) EXCLUDES(mu_);
   const std::vector<std::unique_ptr<Pool>>& pools() const { return pools_; }
 
-  PoolIdMeaning MeaningOf(const std::string& id) const EXCLUDES(mu_);
+  PoolIdMeaning MeaningOf(const std::string& id, PoolObject object = PoolObject::kVolume) const
+      EXCLUDES(mu_);
   Result<PoolVolumeRecord> Find(const std::string& id) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
   // Whether a name that FindByName() does not find is certainly that of no volume. Blocks: until
@@ -327,7 +328,6 @@ class PoolVolumes {
   // The error of an id, of a volume or of a cut, that is not kHere.
   Status WhyNotHere(const std::string& id, PoolObject object = PoolObject::kVolume) const
       EXCLUDES(mu_);
-  PoolIdMeaning Meaning(const std::string& id, PoolObject object) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindRow(const std::string& id) const EXCLUDES(mu_);
   std::optional<PoolCutRecord> FindCutRow(const std::string& id) const EXCLUDES(mu_);
 

@@ -135,7 +135,7 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
         Quoted(request.cut, kShownCutBytes) + " is no id for a snapshot in pool " + pool->name());
   }
   ASSIGN_OR_RETURN(Taken taken, Take({request.cut}));
-  if (const PoolIdMeaning meaning = Meaning(request.cut, PoolObject::kCut);
+  if (const PoolIdMeaning meaning = MeaningOf(request.cut, PoolObject::kCut);
       meaning == PoolIdMeaning::kHere || meaning == PoolIdMeaning::kUnreadable) {
     return Error::NotApplied(Code::kAlreadyExists,
                              "there is a snapshot " + request.cut + " already");

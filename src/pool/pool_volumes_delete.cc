@@ -89,7 +89,7 @@ Status PoolVolumes::FindLost(const Pool& pool, PoolObject object, const CallOpti
     if (!id || id->object != object || id->pool_tag != pool.tag()) continue;
     // Whoever makes or deletes it has it, and it has a row as long as it has files.
     const Result<Taken> taken = Take({entry.name});
-    if (!taken.ok() || Meaning(entry.name, object) == PoolIdMeaning::kHere) continue;
+    if (!taken.ok() || MeaningOf(entry.name, object) == PoolIdMeaning::kHere) continue;
     ASSIGN_OR_RETURN(const FileInfo info,
                      parts_.kernel.Call(Stat{layout.ArtefactDir(*id)}, in_pool));
     if (info.type == FileType::kMissing) continue;

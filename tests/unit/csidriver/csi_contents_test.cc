@@ -153,6 +153,19 @@ TEST_F(CsiContentsTest, AnotherPoolIsNoSource) {
       << message_;
 }
 
+// Whoever says where the volume is to be has chosen the node, and can choose the one that has it.
+TEST_F(CsiContentsTest, AContentOfAnotherNodeGivesTheClaimBackToWhoeverChoseThisOne) {
+  CreateVolumeRequest clone = CloneRequest("b", kIdOfAnotherPool);
+  clone.mutable_accessibility_requirements()->add_requisite();
+  EXPECT_EQ(CreateCode(clone), StatusCode::RESOURCE_EXHAUSTED) << message_;
+  CreateVolumeRequest restore = RestoreRequest("c", kCutOfAnotherPool);
+  restore.mutable_accessibility_requirements()->add_requisite();
+  EXPECT_EQ(CreateCode(restore), StatusCode::RESOURCE_EXHAUSTED) << message_;
+  CreateVolumeRequest here = CloneRequest("d", CreateNamed("a"));
+  here.mutable_accessibility_requirements()->add_requisite();
+  EXPECT_EQ(CreateCode(here), StatusCode::OK) << message_;
+}
+
 // A volume that is made of it holds the snapshot only until it is there.
 TEST_F(CsiContentsTest, ASnapshotIsFreeAgainOnceItsVolumeIsMade) {
   const std::string source = CreateNamed("a");
