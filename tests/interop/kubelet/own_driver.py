@@ -162,11 +162,16 @@ class OwnDriver:
             self.cluster.end()
         finally:
             self.agent.end()
-            for _, place, *_ in sorted(mount_lines(ROOT), key=lambda line: line[1], reverse=True):
-                run("umount", place, check=False)
+            # The volumes first: the pool that they are files of goes last.
+            for root in (ROOT, self.dir + "/volumed"):
+                for place in sorted({place for _, place, *_ in mount_lines(root)}, reverse=True):
+                    run("umount", place, check=False)
             self.pool.end()
+            # Of containers that were ended without their runtime.
+            for place in sorted({place for _, place, *_ in mount_lines(self.dir)}, reverse=True):
+                run("umount", "--recursive", "--lazy", place, check=False)
             run("ip", "address", "del", SERVICE_ADDRESS + "/32", "dev", "lo", check=False)
-            if not mount_lines_below(ROOT):
+            if not list(mount_lines(ROOT)):
                 shutil.rmtree(ROOT, ignore_errors=True)
 
     # Objects.
@@ -243,10 +248,6 @@ class OwnDriver:
             self.step("nothing left on the node, in the pool, in the API", lambda: not self.left(), seconds)
         except Failed as failure:
             raise Failed(f"{failure}: {self.left()}") from None
-
-
-def mount_lines_below(root):
-    return list(mount_lines(root))
 
 
 def own_driver(scratch, peers, binaries, rounds):
