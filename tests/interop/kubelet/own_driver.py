@@ -1,6 +1,7 @@
 """scripts/interop own-driver runs this: volumed as the CSI driver of a real kubelet, put there with deploy/kubernetes as it
 is. What a claim can go through is in own_life.py, and the same over the death of volumed and the kubelet in own_kills.py."""
 
+import glob
 import json
 import os
 import shutil
@@ -235,12 +236,16 @@ class OwnDriver:
         for kind in ("pv", "volumesnapshotcontents", "volumeattachments"):
             found += [f"{kind}/{thing['metadata']['name']}" for thing in self.cluster.all(kind)]
         found += [place for _, place, *_ in mount_lines(ROOT) if DRIVER in place or "kubernetes.io~csi" in place]
-        for place in (f"{ROOT}/plugins/kubernetes.io/csi/{DRIVER}", f"{ROOT}/plugins/kubernetes.io/csi/volumeDevices"):
-            found += [os.path.join(place, name) for name in os.listdir(place)] if os.path.exists(place) else []
-        for pod in os.listdir(ROOT + "/pods") if os.path.exists(ROOT + "/pods") else []:
-            place = f"{ROOT}/pods/{pod}/volumes/kubernetes.io~csi"
-            found += [os.path.join(place, name) for name in os.listdir(place)] if os.path.exists(place) else []
-        promised = self.agent.promised()
+        for pattern in ("plugins/kubernetes.io/csi/" + DRIVER, "plugins/kubernetes.io/csi/volumeDevices",
+                        "plugins/kubernetes.io/csi/volumeDevices/*", "pods/*/volumes/kubernetes.io~csi",
+                        "pods/*/volumeDevices/kubernetes.io~csi"):
+            # Two directories the kubelet keeps: they are no volume's.
+            found += [path for path in glob.glob(f"{ROOT}/{pattern}/*")
+                      if not path.endswith(("/volumeDevices/staging", "/volumeDevices/publish"))]
+        try:
+            promised = self.agent.promised()
+        except Failed as failure:
+            promised = failure  # it was killed just now
         return found + ([str(promised)] if promised else [])
 
     def nothing_left(self, seconds=60):
