@@ -18,8 +18,9 @@ NODE_ADDRESS = "10.245.0.1"
 
 
 class Cluster:
-    def __init__(self, peers, directory, root):
-        self.peers, self.dir, self.root = peers, directory, root
+    def __init__(self, peers, directory, root, node=NODE, address=NODE_ADDRESS):
+        self.peers, self.dir, self.root, self.node, self.address = peers, directory, root, node, address
+        self.inside = ()  # words before those of a program that runs on the node
         self.pki = os.path.join(directory, "pki")
         self.processes = []
         self.kubelet = None
@@ -56,17 +57,24 @@ class Cluster:
                    "DNS:kubernetes.default,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.96.0.1")
         self.issue("admin", "/O=system:masters/CN=admin", client)
         self.issue("controller-manager", "/CN=system:kube-controller-manager", client)
-        self.issue("node", f"/O=system:nodes/CN=system:node:{NODE}", client)
-        for who in ("admin", "controller-manager", "node"):
-            config = {
-                "apiVersion": "v1", "kind": "Config", "current-context": "it",
-                "clusters": [{"name": "it", "cluster": {"server": f"https://127.0.0.1:{self.api_port}",
-                                                        "certificate-authority": ca + ".crt"}}],
-                "users": [{"name": who, "user": {"client-certificate": os.path.join(self.pki, who + ".crt"),
-                                                 "client-key": os.path.join(self.pki, who + ".key")}}],
-                "contexts": [{"name": "it", "context": {"cluster": "it", "user": who}}]}
-            with open(self.path(who + ".kubeconfig"), "w") as file:
-                json.dump(config, file)
+        for who in ("admin", "controller-manager"):
+            self.write_kubeconfig(who)
+        self.make_node_keys()
+
+    def make_node_keys(self):
+        self.issue(self.node, f"/O=system:nodes/CN=system:node:{self.node}", "extendedKeyUsage=clientAuth")
+        self.write_kubeconfig(self.node)
+
+    def write_kubeconfig(self, who):
+        config = {
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {"server": f"https://127.0.0.1:{self.api_port}",
+                                                    "certificate-authority": os.path.join(self.pki, "ca.crt")}}],
+            "users": [{"name": who, "user": {"client-certificate": os.path.join(self.pki, who + ".crt"),
+                                             "client-key": os.path.join(self.pki, who + ".key")}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": who}}]}
+        with open(self.path(who + ".kubeconfig"), "w") as file:
+            json.dump(config, file)
 
     # The control plane.
 
@@ -120,11 +128,7 @@ class Cluster:
                    ).ready(lambda: self.get("serviceaccount", "default"))
 
     def start_scheduler(self):
-        """For claims that wait for their first consumer; other pods name their node. It uses no node whose runtime has no
-        network: one that is written down is enough, as all pods here have the host's."""
-        os.makedirs(self.path("cni"))
-        with open(self.path("cni/10-none.conflist"), "w") as file:
-            json.dump({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}, file)
+        """For claims that wait for their first consumer; other pods name their node."""
         config = self.path("admin.kubeconfig")
         self.start("kube-scheduler", self.peers["kube-scheduler"], "--kubeconfig", config, "--authentication-kubeconfig",
                    config, "--authorization-kubeconfig", config, "--bind-address", "127.0.0.1", "--secure-port",
@@ -142,8 +146,15 @@ class Cluster:
 
     # The node.
 
+    def have_network(self):
+        """A scheduler uses no node whose runtime has no network: one that is written down is enough, as all pods here have
+        the host's."""
+        os.makedirs(self.path("cni"))
+        with open(self.path("cni/10-none.conflist"), "w") as file:
+            json.dump({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}, file)
+
     def start_containerd(self):
-        run("ip", "address", "add", NODE_ADDRESS + "/32", "dev", "lo", check=False)
+        run("ip", "address", "add", self.address + "/32", "dev", "lo", check=False)
         config = self.path("containerd.toml")
         # Version 2 is read by 1.6 and 1.7; without CAP_SYS_RESOURCE runc cannot lower a score.
         with open(config, "w") as file:
@@ -163,7 +174,7 @@ state = "{self.path('containerd-run')}"
     bin_dir = "{self.path('cni-bin')}"
     conf_dir = "{self.path('cni')}"
 """)
-        self.start("containerd", "containerd", "--config", config).ready(
+        self.start("containerd", *self.inside, "containerd", "--config", config).ready(
             lambda: run(*self.ctr, "version", check=False).count("Version:") > 1)
         here = os.path.dirname(os.path.abspath(__file__))
         run(os.path.join(here, "image.sh"), self.path("image.tar"), IMAGE)
@@ -173,7 +184,7 @@ state = "{self.path('containerd-run')}"
         health = free_port()
         config = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-            "address": NODE_ADDRESS, "port": free_port(), "healthzPort": health, "readOnlyPort": 0,
+            "address": self.address, "port": free_port(), "healthzPort": health, "readOnlyPort": 0,
             "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": os.path.join(self.pki, "ca.crt")},
                                "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
@@ -191,10 +202,10 @@ state = "{self.path('containerd-run')}"
         with open(self.path("kubelet.yaml"), "w") as file:
             json.dump(config, file)
         os.makedirs(self.path("logs"), exist_ok=True)
-        self.kubelet = self.start("kubelet", self.peers["kubelet"], "--config", self.path("kubelet.yaml"),
+        self.kubelet = self.start("kubelet", *self.inside, self.peers["kubelet"], "--config", self.path("kubelet.yaml"),
                                   "--root-dir", self.root, "--cert-dir", self.path("kubelet-pki"),
-                                  "--hostname-override", NODE, "--node-ip", NODE_ADDRESS,
-                                  "--kubeconfig", self.path("node.kubeconfig"))
+                                  "--hostname-override", self.node, "--node-ip", self.address,
+                                  "--kubeconfig", self.path(self.node + ".kubeconfig"))
         self.kubelet.ready(lambda: answers(f"http://127.0.0.1:{health}/healthz"))
 
     def end_kubelet(self, how=signal.SIGTERM):
@@ -250,7 +261,7 @@ state = "{self.path('containerd-run')}"
         for link in glob.glob("/var/log/containers/*"):
             if os.path.islink(link) and os.readlink(link).startswith(self.dir + "/"):
                 os.unlink(link)
-        run("ip", "address", "del", NODE_ADDRESS + "/32", "dev", "lo", check=False)
+        run("ip", "address", "del", self.address + "/32", "dev", "lo", check=False)
         for path in self.outside:
             for name in ("kubelet.sock", "kubelet_internal_checkpoint", "DEPRECATION"):
                 if path.endswith("/device-plugins") and os.path.exists(os.path.join(path, name)):

@@ -65,9 +65,9 @@ def unescaped(word):
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
-def mount_lines(root):
+def mount_lines(root, process="self"):
     """(id, mount point, root in the filesystem, options, propagation, type, source, options of the filesystem)"""
-    with open("/proc/self/mountinfo") as file:
+    with open(f"/proc/{process}/mountinfo") as file:
         for line in file:
             left, _, right = line.rstrip("\n").partition(" - ")
             words, (kind, source, options) = left.split(" "), right.split(" ")

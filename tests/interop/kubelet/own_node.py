@@ -1,0 +1,140 @@
+"""A node of own_driver.py: its pool, volumed as a service of the host, and the kubelet with its runtime."""
+
+import glob
+import json
+import os
+import signal
+
+from driver import loop_devices
+from tools import Failed, Process, listens, run
+from tree import mount_lines
+
+DRIVER = "pool.volumed.io"
+ROOT = "/var/lib/kubelet"
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEPLOY = os.path.join(HERE, "../../../deploy/kubernetes")
+
+
+class Pool:
+    """A filesystem with room for the volumes, in a sparse file."""
+
+    def __init__(self, directory, size):
+        self.image, self.place = os.path.join(directory, "pool.img"), os.path.join(directory, "pool")
+        with open(self.image, "wb") as file:
+            file.truncate(size)
+        run("mkfs.xfs", "-q", "-m", "reflink=1", self.image)
+        os.makedirs(self.place)
+        run("mount", "-o", "loop", self.image, self.place)
+
+    def artefacts(self):
+        """Of volumes and of cuts."""
+        return [f"{kind}/{name}" for kind in ("volumes", "cuts") if os.path.exists(os.path.join(self.place, kind))
+                for name in sorted(os.listdir(os.path.join(self.place, kind)))]
+
+    def devices(self):
+        return [device for device, image in loop_devices().items() if image.startswith(self.place + "/")]
+
+    def end(self):
+        for device in self.devices():
+            run("losetup", "--detach", device, check=False)
+        run("umount", self.place, check=False)
+
+
+class Agent:
+    """The service of the host, with the configuration that deploy/kubernetes shows but for the pool's place."""
+
+    def __init__(self, binaries, directory, pool, cluster, kubelets):
+        """KUBELETS is /var/lib/kubelet of its node, as it is seen from here."""
+        self.binaries, self.dir, self.cluster, self.kubelets, self.process = binaries, directory, cluster, kubelets, None
+        self.socket = f"{kubelets}/plugins/{DRIVER}/csi.sock"
+        with open(os.path.join(DEPLOY, "config.yaml")) as file:
+            config = file.read().replace("/srv/volumed", pool.place)
+        config += f"node-name: {cluster.node}\nroot: {directory}/volumed\nsocket: {directory}/volumed.sock\nsocket-group: root\n" \
+                  "metrics-address: 127.0.0.1:0\n"
+        self.config = os.path.join(directory, "config.yaml")
+        with open(self.config, "w") as file:
+            file.write(config)
+
+    def start(self):
+        for path in (os.path.dirname(self.socket), self.kubelets + "/plugins_registry", self.dir + "/volumed"):
+            os.makedirs(path, 0o750, exist_ok=True)
+        self.process = Process(self.dir, "volumed", *self.cluster.inside, self.binaries["volumed"], "run", "--config", self.config)
+        self.process.ready(lambda: listens(self.socket))
+
+    def ctl(self, *words):
+        return run(self.binaries["volumectl"], "--socket", self.dir + "/volumed.sock", *words)
+
+    def promised(self):
+        """How many volumes and snapshots the agent itself knows, and what it has promised to them."""
+        pool, = json.loads(self.ctl("get", "pools", "-o", "json"))["pools"]
+        return {key: int(pool[key]) for key in ("volumes", "snapshots", "promised_bytes") if int(pool.get(key, 0)) != 0}
+
+    def end(self, how=signal.SIGTERM):
+        if self.process:
+            self.process.end(how)
+            self.process = None
+
+    def remove_sockets(self):
+        """What the unit runs after a volumed that was killed (ExecStopPost)."""
+        run(*self.cluster.inside, self.binaries["volumed"], "remove-sockets", "--config", self.config)
+
+
+class Node:
+    """A kubelet with its runtime, volumed and a pool. Its directory is of its own; the first one's cluster has the control
+    plane."""
+
+    def __init__(self, cluster, binaries, directory, pool_bytes):
+        self.cluster, self.dir, self.name, self.kubelets = cluster, directory, cluster.node, ROOT
+        self.pool = Pool(directory, pool_bytes)
+        self.agent = Agent(binaries, directory, self.pool, cluster, self.kubelets)
+        cluster.have_network()
+
+    def start(self):
+        self.cluster.start_containerd()
+        self.agent.start()
+        self.cluster.start_kubelet()
+        self.import_images()
+
+    def import_images(self):
+        """Under just the names that the manifest has; there is no registry."""
+        with open(os.path.join(DEPLOY, "sidecars.yaml")) as file:
+            names = [line.split()[-1] for line in file if line.strip().startswith("image:")]
+        for name in names:
+            program = name.rsplit("/", 1)[-1].split(":")[0]
+            tar = self.cluster.path(program + ".tar")
+            run(os.path.join(HERE, "image.sh"), tar, name, self.cluster.peers[program])
+            run(*self.cluster.ctr, "images", "import", tar)
+            os.unlink(tar)
+
+    def mounts(self):
+        return mount_lines(ROOT)
+
+    def left(self):
+        """What there is of volumes on the node and in its pool, as paths and numbers."""
+        found = self.pool.artefacts() + self.pool.devices()
+        found += [place for _, place, *_ in self.mounts() if DRIVER in place or "kubernetes.io~csi" in place]
+        for pattern in ("plugins/kubernetes.io/csi/" + DRIVER, "plugins/kubernetes.io/csi/volumeDevices",
+                        "plugins/kubernetes.io/csi/volumeDevices/*", "pods/*/volumes/kubernetes.io~csi",
+                        "pods/*/volumeDevices/kubernetes.io~csi"):
+            # Two directories the kubelet keeps: they are no volume's.
+            found += [path for path in glob.glob(f"{self.kubelets}/{pattern}/*")
+                      if not path.endswith(("/volumeDevices/staging", "/volumeDevices/publish"))]
+        try:
+            promised = self.agent.promised()
+        except Failed as failure:
+            promised = failure  # it was killed just now
+        return found + ([str(promised)] if promised else [])
+
+    def end(self):
+        try:
+            self.cluster.end()
+        finally:
+            self.agent.end()
+            # The volumes first: the pool that they are files of goes last.
+            for root in (ROOT, self.dir + "/volumed"):
+                for place in sorted({place for _, place, *_ in mount_lines(root)}, reverse=True):
+                    run("umount", place, check=False)
+            self.pool.end()
+            # Of containers that were ended without their runtime.
+            for place in sorted({place for _, place, *_ in mount_lines(self.dir)}, reverse=True):
+                run("umount", "--recursive", "--lazy", place, check=False)
