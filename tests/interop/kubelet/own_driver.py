@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import time
 
-from cluster import IMAGE, Cluster
+from cluster import Cluster
 from own_kills import lives_over_kills, over_the_kubelets_death
-from own_life import Life, refused_for_want_of_room
+from own_life import Life, many_at_once, refused_for_want_of_room
 from own_node import DEPLOY, DRIVER, HERE, ROOT, Node
 from own_nodes import two_nodes
+from own_objects import claim_of, pod_of
 from tools import Failed, run, say, wait_for
 from tree import mount_lines
 
@@ -92,27 +93,11 @@ class OwnDriver:
 
     # Objects.
 
-    def claim(self, name, size, mode="Filesystem", source=None, access="ReadWriteOnce", storage_class="volumed"):
-        spec = {"accessModes": [access], "volumeMode": mode, "storageClassName": storage_class,
-                "resources": {"requests": {"storage": size}}}
-        if source:
-            spec["dataSource"] = source
-        self.cluster.apply([{"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                             "metadata": {"name": name, "namespace": "default"}, "spec": spec}])
+    def claim(self, name, size, **more):
+        self.cluster.apply([claim_of(name, size, **more)])
 
-    def pod(self, name, claim, command="true", block=False, read_only=False, mounts=None, security=None, node=None):
-        container = {"name": "main", "image": IMAGE, "imagePullPolicy": "Never",
-                     "command": ["sh", "-c", f"trap exit TERM; {command}; sleep 100000 & wait"]}
-        if block:
-            container["volumeDevices"] = [{"name": "v", "devicePath": "/dev/v"}]
-        else:
-            container["volumeMounts"] = [{"name": "v", **mount} for mount in mounts or [{"mountPath": "/v"}]]
-        self.cluster.apply([{
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"hostNetwork": True, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 1,
-                     "containers": [container], "securityContext": security or {},
-                     "nodeSelector": {"kubernetes.io/hostname": node.name} if node else {},
-                     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim, "readOnly": read_only}}]}}])
+    def pod(self, name, claim, command="true", node=None, **more):
+        self.cluster.apply([pod_of(name, claim, command, node=node.name if node else None, **more)])
 
     def delete_pods(self, *names):
         self.cluster.kubectl("delete", "pods", *(names or ["--all"]), "--wait=true", "--timeout=180s")
@@ -126,8 +111,8 @@ class OwnDriver:
         """By the runtime, which needs no certificate of the kubelet's."""
         thing = self.cluster.get("pod", pod)
         container = thing["status"]["containerStatuses"][0]["containerID"].split("//")[1]
-        return run(*self.node_of(thing).cluster.ctr, "tasks", "exec", "--exec-id", f"x{time.monotonic_ns()}", container, "sh", "-c",
-                   command, check=check).strip()
+        return run(*self.node_of(thing).cluster.ctr, "tasks", "exec", "--exec-id", f"x{time.monotonic_ns()}", container,
+                   "sh", "-c", command, check=check).strip()
 
     def node_of(self, pod):
         return next(node for node in self.nodes if node.name == pod["spec"].get("nodeName"))
@@ -173,6 +158,7 @@ def own_driver(scratch, peers, binaries, rounds):
             say(f"a claim's life, {number + 1} of {rounds}")
             times.append(Life(lab).whole())
         refused_for_want_of_room(lab)
+        many_at_once(lab)
         over_the_kubelets_death(lab)
         lives_over_kills(lab)
         two_nodes(lab)

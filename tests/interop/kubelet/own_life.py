@@ -3,6 +3,7 @@ their volumes is compared by checksum."""
 
 import json
 
+from own_objects import claim_of, pod_of, snapshot_of
 from tools import Failed, say, wait_for
 
 SIZE, BIGGER = "512Mi", "1Gi"
@@ -45,6 +46,7 @@ class Life:
         self.raw()
         self.owners_and_places()
         self.one_pod_only()
+        self.of_a_pod()
         self.other_filesystems()
         self.delete()
         return self.times
@@ -61,6 +63,14 @@ class Life:
         lab.pod("writer", "data")
         self.runs("writer", "the volume again to pod running")
         self.is_whole("writer", self.sum)
+
+        self.step("the kubelet measures the volume", self.is_measured)
+
+    def is_measured(self):
+        try:
+            return self.lab.agent.answered("NodeGetVolumeStats")
+        except OSError:
+            return False  # volumed was killed just now
 
     def snapshot(self):
         lab = self.lab
@@ -145,6 +155,21 @@ class Life:
         self.runs("other", "ReadWriteOncePod, the second pod after the first one")
         self.finds("other", "cat /v/file", "mine")
 
+    def of_a_pod(self):
+        """A claim that comes and goes with its pod, and one that no node can have."""
+        lab = self.lab
+        lab.pod("scratch", None, "echo mine >/v/file", source={"ephemeral": {"volumeClaimTemplate": {"spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "volumed", "resources": {"requests": {"storage": SIZE}}}}}})
+        self.runs("scratch", "generic ephemeral volume to pod running")
+        self.finds("scratch", "cat /v/file", "mine")
+        lab.delete_pods("scratch")
+        self.step("its claim gone with the pod", lambda: lab.cluster.get("pvc", "scratch-v") is None)
+        lab.claim("shared", SIZE, access="ReadWriteMany")
+        lab.pod("sharer", "shared")
+        self.step("ReadWriteMany refused", lambda: "is for several" in json.dumps(
+            [event["message"] for event in lab.cluster.all("events") if event["involvedObject"]["name"] == "shared"]))
+        lab.delete_pods("sharer")
+
     def other_filesystems(self):
         for kind in CLASSES:
             self.lab.cluster.apply([{
@@ -167,10 +192,6 @@ class Life:
         lab.nothing_left(self.seconds)
 
 
-def snapshot_of(name):
-    return {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": name}
-
-
 def refused_for_want_of_room(lab):
     """The scheduler goes by what the node publishes: a claim that no node can hold has no node, and no volume is tried."""
     say("a claim that is too large")
@@ -181,3 +202,21 @@ def refused_for_want_of_room(lab):
     lab.delete_pods("huge")
     lab.cluster.kubectl("delete", "pvc", "huge")
     lab.nothing_left()
+
+
+def many_at_once(lab, count=20):
+    """Claims and their pods, all told of together."""
+    say(f"{count} claims and pods at once")
+    names = [f"many-{number}" for number in range(count)]
+    lab.cluster.apply([claim_of(name, "320Mi") for name in names] +
+                      [pod_of(name, name, "echo one >/v/file") for name in names])
+    lab.step("the first of them runs", lambda: any(running(lab, names)), 300)
+    lab.step("all of them run", lambda: all(running(lab, names)), 300)
+    lab.delete_pods()
+    lab.cluster.kubectl("delete", "pvc", "--all", "--wait=false")
+    lab.nothing_left(300)
+
+
+def running(lab, names):
+    phases = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in lab.cluster.all("pods")}
+    return [phases.get(name) == "Running" for name in names]

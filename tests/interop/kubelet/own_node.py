@@ -4,9 +4,10 @@ import glob
 import json
 import os
 import signal
+import urllib.request
 
 from driver import loop_devices
-from tools import Failed, Process, listens, run
+from tools import Failed, Process, free_port, listens, run
 from tree import mount_lines
 
 DRIVER = "pool.volumed.io"
@@ -49,8 +50,9 @@ class Agent:
         self.socket = f"{kubelets}/plugins/{DRIVER}/csi.sock"
         with open(os.path.join(DEPLOY, "config.yaml")) as file:
             config = file.read().replace("/srv/volumed", pool.place)
-        config += f"node-name: {cluster.node}\nroot: {directory}/volumed\nsocket: {directory}/volumed.sock\nsocket-group: root\n" \
-                  "metrics-address: 127.0.0.1:0\n"
+        self.metrics = f"127.0.0.1:{free_port()}"
+        config += f"node-name: {cluster.node}\nroot: {directory}/volumed\nsocket: {directory}/volumed.sock\n" \
+                  f"socket-group: root\nmetrics-address: {self.metrics}\n"
         self.config = os.path.join(directory, "config.yaml")
         with open(self.config, "w") as file:
             file.write(config)
@@ -58,11 +60,20 @@ class Agent:
     def start(self):
         for path in (os.path.dirname(self.socket), self.kubelets + "/plugins_registry", self.dir + "/volumed"):
             os.makedirs(path, 0o750, exist_ok=True)
-        self.process = Process(self.dir, "volumed", *self.cluster.inside, self.binaries["volumed"], "run", "--config", self.config)
+        self.process = Process(self.dir, "volumed", *self.cluster.inside, self.binaries["volumed"], "run", "--config",
+                               self.config)
         self.process.ready(lambda: listens(self.socket))
 
     def ctl(self, *words):
         return run(self.binaries["volumectl"], "--socket", self.dir + "/volumed.sock", *words)
+
+    def answered(self, method):
+        """How many calls of the driver, since it was started, were OK."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{self.metrics}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("csi_plugin_operations_seconds_count{") and
+                   f'/{method}"' in line and '"OK"' in line)
 
     def promised(self):
         """How many volumes and snapshots the agent itself knows, and what it has promised to them."""

@@ -6,6 +6,7 @@ import os
 from cluster import Cluster
 from own_life import BIG, SIZE, Life
 from own_node import ROOT, Node
+from own_objects import snapshot_of
 from tools import Failed, Process, say, wait_for
 from tree import mount_lines
 
@@ -67,19 +68,14 @@ def two_nodes(lab):
     is_on(lab, "writer", second)
     life.cut("snap", "data")
     for name, source in (("copy", {"kind": "PersistentVolumeClaim", "name": "data"}),
-                         ("restored", {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"})):
+                         ("restored", snapshot_of("snap"))):
         made_where_its_source_is(lab, life, name, source, wanted)
     life.delete()
 
 
 def made_where_its_source_is(lab, life, name, source, wanted):
     """The first choice of a node is wrong: it is written down for the provisioners, as the scheduler does."""
-    lab.cluster.apply([{
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": "default",
-                     "annotations": {"volume.kubernetes.io/selected-node": lab.nodes[0].name}},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "volumed", "dataSource": source,
-                 "resources": {"requests": {"storage": SIZE}}}}])
+    lab.claim(name, SIZE, source=source, chosen=lab.nodes[0].name)
     wait_for(f"the first node gives {name} back", lambda: "ResourceExhausted" in refusals(lab, name), PATIENCE)
     lab.pod(name, name)
     life.runs(name, f"{name} of a source on the other node to pod running")
