@@ -11,7 +11,7 @@ from tools import Failed, Process, say, wait_for
 from tree import mount_lines
 
 SMALL_POOL = 4 << 30
-TOO_LARGE_FOR_IT = "6Gi"
+TOO_LARGE_FOR_IT = "5Gi"
 # The provisioner of the node that was chosen has to give a claim back, and the scheduler may choose that node again.
 PATIENCE = 300
 
@@ -57,6 +57,9 @@ def two_nodes(lab):
     lab.pod("large", "large")
     life.runs("large", "a claim that one node alone has room for, to pod running")
     is_on(lab, "large", lab.nodes[0])
+    after_a_wrong_choice(lab, life, "full", second, lab.nodes[0], size=TOO_LARGE_FOR_IT)
+    lab.delete_pods()
+    lab.cluster.kubectl("delete", "pvc", "--all", "--wait=false")
     lab.claim("data", SIZE)
     lab.pod("writer", "data", f"echo one >/v/file; {BIG}", node=second)
     life.runs("writer", "a claim on the second node to pod running")
@@ -69,18 +72,19 @@ def two_nodes(lab):
     life.cut("snap", "data")
     for name, source in (("copy", {"kind": "PersistentVolumeClaim", "name": "data"}),
                          ("restored", snapshot_of("snap"))):
-        made_where_its_source_is(lab, life, name, source, wanted)
+        after_a_wrong_choice(lab, life, name, lab.nodes[0], second, source=source)
+        life.is_whole(name, wanted)
     life.delete()
 
 
-def made_where_its_source_is(lab, life, name, source, wanted):
-    """The first choice of a node is wrong: it is written down for the provisioners, as the scheduler does."""
-    lab.claim(name, SIZE, source=source, chosen=lab.nodes[0].name)
-    wait_for(f"the first node gives {name} back", lambda: "ResourceExhausted" in refusals(lab, name), PATIENCE)
+def after_a_wrong_choice(lab, life, name, wrong, right, size=SIZE, source=None):
+    """A node without room, or without the source, is written down for the provisioners, as the scheduler does: it gives the
+    claim back, so that another one is chosen."""
+    lab.claim(name, size, source=source, chosen=wrong.name)
+    wait_for(f"{wrong.name} gives {name} back", lambda: "ResourceExhausted" in refusals(lab, name), PATIENCE)
     lab.pod(name, name)
-    life.runs(name, f"{name} of a source on the other node to pod running")
-    is_on(lab, name, lab.nodes[1])
-    life.is_whole(name, wanted)
+    life.runs(name, f"{name}, after a wrong choice of its node, to pod running")
+    is_on(lab, name, right)
 
 
 def refusals(lab, claim):
