@@ -451,8 +451,10 @@ Failure ExpandNodeVolume::Run(const OperationParts& parts, OperationProgress& pr
   result = volume->capacity_bytes;
   if (request.bytes > result) {
     PoolServed pools{*volumes, request.driver};
-    Failure failure =
-        ExpandPoolVolume(pools, request.id, request.bytes).Run(parts, progress, result);
+    // A kubelet never asks for more while a volume is not staged: what cannot grow in use could
+    // never grow if its file did not, as only NodeStage can make its filesystem follow.
+    Failure failure = ExpandPoolVolume(pools, request.id, request.bytes, /*also=*/true)
+                          .Run(parts, progress, result);
     if (failure) return failure;
   }
   ExpandedVolume expanded;

@@ -129,8 +129,9 @@ struct NodeExpand {
 // The key is that of ExpandVolume; it uses the device exclusively. Makes the filesystem, or the
 // device of a block volume, as large as the volume is; its result is that size. Errors, not
 // applied: FailedPrecondition, if the volume is not staged at a place that a CO gave, if it is
-// staged for readers and has a filesystem, and for an ext3 or ext4 that does not grow in use; those
-// of ExpandPoolVolume and of ExpandVolume.
+// staged for readers and has a filesystem, and for an ext3 or ext4 that does not grow in use: the
+// pool has made the volume larger by then, and NodeStage makes the filesystem follow; those of
+// ExpandPoolVolume and of ExpandVolume.
 struct ExpandNodeVolume : OperationOf<int64_t> {
   ExpandNodeVolume(PoolVolumes& of, NodeExpand expand) : volumes(&of), request(std::move(expand)) {}
   OperationKey key() const;

@@ -109,7 +109,9 @@ Result<int64_t> Expand(const OperationParts& parts, const ExpandPoolVolume& oper
                        const CallOptions& call) {
   PoolServed& pools = *operation.pools;
   ASSIGN_OR_RETURN(const PoolVolumeRecord record, pools.volumes.Find(operation.id));
-  RETURN_IF_ERROR(CheckGrowsAtGivenPlace(parts, operation, call));
+  if (!operation.also_if_its_filesystem_cannot_follow) {
+    RETURN_IF_ERROR(CheckGrowsAtGivenPlace(parts, operation, call));
+  }
   const VolumeSpec spec = SpecOf(parts, pools, record);
   ASSIGN_OR_RETURN(ExpandableVolumePlugin* const plugin,
                    parts.plugins.FindExpandablePluginBySpec(spec));

@@ -51,10 +51,11 @@ struct DeletePoolVolume : OperationOf<Unit> {
 
 // The key "pool-change/<id>"; uses the device exclusively. Makes the volume as large as `bytes` at
 // least; its result is the capacity afterwards. Errors: those of PoolPlugin::ExpandVolumeDevice,
-// also for an ext3 or ext4 that is mounted at a place that a CO gave.
+// also for an ext3 or ext4 that is mounted at a place that a CO gave, unless it is to grow also
+// then.
 struct ExpandPoolVolume : OperationOf<int64_t> {
-  ExpandPoolVolume(PoolServed& of, std::string volume, int64_t to)
-      : pools(&of), id(std::move(volume)), bytes(to) {}
+  ExpandPoolVolume(PoolServed& of, std::string volume, int64_t to, bool also = false)
+      : pools(&of), id(std::move(volume)), bytes(to), also_if_its_filesystem_cannot_follow(also) {}
   OperationKey key() const;
   OperationTraits Traits(const OperationParts& parts) const;
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
@@ -62,6 +63,8 @@ struct ExpandPoolVolume : OperationOf<int64_t> {
   PoolServed* pools;
   std::string id;
   int64_t bytes;
+  // An ext that a CO has mounted, without CAP_SYS_RESOURCE: it follows when it is staged again.
+  bool also_if_its_filesystem_cannot_follow;
 };
 
 // The key "pool-change/<id>"; uses the device exclusively. A throttle is set for the pods that have

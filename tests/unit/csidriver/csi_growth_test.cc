@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -75,6 +76,13 @@ class CsiGrowthTest : public ControllerFixture {
     request.set_target_path(kPublishedAt);
     *request.mutable_volume_capability() = capability;
     ::csi::v1::NodePublishVolumeResponse response;
+    return CodeOf(request, &response);
+  }
+  StatusCode UnpublishIt(const std::string& id) {
+    ::csi::v1::NodeUnpublishVolumeRequest request;
+    request.set_volume_id(id);
+    request.set_target_path(kPublishedAt);
+    ::csi::v1::NodeUnpublishVolumeResponse response;
     return CodeOf(request, &response);
   }
   static ::csi::v1::ControllerExpandVolumeRequest ExpandRequestOf(const std::string& id,
@@ -268,13 +276,26 @@ TEST_F(CsiGrowthTest, WithoutAControllerTheNodeAsksThePoolItself) {
   EXPECT_EQ(Device().fs_bytes, 2 * kXfsBytes);
 }
 
-TEST_F(CsiGrowthTest, WithoutAControllerAnExtInUseIsRefusedBeforeAnythingIsGrown) {
+// D14: a kubelet asks while the volume is staged, and never else.
+TEST_F(CsiGrowthTest, WithoutAControllerAnExtThatCannotGrowInUseGrowsWhenItIsStagedAgain) {
   ServeBoth(CsiProfile::kNode);
   const std::string id = CreateNamed("a");
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
-  EXPECT_EQ(NodeExpandIt(id, kStagedAt, 32 * kMiB), StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(CapacityOf(id), 16 * kMiB);
-  EXPECT_EQ(Device().identity.size_bytes, 16 * kMiB);
+  node_.ChangeDevice(Loops().at(0).path, [](FakeDevice& device) { device.grow_error = EPERM; });
+  const int64_t before = Device().fs_bytes;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(NodeExpandIt(id, kStagedAt, 32 * kMiB), StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(message_, HasSubstr("CAP_SYS_RESOURCE"));
+    EXPECT_EQ(Device().fs_bytes, before);
+  }
+  EXPECT_EQ(CapacityOf(id), 32 * kMiB);
+  EXPECT_EQ(PublishIt(id), StatusCode::OK) << "it can be used as it is: " << message_;
+  ASSERT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Device().fs_bytes, 32 * kMiB);
+  EXPECT_EQ(NodeExpandIt(id, kStagedAt, 32 * kMiB), StatusCode::OK) << message_;
+  EXPECT_EQ(node_expanded_.capacity_bytes(), 32 * kMiB);
 }
 
 TEST_F(CsiGrowthTest, BothProfilesAnnounceGrowthOnTheNodeAndOneThatOfTheController) {
