@@ -48,6 +48,7 @@ class Life:
         self.one_pod_only()
         self.of_a_pod()
         self.other_filesystems()
+        self.grow_ext()
         self.delete()
         return self.times
 
@@ -98,9 +99,15 @@ class Life:
         self.is_whole("writer", self.second)
 
     def enlarge(self, claim, size, what):
+        self.ask_for(claim, size)
+        self.step(what, lambda: self.has(claim, size))
+
+    def ask_for(self, claim, size):
         self.lab.cluster.kubectl("patch", "pvc", claim, "--type=merge", "-p",
                                  json.dumps({"spec": {"resources": {"requests": {"storage": size}}}}))
-        self.step(what, lambda: self.lab.cluster.get("pvc", claim)["status"].get("capacity", {}).get("storage") == size)
+
+    def has(self, claim, size):
+        return self.lab.cluster.get("pvc", claim)["status"].get("capacity", {}).get("storage") == size
 
     def clone(self):
         self.lab.claim("copy", BIGGER, source={"kind": "PersistentVolumeClaim", "name": "data"})
@@ -182,6 +189,19 @@ class Life:
             self.finds(kind, "grep ' /v ' /proc/mounts | cut -d' ' -f3", kind)
             wait_for(f"{kind} is written", lambda: len(self.lab.exec(kind, "cat /v/sum", check=False)) == 64, 20)
             self.is_whole(kind, self.lab.exec(kind, "cat /v/sum"))
+
+    def grow_ext(self):
+        """An ext4 grows in use if volumed has CAP_SYS_RESOURCE, and with its next pod if not."""
+        lab, wanted = self.lab, self.lab.exec("ext4", "cat /v/sum")
+        self.ask_for("ext4", BIGGER)
+        wait_for("ext4 has grown or cannot in use", lambda: self.has("ext4", BIGGER) or "CAP_SYS_RESOURCE" in json.dumps(
+            lab.cluster.get("pvc", "ext4")["status"].get("conditions", [])), self.seconds)
+        lab.delete_pods("ext4")
+        lab.pod("ext4", "ext4")
+        self.runs("ext4", "ext4 that has grown to pod running")
+        self.step("claim with ext4 grown", lambda: self.has("ext4", BIGGER))
+        self.finds("ext4", "df -k /v | awk 'END {print ($2 > 900 * 1024)}'", "1")
+        self.is_whole("ext4", wanted)
 
     def delete(self):
         lab = self.lab
