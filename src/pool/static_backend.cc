@@ -42,6 +42,11 @@ class StaticBackend final : public PoolBackend {
     if (tuning == PoolTuning{}) return OkStatus();
     return NotOfStatic(volume, "tuned here");
   }
+  // CheckTuning lets none of it in.
+  Result<bool> Throttle(const PoolVolumeRecord& volume, const IoLimits&,
+                        const std::vector<std::string>&, const CallOptions&) override {
+    return NotOfStatic(volume, "throttled here");
+  }
   Status Close(const PoolId&, const CallOptions&) override { return OkStatus(); }
   Result<std::vector<PoolId>> ListOpen(const CallOptions&) override {
     return std::vector<PoolId>();
@@ -64,6 +69,11 @@ class StaticBackend final : public PoolBackend {
     return NotOfStatic(volume, "made here");
   }
   Status DiscardCut(const PoolCutRecord&, const CallOptions&) override { return OkStatus(); }
+  Result<ExtentList> ListExtentsOfCut(const PoolCutRecord& cut, int64_t, uint32_t,
+                                      const CallOptions&) override {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "snapshot " + cut.id + " is one of a static volume, which has none");
+  }
 
  private:
   Kernel& kernel_;
