@@ -80,8 +80,10 @@ void Client::Violate(const std::string& what) {
 
 void Client::Hold(const std::string& rpc, const std::string& about, const grpc::Status& status,
                   Codes finals) {
+  // The driver never says Unknown; the library does of a daemon that died.
   const Codes transient = {Code::OK,        Code::ABORTED,           Code::UNAVAILABLE,
-                           Code::CANCELLED, Code::DEADLINE_EXCEEDED, Code::RESOURCE_EXHAUSTED};
+                           Code::CANCELLED, Code::DEADLINE_EXCEEDED, Code::RESOURCE_EXHAUSTED,
+                           Code::UNKNOWN};
   const auto has = [&status](Codes codes) {
     return std::find(codes.begin(), codes.end(), status.error_code()) != codes.end();
   };
