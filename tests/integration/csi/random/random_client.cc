@@ -11,9 +11,6 @@ namespace {
 using ::csi::v1::Controller;
 using ::csi::v1::Node;
 
-// Within that each call has its answer, however many there are.
-constexpr std::chrono::milliseconds kAnswered = std::chrono::minutes(2);
-
 int64_t BytesOf(VolumeKind kind) { return (kind == VolumeKind::kXfs ? 304 : 32) * kMiB; }
 
 }  // namespace

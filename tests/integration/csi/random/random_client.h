@@ -22,6 +22,9 @@ inline constexpr int64_t kMiB = int64_t{1} << 20;
 // By how much a volume may grow; one that is made of another has room for all that may have.
 inline constexpr int64_t kMostGrowth = 16 * kMiB;
 
+// Within that each call has its answer, however many there are.
+inline constexpr std::chrono::milliseconds kAnswered = std::chrono::minutes(2);
+
 // Where things are. A CO has one place for staging each volume, one where it writes, and one where
 // it reads alone.
 struct Places {
@@ -150,8 +153,12 @@ grpc::Status Client::Send(Method<Service, Request, Response> method, const Reque
   world_.CountCall();
   const auto stub = Service::NewStub(Channel());
   grpc::ClientContext context;
+  const auto begun = std::chrono::steady_clock::now();
   context.set_deadline(std::chrono::system_clock::now() + DrawDeadline());
   grpc::Status status = (*stub.*method)(&context, request, response);
+  if (std::chrono::steady_clock::now() - begun >= kAnswered) {
+    Violate(std::string(Service::service_full_name()) + " has not answered a call");
+  }
   Rest(status);
   return status;
 }

@@ -2,6 +2,8 @@
 // while the daemon and its workers are killed: each answer is one that the state allows, what was
 // written is there, a snapshot is one moment, and in the end nothing is left over.
 //
+// The whole proof is VOLUMED_RANDOM_CLIENTS=200 VOLUMED_RANDOM_CALLS=100000.
+//
 // VOLUMED_SEED: what is drawn, though not how the threads meet. VOLUMED_RANDOM_CLIENTS (20) and
 // VOLUMED_RANDOM_CALLS (5,000) say how much; VOLUMED_RANDOM_SECONDS (55; 0 is no limit, which is
 // the default if the number of calls is given) ends it earlier on a slow machine.
@@ -264,7 +266,9 @@ void RandomClientsTest::EndAll(World& world) {
   Client cleaner(world, places_, seed_, 0);
   ASSERT_NO_FATAL_FAILURE(NextDaemon(world));
   // One may be at another one's places.
-  for (const SharedVolume& volume : world.volumes()) Leave(cleaner, volume);
+  for (const SharedVolume& volume : world.volumes()) {
+    if (volume->gone_at == 0) Leave(cleaner, volume);
+  }
   for (const SharedVolume& volume : world.volumes()) {
     if (volume->gone_at == 0) EndVolume(world, cleaner, volume);
   }
@@ -346,9 +350,9 @@ TEST_F(RandomClientsTest, EachAnswerIsOneThatTheStateAllowsOverKillsAndNothingIs
   const int64_t room = Room();
   EXPECT_GT(room, 0);
   World world(limits, VolumeSlots(), SnapshotSlots(), GroupSlots());
-  ASSERT_NO_FATAL_FAILURE(RunClients(world));
+  RunClients(world);
   const uint64_t calls = world.calls();
-  if (world.violations().empty()) EndAll(world);
+  if (world.violations().empty() && !HasFatalFailure()) EndAll(world);
   std::cout << calls << " calls in the run, " << checked_ << " volumes read in the end\n";
   for (const auto& [what, count] : kills_) std::cout << "killed, " << what << ": " << count << "\n";
   for (const auto& [what, count] : world.counts()) std::cout << what << ": " << count << "\n";
