@@ -143,7 +143,10 @@ grpc::Status Client::Create(size_t slot) {
             before->id + " is there");
   }
   if (volume.capacity_bytes() < plan->bytes) Violate("volume " + volume.volume_id() + " is small");
-  (void)world_.Made(slot, plan, volume.volume_id(), volume.capacity_bytes(), note.begun());
+  const SharedVolume made =
+      world_.Made(slot, plan, volume.volume_id(), volume.capacity_bytes(), note.begun());
+  // One that came after the slot has gone on is nobody's.
+  if (made && world_.VolumeAt(slot).volume != made) (void)Delete(made);
   return status;
 }
 
