@@ -68,11 +68,12 @@ class OwnVolumesFixture : public AgentTest {
   }
 
   std::string pool() const { return scratch() + "/pool"; }
-  std::string endpoint() const { return scratch() + "/csi.sock"; }
-  std::string co() const { return scratch() + "/co"; }
+  // The CO's own ways may be others.
+  virtual std::string endpoint() const { return scratch() + "/csi.sock"; }
+  virtual std::string co() const { return scratch() + "/co"; }
   // Where the CO has its n-th volume.
-  std::string staging(int n = 0) const { return co() + "/stage-" + std::to_string(n); }
-  std::string target(int n = 0) const { return co() + "/pod-" + std::to_string(n) + "/v"; }
+  virtual std::string staging(int n = 0) const { return co() + "/stage-" + std::to_string(n); }
+  virtual std::string target(int n = 0) const { return co() + "/pod-" + std::to_string(n) + "/v"; }
 
   // The loop devices on the pool's files.
   std::vector<std::string> Loops() const {
