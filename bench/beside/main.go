@@ -27,7 +27,9 @@ type options struct {
 }
 
 const usage = `usage: beside run --volumed FILE --peer FILE --proto-set FILE [FLAGS]
-       beside table RESULTS    a Markdown table of the medians`
+       beside table RESULTS    a Markdown table of the medians
+       beside pool --volumed FILE [--pd FILE] [FLAGS]    volumed's own volumes, by its CSI driver
+       beside pool-table RESULTS`
 
 func parseOptions(words []string) (options, error) {
 	var o options
@@ -136,6 +138,10 @@ func main() {
 		err = run(os.Args[2:])
 	case len(os.Args) == 3 && os.Args[1] == "table":
 		err = printTable(os.Args[2])
+	case len(os.Args) >= 2 && os.Args[1] == "pool":
+		err = runPool(os.Args[2:])
+	case len(os.Args) == 3 && os.Args[1] == "pool-table":
+		err = printPoolTable(os.Args[2])
 	default:
 		err = errors.New(usage)
 	}

@@ -38,6 +38,12 @@ func (r *report) row(program string, pods, round int, row string, values map[str
 	fmt.Printf("%-8s %6d pods  round %d  %-14s %s\n", program, pods, round+1, row, inWords(values))
 }
 
+// repeated is a row of something that was done `times` times, and not of pods.
+func (r *report) repeated(program string, times, round int, row string, values map[string]float64) {
+	r.write(record{Row: row, Program: program, Round: round, Values: values})
+	fmt.Printf("%-8s %6d times round %d  %-16s %s\n", program, times, round+1, row, inWords(values))
+}
+
 // late is written as a row of its own, so that no median takes it for a measurement.
 func (r *report) late(program string, pods, round int, err error, late *lateError) {
 	fmt.Printf("%-8s %6d pods  round %d  %v\n", program, pods, round+1, err)

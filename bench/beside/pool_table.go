@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+var poolTableRows = []tableRow{
+	{"pool ", "cycle_per_second", "stage, publish, unpublish, unstage: a second"},
+	{"pool ", "cycle_p50_ms", "stage, publish, unpublish, unstage: p50, ms"},
+	{"pool ", "cycle_p99_ms", "stage, publish, unpublish, unstage: p99, ms"},
+	{"pool ", "cycle_cpu_ms", "stage, publish, unpublish, unstage: CPU, ms"},
+	{"pool ", "together_per_second", "the same of several volumes at a time: a second"},
+	{"pool ", "first_p50_ms", "first stage and publish, which formats an image: p50, ms"},
+	{"pool ", "create_delete_per_second", "CreateVolume, DeleteVolume: a second"},
+	{"pool ", "create_p50_ms", "CreateVolume: p50, ms"},
+	{"pool ", "delete_p50_ms", "DeleteVolume: p50, ms"},
+	{"cut ", "p50_ms", "snapshot of 10 GiB by reflink: p50, ms"},
+	{"cut ", "p99_ms", "snapshot of 10 GiB by reflink: p99, ms"},
+	{"cut ", "stall_p50_ms", "longest write during it: p50, ms"},
+	{"cut ", "stall_p99_ms", "longest write during it: p99, ms"},
+	{"cut ", "write_p50_ms", "a write without a snapshot: p50, ms"},
+	{"cut ", "write_p99_ms", "a write without a snapshot: p99, ms"},
+	{"cut ", "write_max_ms", "a write without a snapshot: longest, ms"},
+}
+
+// printPoolTable has a table for each backend, and for each writer beside snapshots.
+func printPoolTable(name string) error {
+	records, err := readResults(name)
+	if err != nil {
+		return err
+	}
+	cells := map[cell][]float64{}
+	var rows []string
+	for _, r := range records {
+		if r.Row == "machine" {
+			continue
+		}
+		if !slices.Contains(rows, r.Row) {
+			rows = append(rows, r.Row)
+		}
+		for value, number := range r.Values {
+			key := cell{row: r.Row, value: value, program: r.Program}
+			cells[key] = append(cells[key], number)
+		}
+	}
+	printMachine(records)
+	for _, row := range rows {
+		fmt.Printf("\n**%s**\n\n| | volumed | bare | volumed / bare | pd | volumed / pd |\n|---|---:|---:|---:|---:|---:|\n", row)
+		for _, line := range poolTableRows {
+			if !strings.HasPrefix(row, line.row) {
+				continue
+			}
+			of := func(program string) []float64 { return cells[cell{row: row, value: line.value, program: program}] }
+			fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", line.label, inTable(of("volumed")), inTable(of("bare")),
+				ratio(of("volumed"), of("bare")), inTable(of("pd")), ratio(of("volumed"), of("pd")))
+		}
+	}
+	return nil
+}
