@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -45,6 +46,16 @@ func parsePoolOptions(words []string) (poolOptions, error) {
 	flags.Parse(words)
 	o.backends, o.rows = strings.Split(backends, ","), strings.Split(rows, ",")
 	return o, o.check()
+}
+
+var interrupted atomic.Bool
+
+// unlessInterrupted does one step of what is measured.
+func unlessInterrupted(work func() error) error {
+	if interrupted.Load() {
+		return errors.New("interrupted")
+	}
+	return work()
 }
 
 func (o *poolOptions) check() error {
@@ -91,13 +102,14 @@ func runPool(words []string) error {
 		return err
 	}
 	b := &poolBench{options: o, report: report}
-	// An interrupt must leave neither programs nor loop devices behind; the mounts end by themselves.
+	// An interrupt ends the measuring between two calls, so that nothing is left half done: neither
+	// programs nor loop devices. The mounts end by themselves.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-interrupts
-		b.end()
-		os.Exit(130)
+		interrupted.Store(true)
+		signal.Stop(interrupts)
 	}()
 	defer b.end()
 	return b.run()

@@ -26,6 +26,8 @@ type driverWay struct {
 	fsType     string
 }
 
+const driverDeadline = 2 * time.Minute
+
 const (
 	poolConfig = `root: %[1]s/root
 csi-only: true
@@ -106,7 +108,8 @@ func connectDriver(w *driverWay, controller, node string) (*driverWay, error) {
 	ctx, stop := driverContext()
 	defer stop()
 	if _, err := w.node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true)); err != nil {
-		return nil, err
+		log, _ := os.ReadFile(filepath.Join(w.processes[0].scratch, "log"))
+		return nil, fmt.Errorf("%w; its log:\n%s", err, log)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		answer, err := w.identity.Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
@@ -120,7 +123,7 @@ func connectDriver(w *driverWay, controller, node string) (*driverWay, error) {
 }
 
 func driverContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 2*time.Minute)
+	return context.WithTimeout(context.Background(), driverDeadline)
 }
 
 func (w *driverWay) end() error {

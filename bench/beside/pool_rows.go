@@ -16,9 +16,7 @@ import (
 type poolBench struct {
 	options poolOptions
 	report  *report
-
-	mu      sync.Mutex
-	drivers []*driverWay
+	drivers []*driverWay // that run
 }
 
 type namedWay struct {
@@ -62,8 +60,6 @@ func (b *poolBench) run() error {
 func (b *poolBench) start(start func(poolOptions) (*driverWay, error)) (*driverWay, error) {
 	way, err := start(b.options)
 	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.drivers = append(b.drivers, way)
 	}
 	return way, err
@@ -72,8 +68,6 @@ func (b *poolBench) start(start func(poolOptions) (*driverWay, error)) (*driverW
 // end leaves no process, no cgroup and no loop device on a file of a pool. What is mounted ends with the
 // mount namespace, and the pools' own disks with it.
 func (b *poolBench) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var problems []error
 	for _, driver := range b.drivers {
 		problems = append(problems, driver.end())
@@ -160,7 +154,7 @@ func (b *poolBench) lives(way volumeWay, name string) (map[string]float64, error
 			func() error { return way.remove(id) },
 		} {
 			began := time.Now()
-			if err := work(); err != nil {
+			if err := unlessInterrupted(work); err != nil {
 				return nil, err
 			}
 			took[step] = append(took[step], time.Since(began))
@@ -228,7 +222,8 @@ func cycles(way volumeWay, ids []string, count int) ([]time.Duration, time.Durat
 		group.Go(func() {
 			for range count {
 				begun := time.Now()
-				if problems[i] = errors.Join(way.bring(id), way.take(id)); problems[i] != nil {
+				problems[i] = unlessInterrupted(func() error { return errors.Join(way.bring(id), way.take(id)) })
+				if problems[i] != nil {
 					return
 				}
 				took[i] = append(took[i], time.Since(begun))

@@ -89,8 +89,9 @@ func (b *poolBench) cutBeside(w cutWay, id string, kind writerKind) (map[string]
 	alone, _ := writer.took(time.Time{}, time.Now())
 	var took, stalls []time.Duration
 	for n := range b.options.cuts {
+		var remove func() error
 		began := time.Now()
-		remove, err := w.cut(id, n)
+		err := unlessInterrupted(func() (err error) { remove, err = w.cut(id, n); return err })
 		ended := time.Now()
 		if err != nil {
 			return nil, err
