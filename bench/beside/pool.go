@@ -104,12 +104,13 @@ func runPool(words []string) error {
 	b := &poolBench{options: o, report: report}
 	// An interrupt ends the measuring between two calls, so that nothing is left half done: neither
 	// programs nor loop devices. The mounts end by themselves.
+	// Several come, as from a terminal and from the process outside of the namespace, which ends first.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		<-interrupts
-		interrupted.Store(true)
-		signal.Stop(interrupts)
+		for range interrupts {
+			interrupted.Store(true)
+		}
 	}()
 	defer b.end()
 	return b.run()
