@@ -40,7 +40,7 @@ struct TreeQuota {
   friend bool operator==(const TreeQuota&, const TreeQuota&) = default;
 };
 
-// Bounds a directory. Writes beyond that fail with EDQUOT, for root too; what is there stays.
+// Bounds a directory. Writes beyond that fail (EDQUOT; ENOSPC on an xfs); what is there stays.
 //
 // On ext4 and xfs the directory becomes one of the project `project_id`, and so does what is made
 // in it later: REQUIRES, that nothing is in it when it gets its project. 0 is the project that it

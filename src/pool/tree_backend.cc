@@ -27,20 +27,27 @@ uint32_t HashOfId(const std::string& text) {
   return hash;
 }
 
+// Another one is whoever's who gave the pool's directory to it, and so is its limit.
+bool IsOwnProject(const TreeQuota& quota) {
+  return quota.kind == TreeQuotaKind::kProject && quota.id >= kFirstProject &&
+         quota.id - kFirstProject < kProjects;
+}
+
 bool IsUnsupported(const Error& error) { return error.code() == Code::kUnimplemented; }
 
 }  // namespace
 
 // ---- limits -------------------------------------------------------------------------------------
 
-// The project is on the directory, where it is found again.
+// The project is on the directory, where it is found again. The kernel refuses one that the
+// directory has from the pool's.
 Status TreeBackend::SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                              const CallOptions& call) {
   const SafePath data = layout_.Data(id);
   ASSIGN_OR_RETURN(const TreeQuota now, kernel_.Call(ReadTreeQuota{data}, call));
   SetTreeQuota set{.path = data, .expected = recorded};
   set.bytes = bytes;
-  if (kind() == PoolBackendKind::kSubvolume || now.kind == TreeQuotaKind::kProject) {
+  if (kind() == PoolBackendKind::kSubvolume || IsOwnProject(now)) {
     RETURN_IF_ERROR(kernel_.Call(set, call));
     return OkStatus();
   }
@@ -53,6 +60,18 @@ Status TreeBackend::SetQuota(const PoolId& id, const StorageObject& recorded, in
   }
   return Error::NotApplied(Code::kResourceExhausted,
                            "no number is free for the project of " + data.Display());
+}
+
+// The limit of a project outlives the files: without this the filesystem would keep it for ever,
+// and whoever looks at its projects would see those of all volumes that there have been.
+Status TreeBackend::FreeQuota(const PoolId& id, const StorageObject& there,
+                              const CallOptions& call) {
+  const SafePath data = layout_.Data(id);
+  const Result<TreeQuota> quota = kernel_.Call(ReadTreeQuota{data}, call);
+  if (!quota.ok()) return IsUnsupported(quota.error()) ? OkStatus() : Status(quota.error());
+  if (!IsOwnProject(*quota) || quota->limit_bytes == 0) return OkStatus();
+  RETURN_IF_ERROR(kernel_.Call(SetTreeQuota{.path = data, .expected = there}, call));
+  return OkStatus();
 }
 
 Status TreeBackend::Bound(const PoolVolumeRecord& volume, int64_t bytes,
@@ -144,6 +163,7 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
       return Error::NotApplied(Code::kFailedPrecondition,
                                data.Display() + " is mounted at " + places.front());
     }
+    if (there.type == FileType::kDirectory) RETURN_IF_ERROR(FreeQuota(id, there.object, call));
     RETURN_IF_ERROR(RemoveData(data, there.object, call));
   }
   return RemoveArtefactDirectory(kernel_, layout_, id, "", call);

@@ -90,6 +90,8 @@ class TreeBackend : public PoolBackend {
                                   const CallOptions& call);
   Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                   const CallOptions& call);
+  // Takes the limit of the volume's project away. Nobody may have the volume any more.
+  Status FreeQuota(const PoolId& id, const StorageObject& there, const CallOptions& call);
   Status DiscardTree(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   Error TakenBack(const PoolId& id, bool made, const Error& error, const CallOptions& call);
   Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,

@@ -159,6 +159,7 @@ Result<TreeQuota> FakeEffects::operator()(const SetTreeQuota& request) {
     vfs_.SetAccount(there, account);
   }
   filesystem.limits[account] = {request.bytes, request.inodes};
+  if (request.bytes == 0 && request.inodes == 0) filesystem.limits.erase(account);
   return QuotaAt(there, what);
 }
 

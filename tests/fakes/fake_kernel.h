@@ -110,6 +110,8 @@ class FakeKernel final : public Kernel {
   void LimitFilesystem(const std::string& path, int64_t bytes) EXCLUDES(mu_);
   // Whether that filesystem, an ext4 or xfs, was mounted with prjquota.
   void CountProjects(const std::string& path, bool counts = true) EXCLUDES(mu_);
+  // How many projects or subvolumes of it have a limit, with files or without.
+  size_t TreeLimits(const std::string& path) EXCLUDES(mu_);
   // `to` is a name in the same directory.
   void Rename(const std::string& path, const std::string& to) EXCLUDES(mu_);
   // rm -r; not across mounts.

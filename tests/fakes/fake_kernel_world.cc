@@ -250,6 +250,11 @@ void FakeKernel::CountProjects(const std::string& path, bool counts) {
   vfs_.MutableFilesystem(vfs_.FilesystemAt(Require(path, true)).id).counts_trees = counts;
 }
 
+size_t FakeKernel::TreeLimits(const std::string& path) {
+  MutexLock lock(mu_);
+  return vfs_.FilesystemAt(Require(path, true)).limits.size();
+}
+
 void FakeKernel::LimitFilesystem(const std::string& path, int64_t bytes) {
   MutexLock lock(mu_);
   constexpr int64_t kPageBytes = 4096;

@@ -239,7 +239,7 @@ class FakeVfs {
   void CopyChildren(uint64_t from, uint64_t to, uint64_t account,
                     std::map<uint64_t, uint64_t>* copies);
   void DropTree(FakeLocation directory, uint64_t dentry);
-  // EDQUOT if the account has no room for so much more.
+  // EDQUOT, and ENOSPC on an xfs, if the account has no room for so much more.
   int CheckLimit(uint64_t filesystem, uint64_t account, int64_t bytes, int64_t inodes) const;
   bool IsBelow(uint64_t dentry, uint64_t ancestor) const;
   int StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const;

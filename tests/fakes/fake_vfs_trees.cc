@@ -42,7 +42,8 @@ int FakeVfs::CheckLimit(uint64_t filesystem, uint64_t account, int64_t bytes,
   };
   const bool beyond = is_beyond(limit->second.bytes, used.bytes, bytes) ||
                       is_beyond(limit->second.inodes, used.inodes, inodes);
-  return beyond ? EDQUOT : 0;
+  if (!beyond) return 0;
+  return of.type == "xfs" ? ENOSPC : EDQUOT;
 }
 
 int FakeVfs::MakeSubvolume(FakeLocation directory, const std::string& name) {

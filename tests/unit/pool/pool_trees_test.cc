@@ -55,6 +55,10 @@ class TreePoolTest : public ::testing::Test {
  protected:
   // A pool on a disk with this filesystem, and an agent that has it.
   void Start(const std::string& fs_type, bool counts_projects = true) {
+    MountDisk(fs_type, counts_projects);
+    StartAgent();
+  }
+  void MountDisk(const std::string& fs_type, bool counts_projects = true) {
     FakeDevice disk;
     disk.fs_type = fs_type;
     disk.usage = "filesystem";
@@ -65,6 +69,8 @@ class TreePoolTest : public ::testing::Test {
     node_.kernel.AddProgram("/usr/bin/cp", CopyFiles);
     node_.kernel.AddProgram(
         "/usr/bin/sync", [](FakeKernel&, const std::vector<std::string>&) { return ProgramEnd{}; });
+  }
+  void StartAgent() {
     agent_ = std::make_unique<PoolPluginAgent>(node_);
     agent_->volumes->SetContentHolder(&contents_);
     const Status recovered = agent_->Recover();
@@ -124,6 +130,7 @@ class TreePoolTest : public ::testing::Test {
 struct TreeKind {
   const char* backend;
   const char* fs_type;
+  int beyond;
 };
 
 // Of both backends, each on a filesystem that can bound it.
@@ -131,6 +138,8 @@ class TreeBackendTest : public TreePoolTest, public ::testing::WithParamInterfac
  protected:
   void SetUp() override { Start(GetParam().fs_type); }
   static std::string Backend() { return GetParam().backend; }
+  // What a write beyond the limit is.
+  static int Beyond() { return GetParam().beyond; }
 };
 
 TEST_P(TreeBackendTest, AVolumeIsADirectoryWithItsSizeAsItsLimitAndHasNoDevice) {
@@ -142,7 +151,7 @@ TEST_P(TreeBackendTest, AVolumeIsADirectoryWithItsSizeAsItsLimitAndHasNoDevice) 
   EXPECT_EQ(data.type, FileType::kDirectory);
   EXPECT_EQ(data.mode, 0755u);
   EXPECT_EQ(QuotaOf(made.id).limit_bytes, kTreeBytes);
-  EXPECT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes + 1), EDQUOT);
+  EXPECT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes + 1), Beyond());
   EXPECT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes / 2), 0);
   const OpenedVolume opened = Must(volumes().Open(made.id, false, {}));
   EXPECT_EQ(opened.device, "");
@@ -260,7 +269,7 @@ TEST_P(TreeBackendTest, ItsDirectoryIsBoundForTheNodeAndForPodsWhoseWritesItKeep
   const std::string pod = PoolPluginAgent::PodPlace(claimed);
   EXPECT_TRUE(node_.kernel.IsMountPoint(pod));
   EXPECT_EQ(Write(pod + "/note", 10), 0);
-  EXPECT_EQ(Write(pod + "/big", kTreeBytes), EDQUOT);
+  EXPECT_EQ(Write(pod + "/big", kTreeBytes), Beyond());
   const SafePath path = Must(agent_->world.paths.BelowRoot(pod));
   const ReconstructedVolume found =
       Must(agent_->plugin.ConstructVolumeSpec(SpecName("pvc-1"), path, {}));
@@ -315,7 +324,7 @@ TEST_P(TreeBackendTest, ItGrowsWhileAPodHasIt) {
   const ClaimedVolume claimed = Claim(Backend());
   ASSERT_TRUE(agent_->MountDevice(claimed.Spec()).ok());
   ASSERT_TRUE(agent_->SetUp(claimed.Spec()).ok());
-  EXPECT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kTreeBytes + kMiB), EDQUOT);
+  EXPECT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kTreeBytes + kMiB), Beyond());
   Must(agent_->Expand(claimed, 2 * kTreeBytes));
   EXPECT_TRUE(Must(agent_->NodeExpand(claimed, 2 * kTreeBytes)));
   EXPECT_EQ(Write(PoolPluginAgent::PodPlace(claimed) + "/f", kTreeBytes + kMiB), 0);
@@ -354,8 +363,8 @@ TEST_P(TreeBackendTest, TwoAreNeverCutAtOneMoment) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TreeBackendTest,
-                         ::testing::Values(TreeKind{"directory", "xfs"},
-                                           TreeKind{"subvolume", "btrfs"}),
+                         ::testing::Values(TreeKind{"directory", "xfs", ENOSPC},
+                                           TreeKind{"subvolume", "btrfs", EDQUOT}),
                          [](const auto& kind) { return std::string(kind.param.backend); });
 
 // ---- of one backend -----------------------------------------------------------------------------
@@ -381,6 +390,35 @@ TEST_F(TreePoolTest, AProjectThatSomebodyElseHasIsPassedOver) {
   const PoolVolumeRecord two = Must(volumes().Create(TreeWish("directory", "two"), {}));
   EXPECT_NE(QuotaOf(one.id).id, 0u);
   EXPECT_NE(QuotaOf(one.id).id, QuotaOf(two.id).id);
+}
+
+TEST_F(TreePoolTest, TheProjectOfADeletedDirectoryKeptItsLimitForEver) {
+  ASSERT_NO_FATAL_FAILURE(Start("ext4"));
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
+  ASSERT_EQ(Write(DataOf(made.id) + "/f", kMiB), 0);
+  EXPECT_EQ(node_.kernel.TreeLimits(kPoolPath), 1u);
+  // The agent that took the limit away may have ended before it removed the files.
+  node_.kernel.FailNext("RemoveTree", Error::NotApplied(Code::kUnavailable, "it died"), 1);
+  EXPECT_FALSE(volumes().Delete(made.id, false, {}).ok());
+  EXPECT_EQ(node_.kernel.TreeLimits(kPoolPath), 0u);
+  const Status deleted = volumes().Delete(made.id, false, {});
+  ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  EXPECT_EQ(node_.kernel.TreeLimits(kPoolPath), 0u);
+}
+
+TEST_F(TreePoolTest, ADirectoryWhosePoolIsOfAProjectTookThatProjectsLimit) {
+  MountDisk("ext4");
+  SetTreeQuota of_pool{{kPoolPath, ""}};
+  of_pool.project_id = 7;
+  of_pool.bytes = 64 * kMiB;
+  node_.Aside(of_pool);
+  ASSERT_NO_FATAL_FAILURE(StartAgent());
+  ExpectRefused(volumes().Create(TreeWish("directory"), {}), Code::kFailedPrecondition,
+                "of another project");
+  EXPECT_THAT(node_.Rows(), IsEmpty());
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+  EXPECT_EQ(node_.Aside(ReadTreeQuota{{kPoolPath, ""}}).limit_bytes, 64 * kMiB);
 }
 
 TEST_F(TreePoolTest, ASubvolumeOnAnotherFilesystemIsRefusedAndNothingIsLeft) {
