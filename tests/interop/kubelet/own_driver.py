@@ -1,6 +1,6 @@
 """scripts/interop own-driver runs this: volumed as the CSI driver of a real kubelet, put there with deploy/kubernetes as it
-is. What a claim can go through is in own_life.py, the same over the death of volumed and the kubelet in own_kills.py, and
-what takes two nodes in own_nodes.py."""
+is. What a claim can go through is in own_life.py, the same over the death of volumed and the kubelet in own_kills.py,
+what takes two nodes in own_nodes.py, and what takes a controller in own_central.py."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from cluster import Cluster
+from own_central import central
 from own_kills import lives_over_kills, over_the_kubelets_death
 from own_life import Life, many_at_once, refused_for_want_of_room
 from own_node import DEPLOY, DRIVER, HERE, ROOT, Node
@@ -40,7 +41,8 @@ class OwnDriver:
                            str(self.cluster.api_port))
         self.apply_snapshot_kinds()
         self.cluster.start("snapshot-controller", self.peers["snapshot-controller"], "--kubeconfig",
-                           self.cluster.path("admin.kubeconfig"), "--enable-distributed-snapshotting", "--v=4")
+                           self.cluster.path("admin.kubeconfig"), "--enable-distributed-snapshotting",
+                           "--feature-gates=CSIVolumeGroupSnapshot=true", "--v=4")
         self.nodes[0].start()
         for name in ("csidriver", "storageclass", "rbac", "sidecars"):
             self.cluster.kubectl("apply", "-f", os.path.join(DEPLOY, name + ".yaml"))
@@ -162,6 +164,7 @@ def own_driver(scratch, peers, binaries, rounds):
         over_the_kubelets_death(lab)
         lives_over_kills(lab)
         two_nodes(lab)
+        central(lab)
         say_times(times)
     finally:
         lab.end()

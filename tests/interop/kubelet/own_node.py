@@ -44,12 +44,12 @@ class Pool:
 class Agent:
     """The service of the host, with the configuration that deploy/kubernetes shows but for the pool's place."""
 
-    def __init__(self, binaries, directory, pool, cluster, kubelets):
-        """KUBELETS is /var/lib/kubelet of its node, as it is seen from here."""
+    def __init__(self, binaries, directory, pool, cluster, kubelets, driver=DRIVER, more=""):
+        """KUBELETS is /var/lib/kubelet of its node, as it is seen from here; MORE, lines of the configuration."""
         self.binaries, self.dir, self.cluster, self.kubelets, self.process = binaries, directory, cluster, kubelets, None
-        self.socket = f"{kubelets}/plugins/{DRIVER}/csi.sock"
+        self.socket = f"{kubelets}/plugins/{driver}/csi.sock"
         with open(os.path.join(DEPLOY, "config.yaml")) as file:
-            config = file.read().replace("/srv/volumed", pool.place)
+            config = more + file.read().replace("/srv/volumed", pool.place).replace(DRIVER, driver)
         self.metrics = f"127.0.0.1:{free_port()}"
         config += f"node-name: {cluster.node}\nroot: {directory}/volumed\nsocket: {directory}/volumed.sock\n" \
                   f"socket-group: root\nmetrics-address: {self.metrics}\n"

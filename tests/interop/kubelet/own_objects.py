@@ -3,7 +3,8 @@
 from cluster import IMAGE
 
 
-def claim_of(name, size, mode="Filesystem", source=None, access="ReadWriteOnce", storage_class="volumed", chosen=None):
+def claim_of(name, size, mode="Filesystem", source=None, access="ReadWriteOnce", storage_class="volumed", chosen=None,
+             labels=None):
     """CHOSEN: the node that a scheduler has chosen already."""
     spec = {"accessModes": [access], "volumeMode": mode, "storageClassName": storage_class,
             "resources": {"requests": {"storage": size}}}
@@ -11,7 +12,8 @@ def claim_of(name, size, mode="Filesystem", source=None, access="ReadWriteOnce",
         spec["dataSource"] = source
     annotations = {"volume.kubernetes.io/selected-node": chosen} if chosen else {}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": "default", "annotations": annotations}, "spec": spec}
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations, "labels": labels or {}},
+            "spec": spec}
 
 
 def pod_of(name, claim, command="true", block=False, read_only=False, mounts=None, security=None, node=None, source=None):
