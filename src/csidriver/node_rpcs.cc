@@ -43,6 +43,7 @@ using ::csi::v1::NodeUnstageVolumeResponse;
 
 constexpr char kStagingField[] = "staging_target_path";
 constexpr char kTargetField[] = "target_path";
+constexpr char kVolumeField[] = "volume_path";
 
 Error NothingAt(const std::string& id, const std::string& path) {
   return Error::NotApplied(Code::kNotFound, "volume " + id + " is not at " + ShownPath(path));
@@ -92,6 +93,9 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
                                              const std::string& path) const;
   // Which of the volume's places the path is, as the rows have it.
   std::optional<NodePlace> FindPlace(const std::string& id, const std::string& path) const;
+  // The same, or one that no row has, at which the volume's device may be.
+  std::optional<NodePlace> FindMeasured(const PoolVolumeRecord& volume,
+                                        const std::string& path) const;
   VolumeSpec SpecOf(const PoolVolumeRecord& volume, const CsiCapabilityWish& capability,
                     bool read_only, const std::string& pod = "") const;
   // The volume, if it can be used so.
@@ -225,6 +229,16 @@ std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::s
                        parts_.operations.FindRecord(TargetKey(*clean, id)));
 }
 
+std::optional<NodePlace> NodeRpcs::FindMeasured(const PoolVolumeRecord& volume,
+                                                const std::string& path) const {
+  std::optional<NodePlace> place = FindPlace(volume.id, path);
+  if (place || !volume.is_block) return place;
+  Result<SafePath> at = targets_.PlaceOf(kVolumeField, path);
+  const std::optional<DeviceRecord> staged = parts_.devices.Find(PoolDeviceName(volume.id));
+  if (!at.ok() || !staged) return std::nullopt;
+  return BoundDevicePlace(*staged, *std::move(at));
+}
+
 Result<std::optional<NodeRpcs::Leaving>> NodeRpcs::FindLeaving(const std::string& id,
                                                                const char* field,
                                                                const std::string& path) const {
@@ -337,7 +351,7 @@ void NodeRpcs::Measure(
   const Result<PoolVolumeRecord> volume = FindAsked(rpc.request().volume_id());
   if (!volume.ok()) return rpc.Finish(volume.error());
   const std::string& path = rpc.request().volume_path();
-  const std::optional<NodePlace> place = FindPlace(volume->id, path);
+  const std::optional<NodePlace> place = FindMeasured(*volume, path);
   if (!place || !place->is_finished) {
     return rpc.Finish(NothingAt(rpc.request().volume_id(), path));
   }

@@ -35,6 +35,14 @@ void AddFilesystem(const FsInfo& info, NodeGetVolumeStatsResponse& response) {
   inodes.set_used(info.inodes_used);
 }
 
+Status CheckDeviceAt(Kernel& kernel, const NodePlace& place, const CallOptions& call) {
+  if (place.device_number == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const FileInfo there,
+                   kernel.Call(Stat{.path = place.place, .follow = true}, call));
+  if (there.device_number == place.device_number) return OkStatus();
+  return Error::NotApplied(Code::kNotFound, "another device than the volume's is there");
+}
+
 }  // namespace
 
 Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place, bool is_tree,
@@ -54,6 +62,7 @@ Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& pla
   }
   call.domain = EffectDomain(place.fault_domain, path);
   if (place.is_block) {
+    RETURN_IF_ERROR(CheckDeviceAt(kernel, place, call));
     ASSIGN_OR_RETURN(const Metrics metrics,
                      MetricsBlock(kernel, clock, place.place).GetMetrics(call));
     AddDeviceSize(metrics.capacity_bytes.value_or(capacity_bytes), response);

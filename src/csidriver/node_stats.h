@@ -17,7 +17,8 @@ namespace volumed {
 // at that place. The mount table is asked first, so that what is measured is never the directory
 // that a lost mount leaves.
 // Threads: any. Blocks: until the deadline, in the lane of the volume. Errors: NotFound, not
-// applied, if nothing is mounted at the place; those of the effects.
+// applied, if nothing is mounted at the place, or another device than that of BoundDevicePlace();
+// those of the effects.
 Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place, bool is_tree,
                         int64_t capacity_bytes, Deadline deadline,
                         ::csi::v1::NodeGetVolumeStatsResponse& response);

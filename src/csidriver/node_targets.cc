@@ -1,5 +1,7 @@
 #include "csidriver/node_targets.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -89,6 +91,18 @@ std::optional<NodePlace> NodePlaceOf(const PodVolumeRecord& published) {
                    .is_block = published.is_block,
                    .is_finished = published.state == there && !published.uncertain,
                    .fault_domain = published.fault_domain};
+}
+
+std::optional<NodePlace> BoundDevicePlace(const DeviceRecord& staged, SafePath place) {
+  std::optional<NodePlace> bound = NodePlaceOf(staged);
+  const bool is_known = bound && bound->is_finished && bound->is_block && staged.mapped &&
+                        staged.mapped->boot_id == staged.boot_id;
+  if (!is_known) return std::nullopt;
+  const DeviceIdentity& device = staged.mapped->device;
+  bound->place = std::move(place);
+  bound->is_staging = false;
+  bound->device_number = ::makedev(device.device_major, device.device_minor);
+  return bound;
 }
 
 std::optional<NodePlace> FindNodePlace(const std::string& path,

@@ -7,6 +7,7 @@
 // is decided when an effect opens it. All are pure; threads: any. Blocks: never.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,12 +48,20 @@ struct NodePlace {
   bool is_block = false;
   bool is_finished = false;  // it is there; else it is on its way there, or away
   std::string fault_domain = {};
+  // As makedev(3) has it: which device has to be at the place, as no row has the place; 0: one has.
+  uint64_t device_number = 0;
 };
 
 // Something of it is at the CO's place, or may be. Nullopt for a row of a pod's volume, and for one
 // of which nothing is left.
 std::optional<NodePlace> NodePlaceOf(const DeviceRecord& staged);
 std::optional<NodePlace> NodePlaceOf(const PodVolumeRecord& published);
+
+// A place at which somebody else may have bound the device of this block volume, which was
+// published from there: a kubelet binds it, for each pod, below its own directory of the volume,
+// and asks what is there by that. Nullopt, if the volume has no device that is known in this boot.
+// Source: kubernetes pkg/volume/csi/csi_block.go (MapPodDevice), csi_metrics.go@v1.36.
+std::optional<NodePlace> BoundDevicePlace(const DeviceRecord& staged, SafePath place);
 
 // The one of the two that is at this path; nullopt: none is. `path` is clean.
 std::optional<NodePlace> FindNodePlace(const std::string& path,

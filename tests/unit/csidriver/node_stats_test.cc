@@ -57,6 +57,38 @@ TEST_F(NodeStatsTest, OfADeviceThereIsItsSize) {
   }
 }
 
+// A kubelet's own bind, below its directory of the volume.
+TEST_F(NodeStatsTest, ADeviceThatAKubeletHasBoundElsewhereIsMeasuredThereToo) {
+  const std::string id = CreateBlock("raw");
+  const std::string other = CreateBlock("other");
+  node_.AddFile(kCo + "/stage-b/uid", "");
+  EXPECT_EQ(Stats(id, kCo + "/stage-b/uid"), StatusCode::NOT_FOUND) << "it is nowhere";
+  ASSERT_NO_FATAL_FAILURE(StageAndPublish(id, Block()));
+  EXPECT_EQ(Stats(id, kCo + "/stage-b/uid"), StatusCode::NOT_FOUND) << "nothing is bound there";
+  Must(node_.DoAside(BindMount{.source = {kTarget, ""}, .target = {kCo + "/stage-b/uid", ""}}));
+  ASSERT_EQ(Stats(id, kCo + "/stage-b/uid"), StatusCode::OK) << message_;
+  ASSERT_EQ(response_.usage_size(), 1);
+  EXPECT_EQ(response_.usage(0).total(), 16 * kMiB);
+  EXPECT_EQ(Stats(other, kCo + "/stage-b/uid"), StatusCode::NOT_FOUND) << "it is not staged";
+  RestartNode();
+  EXPECT_EQ(Stats(id, kCo + "/stage-b/uid"), StatusCode::OK) << message_;
+}
+
+TEST_F(NodeStatsTest, ADeviceThatIsAnotherVolumesIsNotMeasured) {
+  const std::string id = CreateBlock("raw");
+  ASSERT_NO_FATAL_FAILURE(StageAndPublish(id, Block()));
+  const std::string other = CreateBlock("other");
+  ASSERT_EQ(StageIt(other, Block(), kCo + "/stage-b"), StatusCode::OK) << message_;
+  auto request = NodePublishRequest(other, Block(), kOtherTarget, /*read_only=*/false);
+  request.set_staging_target_path(kCo + "/stage-b");
+  ASSERT_EQ(PublishIt(request), StatusCode::OK) << message_;
+  node_.AddFile(kCo + "/pod-a/uid", "");
+  Must(node_.DoAside(BindMount{.source = {kOtherTarget, ""}, .target = {kCo + "/pod-a/uid", ""}}));
+  EXPECT_EQ(Stats(id, kCo + "/pod-a/uid"), StatusCode::NOT_FOUND);
+  EXPECT_THAT(message_, HasSubstr("another device"));
+  EXPECT_EQ(Stats(other, kCo + "/pod-a/uid"), StatusCode::OK) << message_;
+}
+
 TEST_F(NodeStatsTest, WhereTheVolumeIsNotItIsNotFound) {
   const std::string id = CreateNamed("a");
   const std::string other = CreateNamed("b");
