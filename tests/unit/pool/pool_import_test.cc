@@ -164,6 +164,7 @@ TEST_F(PoolImportTest, WhatIsInAPoolOrTheAgentsOwnIsRefused) {
 }
 
 TEST_F(PoolImportTest, AFileOfAnotherFilesystemIsNotCopied) {
+  world_.kernel.AddDirectory("/home");
   world_.AddImage("/home/disk.img", "ext4");
   EXPECT_THAT(Refused("/home/disk.img"), HasSubstr("nothing is copied"));
   EXPECT_THAT(Refused("/home/disk.img", "slow"), HasSubstr("no pool slow"));
