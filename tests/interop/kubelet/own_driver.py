@@ -2,6 +2,7 @@
 is. What a claim can go through is in own_life.py, the same over the death of volumed and the kubelet in own_kills.py,
 what takes two nodes in own_nodes.py, and what takes a controller in own_central.py."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -20,12 +21,14 @@ from tree import mount_lines
 
 SERVICE_ADDRESS = "10.96.0.1"
 POOL_BYTES = 12 << 30
+CLONE_NEWNS = 0x20000
 
 
 class OwnDriver:
     def __init__(self, scratch, peers, binaries):
         if os.path.exists(ROOT) and os.listdir(ROOT):
             raise Failed(f"{ROOT} is in use: this needs a machine without a kubelet")
+        take_mounts_apart()
         self.dir, self.peers, self.binaries, self.driver = scratch, peers, binaries, DRIVER
         self.cluster = Cluster(peers, os.path.join(scratch, "cluster"), ROOT)
         self.nodes = [Node(self.cluster, binaries, scratch, POOL_BYTES)]
@@ -56,6 +59,7 @@ class OwnDriver:
     def apply_snapshot_kinds(self):
         """All of them: without those of groups the snapshot controller waits half a minute."""
         module = "github.com/kubernetes-csi/external-snapshotter/client/v8"
+        subprocess.run(("go", "mod", "download", module), cwd=os.path.join(HERE, "../sidecars"), check=True)
         found = subprocess.run(("go", "list", "-m", "-f", "{{.Dir}}", module), cwd=os.path.join(HERE, "../sidecars"),
                                capture_output=True, text=True, check=True).stdout.strip()
         crd = os.path.join(found, "config/crd")
@@ -149,6 +153,16 @@ class OwnDriver:
             self.step("nothing left on the node, in the pool, in the API", lambda: not self.left(), seconds)
         except Failed as failure:
             raise Failed(f"{failure}: {self.left()}") from None
+
+
+def take_mounts_apart():
+    """Into a mount namespace of this process and its children. A program that takes a copy of the machine's mounts, as every
+    container does for a moment and a test in a namespace of its own for longer, would have devices of volumes in use."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise Failed(f"unshare: {os.strerror(ctypes.get_errno())}")
+    run("mount", "--make-rprivate", "/")
+    run("mount", "--make-rshared", "/")
 
 
 def own_driver(scratch, peers, binaries, rounds):
