@@ -177,8 +177,8 @@ def own_driver(scratch, peers, binaries, rounds):
         many_at_once(lab)
         over_the_kubelets_death(lab)
         lives_over_kills(lab)
-        two_nodes(lab)
         central(lab)
+        two_nodes(lab)
         say_times(times)
     finally:
         lab.end()

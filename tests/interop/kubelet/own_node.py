@@ -142,10 +142,16 @@ class Node:
         finally:
             self.agent.end()
             # The volumes first: the pool that they are files of goes last.
-            for root in (ROOT, self.dir + "/volumed"):
-                for place in sorted({place for _, place, *_ in mount_lines(root)}, reverse=True):
-                    run("umount", place, check=False)
+            self.end_mounts()
             self.pool.end()
             # Of containers that were ended without their runtime.
-            for place in sorted({place for _, place, *_ in mount_lines(self.dir)}, reverse=True):
-                run("umount", "--recursive", "--lazy", place, check=False)
+            unmount(self.dir, "--recursive", "--lazy")
+
+    def end_mounts(self):
+        for root in (ROOT, self.dir + "/volumed"):
+            unmount(root)
+
+
+def unmount(root, *words):
+    for place in sorted({place for _, place, *_ in mount_lines(root)}, reverse=True):
+        run("umount", *words, place, check=False)

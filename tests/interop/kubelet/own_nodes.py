@@ -38,12 +38,9 @@ class SecondNode(Node):
     def mounts(self):
         return mount_lines(ROOT, self.space.child.pid)
 
-    def end(self):
-        """The volumes' mounts go with the namespace."""
-        self.cluster.end()
-        self.agent.end()
+    def end_mounts(self):
+        """They go with the namespace."""
         self.space.end()
-        super().end()
 
 
 def two_nodes(lab):
