@@ -141,6 +141,11 @@ class Node:
             self.cluster.end()
         finally:
             self.agent.end()
+            # After a failure: a kubelet's own loop devices, over nodes below its root, hold the volumes'. Without their
+            # mounts they have no name.
+            for device, behind in loop_devices().items():
+                if behind.startswith(ROOT + "/"):
+                    run("losetup", "--detach", device, check=False)
             # The volumes first: the pool that they are files of goes last.
             self.end_mounts()
             self.pool.end()
