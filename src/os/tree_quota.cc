@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
+#include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/ioctl.h>
@@ -30,7 +31,9 @@ namespace volumed {
 namespace {
 
 constexpr int kForQuota = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
-constexpr int64_t kQuotaBlock = 1024;  // in which limits are counted; Source: quotactl(2)
+constexpr int64_t kQuotaBlock = 1024;  // in which limits are set; Source: quotactl(2)
+// In which they are read. Source: Linux include/uapi/linux/dqblk_xfs.h.
+constexpr int64_t kBasicBlock = 512;
 // The items of a btrfs are as they lie on the disk.
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
@@ -64,15 +67,15 @@ class ProjectQuota {
   Result<TreeQuota> Read() {
     ASSIGN_OR_RETURN(const fsxattr attributes, Attributes());
     // Of project 0 is what nobody has given to one; it shows whether there are accounts.
-    ASSIGN_OR_RETURN(const dqblk account, Account(attributes.fsx_projid));
+    ASSIGN_OR_RETURN(const fs_disk_quota account, Account(attributes.fsx_projid));
     TreeQuota quota;
     if (attributes.fsx_projid == 0) return quota;
     quota.kind = TreeQuotaKind::kProject;
     quota.id = attributes.fsx_projid;
-    quota.limit_bytes = static_cast<int64_t>(account.dqb_bhardlimit) * kQuotaBlock;
-    quota.used_bytes = static_cast<int64_t>(account.dqb_curspace);
-    quota.limit_inodes = static_cast<int64_t>(account.dqb_ihardlimit);
-    quota.used_inodes = static_cast<int64_t>(account.dqb_curinodes);
+    quota.limit_bytes = static_cast<int64_t>(account.d_blk_hardlimit) * kBasicBlock;
+    quota.used_bytes = static_cast<int64_t>(account.d_bcount) * kBasicBlock;
+    quota.limit_inodes = static_cast<int64_t>(account.d_ino_hardlimit);
+    quota.used_inodes = static_cast<int64_t>(account.d_icount);
     return quota;
   }
 
@@ -80,12 +83,12 @@ class ProjectQuota {
     ASSIGN_OR_RETURN(fsxattr attributes, Attributes());
     const uint32_t has = attributes.fsx_projid;
     const uint32_t project = request.project_id == 0 ? has : request.project_id;
-    ASSIGN_OR_RETURN(const dqblk account, Account(project));
+    ASSIGN_OR_RETURN(const fs_disk_quota account, Account(project));
     if (project == 0) return Refused(Code::kInvalidArgument, "it is of no project");
     if (has != 0 && has != project) {
       return Refused(Code::kFailedPrecondition, "it is of project " + std::to_string(has));
     }
-    if (has == 0 && account.dqb_curinodes != 0) {
+    if (has == 0 && account.d_icount != 0) {
       return Refused(Code::kAlreadyExists,
                      "project " + std::to_string(project) + " has files already");
     }
@@ -125,15 +128,17 @@ class ProjectQuota {
     return Failed(errno, "ask for its project");
   }
 
-  long Call(int command, uint32_t project, dqblk* block) const {
+  long Call(int command, uint32_t project, void* block) const {
     return ::syscall(kSysQuotactlFd, directory_, QCMD(command, PRJQUOTA), project, block);
   }
 
-  // A project that nobody has used has an account of zeros.
-  Result<dqblk> Account(uint32_t project) const {
-    dqblk block = {};
-    if (Call(Q_GETQUOTA, project, &block) == 0) return block;
-    return errno == ENOENT ? Result<dqblk>(block) : Failed(errno, "read its account");
+  // A project that nobody has used has an account of zeros. Q_GETQUOTA would be EROFS by a mount
+  // that is read-only, as a volume's for readers is. Source: Linux fs/quota/quota.c
+  // (quotactl_cmd_write).
+  Result<fs_disk_quota> Account(uint32_t project) const {
+    fs_disk_quota account = {};
+    if (Call(Q_XGETQUOTA, project, &account) == 0) return account;
+    return errno == ENOENT ? Result<fs_disk_quota>(account) : Failed(errno, "read its account");
   }
 
   Status Limit(uint32_t project, const SetTreeQuota& request) const {

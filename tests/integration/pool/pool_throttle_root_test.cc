@@ -2,6 +2,7 @@
 // and what a writer in the pod's cgroup is held to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,8 +132,12 @@ class RealThrottleTest : public BlockMountTest {
   void SetUp() override {
     BlockMountTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    ASSERT_EQ(::mkdir(Path("pool").c_str(), 0700), 0);
-    StartAgent();
+    disk_.emplace(Image("disk", int64_t{64} << 20));
+    ASSERT_TRUE(disk_->valid());
+    ASSERT_NO_FATAL_FAILURE(Mkfs("ext4", disk_->path()));
+    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
+    ASSERT_EQ(::mkdir(Path("mnt/pool").c_str(), 0700), 0);
+    ASSERT_NO_FATAL_FAILURE(StartAgent());
     PoolVolumeWish wish;
     wish.name = "one";
     wish.size.required_bytes = int64_t{16} << 20;
@@ -147,12 +152,13 @@ class RealThrottleTest : public BlockMountTest {
     volumes_.reset();
     BlockMountTest::TearDown();
   }
+  std::optional<LoopDevice> disk_;
   // A new one on the same records.
   void StartAgent() {
     volumes_.reset();
     std::vector<std::unique_ptr<Pool>> pools;
     pools.push_back(std::make_unique<Pool>(
-        PoolSettings{.name = "fast", .path = Path("pool"), .limits = {}, .holder = "this test"},
+        PoolSettings{.name = "fast", .path = Path("mnt/pool"), .limits = {}, .holder = "this test"},
         *local_, store_, clock_, log_));
     volumes_ = std::make_unique<PoolVolumes>(
         PoolVolumes::Parts{store_, *local_, clock_, log_, irreversible_}, std::move(pools));

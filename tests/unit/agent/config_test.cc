@@ -385,6 +385,8 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pool", {"fast=/srv/fast", "big=/srv/big"}},
                             {"pool-capacity", {"fast=7Gi", "big=1Ti"}},
                             {"pool-reserve", {"7"}},
+                            {"static-volumes", {"db=/dev/sdb"}},
+                            {"static-block-volumes", {"raw=/dev/sdc"}},
                             {"freeze-limit", {"7s"}},
                             {"copy-bandwidth", {"7Mi"}},
                             {"csi-driver-name", {"pool.example.com"}},

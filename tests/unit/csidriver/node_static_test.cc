@@ -42,6 +42,8 @@ class NodeStaticTest : public NodeFixture {
     node_.ChangeDevice(path, [&disk](FakeDevice& there) {
       disk.identity.device_major = there.identity.device_major;
       disk.identity.device_minor = there.identity.device_minor;
+      disk.identity.disk_sequence = there.identity.disk_sequence + 1;
+      disk.inode = there.inode;
       there = disk;
     });
   }

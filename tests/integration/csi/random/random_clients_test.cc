@@ -303,7 +303,7 @@ std::string RandomClientsTest::LeftRows() {
   KillAgent();
   fs::create_directory(scratch() + "/rows");
   for (const char* end : {"", "-wal"}) {
-    const std::string file = root() + "/volumed/records.db" + end;
+    const std::string file = root() + "/volumed/records/records.db" + end;
     if (Exists(file)) fs::copy_file(file, scratch() + "/rows/records.db" + end);
   }
   const CommandResult rows =
