@@ -119,6 +119,7 @@ class Client {
                         const grpc::Status& status, const CallNote& note,
                         const std::vector<ToldSnapshot>& told, const SnapshotSlot& before);
   grpc::Status DeleteOne(const SnapshotTruth& snapshot);
+  void DeleteMember(const SnapshotTruth& snapshot);
   grpc::Status DeleteGroup(const std::vector<SharedSnapshot>& members);
 
   // ---- content (random_client_data.cc) ----

@@ -52,9 +52,7 @@ void Client::ActOnSnapshots() {
     // A member of a group alone does not go.
     const bool is_part = !there.made.front()->group.empty() && OneIn(4);
     if (!is_part) return (void)DeleteSnapshots(slot, there.made);
-    const grpc::Status status = DeleteOne(*there.made.front());
-    if (status.ok()) Violate("a member of group " + there.made.front()->group + " was deleted");
-    return;
+    return DeleteMember(*there.made.front());
   }
   const SharedSnapshotPlan plan =
       world_.PlanSnapshot(slot, FreshSnapshotPlan(world_.IsGroupSlot(slot)));
@@ -152,6 +150,18 @@ grpc::Status Client::DeleteOne(const SnapshotTruth& snapshot) {
          {Code::FAILED_PRECONDITION, Code::INVALID_ARGUMENT});
   }
   return status;
+}
+
+// One that went with its group meanwhile is success, as one that never was is.
+void Client::DeleteMember(const SnapshotTruth& snapshot) {
+  CallNote note(world_);
+  const size_t it = note.Watch(snapshot.exists);
+  note.Begin();
+  const grpc::Status status = DeleteOne(snapshot);
+  note.End(status);
+  if (status.ok() && note.Stayed(it, CsiState::kThere)) {
+    Violate("a member of group " + snapshot.group + " was deleted");
+  }
 }
 
 grpc::Status Client::DeleteGroup(const std::vector<SharedSnapshot>& members) {
