@@ -76,10 +76,11 @@ def two_nodes(lab):
 
 def after_a_wrong_choice(lab, life, name, wrong, right, size=SIZE, source=None):
     """A node without room, or without the source, is written down for the provisioners, as the scheduler does: it gives the
-    claim back, so that another one is chosen."""
+    claim back, so that another one is chosen. Of room the scheduler knows; where a source is it does not, and may choose the
+    same node for ever: the pod says it."""
     lab.claim(name, size, source=source, chosen=wrong.name)
     wait_for(f"{wrong.name} gives {name} back", lambda: "ResourceExhausted" in refusals(lab, name), PATIENCE)
-    lab.pod(name, name)
+    lab.pod(name, name, node=right if source else None)
     life.runs(name, f"{name}, after a wrong choice of its node, to pod running")
     is_on(lab, name, right)
 
