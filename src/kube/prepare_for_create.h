@@ -10,7 +10,7 @@ namespace volumed {
 
 // Resets creationTimestamp (whoever stores the object sets it, see kube/object_directory.h),
 // deletionTimestamp, deletionGracePeriodSeconds, the phase of a pod, and the status of a
-// PersistentVolume, PersistentVolumeClaim, VolumeSnapshot or VolumeSnapshotContent. A manifest that was saved from a cluster has old
+// PersistentVolume, its claim, a VolumeSnapshot or its content. A manifest of a cluster has old
 // values of these: a pod that "has ended" would have no volumes, and one that "is being deleted"
 // could not be deleted. The addresses in a pod's status stay, since a node without an API server
 // has no other place for them. So does the status of a VolumeAttachment: whoever gives it is

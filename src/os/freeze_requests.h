@@ -135,8 +135,8 @@ struct FilesystemName {
 
 // Gives the filesystem on an image another UUID, so that it can be mounted beside the one that it
 // was copied from. The file has no loop device meanwhile; of an xfs it gets one for a while, which
-// goes by itself, and is mounted where nobody sees it, so that its log is replayed; then its log and
-// its superblocks are written in steps that can be gone on with (os/xfs_uuid.h). Nothing but a look
+// goes by itself, and is mounted where nobody sees it, so that its log is replayed; then log and
+// superblocks are written in steps that can be gone on with (os/xfs_uuid.h). Nothing but a look
 // at the superblock afterwards is believed.
 // To repeat a call that was cut off goes on with it. Half way, the filesystem may not be mountable.
 // Progress: bytes that the tools have read and written.

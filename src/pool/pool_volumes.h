@@ -465,7 +465,7 @@ class PoolVolumes {
   std::set<std::string> taken_ GUARDED_BY(mu_);               // see Take()
   // Volumes and pods, by id and uid; see KeepThrottles().
   std::set<std::pair<std::string, std::string>> kept_throttles_ GUARDED_BY(mu_);
-  std::set<std::string> listed_static_ GUARDED_BY(mu_);       // names as rows have them
+  std::set<std::string> listed_static_ GUARDED_BY(mu_);  // names as rows have them
 };
 
 }  // namespace volumed

@@ -149,7 +149,8 @@ TEST_F(PoolSnapshotTest, ASnapshotByHandIsMadeRestoredAndDeleted) {
   ASSERT_NO_FATAL_FAILURE(Restart());
   const CommandResult restored = Ctl({"snapshot", "restore", id, "copy"});
   ASSERT_EQ(restored.exit_status, 0) << restored.output;
-  EXPECT_NE(restored.output.find("\"kind\":\"PersistentVolume\""), std::string::npos) << restored.output;
+  EXPECT_NE(restored.output.find("\"kind\":\"PersistentVolume\""), std::string::npos)
+      << restored.output;
   EXPECT_EQ(Volumes().size(), 2u);
   const CommandResult deleted = Ctl({"snapshot", "delete", id});
   EXPECT_EQ(deleted.exit_status, 0) << deleted.output;
