@@ -15,6 +15,7 @@
 
 #include "fakes/fake_kernel.h"
 #include "fakes/must.h"
+#include "integration/bounded_writer.h"
 #include "integration/differential/world_text.h"
 #include "integration/mounter/block_mount_fixture.h"
 
@@ -108,15 +109,6 @@ class TreeTest : public BlockMountTest {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
-  // Of zeros, by direct calls; the errno of the first one that failed.
-  static int Fill(const std::string& path, int64_t bytes) {
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    const std::string block(1 << 20, 'x');
-    for (int64_t done = 0; file.valid() && done < bytes; done += int64_t{1} << 20) {
-      if (::write(file.get(), block.data(), block.size()) < 0) return errno;
-    }
-    return file.valid() && ::fsync(file.get()) == 0 ? 0 : errno;
-  }
 
   std::optional<LoopDevice> disk_;
 };
@@ -200,14 +192,14 @@ TEST_F(TreeTest, ALimitOfASubvolumeHoldsForRootAndIsReadWithWhatIsUsed) {
   const TreeQuota quota = Must(local_->Call(set, {}));
   EXPECT_EQ(quota.kind, TreeQuotaKind::kQgroup);
   EXPECT_EQ(quota.limit_bytes, kTreeLimit);
-  EXPECT_EQ(Fill(Show("v/f"), 2 * kTreeLimit), EDQUOT);
+  EXPECT_EQ(FillBounded(Show("v/f"), 2 * kTreeLimit), EDQUOT);
   ::sync();
   const TreeQuota full = Must(local_->Call(ReadTreeQuota{In("v")}, {}));
   EXPECT_GT(full.used_bytes, kTreeLimit / 2);
   EXPECT_LE(full.used_bytes, kTreeLimit);
   set.bytes = 3 * kTreeLimit;
   Must(local_->Call(set, {}));
-  EXPECT_EQ(Fill(Show("v/g"), kTreeLimit), 0);
+  EXPECT_EQ(FillBounded(Show("v/g"), kTreeLimit), 0);
 }
 
 class ProjectQuotaTest : public TreeTest, public ::testing::WithParamInterface<const char*> {
@@ -237,11 +229,24 @@ TEST_P(ProjectQuotaTest, ADirectoryOfAProjectTakesNoMoreThanItsLimit) {
   EXPECT_EQ(quota.kind, TreeQuotaKind::kProject);
   EXPECT_EQ(quota.id, 7u);
   EXPECT_EQ(quota.limit_bytes, kTreeLimit);
-  EXPECT_EQ(Fill(Show("v/f"), 2 * kTreeLimit), EDQUOT);
-  EXPECT_GT(Must(local_->Call(ReadTreeQuota{In("v")}, {})).used_bytes, kTreeLimit / 2);
+  const int beyond = std::string(GetParam()) == "xfs" ? ENOSPC : EDQUOT;
+  EXPECT_EQ(FillBounded(Show("v/f"), 2 * kTreeLimit), beyond);
+  const TreeQuota full = Must(local_->Call(ReadTreeQuota{In("v")}, {}));
+  EXPECT_GT(full.used_bytes, kTreeLimit / 2);
+  EXPECT_LE(full.used_bytes, kTreeLimit);
+  EXPECT_EQ(full.used_inodes, 2);
   ASSERT_EQ(::mkdir(Show("w").c_str(), 0755), 0);
   set.path = In("w");
   EXPECT_EQ(local_->Call(set, {}).error().code(), Code::kAlreadyExists);
+  // What is of another one is not taken from it.
+  set.path = In("v");
+  set.project_id = 8;
+  EXPECT_EQ(local_->Call(set, {}).error().code(), Code::kFailedPrecondition);
+  // By the number that it has: the limit is taken away, and the files stay.
+  set.project_id = 0;
+  set.bytes = 0;
+  EXPECT_EQ(Must(local_->Call(set, {})).limit_bytes, 0);
+  EXPECT_EQ(FillBounded(Show("v/f"), 2 * kTreeLimit), 0);
 }
 
 TEST_P(ProjectQuotaTest, AFilesystemWithoutProjectQuotaSaysSoAndChangesNothing) {

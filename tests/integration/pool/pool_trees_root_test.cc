@@ -1,5 +1,5 @@
-// Volumes that are subvolumes and directories of a pool on a real btrfs: their limits, cuts, copies
-// and deletion.
+// Volumes that are subvolumes and directories of a pool on a real btrfs, and directories of one on
+// a real ext4 and xfs with project quota: their limits, cuts, copies and deletion.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,7 @@
 #include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/must.h"
+#include "integration/bounded_writer.h"
 #include "integration/mounter/block_mount_fixture.h"
 #include "pool/pool_volumes.h"
 
@@ -46,15 +47,14 @@ class AlwaysThere final : public ContentHolder {
   }
 };
 
-class RealTreesTest : public BlockMountTest {
+class RealPoolOfTreesTest : public BlockMountTest {
  protected:
-  void SetUp() override {
-    BlockMountTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
+  void MakeDisk() {
     disk_.emplace(Image("disk", 400 * kMebibyte));
     ASSERT_TRUE(disk_->valid());
-    ASSERT_NO_FATAL_FAILURE(Mkfs("btrfs", disk_->path()));
-    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "btrfs", 0, nullptr), 0);
+  }
+  // On the filesystem that is mounted at "mnt".
+  void StartPool() {
     ASSERT_EQ(::mkdir(Path("mnt/pool").c_str(), 0700), 0);
     std::vector<std::unique_ptr<Pool>> pools;
     pools.push_back(std::make_unique<Pool>(
@@ -100,14 +100,6 @@ class RealTreesTest : public BlockMountTest {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
-  static int Fill(const std::string& path, int64_t bytes) {
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    const std::string block(kMebibyte, 'x');
-    for (int64_t done = 0; file.valid() && done < bytes; done += kMebibyte) {
-      if (::write(file.get(), block.data(), block.size()) < 0) return errno;
-    }
-    return file.valid() && ::fsync(file.get()) == 0 ? 0 : errno;
-  }
   void ExpectDeleted(const std::string& id) {
     const Status deleted = volumes_->Delete(id, /*only_unused=*/false, {});
     EXPECT_TRUE(deleted.ok()) << (deleted.ok() ? "" : deleted.error().ToString());
@@ -123,11 +115,23 @@ class RealTreesTest : public BlockMountTest {
   std::unique_ptr<PoolVolumes> volumes_;
 };
 
+class RealTreesTest : public RealPoolOfTreesTest {
+ protected:
+  void SetUp() override {
+    RealPoolOfTreesTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_NO_FATAL_FAILURE(MakeDisk());
+    ASSERT_NO_FATAL_FAILURE(Mkfs("btrfs", disk_->path()));
+    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "btrfs", 0, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(StartPool());
+  }
+};
+
 TEST_F(RealTreesTest, ASubvolumeHasItsLimitItsCutsAndCopiesOfThem) {
   if (IsSkipped()) return;
   const StringMap parameters = {{"backend", "subvolume"}};
   const PoolVolumeRecord volume = Make(parameters, "one");
-  EXPECT_EQ(Fill(Data(volume.id) + "/big", 2 * kVolumeBytes), EDQUOT);
+  EXPECT_EQ(FillBounded(Data(volume.id) + "/big", 2 * kVolumeBytes), EDQUOT);
   ASSERT_TRUE(std::filesystem::remove(Data(volume.id) + "/big"));
   std::ofstream(Data(volume.id) + "/f") << "then";
   const std::string cut = Cut(volume.id);
@@ -139,7 +143,7 @@ TEST_F(RealTreesTest, ASubvolumeHasItsLimitItsCutsAndCopiesOfThem) {
   EXPECT_EQ(Content(Data(cut) + "/f"), "then");
   EXPECT_EQ(Content(Data(volume.id) + "/f"), "later");
   EXPECT_EQ(Must(volumes_->Expand(copy.id, 4 * kVolumeBytes, {})), 4 * kVolumeBytes);
-  EXPECT_EQ(Fill(Data(copy.id) + "/big", 2 * kVolumeBytes), 0);
+  EXPECT_EQ(FillBounded(Data(copy.id) + "/big", 2 * kVolumeBytes), 0);
   ASSERT_TRUE(volumes_->Discard(cut, {}).ok());
   ExpectDeleted(volume.id);
   EXPECT_EQ(Content(Data(copy.id) + "/f"), "its own");
@@ -168,6 +172,91 @@ TEST_F(RealTreesTest, ADirectoryIsCopiedWithLinksModesAndOwners) {
   ExpectDeleted(volume.id);
   ExpectDeleted(copy.id);
 }
+
+// On both filesystems that count projects, if this kernel does.
+class RealProjectsTest : public RealPoolOfTreesTest,
+                         public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    RealPoolOfTreesTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_NO_FATAL_FAILURE(MakeDisk());
+    const std::string type = GetParam();
+    const std::string features = type == "ext4" ? "-O quota,project -E quotatype=prjquota " : "";
+    ASSERT_EQ(Shell("mkfs." + type + " -q " + features + disk_->path()), 0);
+    const int mounted =
+        ::mount(disk_->path().c_str(), Path("mnt").c_str(), GetParam(), 0, "prjquota");
+    if (mounted != 0 || !local_->Call(ReadTreeQuota{{scratch(), "mnt"}}, {}).ok()) {
+      GTEST_SKIP() << "skipped: needs project quota";
+    }
+    ASSERT_NO_FATAL_FAILURE(StartPool());
+  }
+  static int Beyond() { return std::string(GetParam()) == "xfs" ? ENOSPC : EDQUOT; }
+  TreeQuota QuotaOf(const std::string& id) {
+    const std::string data = Data(id);
+    return Must(local_->Call(ReadTreeQuota{{scratch(), data.substr(scratch().size() + 1)}}, {}));
+  }
+  // The projects that have files, or a limit, but for the one of what is in none.
+  std::string Projects() const {
+    const std::string file = Path("projects");
+    EXPECT_EQ(std::system(("xfs_quota -x -f -c 'report -p -n -N -b' " + Path("mnt") +
+                           " | awk '$1 ~ /^#[1-9]/ && ($2 || $3 || $4)' >" + file)
+                              .c_str()),
+              0);
+    return Content(file);
+  }
+};
+
+TEST_P(RealProjectsTest, ADirectoryHasItsLimitItsCutsAndCopiesAndItsProjectIsFreeInTheEnd) {
+  if (IsSkipped()) return;
+  const StringMap parameters = {{"backend", "directory"}};
+  const PoolVolumeRecord volume = Make(parameters, "one");
+  EXPECT_EQ(QuotaOf(volume.id).limit_bytes, kVolumeBytes);
+  EXPECT_EQ(FillBounded(Data(volume.id) + "/big", 2 * kVolumeBytes), Beyond());
+  ASSERT_TRUE(std::filesystem::remove(Data(volume.id) + "/big"));
+  std::ofstream(Data(volume.id) + "/f") << "then";
+  const std::string cut = Cut(volume.id);
+  std::ofstream(Data(volume.id) + "/f") << "later";
+  const PoolVolumeRecord copy = Make(parameters, "copy", cut);
+  EXPECT_EQ(Content(Data(copy.id) + "/f"), "then");
+  EXPECT_EQ(Content(Data(volume.id) + "/f"), "later");
+  EXPECT_NE(QuotaOf(copy.id).id, QuotaOf(volume.id).id);
+  EXPECT_EQ(QuotaOf(cut).kind, TreeQuotaKind::kNone);
+  EXPECT_EQ(Must(volumes_->Expand(copy.id, 4 * kVolumeBytes, {})), 4 * kVolumeBytes);
+  EXPECT_EQ(FillBounded(Data(copy.id) + "/big", 2 * kVolumeBytes), 0);
+  EXPECT_GT(QuotaOf(copy.id).used_bytes, kVolumeBytes);
+  ASSERT_TRUE(volumes_->Modify(copy.id, {{"quotaBytes", std::to_string(kVolumeBytes)}}, {}).ok());
+  EXPECT_EQ(FillBounded(Data(copy.id) + "/more", kMebibyte), Beyond());
+  EXPECT_NE(Projects(), "");
+  ASSERT_TRUE(volumes_->Discard(cut, {}).ok());
+  ExpectDeleted(volume.id);
+  ExpectDeleted(copy.id);
+  ::sync();
+  EXPECT_EQ(Projects(), "");
+}
+
+// Whoever has the pool's directory bounded keeps that.
+TEST_P(RealProjectsTest, APoolThatIsOfAProjectItselfHasNoBoundedDirectories) {
+  if (IsSkipped()) return;
+  SetTreeQuota of_pool{{scratch(), "mnt/pool/volumes"}};
+  ASSERT_TRUE(std::filesystem::is_empty(Path("mnt/pool/volumes")));
+  of_pool.project_id = 7;
+  of_pool.bytes = 64 * kMebibyte;
+  Must(local_->Call(of_pool, {}));
+  PoolVolumeWish wish;
+  wish.name = "one";
+  wish.size.required_bytes = kVolumeBytes;
+  wish.parameters = {{"backend", "directory"}};
+  const auto made = volumes_->Create(wish, {});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(made.error().message(), ::testing::HasSubstr("it is of project 7"));
+  EXPECT_TRUE(std::filesystem::is_empty(Path("mnt/pool/volumes")));
+  const TreeQuota kept = Must(local_->Call(ReadTreeQuota{of_pool.path}, {}));
+  EXPECT_EQ(kept.limit_bytes, 64 * kMebibyte);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RealProjectsTest, ::testing::Values("ext4", "xfs"));
 
 }  // namespace
 }  // namespace volumed
