@@ -57,6 +57,7 @@ struct CutWish {
     SafePath place;
     uint32_t device_major = 0;
     uint32_t device_minor = 0;
+    bool is_bind = false;  // of the pool's own filesystem, which nobody freezes for one volume
     friend bool operator==(const Mounted&, const Mounted&) = default;
   };
   std::optional<Mounted> mounted;

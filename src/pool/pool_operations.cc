@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "mounter/mount_refs.h"
 #include "operation/call_options.h"
 #include "operation/device_use.h"
 #include "operation/given_place.h"
@@ -13,6 +14,8 @@
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/expandable_volume_plugin.h"
 #include "pluginmgr/volume_options.h"
+#include "pool/pool_id.h"
+#include "pool/pool_layout.h"
 #include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
 #include "pool/pool_plugin.h"
@@ -258,6 +261,17 @@ std::optional<OperationFailure> ImportPoolVolume::Run(const OperationParts& part
   return std::nullopt;
 }
 
+namespace {
+
+// Whether a mount is the bind of the directory or subvolume that the volume is. Its id is nobody
+// else's.
+bool BindsVolume(const MountEntry& mount, const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  return parsed && mount.root.ends_with(PoolLayout("").Data(*parsed).Display());
+}
+
+}  // namespace
+
 Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
                                                           const DeviceRecordKeeper& devices,
                                                           Kernel& kernel, const std::string& id,
@@ -281,8 +295,16 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
   ASSIGN_OR_RETURN(SafePath place, PlaceOfDevice(paths, *device));
   ASSIGN_OR_RETURN(const std::optional<MountedSource> source,
                    FindMountedSource(kernel, place, device->fault_domain, call));
-  if (!source) return uncertain("no device is mounted at " + place.Display());
-  mounted = {std::move(place), source->device_major, source->device_minor};
+  if (source) {
+    mounted = {std::move(place), source->device_major, source->device_minor};
+    return mounted;
+  }
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> bind,
+                   FindMountAt(kernel, place.Display(), call));
+  if (!bind || !BindsVolume(*bind, id)) {
+    return uncertain("it is not mounted at " + place.Display());
+  }
+  mounted = {std::move(place), bind->device_major, bind->device_minor, /*is_bind=*/true};
   return mounted;
 }
 

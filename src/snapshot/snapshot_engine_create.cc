@@ -181,7 +181,8 @@ Status SnapshotEngine::CutAndNote(const std::vector<PoolVolumes::CutRequest>& re
                                   const CallOptions& call) {
   std::vector<SnapshotRecord> intents;
   for (const PoolVolumes::CutRequest& request : requests) {
-    const SnapshotEvent event = request.mounted ? SnapshotEvent::kFreeze : SnapshotEvent::kCut;
+    const bool freezes = request.mounted && !request.mounted->is_bind;
+    const SnapshotEvent event = freezes ? SnapshotEvent::kFreeze : SnapshotEvent::kCut;
     intents.push_back(After(Row(request.cut).value(), {event}));
   }
   RETURN_IF_ERROR(Save(intents, GroupRow(intents.front().group)));

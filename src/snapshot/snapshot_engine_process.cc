@@ -261,7 +261,7 @@ Status SnapshotEngine::Thaw(const SnapshotRecord& record, const CallOptions& cal
   ASSIGN_OR_RETURN(
       const std::optional<CutWish::Mounted> mounted,
       MountedForWriting(parts_.paths, parts_.devices, parts_.kernel, record.volume, call));
-  if (mounted) {
+  if (mounted && !mounted->is_bind) {
     const ThawFilesystem thaw{{mounted->place, mounted->device_major, mounted->device_minor}};
     const Result<Changed> thawed = parts_.kernel.Call(thaw, call);
     const bool is_elsewhere = !thawed.ok() && (thawed.error().code() == Code::kNotFound ||

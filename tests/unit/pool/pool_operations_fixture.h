@@ -88,6 +88,7 @@ class PoolOperationsFixture : public OperationHostFixture {
   PersistentVolume Claim(VolumeMode mode = VolumeMode::kFilesystem,
                          const std::string& name = "pvc-1") {
     VolumeOptions options = ClaimOptions(name);
+    options.parameters = class_parameters_;
     options.claim.spec.volume_mode = mode;
     ProvisionableVolumePlugin* const plugin =
         Must(plugins_of_agent_->FindProvisionablePluginByName(kDriver));
@@ -173,6 +174,7 @@ class PoolOperationsFixture : public OperationHostFixture {
   std::unique_ptr<PoolVolumes> volumes_;
   std::unique_ptr<VolumePluginMgr> plugins_of_agent_;
   std::unique_ptr<NodeVolumeOperations> operations_;
+  StringMap class_parameters_;  // of what Claim() makes
 };
 
 }  // namespace volumed

@@ -1,0 +1,59 @@
+// Snapshots of volumes that are subvolumes or directories of the pool, while a pod has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "unit/snapshot/snapshot_engine_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class SnapshotsOfSubvolumesTest : public SnapshotEngineTest {
+ protected:
+  SnapshotsOfSubvolumesTest() : SnapshotEngineTest("btrfs") {
+    class_parameters_ = {{"backend", "subvolume"}};
+  }
+};
+
+TEST_F(SnapshotsOfSubvolumesTest, OneThatAPodHadMountedWasRefusedAsNotCertainlyMounted) {
+  const std::string volume = Mounted();
+  SnapshotPhase at_cut = SnapshotPhase::kNotKnown;
+  Before("MakeSubvolume", [&] { at_cut = Rows().at(0).phase; });
+  const SnapshotRecord made = Must(Create("a", volume));
+  EXPECT_EQ(made.phase, SnapshotPhase::kReady);
+  EXPECT_EQ(at_cut, SnapshotPhase::kCutting) << "nothing is frozen, nor to be thawed";
+  EXPECT_THAT(Cuts(), SizeIs(1));
+  EXPECT_FALSE(Must(volumes_->FindCut(made.id)).was_frozen);
+}
+
+TEST_F(SnapshotsOfSubvolumesTest, SomethingElseAtItsPlaceLeavesItUncertain) {
+  const std::string volume = Mounted();
+  node_.AddMount("tmpfs", "few", PoolDevicePlace(paths_, volume).Display());
+  const Error refused = FailureOf(Create("a", volume));
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("not certain"));
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
+class SnapshotsOfDirectoriesTest : public SnapshotEngineTest {
+ protected:
+  SnapshotsOfDirectoriesTest() {
+    class_parameters_ = {{"backend", "directory"}};
+    node_.CountProjects(kPoolPath);
+  }
+};
+
+TEST_F(SnapshotsOfDirectoriesTest, OneThatAPodHasMountedIsRefusedForThatReason) {
+  const Error refused = FailureOf(Create("a", Mounted()));
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("mounted for writing"));
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace volumed
