@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "os/btrfs_search.h"
 #include "os/directory_reader.h"
 #include "os/mount_index.h"
 #include "os/mount_table.h"
@@ -270,14 +271,27 @@ class SubvolumeRemover {
     return std::optional<uint64_t>(found.rootref[0].treeid);
   }
 
-  // By the handle of its root, with any generation. Source: Linux fs/btrfs/export.c (btrfs_fid,
-  // btrfs_fh_to_dentry), include/linux/exportfs.h (FILEID_BTRFS_WITHOUT_PARENT).
+  // Of the root of a subvolume.
+  Result<uint32_t> GenerationOf(int top, uint64_t id) const {
+    BtrfsSearch search(id, BTRFS_INODE_ITEM_KEY);
+    search.key().min_objectid = search.key().max_objectid = kRootInode;
+    btrfs_inode_item inode = {};
+    if (!search.Run(top)) return Failed(errno, ", look for a subvolume inside of it");
+    if (search.found() && search.Read(inode)) return static_cast<uint32_t>(inode.generation);
+    return Failed(ESTALE, ", look for a subvolume inside of it");
+  }
+
+  // By the handle of its root. Older kernels take none without its generation. Source: Linux
+  // fs/btrfs/export.c@v6.1 (btrfs_fid, btrfs_fh_to_dentry), include/linux/exportfs.h
+  // (FILEID_BTRFS_WITHOUT_PARENT).
   Result<Descriptor> OpenSubvolume(int top, uint64_t id) const {
+    ASSIGN_OR_RETURN(const uint32_t generation, GenerationOf(top, id));
     constexpr size_t kFidBytes = 20;
     constexpr char kDigits[] = "0123456789abcdef";
     std::array<unsigned char, kFidBytes> fid = {};
     std::memcpy(fid.data(), &kRootInode, sizeof(kRootInode));
     std::memcpy(fid.data() + sizeof(kRootInode), &id, sizeof(id));
+    std::memcpy(fid.data() + sizeof(kRootInode) + sizeof(id), &generation, sizeof(generation));
     std::string handle = "77:";
     for (const unsigned char byte : fid) {
       handle += kDigits[byte >> 4];

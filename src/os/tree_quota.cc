@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/btrfs.h>
-#include <linux/btrfs_tree.h>
 #include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
@@ -11,12 +10,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <string>
 
+#include "os/btrfs_search.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
 #include "os/subvolume.h"
@@ -34,8 +32,6 @@ constexpr int kForQuota = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
 constexpr int64_t kQuotaBlock = 1024;  // in which limits are set; Source: quotactl(2)
 // In which they are read. Source: Linux include/uapi/linux/dqblk_xfs.h.
 constexpr int64_t kBasicBlock = 512;
-// The items of a btrfs are as they lie on the disk.
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 Error QuotaError(int error, const std::string& what, const std::string& step, Outcome outcome) {
   return Error::FromErrno(error, what + ", " + step, outcome);
@@ -170,22 +166,16 @@ class QgroupQuota {
     ASSIGN_OR_RETURN(const uint64_t id, SubvolumeIdOf(directory_, what_));
     TreeQuota quota;
     for (const uint32_t type : {BTRFS_QGROUP_INFO_KEY, BTRFS_QGROUP_LIMIT_KEY}) {
-      Found found;
-      btrfs_ioctl_search_args_v2& search = found.head();
-      search.buf_size = found.bytes.size() - sizeof(search);
-      search.key.tree_id = BTRFS_QUOTA_TREE_OBJECTID;
-      search.key.min_type = search.key.max_type = type;
-      search.key.min_offset = search.key.max_offset = id;
-      search.key.max_transid = std::numeric_limits<uint64_t>::max();
-      search.key.nr_items = 1;
-      if (::ioctl(directory_, BTRFS_IOC_TREE_SEARCH_V2, &search) != 0) {
+      BtrfsSearch search(BTRFS_QUOTA_TREE_OBJECTID, type);
+      search.key().min_offset = search.key().max_offset = id;
+      if (!search.Run(directory_)) {
         if (errno == ENOENT) return TreeQuota{};  // the accounts are off
         return QuotaError(errno, what_, "read its account", Outcome::kNotApplied);
       }
-      if (search.key.nr_items == 0) continue;
+      if (!search.found()) continue;
       quota.kind = TreeQuotaKind::kQgroup;
       quota.id = id;
-      Take(found, quota);
+      Take(search, type, quota);
     }
     return quota;
   }
@@ -225,27 +215,13 @@ class QgroupQuota {
   // Takes a limit away. Source: Linux fs/btrfs/qgroup.c (btrfs_limit_qgroup, CLEAR_VALUE).
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-  // The items follow the head.
-  struct Found {
-    alignas(btrfs_ioctl_search_args_v2) std::array<char, 1024> bytes = {};
-    btrfs_ioctl_search_args_v2& head() {
-      return *reinterpret_cast<btrfs_ioctl_search_args_v2*>(bytes.data());
-    }
-  };
-
-  static void Take(const Found& found, TreeQuota& quota) {
-    const char* items = found.bytes.data() + sizeof(btrfs_ioctl_search_args_v2);
-    btrfs_ioctl_search_header header = {};
-    std::memcpy(&header, items, sizeof(header));
-    const char* item = items + sizeof(header);
-    if (header.type == BTRFS_QGROUP_INFO_KEY && header.len >= sizeof(btrfs_qgroup_info_item)) {
-      btrfs_qgroup_info_item info = {};
-      std::memcpy(&info, item, sizeof(info));
+  static void Take(BtrfsSearch& found, uint32_t type, TreeQuota& quota) {
+    btrfs_qgroup_info_item info = {};
+    if (type == BTRFS_QGROUP_INFO_KEY && found.Read(info)) {
       quota.used_bytes = static_cast<int64_t>(info.rfer);
     }
-    if (header.type == BTRFS_QGROUP_LIMIT_KEY && header.len >= sizeof(btrfs_qgroup_limit_item)) {
-      btrfs_qgroup_limit_item limit = {};
-      std::memcpy(&limit, item, sizeof(limit));
+    btrfs_qgroup_limit_item limit = {};
+    if (type == BTRFS_QGROUP_LIMIT_KEY && found.Read(limit)) {
       const bool is_set = (limit.flags & BTRFS_QGROUP_LIMIT_MAX_RFER) != 0;
       quota.limit_bytes = is_set ? static_cast<int64_t>(limit.max_rfer) : 0;
     }

@@ -213,7 +213,7 @@ class ProjectQuotaTest : public TreeTest, public ::testing::WithParamInterface<c
     if (::mount(disk_->path().c_str(), Path("mnt").c_str(), GetParam(), 0, "prjquota") != 0) {
       return false;
     }
-    return local_->Call(ReadTreeQuota{In("")}, {}).ok();
+    return local_->Call(ReadTreeQuota{{scratch(), "mnt"}}, {}).ok();
   }
 };
 
