@@ -143,19 +143,21 @@ void RandomClientsTest::KillSomebody(World& world) {
 }
 
 void RandomClientsTest::RunClients(World& world) {
-  constexpr uint64_t kLeastCalls = 150;
-  constexpr uint64_t kMostCalls = 450;
+  // More clients make as many calls sooner, and a daemon that is hardly ever there does nothing.
+  const uint64_t scale = std::max<uint64_t>(1, Clients() / 40);
+  const uint64_t least_calls = 150 * scale;
+  const uint64_t most_calls = 450 * scale;
   world.SetUp(true);
   std::vector<std::thread> threads;
   for (int number = 1; number <= static_cast<int>(Clients()); ++number) {
     threads.emplace_back([this, &world, number] { Client(world, places_, seed_, number).Run(); });
   }
-  uint64_t next = kLeastCalls;
+  uint64_t next = least_calls;
   while (!world.IsOver() && !HasFatalFailure()) {
     std::this_thread::sleep_for(Milliseconds(5));
     if (world.calls() < next) continue;
     KillSomebody(world);
-    next = world.calls() + kLeastCalls + Draw(kMostCalls - kLeastCalls);
+    next = world.calls() + least_calls + Draw(most_calls - least_calls);
   }
   // Whoever waits for it goes on, and ends.
   world.SetUp(true);
@@ -306,15 +308,15 @@ std::string RandomClientsTest::LeftRows() {
     const std::string file = root() + "/volumed/records/records.db" + end;
     if (Exists(file)) fs::copy_file(file, scratch() + "/rows/records.db" + end);
   }
-  const CommandResult rows =
-      RunCommand({"python3", "-c",
-                  "import sqlite3, sys\n"
-                  "rows = sqlite3.connect(sys.argv[1]).execute('SELECT kind, key FROM records')\n"
-                  "kinds = ('pool-volume', 'pool-cut', 'snapshot', 'snapshot-group', 'pod-volume',"
-                  " 'volume-device')\n"
-                  "for kind, key in rows:\n"
-                  "    if kind in kinds: print(kind, key)\n",
-                  scratch() + "/rows/records.db"});
+  const CommandResult rows = RunCommand(
+      {"python3", "-c",
+       "import sqlite3, sys\n"
+       "rows = sqlite3.connect(sys.argv[1]).execute('SELECT kind, key, bytes FROM records')\n"
+       "kinds = ('pool-volume', 'pool-cut', 'snapshot', 'snapshot-group', 'pod-volume',"
+       " 'volume-device')\n"
+       "for kind, key, row in rows:\n"
+       "    if kind in kinds: print(kind, key, row)\n",
+       scratch() + "/rows/records.db"});
   EXPECT_EQ(rows.exit_status, 0) << rows.output;
   StartReadyAgent();
   return rows.output;
