@@ -122,6 +122,7 @@ grpc::Status Client::Create(size_t slot) {
   ::csi::v1::CreateVolumeResponse response;
   const grpc::Status status = Send<Controller>(&Controller::Stub::CreateVolume, request, &response);
   note.End(status);
+  world_.NoteMaking(&World::Doubts::volumes, request, status);
   const std::string rpc = plan->of_snapshot ? "CreateVolume of a snapshot"
                           : plan->of_volume ? "CreateVolume of a volume"
                                             : "CreateVolume";

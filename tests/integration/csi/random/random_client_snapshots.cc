@@ -106,6 +106,7 @@ void Client::Snapshot(size_t slot, const SharedSnapshotPlan& plan) {
   const grpc::Status status =
       Send<Controller>(&Controller::Stub::CreateSnapshot, request, &response);
   note.End(status);
+  world_.NoteMaking(&World::Doubts::snapshots, request, status);
   HoldSnapshotMade("CreateSnapshot", slot, plan, status, note, {ToldOf(response.snapshot())},
                    before);
 }
@@ -125,6 +126,7 @@ void Client::Group(size_t slot, const SharedSnapshotPlan& plan) {
   const grpc::Status status =
       Send<GroupController>(&GroupController::Stub::CreateVolumeGroupSnapshot, request, &response);
   note.End(status);
+  world_.NoteMaking(&World::Doubts::groups, request, status);
   std::vector<ToldSnapshot> told;
   for (const auto& snapshot : response.group_snapshot().snapshots()) {
     told.push_back(ToldOf(snapshot));

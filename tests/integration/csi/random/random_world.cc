@@ -185,6 +185,11 @@ bool World::IsKnownGone(const CsiFact& fact) const {
   return fact.known() == CsiState::kGone;
 }
 
+World::Doubts World::doubts() const {
+  const MutexLock lock(mu_);
+  return doubts_;
+}
+
 std::vector<SharedVolume> World::volumes() const {
   const MutexLock lock(mu_);
   std::vector<SharedVolume> all;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "csi.pb.h"
 #include "integration/csi/random/random_content.h"
 #include "integration/csi/random/random_facts.h"
 
@@ -125,6 +126,24 @@ class World {
   VolumeSlot VolumeAt(size_t slot) const EXCLUDES(mu_);
   // The slot's plan, which is `fresh` if it has none.
   SharedVolumePlan PlanVolume(size_t slot, const SharedVolumePlan& fresh) EXCLUDES(mu_);
+  // Calls that make something by its name and of which nobody knows whether they have: a CO repeats
+  // them until it is told. The last ones of their names; one that was done is none of them.
+  struct Doubts {
+    std::map<std::string, ::csi::v1::CreateVolumeRequest> volumes;
+    std::map<std::string, ::csi::v1::CreateSnapshotRequest> snapshots;
+    std::map<std::string, ::csi::v1::CreateVolumeGroupSnapshotRequest> groups;
+  };
+  template <typename Request>
+  void NoteMaking(std::map<std::string, Request> Doubts::*which, const Request& request,
+                  const grpc::Status& status) EXCLUDES(mu_) {
+    const MutexLock lock(mu_);
+    if (status.ok()) {
+      (doubts_.*which).erase(request.name());
+    } else {
+      (doubts_.*which)[request.name()] = request;
+    }
+  }
+  Doubts doubts() const EXCLUDES(mu_);
   // Nothing came of the plan.
   void GiveUp(size_t slot, const SharedVolumePlan& plan) EXCLUDES(mu_);
   // CreateVolume, which began at `begun`, was answered. Null if that is a violation.
@@ -174,6 +193,7 @@ class World {
   CondVar changed_;
   bool is_up_ GUARDED_BY(mu_) = false;
   uint64_t last_tag_ GUARDED_BY(mu_) = 0;
+  Doubts doubts_ GUARDED_BY(mu_);
   std::vector<VolumeSlot> volume_slots_ GUARDED_BY(mu_);
   std::vector<SnapshotSlot> snapshot_slots_ GUARDED_BY(mu_);
   std::map<std::string, SharedVolume> volumes_ GUARDED_BY(mu_);      // by id
