@@ -6,7 +6,7 @@
 namespace volumed {
 namespace {
 
-constexpr uint32_t kSetGid = 02000;
+constexpr uint32_t kSetGidBit = 02000;
 
 }  // namespace
 
@@ -146,7 +146,7 @@ Status FakeEffects::OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo
   const FakeInode& inode = vfs_.InodeAt(at);
   const bool directory = inode.type == FileType::kDirectory;
   uint32_t mask = wanted.read_only ? 0440 : 0660;
-  if (directory) mask |= kSetGid | 0110;
+  if (directory) mask |= kSetGidBit | 0110;
   if (inode.type == FileType::kSymlink) mask = 0;
   const uint32_t mode = inode.mode | mask;
   bool changed = false;
@@ -189,7 +189,7 @@ Result<OwnershipInfo> FakeEffects::operator()(const ChangeOwnership& request) {
   OwnershipInfo info;
   const FakeInode& inode = vfs_.InodeAt(root);
   if (request.on_root_mismatch && inode.type == FileType::kDirectory) {
-    const uint32_t need = kSetGid | (request.read_only ? 0550u : 0770u);
+    const uint32_t need = kSetGidBit | (request.read_only ? 0550u : 0770u);
     if (inode.gid == request.gid && (inode.mode & need) == need) {
       info.skipped = true;
       return info;
