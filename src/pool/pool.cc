@@ -177,6 +177,10 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
     opened_->backends.emplace(PoolBackendKind::kSubvolume,
                               MakeSubvolumeBackend(kernel_, layout, found.record.uuid));
     opened_->backends.emplace(PoolBackendKind::kStatic, MakeStaticBackend(kernel_));
+    if (settings_.lvm) {
+      opened_->backends.emplace(PoolBackendKind::kLvm,
+                                MakeLvmBackend(kernel_, layout, found.record.uuid, *settings_.lvm));
+    }
   }
   return OkStatus();
 }

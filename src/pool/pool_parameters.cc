@@ -1,6 +1,7 @@
 #include "pool/pool_parameters.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -74,6 +75,9 @@ std::optional<int64_t> LeastBytesOf(std::string_view fs_type) {
   return std::nullopt;
 }
 
+// Says that the key cannot have its value, and why.
+using RefusedParameter = std::function<Error(const std::string& key, const std::string& why)>;
+
 Error BadParameter(const std::string& key, const std::string& value, const std::string& wanted) {
   return Error::NotApplied(Code::kInvalidArgument, "parameter " + Quoted(key, kShownBytes) +
                                                        " is " + Quoted(value, kShownBytes) +
@@ -92,7 +96,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     parameters.pool = value;
   } else if (key == kBackend) {
     const std::optional<PoolBackendKind> backend = PoolBackendOf(value);
-    if (!backend) return BadParameter(key, value, "image, directory or subvolume");
+    if (!backend) return BadParameter(key, value, "image, directory, subvolume or lvm");
     parameters.backend = *backend;
   } else if (key == kFsType) {
     if (!IsPoolFilesystem(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
@@ -126,6 +130,21 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
   return OkStatus();
 }
 
+// A btrfs that the kernel has seen is known to it by its UUID, and a logical volume cannot be
+// looked at by nobody before its copy has got another one: so such a volume could not be copied.
+Status CheckFitsThinPool(const PoolParameters& parameters, const RefusedParameter& refused) {
+  if (parameters.allocation == PoolAllocation::kThick) {
+    return refused(kAllocation, "a thin pool allocates nothing ahead");
+  }
+  if (parameters.snapshots != PoolCutWay::kAuto) {
+    return refused(kSnapshots, "a thin snapshot shares its blocks");
+  }
+  if (parameters.fs_type == "btrfs") {
+    return refused(kFsType, "the kernel sees a copy before it has a UUID of its own");
+  }
+  return OkStatus();
+}
+
 // What one of the two ways has not: its files are of the pool's filesystem, or of its own.
 Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters) {
   const auto refused = [&parameters](const std::string& key, const std::string& why) {
@@ -134,10 +153,11 @@ Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters)
                                  " cannot be that with backend " +
                                  std::string(PoolBackendName(parameters.backend)) + ": " + why);
   };
-  if (!IsTree(parameters.backend)) {
-    if (!said.contains(kQuota)) return OkStatus();
+  if (!IsTree(parameters.backend) && said.contains(kQuota)) {
     return refused(kQuota, "its size is its limit");
   }
+  if (parameters.backend == PoolBackendKind::kLvm) return CheckFitsThinPool(parameters, refused);
+  if (!IsTree(parameters.backend)) return OkStatus();
   const auto fs_type = said.find(kFsType);
   if (fs_type != said.end() && !fs_type->second.empty()) {
     return refused(kFsType, "its files lie on the filesystem of the pool");
@@ -256,8 +276,9 @@ IoLimits LimitsOf(const PoolTuning& tuning) {
 }
 
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
-  const bool needs_loop = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
-  if (needs_loop && (IsTree(backend) || backend == PoolBackendKind::kStatic)) {
+  const bool is_of_loop = tuning.direct_io || tuning.read_ahead_kib;
+  const bool needs_loop = is_of_loop || (HasThrottle(tuning) && backend != PoolBackendKind::kLvm);
+  if (needs_loop && backend != PoolBackendKind::kImage) {
     std::string key = "directIO";
     if (!tuning.direct_io) key = tuning.read_ahead_kib ? "readAheadKiB" : "throttle";
     return Error::NotApplied(Code::kInvalidArgument,
@@ -269,8 +290,8 @@ Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
   if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();
   return Error::NotApplied(
       Code::kInvalidArgument,
-      "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
-      "backend image is its quota: make the volume larger");
+      "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of backend " +
+          std::string(PoolBackendName(backend)) + " is its quota: make the volume larger");
 }
 
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {

@@ -146,7 +146,7 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
     }
     RETURN_IF_ERROR(RemoveData(data, there.object, call));
   }
-  return RemoveArtefactDirectory(kernel_, layout_, id, "", call);
+  return RemoveArtefactDirectory(kernel_, layout_, id, {}, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again. What an earlier
