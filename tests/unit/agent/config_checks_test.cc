@@ -157,6 +157,7 @@ TEST(ConfigChecksTest, APoolLiesApartFromTheRootAndFromOtherPools) {
                       "static-volumes: /dev/sdx is given twice"));
   EXPECT_TRUE(Refuses({{"static-block-volumes", {"raw=/dev/sdx"}}}, "there is no pool"));
   EXPECT_TRUE(Refuses({{"pool-capacity", {"a=1Gi"}}}, "pool-capacity: there is no pool a"));
+  EXPECT_TRUE(Refuses({{"pool-lvm", {"a=vg0/thin"}}}, "pool-lvm: there is no pool a"));
   EXPECT_TRUE(Refuses(
       {{"pool", {"a=/srv/a"}}, {"csi-controller-endpoints", {"pool.volumed.io=/run/c.sock"}}},
       "pool.volumed.io is the driver of this node's pools"));
