@@ -50,6 +50,15 @@ void ApplyRestart(T& record, const BootId& current_boot) {
   record.boot_id = current_boot;
 }
 
+// Somebody outside of the node may have done something about the volume, which a reboot does not
+// undo.
+bool IsDrivers(const DeviceRecord& record) {
+  return record.attachable || record.attach_way != AttachWay::kNotKnown ||
+         record.staged != StagedState::kNotKnown || record.attach_in_doubt ||
+         !record.publish_context.empty() || !record.node_id.empty() || !record.limit_key.empty() ||
+         !record.before_growth.empty();
+}
+
 bool IsKnown(VolumeState state) {
   return VolumeStateFromNumber(static_cast<int>(state)).has_value();
 }
@@ -225,6 +234,18 @@ bool IsGone(const DeviceRecord& record) {
 
 bool OutlivesDevice(const DeviceRecord& record) {
   return record.format.has_value() || !record.only_pod.empty();
+}
+
+Durability DurabilityOf(const DeviceRecord* before, const DeviceRecord& after) {
+  const DeviceRecord none;
+  const DeviceRecord& was = before != nullptr ? *before : none;
+  const bool says_the_same =
+      !IsDrivers(was) && !IsDrivers(after) && was.format == after.format &&
+      was.only_pod == after.only_pod &&
+      // Of a row that nobody had, the size is found again by whoever mounts the volume.
+      (before == nullptr ||
+       (was.size_bytes == after.size_bytes && was.target_bytes == after.target_bytes));
+  return says_the_same ? Durability::kProcess : kDeviceRecordDurability;
 }
 
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {

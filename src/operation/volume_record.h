@@ -39,7 +39,7 @@ inline constexpr uint32_t kGivenPlaceRecordVersion = 3;
 // A reboot voids the mounts anyway; the pod's record, which is synced, says that the volume may
 // exist.
 inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
-// A device's row may hold the intent of a format, which must never be in doubt.
+// The most that a device's row needs: the intent of a format must never be in doubt. DurabilityOf.
 inline constexpr Durability kDeviceRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
 // The data of a claim must never be given to another one.
@@ -462,6 +462,13 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
 // assumed to be more than the record says; it has still to be compared with what the kernel has.
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
+// What a change of a device's row has to survive, whether it is written or removed; `before` is
+// null if there was no row. A reboot voids the mounts, and then an older row, or none, is as good
+// as the newest one, as long as both say the same of what a reboot does not void: what filesystem
+// was begun or made, which pod alone has the volume, its size, and all that is known of a volume
+// that is attached or that a driver works for. Rows are lost from the last one backwards alone, so
+// that whoever answers for good after such a change syncs it by the next row that is synced.
+Durability DurabilityOf(const DeviceRecord* before, const DeviceRecord& after);
 // The same for a device. A device of another boot that needs no attach may have left its mount
 // point, so it counts as found. Of an attachable device it is not known whether it is attached, nor
 // under which path, and something of its mount may be left.

@@ -18,7 +18,9 @@ struct Kind;
 template <>
 struct Kind<PodVolumeRecord> {
   static constexpr const char* kName = kPodVolumeRecordKind;
-  static constexpr Durability kDurability = kPodVolumeRecordDurability;
+  static Durability DurabilityOf(const PodVolumeRecord*, const PodVolumeRecord&) {
+    return kPodVolumeRecordDurability;
+  }
   static bool IsNothing(const PodVolumeRecord& record) {
     return record.state == VolumeState::kNotSetUp && !record.uncertain;
   }
@@ -59,7 +61,9 @@ struct Kind<PodVolumeRecord> {
 template <>
 struct Kind<DeviceRecord> {
   static constexpr const char* kName = kDeviceRecordKind;
-  static constexpr Durability kDurability = kDeviceRecordDurability;
+  static Durability DurabilityOf(const DeviceRecord* before, const DeviceRecord& after) {
+    return volumed::DurabilityOf(before, after);
+  }
   static bool IsNothing(const DeviceRecord& record) { return IsGone(record); }
   // A mount that was found without a record is unmounted as if nobody had attached it.
   static VolumeState Begin(const DeviceRecord& facts, VolumeEvent call) {
@@ -419,10 +423,18 @@ std::vector<Status> RecordKeeper<T>::EndCalls(const std::vector<CallEnd>& ends) 
   return ended;
 }
 
+// Nobody knows what a row says that could not be removed.
+template <typename T>
+bool RecordKeeper<T>::IsToBeSynced(const Entry& now, const T& next) {
+  if (now.gone) return true;
+  return Kind<T>::DurabilityOf(now.stored ? &now.record : nullptr, next) == Durability::kPowerLoss;
+}
+
 template <typename T>
 std::vector<Status> RecordKeeper<T>::AssignAll(std::vector<Assignment> assignments) {
   std::vector<RowChange> changes;
   std::vector<size_t> of;  // the assignment that each change is of
+  Durability durability = Durability::kProcess;
   for (size_t i = 0; i < assignments.size(); ++i) {
     const T& record = assignments[i].next.record;
     switch (assignments[i].row) {
@@ -436,10 +448,11 @@ std::vector<Status> RecordKeeper<T>::AssignAll(std::vector<Assignment> assignmen
         break;
     }
     of.push_back(i);
+    if (IsToBeSynced(EntryOf(record.key), record)) durability = Durability::kPowerLoss;
   }
   std::vector<Status> assigned(assignments.size());
   if (!changes.empty()) {
-    std::vector<Status> written = store_.Write(changes, Kind<T>::kDurability);
+    std::vector<Status> written = store_.Write(changes, durability);
     for (size_t i = 0; i < of.size(); ++i) assigned[of[i]] = std::move(written[i]);
   }
   for (size_t i = 0; i < assignments.size(); ++i) {

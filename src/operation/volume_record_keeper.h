@@ -179,6 +179,7 @@ class RecordKeeper {
   Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);
   // The assignment to which an answer leads.
   Result<Assignment> PlanEnd(const Entry& now, const CallEnd& end);
+  static bool IsToBeSynced(const Entry& now, const T& next);
   // Decides about a volume whose row could not be written when its call ended.
   Status EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
                       const Error& error) EXCLUDES(mu_);

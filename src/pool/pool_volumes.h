@@ -230,8 +230,9 @@ class PoolVolumes {
   // some.
   void KeepThrottles(const CallOptions& call) EXCLUDES(mu_);
 
-  // Gives the volume to the node, until EndLease(); also over boots and power losses. Success if
-  // the node has it so already, or if it has a lease and this one is by_stage. Errors, not applied:
+  // Gives the volume to the node, until EndLease(); also over boots and power losses, but for one
+  // by_stage, which a power loss may take: it voids what is staged, too. Success if the node has it
+  // so already, or if it has a lease and this one is by_stage. Errors, not applied:
   // FailedPrecondition, naming the other node, if that one excludes it (WhyNotBeside), and while
   // the volume is made or deleted; AlreadyExists, if the node has it with another mode or another
   // readonly; ResourceExhausted, if the node has leases of `node_limit` volumes (0: no limit).
@@ -333,7 +334,8 @@ class PoolVolumes {
 
   std::optional<std::string> RestoreRow(const std::string& kind, const Record& row) EXCLUDES(mu_);
   // Writes the row, or removes it, and then says the same in the tables.
-  Status Write(const PoolVolumeRecord& record) EXCLUDES(mu_);
+  Status Write(const PoolVolumeRecord& record, Durability durability = kPoolRecordDurability)
+      EXCLUDES(mu_);
   Status Remove(const PoolVolumeRecord& record) EXCLUDES(mu_);
   // Moves the volume on by the table of states. REQUIRES: the table has a row for this.
   Status Advance(PoolVolumeRecord& record, PoolVolumeEvent event) EXCLUDES(mu_);

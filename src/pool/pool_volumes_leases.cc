@@ -82,15 +82,16 @@ Status PoolVolumes::TakeLease(const std::string& id, const PoolLease& lease, int
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
   ASSIGN_OR_RETURN(const PoolLease after, LeaseAfter(record, lease));
+  const Durability durability = lease.by_stage ? Durability::kProcess : kPoolRecordDurability;
   for (PoolLease& there : record.leases) {
     if (there.node != after.node) continue;
     if (there == after) return OkStatus();
     there = after;
-    return Write(record);
+    return Write(record, durability);
   }
   ASSIGN_OR_RETURN(const Taken place, TakeLeasePlace(id, lease.node, node_limit));
   record.leases.push_back(after);
-  return Write(record);
+  return Write(record, durability);
 }
 
 Status PoolVolumes::EndLease(const std::string& id, const std::string& node, bool by_stage) {

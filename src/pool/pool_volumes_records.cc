@@ -57,8 +57,8 @@ void PoolVolumes::Restore(const std::string& kind, const LoadedRecords& rows) {
   }
 }
 
-Status PoolVolumes::Write(const PoolVolumeRecord& record) {
-  const Status written = parts_.store.Put(EncodeRecord(record), kPoolRecordDurability);
+Status PoolVolumes::Write(const PoolVolumeRecord& record, Durability durability) {
+  const Status written = parts_.store.Put(EncodeRecord(record), durability);
   // What may be on record is taken for it: the same call, or the inverse, follows.
   if (!written.ok() && !written.error().maybe_applied()) return written;
   MutexLock lock(mu_);
@@ -67,8 +67,12 @@ Status PoolVolumes::Write(const PoolVolumeRecord& record) {
   return written;
 }
 
+// If the row is there again after a power loss, it says that the volume is being deleted: then
+// Recover() comes to the same end. Whoever deletes it syncs the end of his reclaim after this.
 Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
-  RETURN_IF_ERROR(parts_.store.Remove(kPoolVolumeRecordKind, record.id, kPoolRecordDurability));
+  const bool is_deleting = record.state == PoolVolumeState::kDeleting;
+  RETURN_IF_ERROR(parts_.store.Remove(kPoolVolumeRecordKind, record.id,
+                                      is_deleting ? Durability::kProcess : kPoolRecordDurability));
   MutexLock lock(mu_);
   volumes_.erase(record.id);
   names_.erase(record.name);

@@ -14,7 +14,7 @@ namespace volumed {
 // What a record has to survive.
 enum class Durability {
   kProcess,    // the end of the agent: a reboot voids it anyway (mounts)
-  kPowerLoss,  // a power cut: synced before the call returns
+  kPowerLoss,  // a power cut: synced before the call returns, with each write that has returned
 };
 
 // Identified by (kind, key). `version` is of the owner's message. Never holds a secret.

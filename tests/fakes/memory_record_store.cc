@@ -28,9 +28,21 @@ Status MemoryRecordStore::BeginWrite(const RowId& id) {
   return OkStatus();
 }
 
-void MemoryRecordStore::EndWrite(Durability durability) {
+void MemoryRecordStore::EndWrite(const RowId& id, Durability durability) {
   ++stats_.commits;
-  if (durability == Durability::kPowerLoss) file_number_ = ++state_.recovery.number;
+  state_.unsynced.insert(id);
+  if (durability == Durability::kPowerLoss) {
+    file_number_ = ++state_.recovery.number;
+    for (const RowId& written : state_.unsynced) {
+      const auto row = state_.rows.find(written);
+      if (row == state_.rows.end()) {
+        state_.synced.erase(written);
+      } else {
+        state_.synced[written] = row->second;
+      }
+    }
+    state_.unsynced.clear();
+  }
   if (keeps_history_) history_.push_back(state_);
   if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kAfter) {
     inert_ = true;
@@ -48,11 +60,9 @@ Status MemoryRecordStore::Put(const Record& record, Durability durability) {
     return Error::NotApplied(Code::kFailedPrecondition, "record " + record.kind + "/" + record.key +
                                                             " is quarantined: " + bad->second);
   }
-  const auto row = std::make_shared<const Record>(record);
-  state_.rows[id] = row;
-  if (durability == Durability::kPowerLoss) state_.synced[id] = row;
+  state_.rows[id] = std::make_shared<const Record>(record);
   ++stats_.puts;
-  EndWrite(durability);
+  EndWrite(id, durability);
   return OkStatus();
 }
 
@@ -61,12 +71,9 @@ Status MemoryRecordStore::Remove(const std::string& kind, const std::string& key
   MutexLock lock(mu_);
   const RowId id(kind, key);
   RETURN_IF_ERROR(BeginWrite(id));
-  if (!quarantine_.contains(id)) {
-    state_.rows.erase(id);
-    if (durability == Durability::kPowerLoss) state_.synced.erase(id);
-  }
+  if (!quarantine_.contains(id)) state_.rows.erase(id);
   ++stats_.removes;
-  EndWrite(durability);
+  EndWrite(id, durability);
   return OkStatus();
 }
 
@@ -186,6 +193,7 @@ void MemoryRecordStore::PutBack(size_t state, bool number_too) {
 void MemoryRecordStore::PowerLoss() {
   MutexLock lock(mu_);
   state_.rows = state_.synced;
+  state_.unsynced.clear();
 }
 
 void MemoryRecordStore::Corrupt(const std::string& kind, const std::string& key,

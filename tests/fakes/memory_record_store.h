@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,8 +55,8 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   // number of the rows is behind that of the file, they are in recovery from now on.
   void Revive() EXCLUDES(mu_);
 
-  // Each row goes back to what its last kPowerLoss write made of it. SQLite would often keep more;
-  // this is all that the contract promises.
+  // All rows go back to what they were at the last kPowerLoss write of any. SQLite would often keep
+  // more; this is all that the contract promises.
   void PowerLoss() EXCLUDES(mu_);
   // Sets a row aside, as the real store does with one that it cannot read.
   void Corrupt(const std::string& kind, const std::string& key, std::string reason) EXCLUDES(mu_);
@@ -89,12 +90,13 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   struct State {
     Rows rows;
     Rows synced;  // what a power loss leaves
+    std::set<RowId> unsynced;
     RecordsRecovery recovery;
   };
 
   // Common to both kinds of write. An error: the write is refused. May throw SimulatedCrash.
   Status BeginWrite(const RowId& id) REQUIRES(mu_);
-  void EndWrite(Durability durability) REQUIRES(mu_);
+  void EndWrite(const RowId& id, Durability durability) REQUIRES(mu_);
 
   mutable Mutex mu_;
   State state_ GUARDED_BY(mu_);

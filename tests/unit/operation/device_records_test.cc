@@ -287,6 +287,42 @@ TEST_F(DeviceRecordsTest, WhatWasMountedBeforeAGrowthIsOnRecordUntilThatHasSucce
   ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
 }
 
+// A sync costs more than the mount itself, and a reboot voids what these rows say.
+TEST_F(DeviceRecordsTest, AMountThatAPowerLossVoidsWaitsForNoSync) {
+  Do(VolumeEvent::kMountDevice);
+  store_.PowerLoss();
+  EXPECT_FALSE(Stored()) << "nothing was synced";
+}
+
+TEST_F(DeviceRecordsTest, NeitherTheNextMountNorTheUnmountOfAFormattedDeviceWaitsForASync) {
+  const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
+  ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(intents_.Finish(kRecordedDisk.str(), Intent("u1")).ok());
+  ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, attempt, CallAnswer::kDone).ok());
+  Do(VolumeEvent::kUnmountDevice);
+  Do(VolumeEvent::kMountDevice);
+  store_.PowerLoss();
+  ASSERT_TRUE(Stored()) << "what filesystem was made is synced, with the intent before it";
+  EXPECT_EQ(Stored()->state, VolumeState::kMountingDevice) << "nothing after it was synced";
+  EXPECT_TRUE(Stored()->format->finished);
+}
+
+TEST_F(DeviceRecordsTest, ARowOfWhichADriverMayKnowIsSyncedUntilItIsGone) {
+  DeviceRecord facts = Facts();
+  facts.attachable = true;
+  ASSERT_TRUE(keeper_.BeginCall(facts, VolumeEvent::kAttach).ok());
+  store_.PowerLoss();
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->state, VolumeState::kAttaching);
+  DeviceRecord staged = Facts();
+  staged.staged = StagedState::kStaged;
+  DeviceRecord mounted = staged;
+  mounted.state = VolumeState::kDeviceMounted;
+  EXPECT_EQ(DurabilityOf(nullptr, staged), Durability::kPowerLoss);
+  EXPECT_EQ(DurabilityOf(&staged, mounted), Durability::kPowerLoss);
+  EXPECT_EQ(DurabilityOf(&mounted, Facts()), Durability::kPowerLoss);
+}
+
 TEST_F(DeviceRecordsTest, WhatIsSaidTwiceIsWrittenOnce) {
   Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(keeper_.SetStaged(kRecordedDisk, true).ok());

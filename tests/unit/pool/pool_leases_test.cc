@@ -61,6 +61,24 @@ TEST_F(PoolLeasesTest, ALeaseIsOnRecordAndOutlivesAPowerLoss) {
   EXPECT_TRUE(LeasesOf(id).empty());
 }
 
+// Nothing is staged after a power loss; and whoever was told that he has unstaged a volume does not
+// ask again.
+TEST_F(PoolLeasesTest, APowerLossMayTakeTheLeaseOfAStageAndNeverBringsItBack) {
+  const std::string id = Make("a");
+  ASSERT_TRUE(volumes().TakeLease(id, Staged("n1"), 0).ok());
+  world_.store.PowerLoss();
+  StartAgent();
+  EXPECT_TRUE(LeasesOf(id).empty());
+  ASSERT_TRUE(volumes().TakeLease(id, Staged("n1"), 0).ok());
+  ASSERT_TRUE(volumes().TakeLease(id, Lease("n1"), 0).ok());
+  ASSERT_TRUE(volumes().EndLease(id, "n1", false).ok());
+  ASSERT_TRUE(volumes().EndLease(id, "n1", true).ok());
+  world_.store.PowerLoss();
+  StartAgent();
+  EXPECT_TRUE(LeasesOf(id).empty());
+  EXPECT_TRUE(volumes().TakeLease(id, Lease("n2"), 0).ok());
+}
+
 TEST_F(PoolLeasesTest, AnotherNodeIsRefusedByName) {
   const std::string id = Make("a");
   ASSERT_TRUE(volumes().TakeLease(id, Lease("n1"), 0).ok());

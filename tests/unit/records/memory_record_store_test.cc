@@ -79,6 +79,11 @@ TEST(MemoryRecordStoreTest, PowerLossKeepsOnlyWhatWasSynced) {
   ASSERT_TRUE(store.Remove("device", "d", Durability::kPowerLoss).ok());
   store.PowerLoss();
   EXPECT_THAT(store.All(), IsEmpty());
+  ASSERT_TRUE(store.Put(kMount, Durability::kProcess).ok());
+  ASSERT_TRUE(store.Put(kDevice, Durability::kPowerLoss).ok());
+  store.PowerLoss();
+  EXPECT_THAT(store.All(), ElementsAre(kDevice, kMount))
+      << "what was written before is synced, too";
 }
 
 TEST(MemoryRecordStoreTest, CorruptRowIsReportedAndItsKeyRefused) {
