@@ -122,16 +122,6 @@ Result<PoolVolumeWish> ParseCsiInlineWish(const NodePublishVolumeRequest& reques
   return wish;
 }
 
-Status CheckNotInline(const PoolVolumeRecord& volume) {
-  const PoolInline& use = volume.inline_use;
-  if (use.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "volume " + InlineHandleOf(volume) + " is an inline volume of pod " +
-                               use.pod_namespace + "/" + use.pod_name +
-                               ": it is made by its NodePublishVolume, ends with its "
-                               "NodeUnpublishVolume, and no other call may change it");
-}
-
 Status CheckNotInline(const PoolVolumes& volumes, const std::string& volume_id) {
   if (IsInlineHandle(volume_id)) {
     const std::optional<PoolVolumeRecord> by_handle =

@@ -48,10 +48,7 @@ Result<PoolVolumeWish> ParseCsiInlineWish(const ::csi::v1::NodePublishVolumeRequ
                                           const CsiCapabilityWish& capability,
                                           const SafePath& target);
 
-// Whether calls other than those of a pod's kubelet may be about the volume. Errors, not applied:
-// FailedPrecondition for an inline one, which says whose it is.
-Status CheckNotInline(const PoolVolumeRecord& volume);
-// The same of an id that may be such a handle, or one of no volume.
+// CheckNotInline of an id that may be such a handle, or one of no volume.
 Status CheckNotInline(const PoolVolumes& volumes, const std::string& volume_id);
 
 }  // namespace volumed

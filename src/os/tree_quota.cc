@@ -10,7 +10,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -192,10 +194,12 @@ class QgroupQuota {
         return QuotaError(errno, what_, "switch the accounts on", Outcome::kNotApplied);
       }
     }
-    btrfs_ioctl_qgroup_limit_args limit = {};  // of the subvolume that is open
+    ASSIGN_OR_RETURN(const Descriptor from, OpenOutside(request.path));
+    btrfs_ioctl_qgroup_limit_args limit = {};
+    ASSIGN_OR_RETURN(limit.qgroupid, SubvolumeIdOf(directory_, what_));
     limit.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
     limit.lim.max_rfer = request.bytes == 0 ? kNoLimit : static_cast<uint64_t>(request.bytes);
-    if (::ioctl(directory_, BTRFS_IOC_QGROUP_LIMIT, &limit) != 0) {
+    if (::ioctl(from.get(), BTRFS_IOC_QGROUP_LIMIT, &limit) != 0) {
       return QuotaError(errno, what_, "set its limit", Outcome::kNotApplied);
     }
     // The limit is in memory until the next commit.
@@ -210,6 +214,29 @@ class QgroupQuota {
  private:
   Error Refused(Code code, const std::string& why) const {
     return Error::NotApplied(code, what_ + ": " + why);
+  }
+
+  // What the limit is set by. The call needs room in the subvolume by which it is made, and one
+  // that has more than it may (its limit was lowered, or it is the copy of such a one) has none
+  // left, not even for a higher limit. So it is what the subvolume is in, if that is on the same
+  // filesystem, as it is unless something is mounted at the path. Source: Linux fs/btrfs/ioctl.c
+  // (btrfs_ioctl_qgroup_limit).
+  Result<Descriptor> OpenOutside(const SafePath& path) const {
+    ASSIGN_OR_RETURN(const ParentAndName place, OpenParent(path).With(what_));
+    for (const int candidate : {place.parent.get(), directory_}) {
+      ASSIGN_OR_RETURN(
+          Descriptor opened,
+          DescriptorFrom(::open(ProcFdPath(candidate).c_str(), kForQuota | O_CLOEXEC), what_));
+      if (IsSameBtrfs(opened.get(), directory_)) return opened;
+    }
+    return Refused(Code::kInternal, "btrfs does not say which filesystem it is");
+  }
+
+  static bool IsSameBtrfs(int a, int b) {
+    btrfs_ioctl_fs_info_args of_a = {};
+    btrfs_ioctl_fs_info_args of_b = {};
+    return ::ioctl(a, BTRFS_IOC_FS_INFO, &of_a) == 0 && ::ioctl(b, BTRFS_IOC_FS_INFO, &of_b) == 0 &&
+           std::equal(std::begin(of_a.fsid), std::end(of_a.fsid), std::begin(of_b.fsid));
   }
 
   // Takes a limit away. Source: Linux fs/btrfs/qgroup.c (btrfs_limit_qgroup, CLEAR_VALUE).

@@ -50,6 +50,7 @@ Status CheckImportedObject(const PersistentVolume& object) {
 Result<ImportPlan> PlanOwnVolume(const ImportParts& parts, const ImportRequest& request,
                                  const std::string& id) {
   ASSIGN_OR_RETURN(const PoolVolumeRecord record, parts.volumes.Find(id));
+  RETURN_IF_ERROR(CheckNotInline(record));
   ImportPlan plan = NewImportPlan(request, ImportKind::kCsi);
   plan.size_bytes = record.capacity_bytes;
   plan.is_block = record.is_block;

@@ -121,6 +121,16 @@ std::string_view PoolCutStateName(PoolCutState state) {
   __builtin_unreachable();
 }
 
+Status CheckNotInline(const PoolVolumeRecord& volume) {
+  const PoolInline& use = volume.inline_use;
+  if (use.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + volume.id + " is an inline volume of pod " +
+                               use.pod_namespace + "/" + use.pod_name +
+                               ": it is made by its NodePublishVolume, ends with its "
+                               "NodeUnpublishVolume, and no other call may change or copy it");
+}
+
 bool IsWhole(const PoolCutRecord& cut) {
   return cut.state == PoolCutState::kCut && (!cut.is_copy || cut.copied_bytes >= cut.size_bytes);
 }

@@ -244,6 +244,11 @@ std::string_view PoolCutStateName(PoolCutState state);
 // write to its volume.
 bool IsWhole(const PoolCutRecord& cut);
 
+// Whether others than its pod's kubelet may do something about the volume. Errors, not applied:
+// FailedPrecondition for an inline one, which says whose it is: it comes and goes with its pod, and
+// what the pod has in it is nobody else's.
+Status CheckNotInline(const PoolVolumeRecord& volume);
+
 Record EncodeRecord(const PoolRecord& record);
 Record EncodeRecord(const PoolVolumeRecord& record);
 Record EncodeRecord(const PoolCutRecord& record);

@@ -115,6 +115,7 @@ Result<PoolVolumes::Shape> PoolVolumes::ShapeOf(const PoolVolumeWish& wish) cons
   } else {
     ASSIGN_OR_RETURN(const PoolVolumeRecord volume, Find(wish.content->handle));
     RETURN_IF_ERROR(CheckUsable(volume));
+    RETURN_IF_ERROR(CheckNotInline(volume));
     source = SourceOf(volume);
   }
   RETURN_IF_ERROR(TakeSource(source, wish, shape.parameters));

@@ -118,6 +118,7 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   ASSIGN_OR_RETURN(Held held, HoldThere(request.volume, call));
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));
+  RETURN_IF_ERROR(CheckNotInline(source));
   if (source.backend == PoolBackendKind::kStatic) {
     return PoolRefusal("volume " + source.id + " is the device " + source.source +
                        ", of which this pool makes no snapshots");

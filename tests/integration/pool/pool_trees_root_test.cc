@@ -150,6 +150,24 @@ TEST_F(RealTreesTest, ASubvolumeHasItsLimitItsCutsAndCopiesOfThem) {
   ExpectDeleted(copy.id);
 }
 
+// The limit was set by the subvolume itself, which has no room for that then.
+TEST_F(RealTreesTest, ALimitBelowWhatASubvolumeHoldsCanBeRaisedAgainAndItsCopiesAreMade) {
+  if (IsSkipped()) return;
+  const PoolVolumeRecord volume = Make({{"backend", "subvolume"}}, "one");
+  ASSERT_EQ(FillBounded(Data(volume.id) + "/big", kVolumeBytes / 2), 0);
+  const auto limit_to = [&](int64_t bytes) {
+    return volumes_->Modify(volume.id, {{"quotaBytes", std::to_string(bytes)}}, {});
+  };
+  const Status lowered = limit_to(kVolumeBytes / 8);
+  ASSERT_TRUE(lowered.ok()) << lowered.error().ToString();
+  const std::string cut = Cut(volume.id);
+  const PoolVolumeRecord copy = Make({{"backend", "subvolume"}}, "copy", cut);
+  EXPECT_TRUE(std::filesystem::exists(Data(copy.id) + "/big"));
+  const Status raised = limit_to(kVolumeBytes);
+  EXPECT_TRUE(raised.ok()) << raised.error().ToString();
+  EXPECT_EQ(FillBounded(Data(volume.id) + "/more", kVolumeBytes / 8), 0);
+}
+
 TEST_F(RealTreesTest, ADirectoryIsCopiedWithLinksModesAndOwners) {
   if (IsSkipped()) return;
   const StringMap parameters = {{"backend", "directory"}, {"quota", "best-effort"}};

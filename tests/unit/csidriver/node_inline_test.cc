@@ -210,6 +210,27 @@ TEST_F(NodeInlineTest, NoOtherCallIsAboutAnInlineVolume) {
   EXPECT_EQ(UnpublishIt(kHandle), StatusCode::OK) << message_;
 }
 
+// A pod's scratch data were copied by whoever read the volume's id in a list of files, and a
+// PersistentVolume of it kept the pod's volume from ending.
+TEST_F(NodeInlineTest, NobodyCopiesAnInlineVolumeByItsId) {
+  ASSERT_EQ(PublishInline(), StatusCode::OK) << message_;
+  const std::string id = RowOf()->id;
+  const auto cut = volumes_->Cut(
+      {{.volume = id, .cut = volumes_->NewCutId(id), .mounted = std::nullopt}}, {}, {});
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(cut.error().message(), HasSubstr("inline volume of pod shop/web"));
+  PoolVolumeWish clone;
+  clone.name = "csi:clone";
+  clone.content = VolumeContent{};
+  clone.content->handle = id;
+  const auto made = volumes_->Create(clone, {});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(made.error().message(), HasSubstr("inline volume of pod shop/web"));
+  EXPECT_EQ(UnpublishIt(kHandle), StatusCode::OK) << message_;
+}
+
 TEST_F(NodeInlineTest, AHandleThatIsNobodysIsNoVolume) {
   EXPECT_EQ(StageIt(kHandle), StatusCode::NOT_FOUND);
   EXPECT_EQ(Delete(kHandle), StatusCode::OK) << message_;
