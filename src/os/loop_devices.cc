@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,10 +20,9 @@
 #include "base/descriptor.h"
 #include "base/strings.h"
 #include "os/block_device.h"
-#include "os/fault_domain.h"
 #include "os/file_effects.h"
+#include "os/loop_file.h"
 #include "os/mount_index.h"
-#include "os/mount_table.h"
 #include "os/regular_file.h"
 #include "os/safe_open.h"
 #include "os/sysfs.h"
@@ -33,34 +31,7 @@ namespace volumed {
 namespace {
 
 constexpr char kBlockDevices[] = "/sys/block";
-// Appended by the kernel once the file has lost its name.
-constexpr std::string_view kDeleted = " (deleted)";
-
 std::string SysfsOf(const std::string& name) { return std::string(kBlockDevices) + "/" + name; }
-
-struct Backing {
-  std::string file{};  // empty: it has none
-  bool deleted = false;
-};
-
-// What the kernel shows as the file of this loop device.
-Result<Backing> BackingOf(const std::string& name) {
-  const std::string path = SysfsOf(name) + "/loop/backing_file";
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Backing();  // it is attached to nothing, or gone by now
-  std::array<char, PATH_MAX + 16> text;
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size < 0 && errno != ENXIO && errno != ENODEV) {
-    return Error::FromErrno(errno, "read " + path, Outcome::kNotApplied);
-  }
-  std::string_view shown(text.data(), size < 0 ? 0 : static_cast<size_t>(size));
-  if (shown.ends_with('\n')) shown.remove_suffix(1);
-  Backing backing;
-  backing.deleted = shown.ends_with(kDeleted);
-  if (backing.deleted) shown.remove_suffix(kDeleted.size());
-  backing.file = shown;
-  return backing;
-}
 
 // The kernel's names of the loop devices that there are, with a file or without, sorted.
 Result<std::vector<std::string>> LoopNames() {
@@ -87,14 +58,6 @@ std::vector<std::string> NamesOf(const SafePath& path) {
   return names;
 }
 
-// What the loop device does with its file; nothing if it has none.
-Result<std::optional<loop_info64>> StatusOf(int device, const std::string& what) {
-  loop_info64 info = {};
-  if (::ioctl(device, LOOP_GET_STATUS64, &info) == 0) return std::optional<loop_info64>(info);
-  if (errno == ENXIO) return std::optional<loop_info64>();
-  return Error::FromErrno(errno, what, Outcome::kNotApplied);
-}
-
 Descriptor OpenLoopNode(const std::string& name) {
   return Descriptor(::open(("/dev/" + name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
@@ -105,74 +68,6 @@ std::string ShownPathOf(int file) {
   const ssize_t size = ::readlink(ProcFdPath(file).c_str(), path.data(), path.size());
   return size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : std::string();
 }
-
-// A file as loop devices are asked for theirs. The same file has another path once its filesystem
-// is mounted elsewhere, too, and none at all once that mount was taken away under the loop device.
-class FileOfLoops {
- public:
-  FileOfLoops(const struct stat& info, std::string path)
-      : device_(info.st_dev), inode_(info.st_ino), path_(std::move(path)) {}
-
-  // The regular file that is at the path, if one is.
-  static Result<std::optional<FileOfLoops>> At(const SafePath& path) {
-    const Result<Descriptor> file = OpenSafePath(path, O_PATH | O_NOFOLLOW);
-    if (!file.ok()) {
-      const int why = file.error().sys_errno();
-      const bool none =
-          why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG || why == ELOOP || why == EXDEV;
-      if (none) return std::optional<FileOfLoops>();
-      return file.error();
-    }
-    struct stat info = {};
-    if (::fstat(file->get(), &info) != 0) {
-      return Error::FromErrno(errno, "look at " + path.Display(), Outcome::kNotApplied);
-    }
-    if (!S_ISREG(info.st_mode)) return std::optional<FileOfLoops>();
-    return std::optional<FileOfLoops>(FileOfLoops(info, path.Display()));
-  }
-  const std::string& path() const { return path_; }
-
-  // The kernel asks the loop device's file for the answer, so a server that does not answer would
-  // hold up whoever looks for a file of this node. What is shown of a file whose mount was taken
-  // away begins at the root of that mount: it is no path, and is the end of the file's.
-  bool CanBe(const Backing& backing) {
-    if (backing.file.empty()) return false;
-    if (std::string_view(path_).ends_with(backing.file)) return true;
-    if (!mounts_) mounts_ = Mounts();
-    std::vector<MountEntry> around;
-    std::copy_if(mounts_->begin(), mounts_->end(), std::back_inserter(around),
-                 [&backing](const MountEntry& mount) {
-                   return IsAtOrBelow(backing.file, mount.mount_point);
-                 });
-    const MountEntry* const closest = ClosestMount(around);
-    if (closest == nullptr || !IsServed(*closest)) return true;
-    return makedev(closest->device_major, closest->device_minor) == device_;
-  }
-
-  // What the open loop device does with this file; nothing if it has another one or none.
-  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const {
-    ASSIGN_OR_RETURN(std::optional<loop_info64> status, StatusOf(device, what));
-    if (status && (status->lo_device != device_ || status->lo_inode != inode_)) status.reset();
-    return status;
-  }
-
- private:
-  // In doubt each one is asked.
-  static std::vector<MountEntry> Mounts() {
-    Result<std::vector<MountEntry>> mounts = ReadMountTable();
-    return mounts.ok() ? *std::move(mounts) : std::vector<MountEntry>();
-  }
-  // All paths lie on the root, and those that are none, too.
-  static bool IsServed(const MountEntry& mount) {
-    return mount.mount_point != "/" && (!DomainOfMount(mount).lane.starts_with("filesystem ") ||
-                                        mount.fs_type.starts_with("fuse"));
-  }
-
-  dev_t device_;
-  ino_t inode_;
-  std::string path_;
-  std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
-};
 
 // The loop devices of a path: those that the kernel shows with it, and those that have the regular
 // file that is there.
@@ -186,13 +81,13 @@ class LoopsOfPath {
     return loops;
   }
 
-  bool IsShownBelow(const Backing& backing) const {
+  bool IsShownBelow(const LoopBacking& backing) const {
     return !backing.file.empty() &&
            std::any_of(names_.begin(), names_.end(),
                        [&](const std::string& path) { return IsAtOrBelow(backing.file, path); });
   }
   // Others' loop devices may have no node here (a container's /dev).
-  Result<bool> HaveSameFile(const std::string& name, const Backing& backing) {
+  Result<bool> HaveSameFile(const std::string& name, const LoopBacking& backing) {
     if (!file_ || !file_->CanBe(backing)) return false;
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
@@ -202,7 +97,7 @@ class LoopsOfPath {
 
   // Whether it was one of them.
   Result<bool> Detach(const std::string& name) {
-    ASSIGN_OR_RETURN(const Backing before, BackingOf(name));
+    ASSIGN_OR_RETURN(const LoopBacking before, BackingOf(name));
     const bool was_shown = IsShownAt(before);
     if (!was_shown && (!file_ || !file_->CanBe(before))) return false;
     const std::string what = "detach loop device /dev/" + name;
@@ -210,7 +105,7 @@ class LoopsOfPath {
     if (!device.valid() && !was_shown) return false;
     if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
     // While it is open nobody can give it another file, so what is read now is what is detached.
-    ASSIGN_OR_RETURN(const Backing now, BackingOf(name));
+    ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
       if (!file_) return false;
       ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
@@ -221,7 +116,7 @@ class LoopsOfPath {
   }
 
  private:
-  bool IsShownAt(const Backing& backing) const {
+  bool IsShownAt(const LoopBacking& backing) const {
     return std::find(names_.begin(), names_.end(), backing.file) != names_.end();
   }
 
@@ -240,7 +135,7 @@ int64_t NumberIn(const std::string& path) {
   return ParseInt64(ReadAttribute(path).value_or("")).value_or(0);
 }
 
-LoopEntry EntryOf(const std::string& name, const Backing& backing) {
+LoopEntry EntryOf(const std::string& name, const LoopBacking& backing) {
   const std::string directory = SysfsOf(name);
   LoopEntry entry;
   entry.path = "/dev/" + name;
@@ -257,7 +152,7 @@ LoopEntry EntryOf(const std::string& name, const Backing& backing) {
 struct OpenLoop {
   std::string name;  // the kernel's
   Descriptor device;
-  Backing backing{};
+  LoopBacking backing{};
   loop_info64 status{};
 };
 
@@ -265,7 +160,7 @@ struct OpenLoop {
 Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) {
   struct stat info = {};
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
-  FileOfLoops wanted(info, ShownPathOf(file));
+  FileOfLoops wanted(info.st_dev, info.st_ino, ShownPathOf(file));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   for (const std::string& name : names) {
     OpenLoop loop;
@@ -436,7 +331,7 @@ Result<LoopList> DoListLoops(const ListLoops& request) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   LoopList list;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(Backing backing, BackingOf(name));
+    ASSIGN_OR_RETURN(LoopBacking backing, BackingOf(name));
     if (!loops.IsShownBelow(backing)) {
       ASSIGN_OR_RETURN(const bool same, loops.HaveSameFile(name, backing));
       if (!same) continue;

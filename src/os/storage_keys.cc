@@ -15,6 +15,7 @@
 #include "base/descriptor.h"
 #include "base/strings.h"
 #include "os/block_device.h"
+#include "os/loop_file.h"
 #include "os/sysfs.h"
 
 namespace volumed {
@@ -81,7 +82,7 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
 }
 
 // What a name of a disk is to be made of. To ask a loop device for its file may wait for the
-// filesystem of that.
+// filesystem of that (os/loop_file.h).
 struct NamesWanted {
   bool wwid = true;
   bool file = true;
@@ -99,6 +100,12 @@ std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
     names.push_back(InodeKey(file->device, file->inode));
   }
   return names;
+}
+
+// In doubt it has none.
+LoopBacking BackingShown(const std::string& node) {
+  Result<LoopBacking> backing = BackingOf(std::string(StripPrefix(node, "/dev/").value_or(node)));
+  return backing.ok() ? *std::move(backing) : LoopBacking();
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth) {
@@ -154,12 +161,19 @@ std::vector<dev_t> TwinsOf(dev_t device) {
     return std::any_of(names.begin(), names.end(),
                        [prefix](const std::string& name) { return name.starts_with(prefix); });
   };
-  const NamesWanted wanted{.wwid = has("wwid:"), .file = has("ino:")};
+  const bool by_wwid = has("wwid:");
+  const std::optional<LoopFile> of_disk = has("ino:") ? FileOfLoop(disk) : std::nullopt;
+  std::optional<FileOfLoops> file;
+  if (of_disk)
+    file.emplace(of_disk->device, of_disk->inode, BackingShown(DeviceNodeName(disk)).file);
   const std::optional<std::string> start = ReadAttribute(SysfsOf(device) + "/start");
   for (const std::string& name : NamesIn(kBlockDevices)) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = BlockNumberIn(directory);
-    if (!other || *other == disk || !ShareOne(NamesOfDisk(*other, wanted), names)) continue;
+    if (!other || *other == disk) continue;
+    const NamesWanted wanted{.wwid = by_wwid,
+                             .file = file && file->CanBe(BackingShown("/dev/" + name))};
+    if (!ShareOne(NamesOfDisk(*other, wanted), names)) continue;
     if (!part_of) {
       twins.push_back(*other);
       continue;

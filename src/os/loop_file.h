@@ -1,0 +1,58 @@
+// The file of a loop device, as the kernel shows it and as the loop device is asked for it.
+//
+// To ask a loop device for its file makes the kernel ask the file's filesystem, so a server that
+// does not answer holds up whoever asks. Source: Linux drivers/block/loop.c (loop_get_status).
+#pragma once
+
+#include <linux/loop.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "os/mount_entry.h"
+#include "os/safe_path.h"
+
+namespace volumed {
+
+struct LoopBacking {
+  std::string file{};  // empty: it has none
+  bool deleted = false;
+};
+
+// What the kernel shows as the file of this loop device ("loop3"). Threads: any. Blocks: never.
+// Errors, not applied: errno of reading it.
+Result<LoopBacking> BackingOf(const std::string& name);
+
+// A file as loop devices are asked for theirs. The same file has another path once its filesystem
+// is mounted elsewhere, too, and none at all once that mount was taken away under the loop device.
+// Threads: one at a time.
+class FileOfLoops {
+ public:
+  FileOfLoops(dev_t device, ino_t inode, std::string path)
+      : device_(device), inode_(inode), path_(std::move(path)) {}
+
+  // The regular file that is at the path, if one is. Blocks: as the path's filesystem does. Errors,
+  // not applied: errno of looking there.
+  static Result<std::optional<FileOfLoops>> At(const SafePath& path);
+  const std::string& path() const { return path_; }
+
+  // Whether a loop device with this backing may have the file. Those are left out of which nobody
+  // is to ask, as a server that is not the file's own has theirs. Blocks: never.
+  bool CanBe(const LoopBacking& backing);
+
+  // What the open loop device does with this file; nothing if it has another one or none. Blocks:
+  // as the file of the loop device does. Errors, not applied: errno of asking, with `what`.
+  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
+
+ private:
+  dev_t device_;
+  ino_t inode_;
+  std::string path_;
+  std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
+};
+
+}  // namespace volumed
