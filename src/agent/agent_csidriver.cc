@@ -89,10 +89,12 @@ void Agent::AddCsiController() {
 }
 
 void Agent::AddCsiSnapshots() {
-  SnapshotRpcParts parts{snapshots_->engine(),
-                         pools_->volumes(),
-                         CsiPlacesOf(config_.csi_driver_name, config_.node_name, config_.csi_nodes),
-                         {}};
+  SnapshotRpcParts parts{
+      snapshots_->engine(),
+      pools_->volumes(),
+      CsiPlacesOf(config_.csi_driver_name, config_.node_name, config_.csi_nodes),
+      {},
+      [this](const std::string& id) { return snapshot_objects_->objects().CheckNotHad(id); }};
   // Level 1.12 has no such field, and a driver for all nodes has nothing to tell by it. Besides,
   // csi-sanity 5.6.0 compares the field with a message that it has sent, sizes of its encoding
   // included, which no answer equals.

@@ -137,14 +137,8 @@ void HandleDeleteSnapshot(const DeleteSnapshotCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
     const std::string& id = call.request.id();
-    if (const std::string why = call.backend.manager.WhyUnseen(); !why.empty()) {
-      return call.Finish(Error::NotApplied(Code::kUnavailable, why));
-    }
-    if (const auto owner = call.backend.snapshots->objects.WhoHas(id)) {
-      return call.Finish(Error::NotApplied(
-          Code::kFailedPrecondition, "snapshot " + id + " is that of " + ToString(*owner) +
-                                         ": delete that, and it goes by its deletion policy"));
-    }
+    const Status may = call.backend.snapshots->objects.CheckNotHad(id);
+    if (!may.ok()) return call.Finish(may);
     call.backend.snapshots->maker.Delete(id, [call](const Status& done) { call.Finish(done); });
   });
 }

@@ -40,6 +40,13 @@ void CreateGroup(const SharedGroupParts& shared, const CreateGroupRpc& rpc) {
 }
 
 void DeleteGroup(const SharedGroupParts& shared, const DeleteGroupRpc& rpc) {
+  const auto group =
+      shared->snapshots.FindGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()));
+  if (group.ok()) {
+    for (const SnapshotRecord& member : group->snapshots) {
+      if (const Status may = shared->check_not_had(member.id); !may.ok()) return rpc.Finish(may);
+    }
+  }
   shared->snapshots.DeleteGroup(rpc.request().group_snapshot_id(), MembersIn(rpc.request()),
                                 [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }

@@ -43,6 +43,9 @@ void CreateOne(const SharedSnapshotParts& shared, const CreateSnapshotRpc& rpc) 
 }
 
 void DeleteOne(const SharedSnapshotParts& shared, const DeleteSnapshotRpc& rpc) {
+  if (const Status may = shared->check_not_had(rpc.request().snapshot_id()); !may.ok()) {
+    return rpc.Finish(may);
+  }
   shared->snapshots.Delete(rpc.request().snapshot_id(),
                            [rpc](const Status& deleted) { rpc.Finish(deleted); });
 }

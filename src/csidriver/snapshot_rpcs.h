@@ -7,6 +7,10 @@
 // of clones are nobody's but the new volume's: for a CO they are not there.
 #pragma once
 
+#include <functional>
+#include <string>
+
+#include "base/result.h"
 #include "csidriver/csi_service.h"
 #include "csidriver/csi_volume_wish.h"
 #include "pool/pool_volumes.h"
@@ -21,6 +25,10 @@ struct SnapshotRpcParts {
   CsiPlaces places;  // where snapshots can be asked for
   // Where answers say that they are usable; empty: wherever the driver is.
   CsiPlaces told_places;
+  // Whether a snapshot may be deleted at all. Errors, not applied: FailedPrecondition for one that
+  // the node has for an object of its own (SnapshotObjects::CheckNotHad), which a CO is told of as
+  // of its own.
+  std::function<Status(const std::string& id)> check_not_had;
 };
 
 // Adds the handlers of CreateSnapshot, DeleteSnapshot, ListSnapshots and GetSnapshot, and says that

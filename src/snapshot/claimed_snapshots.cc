@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "snapshot/snapshot_tags.h"
+
 namespace volumed {
 namespace {
 
@@ -53,6 +55,17 @@ Result<VolumeContent> ClaimedSnapshots::ContentOfSnapshot(const ObjectKey& key) 
   const std::optional<SnapshotRecord> record = maker_.Find(handle);
   if (!record || record->phase != SnapshotPhase::kReady) {
     return Error::NotApplied(Code::kUnavailable, name + "is not ready to use");
+  }
+  // A content of the name may have been applied for another one.
+  const SnapshotReference& ref = content.spec.volume_snapshot_ref;
+  const bool is_named = !snapshot.spec.volume_snapshot_content_name.empty();
+  const bool is_its_own = is_named ? ref.name_space == key.name_space && ref.name == key.name &&
+                                         (ref.uid.empty() || ref.uid == snapshot.metadata.uid)
+                                   : IsMadeFor(*record, snapshot);
+  if (!is_its_own) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             name + "has VolumeSnapshotContent " + content.metadata.name +
+                                 ", which is bound to a different snapshot");
   }
   VolumeContent found;
   found.is_snapshot = true;

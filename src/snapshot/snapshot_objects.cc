@@ -222,6 +222,17 @@ std::optional<ObjectKey> SnapshotObjects::WhoHas(const std::string& id) const {
   return std::nullopt;
 }
 
+Status SnapshotObjects::CheckNotHad(const std::string& id) const {
+  if (const std::string why = hooks_.why_not_yet(); !why.empty()) {
+    return Error::NotApplied(Code::kUnavailable, why);
+  }
+  const std::optional<ObjectKey> owner = WhoHas(id);
+  if (!owner) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "snapshot " + id + " is that of " + ToString(*owner) +
+                               ": delete that, and it goes by its deletion policy");
+}
+
 std::string SnapshotObjects::HeldBy(const ObjectKey& object) const {
   if (object.kind == ObjectKind::kVolumeSnapshotContent) {
     const auto held = contents_held_.find(object);

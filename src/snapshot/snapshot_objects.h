@@ -76,6 +76,10 @@ class SnapshotObjects {
   VolumeSnapshotContent Shown(const VolumeSnapshotContent& content) const;
   // The VolumeSnapshot that is bound to this snapshot; nullopt if none is.
   std::optional<ObjectKey> WhoHas(const std::string& id) const;
+  // For whoever deletes snapshots without regard to objects. Errors, not applied:
+  // FailedPrecondition, naming the VolumeSnapshot that has it; Unavailable before each source was
+  // looked into.
+  Status CheckNotHad(const std::string& id) const;
   // Why the object, which was deleted, is still there; empty if nothing is known to keep it.
   std::string HeldBy(const ObjectKey& object) const;
 

@@ -26,11 +26,15 @@ void SnapshotObjects::LookAtDeleted(const VolumeSnapshot& snapshot) {
                 "Snapshot is being used to restore a PVC: " + entry.held_by);
   }
   const bool is_static = !snapshot.spec.volume_snapshot_content_name.empty();
-  const std::optional<SnapshotRecord> record =
+  std::optional<SnapshotRecord> record =
       is_static ? std::nullopt : parts_.maker.FindByName(ObjectSnapshotName(uid));
+  // It is that of another object, with all that goes with it.
+  if (record && !IsMadeFor(*record, snapshot)) return hooks_.let_go(key, uid);
   if (!is_static && !record && creating_.contains(uid)) return;  // it is told how that ends
   const SnapshotBindingRecord* const binding = bindings_.OfSnapshot(uid);
-  const ContentPtr content = binding == nullptr ? nullptr : FindContent(binding->content);
+  const bool is_its_own =
+      binding != nullptr && binding->name_space == key.name_space && binding->name == key.name;
+  const ContentPtr content = is_its_own ? FindContent(binding->content) : nullptr;
   const bool has_content = content != nullptr && content->metadata.uid == binding->content_uid;
   const std::optional<SnapshotTags> tags = record ? SnapshotTagsOf(*record) : std::nullopt;
   const bool goes_with_it =

@@ -32,6 +32,17 @@ bool IsDefaultClass(const VolumeSnapshotClass& one) {
   return mark != one.metadata.annotations.end() && mark->second == "true";
 }
 
+// Whoever has copied an object with its uid would get what the other one's claim has.
+Error MadeForAnother(const SnapshotRecord& record) {
+  const std::optional<SnapshotTags> tags = SnapshotTagsOf(record);
+  const std::string whose =
+      tags ? "VolumeSnapshot " + tags->snapshot.name_space + "/" + tags->snapshot.name
+           : "no VolumeSnapshot";
+  return Error::NotApplied(Code::kAlreadyExists, "snapshot " + record.id +
+                                                     " has its uid, and was made for " + whose +
+                                                     ": apply it without a uid");
+}
+
 // How a volume is cut follows from the volume.
 Status CheckClassParameters(const VolumeSnapshotClass& one) {
   for (const auto& [key, value] : one.parameters) {
@@ -61,8 +72,22 @@ void SnapshotObjects::LookAtWish(const VolumeSnapshot& snapshot) {
   const std::string& uid = snapshot.metadata.uid;
   const std::string content = SnapshotContentName(uid);
   const std::optional<SnapshotRecord> record = parts_.maker.FindByName(ObjectSnapshotName(uid));
-  if (record && IsCut(record->phase)) return Bound(snapshot, content, record->id, *record);
-  if (creating_.contains(uid)) return;
+  if (record && !IsMadeFor(*record, snapshot))
+    return Fail(key, {kContentMismatch, MadeForAnother(*record)});
+  if (record && IsCut(record->phase)) {
+    const ContentPtr there = FindContent(content);
+    if (there != nullptr && there->metadata.uid != record->id) {
+      return Fail(key,
+                  {kContentMismatch,
+                   Error::NotApplied(Code::kFailedPrecondition,
+                                     "VolumeSnapshotContent " + content +
+                                         " was applied, and is not that of snapshot " + record->id +
+                                         ", which was made for it: delete that content")});
+    }
+    return Bound(snapshot, content, record->id, *record);
+  }
+  // Of another VolumeSnapshot with this uid: what is made is looked at once it is on record.
+  if (creating_.contains(uid)) return RetryLater(key);
   if (record && !IsAtRest(record->phase)) return;  // the maker goes on, and tells
   if (record && record->phase == SnapshotPhase::kCancelled) {
     return Fail(key,

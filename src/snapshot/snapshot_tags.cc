@@ -67,6 +67,12 @@ std::optional<SnapshotTags> SnapshotTagsOf(const SnapshotRecord& record) {
   return tags;
 }
 
+bool IsMadeFor(const SnapshotRecord& record, const VolumeSnapshot& snapshot) {
+  const std::optional<SnapshotTags> tags = SnapshotTagsOf(record);
+  const ObjectMeta& meta = snapshot.metadata;
+  return tags && tags->snapshot == SnapshotReference{meta.name_space, meta.name, meta.uid};
+}
+
 VolumeSnapshotContentStatus ContentStatusOf(const SnapshotRecord& record) {
   VolumeSnapshotContentStatus status;
   status.snapshot_handle = record.id;

@@ -34,6 +34,10 @@ StringMap TagsOf(const SnapshotTags& tags);
 // Nullopt: the snapshot was made for no VolumeSnapshot.
 std::optional<SnapshotTags> SnapshotTagsOf(const SnapshotRecord& record);
 
+// Whether the snapshot was made for this VolumeSnapshot. Its uid alone does not tell: a manifest
+// may be applied with the uid of another object.
+bool IsMadeFor(const SnapshotRecord& record, const VolumeSnapshot& snapshot);
+
 // What a record says of itself, as the status of whatever stands for it.
 VolumeSnapshotContentStatus ContentStatusOf(const SnapshotRecord& record);
 VolumeSnapshotStatus SnapshotStatusOf(const SnapshotRecord& record, const std::string& content);

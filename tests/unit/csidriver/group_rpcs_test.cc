@@ -180,6 +180,14 @@ TEST_F(GroupRpcsTest, AGroupIsDeletedWithItsMembersOnceAndAgain) {
   EXPECT_EQ(DeleteGroup(made.group_snapshot_id()), StatusCode::OK) << message_;
 }
 
+TEST_F(GroupRpcsTest, AGroupOfWhichAnObjectOfTheNodeHasAMemberIsNotDeleted) {
+  const auto made = CutGroup("g", {CreateNamed("a"), CreateNamed("b")});
+  had_by_object_ = MembersOf(made)[1];
+  EXPECT_EQ(DeleteGroup(made.group_snapshot_id(), MembersOf(made)),
+            StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(GetGroup(made.group_snapshot_id()), StatusCode::OK) << message_;
+}
+
 TEST_F(GroupRpcsTest, WhatIsNoGroupIsDeletedAndWhatIsOfAnotherPoolIsNot) {
   EXPECT_EQ(DeleteGroup(""), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(DeleteGroup("reallyfakevolumegroupid"), StatusCode::OK) << message_;

@@ -56,7 +56,11 @@ class SnapshotFixture : public NodeFixture {
     });
     engine_->Start();
     const CsiPlaces places = CsiPlacesOf(kDriver, kThisNode, {});
-    const SnapshotRpcParts parts{*engine_, *volumes_, places, places};
+    const SnapshotRpcParts parts{
+        *engine_, *volumes_, places, places, [this](const std::string& id) -> Status {
+          if (id != had_by_object_) return OkStatus();
+          return Error::NotApplied(Code::kFailedPrecondition, "it is a VolumeSnapshot's");
+        }};
     AddSnapshotRpcs(*handlers_, parts);
     AddGroupRpcs(*handlers_, parts);
     EXPECT_TRUE(handlers_->Check().ok());
@@ -148,6 +152,7 @@ class SnapshotFixture : public NodeFixture {
     return NewPoolId(object, volumes.pools().front()->tag()).ToString();
   }
 
+  std::string had_by_object_;  // the id of a snapshot that an object of the node has; "": none
   std::unique_ptr<SnapshotEngine> engine_;
   std::unique_ptr<SnapshotContents> contents_;
   ::csi::v1::CreateSnapshotResponse cut_;

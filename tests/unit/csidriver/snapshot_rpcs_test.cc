@@ -274,6 +274,13 @@ TEST_F(SnapshotRpcsTest, ASnapshotIsDeletedOnceAndAgain) {
   EXPECT_NE(Cut("one", volume).snapshot_id(), id);
 }
 
+// A snapshot that a VolumeSnapshot of the node has was deleted under it.
+TEST_F(SnapshotRpcsTest, ASnapshotThatAnObjectOfTheNodeHasIsNotDeleted) {
+  had_by_object_ = Cut("one", CreateNamed("a")).snapshot_id();
+  EXPECT_EQ(DeleteCut(had_by_object_), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(GetCut(had_by_object_), StatusCode::OK) << message_;
+}
+
 TEST_F(SnapshotRpcsTest, WhatIsNoSnapshotIsDeletedAndWhatIsOfAnotherPoolIsNot) {
   EXPECT_EQ(DeleteCut("non-existing-snapshot-id"), StatusCode::OK) << message_;
   EXPECT_EQ(DeleteCut(UnknownCut()), StatusCode::OK) << message_;

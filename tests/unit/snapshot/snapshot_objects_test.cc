@@ -195,6 +195,80 @@ TEST_F(SnapshotObjectsTest, WhatLeavesItsSourceKeepsItsSnapshot) {
   EXPECT_TRUE(ContentShown(kBoundName).has_value());
 }
 
+PersistentVolumeClaim ClaimOfSource(const std::string& source) {
+  PersistentVolumeClaim claim;
+  claim.metadata.name = "restored";
+  claim.spec.data_source_json = source;
+  return claim;
+}
+
+// A manifest was copied with its uid: both got the first one's snapshot, and with it the data of
+// another claim, and the deletion of either deleted it.
+TEST_F(SnapshotObjectsTest, TwoVolumeSnapshotsOfOneUidDoNotShareASnapshot) {
+  ApplyClaim();
+  Apply({OfClaim()});
+  maker_.SetPhase(OnlyId(), SnapshotPhase::kReady);
+  Settle();
+  const ObjectKey copy{ObjectKind::kVolumeSnapshot, "default", "copy"};
+  Apply(
+      {"apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {name: copy, uid: "
+       "u1}\nspec: {source: {persistentVolumeClaimName: data}}\n"});
+  const auto shown = objects_->Shown(std::get<VolumeSnapshot>(*catalog_.FindObject(copy))).status;
+  EXPECT_EQ(shown.bound_volume_snapshot_content_name, "");
+  EXPECT_EQ(shown.ready_to_use, false);
+  ASSERT_TRUE(shown.error.has_value());
+  EXPECT_NE(shown.error->message.find("was made for VolumeSnapshot default/s"), std::string::npos)
+      << shown.error->message;
+  EXPECT_EQ(maker_.creations, 1);
+  const std::string id = OnlyId();
+  DeleteAndSettle(copy);
+  EXPECT_TRUE(ended_.contains(copy));
+  EXPECT_TRUE(maker_.Find(id).has_value());
+  EXPECT_EQ(StatusShown().ready_to_use, true);
+}
+
+// A claim was restored from another one's data.
+TEST_F(SnapshotObjectsTest, AContentThatWasAppliedByTheNameOfASnapshotsOwnIsNotTakenForIt) {
+  maker_.Add("snap-other", "by hand", SnapshotPhase::kReady);
+  Apply(
+      {"apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotContent\n"
+       "metadata: {name: snapcontent-u1, uid: o9}\nspec: {volumeSnapshotRef: {name: evil, "
+       "namespace: default}, deletionPolicy: Retain, driver: pool.volumed.io, "
+       "source: {snapshotHandle: snap-other}}\n"});
+  ApplyClaim();
+  Apply({OfClaim()});
+  maker_.SetPhase(maker_.FindByName("snapshot-u1")->id, SnapshotPhase::kReady);
+  Settle();
+  WaitLong();
+  EXPECT_EQ(StatusShown().ready_to_use, false);
+  EXPECT_NE(ErrorShown().find("VolumeSnapshotContent snapcontent-u1 was applied"),
+            std::string::npos)
+      << ErrorShown();
+  const ClaimedSnapshots found(catalog_, maker_, [this](const VolumeSnapshot& snapshot) {
+    VolumeSnapshot seen = objects_->Shown(snapshot);
+    seen.status.bound_volume_snapshot_content_name = "snapcontent-u1";
+    return seen;
+  });
+  const auto content = found.Find(ClaimOfSource(
+      R"({"apiGroup":"snapshot.storage.k8s.io","kind":"VolumeSnapshot","name":"s"})"));
+  ASSERT_FALSE(content.ok());
+  EXPECT_EQ(content.error().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(SnapshotObjectsTest, WhoDeletesSnapshotsByIdIsToldWhoseTheyAre) {
+  ApplyClaim();
+  Apply({OfClaim()});
+  maker_.SetPhase(OnlyId(), SnapshotPhase::kReady);
+  Settle();
+  const Status may = objects_->CheckNotHad(OnlyId());
+  ASSERT_FALSE(may.ok());
+  EXPECT_EQ(may.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(may.error().message().find("default/s"), std::string::npos) << may.error().message();
+  EXPECT_TRUE(objects_->CheckNotHad("snap-none").ok());
+  why_not_yet_ = "not yet: manifests";
+  EXPECT_EQ(objects_->CheckNotHad("snap-none").error().code(), Code::kUnavailable);
+}
+
 // ---- contents that are there already ------------------------------------------------------------
 
 TEST_F(SnapshotObjectsTest, ANamedContentIsBoundByNameAndUid) {
@@ -259,13 +333,6 @@ TEST_F(SnapshotObjectsTest, ANamedContentOfAnotherDriverIsNotThisNodes) {
 
 std::string SourceJson(const std::string& kind) {
   return R"({"apiGroup":"snapshot.storage.k8s.io","kind":")" + kind + R"(","name":"s"})";
-}
-
-PersistentVolumeClaim ClaimOfSource(const std::string& source) {
-  PersistentVolumeClaim claim;
-  claim.metadata.name = "restored";
-  claim.spec.data_source_json = source;
-  return claim;
 }
 
 TEST_F(SnapshotObjectsTest, AClaimFindsASnapshotThatIsReady) {
