@@ -139,6 +139,8 @@ class SnapshotObjects {
   // Its snapshot, as the maker calls it; empty: it has none here.
   std::string HandleOf(const VolumeSnapshotContent& content) const;
   void DeleteSnapshot(const ObjectKey& for_object, const std::string& id);
+  std::optional<ObjectKey> WhoElseHas(const ObjectKey& object, const std::string& id) const;
+  void Hold(const ObjectKey& object, const std::string& why);
 
   const Parts parts_;
   const Hooks hooks_;

@@ -54,6 +54,9 @@ void SnapshotObjects::LookAtDeleted(const VolumeSnapshot& snapshot) {
 
 void SnapshotObjects::DeleteSnapshot(const ObjectKey& for_object, const std::string& id) {
   if (deleting_.contains(id) || IsBackingOff(for_object)) return;
+  if (const std::optional<ObjectKey> other = WhoElseHas(for_object, id)) {
+    return Hold(for_object, "snapshot " + id + " is that of " + ToString(*other) + ", too");
+  }
   deleting_.insert(id);
   parts_.maker.Delete(id, alive_.Guarded([this, for_object, id](const Status& deleted) {
     deleting_.erase(id);
@@ -69,6 +72,27 @@ void SnapshotObjects::DeleteSnapshot(const ObjectKey& for_object, const std::str
     entry->second.held_by = error.message();
     Fail(for_object, {kSnapshotDeleteError, error});
   }));
+}
+
+// One that is deleted keeps nothing; else two of them would keep each other.
+std::optional<ObjectKey> SnapshotObjects::WhoElseHas(const ObjectKey& object,
+                                                     const std::string& id) const {
+  for (const auto& [key, entry] : entries_) {
+    if (key == object || hooks_.deleted_since(key)) continue;
+    const ContentPtr content = FindContent(entry.status.bound_volume_snapshot_content_name);
+    if (content != nullptr && HandleOf(*content) == id) return key;
+  }
+  return std::nullopt;
+}
+
+void SnapshotObjects::Hold(const ObjectKey& object, const std::string& why) {
+  if (object.kind == ObjectKind::kVolumeSnapshotContent) {
+    contents_held_[object] = why;
+  } else if (const auto entry = entries_.find(object); entry != entries_.end()) {
+    entry->second.held_by = why;
+    Tell(object, entry->second, EventType::kWarning, kSnapshotDeletePending, why);
+  }
+  RetryLater(object);
 }
 
 void SnapshotObjects::LookAtDeletedContent(const VolumeSnapshotContent& content) {

@@ -258,6 +258,8 @@ bool Claims::MayGo(const DeletedObjectRecord& deleted) const {
     const VolumeDecision* volume = FindVolume(deleted.object.name);
     return !IsReclaiming(deleted.object.name) && (volume == nullptr || volume->protection.may_go());
   }
+  // VolumeSnapshots and their contents go once SnapshotObjects lets them.
+  if (deleted.object.kind != ObjectKind::kPersistentVolumeClaim) return false;
   const ClaimDecision* claim = FindClaim({deleted.object.name_space, deleted.object.name});
   // If no source has the claim any more, no new pod can get the volume; it is released when the
   // pods that have it have left.

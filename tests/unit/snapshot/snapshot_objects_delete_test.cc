@@ -100,6 +100,30 @@ TEST_F(SnapshotEndsTest, ANamedContentWithDeleteGoesBetweenItsSnapshotAndTheOneT
   EXPECT_TRUE(ended_.contains(kSnapshot));
 }
 
+// The snapshot was deleted under the other one, which was to keep it.
+TEST_F(SnapshotEndsTest, ASnapshotThatAnotherVolumeSnapshotHasAsWellIsNotDeletedUnderIt) {
+  BindOld("Delete");
+  const ObjectKey second{ObjectKind::kVolumeSnapshot, "default", "second"};
+  Apply(
+      {"apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotContent\n"
+       "metadata: {name: kept, uid: o2}\nspec: {volumeSnapshotRef: {name: second, namespace: "
+       "default}, deletionPolicy: Retain, driver: pool.volumed.io, source: {snapshotHandle: "
+       "snap-old}}\n",
+       "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {name: second, "
+       "uid: u2}\nspec: {source: {volumeSnapshotContentName: kept}}\n"});
+  DeleteAndSettle(kSnapshot);
+  WaitLong();
+  EXPECT_FALSE(ended_.contains(kSnapshot));
+  EXPECT_EQ(maker_.deletions, 0);
+  EXPECT_NE(objects_->HeldBy(kSnapshot).find("default/second, too"), std::string::npos)
+      << objects_->HeldBy(kSnapshot);
+  DeleteAndSettle(second);
+  WaitLong();
+  EXPECT_TRUE(ended_.contains(second));
+  EXPECT_TRUE(ended_.contains(kSnapshot));
+  EXPECT_TRUE(maker_.rows.empty());
+}
+
 TEST_F(SnapshotEndsTest, AContentThatIsBoundOutlivesItsOwnDeletion) {
   BindOld("Delete");
   DeleteAndSettle(kOldContent);

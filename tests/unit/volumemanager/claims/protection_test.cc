@@ -104,6 +104,23 @@ TEST_F(ProtectionTest, AnUnusedClaimGoesAtOnce) {
   EXPECT_TRUE(ToBeRemoved(kClaim));
 }
 
+// It was taken for a claim that nobody has, and let go at once: its snapshot stayed for ever.
+TEST_F(ProtectionTest, ADeletedVolumeSnapshotIsNotLetGoAsAClaimThatIsGone) {
+  const std::string snapshot =
+      "---\napiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {name: s, uid: "
+      "s1}\nspec: {source: {persistentVolumeClaimName: data}}\n";
+  Deliver(Volume() + Claim() + snapshot, kApplied);
+  const ObjectKey key{ObjectKind::kVolumeSnapshot, "default", "s"};
+  ASSERT_TRUE(DeleteObject(key)->ok());
+  Deliver(PodManifest("a", {kUse}));
+  Settle();
+  EXPECT_TRUE(manager().object_commands().DeletedSince(key).has_value());
+  EXPECT_FALSE(ToBeRemoved("VolumeSnapshot default/s"));
+  manager().object_commands().LetGo({key, "s1"});
+  Settle();
+  EXPECT_TRUE(ToBeRemoved("VolumeSnapshot default/s"));
+}
+
 TEST_F(ProtectionTest, ADeletedVolumeStaysWhileItIsBound) {
   Deliver(Volume() + Claim(), kApplied);
   Deliver(Volume(true) + Claim(), kApplied);
