@@ -15,7 +15,8 @@ using Group = ::csi::v1::GroupControllerServiceCapability::RPC;
 using Node = ::csi::v1::NodeServiceCapability::RPC;
 
 enum class Profiles { kAll, kCentral };
-enum class Levels { kAll, k1_12, k1_13 };
+// kNamedAt1_13: its RPCs are served at each level.
+enum class Levels { kAll, k1_12, k1_13, kNamedAt1_13 };
 
 // A capability is had if each of these RPCs and features is served.
 template <typename Type>
@@ -72,7 +73,10 @@ constexpr std::array kControllerRows{
                           CsiFeature::kMultiWriter},
     Row<Controller::Type>{Controller::MODIFY_VOLUME, "ControllerModifyVolume", std::nullopt,
                           Profiles::kCentral},
-    Row<Controller::Type>{Controller::GET_SNAPSHOT, "GetSnapshot"},
+    // It came with level 1.12, as alpha. But the suite of that level, csi-sanity 5.4.0, fails a
+    // driver that names it, as it has it on no list.
+    Row<Controller::Type>{Controller::GET_SNAPSHOT, "GetSnapshot", std::nullopt, Profiles::kAll,
+                          Levels::kNamedAt1_13},
     Row<Controller::Type>{Controller::GET_VOLUME_HEALTH, "ControllerGetVolumeHealth", std::nullopt,
                           Profiles::kAll, Levels::k1_13},
     Row<Controller::Type>{Controller::LIST_VOLUME_HEALTH,
@@ -103,8 +107,12 @@ bool IsOf(Profiles profiles, CsiProfile profile) {
   return profiles == Profiles::kAll || profile == CsiProfile::kCentral;
 }
 
-bool IsOf(Levels levels, CsiServeLevel level) {
-  return levels == Levels::kAll || (levels == Levels::k1_13) == (level == CsiServeLevel::k1_13);
+bool IsNamed(Levels levels, CsiServeLevel level) {
+  return levels == Levels::kAll || (levels == Levels::k1_12) == (level == CsiServeLevel::k1_12);
+}
+
+bool MayServe(Levels levels, CsiServeLevel level) {
+  return levels == Levels::kNamedAt1_13 || IsNamed(levels, level);
 }
 
 // Whether rows name the RPC, and whether one of them is of this profile and level.
@@ -120,7 +128,7 @@ void Find(const Rows& rows, CsiProfile profile, CsiServeLevel level, std::string
     const std::vector<std::string> rpcs = SplitNonEmpty(row.rpcs, ' ');
     if (std::find(rpcs.begin(), rpcs.end(), rpc) == rpcs.end()) continue;
     named.at_all = true;
-    named.here = named.here || (IsOf(row.profiles, profile) && IsOf(row.levels, level));
+    named.here = named.here || (IsOf(row.profiles, profile) && MayServe(row.levels, level));
   }
 }
 
@@ -134,7 +142,7 @@ std::vector<Type> Had(const std::array<Row<Type>, size>& rows, CsiProfile profil
       return served.rpcs.contains(rpc);
     });
     const bool has_feature = !row.feature || served.features.contains(*row.feature);
-    if (are_served && has_feature && IsOf(row.profiles, profile) && IsOf(row.levels, level)) {
+    if (are_served && has_feature && IsOf(row.profiles, profile) && IsNamed(row.levels, level)) {
       had.push_back(row.type);
     }
   }

@@ -3,9 +3,10 @@
 //
 // A profile is the place that the driver has in a cluster. As one of many, each for the volumes of
 // its own node, it must not have what only one for all nodes can do. A level is a version of the
-// specification: a driver must not name a capability that its caller's version does not know. And
+// specification: a driver must not name a capability that its caller's version does not know, nor
+// one that csi-sanity of that version (5.4.0 for 1.12, 5.6.0 for 1.13) does not. And
 // nothing is named that no handler serves, so the table of handlers alone decides what is promised.
-// Source: CSI spec v1.12.0 and v1.13.0; which of their capabilities are alpha does not matter.
+// Source: CSI spec v1.12.0 and v1.13.0; which of their capabilities are alpha does not matter else.
 #pragma once
 
 #include <functional>

@@ -53,7 +53,7 @@ TEST_F(SnapshotRpcsTest, EachProfileAnnouncesSnapshotsAndWhatIsMadeOfThem) {
     RestartSnapshots(profile);
     const CsiCapabilities has = handlers_->Capabilities();
     for (const auto type : {Controller::CREATE_DELETE_SNAPSHOT, Controller::LIST_SNAPSHOTS,
-                            Controller::GET_SNAPSHOT, Controller::CLONE_VOLUME}) {
+                            Controller::CLONE_VOLUME}) {
       EXPECT_THAT(has.controller, Contains(type)) << CsiProfileName(profile);
     }
     EXPECT_THAT(has.plugin,
@@ -64,10 +64,11 @@ TEST_F(SnapshotRpcsTest, EachProfileAnnouncesSnapshotsAndWhatIsMadeOfThem) {
   }
 }
 
-TEST_F(SnapshotRpcsTest, TheNewerLevelKnowsThePlacesOfSnapshotsAndTheHealthOfVolumes) {
+TEST_F(SnapshotRpcsTest, TheNewerLevelKnowsGetSnapshotThePlacesOfSnapshotsAndTheHealthOfVolumes) {
   RestartSnapshots(CsiProfile::kCentral, CsiServeLevel::k1_13);
   const CsiCapabilities has = handlers_->Capabilities();
   EXPECT_THAT(has.plugin, Contains(Plugin::SNAPSHOT_ACCESSIBILITY_CONSTRAINTS));
+  EXPECT_THAT(has.controller, Contains(Controller::GET_SNAPSHOT));
   EXPECT_THAT(has.controller, Contains(Controller::GET_VOLUME_HEALTH));
   EXPECT_THAT(has.controller, Contains(Controller::LIST_VOLUME_HEALTH));
 }
