@@ -1,0 +1,1 @@
+../grpc-go/ends.go
