@@ -15,6 +15,12 @@ namespace {
 // src/core/ext/transport/chttp2/server/chttp2_server.cc (grpc_server_add_channel_from_fd).
 constexpr std::string_view kOfDescriptor = "fd:";
 
+// A client may look by pings whether the driver is there, with calls under way and without (that of
+// Go each 10 s at most). By default gRPC closes its connection at the third one within five
+// minutes, and the calls end with an outcome that is open. One that sends them without a pause is
+// turned away still.
+constexpr int kBetweenPingsMs = 100;
+
 }  // namespace
 
 std::optional<GuestClass> CsiGuestClass(const PeerCredentials& peer, std::optional<gid_t> group) {
@@ -34,6 +40,9 @@ CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
   // A connection has no more requests in memory than may be under way.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              static_cast<int>(settings.limits.calls));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kBetweenPingsMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   for (const std::string& name : CsiService::Names()) {
     services_.push_back(std::make_unique<CsiService>(
         name, handlers, calls_, [this](const std::string& peer) { return PeerOf(peer); }));
