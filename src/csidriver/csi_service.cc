@@ -104,11 +104,17 @@ std::vector<std::string> CsiService::Names() {
   return names;
 }
 
-void CsiService::TakeOn(const CsiMethod& method, CsiArrival arrival) {
-  if (const CsiRow* const row = handlers_.Find(method)) {
-    calls_->Begin(*row, std::move(arrival));
-  } else {
+void CsiService::TakeOn(const CsiMethod& method, const grpc::ByteBuffer& request,
+                        CsiArrival arrival) {
+  const CsiRow* const row = handlers_.Find(method);
+  if (row == nullptr) {
     calls_->Refuse(CsiNotServed(method.path, handlers_.WhyNot(method)), std::move(arrival));
+  } else if (!request.Valid()) {
+    // gRPC hands such a call on without a message; an empty message is another thing.
+    calls_->Refuse({grpc::StatusCode::CANCELLED, "the caller has gone before its request came"},
+                   std::move(arrival));
+  } else {
+    calls_->Begin(*row, std::move(arrival));
   }
 }
 
@@ -131,7 +137,7 @@ void CsiService::AddRpc(const CsiMethod& method) {
               if (status.ok()) *response = BytesOf(said);
               reactor->Finish(status);
             };
-            TakeOn(method, std::move(arrival));
+            TakeOn(method, *request, std::move(arrival));
             return reactor;
           }));
 }
@@ -156,7 +162,7 @@ void CsiService::AddStreamingRpc(const CsiMethod& method) {
             arrival.answer = [stream](const grpc::Status& status, const Message&) {
               stream->End(status);
             };
-            TakeOn(method, std::move(arrival));
+            TakeOn(method, *request, std::move(arrival));
             return stream.get();
           }));
 }

@@ -94,7 +94,7 @@ class CsiService final : public grpc::Service {
   void AddRpc(const CsiMethod& method);
   void AddStreamingRpc(const CsiMethod& method);
   // Gives the call to its row, or refuses it.
-  void TakeOn(const CsiMethod& method, CsiArrival arrival);
+  void TakeOn(const CsiMethod& method, const grpc::ByteBuffer& request, CsiArrival arrival);
 
   const CsiHandlers& handlers_;
   const std::shared_ptr<CsiCalls> calls_;

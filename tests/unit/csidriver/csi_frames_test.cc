@@ -1,5 +1,5 @@
-// Pings of HTTP/2 at the driver's socket, frame by frame, as clients of gRPC send them on a
-// connection that they keep alive.
+// What clients of gRPC send to the driver's socket, frame by frame: pings on a connection that they
+// keep alive, and a call that they have given up before it is read.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -21,11 +21,18 @@ using namespace std::string_view_literals;
 constexpr std::string_view kPrefaceAndSettings =
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"sv;
 constexpr std::string_view kPing = "\0\0\10\6\0\0\0\0\0pingping"sv;
+// The headers of a call of Probe, as a stream that is reset at once. Source: RFC 7541, appendix A.
+constexpr std::string_view kProbeThatIsGivenUp =
+    "\0\0\x45\1\4\0\0\0\1"
+    "\x83\x86\x04\x16/csi.v1.Identity/Probe\x01\x09localhost"
+    "\x10\x02te\x08trailers\x0f\x10\x10"
+    "application/grpc"
+    "\0\0\4\3\0\0\0\0\1\0\0\0\x08"sv;
 constexpr size_t kFrameHeader = 9;
 constexpr char kPingType = 6;
 constexpr char kGoAwayType = 7;
 
-class CsiPingsTest : public CsiServerFixture {
+class CsiFramesTest : public CsiServerFixture {
  protected:
   void Dial() {
     sockaddr_un address{};
@@ -65,7 +72,7 @@ class CsiPingsTest : public CsiServerFixture {
 
 // A client of gRPC for Go that pings each 10 s lost its connection at the third one, and with it
 // the calls that were under way.
-TEST_F(CsiPingsTest, AConnectionWithoutCallsIsNotClosedForThePingsOfItsClient) {
+TEST_F(CsiFramesTest, AConnectionWithoutCallsIsNotClosedForThePingsOfItsClient) {
   Serve();
   ASSERT_NO_FATAL_FAILURE(Dial());
   constexpr int kPings = 5;
@@ -77,10 +84,24 @@ TEST_F(CsiPingsTest, AConnectionWithoutCallsIsNotClosedForThePingsOfItsClient) {
   }
 }
 
-TEST_F(CsiPingsTest, APeerThatSendsNothingButPingsIsTurnedAway) {
+TEST_F(CsiFramesTest, APeerThatSendsNothingButPingsIsTurnedAway) {
   Serve();
   ASSERT_NO_FATAL_FAILURE(Dial());
   EXPECT_TRUE(Becomes([&] { return !Send(kPing) || Came(kGoAwayType) > 0; }));
+}
+
+// It was logged as one whose request could not be read.
+TEST_F(CsiFramesTest, ACallWhoseCallerHasGoneBeforeItsRequestCameIsNoMalformedOne) {
+  Serve();
+  ASSERT_NO_FATAL_FAILURE(Dial());
+  ASSERT_TRUE(Send(kProbeThatIsGivenUp));
+  ASSERT_TRUE(Send(kPing));
+  ASSERT_TRUE(Becomes([&] { return Came(kPingType) == 1; })) << "all before it is read then";
+  for (int other = 0; other < 20; ++other) {
+    ::csi::v1::ProbeResponse response;
+    ASSERT_TRUE(Probe(&response).ok());
+  }
+  EXPECT_EQ(lines_.all().find("rpc=Probe"), std::string::npos) << lines_.all();
 }
 
 }  // namespace
