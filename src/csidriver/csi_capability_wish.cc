@@ -7,6 +7,7 @@
 #include "base/printable_text.h"
 #include "base/strings.h"
 #include "pool/pool_parameters.h"
+#include "pool/static_export.h"
 
 namespace volumed {
 namespace {
@@ -29,32 +30,21 @@ constexpr std::array<std::string_view, 41> kPlainFlags = {
     // btrfs.
     "compress", "autodefrag", "noautodefrag", "ssd", "nossd", "flushoncommit", "acl", "noacl"};
 
-constexpr std::string_view kNumber = "#";
-struct FlagWithValue {
-  std::string_view name;
-  std::string_view values;  // with blanks between them; kNumber: any number without a sign
-};
 constexpr std::array kFlagsWithValues{
-    FlagWithValue{"commit", kNumber},  // ext4, btrfs
-    FlagWithValue{"data", "ordered journal writeback"},
-    FlagWithValue{"errors", "remount-ro continue"},
-    FlagWithValue{"stripe", kNumber},
-    FlagWithValue{"logbufs", kNumber},  // xfs
-    FlagWithValue{"logbsize", "16k 32k 64k 128k 256k"},
-    FlagWithValue{"compress", "no zlib lzo zstd"},  // btrfs
-    FlagWithValue{"compress-force", "zlib lzo zstd"},
-    FlagWithValue{"discard", "sync async"},
-    FlagWithValue{"space_cache", "v2"},
+    OptionValues{"commit", kAnyNumber},  // ext4, btrfs
+    OptionValues{"data", "ordered journal writeback"},
+    OptionValues{"errors", "remount-ro continue"},
+    OptionValues{"stripe", kAnyNumber},
+    OptionValues{"logbufs", kAnyNumber},  // xfs
+    OptionValues{"logbsize", "16k 32k 64k 128k 256k"},
+    OptionValues{"compress", "no zlib lzo zstd"},  // btrfs
+    OptionValues{"compress-force", "zlib lzo zstd"},
+    OptionValues{"discard", "sync async"},
+    OptionValues{"space_cache", "v2"},
 };
 
 Error Refused(const std::string& why) {
   return Error::NotApplied(Code::kInvalidArgument, "volume_capability: " + why);
-}
-
-bool IsOneOf(std::string_view value, std::string_view values) {
-  if (values == kNumber) return ParseUint64(value).has_value();
-  const std::vector<std::string> all = SplitNonEmpty(values, ' ');
-  return std::find(all.begin(), all.end(), value) != all.end();
 }
 
 Result<int64_t> ParseMountGroup(const std::string& text) {
@@ -83,19 +73,23 @@ Status TakeMount(const VolumeCapability::MountVolume& mount, CsiCapabilityWish& 
   return OkStatus();
 }
 
+std::string WhyNotOfExport(const PoolVolumeRecord& volume, const CsiCapabilityWish& wish) {
+  const std::string is = "it is the export " + volume.source + ", ";
+  if (wish.is_block) return is + "and no block volume";
+  if (!wish.fs_type.empty()) return is + "and " + wish.fs_type + " is asked for";
+  if (wish.fs_group) return is + "whose files belong to whom its server says: it gets no group";
+  for (size_t i = 0; i < wish.mount_flags.size(); ++i) {
+    if (IsOptionOfAnyMount(wish.mount_flags[i])) continue;
+    return is + "for which mount_flags[" + std::to_string(i) + "] is no option";
+  }
+  if (!volume.source_read_only || IsReadOnlyMode(wish.access_mode)) return "";
+  return is + "which is listed with ro: ask for it as a reader";
+}
+
 }  // namespace
 
 bool IsAllowedMountFlag(std::string_view flag) {
-  const size_t equals = flag.find('=');
-  if (equals == std::string_view::npos) {
-    return std::find(kPlainFlags.begin(), kPlainFlags.end(), flag) != kPlainFlags.end();
-  }
-  const std::string_view name = flag.substr(0, equals);
-  const std::string_view value = flag.substr(equals + 1);
-  return std::any_of(kFlagsWithValues.begin(), kFlagsWithValues.end(),
-                     [&](const FlagWithValue& allowed) {
-                       return allowed.name == name && IsOneOf(value, allowed.values);
-                     });
+  return IsListedOption(flag, kPlainFlags, kFlagsWithValues);
 }
 
 Result<CsiCapabilityWish> ParseCsiCapability(const VolumeCapability& capability) {
@@ -136,6 +130,7 @@ Result<std::vector<CsiCapabilityWish>> ParseCsiCapabilities(
 }
 
 std::string WhyNotUsableSo(const PoolVolumeRecord& volume, const CsiCapabilityWish& wish) {
+  if (volume.backend == PoolBackendKind::kExport) return WhyNotOfExport(volume, wish);
   if (volume.is_block != wish.is_block) {
     return volume.is_block ? "it is a block volume" : "it is a volume with a filesystem";
   }

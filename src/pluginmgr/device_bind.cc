@@ -14,7 +14,9 @@
 namespace volumed {
 
 Attributes DeviceBindMounter::GetAttributes() const {
-  return {.read_only = bind_.read_only, .managed = !bind_.read_only, .selinux_relabel = true};
+  return {.read_only = bind_.read_only,
+          .managed = !bind_.read_only && !bind_.keeps_owners,
+          .selinux_relabel = !bind_.keeps_owners};
 }
 
 Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
@@ -46,7 +48,8 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
     RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.call));
   }
   // A set-up that was finished once is not walked again.
-  if (bind_.read_only || (bound && args.is_remount)) return OkStatus();
+  const bool is_owned = bind_.keeps_owners || (bound && args.is_remount);
+  if (bind_.read_only || is_owned) return OkStatus();
   const auto shared = WarnOfOtherGroup(
       host_, {bind_.device_mount, dir, args.fs_group, bind_.pod, bind_.spec}, args.call);
   if (!shared.ok()) return shared.error().AsMaybeApplied();  // it is bound

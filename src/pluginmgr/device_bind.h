@@ -21,13 +21,17 @@ struct DeviceBind {
   bool read_only = false;  // because of the pod or of the volume
   // It is a directory of a larger filesystem: its figures are its own, where something counts them.
   bool is_tree = false;
+  // Whoever has the filesystem elsewhere says whose its files are: they keep owner, group and
+  // label.
+  bool keeps_owners = false;
   // What has to be so before the pod has the volume, also if it is bound already. Empty: nothing.
   // Errors: as SetUpAt has them, not applied.
   std::function<Status(const CallOptions& call)> before_bind = nullptr;
 };
 
 // Binds the device's mount at a pod's place, and gives the files to the pod's group if the pod
-// writes. A bind that is there is kept. It mounts no device: that is DeviceMounter's.
+// writes, unless they keep their owners. A bind that is there is kept. It mounts no device: that is
+// DeviceMounter's.
 //
 // Threads: one at a time per volume. Blocks: until the call's deadline.
 class DeviceBindMounter final : public Mounter {
@@ -36,7 +40,7 @@ class DeviceBindMounter final : public Mounter {
 
   std::string GetPath() const override { return bind_.place.Display(); }
   SafePath GetSafePath() const override { return bind_.place; }
-  // Managed exactly if it is not read-only.
+  // Managed exactly if it is not read-only, and its files do not keep their owners.
   Attributes GetAttributes() const override;
   // The figures of the whole filesystem, by statfs at the pod's place, or of the directory; those
   // of the unmounter are always the filesystem's.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "mounter/nfs_mount.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/plain_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
@@ -25,10 +26,9 @@ struct NfsSettings {
   // Runs recycler pods; outlives the plugin. Null: volumes are not recycled.
   RecyclerPodRunner* recycler_pods = nullptr;
   // How long an unmount that begins now may take before it is forced. Threads: any.
-  // Source: kubernetes pkg/volume/nfs/nfs.go@v1.36.2 (unMountTimeout).
-  std::function<Duration()> unmount_timeout = [] { return Duration(std::chrono::minutes(1)); };
+  std::function<Duration()> unmount_timeout = NfsUnmountTimes().unmount;
   // For a forced unmount, which waits for no server.
-  Duration force_timeout = std::chrono::seconds(20);
+  Duration force_timeout = NfsUnmountTimes().force;
   // For what comes after an unmount, which may have used up the step's time.
   Duration remove_timeout = std::chrono::seconds(10);
 };

@@ -176,7 +176,9 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
                               MakeDirectoryBackend(kernel_, layout, found.record.uuid));
     opened_->backends.emplace(PoolBackendKind::kSubvolume,
                               MakeSubvolumeBackend(kernel_, layout, found.record.uuid));
-    opened_->backends.emplace(PoolBackendKind::kStatic, MakeStaticBackend(kernel_));
+    for (const PoolBackendKind kind : {PoolBackendKind::kStatic, PoolBackendKind::kExport}) {
+      opened_->backends.emplace(kind, MakeStaticBackend(kernel_, kind));
+    }
   }
   return OkStatus();
 }

@@ -27,7 +27,7 @@ namespace volumed {
 
 // How a volume is had on the node.
 struct OpenedVolume {
-  std::string device;  // "/dev/loop3"; empty of one that is a directory
+  std::string device;  // "/dev/loop3"; empty of one that is a directory, or an export
   DeviceIdentity identity;
   // Whether the device bypasses the cache of the pool's filesystem. Otherwise each block that is
   // read or written may be in memory twice.
@@ -182,7 +182,8 @@ std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout lay
 // Volumes that are subvolumes of a pool on a btrfs, with a limit by their qgroup.
 std::unique_ptr<PoolBackend> MakeSubvolumeBackend(Kernel& kernel, PoolLayout layout,
                                                   std::string pool_uuid);
-// Volumes that are devices of the administrator's: nothing is made, made larger, cut or deleted.
-std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel);
+// Volumes that are devices of the administrator's (kStatic), or exports of NFS servers (kExport):
+// nothing is made, made larger, cut or deleted.
+std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel, PoolBackendKind kind);
 
 }  // namespace volumed

@@ -6,15 +6,21 @@
 
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
+#include "mounter/nfs_mount.h"
 #include "mounter/volume_places.h"
+#include "operation/call_options.h"
 #include "pool/pool_names.h"
 #include "pool/pool_parameters.h"
+#include "pool/static_backend.h"
+#include "pool/static_export.h"
+#include "volume/nfs_export.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
 
 constexpr char kExt4[] = "ext4";
+constexpr char kReadOnlyOption[] = "ro";
 
 // A kernel may give the loop device of a file that was cloned sectors of 4096 bytes, and a
 // filesystem with smaller blocks does not mount on these. With a seed of its own in its superblock
@@ -72,6 +78,9 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
                              "volume " + id + " was made as a block volume: it has no filesystem");
   }
   if (IsTree(before.backend)) return MountTree(spec, before, place, args.call);
+  if (before.backend == PoolBackendKind::kExport) {
+    return MountExport(spec, before, place, args.call);
+  }
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), args.call));
   const bool is_own_place = place == PoolDevicePlace(host_.paths, id);
@@ -136,6 +145,34 @@ Status PoolDeviceMounter::MountTree(const VolumeSpec& spec, const PoolVolumeReco
   bind.expected = volume.object;
   RETURN_IF_ERROR(host_.kernel.Call(bind, call));
   return OkStatus();
+}
+
+// As an NFS volume of a pod, but once for the node. Its server is asked by mount.nfs alone.
+Status PoolDeviceMounter::MountExport(const VolumeSpec& spec, const PoolVolumeRecord& volume,
+                                      const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, place.Display(), call));
+  if (mount && IsNfsType(mount->fs_type) && IsShownExport(mount->source, volume.source)) {
+    return OkStatus();
+  }
+  if (mount) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             mount->source + " is mounted at " + mount->mount_point + ", and not " +
+                                 ShownSource(volume) + " of volume " + volume.id);
+  }
+  RETURN_IF_ERROR(CheckNfsHelper(host_.kernel, call));
+  RETURN_IF_ERROR(parts_.volumes.Open(volume.id, /*read_only=*/false, call));
+  std::vector<std::string> options = volume.source_options;
+  if (volume.source_read_only || IsReadOnlyPoolVolume(spec)) options.emplace_back(kReadOnlyOption);
+  if (const PersistentVolume* const persistent = spec.persistent_volume()) {
+    options = MountOptionFromSpec(persistent->metadata.annotations, persistent->spec.mount_options,
+                                  options);
+  }
+  const bool is_own_place = place == PoolDevicePlace(host_.paths, volume.id);
+  const CallOptions own = OnOwnFilesystem(call);
+  if (is_own_place) RETURN_IF_ERROR(MakePlace(host_.kernel, place, own));
+  const Status mounted = MountNfs(host_.kernel, volume.source, place, options, call);
+  return is_own_place ? OrNothing(host_.kernel, place, mounted, own) : mounted;
 }
 
 Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
@@ -245,6 +282,7 @@ Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const s
 
 Status PoolDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, place));
+  RETURN_IF_ERROR(UnmountExport(place, call));
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
   return CloseUnmounted(id, call);
 }
@@ -253,12 +291,23 @@ Status PoolDeviceUnmounter::UnmountRecorded(const VolumeSpec& recorded, const Sa
                                             const CallOptions& call) {
   if (PoolVolumeIdAt(host_.paths, place).ok()) return UnmountDevice(place, call);
   ASSIGN_OR_RETURN(const std::string id, RecordedPoolVolumeId(recorded));
+  RETURN_IF_ERROR(UnmountExport(place, call));
   RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = place}, call));
   return CloseUnmounted(id, call);
 }
 
+Status PoolDeviceUnmounter::UnmountExport(const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, place.Display(), call));
+  if (!mount || !IsNfsType(mount->fs_type)) return OkStatus();
+  return UnmountNfs(host_.kernel, host_.clock, place, parts_.nfs_unmount, call);
+}
+
+// Of an export nothing is open, and its pool need not answer.
 Status PoolDeviceUnmounter::CloseUnmounted(const std::string& id, const CallOptions& call) {
-  const Status closed = volumes_.Close(id, call);
+  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
+  if (volume.ok() && volume->backend == PoolBackendKind::kExport) return OkStatus();
+  const Status closed = parts_.volumes.Close(id, call);
   return closed.ok() ? closed : Status(closed.error().AsMaybeApplied());
 }
 

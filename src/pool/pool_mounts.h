@@ -21,17 +21,21 @@ class PoolDeviceMounter final : public DeviceMounter {
   // left that did not end, and cannot be gone on with, goes (PoolVolumes::MakeAnew), and the volume
   // is formatted again. The filesystem of a copy is grown to the volume's size; that it cannot be
   // is told as an event, and fails nothing. A place that is a mount point already is success if it
-  // shows the volume. A directory is bound there, read-only for whoever only reads. After an error
+  // shows the volume. A directory is bound there, read-only for whoever only reads; an export is
+  // mounted there with the options of the list besides those that are asked for. After an error
   // that was not applied neither a place nor an open device is left that this call made. Errors:
   // those of PoolVolumes::Open and MountDeviceVolume; InvalidArgument, not applied, for a block
   // volume, and for mount options of a directory, whose filesystem is mounted already;
-  // FailedPrecondition, not applied, if something else is mounted at the place.
+  // FailedPrecondition, not applied, if something else is mounted at the place; those of
+  // CheckNfsHelper and MountNfs.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
  private:
   Status MountTree(const VolumeSpec& spec, const PoolVolumeRecord& volume, const SafePath& place,
                    const CallOptions& call);
+  Status MountExport(const VolumeSpec& spec, const PoolVolumeRecord& volume, const SafePath& place,
+                     const CallOptions& call);
   Status MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                      const OpenedVolume& opened, const SafePath& place,
                      const DeviceMounterArgs& given);
@@ -56,23 +60,28 @@ class PoolDeviceMounter final : public DeviceMounter {
 Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const std::string& id,
                            const SafePath& place, const CallOptions& call);
 
-// Threads: one at a time per volume. Blocks: until the call's deadline.
+// Threads: one at a time per volume. Blocks: until the call's deadline; for a mounted export, for
+// the times of UnmountNfs.
 class PoolDeviceUnmounter final : public DeviceUnmounter {
  public:
-  PoolDeviceUnmounter(VolumeHost& host, PoolVolumes& volumes) : host_(host), volumes_(volumes) {}
+  PoolDeviceUnmounter(VolumeHost& host, const PoolPluginParts& parts)
+      : host_(host), parts_(parts) {}
   // Unmounts, removes the place, and closes the volume. A second call goes on where the first one
   // ended. Errors: InvalidArgument, not applied, if the place is not one of a pool's; those of
-  // UnmountAndRemove; those of PoolVolumes::Close, maybe applied.
+  // UnmountAndRemove, and of UnmountNfs; those of PoolVolumes::Close, maybe applied.
   Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
   // The same; the directory of a place that a CO gave stays, and what is on record says the id.
   Status UnmountRecorded(const VolumeSpec& recorded, const SafePath& device_mount_path,
                          const CallOptions& call) override;
 
  private:
+  // What is mounted there if it is an export, as the mount table says: of one whose row is gone,
+  // too.
+  Status UnmountExport(const SafePath& place, const CallOptions& call);
   Status CloseUnmounted(const std::string& id, const CallOptions& call);
 
   VolumeHost& host_;
-  PoolVolumes& volumes_;
+  const PoolPluginParts& parts_;  // of the plugin, which outlives this
 };
 
 }  // namespace volumed

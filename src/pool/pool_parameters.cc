@@ -257,20 +257,23 @@ IoLimits LimitsOf(const PoolTuning& tuning) {
 
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
   const bool needs_loop = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
-  if (needs_loop && (IsTree(backend) || backend == PoolBackendKind::kStatic)) {
+  const bool has_device = !IsTree(backend) && backend != PoolBackendKind::kExport;
+  if (needs_loop && backend != PoolBackendKind::kImage) {
     std::string key = "directIO";
     if (!tuning.direct_io) key = tuning.read_ahead_kib ? "readAheadKiB" : "throttle";
     return Error::NotApplied(Code::kInvalidArgument,
                              "mutable parameter " + Quoted(key, kShownBytes) +
                                  " cannot be set: a volume of backend " +
                                  std::string(PoolBackendName(backend)) +
-                                 (IsTree(backend) ? " has no device" : " has no loop device"));
+                                 (has_device ? " has no loop device" : " has no device"));
   }
   if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();
   return Error::NotApplied(
       Code::kInvalidArgument,
-      "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
-      "backend image is its quota: make the volume larger");
+      IsListed(backend) ? "mutable parameter \"quotaBytes\" cannot be set: what a listed volume "
+                          "may have is not this pool's to say"
+                        : "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
+                          "backend image is its quota: make the volume larger");
 }
 
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {
@@ -291,7 +294,8 @@ std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& par
 }
 
 std::string PoolFilesystemOf(const PoolVolumeRecord& record) {
-  if (record.is_block || IsTree(record.backend)) return "";
+  const bool has_own = !IsTree(record.backend) && record.backend != PoolBackendKind::kExport;
+  if (record.is_block || !has_own) return "";
   if (!record.filesystem.type.empty()) return record.filesystem.type;
   const Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
   return parameters.ok() ? parameters->fs_type : "";

@@ -12,6 +12,9 @@
 #include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
 #include "pool/pool_storage.h"
+#include "pool/static_backend.h"
+#include "pool/static_export.h"
+#include "volume/nfs_export.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -42,6 +45,8 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   bind.read_only = IsReadOnlyPoolVolume(spec);
   const Result<PoolVolumeRecord> volume = parts_.volumes.Find(id);
   bind.is_tree = volume.ok() && IsTree(volume->backend);
+  bind.keeps_owners = volume.ok() && volume->backend == PoolBackendKind::kExport;
+  bind.read_only = bind.read_only || (volume.ok() && volume->source_read_only);
   // Of what a CO publishes the CO says the pod, and csidriver throttles it.
   if (target.pod != nullptr) {
     bind.before_bind = [&volumes = parts_.volumes, id, pod = bind.pod.str()](
@@ -78,9 +83,17 @@ std::string PoolPlugin::FaultDomain(const VolumeSpec& spec) const {
   return id.ok() ? parts_.volumes.DomainOf(*id) : "";
 }
 
+std::string PoolPlugin::FaultDomainName(const VolumeSpec& spec) const {
+  const Result<std::string> id = PoolVolumeIdOf(spec, parts_.driver);
+  if (!id.ok()) return "";
+  const Result<PoolVolumeRecord> volume = parts_.volumes.Find(*id);
+  const bool is_export = volume.ok() && volume->backend == PoolBackendKind::kExport;
+  return is_export ? NfsServerName(ServerOfExport(volume->source)) : "";
+}
+
 std::vector<std::string> PoolPlugin::DevicePaths(const VolumeSpec& spec) const {
   std::string pool = FaultDomain(spec);
-  if (pool.empty()) return {};
+  if (!pool.starts_with('/')) return {};
   return {std::move(pool)};
 }
 
@@ -131,6 +144,7 @@ Result<bool> PoolPlugin::NodeExpand(const NodeResizeOptions& options, const Call
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
   // What bounds it was raised with the volume.
   if (IsTree(volume.backend)) return true;
+  if (volume.backend == PoolBackendKind::kExport) return WhyNoSize(volume);
   ASSIGN_OR_RETURN(const OpenedVolume opened, parts_.volumes.Open(id, /*read_only=*/false, call));
   DeviceGrowth growth;
   growth.plugin = "pool";
@@ -147,12 +161,14 @@ Result<std::unique_ptr<DeviceMounter>> PoolPlugin::NewDeviceMounter() {
 }
 
 Result<std::unique_ptr<DeviceUnmounter>> PoolPlugin::NewDeviceUnmounter() {
-  return std::unique_ptr<DeviceUnmounter>(
-      std::make_unique<PoolDeviceUnmounter>(*host_, parts_.volumes));
+  return std::unique_ptr<DeviceUnmounter>(std::make_unique<PoolDeviceUnmounter>(*host_, parts_));
 }
 
 Result<std::vector<std::string>> PoolPlugin::GetDeviceMountRefs(const SafePath& device_mount_path,
                                                                 const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_->kernel, device_mount_path.Display(), call));
+  if (mount && IsNfsType(mount->fs_type)) return std::vector<std::string>();
   return FindDeviceMountRefs(host_->kernel, device_mount_path, call);
 }
 

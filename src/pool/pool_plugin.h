@@ -3,7 +3,7 @@
 // that the pool gave it. An image has a loop device, which is formatted, checked and mounted once
 // for the node as any other device (pluginmgr/device_volume.h), or is given to pods as it is. A
 // directory or subvolume is bound where the device of an image would be mounted: so the mount table
-// says that the node has it, and what shows it.
+// says that the node has it, and what shows it. A listed export is mounted there.
 //
 // A pod's inline volume of that driver is refused: a generic ephemeral volume is what is meant.
 #pragma once
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "mounter/nfs_mount.h"
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -35,6 +36,8 @@ struct PoolPluginParts {
   // the plugin's, and it only takes away what an agent before this one has left.
   std::string driver;
   DeviceVolumeSettings devices;
+  // Of listed exports.
+  NfsUnmountTimes nfs_unmount = {};
 };
 
 // The label of the node, and of its volumes' affinity, that says where the pools of this driver
@@ -68,10 +71,14 @@ class PoolPlugin final : public PlainVolumePlugin,
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;
   bool SupportsMountOption() const override { return true; }
-  // The path of the pool: the filesystem on which it lies is what the volume hangs with. "" for a
-  // volume that no record knows.
+  // The path of the pool: the filesystem on which it lies is what the volume hangs with. Of an
+  // export its server's domain, as that of the plugin for NFS. "" for a volume that no record
+  // knows.
   std::string FaultDomain(const VolumeSpec& spec) const override;
-  // The same path: a volume of a disk that was away is tried again when it comes.
+  // "NFS server nas-1" of an export; else "".
+  std::string FaultDomainName(const VolumeSpec& spec) const override;
+  // The path of the pool: a volume of a disk that was away is tried again when it comes. None of an
+  // export.
   std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
@@ -111,6 +118,8 @@ class PoolPlugin final : public PlainVolumePlugin,
   // record.
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  // None of an export: each of its mounts holds it for itself, and the table does not tell binds
+  // of one from mounts of their own.
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
                                                       const CallOptions& call) override;
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;

@@ -5,6 +5,7 @@
 #include "base/printable_text.h"
 #include "operation/record_codec.h"
 #include "pool/pool_id.h"
+#include "pool/static_export.h"
 
 namespace volumed {
 namespace {
@@ -75,6 +76,8 @@ std::string_view PoolBackendName(PoolBackendKind kind) {
       return "subvolume";
     case PoolBackendKind::kStatic:
       return "static";
+    case PoolBackendKind::kExport:
+      return "export";
   }
   __builtin_unreachable();
 }
@@ -89,6 +92,10 @@ std::optional<PoolBackendKind> PoolBackendOf(std::string_view name) {
 
 bool IsTree(PoolBackendKind kind) {
   return kind == PoolBackendKind::kDirectory || kind == PoolBackendKind::kSubvolume;
+}
+
+bool IsListed(PoolBackendKind kind) {
+  return kind == PoolBackendKind::kStatic || kind == PoolBackendKind::kExport;
 }
 
 std::string_view PoolVolumeStateName(PoolVolumeState state) {
@@ -183,12 +190,17 @@ Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
   if (record.backend == PoolBackendKind::kNotKnown) {
     return UnreadableRow(row, "has a backend that this program does not know");
   }
-  if (record.pool.empty() || record.name.empty() || record.capacity_bytes <= 0) {
+  const bool is_export = record.backend == PoolBackendKind::kExport;
+  const bool has_size = is_export ? record.capacity_bytes == 0 : record.capacity_bytes > 0;
+  if (record.pool.empty() || record.name.empty() || !has_size) {
     return UnreadableRow(row, "has no pool, no name or no size");
   }
   const bool is_static = record.backend == PoolBackendKind::kStatic;
   if (is_static && (record.source.empty() || record.source_identity.empty())) {
     return UnreadableRow(row, "has no device, or does not say which");
+  }
+  if (is_export && (record.is_block || ServerOfExport(record.source).server.empty())) {
+    return UnreadableRow(row, "has no export, or is a block volume");
   }
   const PoolInline& use = record.inline_use;
   if (!use.empty() && (use.target_root.empty() || !use.target.starts_with(use.target_root + "/"))) {

@@ -27,17 +27,20 @@ inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
 
 // The numbers of all enums here are stored in records; a number that this program does not know
 // makes the row unreadable.
-// Of a kStatic one nothing is in the pool: it is a device of the administrator's.
-enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume, kStatic };
+// Of a kStatic one, and of a kExport one, nothing is in the pool: it is a device of the
+// administrator's, or an export of an NFS server.
+enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume, kStatic, kExport };
 constexpr WireEnum<PoolBackendKind> WireEnumOf(PoolBackendKind) {
-  return {PoolBackendKind::kStatic, PoolBackendKind::kNotKnown};
+  return {PoolBackendKind::kExport, PoolBackendKind::kNotKnown};
 }
 // "image"; "" of kNotKnown.
 std::string_view PoolBackendName(PoolBackendKind kind);
 // Whether its volumes are files of the pool's own filesystem, in a directory that is bound where
 // they are wanted. Others have a device and a filesystem of their own.
 bool IsTree(PoolBackendKind kind);
-// Nullopt for a name of none that a class can have: kNotKnown has no name, and kStatic is listed.
+// Whether its volumes are listed in the configuration, and were there before: kStatic and kExport.
+bool IsListed(PoolBackendKind kind);
+// Nullopt for a name of none that a class can have: kNotKnown has no name, and others are listed.
 std::optional<PoolBackendKind> PoolBackendOf(std::string_view name);
 
 // A pool that this agent has used. Key: its name.
@@ -140,8 +143,8 @@ struct PoolVolumeRecord {
   std::string name{};  // by which whoever asked for it knows it again; unique among all pools
   PoolVolumeState state = PoolVolumeState::kNotKnown;
   PoolBackendKind backend = PoolBackendKind::kNotKnown;
-  int64_t capacity_bytes = 0;
-  int64_t target_bytes = 0;  // the size that it is being given; 0: none
+  int64_t capacity_bytes = 0;  // 0 of a kExport one alone
+  int64_t target_bytes = 0;    // the size that it is being given; 0: none
   bool is_block = false;
   StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
   // PoolTuning, as it was given last for each of its keys; it can be changed.
@@ -160,9 +163,12 @@ struct PoolVolumeRecord {
   std::string from_volume{};
   PoolInline inline_use{};
   // Of a kStatic volume: the path of its device, and what that says of itself
-  // (DeviceIdentity::stable_id), which need not be UTF-8.
+  // (DeviceIdentity::stable_id), which need not be UTF-8. Of a kExport one: StaticExport, which is
+  // known by its name alone.
   std::string source{};
   std::string source_identity{};
+  std::vector<std::string> source_options{};
+  bool source_read_only = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -186,6 +192,8 @@ struct PoolVolumeRecord {
     v(23, m.created_unix_ms);
     v(24, m.block_bytes);
     v(25, m.source_identity);
+    v(26, m.source_options);
+    v(27, m.source_read_only);
   }
   friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
 };

@@ -4,6 +4,8 @@
 
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_export.h"
+#include "volume/nfs_export.h"
 
 namespace volumed {
 namespace {
@@ -161,6 +163,8 @@ std::string PoolVolumes::DomainOf(const std::string& id) const {
   std::string name;
   if (const std::optional<PoolVolumeRecord> row = FindRow(id)) {
     if (row->backend == PoolBackendKind::kStatic) return row->source;
+    if (row->backend == PoolBackendKind::kExport)
+      return NfsFaultDomain(ServerOfExport(row->source));
     name = row->pool;
   }
   if (const std::optional<PoolCutRecord> row = FindCutRow(id)) name = row->pool;

@@ -20,6 +20,7 @@
 #include "pool/pool.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_record.h"
+#include "pool/static_export.h"
 #include "records/record_store.h"
 #include "volumehost/irreversible_steps.h"
 
@@ -53,12 +54,13 @@ struct PoolVolumeWish {
   PoolInline inline_use = {};
 };
 
-// A device that is there already, and that an administrator has listed as a volume.
+// A device that is there already, or an export, that an administrator has listed as a volume.
 struct StaticVolume {
   std::string name;    // in the list
   std::string pool;    // whose ids it gets
-  std::string device;  // a path that lasts: "/dev/disk/by-id/..."
+  std::string device;  // a path that lasts: "/dev/disk/by-id/..."; empty of an export
   bool is_block = false;
+  StaticExport exported = {};  // its source is empty of a device
 };
 
 // What an id is to this node. kNone: the text is no id of a volume, or one of a pool of this node
@@ -137,8 +139,8 @@ class PoolVolumes {
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
   // The inline volumes, in whatever state, in the order of their ids.
   std::vector<PoolVolumeRecord> InlineVolumes() const EXCLUDES(mu_);
-  // The path of the pool of the volume, or of the cut, or the device of a static volume, for lanes;
-  // "" if it is not known.
+  // The path of the pool of the volume, or of the cut, or the device of a static volume, or the
+  // domain of the server of an export ("nfs:nas-1"), for lanes; "" if it is not known.
   std::string DomainOf(const std::string& id) const EXCLUDES(mu_);
 
   // The path of the pool that a volume of these parameters would be in, for lanes; "" if there is
@@ -179,11 +181,14 @@ class PoolVolumes {
   // listed is not opened, and can be deleted, by which it loses its id and nothing else.
   void ListStatic(std::set<std::string> names) EXCLUDES(mu_);
   // Takes the device as the volume of this name, or finds that it is the one on record, which has
-  // grown meanwhile or has another path. Nothing is written to it. Errors, not applied: NotFound,
+  // grown meanwhile or has another path. Nothing is written to it. The server of an export is not
+  // asked; the options of one that is on record become those of the list, for whatever is staged
+  // from then on. Errors, not applied: NotFound,
   // if there is no device; FailedPrecondition for another one than that on record, for one that
   // says nothing lasting of itself or is a volume by another name, for one that has become smaller,
   // for another mode, and, unless it is a block volume, for what is on it and is no filesystem of
-  // pools; those of Create().
+  // pools; likewise for another export than that on record, and for one that is a volume by another
+  // name; those of Create().
   Result<PoolVolumeRecord> TakeStatic(const StaticVolume& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Makes a volume of what is there, or finds the one that was made by this name. Nothing is
@@ -382,6 +387,21 @@ class PoolVolumes {
                                       const std::string& id) EXCLUDES(mu_);
   Result<PoolVolumeRecord> NewStatic(const StaticVolume& wish, const IdentifiedDevice& device,
                                      const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> TakeExport(const StaticVolume& wish) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> MeetExport(const StaticVolume& wish, const std::string& id)
+      EXCLUDES(mu_);
+  Result<PoolVolumeRecord> NewExport(const StaticVolume& wish) EXCLUDES(mu_);
+  // The record of a listed volume, which is not written yet, without what the kind has of its own.
+  // Errors: FailedPrecondition, not applied, if it is a volume by another name; those of a pool
+  // that is not open, or was not looked through.
+  Result<PoolVolumeRecord> PlanListed(const StaticVolume& wish, PoolBackendKind backend,
+                                      const std::string& identity) EXCLUDES(mu_);
+  // Puts the new volume on record.
+  Result<PoolVolumeRecord> WriteListed(const StaticVolume& wish, PoolVolumeRecord record)
+      EXCLUDES(mu_);
+  // Puts on record what the list says anew of a volume that is there, and ends a making of it.
+  Result<PoolVolumeRecord> Relist(const PoolVolumeRecord& before, PoolVolumeRecord row)
+      EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 

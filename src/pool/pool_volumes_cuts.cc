@@ -4,6 +4,7 @@
 
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -119,8 +120,8 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));
   RETURN_IF_ERROR(CheckNotInline(source));
-  if (source.backend == PoolBackendKind::kStatic) {
-    return PoolRefusal("volume " + source.id + " is the device " + source.source +
+  if (IsListed(source.backend)) {
+    return PoolRefusal("volume " + source.id + " is " + ShownSource(source) +
                        ", of which this pool makes no snapshots");
   }
   RETURN_IF_ERROR(CheckFilesystemKnown(source));

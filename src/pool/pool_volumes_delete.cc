@@ -3,6 +3,7 @@
 
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -36,7 +37,7 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   if (!here.ok() && here.error().code() == Code::kNotFound) return DeleteNothing(id);
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   if (IsListedStatic(held.record.name)) {
-    return PoolRefusal("volume " + id + " is the device " + held.record.source +
+    return PoolRefusal("volume " + id + " is " + ShownSource(held.record) +
                        ", which is listed in the configuration: take it out there first; its "
                        "data is never deleted");
   }

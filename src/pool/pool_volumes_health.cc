@@ -21,7 +21,7 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   std::set<std::string> before;
   std::vector<PoolVolumeRecord> devices;
   const auto is_there = [&name](const PoolVolumeRecord& record) {
-    return record.pool == name && record.backend != PoolBackendKind::kStatic &&
+    return record.pool == name && !IsListed(record.backend) &&
            (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
   };
   {

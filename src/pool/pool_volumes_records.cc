@@ -113,7 +113,7 @@ PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
   const auto add_known = [&](const auto& rows) {
     for (const auto& [id, record] : rows) {
       // It takes nothing from the pool.
-      if (record.backend == PoolBackendKind::kStatic) continue;
+      if (IsListed(record.backend)) continue;
       const std::optional<PoolId> parsed = ParsePoolId(id);
       if (record.pool == pool.name() && parsed) ids.known[record.backend].push_back(*parsed);
     }
@@ -167,7 +167,7 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   };
   std::vector<PoolShare> shares;
   for (const auto& [id, record] : volumes_) {
-    if (record.pool != pool.name() || record.backend == PoolBackendKind::kStatic) continue;
+    if (record.pool != pool.name() || IsListed(record.backend)) continue;
     const int64_t allocated = artefact(id).allocated_bytes;
     shares.push_back({id, record.family, PromiseOf(record, allocated), allocated});
   }

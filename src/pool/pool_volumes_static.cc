@@ -1,4 +1,4 @@
-// Volumes that are devices of the administrator's: how they get and keep their rows.
+// Volumes that are devices or exports of the administrator's: how they get and keep their rows.
 #include <utility>
 
 #include "base/printable_text.h"
@@ -12,6 +12,11 @@ constexpr size_t kShownListed = 256;  // bytes of what a device says of itself
 
 // It has a colon, as those of COs and of inline volumes have, and begins like none of them.
 std::string NameOfStatic(const std::string& listed) { return "static:" + listed; }
+
+// By what a listed volume is known again.
+const std::string& IdentityOf(const PoolVolumeRecord& row) {
+  return row.backend == PoolBackendKind::kExport ? row.source : row.source_identity;
+}
 
 int64_t WholeBlocks(int64_t bytes) { return bytes - bytes % kPoolBlockBytes; }
 
@@ -50,6 +55,7 @@ Result<PoolVolumeRecord> PoolVolumes::TakeStatic(const StaticVolume& wish,
   const std::string name = NameOfStatic(wish.name);
   RETURN_IF_ERROR(CheckAllReadable(call));
   ASSIGN_OR_RETURN(const Taken taken, Take({NameKey(name)}));
+  if (!wish.exported.source.empty()) return TakeExport(wish);
   ASSIGN_OR_RETURN(const IdentifiedDevice device, IdentifyListed(parts_.kernel, wish.device, call));
   if (device.facts.identity.stable_id.empty()) {
     return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
@@ -68,6 +74,9 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   ASSIGN_OR_RETURN(PoolVolumeRecord row, Find(id));
   const DeviceIdentity& there = device.facts.identity;
   const std::string shown = "static volume " + wish.name + ", on record as " + row.id + ", ";
+  if (row.backend != PoolBackendKind::kStatic) {
+    return PoolRefusal(shown + "is " + ShownSource(row) + ": list a device by another name");
+  }
   if (there.stable_id != row.source_identity) {
     return PoolRefusal(shown + "is the device " + Quoted(row.source_identity, kShownListed) +
                        ", and " + wish.device + " is " + Quoted(there.stable_id, kShownListed) +
@@ -85,6 +94,10 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   const PoolVolumeRecord before = row;
   row.source = wish.device;
   row.capacity_bytes = bytes;
+  return Relist(before, std::move(row));
+}
+
+Result<PoolVolumeRecord> PoolVolumes::Relist(const PoolVolumeRecord& before, PoolVolumeRecord row) {
   if (row.state == PoolVolumeState::kMaking) {
     RETURN_IF_ERROR(Advance(row, PoolVolumeEvent::kDone));
   } else if (row != before) {
@@ -95,22 +108,55 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   return row;
 }
 
-Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
-                                                const IdentifiedDevice& device,
-                                                const CallOptions& call) {
+Result<PoolVolumeRecord> PoolVolumes::PlanListed(const StaticVolume& wish, PoolBackendKind backend,
+                                                 const std::string& identity) {
   PoolParameters parameters;
   parameters.pool = wish.pool;
   ASSIGN_OR_RETURN(const Pool* const pool, OpenPoolFor(parameters));
   RETURN_IF_ERROR(CheckLookedThrough(*pool));
-  const DeviceIdentity& there = device.facts.identity;
-  {
-    MutexLock lock(mu_);
-    for (const auto& [id, row] : volumes_) {
-      if (row.source_identity != there.stable_id) continue;
-      return PoolRefusal("static volume " + wish.name + ": the device " + wish.device + " is " +
-                         row.name + ", volume " + id + ", already");
-    }
+  PoolVolumeRecord record;
+  record.id = NewPoolId(PoolObject::kVolume, pool->tag()).ToString();
+  record.pool = pool->name();
+  record.name = NameOfStatic(wish.name);
+  record.backend = backend;
+  record.is_block = wish.is_block;
+  record.parameters = {{"pool", pool->name()}};
+  record.family = record.id;
+  record.used = true;  // its content is somebody's
+  record.created_unix_ms = parts_.clock.WallUnixMillis();
+  record.source = backend == PoolBackendKind::kExport ? wish.exported.source : wish.device;
+  MutexLock lock(mu_);
+  for (const auto& [id, row] : volumes_) {
+    const bool is_same = backend == row.backend && identity == IdentityOf(row);
+    if (!is_same) continue;
+    return PoolRefusal("static volume " + wish.name + ": " + ShownSource(record) + " is " +
+                       row.name + ", volume " + id + ", already");
   }
+  return record;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::WriteListed(const StaticVolume& wish,
+                                                  PoolVolumeRecord record) {
+  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
+  RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kMake));
+  if (const Status ready = Advance(record, PoolVolumeEvent::kDone); !ready.ok()) {
+    return ready.error().AsMaybeApplied();
+  }
+  const bool is_export = record.backend == PoolBackendKind::kExport;
+  parts_.log.Info(is_export ? "a listed export is a volume" : "a listed device is a volume",
+                  {{"static_volume", wish.name},
+                   {"volume", record.id},
+                   {is_export ? "export" : "device", record.source}});
+  TellChanged();
+  return record;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
+                                                const IdentifiedDevice& device,
+                                                const CallOptions& call) {
+  const DeviceIdentity& there = device.facts.identity;
+  ASSIGN_OR_RETURN(PoolVolumeRecord record,
+                   PlanListed(wish, PoolBackendKind::kStatic, there.stable_id));
   CallOptions of_device = call;
   of_device.domain = DeviceDomain(wish.device);
   ASSIGN_OR_RETURN(const DeviceProbe probe,
@@ -119,34 +165,47 @@ Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
     return Error::NotApplied(Code::kUnavailable,
                              wish.device + " has become another device just now: try again");
   }
-  PoolVolumeRecord record;
   ASSIGN_OR_RETURN(record.filesystem, FilesystemOn(wish, probe));
-  record.id = NewPoolId(PoolObject::kVolume, pool->tag()).ToString();
-  record.pool = pool->name();
-  record.name = NameOfStatic(wish.name);
-  record.backend = PoolBackendKind::kStatic;
   record.capacity_bytes = WholeBlocks(there.size_bytes);
-  record.is_block = wish.is_block;
-  record.parameters = {{"pool", pool->name()}};
-  record.family = record.id;
-  record.used = true;  // its content is somebody's
-  record.created_unix_ms = parts_.clock.WallUnixMillis();
   record.block_bytes = kPoolBlockBytes;
-  record.source = wish.device;
   record.source_identity = there.stable_id;
   if (record.capacity_bytes <= 0) {
     return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
                        " has no room");
   }
-  RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kProvision, record.name));
-  RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kMake));
-  if (const Status ready = Advance(record, PoolVolumeEvent::kDone); !ready.ok()) {
-    return ready.error().AsMaybeApplied();
+  return WriteListed(wish, std::move(record));
+}
+
+// ---- exports ------------------------------------------------------------------------------------
+
+Result<PoolVolumeRecord> PoolVolumes::TakeExport(const StaticVolume& wish) {
+  if (const std::optional<PoolVolumeRecord> row = FindByName(NameOfStatic(wish.name))) {
+    return MeetExport(wish, row->id);
   }
-  parts_.log.Info("a listed device is a volume",
-                  {{"static_volume", wish.name}, {"volume", record.id}, {"device", wish.device}});
-  TellChanged();
-  return record;
+  return NewExport(wish);
+}
+
+// By its name alone it is known, so another name is another volume, whatever its server has there.
+Result<PoolVolumeRecord> PoolVolumes::MeetExport(const StaticVolume& wish, const std::string& id) {
+  ASSIGN_OR_RETURN(const Taken taken, Take({id}));
+  ASSIGN_OR_RETURN(PoolVolumeRecord row, Find(id));
+  if (row.backend != PoolBackendKind::kExport || row.source != wish.exported.source) {
+    return PoolRefusal("static volume " + wish.name + ", on record as " + row.id + ", is " +
+                       ShownSource(row) + ", and not the export " + wish.exported.source +
+                       ": list another one by another name");
+  }
+  const PoolVolumeRecord before = row;
+  row.source_options = wish.exported.options;
+  row.source_read_only = wish.exported.read_only;
+  return Relist(before, std::move(row));
+}
+
+Result<PoolVolumeRecord> PoolVolumes::NewExport(const StaticVolume& wish) {
+  ASSIGN_OR_RETURN(PoolVolumeRecord record,
+                   PlanListed(wish, PoolBackendKind::kExport, wish.exported.source));
+  record.source_options = wish.exported.options;
+  record.source_read_only = wish.exported.read_only;
+  return WriteListed(wish, std::move(record));
 }
 
 }  // namespace volumed

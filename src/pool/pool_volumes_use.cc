@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 Error AboutFilesOf(const std::string& id, const Error& error) {
@@ -24,8 +25,8 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
-  if (held.record.backend == PoolBackendKind::kStatic && !IsListedStatic(held.record.name)) {
-    return PoolRefusal("volume " + id + " is the device " + held.record.source +
+  if (IsListed(held.record.backend) && !IsListedStatic(held.record.name)) {
+    return PoolRefusal("volume " + id + " is " + ShownSource(held.record) +
                        ", which is not listed in the configuration any more");
   }
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
@@ -51,7 +52,7 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
 
 // A row that is ready has no file if MakeAnew() was cut off.
 Status PoolVolumes::CompleteFile(Held& held) {
-  const bool has_file = held.record.backend != PoolBackendKind::kStatic;
+  const bool has_file = !IsListed(held.record.backend);
   if (!has_file || held.record.object.inode != 0) return OkStatus();
   ASSIGN_OR_RETURN(const MadeArtefact made,
                    held.backend->Make(held.record, held.parameters, held.call));
@@ -66,7 +67,7 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
                        std::string(PoolVolumeStateName(held.record.state)));
   }
   const bool has_content = !held.record.from_snapshot.empty() || !held.record.from_volume.empty() ||
-                           held.record.backend == PoolBackendKind::kStatic;
+                           IsListed(held.record.backend);
   if (held.record.is_block || has_content || held.record.filesystem != PoolFilesystem{}) {
     return PoolRefusal("volume " + id + " may have somebody's data, and is not made anew");
   }
@@ -114,6 +115,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
+  if (record.backend == PoolBackendKind::kExport) return WhyNoSize(record);
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
   if (record.backend == PoolBackendKind::kStatic) {
     return PoolRefusal("volume " + id + " is the device " + record.source + ", which has " +

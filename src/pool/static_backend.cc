@@ -14,16 +14,18 @@ namespace {
 constexpr size_t kShownIdentity = 256;  // bytes of what a device says of itself
 
 Error NotOfStatic(const PoolVolumeRecord& volume, const std::string& what) {
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.id + " is the device " +
-                                                          volume.source + ", which is not " + what);
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + volume.id + " is " + ShownSource(volume) + ", which is not " + what);
 }
 
 // Threads and blocking: as PoolBackend says.
 class StaticBackend final : public PoolBackend {
  public:
-  explicit StaticBackend(Kernel& kernel) : kernel_(kernel) {}
+  // `kind` is kStatic or kExport.
+  StaticBackend(Kernel& kernel, PoolBackendKind kind) : kernel_(kernel), kind_(kind) {}
 
-  PoolBackendKind kind() const override { return PoolBackendKind::kStatic; }
+  PoolBackendKind kind() const override { return kind_; }
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters&,
                             const CallOptions&) override {
     return NotOfStatic(volume, "made here");
@@ -77,6 +79,7 @@ class StaticBackend final : public PoolBackend {
 
  private:
   Kernel& kernel_;
+  const PoolBackendKind kind_;
 };
 
 // A read-only bind of a node keeps nobody from writing to its device, and to make the device
@@ -85,6 +88,8 @@ Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const P
                                          bool read_only, const BeforeOpen& before,
                                          const CallOptions& call) {
   if (before) return NotOfStatic(volume, "given another filesystem's identity here");
+  // Its server is not asked for anything before it is mounted.
+  if (kind_ == PoolBackendKind::kExport) return OpenedVolume();
   ASSIGN_OR_RETURN(const IdentifiedDevice device, FindStaticDevice(kernel_, volume, call));
   if (read_only && volume.is_block && !device.read_only) {
     return Error::NotApplied(Code::kFailedPrecondition,
@@ -124,8 +129,19 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
                                std::to_string(volume.capacity_bytes));
 }
 
-std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel) {
-  return std::make_unique<StaticBackend>(kernel);
+std::string ShownSource(const PoolVolumeRecord& volume) {
+  const bool is_export = volume.backend == PoolBackendKind::kExport;
+  return (is_export ? "the export " : "the device ") + volume.source;
+}
+
+Error WhyNoSize(const PoolVolumeRecord& volume) {
+  return Error::NotApplied(Code::kOutOfRange,
+                           "volume " + volume.id + " is " + ShownSource(volume) +
+                               ", whose size is its server's: nothing makes it larger here");
+}
+
+std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel, PoolBackendKind kind) {
+  return std::make_unique<StaticBackend>(kernel, kind);
 }
 
 }  // namespace volumed

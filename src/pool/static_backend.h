@@ -1,6 +1,8 @@
-// The static backend: a volume is a block device that was there before, and that the pool has
-// nothing of but the row. The path of a device may lead to another one tomorrow; so the device is
-// pinned by what it says of itself (a disk's WWID), and nothing else is ever opened in its stead.
+// The static backends: a volume is a block device that was there before, or an export of an NFS
+// server, and the pool has nothing of it but the row. The path of a device may lead to another one
+// tomorrow; so the device is pinned by what it says of itself (a disk's WWID), and nothing else is
+// ever opened in its stead. An export says nothing of itself: it is what its server has by its
+// name.
 #pragma once
 
 #include <string>
@@ -20,5 +22,12 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
 // The same without a volume: which device the path leads to. Errors: those of IdentifyDevice.
 Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
                                         const CallOptions& call);
+
+// "the device /dev/sdx", or "the export nas-1:/srv/media": for people. Pure.
+std::string ShownSource(const PoolVolumeRecord& volume);
+
+// The error of a size that is asked of an export: OutOfRange, not applied, so that whoever asks
+// does not ask again. Pure.
+Error WhyNoSize(const PoolVolumeRecord& volume);
 
 }  // namespace volumed

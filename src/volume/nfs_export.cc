@@ -42,6 +42,10 @@ std::string NfsFaultDomain(const NfsVolumeSource& source) {
   return domain;
 }
 
+std::string NfsServerName(const NfsVolumeSource& source) {
+  return source.server.empty() ? "" : "NFS server " + source.server;
+}
+
 bool IsNfsType(std::string_view fs_type) { return fs_type == "nfs" || fs_type == "nfs4"; }
 
 }  // namespace volumed

@@ -25,6 +25,9 @@ std::optional<NfsVolumeSource> ParseNfsExport(std::string_view text);
 // two domains. Empty without a server.
 std::string NfsFaultDomain(const NfsVolumeSource& source);
 
+// "NFS server nas-1", for people. Empty without a server.
+std::string NfsServerName(const NfsVolumeSource& source);
+
 // nfs and nfs4: a mount of either may be of the other's type.
 bool IsNfsType(std::string_view fs_type);
 
