@@ -48,7 +48,10 @@ Status Agent::LoadPlugins() {
   settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
   auto of_pools = std::make_unique<PoolPlugin>(
-      PoolPluginParts{pools_->volumes(), ServedDriver(), settings.local});
+      PoolPluginParts{pools_->volumes(),
+                      ServedDriver(),
+                      settings.local,
+                      {settings.nfs.unmount_timeout, settings.nfs.force_timeout}});
   std::vector<std::unique_ptr<VolumePlugin>> plugins = MakeInTreePlugins(std::move(settings));
   plugins.push_back(std::move(of_pools));
   plugins.push_back(std::make_unique<CsiPlugin>(MakeCsiPluginParts()));

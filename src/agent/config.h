@@ -148,6 +148,8 @@ struct Config {
   // Devices that are volumes of the first pool, likewise; with a filesystem, and raw.
   std::vector<std::pair<std::string, std::string>> static_volumes;
   std::vector<std::pair<std::string, std::string>> static_block_volumes;
+  // Exports that are volumes of the first pool, likewise, as ParseStaticExport takes them.
+  std::vector<std::pair<std::string, std::string>> static_exports;
   std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
   int pool_reserve_percent = PoolLimits().reserve_percent;
   Duration freeze_limit = CutLimits().longest;

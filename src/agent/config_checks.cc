@@ -24,6 +24,7 @@
 #include "kube/field_rules.h"
 #include "os/child_look.h"
 #include "os/kernel_features.h"
+#include "pool/static_export.h"
 
 namespace volumed {
 namespace {
@@ -165,7 +166,7 @@ void CheckPools(const std::vector<Place>& places, const std::string& as_seen, Pr
   }
 }
 
-// One name is one volume, and one device is, too.
+// One name is one volume, and so is one device, and one export.
 void CheckStaticVolumes(const Config& config, Problems& problems) {
   std::vector<std::string> names;
   std::vector<std::string> devices;
@@ -177,6 +178,13 @@ void CheckStaticVolumes(const Config& config, Problems& problems) {
       problems.push_back("static-volumes: " + path + " is no path of a device, in /dev");
     }
   }
+  std::vector<std::string> exports;
+  for (const auto& [name, text] : config.static_exports) {
+    names.push_back(name);
+    const Result<StaticExport> listed = ParseStaticExport(text);
+    if (listed.ok()) exports.push_back(listed->source);
+  }
+  CheckTwice("static-exports", exports, problems);
   CheckTwice("static-volumes", names, problems);
   CheckTwice("static-volumes", devices, problems);
   if (names.empty() || !config.pools.empty()) return;

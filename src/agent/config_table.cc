@@ -359,15 +359,18 @@ void AddCsiVolumeRows(Rows& table) {
                   &Config::csi_republish_period, kShortest, hours(24))));
 }
 
-ConfigRow NamedPathsRow(const char* key, const char* text,
-                        std::vector<std::pair<std::string, std::string>> Config::*field) {
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+std::string NamedText(const NamedTexts& named, const char* between) {
+  std::vector<std::string> all;
+  for (const auto& [name, text] : named) all.push_back(name + "=" + text);
+  return Join(all, between);
+}
+
+ConfigRow NamedPathsRow(const char* key, const char* text, NamedTexts Config::*field) {
   return {{key, "list of name=path", text, false},
           Setter(field, ParsePools),
-          [field](const Config& config) {
-            std::vector<std::string> all;
-            for (const auto& [name, path] : config.*field) all.push_back(name + "=" + path);
-            return Join(all, ",");
-          }};
+          [field](const Config& config) { return NamedText(config.*field, ","); }};
 }
 
 // Where the node keeps volumes of its own.
@@ -382,6 +385,11 @@ void AddPoolRows(Rows& table) {
   table.push_back(NamedPathsRow("static-block-volumes",
                                 "devices that are there already, as raw volumes",
                                 &Config::static_block_volumes));
+  // Commas are between the options of one.
+  table.push_back({{"static-exports", "list of name=server:/path options",
+                    "exports of NFS servers, as volumes", false},
+                   Setter(&Config::static_exports, ParseStaticExports),
+                   [](const Config& config) { return NamedText(config.static_exports, "; "); }});
   table.push_back(
       {{"pool-capacity", "list of name=bytes",
         "how much a pool may promise to its volumes; default: what its filesystem has", false},

@@ -15,6 +15,7 @@
 #include "kube/static_pod.h"
 #include "plugins/fc_names.h"
 #include "plugins/iscsi_names.h"
+#include "pool/static_export.h"
 
 namespace volumed {
 namespace {
@@ -25,6 +26,19 @@ constexpr int kMostAttached = 100000;
 // A smaller pool holds no volume; a larger one is a mistake.
 constexpr int64_t kLeastPoolBytes = int64_t{1} << 20;
 constexpr int64_t kMostPoolBytes = int64_t{1} << 60;
+
+// Takes name=text, of which the name is a DNS label.
+Result<std::pair<std::string, std::string>> ParseNamed(const std::string& value, const char* what) {
+  const size_t equals = value.find('=');
+  if (equals == std::string::npos) {
+    return InvalidValue(std::string("must be name=") + what + ", not '" + value + "'");
+  }
+  std::string name = value.substr(0, equals);
+  if (const auto reason = rules::kDnsLabel.broken(name)) {
+    return InvalidValue("'" + name + "' " + *reason);
+  }
+  return std::pair(std::move(name), value.substr(equals + 1));
+}
 
 // Only for built-in plugins it is known whether they attach volumes.
 Status CheckAttaches(const std::string& plugin) {
@@ -206,16 +220,22 @@ Result<std::string> ParseDriverName(const ConfigValue& values) {
 Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const ConfigValue& values) {
   std::vector<std::pair<std::string, std::string>> pools;
   for (const std::string& value : values) {
-    const size_t equals = value.find('=');
-    if (equals == std::string::npos) return InvalidValue("must be name=path, not '" + value + "'");
-    std::string name = value.substr(0, equals);
-    if (const auto reason = rules::kDnsLabel.broken(name)) {
-      return InvalidValue("'" + name + "' " + *reason);
-    }
-    ASSIGN_OR_RETURN(std::string path, ParsePath({value.substr(equals + 1)}, false).With(name));
-    pools.emplace_back(std::move(name), std::move(path));
+    ASSIGN_OR_RETURN(auto named, ParseNamed(value, "path"));
+    RETURN_IF_ERROR(ParsePath({named.second}, false).With(named.first));
+    pools.push_back(std::move(named));
   }
   return pools;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ParseStaticExports(
+    const ConfigValue& values) {
+  std::vector<std::pair<std::string, std::string>> exports;
+  for (const std::string& value : values) {
+    ASSIGN_OR_RETURN(auto named, ParseNamed(value, "server:/path"));
+    RETURN_IF_ERROR(ParseStaticExport(named.second).With(named.first));
+    exports.push_back(std::move(named));
+  }
+  return exports;
 }
 
 Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values) {

@@ -55,6 +55,10 @@ Result<std::set<std::string>> ParseDriverNames(const ConfigValue& values);
 Result<std::string> ParseDriverName(const ConfigValue& values);
 // Takes the directory of each pool by its name, in order: name=/path. A name is a DNS label.
 Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const ConfigValue& values);
+// Takes an export by its name, in order: name=server:/path, and behind a blank its options, as
+// ParseStaticExport (pool/static_export.h) does. The text of each is kept as it is.
+Result<std::vector<std::pair<std::string, std::string>>> ParseStaticExports(
+    const ConfigValue& values);
 // Takes a quantity of bytes by the name of a pool, 1Mi at least: name=10Gi, as items or as one text
 // with commas.
 Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values);

@@ -12,6 +12,7 @@
 #include "pool/pool_names.h"
 #include "pool/pool_operations.h"
 #include "pool/pool_plugin.h"
+#include "pool/static_export.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -97,6 +98,12 @@ std::vector<StaticVolume> StaticVolumesOf(const Config& config) {
   }
   for (const auto& [name, device] : config.static_block_volumes) {
     volumes.push_back({name, pool, device, /*is_block=*/true});
+  }
+  for (const auto& [name, text] : config.static_exports) {
+    Result<StaticExport> exported = ParseStaticExport(text);
+    // The parser of the configuration has let in no other text.
+    if (!exported.ok()) continue;
+    volumes.push_back({name, pool, /*device=*/"", /*is_block=*/false, *std::move(exported)});
   }
   return volumes;
 }

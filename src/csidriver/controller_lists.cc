@@ -47,7 +47,7 @@ std::string WhyNotConfirmed(const ControllerParts& shared, const PoolVolumeRecor
   if (!wishes.ok()) return wishes.error().message();
   for (const CsiCapabilityWish& wish : *wishes) {
     std::string why_not = WhyNotUsableSo(volume, wish);
-    if (why_not.empty()) why_not = WhyNotInMode(wish.access_mode, shared.places);
+    if (why_not.empty()) why_not = WhyNotInMode(volume, wish.access_mode, shared.places);
     if (!why_not.empty()) return why_not;
   }
   if (request.parameters().empty()) return "";

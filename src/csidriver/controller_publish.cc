@@ -27,7 +27,7 @@ Result<PoolLease> LeaseAskedFor(const ControllerParts& shared,
                                                   " is none of this driver's (csi-nodes)");
   }
   std::string why_not = WhyNotUsableSo(volume, wish);
-  if (why_not.empty()) why_not = WhyNotInMode(wish.access_mode, shared.places);
+  if (why_not.empty()) why_not = WhyNotInMode(volume, wish.access_mode, shared.places);
   if (!why_not.empty()) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "volume " + volume.id + " cannot be used so: " + why_not);

@@ -7,6 +7,7 @@
 #include "kube/digest.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_plugin.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -84,6 +85,11 @@ std::string WhyNotInMode(CsiAccessMode mode, const CsiPlaces& places) {
          ::csi::v1::VolumeCapability::AccessMode::Mode_Name(mode) + " is for several";
 }
 
+std::string WhyNotInMode(const PoolVolumeRecord& volume, CsiAccessMode mode,
+                         const CsiPlaces& places) {
+  return volume.backend == PoolBackendKind::kExport ? "" : WhyNotInMode(mode, places);
+}
+
 Result<StringMap> CsiPoolParameters(const google::protobuf::Map<std::string, std::string>& given,
                                     const std::vector<CsiCapabilityWish>& wishes) {
   StringMap parameters(given.begin(), given.end());
@@ -125,6 +131,7 @@ Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
     return Refused("capacity_range: a volume cannot have at least " + std::to_string(required) +
                    " and at most " + std::to_string(limit) + " bytes");
   }
+  if (volume.backend == PoolBackendKind::kExport) return WhyNoSize(volume);
   int64_t size = volume.capacity_bytes;
   if (required > size) {
     ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(required));

@@ -65,12 +65,15 @@ Result<StringMap> CsiPoolParameters(const google::protobuf::Map<std::string, std
 // The size that the volume gets by a call that asks for this one: what it has if that is enough, or
 // if nothing is said, and what an earlier call has begun to give it if it is to grow at all.
 // Errors, not applied: InvalidArgument for a negative number, and for a limit below what is
-// required; OutOfRange, if that size is beyond the limit.
+// required; OutOfRange, if that size is beyond the limit, and of an export, which has none.
 Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
                                const PoolVolumeRecord& volume);
 
 // Why no volume of this driver can be had in such a mode, for people; empty if one can.
 std::string WhyNotInMode(CsiAccessMode mode, const CsiPlaces& places);
+// The same of this volume: of an export others may have the files, whatever nodes there are here.
+std::string WhyNotInMode(const PoolVolumeRecord& volume, CsiAccessMode mode,
+                         const CsiPlaces& places);
 
 // What an answer says of the volume, and of what it was made.
 ::csi::v1::Volume CsiVolumeOf(const PoolVolumeRecord& record, const CsiPlaces& places);

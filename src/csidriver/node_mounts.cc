@@ -7,6 +7,8 @@
 #include "os/image_requests.h"
 #include "pool/pool_id.h"
 #include "pool/static_backend.h"
+#include "pool/static_export.h"
+#include "volume/nfs_export.h"
 
 namespace volumed {
 namespace {
@@ -64,6 +66,13 @@ Result<std::optional<std::string>> StaticDeviceOf(const PoolVolumes& volumes, Ke
   return device.error();
 }
 
+// An export is what the mount table says, and its server is not asked.
+bool ShowsExport(const PoolVolumes& volumes, const std::string& id, const MountEntry& mount) {
+  const Result<PoolVolumeRecord> volume = volumes.Find(id);
+  return volume.ok() && volume->backend == PoolBackendKind::kExport && IsNfsType(mount.fs_type) &&
+         IsShownExport(mount.source, volume->source);
+}
+
 }  // namespace
 
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
@@ -71,6 +80,7 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(kernel, place.Display(), call));
   if (!mount) return ShownAt::kNothing;
+  if (ShowsExport(volumes, id, *mount)) return ShownAt::kFilesystem;
   ASSIGN_OR_RETURN(const bool is_tree, ShowsTree(volumes, kernel, id, *mount, call));
   if (is_tree) return ShownAt::kFilesystem;
   ASSIGN_OR_RETURN(const std::optional<std::string> device,

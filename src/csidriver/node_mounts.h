@@ -13,7 +13,7 @@ namespace volumed {
 
 enum class ShownAt {
   kNothing,
-  kFilesystem,  // the volume's, or the volume itself, if it is a directory
+  kFilesystem,  // the volume's, or the volume itself, if it is a directory or an export
   kDevice,      // the volume's, as a block device
   kElse,        // something that is not this volume
 };

@@ -394,7 +394,11 @@ void NodeRpcs::TellHealth(
     health.set_volume_id(rpc.request().volume_id());
     // The mount table first: a pool that hangs takes all the time that there is.
     const Status told = TellPlacesHealth(parts.kernel, places, writes, call, health);
-    TellVolumeHealth(volume, parts.volumes.Look(volume.pool, call), health);
+    if (volume.backend == PoolBackendKind::kExport) {
+      TellServerHealth(parts.kernel, places, call, health);
+    } else {
+      TellVolumeHealth(volume, parts.volumes.Look(volume.pool, call), health);
+    }
     rpc.Finish(told);
   });
 }

@@ -16,6 +16,7 @@ constexpr char kPoolShort[] = "PoolShort";
 constexpr char kFileLost[] = "FileLost";
 constexpr char kMountLost[] = "MountLost";
 constexpr char kReadOnly[] = "ReadOnly";
+constexpr char kServerUnreachable[] = "ServerUnreachable";
 
 constexpr char kShortText[] =
     "its filesystem has less left than its volumes were promised, as something else has filled it";
@@ -50,6 +51,7 @@ bool HasStoppedWrites(const MountEntry& mount) {
 void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                       VolumeHealth& health) {
   auto& entries = *health.mutable_health_statuses();
+  if (volume.backend == PoolBackendKind::kExport) return;
   if (!pool.reachable.ok()) {
     return AddCondition(entries, ::csi::v1::INACCESSIBLE, kPoolUnreachable,
                         "pool " + volume.pool + ": " + pool.reachable.error().message());
@@ -79,6 +81,19 @@ Status TellPlacesHealth(Kernel& kernel, const std::vector<NodePlace>& places, bo
     }
   }
   return OkStatus();
+}
+
+void TellServerHealth(Kernel& kernel, const std::vector<NodePlace>& places, const CallOptions& call,
+                      VolumeHealth& health) {
+  for (const NodePlace& place : places) {
+    if (!place.is_finished) continue;
+    CallOptions at_server = call;
+    at_server.domain = place.fault_domain;
+    const Result<FsInfo> info = kernel.Call(StatFs{place.place}, at_server);
+    if (info.ok()) return;
+    return AddCondition(*health.mutable_health_statuses(), ::csi::v1::INACCESSIBLE,
+                        kServerUnreachable, info.error().message());
+  }
 }
 
 void TellStorageHealth(const std::string& pool_name, const PoolHealth& pool,

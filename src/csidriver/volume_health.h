@@ -5,6 +5,7 @@
 //   PoolShort         others have filled the pool's filesystem: writes to volumes may fail
 //   FileLost          the file of a volume is missing, or shorter than it was made
 //   MountLost         what was staged or published is not mounted any more
+//   ServerUnreachable the server of an export does not answer
 //   ReadOnly          the kernel lets nobody write to the volume's filesystem after an error
 //
 // Source: CSI spec v1.13.0, VolumeHealth, NodeGetStorageHealth.
@@ -23,7 +24,8 @@ namespace volumed {
 
 // Threads: any, for all. Blocks: what has CallOptions.
 //
-// What is wrong with the volume at its pool; nothing is added if nothing is.
+// What is wrong with the volume at its pool; nothing is added if nothing is, and nothing of an
+// export, which needs no pool.
 void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                       ::csi::v1::VolumeHealth& health);
 
@@ -31,6 +33,11 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
 // it for writing. Blocks: until the deadline; never on a filesystem. Errors: those of the table.
 Status TellPlacesHealth(Kernel& kernel, const std::vector<NodePlace>& places, bool writes,
                         const CallOptions& call, ::csi::v1::VolumeHealth& health);
+
+// Whether the server of an export answers at the first of these places, in the lane of the server.
+// Of one that is nowhere nothing is told. Blocks: until the deadline.
+void TellServerHealth(Kernel& kernel, const std::vector<NodePlace>& places, const CallOptions& call,
+                      ::csi::v1::VolumeHealth& health);
 
 // What is wrong with the pool, for NodeGetStorageHealth: conditions of several pools that are the
 // same are one, with each pool in its text.

@@ -156,6 +156,15 @@ TEST(ConfigChecksTest, APoolLiesApartFromTheRootAndFromOtherPools) {
                        {"static-block-volumes", {"raw=/dev/sdx"}}},
                       "static-volumes: /dev/sdx is given twice"));
   EXPECT_TRUE(Refuses({{"static-block-volumes", {"raw=/dev/sdx"}}}, "there is no pool"));
+  EXPECT_TRUE(Refuses({{"static-exports", {"media=nas:/srv"}}}, "there is no pool"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}}, {"static-exports", {"m=nas:/srv", "n=nas:/srv ro"}}},
+                      "static-exports: nas:/srv is given twice"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}},
+                       {"static-volumes", {"db=/dev/sdx"}},
+                       {"static-exports", {"db=nas:/srv"}}},
+                      "static-volumes: db is given twice"));
+  EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}}, {"static-exports", {"m=nas:/srv bg"}}},
+                      "option \"bg\" is none that an export is listed with"));
   EXPECT_TRUE(Refuses({{"pool-capacity", {"a=1Gi"}}}, "pool-capacity: there is no pool a"));
   EXPECT_TRUE(Refuses(
       {{"pool", {"a=/srv/a"}}, {"csi-controller-endpoints", {"pool.volumed.io=/run/c.sock"}}},

@@ -387,6 +387,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pool-reserve", {"7"}},
                             {"static-volumes", {"db=/dev/sdb"}},
                             {"static-block-volumes", {"raw=/dev/sdc"}},
+                            {"static-exports", {"media=nas-1:/srv/media nfsvers=4.2,ro"}},
                             {"freeze-limit", {"7s"}},
                             {"copy-bandwidth", {"7Mi"}},
                             {"csi-driver-name", {"pool.example.com"}},
