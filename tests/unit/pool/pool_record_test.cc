@@ -46,6 +46,8 @@ PoolVolumeRecord Volume() {
   record.inline_use = {"/var/lib/kubelet/pods/u/v", "/var/lib/kubelet", "ns", "pod", "u"};
   record.source = "/dev/disk/by-id/wwn-0x1";
   record.source_identity = "wwid:naa.1";
+  record.source_options = {"hard", "nfsvers=4.2"};
+  record.source_read_only = true;
   return record;
 }
 
@@ -268,6 +270,12 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
     return !read.ok() && read.error().code() == Code::kDataLoss;
   };
   EXPECT_FALSE(refused(Volume()));
+  PoolVolumeRecord exported = Volume();
+  exported.backend = PoolBackendKind::kExport;
+  exported.source = "nas-1:/srv/media";
+  exported.capacity_bytes = 0;
+  exported.is_block = false;
+  EXPECT_FALSE(refused(exported));
   std::vector<PoolVolumeRecord> bad(12, Volume());
   bad[0].state = State::kNotKnown;
   bad[1].state = static_cast<State>(77);
@@ -282,6 +290,10 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
   for (const size_t at : {10, 11}) bad[at].backend = PoolBackendKind::kStatic;
   bad[10].source.clear();
   bad[11].source_identity.clear();
+  for (int at = 0; at < 3; ++at) bad.push_back(exported);
+  bad[12].source = "/dev/sdx";
+  bad[13].capacity_bytes = 4096;
+  bad[14].is_block = true;
   for (size_t at = 0; at < bad.size(); ++at) EXPECT_TRUE(refused(bad[at])) << at;
 
   Record moved = EncodeRecord(Volume());
