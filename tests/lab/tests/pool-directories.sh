@@ -6,6 +6,7 @@
 . /lab/lib/volumed.sh
 . /lab/lib/grow.sh
 . /lab/lib/pool.sh
+. /lab/lib/csi.sh
 types=(ext4 xfs)
 # What the kernel says to who has no room left in a project; Source: Linux fs/quota/dquot.c, fs/xfs/xfs_trans_dquot.c.
 declare -A beyond=([ext4]="Disk quota exceeded" [xfs]="No space left on device")
@@ -50,21 +51,12 @@ account_is_told() {
 snapshot_says() { volumectl describe volumesnapshot "$1" | grep -qF -- "$2"; }
 pool_is_empty() { [[ -z $(find "/srv/$1/volumes" "/srv/$1/cuts" -mindepth 1 -maxdepth 1) ]]; }
 
-# A field of a protobuf message, by its tag and a short text.
-field() {
-  printf "\\x$(printf %02x "$1")\\x$(printf %02x ${#2})"
-  printf %s "$2"
-}
 # modify NAME BYTES: ControllerModifyVolume with these quotaBytes; prints the code.
 modify() {
-  local id body
+  local id
   id=$(pool_field "$1" 4 | cut -d/ -f3)
-  body=$(field 10 "$id"; field 26 "$(field 10 quotaBytes; field 18 "$2")")
-  { printf "\\0\\0\\0\\0\\x$(printf %02x ${#body})"; printf %s "$body"; } >$lab_state/request
-  curl -sS --http2-prior-knowledge --unix-socket /run/volumed/csi.sock -H 'content-type: application/grpc' \
-    -H 'te: trailers' -D $lab_state/answer -o /dev/null --data-binary @$lab_state/request \
-    http://localhost/csi.v1.Controller/ControllerModifyVolume
-  tr -d '\r' <$lab_state/answer | awk '$1 == "grpc-status:" { print $2 }'
+  csi_call Controller ControllerModifyVolume \
+    "$(csi_text 1 "$id")$(csi_message 3 "$(csi_text 1 quotaBytes)$(csi_text 2 "$2")")"
 }
 
 say "three disks: an ext4 and an xfs that count projects, and an ext4 that does not"
@@ -80,7 +72,7 @@ must mount -o prjquota "$xfs" /srv/xfs
 must mount "$plain" /srv/plain
 install_volumed
 configure 'pool: {ext4: /srv/ext4, xfs: /srv/xfs, plain: /srv/plain}' 'volume-stats-period: 2s' \
-  'csi-serve: /run/volumed/csi.sock' 'csi-profile: central'
+  "csi-serve: $csi_socket" 'csi-profile: central'
 start_volumed
 
 say "a claim of 32 MiB on each, over a kill"
