@@ -180,15 +180,14 @@ class PoolVolumes {
   // Which names of static volumes are listed; from the start on. One that is on record and not
   // listed is not opened, and can be deleted, by which it loses its id and nothing else.
   void ListStatic(std::set<std::string> names) EXCLUDES(mu_);
-  // Takes the device as the volume of this name, or finds that it is the one on record, which has
-  // grown meanwhile or has another path. Nothing is written to it. The server of an export is not
-  // asked; the options of one that is on record become those of the list, for whatever is staged
-  // from then on. Errors, not applied: NotFound,
-  // if there is no device; FailedPrecondition for another one than that on record, for one that
-  // says nothing lasting of itself or is a volume by another name, for one that has become smaller,
-  // for another mode, and, unless it is a block volume, for what is on it and is no filesystem of
-  // pools; likewise for another export than that on record, and for one that is a volume by another
-  // name; those of Create().
+  // Takes the device or the export as the volume of this name, or finds that it is the one on
+  // record, which has grown meanwhile, has another path, or has other options, which hold from the
+  // next staging on. Nothing is written to it, and the server of an export is not asked. Errors,
+  // not applied: NotFound, if there is no device; FailedPrecondition for another one than that on
+  // record, for one that says nothing lasting of itself or is a volume by another name, for one
+  // that has become smaller, for another mode, and, unless it is a block volume, for what is on it
+  // and is no filesystem of pools; likewise for another export than that on record, and for one
+  // that is a volume by another name; those of Create().
   Result<PoolVolumeRecord> TakeStatic(const StaticVolume& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Makes a volume of what is there, or finds the one that was made by this name. Nothing is
