@@ -282,8 +282,10 @@ Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const s
 
 Status PoolDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdAt(host_.paths, place));
-  RETURN_IF_ERROR(UnmountExport(place, call));
-  RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
+  ASSIGN_OR_RETURN(const bool was_export, UnmountExport(place, call));
+  // What is left is on the agent's own filesystem, and waits for no server's workers.
+  const CallOptions rest = was_export ? OnOwnFilesystem(call) : call;
+  RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, rest));
   return CloseUnmounted(id, call);
 }
 
@@ -291,16 +293,17 @@ Status PoolDeviceUnmounter::UnmountRecorded(const VolumeSpec& recorded, const Sa
                                             const CallOptions& call) {
   if (PoolVolumeIdAt(host_.paths, place).ok()) return UnmountDevice(place, call);
   ASSIGN_OR_RETURN(const std::string id, RecordedPoolVolumeId(recorded));
-  RETURN_IF_ERROR(UnmountExport(place, call));
-  RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = place}, call));
+  ASSIGN_OR_RETURN(const bool was_export, UnmountExport(place, call));
+  if (!was_export) RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = place}, call));
   return CloseUnmounted(id, call);
 }
 
-Status PoolDeviceUnmounter::UnmountExport(const SafePath& place, const CallOptions& call) {
+Result<bool> PoolDeviceUnmounter::UnmountExport(const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountAt(host_.kernel, place.Display(), call));
-  if (!mount || !IsNfsType(mount->fs_type)) return OkStatus();
-  return UnmountNfs(host_.kernel, host_.clock, place, parts_.nfs_unmount, call);
+  if (!mount || !IsNfsType(mount->fs_type)) return false;
+  RETURN_IF_ERROR(UnmountNfs(host_.kernel, host_.clock, place, parts_.nfs_unmount, call));
+  return true;
 }
 
 // Of an export nothing is open, and its pool need not answer.

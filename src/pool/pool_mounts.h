@@ -75,9 +75,9 @@ class PoolDeviceUnmounter final : public DeviceUnmounter {
                          const CallOptions& call) override;
 
  private:
-  // What is mounted there if it is an export, as the mount table says: of one whose row is gone,
-  // too.
-  Status UnmountExport(const SafePath& place, const CallOptions& call);
+  // Unmounts what is mounted there if it is an export, as the mount table says: one whose row is
+  // gone, too. Whether it was one.
+  Result<bool> UnmountExport(const SafePath& place, const CallOptions& call);
   Status CloseUnmounted(const std::string& id, const CallOptions& call);
 
   VolumeHost& host_;

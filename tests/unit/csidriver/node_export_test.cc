@@ -189,6 +189,7 @@ TEST_F(NodeExportTest, WhatAnExportIsNotIsRefused) {
   ::csi::v1::CreateVolumeRequest clone = CreateRequest("clone");
   clone.mutable_volume_content_source()->mutable_volume()->set_volume_id(id);
   EXPECT_EQ(CreateCode(clone), StatusCode::INVALID_ARGUMENT);
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
   EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(message_, HasSubstr("nas-1:/srv/media, which is listed"));
 }
