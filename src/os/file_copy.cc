@@ -3,35 +3,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <optional>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
+#include "os/copy_steps.h"
 #include "os/copy_target.h"
-#include "os/work_meter.h"
 
 namespace volumed {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
-constexpr int64_t kStep = 1 << 20;
 // So much is done again at most after a crash, and no sync takes for ever.
 constexpr int64_t kSyncEvery = 64 << 20;
-constexpr std::chrono::milliseconds kNap{100};
 
 class FileCopier {
  public:
   FileCopier(const CopyFile& request, const KernelFeatures& features, const CallOptions& options)
       : request_(request),
         features_(features),
-        options_(options),
-        what_("copy " + request.from.Display() + " to " + request.to.Display()) {}
+        what_("copy " + request.from.Display() + " to " + request.to.Display()),
+        pace_(options, request.bytes_per_second) {}
 
   Result<FileExtent> Run() {
     if (request_.from_offset < 0 || request_.bytes_per_second < 0) {
@@ -81,41 +72,28 @@ class FileCopier {
   }
 
   Status CopyAll() {
-    while (at_ < size_) {
-      const off_t data = ::lseek(source_.file.get(), at_, SEEK_DATA);
-      if (data < 0 && errno != ENXIO) return Failed("look for data", kMaybe);
-      // Nothing but a hole is left, or what was added to the file since this began.
-      if (data < 0 || data >= size_) break;
-      const off_t hole = ::lseek(source_.file.get(), data, SEEK_HOLE);
-      if (hole < 0) return Failed("look for a hole", kMaybe);
-      const int64_t end = std::min<int64_t>(hole, size_);
-      at_ = data;
-      while (at_ < end) RETURN_IF_ERROR(CopyStep(std::min(kStep, end - at_)));
-    }
+    const auto step = [this](int64_t at, int64_t bytes) -> Result<int64_t> {
+      at_ = at;
+      return CopyPiece(bytes);
+    };
+    RETURN_IF_ERROR(CopyData(source_.file.get(), at_, size_, what_, step));
     at_ = size_;
     return SyncData();
   }
 
-  Status CopyStep(int64_t bytes) {
-    RETURN_IF_ERROR(Pace());
-    buffer_.resize(static_cast<size_t>(kStep));
-    const ssize_t got =
-        ::pread(source_.file.get(), buffer_.data(), static_cast<size_t>(bytes), at_);
-    if (got < 0) return Failed("read", kMaybe);
+  Result<int64_t> CopyPiece(int64_t bytes) {
+    RETURN_IF_ERROR(pace_.Wait(copied_, synced_));
+    ASSIGN_OR_RETURN(const int64_t got,
+                     CopyBytes(source_.file.get(), target_.file.get(), at_, bytes, buffer_, what_));
     if (got == 0) {
       return Error::MaybeApplied(Code::kFailedPrecondition,
                                  what_ + ": it was made smaller meanwhile");
     }
-    for (ssize_t done = 0; done < got;) {
-      const ssize_t put = ::pwrite(target_.file.get(), buffer_.data() + done,
-                                   static_cast<size_t>(got - done), at_ + done);
-      if (put < 0) return Failed("write", kMaybe);
-      done += put;
-    }
     at_ += got;
     copied_ += got;
     unsynced_ += got;
-    return unsynced_ >= kSyncEvery ? SyncData() : OkStatus();
+    if (unsynced_ >= kSyncEvery) RETURN_IF_ERROR(SyncData());
+    return got;
   }
 
   Status SyncData() {
@@ -125,31 +103,10 @@ class FileCopier {
     return OkStatus();
   }
 
-  // Waits until the rate allows another step, and sees a cancel.
-  Status Pace() {
-    while (true) {
-      if (const auto now = SteadyClock::now(); now >= tell_at_) {
-        tell_at_ = now + WorkMeter::kInterval;
-        if (options_.progress) options_.progress(synced_);
-      }
-      if (options_.cancel != nullptr && options_.cancel->cancelled()) {
-        return WorkMeter::CancelledError(kMaybe);
-      }
-      if (request_.bytes_per_second == 0) return OkStatus();
-      const std::chrono::duration<double> due(static_cast<double>(copied_) /
-                                              static_cast<double>(request_.bytes_per_second));
-      const std::chrono::duration<double> left = due - (SteadyClock::now() - begin_);
-      if (left.count() <= 0) return OkStatus();
-      std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(left, kNap));
-    }
-  }
-
   const CopyFile& request_;
   const KernelFeatures& features_;
-  const CallOptions& options_;
   const std::string what_;
-  const SteadyClock::time_point begin_ = SteadyClock::now();
-  SteadyClock::time_point tell_at_ = begin_ + WorkMeter::kInterval;
+  CopyPace pace_;
   CopySource source_;
   MadeFile target_;
   int64_t size_ = 0;

@@ -1,8 +1,8 @@
 // The requests of the seam to the node (os/kernel.h): every effect is a struct in AnyRequest, which
 // says of itself what it is: its fields on the wire (base/wire_fields.h), its number there, its
 // LaneKind, and whether it must finish. Those of mounts, files and programs are here; those of
-// devices, of images, of freezing, of storage, of subvolumes, of quotas, of cgroups, and those that
-// are made of others have headers of their own.
+// devices, of images, of freezing, of storage, of subvolumes, of quotas, of whole trees, of
+// cgroups, and those that are made of others have headers of their own.
 //
 // It knows no Kubernetes word.
 //
@@ -34,6 +34,7 @@
 #include "os/safe_path.h"
 #include "os/storage_requests.h"
 #include "os/subvolume_requests.h"
+#include "os/tree_requests.h"
 
 namespace volumed {
 
@@ -515,7 +516,7 @@ using AnyRequest =
                  PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
                  ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents,
                  CutFrozen, ThawFilesystem, ChangeFilesystemUuid, MakeSubvolume, RemoveSubvolume,
-                 SetTreeQuota, ReadTreeQuota, SetIoLimits>;
+                 SetTreeQuota, ReadTreeQuota, SetIoLimits, MoveDirectory, CopyTree>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =

@@ -23,12 +23,14 @@
 #include "os/loop_devices.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
+#include "os/move_directory.h"
 #include "os/ownership_walk.h"
 #include "os/program.h"
 #include "os/remove_tree.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
 #include "os/subvolume.h"
+#include "os/tree_copy.h"
 #include "os/tree_quota.h"
 #include "os/usage_walk.h"
 #include "os/write_file.h"
@@ -136,6 +138,8 @@ struct Effects {
   Result<TreeQuota> operator()(const SetTreeQuota& r) const { return DoSetTreeQuota(r, features); }
   Result<TreeQuota> operator()(const ReadTreeQuota& r) const { return DoReadTreeQuota(r); }
   Result<CgroupIoLimits> operator()(const SetIoLimits& r) const { return DoSetIoLimits(r); }
+  Result<Changed> operator()(const MoveDirectory& r) const { return DoMoveDirectory(r, features); }
+  Result<Done> operator()(const CopyTree& r) const { return DoCopyTree(r, features, options); }
 };
 
 }  // namespace

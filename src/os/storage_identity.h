@@ -18,6 +18,9 @@ std::string ReadOwnerMark(int directory);
 // What tells the open directory or regular file from others. `fs_type` is its mount's.
 StorageObject ReadStorageObject(int file, const std::string& fs_type);
 
+// As StorageObject::handle has it, of an open file of any kind (O_PATH is enough).
+std::string FileHandleOf(int file);
+
 // FailedPrecondition, not applied, if the open directory or file is another one than `expected`, or
 // if its mount was taken away meanwhile.
 Status CheckIsExpected(int file, const StorageObject& expected, const KernelFeatures& features);

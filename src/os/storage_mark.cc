@@ -93,23 +93,23 @@ std::string FilesystemUuid(int directory, const std::string& fs_type) {
   return "";
 }
 
-std::string HandleOf(int directory) {
-  // Its bytes follow the head.
-  alignas(file_handle) std::array<unsigned char, sizeof(file_handle) + MAX_HANDLE_SZ> bytes = {};
-  auto* handle = reinterpret_cast<file_handle*>(bytes.data());
-  handle->handle_bytes = MAX_HANDLE_SZ;
-  int mount = 0;
-  if (::name_to_handle_at(directory, "", handle, &mount, AT_EMPTY_PATH) != 0) return "";
-  const size_t count = std::min<size_t>(handle->handle_bytes, MAX_HANDLE_SZ);
-  return std::to_string(handle->handle_type) + ":" +
-         Hexadecimal(bytes.data() + sizeof(file_handle), count);
-}
-
 Error Refused(const MarkStorage& request, Code code, const std::string& why) {
   return Error::NotApplied(code, "mark " + request.path.Display() + ": " + why);
 }
 
 }  // namespace
+
+std::string FileHandleOf(int file) {
+  // Its bytes follow the head.
+  alignas(file_handle) std::array<unsigned char, sizeof(file_handle) + MAX_HANDLE_SZ> bytes = {};
+  auto* handle = reinterpret_cast<file_handle*>(bytes.data());
+  handle->handle_bytes = MAX_HANDLE_SZ;
+  int mount = 0;
+  if (::name_to_handle_at(file, "", handle, &mount, AT_EMPTY_PATH) != 0) return "";
+  const size_t count = std::min<size_t>(handle->handle_bytes, MAX_HANDLE_SZ);
+  return std::to_string(handle->handle_type) + ":" +
+         Hexadecimal(bytes.data() + sizeof(file_handle), count);
+}
 
 std::string ReadOwnerMark(int directory) {
   std::array<char, kLongestOwner> owner;
@@ -125,7 +125,7 @@ StorageObject ReadStorageObject(int file, const std::string& fs_type) {
   object.fs_type = fs_type;
   struct stat info = {};
   if (::fstat(file, &info) == 0) object.inode = info.st_ino;
-  object.handle = HandleOf(file);
+  object.handle = FileHandleOf(file);
   // To open any other kind of file may have effects.
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return object;
   const Descriptor open(::open(ProcFdPath(file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

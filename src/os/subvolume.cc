@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -20,11 +19,9 @@
 
 #include "os/btrfs_search.h"
 #include "os/directory_reader.h"
-#include "os/mount_index.h"
-#include "os/mount_table.h"
+#include "os/mounts_of_tree.h"
 #include "os/regular_file.h"
 #include "os/safe_open.h"
-#include "os/statmount.h"
 #include "os/storage_identity.h"
 
 namespace volumed {
@@ -207,29 +204,7 @@ class SubvolumeRemover {
     if (request_.expected.inode != 0) {
       RETURN_IF_ERROR(CheckIsExpected(top, request_.expected, features_).With(what_));
     }
-    return CheckIsNotMounted(top);
-  }
-
-  Status CheckIsNotMounted(int top) const {
-    std::array<char, PATH_MAX> text;
-    const ssize_t length = ::readlink(ProcFdPath(top).c_str(), text.data(), text.size());
-    ASSIGN_OR_RETURN(const std::optional<MountEntry> mount, FindMountEntryOf(top, features_));
-    if (length <= 0 || !mount) return Refused("its mount was taken away meanwhile");
-    const std::string path(text.data(), static_cast<size_t>(length));
-    if (!IsAtOrBelow(path, mount->mount_point)) return Refused("it was moved meanwhile");
-    // As it lies in its filesystem, and as every mount of a part of that shows it.
-    const std::string below =
-        mount->mount_point == "/" ? path : path.substr(mount->mount_point.size());
-    const std::string inside = (mount->root == "/" ? "" : mount->root) + below;
-    ASSIGN_OR_RETURN(const std::vector<MountEntry> mounts, ReadMountTable());
-    for (const MountEntry& other : mounts) {
-      const bool is_same =
-          other.device_major == mount->device_major && other.device_minor == mount->device_minor;
-      const bool shows = is_same && IsAtOrBelow(other.root, inside);
-      if (!shows && !IsAtOrBelow(other.mount_point, path)) continue;
-      return Refused("something of it, or in it, is mounted at " + other.mount_point);
-    }
-    return OkStatus();
+    return CheckNothingIsMounted(top, features_, what_);
   }
 
   // Those inside of it, the deepest first. What somebody has made read-only is made writable, as

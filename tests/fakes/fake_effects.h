@@ -59,7 +59,7 @@ struct FakeEffectState {
   const KernelFeatures& features;
   const std::string& agent_root;
   const ProgramEnd* program_end = nullptr;  // of the program that the request runs
-  // Effects that can be cut off half way are: CopyFile, CutFrozen, ChangeFilesystemUuid.
+  // Effects that can be cut off half way are: CopyFile, CopyTree, CutFrozen, ChangeFilesystemUuid.
   bool half = false;
 };
 
@@ -133,6 +133,9 @@ class FakeEffects {
   Result<Changed> operator()(const RemoveSubvolume& request);
   Result<TreeQuota> operator()(const SetTreeQuota& request);
   Result<TreeQuota> operator()(const ReadTreeQuota& request);
+  // In fake_effects_moves.cc.
+  Result<Changed> operator()(const MoveDirectory& request);
+  Result<Done> operator()(const CopyTree& request);
   // In fake_effects_cgroups.cc.
   Result<CgroupIoLimits> operator()(const SetIoLimits& request);
 

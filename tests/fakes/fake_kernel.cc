@@ -66,7 +66,8 @@ bool Writes(const AnyRequest& request) {
                std::is_same_v<R, ChangeOwnership> || std::is_same_v<R, MarkStorage> ||
                std::is_same_v<R, SetFileSize> || std::is_same_v<R, CloneFile> ||
                std::is_same_v<R, CopyFile> || std::is_same_v<R, MakeSubvolume> ||
-               std::is_same_v<R, RemoveSubvolume> || std::is_same_v<R, SetTreeQuota>;
+               std::is_same_v<R, RemoveSubvolume> || std::is_same_v<R, SetTreeQuota> ||
+               std::is_same_v<R, MoveDirectory> || std::is_same_v<R, CopyTree>;
       },
       request);
 }

@@ -182,6 +182,13 @@ class FakeVfs {
   // With those inside of it. EBUSY while a mount shows a part of it or lies in it, naming one.
   int RemoveSubvolume(FakeLocation directory, const std::string& name, std::string* mounted);
   FakeTreeLimit UsageOf(uint64_t filesystem, uint64_t account) const;
+  // Where a mount shows a part of it or lies in it; empty: nowhere.
+  std::string FindMountOf(FakeLocation directory) const;
+  // renameat2(2) of a directory, which replaces nothing.
+  int MoveDirectory(FakeLocation from, const std::string& name, FakeLocation to,
+                    const std::string& new_name);
+  // What is in the one into the other, which is empty; with `half` only the first of it.
+  int CopyTree(FakeLocation from, FakeLocation to, bool half);
   void SetAccount(FakeLocation at, uint64_t account) { Inode(at.dentry).account = account; }
 
   // ---- mounts. The mounts that are made are detached until Attach().
@@ -239,6 +246,11 @@ class FakeVfs {
   void CopyChildren(uint64_t from, uint64_t to, uint64_t account,
                     std::map<uint64_t, uint64_t>* copies);
   void DropTree(FakeLocation directory, uint64_t dentry);
+  // One of CopyTree's; `copies` are those with several names, by their inodes.
+  int CopyEntry(FakeLocation source, FakeLocation to, std::map<uint64_t, uint64_t>* copies);
+  int CopyInto(FakeLocation from, FakeLocation to, bool half, std::map<uint64_t, uint64_t>* copies);
+  int CopyFileContent(FakeLocation from, FakeLocation to);
+  void CopyOwnerAndMode(const FakeInode& from, FakeLocation to);
   // EDQUOT, and ENOSPC on an xfs, if the account has no room for so much more.
   int CheckLimit(uint64_t filesystem, uint64_t account, int64_t bytes, int64_t inodes) const;
   bool IsBelow(uint64_t dentry, uint64_t ancestor) const;

@@ -108,22 +108,115 @@ void FakeVfs::DropTree(FakeLocation directory, uint64_t dentry) {
   DropName(directory, dentry);
 }
 
+std::string FakeVfs::FindMountOf(FakeLocation directory) const {
+  for (const auto& [id, mount] : mounts_) {
+    const bool is_attached = mount.parent != 0;
+    const bool shows = IsBelow(mount.root, directory.dentry);
+    const bool lies_in = mount.mountpoint != 0 && IsBelow(mount.mountpoint, directory.dentry);
+    if (is_attached && (shows || lies_in)) return PathOf({id, mount.root});
+  }
+  return "";
+}
+
 int FakeVfs::RemoveSubvolume(FakeLocation directory, const std::string& name,
                              std::string* mounted) {
   FakeLocation there;
   if (const int error = LookupCovered(directory, name, &there)) return error;
-  for (const auto& [id, mount] : mounts_) {
-    const bool is_attached = mount.parent != 0;
-    const bool shows = IsBelow(mount.root, there.dentry);
-    const bool lies_in = mount.mountpoint != 0 && IsBelow(mount.mountpoint, there.dentry);
-    if (!is_attached || (!shows && !lies_in)) continue;
-    *mounted = PathOf({id, mount.root});
-    return EBUSY;
-  }
+  *mounted = FindMountOf(there);
+  if (!mounted->empty()) return EBUSY;
   if (IsReadOnly(directory)) return EROFS;
   const uint64_t account = InodeAt(there).account;
   filesystems_.at(InodeAt(there).filesystem).limits.erase(account);
   DropTree(directory, there.dentry);
+  return 0;
+}
+
+// Both names are of one mount, or it is EXDEV, whatever filesystem that shows. A directory is to be
+// of the project that its new place hands on.
+int FakeVfs::MoveDirectory(FakeLocation from, const std::string& name, FakeLocation to,
+                           const std::string& new_name) {
+  if (from.mount != to.mount) return EXDEV;
+  if (IsReadOnly(from) || IsReadOnly(to)) return EROFS;
+  FakeLocation source;
+  FakeLocation there;
+  if (const int error = LookupCovered(from, name, &source)) return error;
+  if (LookupCovered(to, new_name, &there) == 0) return EEXIST;
+  if (IsBelow(to.dentry, source.dentry)) return EINVAL;
+  if (IsMountpoint(source.dentry)) return EBUSY;
+  const FakeFilesystem& filesystem = FilesystemAt(to);
+  const uint64_t account = Inode(to.dentry).account;
+  const bool is_btrfs = filesystem.type == "btrfs";
+  const bool is_apart = is_btrfs ? SubvolumeOf(from.dentry) != SubvolumeOf(to.dentry)
+                                 : account != 0 && account != Inode(source.dentry).account;
+  if (is_apart) return EXDEV;
+  Inode(from.dentry).children.erase(name);
+  Inode(to.dentry).children[new_name] = source.dentry;
+  dentries_.at(source.dentry).name = new_name;
+  dentries_.at(source.dentry).parent = to.dentry;
+  return 0;
+}
+
+// ---- copies, as CopyTree makes them -------------------------------------------------------------
+
+void FakeVfs::CopyOwnerAndMode(const FakeInode& from, FakeLocation to) {
+  FakeInode& inode = Inode(to.dentry);
+  inode.uid = from.uid;
+  inode.gid = from.gid;
+  if (from.type != FileType::kSymlink) inode.mode = from.mode;
+}
+
+int FakeVfs::CopyFileContent(FakeLocation from, FakeLocation to) {
+  const FakeFilesystem& filesystem = FilesystemAt(to);
+  const bool shares = filesystem.type == "xfs" || filesystem.type == "btrfs";
+  const FakeInode source = Inode(from.dentry);
+  const int64_t bytes = AllocatedBytes(source);
+  if (const int error = CheckLimit(filesystem.id, Inode(to.dentry).account, bytes, 0)) return error;
+  CopyContent(from, to, 0, shares);
+  return Inode(to.dentry).content.size() < source.content.size() ? ENOSPC : 0;
+}
+
+int FakeVfs::CopyEntry(FakeLocation source, FakeLocation to, std::map<uint64_t, uint64_t>* copies) {
+  const FakeInode inode = Inode(source.dentry);
+  const std::string name = NameOf(source);
+  const bool is_directory = inode.type == FileType::kDirectory;
+  if (IsCovered(source) || inode.is_subvolume) {
+    return is_directory ? MakeDirectory(to, name, 0755) : 0;
+  }
+  const auto known = copies->find(inode.id);
+  if (known != copies->end()) return MakeHardLink(to, name, {to.mount, known->second});
+  int error = 0;
+  if (is_directory) {
+    error = MakeDirectory(to, name, 0700);
+  } else if (inode.type == FileType::kSymlink) {
+    error = MakeSymlink(to, name, inode.content);
+  } else {
+    error = MakeNode(to, name, inode.type, 0600);
+  }
+  FakeLocation made;
+  if (error == 0) error = LookupCovered(to, name, &made);
+  if (error == 0 && is_directory) error = CopyInto(source, made, false, copies);
+  if (error == 0 && inode.type == FileType::kRegular) error = CopyFileContent(source, made);
+  if (error != 0) return error;
+  CopyOwnerAndMode(inode, made);
+  if (!is_directory && inode.links > 1) (*copies)[inode.id] = made.dentry;
+  return 0;
+}
+
+int FakeVfs::CopyInto(FakeLocation from, FakeLocation to, bool half,
+                      std::map<uint64_t, uint64_t>* copies) {
+  const std::map<std::string, uint64_t> children = Inode(from.dentry).children;
+  for (const auto& [name, child] : children) {
+    if (const int error = CopyEntry({from.mount, child}, to, copies)) return error;
+    if (half) return 0;
+  }
+  return 0;
+}
+
+int FakeVfs::CopyTree(FakeLocation from, FakeLocation to, bool half) {
+  if (IsReadOnly(to)) return EROFS;
+  std::map<uint64_t, uint64_t> copies;
+  if (const int error = CopyInto(from, to, half, &copies)) return error;
+  if (!half) CopyOwnerAndMode(Inode(from.dentry), to);
   return 0;
 }
 
