@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "agent/csi_serve_settings.h"
+#include "agent/own_directories.h"
 #include "base/peer_credentials.h"
 #include "base/strings.h"
 #include "csidriver/controller_rpcs.h"
@@ -73,6 +74,9 @@ Status Agent::MakeCsiDriver() {
 void Agent::AddCsiController() {
   served_pools_ =
       std::make_unique<PoolServed>(PoolServed{pools_->volumes(), config_.csi_driver_name});
+  for (const OwnDirectory& own : OwnDirectoriesOf(config_)) {
+    served_pools_->own_directories.push_back(own.path);
+  }
   ControllerRpcSettings settings;
   settings.node = config_.node_name;
   settings.other_nodes = config_.csi_nodes;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "agent/own_directories.h"
 #include "csi/csi_call_by_hand.h"
 #include "csi/csi_plugin.h"
 #include "plugins/flex_volume_prober.h"
@@ -145,15 +146,8 @@ void Agent::MakeStorageGuard() {
       *kernel_, *records_, scheduler_->clock(), *log_, boot_id_,
       StorageGuardSettings{.look = config_.deadline_identify_storage,
                            .short_look = config_.deadline_identify_other_storage});
-  storage_->AddOwnDirectory("the agent's root", config_.root);
-  for (const std::string& directory : config_.manifest_dirs) {
-    storage_->AddOwnDirectory("the manifest directory", directory);
-  }
-  if (!config_.volume_plugin_dir.empty()) {
-    storage_->AddOwnDirectory("the driver directory", config_.volume_plugin_dir);
-  }
-  if (!config_.plugins_registry.empty()) {
-    storage_->AddOwnDirectory("the directory of registrations", config_.plugins_registry);
+  for (const OwnDirectory& own : OwnDirectoriesOf(config_)) {
+    storage_->AddOwnDirectory(own.what, own.path);
   }
   for (const auto& [name, path] : config_.pools) {
     storage_->AddOwnDirectory("the directory of pool " + name + ",", path);

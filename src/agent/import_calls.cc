@@ -13,13 +13,17 @@ namespace {
 
 using ImportCall = UnaryCall<v1::ImportVolumeRequest, v1::ImportVolumeResponse>;
 
-// Whether the PersistentVolume has what the source of an import names.
+bool IsOrLiesIn(const std::string& path, const std::string& directory) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
+// Whether the PersistentVolume has what the source of an import names, or something in it.
 bool NamesImported(const PersistentVolume& volume, const std::string& source) {
   if (const auto* local = std::get_if<LocalVolumeSource>(&volume.spec.source)) {
-    return local->path == source;
+    return IsOrLiesIn(local->path, source);
   }
   if (const auto* host_path = std::get_if<HostPathVolumeSource>(&volume.spec.source)) {
-    return host_path->path == source;
+    return IsOrLiesIn(host_path->path, source);
   }
   const auto* csi = std::get_if<CsiPersistentVolumeSource>(&volume.spec.source);
   return csi != nullptr && csi->driver + "^" + csi->volume_handle == source;
@@ -30,9 +34,10 @@ bool NamesImported(const PersistentVolume& volume, const std::string& source) {
 Status CheckImportIsFree(const ControlBackend& backend, const v1::ImportVolumeRequest& request) {
   for (const auto& volume : backend.catalog.PersistentVolumes()) {
     if (!NamesImported(*volume, request.source())) continue;
-    return Error::NotApplied(
-        Code::kFailedPrecondition,
-        AnswerText(request.source()) + " is that of PersistentVolume " + volume->metadata.name);
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             AnswerText(request.source()) +
+                                 ", or something in it, is that of PersistentVolume " +
+                                 volume->metadata.name);
   }
   if (!request.yes()) return OkStatus();
   const std::string why = backend.manager.WhyUnseen();

@@ -1,13 +1,12 @@
 #include "pool/directory_backend.h"
 
-#include "base/printable_text.h"
+#include "mounter/host_directory.h"
+#include "pool/artefact_directory.h"
 
 namespace volumed {
 namespace {
 
 constexpr uint32_t kDataMode = 0755;
-constexpr char kCp[] = "/usr/bin/cp";
-constexpr char kSync[] = "/usr/bin/sync";
 
 }  // namespace
 
@@ -24,33 +23,23 @@ Status DirectoryBackend::RemoveData(const SafePath& data, const StorageObject& r
   return OkStatus();
 }
 
-// What it printed is named in the error; none of it is a secret.
-Status DirectoryBackend::Run(const std::vector<std::string>& command, const CallOptions& call) {
+// Into a directory that is there and empty. All is on the disk when this answers, however long that
+// takes.
+Status DirectoryBackend::Copy(const CopyTree& copy, const CallOptions& call) {
   CallOptions to_the_end = call;
   to_the_end.must_finish = true;
-  ASSIGN_OR_RETURN(const ProgramEnd end, kernel_.Call(RunProgram{command}, to_the_end));
-  if (end.exit_status == 0) return OkStatus();
-  return Error::MaybeApplied(Code::kInternal, command[0] + " ended with status " +
-                                                  std::to_string(end.exit_status) + ": " +
-                                                  PrintableText(end.output));
-}
-
-// Into a directory that is there and empty. All is on the disk when this answers.
-Status DirectoryBackend::CopyTree(const SafePath& from, const SafePath& to,
-                                  const CallOptions& call) {
-  RETURN_IF_ERROR(Run(
-      {kCp, "-a", "--reflink=auto", "--one-file-system", "-T", "--", from.Display(), to.Display()},
-      call));
-  return Run({kSync, "-f", to.Display()}, call);
+  RETURN_IF_ERROR(kernel_.Call(copy, to_the_end));
+  return OkStatus();
 }
 
 Result<MadeCut> DirectoryBackend::CutOne(const CutWish& wish, const CallOptions& call) {
-  if (wish.mounted) {
+  if (wish.mounted && wish.consistency != PoolConsistency::kBestEffort) {
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "volume " + wish.source.id +
             " cannot be cut as it is used now: it is a directory that is mounted for writing, and "
-            "its content is to be copied");
+            "its content is to be copied, which is of no one moment then: its class does not say "
+            "\"consistency\": \"best-effort\"");
   }
   MadeCut cut{.artefact = {}, .was_frozen = false, .is_copy = true};
   ASSIGN_OR_RETURN(cut.artefact, Look(TreeIdOf(wish.source.id), wish.source.capacity_bytes, call));
@@ -59,14 +48,18 @@ Result<MadeCut> DirectoryBackend::CutOne(const CutWish& wish, const CallOptions&
 }
 
 Result<MadeArtefact> DirectoryBackend::CopyCut(const PoolCutRecord& cut,
-                                               const PoolVolumeRecord& source, int64_t,
-                                               const CallOptions& call) {
+                                               const PoolVolumeRecord& source,
+                                               int64_t bytes_per_second, const CallOptions& call) {
   const PoolId id = TreeIdOf(cut.id);
   const PoolId from = TreeIdOf(source.id);
   RETURN_IF_ERROR(CheckObject(from, source.object, call));
   RETURN_IF_ERROR(kernel_.Call(RemoveTree{.path = layout_.Data(id)}, call));
   RETURN_IF_ERROR(MakeData(layout_.Data(id), call));
-  RETURN_IF_ERROR(CopyTree(layout_.Data(from), layout_.Data(id), call));
+  RETURN_IF_ERROR(Copy({.to = layout_.Data(id),
+                        .from = layout_.Data(from),
+                        .expected = source.object,
+                        .bytes_per_second = bytes_per_second},
+                       call));
   return Look(id, cut.size_bytes, call);
 }
 
@@ -80,21 +73,56 @@ Result<bool> DirectoryBackend::FillData(const PoolVolumeRecord& volume,
   RETURN_IF_ERROR(CheckObject(from, cut.object, call));
   RETURN_IF_ERROR(MakeData(layout_.Data(id), call));
   RETURN_IF_ERROR(Bound(volume, volume.capacity_bytes, parameters, call));
-  RETURN_IF_ERROR(CopyTree(layout_.Data(from), layout_.Data(id), call));
+  RETURN_IF_ERROR(
+      Copy({.to = layout_.Data(id), .from = layout_.Data(from), .expected = cut.object}, call));
   return false;
 }
 
-Status DirectoryBackend::ImportData(const PoolVolumeRecord&, const PoolParameters&,
-                                    const ImportedFile& source, const CallOptions&) {
-  return DirectoryNotImported(source.path.Display());
+// ---- directories that were elsewhere ------------------------------------------------------------
+
+// Nothing that is in the volume's directory is ever removed here but what describes it.
+Result<MadeArtefact> DirectoryBackend::Import(const PoolVolumeRecord& volume,
+                                              const PoolParameters& parameters,
+                                              const ImportedFile& source, const CallOptions& call) {
+  const PoolId id = TreeIdOf(volume.id);
+  ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
+  const MoveDirectory move{.to = layout_.Data(id), .from = source.path, .expected = source.object};
+  Status moved = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call);
+  if (moved.ok()) {
+    const Result<Changed> made = kernel_.Call(move, call);
+    if (!made.ok()) moved = made.error();
+  }
+  if (!moved.ok()) {
+    const bool is_gone = is_new && !moved.error().maybe_applied() &&
+                         RemoveArtefactDirectory(kernel_, layout_, id, "", call).ok();
+    return is_gone ? moved.error() : moved.error().AsMaybeApplied();
+  }
+  const Result<bool> is_bounded = IsOfForeignProject(id, call);
+  if (!is_bounded.ok()) return is_bounded.error().AsMaybeApplied();
+  if (!*is_bounded) {
+    const Status bounded = Bound(volume, volume.capacity_bytes, parameters, call);
+    if (!bounded.ok()) return bounded.error().AsMaybeApplied();
+  }
+  return Look(id, volume.capacity_bytes, call);
 }
 
-Error DirectoryNotImported(const std::string& directory) {
-  return Error::NotApplied(
-      Code::kUnimplemented,
-      directory +
-          " is a plain directory, which becomes a volume of a pool only by a move within "
-          "its filesystem, and there is no effect on the node for that (rename(2))");
+Status DirectoryBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& call) {
+  if (volume.source.empty()) return TreeBackend::Discard(volume, call);
+  const PoolId id = TreeIdOf(volume.id);
+  const SafePath data = layout_.Data(id);
+  ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
+  if (there.type != FileType::kMissing) {
+    const MoveDirectory back{
+        .to = SplitLast(volume.source), .from = data, .expected = volume.object};
+    const Result<Changed> moved = kernel_.Call(back, call);
+    if (!moved.ok()) {
+      return Error::FromParts(Code::kFailedPrecondition, moved.error().outcome(),
+                              moved.error().sys_errno(),
+                              "volume " + volume.id + " was to be made of " + volume.source +
+                                  ", and cannot be given back there: " + moved.error().message());
+    }
+  }
+  return RemoveArtefactDirectory(kernel_, layout_, id, "", call);
 }
 
 std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout layout,

@@ -1,8 +1,12 @@
 // The directory backend: a volume is a directory of the pool, whatever its filesystem; a cut of it
 // is a copy, which needs that nobody writes meanwhile, and so is a volume that is made of a cut.
 //
-// Trees are copied by cp(1), which follows paths: nobody else may change what it reads, or it could
-// be led out of the tree. So a volume that somebody has mounted for writing is never cut.
+// A copy follows no path (CopyTree), so that whoever has the directory leads it nowhere. But it is
+// of no moment if somebody writes: so a volume that is mounted for writing is cut only if its class
+// says "consistency": "best-effort".
+//
+// A directory that was elsewhere on the pool's filesystem becomes a volume by being moved, and is
+// moved back if that volume is deleted before it was ready: nothing of it is ever deleted then.
 //
 // Private to directory_backend.cc.
 #pragma once
@@ -21,7 +25,13 @@ class DirectoryBackend final : public TreeBackend {
       : TreeBackend(kernel, std::move(layout), std::move(pool_uuid)) {}
 
   PoolBackendKind kind() const override { return PoolBackendKind::kDirectory; }
-  // Begins anew whatever was copied, and is not held to `bytes_per_second`. A cancel kills it.
+  // By a move of the source. Errors besides: AlreadyExists, if something else is where it is to go.
+  Result<MadeArtefact> Import(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                              const ImportedFile& source, const CallOptions& call) override;
+  // What was moved and was never ready is moved back. Errors besides: FailedPrecondition, not
+  // applied, if it cannot be given back: something else is there, or its directory is missing.
+  Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
+  // Begins anew whatever was copied. A cancel ends it.
   Result<MadeArtefact> CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
                                int64_t bytes_per_second, const CallOptions& call) override;
 
@@ -31,16 +41,10 @@ class DirectoryBackend final : public TreeBackend {
                     const CallOptions& call) override;
   Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                         const PoolCutRecord& cut, const CallOptions& call) override;
-  Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
-                    const ImportedFile& source, const CallOptions& call) override;
   Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) override;
 
  private:
-  Status CopyTree(const SafePath& from, const SafePath& to, const CallOptions& call);
-  Status Run(const std::vector<std::string>& command, const CallOptions& call);
+  Status Copy(const CopyTree& copy, const CallOptions& call);
 };
-
-// Why no directory becomes a volume without being copied. Pure.
-Error DirectoryNotImported(const std::string& directory);
 
 }  // namespace volumed

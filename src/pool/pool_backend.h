@@ -62,6 +62,7 @@ struct CutWish {
   };
   std::optional<Mounted> mounted;
   PoolCutWay way = PoolCutWay::kAuto;
+  PoolConsistency consistency = PoolConsistency::kAtomic;
 };
 
 struct CutLimits {
@@ -98,8 +99,9 @@ class PoolBackend {
   virtual Result<MadeArtefact> Make(const PoolVolumeRecord& volume,
                                     const PoolParameters& parameters, const CallOptions& call) = 0;
   // Makes the volume of a file or directory with which it shares its blocks from then on; that one
-  // stays as it is, and nothing is copied. REQUIRES: nobody else knows the id, and nobody writes to
-  // the source. Errors: Unimplemented, not applied, where that needs what no effect does;
+  // stays as it is, and nothing is copied. Or makes it of a directory that it moves, and finds it
+  // again when this is called again. REQUIRES: nobody else knows the id, and nobody writes to
+  // the source. Errors: Unimplemented, not applied, if the backend can do neither;
   // FailedPrecondition, not applied, for another object than the expected one, for one on another
   // filesystem, and of an image for another size than `volume.capacity_bytes`; NotFound. After an
   // error that is not applied nothing is left of it.
@@ -156,7 +158,8 @@ class PoolBackend {
                                            const CutLimits& limits, const CallOptions& call) = 0;
   // Copies from `cut.copied_bytes` on, so fast (0: no limit); `call.progress` is told, on this
   // thread, up to which byte the copy is on the disk. It is not ended by the deadline. REQUIRES:
-  // nobody writes to the source. Errors: Cancelled, maybe applied.
+  // nobody writes to the source, unless its class wants no cut of one moment. Errors: Cancelled,
+  // maybe applied.
   virtual Result<MadeArtefact> CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
                                        int64_t bytes_per_second, const CallOptions& call) = 0;
   // Makes the volume with the content of a whole cut of this pool, and of `volume.capacity_bytes`,

@@ -6,8 +6,10 @@
 // share their blocks; the file itself stays as it is. Hence other hard links of it matter to
 // nobody.
 //
-// A plain directory and a file on a filesystem that shares no blocks could only become volumes of a
-// pool by being moved, for which there is no effect: that is said, and nothing is done.
+// A plain directory on a pool's filesystem becomes a volume of the pool, if one is named, by being
+// moved there: nothing but its name changes. Until the volume is ready it is on record where it
+// was, and whoever deletes such a volume gets it back there. An image on a filesystem that shares
+// no blocks becomes none.
 //
 // Threads: any; one call per source at a time. Blocks: until the call's deadline.
 #pragma once
@@ -62,16 +64,17 @@ struct ImportParts {
   Kernel& kernel;
   const std::string& driver;  // of the pools
   std::string node;
-  std::string agent_root;  // which nothing is imported from
+  std::string agent_root;                         // which nothing is imported from
+  std::vector<std::string> own_directories = {};  // likewise
 };
 
 // Only looks. A look at an image attaches a loop device to it that takes no writes, and detaches it
 // again; one that an agent has left that ended meanwhile is used again, and said. Errors, not
 // applied: InvalidArgument for a request that is none; NotFound; FailedPrecondition for what is
 // mounted or attached elsewhere, is led to by a link, lies in a pool's volumes or in the agent's
-// own directory, or has a filesystem that was never finished; Unimplemented for what only a move
-// could do; OutOfRange for a size below what is used; those of the effects. Maybe applied: the loop
-// device may be left.
+// own directories, or has a filesystem that was never finished; Unimplemented for an image that
+// shares no blocks; OutOfRange for a size below what is used; those of the effects. Maybe applied:
+// the loop device may be left.
 Result<ImportPlan> PlanImport(const ImportParts& parts, const ImportRequest& request,
                               const CallOptions& call);
 

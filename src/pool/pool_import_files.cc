@@ -1,27 +1,16 @@
-// The import of a directory, and of an image file.
+// The import of what a path leads to that is no device: whose it is, and what becomes of an image
+// file.
 #include <algorithm>
 #include <utility>
 
 #include "base/printable_text.h"
 #include "kube/digest.h"
-#include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
-#include "pool/directory_backend.h"
 #include "pool/pool_directory.h"
 #include "pool/pool_import_parts.h"
 
 namespace volumed {
 namespace {
-
-constexpr int64_t kSizeUnit = int64_t{1} << 20;  // what a directory has is rounded up to that
-
-struct ImportedPath {
-  std::string path;
-  StorageIdentity identity;
-  // It stays where it is, and pods get it from there.
-  bool is_in_place = false;
-  ImportedFile file() const { return {SplitLast(path), identity.object}; }
-};
 
 bool LiesIn(const std::string& path, const std::string& directory) {
   return path == directory || path.starts_with(directory + "/");
@@ -30,11 +19,6 @@ bool LiesIn(const std::string& path, const std::string& directory) {
 std::string RootOf(const Pool& pool) {
   const Pool::Opened* const opened = pool.opened();
   return opened == nullptr ? pool.path() : opened->layout.root();
-}
-
-CallOptions InDomain(CallOptions call, const std::string& domain) {
-  call.domain = domain;
-  return call;
 }
 
 // Whether the one is the other, or contains it, by whatever path.
@@ -72,14 +56,23 @@ Status CheckOutsideOfPool(const ImportParts& parts, const Pool& pool, const Impo
   return ImportRefusal(source.path + " lies in the directory of pool " + pool.name());
 }
 
+Status CheckOutsideOf(const ImportParts& parts, const std::string& own, const ImportedPath& source,
+                      const CallOptions& call) {
+  ASSIGN_OR_RETURN(const StorageIdentity there,
+                   parts.kernel.Call(IdentifyStorage{.path = HostPath(own)}, InDomain(call, "")));
+  if (!Contains(there, source.identity) && !Contains(source.identity, there) &&
+      !LiesIn(own, source.path)) {
+    return OkStatus();
+  }
+  return ImportRefusal(source.path + " lies in the agent's own directory " + own +
+                       ", or that in it");
+}
+
 // What is the agent's own, or a pool's, is nobody's to import, whatever path leads to it.
 Status CheckForeign(const ImportParts& parts, const ImportedPath& source, const CallOptions& call) {
-  ASSIGN_OR_RETURN(
-      const StorageIdentity own,
-      parts.kernel.Call(IdentifyStorage{.path = HostPath(parts.agent_root)}, InDomain(call, "")));
-  if (Contains(own, source.identity) || Contains(source.identity, own) ||
-      LiesIn(parts.agent_root, source.path)) {
-    return ImportRefusal(source.path + " lies in the agent's own directory, or that in it");
+  RETURN_IF_ERROR(CheckOutsideOf(parts, parts.agent_root, source, call));
+  for (const std::string& own : parts.own_directories) {
+    RETURN_IF_ERROR(CheckOutsideOf(parts, own, source, call));
   }
   for (const auto& pool : parts.volumes.pools()) {
     RETURN_IF_ERROR(CheckOutsideOfPool(parts, *pool, source, call));
@@ -105,59 +98,14 @@ Result<ImportedPath> FindImported(const ImportParts& parts, const std::string& p
   return ImportRefusal(path + " is mounted at " + places.front() + ", too");
 }
 
-// By which an import of the same thing is found again, whatever path leads to it. No other volume
-// has a name of this form.
-std::string ImportNameOf(const StorageObject& object) {
-  return "import:" + HalfSha256Hex(object.fs_type + ":" + object.fs_uuid + ":" +
-                                   std::to_string(object.inode) + ":" + object.handle);
-}
-
-// The pool on whose filesystem it lies, if that is the one that is asked for.
-Result<const Pool*> PoolOfImported(const ImportParts& parts, const ImportRequest& request,
-                                   const ImportedPath& source, const CallOptions& call) {
-  Status why = Error::NotApplied(Code::kNotFound, request.pool.empty()
-                                                      ? "this node has no pool"
-                                                      : "this node has no pool " + request.pool);
-  for (const auto& pool : parts.volumes.pools()) {
-    if (!request.pool.empty() && pool->name() != request.pool) continue;
-    why = pool->state();
-    if (!why.ok()) continue;
-    ASSIGN_OR_RETURN(const StorageIdentity root,
-                     parts.kernel.Call(IdentifyStorage{.path = pool->opened()->layout.Directory()},
-                                       InDomain(call, pool->path())));
-    if (MayShareFilesystem(root.object, source.identity.object)) return pool.get();
-    why = ImportRefusal(source.path + " does not lie on the filesystem of pool " + pool->name() +
-                        ", and nothing is copied: put it there first");
-  }
-  return why.error();
-}
-
-// What an earlier call has made, or begun. Whether that was the whole import.
-bool FindEarlierImport(const ImportParts& parts, const std::string& name, ImportPlan& plan) {
-  const std::optional<PoolVolumeRecord> there = parts.volumes.FindByName(name);
-  if (!there) return false;
-  plan.volume = there->id;
-  if (there->state == PoolVolumeState::kMaking) {
-    plan.notes.push_back("an import of it was begun as volume " + there->id + ", and goes on");
-    return false;
-  }
-  plan.size_bytes = there->capacity_bytes;
-  plan.is_block = there->is_block;
-  plan.filesystem = there->filesystem;
-  plan.deed = "it was imported before, as volume " + there->id + " of pool " + there->pool + " (" +
-              std::string(PoolVolumeStateName(there->state)) + "): nothing is done";
-  PlanPoolVolume(parts, there->id, plan);
-  return true;
-}
-
 Status CheckSharesBlocks(const ImportedPath& source) {
   const std::string& type = source.identity.object.fs_type;
   if (type == "xfs" || type == "btrfs") return OkStatus();
   return Error::NotApplied(
       Code::kUnimplemented,
       source.path + " lies on a filesystem of type " + type +
-          ", where two files share no blocks: it could become a volume only by a move within that, "
-          "and there is no effect on the node for that (rename(2))");
+          ", where two files share no blocks: an image there becomes no volume without being "
+          "copied");
 }
 
 Status CheckImageFits(const ImportedPath& source, const ImportPlan& plan, int64_t bytes) {
@@ -203,86 +151,61 @@ Result<ImportPlan> PlanImage(const ImportParts& parts, const ImportRequest& requ
   return plan;
 }
 
-Status CheckNothingInside(const ImportParts& parts, const ImportedPath& source,
-                          const CallOptions& call) {
-  ASSIGN_OR_RETURN(const MountListing inside,
-                   parts.kernel.Call(ListMounts{.below = source.path}, call));
-  for (const MountEntry& mount : inside.mounts) {
-    if (mount.mount_point == source.path) continue;
-    return ImportRefusal("something is mounted in " + source.path + ", at " + mount.mount_point);
-  }
-  if (source.identity.owner.empty()) return OkStatus();
-  return ImportRefusal(source.path + " bears the mark of " + PrintableText(source.identity.owner) +
-                       ": it is that volume's");
-}
-
-// Only the root of a subvolume has an account of its own on a btrfs.
-Status CheckIsSubvolume(const ImportParts& parts, const ImportedPath& source,
-                        const CallOptions& call) {
-  if (source.identity.object.fs_type != "btrfs") return DirectoryNotImported(source.path);
-  const Result<TreeQuota> quota = parts.kernel.Call(ReadTreeQuota{SplitLast(source.path)}, call);
-  if (quota.ok()) return OkStatus();
-  if (quota.error().code() != Code::kUnimplemented) return quota.error();
-  return DirectoryNotImported(source.path);
-}
-
-Status PlanSubvolume(const ImportParts& parts, const ImportRequest& request,
-                     const ImportedPath& source, ImportPlan& plan, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const Pool* const pool, PoolOfImported(parts, request, source, call));
-  RETURN_IF_ERROR(CheckIsSubvolume(parts, source, call));
-  ASSIGN_OR_RETURN(const int64_t bytes, RoundPoolSize(plan.size_bytes));
-  plan.size_bytes = bytes;
-  plan.wish = PoolImportWish{.name = ImportNameOf(source.identity.object),
-                             .pool = pool->name(),
-                             .backend = PoolBackendKind::kSubvolume,
-                             .source = source.file(),
-                             .bytes = bytes,
-                             .is_block = false,
-                             .filesystem = {}};
-  plan.deed = "a snapshot of the subvolume becomes a volume of pool " + pool->name() +
-              " with that limit: nothing is copied, and the subvolume stays as it is";
-  plan.notes.emplace_back("subvolumes that lie in it are not taken along");
-  PlanPoolVolume(parts, "", plan);
-  return OkStatus();
-}
-
-Result<ImportPlan> PlanDirectory(const ImportParts& parts, const ImportRequest& request,
-                                 const ImportedPath& source, const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNothingInside(parts, source, call));
-  ImportPlan plan = NewImportPlan(request, ImportKind::kDirectory);
-  const bool is_for_pool = !request.pool.empty();
-  if (is_for_pool && FindEarlierImport(parts, ImportNameOf(source.identity.object), plan)) {
-    return plan;
-  }
-  if (is_for_pool && request.size_bytes == 0) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "a directory has no size: say how large the volume is to be");
-  }
-  ASSIGN_OR_RETURN(const UsageInfo usage, parts.kernel.Call(Usage{SplitLast(source.path)}, call));
-  if (request.size_bytes != 0 && request.size_bytes < usage.used_bytes) {
-    return Error::NotApplied(Code::kOutOfRange, source.path + " has " +
-                                                    std::to_string(usage.used_bytes) +
-                                                    " bytes, which is more than the size");
-  }
-  const int64_t units = std::max<int64_t>(1, (usage.used_bytes + kSizeUnit - 1) / kSizeUnit);
-  plan.size_bytes = request.size_bytes != 0 ? request.size_bytes : units * kSizeUnit;
-  if (is_for_pool) {
-    RETURN_IF_ERROR(PlanSubvolume(parts, request, source, plan, call));
-    return plan;
-  }
-  plan.deed = "nothing is done: the directory stays where it is, and the PersistentVolume names it";
-  plan.notes.emplace_back(
-      "whoever has made it (local-path, hostpath) may still delete it: see that nothing of his "
-      "names it any more");
-  PlanLocalVolume(parts, source.path, plan);
-  return plan;
-}
-
 }  // namespace
+
+std::string ImportNameOf(const StorageObject& object) {
+  return "import:" + HalfSha256Hex(object.fs_type + ":" + object.fs_uuid + ":" +
+                                   std::to_string(object.inode) + ":" + object.handle);
+}
+
+Result<const Pool*> PoolOfImported(const ImportParts& parts, const ImportRequest& request,
+                                   const ImportedPath& source, const CallOptions& call) {
+  Status why = Error::NotApplied(Code::kNotFound, request.pool.empty()
+                                                      ? "this node has no pool"
+                                                      : "this node has no pool " + request.pool);
+  for (const auto& pool : parts.volumes.pools()) {
+    if (!request.pool.empty() && pool->name() != request.pool) continue;
+    why = pool->state();
+    if (!why.ok()) continue;
+    ASSIGN_OR_RETURN(const StorageIdentity root,
+                     parts.kernel.Call(IdentifyStorage{.path = pool->opened()->layout.Directory()},
+                                       InDomain(call, pool->path())));
+    if (MayShareFilesystem(root.object, source.identity.object)) return pool.get();
+    why = ImportRefusal(source.path + " does not lie on the filesystem of pool " + pool->name() +
+                        ", and nothing is copied: put it there first");
+  }
+  return why.error();
+}
+
+bool FindEarlierImport(const ImportParts& parts, const std::string& name, ImportPlan& plan) {
+  const std::optional<PoolVolumeRecord> there = parts.volumes.FindByName(name);
+  return there && IsWholeImport(parts, *there, plan);
+}
+
+bool IsWholeImport(const ImportParts& parts, const PoolVolumeRecord& there, ImportPlan& plan) {
+  plan.volume = there.id;
+  if (there.state == PoolVolumeState::kMaking) {
+    plan.notes.push_back("an import of it was begun as volume " + there.id + ", and goes on");
+    return false;
+  }
+  plan.size_bytes = there.capacity_bytes;
+  plan.is_block = there.is_block;
+  plan.filesystem = there.filesystem;
+  plan.deed = "it was imported before, as volume " + there.id + " of pool " + there.pool + " (" +
+              std::string(PoolVolumeStateName(there.state)) + "): nothing is done";
+  PlanPoolVolume(parts, there.id, plan);
+  return true;
+}
 
 Result<ImportPlan> PlanFileImport(const ImportParts& parts, const ImportRequest& request,
                                   const CallOptions& call) {
-  ASSIGN_OR_RETURN(ImportedPath source, FindImported(parts, request.source, call));
+  Result<ImportedPath> found = FindImported(parts, request.source, call);
+  if (!found.ok() && found.error().code() == Code::kNotFound) {
+    ASSIGN_OR_RETURN(std::optional<ImportPlan> before, PlanMovedBefore(parts, request));
+    if (before) return *std::move(before);
+  }
+  if (!found.ok()) return found.error();
+  ImportedPath source = *std::move(found);
   const bool is_directory = source.identity.type == FileType::kDirectory;
   source.is_in_place = is_directory && request.pool.empty();
   RETURN_IF_ERROR(CheckForeign(parts, source, call));

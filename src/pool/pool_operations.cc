@@ -248,7 +248,8 @@ std::optional<OperationFailure> ImportPoolVolume::Run(const OperationParts& part
                            .kernel = parts.host.kernel,
                            .driver = pools->driver,
                            .node = parts.host.node.GetNodeName().str(),
-                           .agent_root = parts.host.paths.root()};
+                           .agent_root = parts.host.paths.root(),
+                           .own_directories = pools->own_directories};
   const CallOptions call = CallOf(parts, key(), DomainOfImport(request), kImportLimit, progress);
   Result<ImportPlan> plan = PlanImport(import, request, call);
   if (!plan.ok()) return OperationFailure{kImportOperation, kLookStep, plan.error()};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "operation/operation.h"
 #include "operation/operation_parts.h"
@@ -21,6 +22,7 @@ namespace volumed {
 struct PoolServed {
   PoolVolumes& volumes;
   std::string driver;
+  std::vector<std::string> own_directories = {};  // ImportParts
 };
 
 // The key "pool-name/<name>"; uses the device of a volume that it clones exclusively, so that

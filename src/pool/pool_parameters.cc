@@ -113,12 +113,11 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     }
     parameters.quota = value == kBestEffort ? PoolQuota::kBestEffort : PoolQuota::kRequired;
   } else if (key == kConsistency) {
-    if (value == kAtomic) return OkStatus();
-    if (value != kBestEffort) return BadParameter(key, value, "atomic");
-    return Error::NotApplied(
-        Code::kInvalidArgument,
-        "parameter \"consistency\" cannot be \"best-effort\": this program has "
-        "no effect yet that copies a directory safely while a pod changes it");
+    if (value != kAtomic && value != kBestEffort) {
+      return BadParameter(key, value, "atomic or best-effort");
+    }
+    parameters.consistency =
+        value == kBestEffort ? PoolConsistency::kBestEffort : PoolConsistency::kAtomic;
   } else if (!IsSidecarParameter(key)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "parameter " + Quoted(key, kShownBytes) + " is not known");
@@ -134,6 +133,10 @@ Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters)
                                  " cannot be that with backend " +
                                  std::string(PoolBackendName(parameters.backend)) + ": " + why);
   };
+  if (parameters.consistency == PoolConsistency::kBestEffort &&
+      parameters.backend != PoolBackendKind::kDirectory) {
+    return refused(kConsistency, "its snapshots are always of one moment");
+  }
   if (!IsTree(parameters.backend)) {
     if (!said.contains(kQuota)) return OkStatus();
     return refused(kQuota, "its size is its limit");
@@ -205,6 +208,9 @@ StringMap PoolParameters::ToMap() const {
                    {kOvercommit, overcommit ? kTrue : kFalse},
                    {kSnapshots, std::string(NameOfCutWay(snapshots))}};
   if (!pool.empty()) map[kPool] = pool;
+  if (backend == PoolBackendKind::kDirectory) {
+    map[kConsistency] = consistency == PoolConsistency::kBestEffort ? kBestEffort : kAtomic;
+  }
   if (IsTree(backend)) {
     map[kQuota] = quota == PoolQuota::kBestEffort ? kBestEffort : kRequired;
   } else {

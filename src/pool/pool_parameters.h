@@ -26,6 +26,10 @@ enum class PoolCutWay { kAuto, kReflink, kCopy };
 // Whether a volume that is a directory has to have a limit, or has one if that can be.
 enum class PoolQuota { kRequired, kBestEffort };
 
+// Whether a cut has to be of one moment. kBestEffort: a directory that a pod has is copied all the
+// same, file by file, while the pod writes.
+enum class PoolConsistency { kAtomic, kBestEffort };
+
 // A value; the defaults are those of a class that says nothing.
 struct PoolParameters {
   std::string pool;  // empty: the first that is configured
@@ -37,6 +41,7 @@ struct PoolParameters {
   bool overcommit = false;
   PoolCutWay snapshots = PoolCutWay::kAuto;
   PoolQuota quota = PoolQuota::kRequired;  // of a directory
+  PoolConsistency consistency = PoolConsistency::kAtomic;
   // All of them with their keys, so that a later default changes no volume; the pool if it is
   // named.
   StringMap ToMap() const;

@@ -167,7 +167,11 @@ Record EncodeRecord(const PoolRecord& record) {
 }
 
 Record EncodeRecord(const PoolVolumeRecord& record) {
-  return EncodeRow(kPoolVolumeRecordKind, record.id, record);
+  const bool is_ready =
+      record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding;
+  const bool is_moved = IsTree(record.backend) && !record.source.empty() && !is_ready;
+  return EncodeRow(kPoolVolumeRecordKind, record.id, record,
+                   is_moved ? kMovedPoolVolumeVersion : kVolumeRecordVersion);
 }
 
 Record EncodeRecord(const PoolCutRecord& record) {
@@ -182,7 +186,8 @@ Result<PoolRecord> DecodePoolRecord(const Record& row) {
 }
 
 Result<PoolVolumeRecord> DecodePoolVolumeRecord(const Record& row) {
-  ASSIGN_OR_RETURN(PoolVolumeRecord record, ParseRow<PoolVolumeRecord>(row, kPoolVolumeRecordKind));
+  ASSIGN_OR_RETURN(PoolVolumeRecord record,
+                   ParseRow<PoolVolumeRecord>(row, kPoolVolumeRecordKind, kMovedPoolVolumeVersion));
   RETURN_IF_ERROR(BelongsUnder(record.id, row, IsIdOf(PoolObject::kVolume, record.id)));
   if (record.state == PoolVolumeState::kNotKnown) {
     return UnreadableRow(row, "has a state that this program does not know");

@@ -67,6 +67,9 @@ enum class PoolVolumeState { kNotKnown, kMaking, kReady, kExpanding, kDeleting }
 constexpr WireEnum<PoolVolumeState> WireEnumOf(PoolVolumeState) {
   return {PoolVolumeState::kDeleting, PoolVolumeState::kNotKnown};
 }
+// A program that passes over the source of a directory would delete it (PoolVolumeRecord::source),
+// so the row of one that is not ready has this version.
+inline constexpr uint32_t kMovedPoolVolumeVersion = 2;
 // "Making"; "" of kNotKnown.
 std::string_view PoolVolumeStateName(PoolVolumeState state);
 // Intents, which stand for the same call made again too, and the answers to the calls.
@@ -149,7 +152,7 @@ struct PoolVolumeRecord {
   StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
   // PoolTuning, as it was given last for each of its keys; it can be changed.
   StringMap mutable_parameters{};
-  // Of its file or directory; empty until that is known to be made.
+  // Of its file or directory; empty until that is known to be made, but for one that is moved.
   StorageObject object{};
   std::string family{};  // id of the first volume of those that share blocks
   PoolFilesystem filesystem{};
@@ -164,7 +167,9 @@ struct PoolVolumeRecord {
   PoolInline inline_use{};
   // Of a kStatic volume: the path of its device, and what that says of itself
   // (DeviceIdentity::stable_id), which need not be UTF-8. Of a kExport one: StaticExport, which is
-  // known by its name alone.
+  // known by its name alone. Of a directory that was moved into the pool: where it was; a volume
+  // that is deleted and still has that was never ready: it is moved back there, and nothing of it
+  // is deleted.
   std::string source{};
   std::string source_identity{};
   std::vector<std::string> source_options{};

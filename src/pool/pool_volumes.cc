@@ -127,6 +127,17 @@ Result<PoolVolumeRecord> PoolVolumes::Find(const std::string& id) const {
   return Error::NotApplied(Code::kAborted, "volume " + id + " is being made");
 }
 
+std::optional<PoolVolumeRecord> PoolVolumes::FindMovedFrom(const std::string& path) const {
+  std::optional<PoolVolumeRecord> found;
+  MutexLock lock(mu_);
+  for (const auto& [id, record] : volumes_) {
+    if (!IsTree(record.backend) || path.empty() || record.source != path) continue;
+    found = record;
+    if (record.state == PoolVolumeState::kMaking) break;
+  }
+  return found;
+}
+
 std::optional<PoolVolumeRecord> PoolVolumes::FindByName(const std::string& name) const {
   MutexLock lock(mu_);
   const auto id = names_.find(name);

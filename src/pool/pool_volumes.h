@@ -130,6 +130,9 @@ class PoolVolumes {
       EXCLUDES(mu_);
   Result<PoolVolumeRecord> Find(const std::string& id) const EXCLUDES(mu_);
   std::optional<PoolVolumeRecord> FindByName(const std::string& name) const EXCLUDES(mu_);
+  // The volume that is, or is to be, a directory which was at this path: one whose import has not
+  // ended, if there is one.
+  std::optional<PoolVolumeRecord> FindMovedFrom(const std::string& path) const EXCLUDES(mu_);
   // Whether a name that FindByName() does not find is certainly that of no volume. Blocks: until
   // the deadline. Errors, not applied: FailedPrecondition while a volume is kUnreadable, and while
   // records are in doubt; Unavailable until each pool was looked through for files without a row.
@@ -191,10 +194,11 @@ class PoolVolumes {
   Result<PoolVolumeRecord> TakeStatic(const StaticVolume& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Makes a volume of what is there, or finds the one that was made by this name. Nothing is
-  // copied, and the source stays as it is. REQUIRES: nobody writes to the source. Errors: those of
-  // PoolBackend::Import; NotFound, not applied, for a pool that is not configured; and those of
-  // Create(), but for the ones of the wish. Maybe applied: the same call goes on, if the source is
-  // the same by then, or begins anew; Delete() takes back.
+  // copied, and the source stays as it is, but for a plain directory, which is moved. REQUIRES:
+  // nobody writes to the source. Errors: those of PoolBackend::Import; NotFound, not applied, for a
+  // pool that is not configured; and those of Create(), but for the ones of the wish. Maybe
+  // applied: the same call goes on, if the source is the same by then, or begins anew; Delete()
+  // takes back, and never deletes what was moved.
   Result<PoolVolumeRecord> Import(const PoolImportWish& wish, const CallOptions& call)
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. REQUIRES: nothing of it is

@@ -153,8 +153,11 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
     cutting.call = InPool(call, *pool);
   }
   cutting.call = InPool(InPool(cutting.call, *pool, source.id), *pool, request.cut);
-  cutting.wishes.push_back(
-      {.source = source, .cut = {}, .mounted = request.mounted, .way = held.parameters.snapshots});
+  cutting.wishes.push_back({.source = source,
+                            .cut = {},
+                            .mounted = request.mounted,
+                            .way = held.parameters.snapshots,
+                            .consistency = held.parameters.consistency});
   cutting.wishes.back().cut.id = request.cut;
   cutting.sources.push_back(std::move(held));
   cutting.cuts.push_back(std::move(taken));

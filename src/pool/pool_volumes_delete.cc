@@ -50,6 +50,10 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   }
   RETURN_IF_ERROR(CheckNotCopied(id));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
+  // From here on what was moved into the pool is deleted like any other volume. One that was never
+  // ready is given back.
+  const bool was_ready = CheckUsable(held.record).ok();
+  if (was_ready && IsTree(held.record.backend)) held.record.source.clear();
   RETURN_IF_ERROR(Advance(held.record, PoolVolumeEvent::kDelete));
   return FinishDelete(held);
 }

@@ -15,7 +15,8 @@ constexpr int64_t kImportedBlockBytes = 512;
 bool IsSameImport(const PoolVolumeRecord& there, const PoolVolumeRecord& wanted) {
   return there.pool == wanted.pool && there.backend == wanted.backend &&
          there.capacity_bytes == wanted.capacity_bytes && there.is_block == wanted.is_block &&
-         there.parameters == wanted.parameters && there.filesystem == wanted.filesystem;
+         there.parameters == wanted.parameters && there.filesystem == wanted.filesystem &&
+         there.source == wanted.source;
 }
 
 }  // namespace
@@ -55,6 +56,10 @@ Result<PoolVolumeRecord> PoolVolumes::PlanImported(const PoolImportWish& wish) c
   record.parameters = parameters.ToMap();
   record.family = record.id;
   record.filesystem = wish.filesystem;
+  if (wish.backend == PoolBackendKind::kDirectory) {
+    record.source = wish.source.path.Display();
+    record.object = wish.source.object;
+  }
   // What is in it is somebody's from the beginning.
   record.used = true;
   record.created_unix_ms = parts_.clock.WallUnixMillis();
@@ -62,7 +67,7 @@ Result<PoolVolumeRecord> PoolVolumes::PlanImported(const PoolImportWish& wish) c
   return record;
 }
 
-// The source is still there (CheckImported), so that nothing is lost by it.
+// The source is still there (CheckImported), or is given back, so that nothing is lost by it.
 Status PoolVolumes::TakeBackImport(PoolVolumeRecord record, const CallOptions& call) {
   ASSIGN_OR_RETURN(const Taken id, Take({record.id}));
   const Pool* const pool = PoolNamed(record.pool);
@@ -85,16 +90,21 @@ Result<PoolVolumeRecord> PoolVolumes::Import(const PoolImportWish& wish, const C
                                                  wish.source.path.Display() + ", is being deleted");
   }
   if (there && there->state != PoolVolumeState::kMaking) return *there;
-  RETURN_IF_ERROR(CheckImported(wish, call));
   ASSIGN_OR_RETURN(PoolVolumeRecord record, PlanImported(wish));
-  if (there && IsSameImport(*there, record)) {
+  const bool goes_on = there && IsSameImport(*there, record);
+  // It may be where an earlier call has moved it.
+  const bool moves = there && !there->source.empty();
+  if (!moves) RETURN_IF_ERROR(CheckImported(wish, call));
+  if (goes_on) {
     record = *there;
   } else if (there) {
     RETURN_IF_ERROR(TakeBackImport(*there, call));
+    if (moves) RETURN_IF_ERROR(CheckImported(wish, call));
   }
   const Fill fill = [&wish](Making& making) -> Result<MadeArtefact> {
-    // A file is cloned anew; a snapshot that is there stays the one of an earlier moment.
-    if (making.is_repeat && IsTree(making.record.backend)) {
+    // A file is cloned anew, and a directory that was moved is found; a snapshot that is there
+    // stays the one of an earlier moment.
+    if (making.is_repeat && making.record.backend == PoolBackendKind::kSubvolume) {
       RETURN_IF_ERROR(making.backend.Discard(making.record, making.call));
     }
     return making.backend.Import(making.record, making.parameters, wish.source, making.call);

@@ -32,7 +32,8 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
   if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());
-  if (!read_only) RETURN_IF_ERROR(CheckNotCopied(id));
+  const bool waits = held.parameters.consistency != PoolConsistency::kBestEffort;
+  if (!read_only && waits) RETURN_IF_ERROR(CheckNotCopied(id));
   if (!held.record.used) {
     held.record.used = true;
     RETURN_IF_ERROR(Write(held.record));
@@ -67,7 +68,7 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
                        std::string(PoolVolumeStateName(held.record.state)));
   }
   const bool has_content = !held.record.from_snapshot.empty() || !held.record.from_volume.empty() ||
-                           IsListed(held.record.backend);
+                           IsListed(held.record.backend) || !held.record.source.empty();
   if (held.record.is_block || has_content || held.record.filesystem != PoolFilesystem{}) {
     return PoolRefusal("volume " + id + " may have somebody's data, and is not made anew");
   }

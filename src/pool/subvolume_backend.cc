@@ -23,11 +23,20 @@ Status SubvolumeBackend::RemoveData(const SafePath& data, const StorageObject& r
   return OkStatus();
 }
 
+Result<MadeArtefact> SubvolumeBackend::Import(const PoolVolumeRecord& volume,
+                                              const PoolParameters& parameters,
+                                              const ImportedFile& source, const CallOptions& call) {
+  const auto fill = [&]() -> Result<bool> {
+    RETURN_IF_ERROR(Snapshot(volume, parameters, source, call));
+    return true;
+  };
+  return MakeAround(volume, fill, call);
+}
+
 // What is there already is of an earlier moment than this call's, so that a repeated call has
 // discarded it before. A snapshot has the limit of what it was made of.
-Status SubvolumeBackend::ImportData(const PoolVolumeRecord& volume,
-                                    const PoolParameters& parameters, const ImportedFile& source,
-                                    const CallOptions& call) {
+Status SubvolumeBackend::Snapshot(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                                  const ImportedFile& source, const CallOptions& call) {
   const MakeSubvolume snapshot{
       .path = layout_.Data(TreeIdOf(volume.id)), .of = source.path, .expected = source.object};
   const Result<FileExtent> made = kernel_.Call(snapshot, call);
@@ -38,8 +47,7 @@ Status SubvolumeBackend::ImportData(const PoolVolumeRecord& volume,
 Result<bool> SubvolumeBackend::FillData(const PoolVolumeRecord& volume,
                                         const PoolParameters& parameters, const PoolCutRecord& cut,
                                         const CallOptions& call) {
-  RETURN_IF_ERROR(
-      ImportData(volume, parameters, {layout_.Data(TreeIdOf(cut.id)), cut.object}, call));
+  RETURN_IF_ERROR(Snapshot(volume, parameters, {layout_.Data(TreeIdOf(cut.id)), cut.object}, call));
   return true;
 }
 

@@ -19,6 +19,9 @@ class SubvolumeBackend final : public TreeBackend {
       : TreeBackend(kernel, std::move(layout), std::move(pool_uuid)) {}
 
   PoolBackendKind kind() const override { return PoolBackendKind::kSubvolume; }
+  // As a snapshot of another subvolume.
+  Result<MadeArtefact> Import(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                              const ImportedFile& source, const CallOptions& call) override;
   // No cut is a copy. Errors: Internal, not applied.
   Result<MadeArtefact> CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
                                int64_t bytes_per_second, const CallOptions& call) override;
@@ -29,9 +32,12 @@ class SubvolumeBackend final : public TreeBackend {
                     const CallOptions& call) override;
   Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                         const PoolCutRecord& cut, const CallOptions& call) override;
-  Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
-                    const ImportedFile& source, const CallOptions& call) override;
   Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) override;
+
+ private:
+  // Fills the volume with a snapshot of a subvolume, and bounds it.
+  Status Snapshot(const PoolVolumeRecord& volume, const PoolParameters& parameters,
+                  const ImportedFile& source, const CallOptions& call);
 };
 
 }  // namespace volumed

@@ -39,8 +39,15 @@ bool IsUnsupported(const Error& error) { return error.code() == Code::kUnimpleme
 
 // ---- limits -------------------------------------------------------------------------------------
 
+Result<bool> TreeBackend::IsOfForeignProject(const PoolId& id, const CallOptions& call) {
+  const Result<TreeQuota> now = kernel_.Call(ReadTreeQuota{layout_.Data(id)}, call);
+  if (!now.ok()) return IsUnsupported(now.error()) ? Result<bool>(false) : now.error();
+  return now->kind == TreeQuotaKind::kProject && !IsOwnProject(*now);
+}
+
 // The project is on the directory, where it is found again. The kernel refuses one that the
-// directory has from the pool's.
+// directory has from the pool's. What is in a directory before it has its project is of none, so
+// that the limit would bound only what comes later, and the figures would be wrong.
 Status TreeBackend::SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                              const CallOptions& call) {
   const SafePath data = layout_.Data(id);
@@ -50,6 +57,12 @@ Status TreeBackend::SetQuota(const PoolId& id, const StorageObject& recorded, in
   if (kind() == PoolBackendKind::kSubvolume || IsOwnProject(now)) {
     RETURN_IF_ERROR(kernel_.Call(set, call));
     return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const DirectoryListing there, kernel_.Call(ListDirectory{data}, call));
+  if (!there.entries.empty()) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "there are files in " + data.Display() +
+                                 " already, and project quota counts only what is made later");
   }
   const uint32_t first = HashOfId(id.ToString()) % kProjects;
   for (uint32_t i = 0; i < kProjectsTried; ++i) {
@@ -302,16 +315,6 @@ Result<MadeArtefact> TreeBackend::Materialize(const PoolVolumeRecord& volume,
                                               const PoolCutRecord& cut, const CallOptions& call) {
   return MakeAround(
       volume, [&] { return FillData(volume, parameters, cut, call); }, call);
-}
-
-Result<MadeArtefact> TreeBackend::Import(const PoolVolumeRecord& volume,
-                                         const PoolParameters& parameters,
-                                         const ImportedFile& source, const CallOptions& call) {
-  const auto fill = [&]() -> Result<bool> {
-    RETURN_IF_ERROR(ImportData(volume, parameters, source, call));
-    return true;
-  };
-  return MakeAround(volume, fill, call);
 }
 
 Result<ExtentList> TreeBackend::ListExtentsOfCut(const PoolCutRecord& cut, int64_t /*from_offset*/,

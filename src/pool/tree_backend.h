@@ -22,11 +22,9 @@ namespace volumed {
 // Threads and blocking: as PoolBackend says.
 class TreeBackend : public PoolBackend {
  public:
-  Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) final;
+  Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) final;
-  Result<MadeArtefact> Import(const PoolVolumeRecord& volume, const PoolParameters& parameters,
-                              const ImportedFile& source, const CallOptions& call) final;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) final;
   Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
@@ -62,13 +60,11 @@ class TreeBackend : public PoolBackend {
   // Fills a volume with a cut and bounds it. Whether it shares its blocks with that.
   virtual Result<bool> FillData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                                 const PoolCutRecord& cut, const CallOptions& call) = 0;
-  // Fills a volume with a directory of the same filesystem, by blocks in common with it, and bounds
-  // it. Errors: as Import.
-  virtual Status ImportData(const PoolVolumeRecord& volume, const PoolParameters& parameters,
-                            const ImportedFile& source, const CallOptions& call) = 0;
   // Cuts one; nothing is there yet but the cut's directory. Errors: as Cut.
   virtual Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) = 0;
 
+  // Whether somebody else has given the directory to a project, whose limit it has.
+  Result<bool> IsOfForeignProject(const PoolId& id, const CallOptions& call);
   // Bounds the volume to `bytes`, or to what its tuning says. Errors: FailedPrecondition, not
   // applied, if the filesystem cannot, and the class insists.
   Status Bound(const PoolVolumeRecord& volume, int64_t bytes, const PoolParameters& parameters,
@@ -82,12 +78,13 @@ class TreeBackend : public PoolBackend {
   const PoolLayout layout_;
   const std::string pool_uuid_;
 
- private:
   // Makes the directory of a volume around what `fill` makes in it, which says whether that shares
-  // its blocks with others.
+  // its blocks with others. What was made goes again if it fails for certain.
   Result<MadeArtefact> MakeAround(const PoolVolumeRecord& volume,
                                   const std::function<Result<bool>()>& fill,
                                   const CallOptions& call);
+
+ private:
   Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
                   const CallOptions& call);
   // Takes the limit of the volume's project away. Nobody may have the volume any more.

@@ -153,6 +153,27 @@ struct RequestGenerator::Maker<ReadTreeQuota> {
   static ReadTreeQuota Make(RequestGenerator& g) { return {g.Path()}; }
 };
 
+// Neither is ever done: which directory is meant can be said of one kernel alone, and what a copy
+// leaves in a filesystem that gets full depends on the order of its names.
+template <>
+struct RequestGenerator::Maker<MoveDirectory> {
+  static constexpr uint32_t kWeight = 2;
+  static MoveDirectory Make(RequestGenerator& g) {
+    MoveDirectory move{g.Path(), g.Path()};
+    if (!g.OneIn(5)) move.expected = {"ext4", "", 1, ""};
+    return move;
+  }
+};
+template <>
+struct RequestGenerator::Maker<CopyTree> {
+  static constexpr uint32_t kWeight = 2;
+  static CopyTree Make(RequestGenerator& g) {
+    CopyTree copy{g.Path(), g.Path(), {"ext4", "", 1, ""}};
+    if (g.OneIn(5)) copy.bytes_per_second = -1;
+    return copy;
+  }
+};
+
 // Never of a device that is there: the cgroups are those of the machine.
 template <>
 struct RequestGenerator::Maker<SetIoLimits> {

@@ -67,6 +67,13 @@ TEST(KernelRequests, OfTreesMayBeKilledAndNeverHoldUpTheFastWorkerWithASubvolume
     EXPECT_EQ(LaneKindOf(request), LaneKind::kOwnFilesystem) << RequestName(request);
     EXPECT_FALSE(HasSecret(request)) << RequestName(request);
   }
+  for (const AnyRequest& request : {AnyRequest(MoveDirectory{}), AnyRequest(CopyTree{})}) {
+    EXPECT_FALSE(MustFinish(request)) << RequestName(request);
+    EXPECT_EQ(LaneKindOf(request), LaneKind::kWalks) << RequestName(request);
+    EXPECT_FALSE(HasSecret(request)) << RequestName(request);
+  }
+  EXPECT_EQ(RequestPath(MoveDirectory{{"/p", "a"}, {"/q", "b"}}), "/p/a");
+  EXPECT_EQ(RequestPath(CopyTree{{"/p", "a"}, {"/q", "b"}}), "/p/a");
   EXPECT_EQ(RequestPath(MakeSubvolume{{"/p", "a"}, SafePath{"/p", "b"}}), "/p/a");
   EXPECT_EQ(RequestPath(ReadTreeQuota{{"/p", "a"}}), "/p/a");
 }

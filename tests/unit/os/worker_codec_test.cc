@@ -334,6 +334,20 @@ TEST(WorkerCodec, WhatTreesNeedKeepsEveryField) {
   EXPECT_EQ(SameAnswer(quota), quota);
 }
 
+TEST(WorkerCodec, WhatMovesOrCopiesATreeKeepsEveryField) {
+  const StorageObject object{"xfs", "uuid", 77, "1:ab"};
+  const SafePath other{"/other", kBytes};
+  const MoveDirectory move = Same(MoveDirectory{Place(), other, object});
+  EXPECT_EQ(move.to, Place());
+  EXPECT_EQ(move.from, other);
+  EXPECT_EQ(move.expected, object);
+  const CopyTree copy = Same(CopyTree{Place(), other, object, int64_t{1} << 40});
+  EXPECT_EQ(copy.to, Place());
+  EXPECT_EQ(copy.from, other);
+  EXPECT_EQ(copy.expected, object);
+  EXPECT_EQ(copy.bytes_per_second, int64_t{1} << 40);
+}
+
 TEST(WorkerCodec, LimitsOfACgroupKeepEveryField) {
   const IoLimits limits{1, 2, int64_t{1} << 40, 4};
   const SetIoLimits set = Same(SetIoLimits{kBytes, kIdentity, {"a/b", kBytes}, limits});

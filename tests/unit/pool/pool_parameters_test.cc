@@ -53,7 +53,9 @@ TEST(PoolParameters, ADirectoryHasNoFilesystemOfItsOwnAndSaysWhetherItNeedsALimi
       {{{"backend", "directory"}, {"csi.storage.k8s.io/fstype", "xfs"}}, "fstype"},
       {{{"backend", "directory"}, {"allocation", "thick"}}, "allocation"},
       {{{"backend", "directory"}, {"snapshots", "reflink"}}, "snapshots"},
-      {{{"backend", "directory"}, {"consistency", "best-effort"}}, "consistency"},
+      {{{"backend", "directory"}, {"consistency", "some"}}, "consistency"},
+      {{{"backend", "subvolume"}, {"consistency", "best-effort"}}, "consistency"},
+      {{{"backend", "image"}, {"consistency", "best-effort"}}, "consistency"},
       {{{"backend", "directory"}, {"quota", "some"}}, "quota"},
       {{{"quota", "required"}}, "quota"}};
   for (const auto& [refused, word] : wrong) {
@@ -65,6 +67,20 @@ TEST(PoolParameters, ADirectoryHasNoFilesystemOfItsOwnAndSaysWhetherItNeedsALimi
   PoolSize small;
   small.required_bytes = 4096;
   EXPECT_EQ(DecidePoolSize(small, parameters, false).value(), kMebibyte);
+}
+
+TEST(PoolParameters, ADirectorySaysWhetherItsSnapshotsAreOfOneMoment) {
+  EXPECT_EQ(Parsed({{"backend", "directory"}}).consistency, PoolConsistency::kAtomic);
+  const PoolParameters loose = Parsed({{"backend", "directory"}, {"consistency", "best-effort"}});
+  EXPECT_EQ(loose.consistency, PoolConsistency::kBestEffort);
+  EXPECT_EQ(Parsed(loose.ToMap()), loose);
+  PoolVolumeRecord there;
+  there.capacity_bytes = kMebibyte;
+  there.parameters = loose.ToMap();
+  const PoolParameters strict = Parsed({{"backend", "directory"}});
+  EXPECT_NE(DifferenceToWish(there, strict, {}, false).find("consistency"), std::string::npos);
+  EXPECT_EQ(Parsed({{"backend", "subvolume"}, {"consistency", "atomic"}}).consistency,
+            PoolConsistency::kAtomic);
 }
 
 TEST(PoolParameters, WhatSidecarsAddIsPassedOver) {

@@ -23,17 +23,6 @@ using ::testing::SizeIs;
 
 constexpr int64_t kTreeBytes = 2 * kMiB;
 
-// Copies the files of a directory that has no others.
-ProgramEnd CopyFiles(FakeKernel& world, const std::vector<std::string>& arguments) {
-  const std::string from = arguments.at(arguments.size() - 2);
-  const std::string to = arguments.back();
-  const auto listing = Must(world.DoAside(ListDirectory{{from, ""}}));
-  for (const DirectoryEntry& entry : std::get<DirectoryListing>(listing).entries) {
-    world.AddFile(to + "/" + entry.name, world.Find(from + "/" + entry.name).content);
-  }
-  return {};
-}
-
 // The cut is always there.
 class TreeContents final : public ContentHolder {
  public:
@@ -66,9 +55,6 @@ class TreePoolTest : public ::testing::Test {
     node_.kernel.AddDevice("/dev/pool", disk);
     node_.Aside(Mount{fs_type, "/dev/pool", {kPoolPath, ""}, {}});
     if (fs_type != "btrfs") node_.kernel.CountProjects(kPoolPath, counts_projects);
-    node_.kernel.AddProgram("/usr/bin/cp", CopyFiles);
-    node_.kernel.AddProgram(
-        "/usr/bin/sync", [](FakeKernel&, const std::vector<std::string>&) { return ProgramEnd{}; });
   }
   void StartAgent() {
     agent_ = std::make_unique<PoolPluginAgent>(node_);
@@ -441,8 +427,7 @@ TEST_F(TreePoolTest, ADirectoryOnABtrfsHasNoLimitAndNoFiguresOfItsOwn) {
   EXPECT_EQ(Must(volumes().Capacity({}, {})).outstanding_bytes, kTreeBytes);
 }
 
-// cp follows paths, which whoever has the directory can bend while it runs.
-TEST_F(TreePoolTest, ADirectoryThatSomebodyWritesToIsNeverCopied) {
+TEST_F(TreePoolTest, ADirectoryThatSomebodyWritesToIsNotCopiedUnlessItsClassSaysSo) {
   ASSERT_NO_FATAL_FAILURE(Start("xfs"));
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
   const CutWish::Mounted mounted{{"/r", "place"}, 8, 1};
@@ -462,19 +447,40 @@ TEST_F(TreePoolTest, ACopyThatFailedBeginsAnew) {
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
   node_.kernel.AddFile(DataOf(made.id) + "/f", "kept");
   const std::string cut = Cut(made.id);
-  node_.kernel.AddProgram("/usr/bin/cp",
-                          [](FakeKernel& world, const std::vector<std::string>& arguments) {
-                            world.AddFile(arguments.back() + "/half", "x");
-                            return ProgramEnd{1, "cp: no space left"};
-                          });
+  node_.kernel.FailNext("CopyTree", ENOSPC, Outcome::kMaybeApplied);
+  node_.kernel.AddFile(DataOf(cut) + "/half", "x");
   const Status failed = volumes().CopyCut(cut, 0, {});
   ASSERT_FALSE(failed.ok());
-  EXPECT_THAT(failed.error().message(), HasSubstr("no space left"));
+  EXPECT_EQ(failed.error().code(), Code::kResourceExhausted);
   EXPECT_FALSE(IsWhole(Must(volumes().FindCut(cut))));
-  node_.kernel.AddProgram("/usr/bin/cp", CopyFiles);
+  node_.kernel.AddFile(DataOf(cut) + "/half", "x");
   ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
   EXPECT_EQ(node_.kernel.Find(DataOf(cut) + "/f").content, "kept");
   EXPECT_FALSE(node_.kernel.Exists(DataOf(cut) + "/half"));
+}
+
+TEST_F(TreePoolTest, ADirectoryOfAClassWithoutMomentsIsCopiedWhileAPodHasIt) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  const ClaimedVolume claimed = Claim("directory", {{"consistency", "best-effort"}});
+  ASSERT_TRUE(agent_->MountDevice(claimed.Spec()).ok());
+  const std::string place = PoolPluginAgent::DevicePlace(claimed.id());
+  ASSERT_EQ(Write(place + "/d-f", 10), 0);
+  const auto bind = Must(FindMountAt(node_.kernel, place, {}));
+  const CutWish::Mounted mounted{
+      {place, ""}, bind->device_major, bind->device_minor, /*is_bind=*/true};
+  const std::string id = volumes().NewCutId(claimed.id());
+  const std::vector<PoolCutRecord> cuts =
+      Must(volumes().Cut({{.volume = claimed.id(), .cut = id, .mounted = mounted}}, {}, {}));
+  EXPECT_TRUE(cuts.at(0).is_copy);
+  EXPECT_FALSE(cuts.at(0).was_frozen);
+  // Another pod gets it meanwhile; but it is not deleted.
+  EXPECT_TRUE(volumes().Open(claimed.id(), false, {}).ok());
+  ExpectRefused(volumes().Delete(claimed.id(), false, {}), Code::kFailedPrecondition,
+                "being copied");
+  ASSERT_TRUE(volumes().CopyCut(id, 0, {}).ok());
+  EXPECT_TRUE(node_.kernel.Exists(DataOf(id) + "/d-f"));
+  ASSERT_EQ(Write(place + "/g", 10), 0);
+  EXPECT_FALSE(node_.kernel.Exists(DataOf(id) + "/g"));
 }
 
 TEST_F(TreePoolTest, ASubvolumeIsCutWhileAPodWritesAndTheCutTakesNoWrites) {
