@@ -83,6 +83,57 @@ void WalkQuotas(TreeWorld& world) {
   world.Step("no such directory", ReadTreeQuota{world.In("none")});
 }
 
+StorageObject ObjectIn(TreeWorld& world, const std::string& name) {
+  return Must(world.kernel.Call(IdentifyStorage{.path = world.In(name)}, {})).object;
+}
+
+void WalkMoves(TreeWorld& world) {
+  for (const char* name : {"box", "box/in", "from", "sub"}) {
+    world.Step(std::string("directory ") + name, MakeDirectory{world.In(name), 0755});
+  }
+  world.Step("file", WriteFile{world.In("from/f"), Secret<std::string>("moved")});
+  const StorageObject object = ObjectIn(world, "from");
+  const SafePath from = world.In("from");
+  world.Step("move what is not said", MoveDirectory{world.In("box/to"), from});
+  world.Step("move another", MoveDirectory{world.In("box/to"), from, ObjectIn(world, "sub")});
+  world.Step("move nothing", MoveDirectory{world.In("box/to"), world.In("none"), object});
+  world.Step("move to no parent", MoveDirectory{world.In("none/to"), from, object});
+  world.Step("move to what is there", MoveDirectory{world.In("box/in"), from, object});
+  world.Step("move into itself", MoveDirectory{world.In("from/to"), from, object});
+  world.Step("move to another subvolume", MoveDirectory{world.In("c/to"), from, object});
+  world.Step("move a subvolume",
+             MoveDirectory{world.In("box/to"), world.In("c"), ObjectIn(world, "c")});
+  world.Step("move", MoveDirectory{world.In("box/to"), from, object});
+  world.Step("move again", MoveDirectory{world.In("box/to"), from, object});
+  world.Step("what was moved", ReadFile{world.In("box/to/f")});
+  world.Step("what is left", Stat{from});
+  world.Step("a bind's place", MakeDirectory{world.In("bound"), 0755});
+  world.Step("bind", BindMount{.source = world.In("box/to"), .target = world.In("bound")});
+  world.Step("move what is bound", MoveDirectory{from, world.In("box/to"), object});
+  world.Step("unbind", Unmount{world.In("bound")});
+  world.Step("move back", MoveDirectory{from, world.In("box/to"), object});
+}
+
+void WalkCopies(TreeWorld& world) {
+  world.Step("link", MakeSymlink{world.In("from/link"), "/etc"});
+  world.Step("mode", MakeDirectory{world.In("from/d"), 02750, std::nullopt, true});
+  world.Step("group", ChangeOwnership{world.In("from/d"), 1000});
+  world.Step("a subvolume in it", MakeSubvolume{world.In("from/inside")});
+  world.Step("file in that", WriteFile{world.In("from/inside/f"), Secret<std::string>("x")});
+  world.Step("copy", CopyTree{world.In("sub"), world.In("from")});
+  for (const char* name : {"sub", "sub/d", "sub/inside"}) {
+    world.Step(std::string("list ") + name, ListDirectory{world.In(name)});
+  }
+  world.Step("read", ReadFile{world.In("sub/f")});
+  world.Step("read the link", ReadLink{world.In("sub/link")});
+  world.Step("copy again", CopyTree{world.In("sub"), world.In("from")});
+  world.Step("copy another", CopyTree{world.In("bound"), world.In("from"), ObjectIn(world, "sub")});
+  world.Step("copy itself", CopyTree{world.In("bound"), world.In("bound")});
+  world.Step("copy a file", CopyTree{world.In("bound"), world.In("from/f")});
+  world.Step("copy to a file", CopyTree{world.In("from/f"), world.In("from")});
+  world.Step("copy too slowly", CopyTree{world.In("bound"), world.In("from"), {}, -1});
+}
+
 void WalkRemoval(TreeWorld& world) {
   world.Step("remove a directory", RemoveSubvolume{world.In("plain")});
   world.Step("remove a file", RemoveSubvolume{world.In("a/f")});
@@ -123,9 +174,27 @@ TEST_F(TreeTest, FakeAndRealKernelAgreeOnSubvolumesAndTheirQuotas) {
   for (TreeWorld* world : {&real, &made}) {
     WalkSubvolumes(*world);
     WalkQuotas(*world);
+    WalkMoves(*world);
+    WalkCopies(*world);
     WalkRemoval(*world);
   }
   EXPECT_EQ(real.text, made.text);
+}
+
+TEST_F(TreeTest, FakeAndRealKernelAgreeOnWhatACopyIs) {
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MountBtrfs());
+  FakeKernel fake;
+  fake.AddMount("btrfs", "/dev/pool", "/pool");
+  TreeWorld real{*local_, {scratch(), "mnt"}};
+  TreeWorld made{fake, {"/pool", ""}};
+  for (TreeWorld* world : {&real, &made}) {
+    WalkSubvolumes(*world);
+    WalkMoves(*world);
+    WalkCopies(*world);
+  }
+  EXPECT_EQ(RealTreeText(Show("sub")), fake.DumpTree("/pool/sub"));
+  EXPECT_EQ(RealTreeText(Show("from")), fake.DumpTree("/pool/from"));
 }
 
 TEST_F(TreeTest, ASnapshotHasWhatWasWrittenBeforeAndIsAnotherObject) {

@@ -88,10 +88,11 @@ class RealImportTest : public BlockMountTest {
             .node = "n1",
             .agent_root = Path("agent")};
   }
-  Result<ImportPlan> Look(const std::string& source) {
-    ImportRequest request;
-    request.source = source;
-    return PlanImport(Parts(), request, {});
+  Result<ImportPlan> Look(const std::string& source) { return PlanImport(Parts(), {source}, {}); }
+  Result<ImportPlan> LookAtDirectory(const std::string& source) {
+    return PlanImport(
+        Parts(), {.source = source, .pool = "fast", .pv_name = "", .size_bytes = int64_t{64} << 20},
+        {});
   }
   std::vector<LoopEntry> LoopsOf(const std::string& file) {
     return Must(local_->Call(ListLoops{{file, ""}}, {})).loops;
@@ -175,6 +176,49 @@ TEST_F(RealImportTest, AnImageThatIsAttachedForWritingIsRefusedAndStaysAttached)
   ASSERT_FALSE(plan.ok());
   EXPECT_THAT(plan.error().message(), HasSubstr(device.path()));
   EXPECT_EQ(LoopsOf(image).size(), 1u);
+}
+
+// ---- directories --------------------------------------------------------------------------------
+
+TEST_F(RealImportTest, ADirectoryOfAProvisionerBecomesAVolumeWithTheSameInodes) {
+  if (IsSkipped()) return;
+  const std::string claimed = Path("mnt/old/pvc-1");
+  ASSERT_TRUE(std::filesystem::create_directories(claimed + "/a"));
+  std::ofstream(claimed + "/a/f") << "of the pod";
+  ASSERT_EQ(::chown(claimed.c_str(), 1000, 2000), 0);
+  struct stat before = {};
+  ASSERT_EQ(::stat((claimed + "/a/f").c_str(), &before), 0);
+  ImportPlan plan = Must(LookAtDirectory(claimed));
+  EXPECT_TRUE(std::filesystem::exists(claimed + "/a/f")) << "the first look";
+  const ImportPlan done = Must(DoImport(Parts(), std::move(plan), {}));
+  EXPECT_FALSE(std::filesystem::exists(claimed));
+  const OpenedVolume opened = Must(volumes_->Open(done.volume, false, {}));
+  struct stat now = {};
+  ASSERT_EQ(::stat((opened.directory.Display() + "/a/f").c_str(), &now), 0);
+  EXPECT_EQ(now.st_ino, before.st_ino);
+  ASSERT_EQ(::stat(opened.directory.Display().c_str(), &now), 0);
+  EXPECT_EQ(now.st_uid, 1000u);
+  EXPECT_EQ(Must(LookAtDirectory(claimed)).volume, done.volume);
+  ASSERT_TRUE(volumes_->Delete(done.volume, /*only_unused=*/false, {}).ok());
+  EXPECT_FALSE(std::filesystem::exists(opened.directory.Display()));
+}
+
+TEST_F(RealImportTest, ADirectoryThatAPodHasAPartOfStaysWhereItIs) {
+  if (IsSkipped()) return;
+  const std::string claimed = Path("mnt/old/pvc-2");
+  ASSERT_TRUE(std::filesystem::create_directories(claimed + "/a"));
+  ASSERT_EQ(::mount((claimed + "/a").c_str(), Path("mnt2").c_str(), "", MS_BIND, nullptr), 0);
+  const Result<ImportPlan> plan = LookAtDirectory(claimed);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_THAT(plan.error().message(), HasSubstr("is mounted at " + Path("mnt2")));
+  Unmount("mnt2");
+  EXPECT_TRUE(LookAtDirectory(claimed).ok());
+  // The same filesystem by another mount is none that a directory could be moved from.
+  ASSERT_EQ(::mount(Path("mnt/old").c_str(), Path("mnt2").c_str(), "", MS_BIND, nullptr), 0);
+  const Result<ImportPlan> aside = LookAtDirectory(Path("mnt2/pvc-2"));
+  ASSERT_FALSE(aside.ok());
+  EXPECT_THAT(aside.error().message(), HasSubstr("name it as the pool's mount shows it"));
+  Unmount("mnt2");
 }
 
 }  // namespace
