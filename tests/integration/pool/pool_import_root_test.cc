@@ -88,7 +88,11 @@ class RealImportTest : public BlockMountTest {
             .node = "n1",
             .agent_root = Path("agent")};
   }
-  Result<ImportPlan> Look(const std::string& source) { return PlanImport(Parts(), {source}, {}); }
+  Result<ImportPlan> Look(const std::string& source) {
+    ImportRequest request;
+    request.source = source;
+    return PlanImport(Parts(), request, {});
+  }
   Result<ImportPlan> LookAtDirectory(const std::string& source) {
     return PlanImport(
         Parts(), {.source = source, .pool = "fast", .pv_name = "", .size_bytes = int64_t{64} << 20},

@@ -109,7 +109,7 @@ TEST_F(PoolImportMoveTest, ADirectoryThatIsSeenByAnotherMountThanThePoolIsRefuse
   world_.kernel.AddDirectory("/opt/claims");
   world_.Aside(BindMount{.source = {kPoolPath, "local-path"}, .target = {"/opt/claims", ""}});
   EXPECT_THAT(RefusedMove("/opt/claims/pvc-1"), HasSubstr("name it as the pool's mount shows it"));
-  EXPECT_THAT(RefusedMove("/opt/claims"), HasSubstr("is mounted at"));
+  EXPECT_THAT(RefusedMove("/opt/claims"), HasSubstr("is seen by the mount at /opt/claims"));
 }
 
 TEST_F(PoolImportMoveTest, WhatIsALinkOrAtTheTopOrTheAgentsOwnIsNotMoved) {
@@ -370,7 +370,9 @@ TEST(PoolImportMoveWalk, AtEveryEffectAndWriteADeletionOfWhatWasBegunGivesItBack
     world.kernel.Revive();
     world.store.Revive();
     ExpectAllOfItSomewhere(world);
-    if (!lived) EXPECT_TRUE(DeleteWhatIsBegun(world));
+    if (!lived) {
+      EXPECT_TRUE(DeleteWhatIsBegun(world));
+    }
     EXPECT_TRUE(world.kernel.Exists(kClaimed + "/g"));
     EXPECT_TRUE(world.Rows().empty());
     EXPECT_TRUE(world.Directories().empty());

@@ -264,6 +264,21 @@ TEST(PoolLeases, AVolumeForASingleWriterHasNoSecondOne) {
   EXPECT_EQ(WhyNotBeside({"a", false, 3}, {"b", false, 4}), "") << "a reader";
 }
 
+// It would delete the directory that somebody has begun to import.
+TEST(PoolRecords, AProgramThatKnowsNoMovedDirectoriesReadsNoRowOfOneThatIsNotReady) {
+  PoolVolumeRecord moved = Volume();
+  moved.backend = PoolBackendKind::kDirectory;
+  moved.source = "/srv/old";
+  const uint32_t known = EncodeRecord(Volume()).version;
+  for (const PoolVolumeState state : {PoolVolumeState::kMaking, PoolVolumeState::kDeleting}) {
+    moved.state = state;
+    EXPECT_GT(EncodeRecord(moved).version, known);
+    EXPECT_EQ(DecodePoolVolumeRecord(EncodeRecord(moved)).value(), moved);
+  }
+  moved.state = PoolVolumeState::kReady;
+  EXPECT_EQ(EncodeRecord(moved).version, known);
+}
+
 TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
   const auto refused = [](const PoolVolumeRecord& record) {
     const Result<PoolVolumeRecord> read = DecodePoolVolumeRecord(EncodeRecord(record));
@@ -300,7 +315,7 @@ TEST(PoolRecords, ARowThatSaysNothingSensibleIsRefused) {
   moved.key = "v-3fa91c02-0123456789abcdef01234568";
   EXPECT_FALSE(DecodePoolVolumeRecord(moved).ok());
   Record later = EncodeRecord(Volume());
-  ++later.version;
+  later.version = kMovedPoolVolumeVersion + 1;
   EXPECT_FALSE(DecodePoolVolumeRecord(later).ok());
   Record cut = EncodeRecord(Volume());
   cut.bytes.pop_back();
