@@ -29,6 +29,7 @@
 #include "plugins/flex_volume_prober.h"
 #include "plugins/iscsi_initiator.h"
 #include "plugins/nfs.h"
+#include "pool/lvm_names.h"
 #include "pool/pool_backend.h"
 #include "pool/pool_capacity.h"
 #include "volumemanager/devices/verify_attached_period.h"
@@ -151,6 +152,7 @@ struct Config {
   // Exports that are volumes of the first pool, likewise, as ParseStaticExport takes them.
   std::vector<std::pair<std::string, std::string>> static_exports;
   std::map<std::string, int64_t> pool_capacity;  // bytes, by the name of a pool
+  std::map<std::string, LvmNames> pool_lvm;      // likewise: where it has logical volumes
   int pool_reserve_percent = PoolLimits().reserve_percent;
   Duration freeze_limit = CutLimits().longest;
   int64_t copy_bandwidth = 0;  // bytes in a second, of each copy of a cut; 0: no limit

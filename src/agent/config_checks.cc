@@ -191,14 +191,22 @@ void CheckStaticVolumes(const Config& config, Problems& problems) {
   problems.push_back("static-volumes: there is no pool, which gives them their ids");
 }
 
+// What is said of pools by their names.
+template <typename ByName>
+void CheckArePools(const char* key, const ByName& by_name, const std::vector<std::string>& pools,
+                   Problems& problems) {
+  for (const auto& [name, value] : by_name) {
+    if (std::find(pools.begin(), pools.end(), name) != pools.end()) continue;
+    problems.push_back(std::string(key) + ": there is no pool " + name);
+  }
+}
+
 void CheckPoolNames(const Config& config, Problems& problems) {
   std::vector<std::string> names;
   for (const auto& [name, path] : config.pools) names.push_back(name);
   CheckTwice(kPoolKey, names, problems);
-  for (const auto& [name, bytes] : config.pool_capacity) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    problems.push_back("pool-capacity: there is no pool " + name);
-  }
+  CheckArePools("pool-capacity", config.pool_capacity, names, problems);
+  CheckArePools("pool-lvm", config.pool_lvm, names, problems);
   CheckStaticVolumes(config, problems);
   const bool is_served = !config.pools.empty();
   if (is_served && config.csi_controller_endpoints.contains(config.csi_driver_name)) {

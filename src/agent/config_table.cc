@@ -401,6 +401,15 @@ void AddPoolRows(Rows& table) {
          }
          return Join(capacities, ",");
        }});
+  table.push_back(
+      {{"pool-lvm", "list of name=group/thinpool",
+        "the thin pool in which a pool's volumes of backend lvm are; default: it has none", false},
+       Setter(&Config::pool_lvm, ParsePoolLvm),
+       [](const Config& config) {
+         std::vector<std::string> all;
+         for (const auto& [name, lvm] : config.pool_lvm) all.push_back(name + "=" + lvm.ToString());
+         return Join(all, ",");
+       }});
   table.push_back(IntRow("pool-reserve", "percent of a pool that are promised to nobody",
                          &Config::pool_reserve_percent, 0, kMostReservePercent));
   table.push_back(Reloadable(

@@ -249,6 +249,27 @@ Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& valu
   return capacities;
 }
 
+Result<std::map<std::string, LvmNames>> ParsePoolLvm(const ConfigValue& values) {
+  using Named = std::map<std::string, std::string>;
+  ASSIGN_OR_RETURN(const Named named, ParseLabels(ItemsOf(values)));
+  std::map<std::string, LvmNames> names;
+  for (const auto& [name, text] : named) {
+    const size_t slash = text.find('/');
+    const LvmNames lvm{text.substr(0, slash),
+                       slash == std::string::npos ? "" : text.substr(slash + 1)};
+    if (!IsLvmName(lvm.volume_group) || !IsLvmName(lvm.thin_pool)) {
+      return InvalidValue(name + ": must be a volume group and its thin pool, such as vg0/thin, " +
+                          "not '" + text + "'");
+    }
+    // What one of the two promises the other would not know.
+    for (const auto& [other, taken] : names) {
+      if (taken == lvm) return InvalidValue(other + " and " + name + " cannot both have " + text);
+    }
+    names[name] = lvm;
+  }
+  return names;
+}
+
 Result<std::string> ParseCsiEndpoint(const std::string& text) {
   std::string_view path = text;
   if (const auto rest = StripPrefix(path, "unix:")) path = *rest;

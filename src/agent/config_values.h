@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "csi/csi_settings.h"
 #include "csi/socket_dialer.h"
+#include "pool/lvm_names.h"
 
 namespace volumed {
 
@@ -59,6 +60,8 @@ Result<std::vector<std::pair<std::string, std::string>>> ParsePools(const Config
 // ParseStaticExport (pool/static_export.h) does. The text of each is kept as it is.
 Result<std::vector<std::pair<std::string, std::string>>> ParseStaticExports(
     const ConfigValue& values);
+// Takes a volume group and its thin pool by the name of a pool: name=group/thinpool.
+Result<std::map<std::string, LvmNames>> ParsePoolLvm(const ConfigValue& values);
 // Takes a quantity of bytes by the name of a pool, 1Mi at least: name=10Gi, as items or as one text
 // with commas.
 Result<std::map<std::string, int64_t>> ParsePoolCapacity(const ConfigValue& values);

@@ -63,11 +63,12 @@ Result<bool> IsMountedAnywhere(Kernel& kernel, const Pool& pool, const std::stri
   const std::optional<PoolId> parsed = ParsePoolId(id);
   const Pool::Opened* const opened = pool.opened();
   if (!parsed || opened == nullptr) return true;
-  ASSIGN_OR_RETURN(const LoopList list,
-                   kernel.Call(ListLoops{opened->layout.Image(*parsed)}, call));
-  for (const LoopEntry& loop : list.loops) {
-    ASSIGN_OR_RETURN(const bool is_mounted, IsMountedAnywhere(kernel, loop.path, call));
-    if (is_mounted) return true;
+  for (const auto& [kind, backend] : opened->backends) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> devices, backend->ListDevices(*parsed, call));
+    for (const std::string& device : devices) {
+      ASSIGN_OR_RETURN(const bool is_mounted, IsMountedAnywhere(kernel, device, call));
+      if (is_mounted) return true;
+    }
   }
   return false;
 }
@@ -83,6 +84,8 @@ std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string
     const auto capacity = config.pool_capacity.find(name);
     if (capacity != config.pool_capacity.end()) pool.limits.capacity_bytes = capacity->second;
     pool.limits.reserve_percent = config.pool_reserve_percent;
+    const auto lvm = config.pool_lvm.find(name);
+    if (lvm != config.pool_lvm.end()) pool.lvm = lvm->second;
     pool.holder = holder;
     pools.push_back(std::move(pool));
   }

@@ -2,9 +2,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "mounter/mount_refs.h"
-#include "os/image_requests.h"
 #include "pool/pool_id.h"
 #include "pool/static_backend.h"
 #include "pool/static_export.h"
@@ -15,20 +16,29 @@ namespace {
 
 constexpr char kDevDirectory[] = "/dev";
 
-// The loop devices on the volume's file.
-Result<LoopList> LoopsOf(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
-                         const CallOptions& call) {
+// The devices that the volume has in its pool. Of one without a row it is not known which backend
+// has it.
+Result<std::vector<std::string>> DevicesOf(const PoolVolumes& volumes, const std::string& id,
+                                           const CallOptions& call) {
+  std::vector<std::string> devices;
   const std::optional<PoolId> parsed = ParsePoolId(id);
-  if (!parsed || parsed->object != PoolObject::kVolume) return LoopList();
+  if (!parsed || parsed->object != PoolObject::kVolume) return devices;
+  const Result<PoolVolumeRecord> volume = volumes.Find(id);
   for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
     if (pool->tag() != parsed->pool_tag) continue;
     const Pool::Opened* const opened = pool->opened();
-    if (opened != nullptr) return kernel.Call(ListLoops{opened->layout.Image(*parsed)}, call);
-    return Error::NotApplied(
-        Code::kUnavailable,
-        "pool " + pool->name() + " is not open: the devices of volume " + id + " are not known");
+    if (opened == nullptr) {
+      return Error::NotApplied(
+          Code::kUnavailable,
+          "pool " + pool->name() + " is not open: the devices of volume " + id + " are not known");
+    }
+    for (const auto& [kind, backend] : opened->backends) {
+      if (volume.ok() && volume->backend != kind) continue;
+      ASSIGN_OR_RETURN(const std::vector<std::string> some, backend->ListDevices(*parsed, call));
+      devices.insert(devices.end(), some.begin(), some.end());
+    }
   }
-  return LoopList();
+  return devices;
 }
 
 // A bind of a volume that is a directory. Which it is, is told by the place in its filesystem, so
@@ -87,11 +97,10 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
                    StaticDeviceOf(volumes, kernel, id, call));
   if (device && ShowsNode(*mount, *device)) return ShownAt::kDevice;
   if (device && mount->source == *device) return ShownAt::kFilesystem;
-  ASSIGN_OR_RETURN(const LoopList list, LoopsOf(volumes, kernel, id, call));
-  for (const LoopEntry& loop : list.loops) {
-    if (loop.deleted) continue;
-    if (ShowsNode(*mount, loop.path)) return ShownAt::kDevice;
-    if (mount->source == loop.path) return ShownAt::kFilesystem;
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
+  for (const std::string& its : devices) {
+    if (ShowsNode(*mount, its)) return ShownAt::kDevice;
+    if (mount->source == its) return ShownAt::kFilesystem;
   }
   return ShownAt::kElse;
 }

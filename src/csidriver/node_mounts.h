@@ -20,7 +20,7 @@ enum class ShownAt {
 
 // Threads: any. Blocks: until the call's deadline. Errors, not applied: Unavailable while something
 // is there and the pool of the volume is not open, so that nobody knows its devices; those of
-// ListMounts and ListLoops.
+// ListMounts, and of the backend that has the volume.
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                             const SafePath& place, const CallOptions& call);
 

@@ -1,7 +1,9 @@
 #include "os/filesystem_rename.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,10 +98,7 @@ class FilesystemRenamer {
     if (*family == Family::kXfs && !features_.fsopen) {
       return Refused(Code::kUnimplemented, "of an xfs it needs fsopen (Linux 5.2)");
     }
-    ASSIGN_OR_RETURN(file_, OpenRegularFile(request_.path, O_RDWR | O_NONBLOCK | O_NOCTTY,
-                                            request_.expected, features_, what_));
-    ASSIGN_OR_RETURN(const std::string loop, FindLoopOn(file_.get(), what_));
-    if (!loop.empty()) return Refused(Code::kFailedPrecondition, "it has a loop device, " + loop);
+    RETURN_IF_ERROR(Open());
     ASSIGN_OR_RETURN(FilesystemName before, Look());
     RETURN_IF_ERROR(CheckIsKnown(before));
     const bool has_it = before.uuid == request_.new_uuid;
@@ -121,6 +120,34 @@ class FilesystemRenamer {
   static std::string Shown(const FilesystemName& name) {
     return (name.fs_type.empty() ? "no filesystem" : name.fs_type) + " with UUID \"" + name.uuid +
            "\"";
+  }
+
+  // A logical volume has no file: what is on it is reached by its device, which nobody may have
+  // meanwhile. A device is told from others by whoever names it, and not by an object.
+  Status Open() {
+    constexpr int kFlags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+    ASSIGN_OR_RETURN(const Descriptor there, OpenSafePath(request_.path, O_PATH).With(what_));
+    struct stat info = {};
+    const bool is_block = ::fstat(there.get(), &info) == 0 && S_ISBLK(info.st_mode);
+    if (is_block && request_.expected.inode == 0) return OpenDevice(there.get(), kFlags);
+    ASSIGN_OR_RETURN(file_,
+                     OpenRegularFile(request_.path, kFlags, request_.expected, features_, what_));
+    ASSIGN_OR_RETURN(const std::string loop, FindLoopOn(file_.get(), what_));
+    if (loop.empty()) return OkStatus();
+    return Refused(Code::kFailedPrecondition, "it has a loop device, " + loop);
+  }
+
+  // The tools open it for themselves, too, so that it cannot be held so until they are done.
+  Status OpenDevice(int there, int flags) {
+    const std::string node = ProcFdPath(there);
+    const Descriptor alone(::open(node.c_str(), flags | O_EXCL | O_CLOEXEC));
+    if (!alone.valid() && errno == EBUSY) {
+      return Refused(Code::kFailedPrecondition, "somebody has the device");
+    }
+    if (!alone.valid()) return Error::FromErrno(errno, what_, Outcome::kNotApplied);
+    ASSIGN_OR_RETURN(file_, DescriptorFrom(::open(node.c_str(), flags | O_CLOEXEC), what_));
+    is_device_ = true;
+    return OkStatus();
   }
 
   Result<FilesystemName> Look() const {
@@ -228,16 +255,27 @@ class FilesystemRenamer {
   }
 
   Status MountOnce() const {
+    if (is_device_) {
+      RETURN_IF_ERROR(DropCache());
+      RETURN_IF_ERROR(ReplayLog(ProcFdPath(file_.get())));
+      return DropCache();
+    }
     ASSIGN_OR_RETURN(const PrivateLoop loop, AttachPrivateLoop(file_.get(), what_));
-    RETURN_IF_ERROR(ReplayLog(loop));
+    RETURN_IF_ERROR(ReplayLog(loop.path));
     return ::fsync(loop.device.get()) == 0 ? OkStatus() : Status(Failed("sync"));
   }
 
+  // A mounted filesystem writes past the cache that this descriptor of the device reads from.
+  Status DropCache() const {
+    const bool is_clean = ::fsync(file_.get()) == 0 && ::ioctl(file_.get(), BLKFLSBUF, 0) == 0;
+    return is_clean ? OkStatus() : Status(Failed("sync"));
+  }
+
   // Nobody sees the mount, and with the end of this it is gone.
-  Status ReplayLog(const PrivateLoop& loop) const {
+  Status ReplayLog(const std::string& device) const {
     const Descriptor context(::fsopen("xfs", FSOPEN_CLOEXEC));
     if (!context.valid() ||
-        ::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", loop.path.c_str(), 0) != 0 ||
+        ::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", device.c_str(), 0) != 0 ||
         ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "nouuid", nullptr, 0) != 0 ||
         ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
       return Failed("mount it where nobody sees it");
@@ -262,6 +300,7 @@ class FilesystemRenamer {
   const CallOptions& options_;
   const std::string what_;
   Descriptor file_;
+  bool is_device_ = false;
 };
 
 }  // namespace

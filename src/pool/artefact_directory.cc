@@ -31,11 +31,13 @@ Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& 
 }
 
 Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                               const std::string& file, const CallOptions& call) {
+                               const std::vector<std::string>& files, const CallOptions& call) {
   using Kind = SkeletonPart::Kind;
   const std::string description = PoolDescriptionFile(id.object);
   RemoveSkeleton skeleton{.path = layout.ArtefactDir(id), .parts = {}};
-  if (!file.empty()) skeleton.parts.push_back({.name = file, .kind = Kind::kFile});
+  for (const std::string& file : files) {
+    skeleton.parts.push_back({.name = file, .kind = Kind::kFile});
+  }
   skeleton.parts.push_back({.name = description, .kind = Kind::kFile});
   skeleton.parts.push_back({.name = UnfinishedName(description), .kind = Kind::kFile});
   RETURN_IF_ERROR(kernel.Call(skeleton, call));

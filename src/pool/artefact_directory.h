@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/kernel.h"
@@ -21,10 +22,10 @@ Result<bool> MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, con
 Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
                         const std::string& description, const CallOptions& call);
 
-// Removes it with its description, and with the file of this name, if that is not empty. The file
-// goes first: as long as it is there, its description is, too. What somebody else has put beside
-// them stays, and is an error.
+// Removes it with its description, and with the files of these names. They go first: as long as
+// they are there, their description is, too. What somebody else has put beside them stays, and is
+// an error.
 Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                               const std::string& file, const CallOptions& call);
+                               const std::vector<std::string>& files, const CallOptions& call);
 
 }  // namespace volumed

@@ -98,7 +98,7 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
 }
 
 Status ImageBackend::RemoveFiles(const PoolId& id, const CallOptions& call) {
-  return RemoveArtefactDirectory(kernel_, layout_, id, kPoolImageFile, call);
+  return RemoveArtefactDirectory(kernel_, layout_, id, {kPoolImageFile}, call);
 }
 
 Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorded,
@@ -247,6 +247,16 @@ Result<std::vector<PoolId>> ImageBackend::ListOpen(const CallOptions& call) {
     if (id && loop.file == layout_.Image(*id).Display()) open.insert(*id);
   }
   return std::vector<PoolId>(open.begin(), open.end());
+}
+
+Result<std::vector<std::string>> ImageBackend::ListDevices(const PoolId& volume,
+                                                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(volume)}, call));
+  std::vector<std::string> devices;
+  for (const LoopEntry& loop : list.loops) {
+    if (!loop.deleted) devices.push_back(loop.path);
+  }
+  return devices;
 }
 
 Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged,

@@ -36,6 +36,8 @@ class ImageBackend final : public PoolBackend {
                         const std::vector<std::string>& cgroups, const CallOptions& call) override;
   Status Close(const PoolId& volume, const CallOptions& call) override;
   Result<std::vector<PoolId>> ListOpen(const CallOptions& call) override;
+  Result<std::vector<std::string>> ListDevices(const PoolId& volume,
+                                               const CallOptions& call) override;
   Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
                                                  OfDamaged damaged,
                                                  const CallOptions& call) override;

@@ -179,6 +179,10 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
     for (const PoolBackendKind kind : {PoolBackendKind::kStatic, PoolBackendKind::kExport}) {
       opened_->backends.emplace(kind, MakeStaticBackend(kernel_, kind));
     }
+    if (settings_.lvm) {
+      opened_->backends.emplace(PoolBackendKind::kLvm,
+                                MakeLvmBackend(kernel_, layout, found.record.uuid, *settings_.lvm));
+    }
   }
   return OkStatus();
 }

@@ -22,6 +22,7 @@ struct PoolSettings {
   std::string name;
   std::string path;  // absolute and clean; it may be a link
   PoolLimits limits;
+  std::optional<LvmNames> lvm = std::nullopt;  // nullopt: it has no logical volumes
   // Who has the pool, for whoever else wants it: "the agent of node n1, with pid 4711".
   std::string holder;
 };

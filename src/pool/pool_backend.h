@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/kernel.h"
+#include "pool/lvm_names.h"
 #include "pool/pool_layout.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_record.h"
@@ -75,6 +76,14 @@ struct MadeCut {
   MadeArtefact artefact;
   bool was_frozen = false;
   bool is_copy = false;  // nothing is copied yet: CopyCut() has to follow
+};
+
+// Where volumes get their bytes from, if that is not the filesystem of the pool's directory.
+struct PoolRoom {
+  int64_t capacity_bytes = 0;
+  int64_t available_bytes = 0;
+  // Why nothing more gets in, whatever is available; for people. Empty: it does.
+  std::string shortage;
 };
 
 // A file or directory that lies on the pool's filesystem, outside of its volumes and cuts.
@@ -143,6 +152,20 @@ class PoolBackend {
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;
+  // The devices of a volume that is open, as "/dev/loop3". Empty of one that is not, or that has
+  // none of its own.
+  virtual Result<std::vector<std::string>> ListDevices(const PoolId& /*volume*/,
+                                                       const CallOptions& /*call*/) {
+    return std::vector<std::string>();
+  }
+  // Ends what a tool has left half way that an earlier agent had started, and that holds up whoever
+  // uses a volume. To be called when the pool is opened.
+  virtual Status EndHalfDone(const CallOptions& /*call*/) { return OkStatus(); }
+  // Nullopt: the filesystem of the pool's directory. Errors: FailedPrecondition, not applied, if
+  // there is no such room.
+  virtual Result<std::optional<PoolRoom>> MeasureRoom(const CallOptions& /*call*/) {
+    return std::optional<PoolRoom>();
+  }
   // What these volumes and cuts have on the disk. Those that are not there are missing from the
   // answer, and with kNothing those that cannot be looked at.
   virtual Result<std::map<PoolId, MadeArtefact>> Measure(const std::vector<PoolId>& volumes,
@@ -185,6 +208,9 @@ std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout lay
 // Volumes that are subvolumes of a pool on a btrfs, with a limit by their qgroup.
 std::unique_ptr<PoolBackend> MakeSubvolumeBackend(Kernel& kernel, PoolLayout layout,
                                                   std::string pool_uuid);
+// Volumes that are thin logical volumes of the names' thin pool, which is the administrator's.
+std::unique_ptr<PoolBackend> MakeLvmBackend(Kernel& kernel, PoolLayout layout,
+                                            std::string pool_uuid, LvmNames names);
 // Volumes that are devices of the administrator's (kStatic), or exports of NFS servers (kExport):
 // nothing is made, made larger, cut or deleted.
 std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel, PoolBackendKind kind);

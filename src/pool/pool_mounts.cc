@@ -225,9 +225,10 @@ void PoolDeviceMounter::GrowMounted(const PoolVolumeRecord& volume, const std::s
 Result<bool> PoolDeviceMounter::HasHalfFormat(const VolumeSpec& spec,
                                               const PoolVolumeRecord& volume,
                                               const OpenedVolume& opened, const CallOptions& call) {
-  const bool may_be = parts_.devices.format_intents != nullptr && !volume.is_block &&
-                      volume.backend == PoolBackendKind::kImage &&
-                      volume.filesystem == PoolFilesystem{} && !IsReadOnlyPoolVolume(spec);
+  const bool may_be =
+      parts_.devices.format_intents != nullptr && !volume.is_block &&
+      (volume.backend == PoolBackendKind::kImage || volume.backend == PoolBackendKind::kLvm) &&
+      volume.filesystem == PoolFilesystem{} && !IsReadOnlyPoolVolume(spec);
   if (!may_be) return false;
   ASSIGN_OR_RETURN(const std::optional<FormatIntent> intent,
                    parts_.devices.format_intents->Find(FormatKeyOf(volume)));

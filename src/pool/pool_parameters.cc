@@ -1,6 +1,7 @@
 #include "pool/pool_parameters.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -74,6 +75,9 @@ std::optional<int64_t> LeastBytesOf(std::string_view fs_type) {
   return std::nullopt;
 }
 
+// Says that the key cannot have its value, and why.
+using RefusedParameter = std::function<Error(const std::string& key, const std::string& why)>;
+
 Error BadParameter(const std::string& key, const std::string& value, const std::string& wanted) {
   return Error::NotApplied(Code::kInvalidArgument, "parameter " + Quoted(key, kShownBytes) +
                                                        " is " + Quoted(value, kShownBytes) +
@@ -92,7 +96,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     parameters.pool = value;
   } else if (key == kBackend) {
     const std::optional<PoolBackendKind> backend = PoolBackendOf(value);
-    if (!backend) return BadParameter(key, value, "image, directory or subvolume");
+    if (!backend) return BadParameter(key, value, "image, directory, subvolume or lvm");
     parameters.backend = *backend;
   } else if (key == kFsType) {
     if (!IsPoolFilesystem(value)) return BadParameter(key, value, "ext4, xfs or btrfs");
@@ -125,6 +129,21 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
   return OkStatus();
 }
 
+// A btrfs that the kernel has seen is known to it by its UUID, and a logical volume cannot be
+// looked at by nobody before its copy has got another one: so such a volume could not be copied.
+Status CheckFitsThinPool(const PoolParameters& parameters, const RefusedParameter& refused) {
+  if (parameters.allocation == PoolAllocation::kThick) {
+    return refused(kAllocation, "a thin pool allocates nothing ahead");
+  }
+  if (parameters.snapshots != PoolCutWay::kAuto) {
+    return refused(kSnapshots, "a thin snapshot shares its blocks");
+  }
+  if (parameters.fs_type == "btrfs") {
+    return refused(kFsType, "the kernel sees a copy before it has a UUID of its own");
+  }
+  return OkStatus();
+}
+
 // What one of the two ways has not: its files are of the pool's filesystem, or of its own.
 Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters) {
   const auto refused = [&parameters](const std::string& key, const std::string& why) {
@@ -137,10 +156,11 @@ Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters)
       parameters.backend != PoolBackendKind::kDirectory) {
     return refused(kConsistency, "its snapshots are always of one moment");
   }
-  if (!IsTree(parameters.backend)) {
-    if (!said.contains(kQuota)) return OkStatus();
+  if (!IsTree(parameters.backend) && said.contains(kQuota)) {
     return refused(kQuota, "its size is its limit");
   }
+  if (parameters.backend == PoolBackendKind::kLvm) return CheckFitsThinPool(parameters, refused);
+  if (!IsTree(parameters.backend)) return OkStatus();
   const auto fs_type = said.find(kFsType);
   if (fs_type != said.end() && !fs_type->second.empty()) {
     return refused(kFsType, "its files lie on the filesystem of the pool");
@@ -262,7 +282,8 @@ IoLimits LimitsOf(const PoolTuning& tuning) {
 }
 
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
-  const bool needs_loop = tuning.direct_io || tuning.read_ahead_kib || HasThrottle(tuning);
+  const bool is_of_loop = tuning.direct_io || tuning.read_ahead_kib;
+  const bool needs_loop = is_of_loop || (HasThrottle(tuning) && backend != PoolBackendKind::kLvm);
   const bool has_device = !IsTree(backend) && backend != PoolBackendKind::kExport;
   if (needs_loop && backend != PoolBackendKind::kImage) {
     std::string key = "directIO";
@@ -279,7 +300,9 @@ Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
       IsListed(backend) ? "mutable parameter \"quotaBytes\" cannot be set: what a listed volume "
                           "may have is not this pool's to say"
                         : "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
-                          "backend image is its quota: make the volume larger");
+                          "backend " +
+                              std::string(PoolBackendName(backend)) +
+                              " is its quota: make the volume larger");
 }
 
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {

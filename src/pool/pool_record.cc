@@ -78,13 +78,15 @@ std::string_view PoolBackendName(PoolBackendKind kind) {
       return "static";
     case PoolBackendKind::kExport:
       return "export";
+    case PoolBackendKind::kLvm:
+      return "lvm";
   }
   __builtin_unreachable();
 }
 
 std::optional<PoolBackendKind> PoolBackendOf(std::string_view name) {
-  for (const PoolBackendKind kind :
-       {PoolBackendKind::kImage, PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
+  for (const PoolBackendKind kind : {PoolBackendKind::kImage, PoolBackendKind::kDirectory,
+                                     PoolBackendKind::kSubvolume, PoolBackendKind::kLvm}) {
     if (name == PoolBackendName(kind)) return kind;
   }
   return std::nullopt;

@@ -28,10 +28,11 @@ inline constexpr Durability kPoolRecordDurability = Durability::kPowerLoss;
 // The numbers of all enums here are stored in records; a number that this program does not know
 // makes the row unreadable.
 // Of a kStatic one, and of a kExport one, nothing is in the pool: it is a device of the
-// administrator's, or an export of an NFS server.
-enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume, kStatic, kExport };
+// administrator's, or an export of an NFS server. Of a kLvm one only the description is in the
+// pool's directory.
+enum class PoolBackendKind { kNotKnown, kImage, kDirectory, kSubvolume, kStatic, kExport, kLvm };
 constexpr WireEnum<PoolBackendKind> WireEnumOf(PoolBackendKind) {
-  return {PoolBackendKind::kExport, PoolBackendKind::kNotKnown};
+  return {PoolBackendKind::kLvm, PoolBackendKind::kNotKnown};
 }
 // "image"; "" of kNotKnown.
 std::string_view PoolBackendName(PoolBackendKind kind);
@@ -152,7 +153,8 @@ struct PoolVolumeRecord {
   StringMap parameters{};  // PoolParameters::ToMap(): all, defaults written out
   // PoolTuning, as it was given last for each of its keys; it can be changed.
   StringMap mutable_parameters{};
-  // Of its file or directory; empty until that is known to be made, but for one that is moved.
+  // Of its file or directory, or of its logical volume (LogicalVolumeObject); empty until that is
+  // known to be made, but for one that is moved.
   StorageObject object{};
   std::string family{};  // id of the first volume of those that share blocks
   PoolFilesystem filesystem{};
@@ -223,8 +225,8 @@ struct PoolCutRecord {
   bool is_copy = false;         // it has no blocks in common with its volume
   bool is_block = false;
   PoolFilesystem filesystem{};  // as the source had it
-  StorageObject object{};       // of its file or directory; empty until that is known to be made
-  std::string family{};         // as a volume's
+  StorageObject object{};       // as a volume's
+  std::string family{};         // likewise
   bool was_frozen = false;
   int64_t cut_unix_ms = 0;
   // Of the device of its volume, and of those that are made of it; 0: kPoolBlockBytes, as an

@@ -60,8 +60,10 @@ Result<PoolBackend*> PoolVolumes::BackendOf(const Pool& pool, PoolBackendKind ki
   const Pool::Opened* opened = pool.opened();
   const auto backend = opened->backends.find(kind);
   if (backend != opened->backends.end()) return backend->second.get();
+  const char* const why =
+      kind == PoolBackendKind::kLvm ? ": pool-lvm names no thin pool of it" : "";
   return PoolRefusal("pool " + pool.name() + " has no volumes of the backend \"" +
-                     std::string(PoolBackendName(kind)) + "\"");
+                     std::string(PoolBackendName(kind)) + "\"" + why);
 }
 
 PoolIdMeaning PoolVolumes::MeaningOf(const std::string& id, PoolObject object) const {

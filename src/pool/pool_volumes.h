@@ -375,6 +375,8 @@ class PoolVolumes {
   // The record of the volume that is to be imported, which is not written yet.
   Result<PoolVolumeRecord> PlanImported(const PoolImportWish& wish) const EXCLUDES(mu_);
   Result<MadeArtefact> MakeFrom(const VolumeContent& content, Making& making) EXCLUDES(mu_);
+  // The same of a volume that nobody has opened since it was made.
+  Status NameCopy(Held& held, const Pool& pool) EXCLUDES(mu_);
   // What is put on record of a copy's filesystem is what its device has once it is opened.
   Status GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file, const CallOptions& call)
       EXCLUDES(mu_);
@@ -448,29 +450,38 @@ class PoolVolumes {
   void NoteLookedThrough(const Pool& pool) EXCLUDES(mu_);
   // Errors: Unavailable, not applied, until FindLost has ended once.
   Status CheckLookedThrough(const Pool& pool) const EXCLUDES(mu_);
+  static Status EndHalfDone(const Pool& pool, const CallOptions& call);
   Status EndDeletions(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   Status CloseUnused(const Pool& pool, const IsUsed& is_used, const CallOptions& call)
       EXCLUDES(mu_);
 
-  // What is on the pool's disk of its volumes and cuts, and the filesystem's own figures after
-  // that.
+  // What volumes of one backend have in common, with all others that get their bytes from where
+  // they do: what is there of these and of their cuts, and the figures of that place after that.
   struct Measured {
+    PoolBackendKind kind = PoolBackendKind::kNotKnown;
     std::map<PoolId, MadeArtefact> artefacts;
     FsInfo filesystem;
+    std::string shortage;  // PoolRoom::shortage
   };
   struct ToMeasure {
     std::map<PoolBackendKind, std::vector<PoolId>> known;
     std::map<PoolBackendKind, std::vector<PoolId>> unreadable;
   };
-  ToMeasure IdsOf(const Pool& pool) const EXCLUDES(mu_);
-  Result<Measured> Measure(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
+  ToMeasure IdsOf(const Pool& pool, PoolBackendKind kind) const EXCLUDES(mu_);
+  Result<Measured> Measure(const Pool& pool, PoolBackendKind kind, const CallOptions& call)
+      EXCLUDES(mu_);
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
-  // Keeps `bytes` of the pool for the volume. Errors: ResourceExhausted, not applied.
-  Result<Reservation> Reserve(const Pool& pool, const std::string& id, int64_t bytes,
-                              const CallOptions& call) EXCLUDES(mu_);
+  // What is wrong with those of these volumes that are of what was measured.
+  void NoteHealth(const Pool& pool, const Measured& measured,
+                  const std::set<std::string>& looked_for, PoolHealth& health) const EXCLUDES(mu_);
+  // Keeps `bytes` of the pool for the volume of this backend. Errors: ResourceExhausted, not
+  // applied.
+  Result<Reservation> Reserve(const Pool& pool, PoolBackendKind kind, const std::string& id,
+                              int64_t bytes, const CallOptions& call) EXCLUDES(mu_);
 
   struct Reserved {
     std::string pool;
+    PoolBackendKind kind = PoolBackendKind::kNotKnown;
     int64_t bytes = 0;
   };
 

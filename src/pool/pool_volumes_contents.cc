@@ -158,17 +158,34 @@ Result<MadeArtefact> PoolVolumes::MakeFrom(const VolumeContent& content, Making&
   return made;
 }
 
+// There is no way to what is on a logical volume but its device.
+Status PoolVolumes::NameCopy(Held& held, const Pool& pool) {
+  const PoolId id = ParsePoolId(held.record.id).value();
+  if (held.record.backend != PoolBackendKind::kLvm) {
+    return GiveOwnIdentity(held.record, pool.opened()->layout.Image(id), held.call);
+  }
+  const auto before = [this, &held](const SafePath& device) {
+    return GiveOwnIdentity(held.record, device, held.call);
+  };
+  RETURN_IF_ERROR(
+      held.backend->Open(held.record, PoolTuning(), /*read_only=*/false, before, held.call));
+  return held.backend->Close(id, held.call);
+}
+
 Status PoolVolumes::GiveOwnIdentity(PoolVolumeRecord& record, const SafePath& file,
                                     const CallOptions& call) {
   const PoolFilesystem before = record.filesystem;
-  RETURN_IF_ERROR(parts_.kernel
-                      .Call(ChangeFilesystemUuid{.path = file,
-                                                 .expected = record.object,
-                                                 .fs_type = before.type,
-                                                 .old_uuid = before.uuid,
-                                                 .new_uuid = before.new_uuid},
-                            call)
-                      .With("give the copy " + record.id + " a UUID of its own"));
+  // A device is no file that could be told from others by that: its backend has found it.
+  const bool is_device = record.backend == PoolBackendKind::kLvm;
+  RETURN_IF_ERROR(
+      parts_.kernel
+          .Call(ChangeFilesystemUuid{.path = file,
+                                     .expected = is_device ? StorageObject() : record.object,
+                                     .fs_type = before.type,
+                                     .old_uuid = before.uuid,
+                                     .new_uuid = before.new_uuid},
+                call)
+          .With("give the copy " + record.id + " a UUID of its own"));
   record.filesystem = {before.type, before.new_uuid, ""};
   const Status written = Write(record);
   return written.ok() ? written : Status(written.error().AsMaybeApplied());

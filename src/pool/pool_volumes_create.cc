@@ -131,7 +131,8 @@ Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const C
 Status PoolVolumes::WriteIntent(PoolVolumeRecord& record, const PoolParameters& parameters,
                                 const Pool& pool, const CallOptions& call) {
   const int64_t promise = parameters.overcommit ? 0 : record.capacity_bytes;
-  ASSIGN_OR_RETURN(const Reservation reserved, Reserve(pool, record.id, promise, call));
+  ASSIGN_OR_RETURN(const Reservation reserved,
+                   Reserve(pool, record.backend, record.id, promise, call));
   return Advance(record, PoolVolumeEvent::kMake);
 }
 

@@ -29,8 +29,10 @@ PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
   cut.volume = source.id;
   cut.state = PoolCutState::kCutting;
   cut.backend = source.backend;
-  // What a directory may have at most can be less than its size.
-  cut.size_bytes = IsTree(source.backend) ? source.capacity_bytes : there.size_bytes;
+  // What a directory may have at most can be less than its size, and a logical volume is made of
+  // whole extents.
+  const bool is_exact = !IsTree(source.backend) && source.backend != PoolBackendKind::kLvm;
+  cut.size_bytes = is_exact ? there.size_bytes : source.capacity_bytes;
   cut.allocated_bytes = there.allocated_bytes;
   cut.is_block = source.is_block;
   cut.filesystem = source.filesystem;
@@ -143,10 +145,7 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
                              "there is a snapshot " + request.cut + " already");
   }
   // Otherwise nobody could tell which UUID the cut has.
-  if (!source.filesystem.new_uuid.empty()) {
-    const SafePath file = pool->opened()->layout.Image(ParsePoolId(source.id).value());
-    RETURN_IF_ERROR(GiveOwnIdentity(source, file, held.call));
-  }
+  if (!source.filesystem.new_uuid.empty()) RETURN_IF_ERROR(NameCopy(held, *pool));
   if (cutting.pool == nullptr) {
     cutting.pool = pool;
     cutting.backend = held.backend;
@@ -191,7 +190,8 @@ Status PoolVolumes::WriteCutting(Cutting& cutting) {
   int64_t promise = 0;
   for (const CutWish& wish : cutting.wishes) promise += wish.cut.allocated_bytes;
   ASSIGN_OR_RETURN(const Reservation reserved,
-                   Reserve(*cutting.pool, cutting.wishes.front().cut.id, promise, cutting.call));
+                   Reserve(*cutting.pool, cutting.backend->kind(), cutting.wishes.front().cut.id,
+                           promise, cutting.call));
   for (const CutWish& wish : cutting.wishes) {
     if (const Status written = WriteCut(wish.cut); !written.ok()) {
       return TakeBackCut(cutting, written.error());

@@ -72,11 +72,24 @@ Status PoolVolumes::Recover(Pool& pool, const IsUsed& is_used, const CallOptions
   RETURN_IF_ERROR(FindLost(pool, PoolObject::kVolume, call));
   RETURN_IF_ERROR(FindLost(pool, PoolObject::kCut, call));
   NoteLookedThrough(pool);
+  const Status half_done = EndHalfDone(pool, call);
   const Status discarded = EndCuts(pool, call);
   const Status ended = EndDeletions(pool, call);
   const Status closed = CloseUnused(pool, is_used, call);
-  if (!discarded.ok()) return discarded;
-  return ended.ok() ? closed : ended;
+  for (const Status* status : {&half_done, &discarded, &ended}) {
+    if (!status->ok()) return *status;
+  }
+  return closed;
+}
+
+// One that lacks its tools keeps the volumes of the others from nothing.
+Status PoolVolumes::EndHalfDone(const Pool& pool, const CallOptions& call) {
+  Status first;
+  for (const auto& [kind, backend] : pool.opened()->backends) {
+    Status done = backend->EndHalfDone(InPool(call, pool));
+    if (first.ok()) first = std::move(done);
+  }
+  return first;
 }
 
 // A volume whose record was lost, with a root that was made anew, is not one that there is not: who

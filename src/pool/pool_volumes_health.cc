@@ -9,6 +9,15 @@
 #include "pool/static_backend.h"
 
 namespace volumed {
+namespace {
+
+// Whether something of the volume has to be where the pool has its volumes.
+bool IsThere(const PoolVolumeRecord& record, const std::string& pool) {
+  return record.pool == pool && !IsListed(record.backend) &&
+         (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
+}
+
+}  // namespace
 
 PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   PoolHealth health;
@@ -20,14 +29,10 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   // What is made meanwhile is not measured, and has to be missing from neither.
   std::set<std::string> before;
   std::vector<PoolVolumeRecord> devices;
-  const auto is_there = [&name](const PoolVolumeRecord& record) {
-    return record.pool == name && !IsListed(record.backend) &&
-           (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
-  };
   {
     MutexLock lock(mu_);
     for (const auto& [id, record] : volumes_) {
-      if (is_there(record)) before.insert(id);
+      if (IsThere(record, name)) before.insert(id);
       const bool is_device = record.backend == PoolBackendKind::kStatic;
       if (record.pool == name && is_device) devices.push_back(record);
     }
@@ -36,25 +41,41 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
     const auto device = FindStaticDevice(parts_.kernel, volume, call);
     if (!device.ok()) health.lost[volume.id] = device.error().message();
   }
-  const Result<Measured> measured = Measure(*pool, call);
-  if (!measured.ok()) {
-    health.reachable = measured.error();
-    return health;
-  }
-  MutexLock lock(mu_);
-  health.is_short = AccountFor(*pool, *measured).is_short;
-  for (const auto& [id, record] : volumes_) {
-    const std::optional<PoolId> parsed = ParsePoolId(id);
-    if (!parsed || !is_there(record) || !before.contains(id)) continue;
-    const auto found = measured->artefacts.find(*parsed);
-    if (found == measured->artefacts.end()) {
-      health.lost[id] = "its file is missing, or cannot be looked at";
-    } else if (found->second.size_bytes < record.capacity_bytes) {
-      health.lost[id] = "its file has " + std::to_string(found->second.size_bytes) +
-                        " bytes, and is to have " + std::to_string(record.capacity_bytes);
+  for (const PoolBackendKind kind : {PoolBackendKind::kImage, PoolBackendKind::kLvm}) {
+    const Pool::Opened* const opened = pool->opened();
+    if (kind == PoolBackendKind::kLvm && (opened == nullptr || !opened->backends.contains(kind))) {
+      continue;
     }
+    const Result<Measured> measured = Measure(*pool, kind, call);
+    if (!measured.ok()) {
+      health.reachable = measured.error();
+      return health;
+    }
+    NoteHealth(*pool, *measured, before, health);
   }
   return health;
+}
+
+void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
+                             const std::set<std::string>& looked_for, PoolHealth& health) const {
+  const bool is_lvm = measured.kind == PoolBackendKind::kLvm;
+  const std::string its = is_lvm ? "its logical volume " : "its file ";
+  MutexLock lock(mu_);
+  health.is_short = health.is_short || AccountFor(pool, measured).is_short;
+  for (const std::string& id : looked_for) {
+    const auto record = volumes_.find(id);
+    const std::optional<PoolId> parsed = ParsePoolId(id);
+    if (!parsed || record == volumes_.end() || !IsThere(record->second, pool.name())) continue;
+    if ((record->second.backend == PoolBackendKind::kLvm) != is_lvm) continue;
+    const auto found = measured.artefacts.find(*parsed);
+    const int64_t wanted = record->second.capacity_bytes;
+    if (found == measured.artefacts.end()) {
+      health.lost[id] = its + "is missing, or cannot be looked at";
+    } else if (found->second.size_bytes < wanted) {
+      health.lost[id] = its + "has " + std::to_string(found->second.size_bytes) +
+                        " bytes, and is to have " + std::to_string(wanted);
+    }
+  }
 }
 
 }  // namespace volumed

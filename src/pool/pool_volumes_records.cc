@@ -8,11 +8,19 @@
 namespace volumed {
 namespace {
 
-// What the pool has promised to a volume of this record.
-int64_t PromiseOf(const PoolVolumeRecord& record, int64_t allocated_bytes) {
+// What the pool has promised to a volume of this record. One that is made of whole extents may have
+// all of them.
+int64_t PromiseOf(const PoolVolumeRecord& record, const MadeArtefact& there) {
   const Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
-  if (parameters.ok() && parameters->overcommit) return allocated_bytes;
-  return std::max(record.capacity_bytes, record.target_bytes);
+  if (parameters.ok() && parameters->overcommit) return there.allocated_bytes;
+  const int64_t promised = std::max(record.capacity_bytes, record.target_bytes);
+  return record.backend == PoolBackendKind::kLvm ? std::max(promised, there.size_bytes) : promised;
+}
+
+// Whether volumes of both get their bytes from the same place: the filesystem of the pool's
+// directory, or its thin pool.
+bool ShareRoom(PoolBackendKind one, PoolBackendKind other) {
+  return (one == PoolBackendKind::kLvm) == (other == PoolBackendKind::kLvm);
 }
 
 }  // namespace
@@ -107,13 +115,13 @@ void PoolVolumes::TellChanged() const {
 
 // What is to be measured of a pool. Of one with a row it is known what it was promised; nobody can
 // say what the others are, so that each backend is asked for them.
-PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
+PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool, PoolBackendKind kind) const {
   const std::string tag = pool.tag();
   ToMeasure ids;
   const auto add_known = [&](const auto& rows) {
     for (const auto& [id, record] : rows) {
       // It takes nothing from the pool.
-      if (IsListed(record.backend)) continue;
+      if (IsListed(record.backend) || !ShareRoom(record.backend, kind)) continue;
       const std::optional<PoolId> parsed = ParsePoolId(id);
       if (record.pool == pool.name() && parsed) ids.known[record.backend].push_back(*parsed);
     }
@@ -122,8 +130,8 @@ PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
     for (const auto& [key, reason] : rows) {
       const std::optional<PoolId> parsed = ParsePoolId(key);
       if (!parsed || parsed->pool_tag != tag) continue;
-      for (const auto& [kind, backend] : pool.opened()->backends) {
-        ids.unreadable[kind].push_back(*parsed);
+      for (const auto& [of_kind, backend] : pool.opened()->backends) {
+        if (ShareRoom(of_kind, kind)) ids.unreadable[of_kind].push_back(*parsed);
       }
     }
   };
@@ -135,15 +143,17 @@ PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool) const {
   return ids;
 }
 
-Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallOptions& call) {
+Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, PoolBackendKind kind,
+                                                   const CallOptions& call) {
   RETURN_IF_ERROR(pool.state());
   const CallOptions in_pool = InPool(call, pool);
   RETURN_IF_ERROR(pool.CheckThere(in_pool));
-  const ToMeasure ids = IdsOf(pool);
-  Measured measured;
+  ASSIGN_OR_RETURN(PoolBackend* const of_room, BackendOf(pool, kind));
+  const ToMeasure ids = IdsOf(pool, kind);
+  Measured measured{.kind = kind, .artefacts = {}, .filesystem = {}, .shortage = {}};
   const auto measure = [&](const auto& of_kinds, OfDamaged damaged) -> Status {
-    for (const auto& [kind, of_kind] : of_kinds) {
-      ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, kind));
+    for (const auto& [its_kind, of_kind] : of_kinds) {
+      ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, its_kind));
       ASSIGN_OR_RETURN(auto artefacts, backend->Measure(of_kind, damaged, in_pool));
       measured.artefacts.merge(artefacts);
     }
@@ -154,6 +164,13 @@ Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, const CallO
   RETURN_IF_ERROR(measure(ids.unreadable, OfDamaged::kError));
   // After the volumes: what is written meanwhile is then counted against the pool twice, and not
   // for it.
+  ASSIGN_OR_RETURN(std::optional<PoolRoom> room, of_room->MeasureRoom(in_pool));
+  if (room) {
+    measured.filesystem.capacity_bytes = room->capacity_bytes;
+    measured.filesystem.available_bytes = room->available_bytes;
+    measured.shortage = std::move(room->shortage);
+    return measured;
+  }
   ASSIGN_OR_RETURN(measured.filesystem,
                    parts_.kernel.Call(StatFs{pool.opened()->layout.Directory()}, in_pool));
   return measured;
@@ -168,11 +185,12 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   std::vector<PoolShare> shares;
   for (const auto& [id, record] : volumes_) {
     if (record.pool != pool.name() || IsListed(record.backend)) continue;
-    const int64_t allocated = artefact(id).allocated_bytes;
-    shares.push_back({id, record.family, PromiseOf(record, allocated), allocated});
+    if (!ShareRoom(record.backend, measured.kind)) continue;
+    const MadeArtefact there = artefact(id);
+    shares.push_back({id, record.family, PromiseOf(record, there), there.allocated_bytes});
   }
   for (const auto& [id, cut] : cuts_) {
-    if (cut.pool != pool.name()) continue;
+    if (cut.pool != pool.name() || !ShareRoom(cut.backend, measured.kind)) continue;
     shares.push_back({id, cut.family, cut.allocated_bytes, artefact(id).allocated_bytes});
   }
   for (const auto& [key, reason] : unreadable_) {
@@ -185,32 +203,38 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
     if (allocated > 0) shares.push_back({key, "", allocated, 0});
   }
   for (const auto& [id, reserved] : reserved_) {
-    if (reserved.pool == pool.name()) shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
+    if (reserved.pool != pool.name() || !ShareRoom(reserved.kind, measured.kind)) continue;
+    shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
   }
-  return AccountOf(shares, measured.filesystem, pool.limits());
+  PoolLimits limits = pool.limits();
+  // What is configured is of the directory.
+  if (measured.kind == PoolBackendKind::kLvm) limits.capacity_bytes = 0;
+  return AccountOf(shares, measured.filesystem, limits);
 }
 
 Result<PoolAccount> PoolVolumes::Capacity(const StringMap& parameters, const CallOptions& call) {
   ASSIGN_OR_RETURN(const PoolParameters parsed, ParsePoolParameters(parameters));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parsed));
-  ASSIGN_OR_RETURN(const Measured measured, Measure(*pool, call));
+  ASSIGN_OR_RETURN(const Measured measured, Measure(*pool, parsed.backend, call));
   MutexLock lock(mu_);
   return AccountFor(*pool, measured);
 }
 
-Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, const std::string& id,
-                                                      int64_t bytes, const CallOptions& call) {
+Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBackendKind kind,
+                                                      const std::string& id, int64_t bytes,
+                                                      const CallOptions& call) {
   if (bytes <= 0) return Reservation(*this, "");
-  ASSIGN_OR_RETURN(const Measured measured, Measure(pool, call));
+  ASSIGN_OR_RETURN(const Measured measured, Measure(pool, kind, call));
   MutexLock lock(mu_);
   const PoolAccount account = AccountFor(pool, measured);
   if (account.free_bytes < bytes) {
-    return Error::NotApplied(Code::kResourceExhausted, "pool " + pool.name() + " can promise " +
-                                                           std::to_string(account.free_bytes) +
-                                                           " bytes more, and " +
-                                                           std::to_string(bytes) + " are needed");
+    return Error::NotApplied(Code::kResourceExhausted,
+                             "pool " + pool.name() + " can promise " +
+                                 std::to_string(account.free_bytes) + " bytes more, and " +
+                                 std::to_string(bytes) + " are needed" +
+                                 (measured.shortage.empty() ? "" : ": " + measured.shortage));
   }
-  reserved_[id] = {pool.name(), bytes};
+  reserved_[id] = {pool.name(), kind, bytes};
   return Reservation(*this, id);
 }
 

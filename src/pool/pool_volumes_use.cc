@@ -136,7 +136,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   if (record.state == PoolVolumeState::kReady || target != record.target_bytes) {
     const int64_t more = held.parameters.overcommit ? 0 : target - promised;
     const Pool* const pool = PoolNamed(record.pool);
-    ASSIGN_OR_RETURN(const Reservation reserved, Reserve(*pool, id, more, call));
+    ASSIGN_OR_RETURN(const Reservation reserved, Reserve(*pool, record.backend, id, more, call));
     record.target_bytes = target;
     RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kExpand));
   }

@@ -179,7 +179,7 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
     if (there.type == FileType::kDirectory) RETURN_IF_ERROR(FreeQuota(id, there.object, call));
     RETURN_IF_ERROR(RemoveData(data, there.object, call));
   }
-  return RemoveArtefactDirectory(kernel_, layout_, id, "", call);
+  return RemoveArtefactDirectory(kernel_, layout_, id, {}, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again. What an earlier

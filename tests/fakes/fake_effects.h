@@ -177,6 +177,8 @@ class FakeEffects {
   Status ExpectDevice(FakeLocation node, const std::string& path,
                       const DeviceIdentity& expected) const;
   bool IsMounted(const FakeDevice& device) const;
+  Result<FakeDevice*> FindRenamed(const ChangeFilesystemUuid& request,
+                                  const std::string& what) const;
   Result<FakeLocation> OpenImage(const SafePath& path, const StorageObject& expected,
                                  const std::string& what) const;
   Result<FakeLocation> OpenOrMakeImage(const SetFileSize& request, const std::string& what,

@@ -311,13 +311,17 @@ Result<Changed> FakeEffects::operator()(const ThawFilesystem& request) {
 
 // ---- names --------------------------------------------------------------------------------------
 
-Result<FilesystemName> FakeEffects::operator()(const ChangeFilesystemUuid& request) {
-  const std::string what = "change the UUID of " + request.path.Display();
-  if (!IsOnDisk(request.fs_type) || request.new_uuid.empty()) {
-    return Refuse(what, "no such filesystem type, or no UUID", Code::kInvalidArgument);
-  }
-  if (request.fs_type == "xfs" && !state_.features.fsopen) {
-    return Refuse(what, "of an xfs it needs fsopen", Code::kUnimplemented);
+// What has the filesystem: a file without a loop device, or a device that nobody has. Null: it is a
+// file that nothing was ever written to.
+Result<FakeDevice*> FakeEffects::FindRenamed(const ChangeFilesystemUuid& request,
+                                             const std::string& what) const {
+  ASSIGN_OR_RETURN(const FakeLocation place, Open(request.path).With(what));
+  const bool is_device = vfs_.InodeAt(place).type == FileType::kBlockDevice;
+  if (is_device && request.expected.inode == 0) {
+    ASSIGN_OR_RETURN(FakeDevice* const device, OpenNode(place, what));
+    if (device->read_only) return Error::FromErrno(EACCES, what, Outcome::kNotApplied);
+    if (!IsInUse(*device)) return device;
+    return Refuse(what, "somebody has the device", Code::kFailedPrecondition);
   }
   ASSIGN_OR_RETURN(const FakeLocation file, OpenImage(request.path, request.expected, what));
   if (vfs_.IsReadOnly(file)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
@@ -326,9 +330,21 @@ Result<FilesystemName> FakeEffects::operator()(const ChangeFilesystemUuid& reque
     if (!device.loop || device.loop->inode != inode) continue;
     return Refuse(what, "it has a loop device, " + path, Code::kFailedPrecondition);
   }
-  FakeDevice none;
   const auto found = state_.devices.images.find(inode);
-  FakeDevice& image = found == state_.devices.images.end() ? none : found->second;
+  return found == state_.devices.images.end() ? nullptr : &found->second;
+}
+
+Result<FilesystemName> FakeEffects::operator()(const ChangeFilesystemUuid& request) {
+  const std::string what = "change the UUID of " + request.path.Display();
+  if (!IsOnDisk(request.fs_type) || request.new_uuid.empty()) {
+    return Refuse(what, "no such filesystem type, or no UUID", Code::kInvalidArgument);
+  }
+  if (request.fs_type == "xfs" && !state_.features.fsopen) {
+    return Refuse(what, "of an xfs it needs fsopen", Code::kUnimplemented);
+  }
+  FakeDevice none;
+  ASSIGN_OR_RETURN(FakeDevice* const found, FindRenamed(request, what));
+  FakeDevice& image = found == nullptr ? none : *found;
   std::string& uuid = image.identity.uuid;
   const bool known = uuid == request.old_uuid || uuid == request.new_uuid;
   if (image.fs_type != request.fs_type || !known) {

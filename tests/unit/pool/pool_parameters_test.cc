@@ -83,6 +83,26 @@ TEST(PoolParameters, ADirectorySaysWhetherItsSnapshotsAreOfOneMoment) {
             PoolConsistency::kAtomic);
 }
 
+TEST(PoolParameters, OfALogicalVolumeIsRefusedWhatAThinPoolDoesNotDo) {
+  const PoolParameters xfs =
+      Parsed({{"backend", "lvm"}, {"csi.storage.k8s.io/fstype", "xfs"}, {"overcommit", "true"}});
+  EXPECT_EQ(xfs.backend, PoolBackendKind::kLvm);
+  EXPECT_EQ(Parsed(xfs.ToMap()), xfs);
+  EXPECT_TRUE(CheckPoolMode(xfs, true).ok());
+  const std::pair<StringMap, std::string> wrong[] = {
+      {{{"quota", "required"}}, "its size is its limit"},
+      {{{"allocation", "thick"}}, "allocates nothing ahead"},
+      {{{"snapshots", "reflink"}}, "a thin snapshot shares"},
+      {{{"csi.storage.k8s.io/fstype", "btrfs"}}, "a UUID of its own"}};
+  for (auto [refused, why] : wrong) {
+    refused["backend"] = "lvm";
+    const Result<PoolParameters> parsed = ParsePoolParameters(refused);
+    ASSERT_FALSE(parsed.ok()) << why;
+    EXPECT_EQ(parsed.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(parsed.error().message().find(why), std::string::npos) << parsed.error().message();
+  }
+}
+
 TEST(PoolParameters, WhatSidecarsAddIsPassedOver) {
   EXPECT_EQ(
       Parsed({{"csi.storage.k8s.io/pvc/name", "data"}, {"csi.storage.k8s.io/pv/name", "pvc-1"}}),
@@ -234,6 +254,18 @@ TEST(PoolTuning, ADirectoryHasAQuotaAndNoDeviceAndAnImageTheReverse) {
   const Status refused = CheckTuning(quota, PoolBackendKind::kImage);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message().find("its quota"), std::string::npos);
+}
+
+TEST(PoolTuning, ALogicalVolumeHasAThrottleAndNoLoopDevice) {
+  const PoolTuning throttle = ParsePoolTuning({{"readBps", "4096"}}).value();
+  EXPECT_TRUE(CheckTuning(throttle, PoolBackendKind::kLvm).ok());
+  for (const char* of_loop : {"directIO", "readAheadKiB", "quotaBytes"}) {
+    const std::string value = std::string(of_loop) == "directIO" ? "true" : "4096";
+    const Status refused =
+        CheckTuning(ParsePoolTuning({{of_loop, value}}).value(), PoolBackendKind::kLvm);
+    ASSERT_FALSE(refused.ok()) << of_loop;
+    EXPECT_NE(refused.error().message().find("backend lvm"), std::string::npos);
+  }
 }
 
 TEST(PoolTuning, IsComparedKeyByKey) {

@@ -59,8 +59,9 @@ inline VolumeOptions ClaimOptions(const std::string& name = "pvc-1") {
 // An agent with the plugin. No pool is open until Recover().
 class PoolPluginAgent : public PoolAgent {
  public:
-  explicit PoolPluginAgent(PoolPluginWorld& node, std::string driver = kDriver)
-      : PoolAgent(node),
+  explicit PoolPluginAgent(PoolPluginWorld& node, std::string driver = kDriver,
+                           std::vector<PoolSettings> settings = {TestPool()})
+      : PoolAgent(node, std::move(settings)),
         world(node.kernel, "/r", node.features),
         plugin({*volumes, std::move(driver), {.format_intents = &node.intents}}) {
     const Status ready = plugin.Init(PluginContext{world.host, wrappers_});

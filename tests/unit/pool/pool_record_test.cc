@@ -118,10 +118,11 @@ TEST(PoolVolumeState, EachOneLeadsToTheEnd) {
 }
 
 TEST(PoolBackendKind, HasAName) {
-  for (const PoolBackendKind kind :
-       {PoolBackendKind::kImage, PoolBackendKind::kDirectory, PoolBackendKind::kSubvolume}) {
+  for (const PoolBackendKind kind : {PoolBackendKind::kImage, PoolBackendKind::kDirectory,
+                                     PoolBackendKind::kSubvolume, PoolBackendKind::kLvm}) {
     EXPECT_EQ(PoolBackendOf(PoolBackendName(kind)), kind);
-    EXPECT_EQ(IsTree(kind), kind != PoolBackendKind::kImage);
+    EXPECT_EQ(IsTree(kind),
+              kind == PoolBackendKind::kDirectory || kind == PoolBackendKind::kSubvolume);
   }
   EXPECT_FALSE(PoolBackendOf("").has_value());
   EXPECT_FALSE(PoolBackendOf("tape").has_value());
