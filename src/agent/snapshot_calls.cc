@@ -161,7 +161,7 @@ Result<PoolVolumeWish> RestoreWish(const PoolServed& pools,
   wish.name = kByHand + request.name();
   wish.size.required_bytes = request.size_bytes() > 0 ? request.size_bytes() : cut.size_bytes;
   wish.is_block = cut.is_block;
-  wish.parameters = {{"pool", cut.pool}};
+  wish.parameters = {{"pool", cut.pool}, {"backend", std::string(PoolBackendName(cut.backend))}};
   VolumeContent content;
   content.is_snapshot = true;
   content.driver = pools.driver;

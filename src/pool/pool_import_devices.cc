@@ -143,6 +143,18 @@ Status LookAtImage(Kernel& kernel, const ImportedFile& file, ImportPlan& plan,
   return looked.ok() ? detached.error().AsMaybeApplied() : looked.error().AsMaybeApplied();
 }
 
+// Whether the path is of a logical volume that a pool has made, as /dev/VG/LV or as
+// /dev/mapper/VG-LV, which has each hyphen of a name twice.
+bool IsOfAPool(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  for (size_t at = name.find("--"); at != std::string::npos; at = name.find("--", at + 1)) {
+    name.erase(at, 1);
+  }
+  const size_t length =
+      PoolId{PoolObject::kVolume, std::string(8, '0'), std::string(24, '0')}.ToString().size();
+  return name.size() >= length && ParsePoolId(name.substr(name.size() - length)).has_value();
+}
+
 Result<ImportPlan> PlanDeviceImport(const ImportParts& parts, const ImportRequest& request,
                                     const CallOptions& call) {
   if (!request.pool.empty()) {
@@ -154,6 +166,10 @@ Result<ImportPlan> PlanDeviceImport(const ImportParts& parts, const ImportReques
                    parts.kernel.Call(IdentifyDevice{.path = HostPath(request.source)}, call));
   if (!device.facts.identity.stable_id.starts_with(kLogicalVolumeId)) {
     return ImportRefusal(request.source + " is no logical volume of LVM");
+  }
+  if (IsOfAPool(request.source)) {
+    return ImportRefusal(request.source +
+                         " is of a pool: import it by the handle of its volume, as DRIVER^ID");
   }
   if (device.node == request.source) {
     return ImportRefusal(request.source +

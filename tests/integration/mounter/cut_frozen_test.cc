@@ -374,6 +374,26 @@ TEST_P(CutFrozenTest, ACutThatTakesLongerThanItMayIsAborted) {
 INSTANTIATE_TEST_SUITE_P(Filesystems, CutFrozenTest, ::testing::Values("ext4", "xfs", "btrfs"),
                          [](const auto& type) { return std::string(type.param); });
 
+// A logical volume has no file, so that what is on it is reached by its device.
+class FrozenDeviceTest : public CutFrozenTest {};
+
+TEST_P(FrozenDeviceTest, ADeviceGetsAnotherUuidWhileNobodyHasIt) {
+  Must(local_->Call(cut_, {}));
+  const AttachedLoop loop = Must(local_->Call(AttachLoop{In("cut")}, {}));
+  const ChangeFilesystemUuid change{
+      {loop.device.path, ""}, {}, GetParam(), source_uuid_, copy_uuid_};
+  EXPECT_TRUE(Must(local_->Call(change, {})).changed);
+  EXPECT_FALSE(Must(local_->Call(change, {})).changed);
+  EXPECT_EQ(ReadCut(copy_uuid_), "kept");
+  const auto in_use = local_->Call(change, {});
+  ASSERT_FALSE(in_use.ok());
+  EXPECT_EQ(in_use.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(in_use.error().message().find("somebody has the device"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenDeviceTest, ::testing::Values("ext4", "xfs"),
+                         [](const auto& type) { return std::string(type.param); });
+
 class FrozenXfsTest : public CutFrozenTest {
  protected:
   // Does it in a process that is killed before it writes for the nth time, and returns how often it

@@ -166,6 +166,7 @@ TEST(ConfigChecksTest, APoolLiesApartFromTheRootAndFromOtherPools) {
   EXPECT_TRUE(Refuses({{"pool", {"a=/srv/a"}}, {"static-exports", {"m=nas:/srv bg"}}},
                       "option \"bg\" is none that an export is listed with"));
   EXPECT_TRUE(Refuses({{"pool-capacity", {"a=1Gi"}}}, "pool-capacity: there is no pool a"));
+  EXPECT_TRUE(Refuses({{"pool-lvm", {"a=vg0/thin"}}}, "pool-lvm: there is no pool a"));
   EXPECT_TRUE(Refuses(
       {{"pool", {"a=/srv/a"}}, {"csi-controller-endpoints", {"pool.volumed.io=/run/c.sock"}}},
       "pool.volumed.io is the driver of this node's pools"));

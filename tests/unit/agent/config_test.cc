@@ -222,13 +222,37 @@ TEST_F(ConfigTest, PoolsKeepTheOrderInWhichTheyAreGiven) {
   EXPECT_EQ(LoadText("pool: [one=/srv/z]\n")->pools, (Pools{{"one", "/srv/z"}}));
 }
 
+TEST_F(ConfigTest, APoolMayHaveAThinPool) {
+  const auto loaded = LoadText("pool: {fast: /srv/a, big: /srv/b}\npool-lvm: {fast: vg0/thin}\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  using ThinPools = std::map<std::string, LvmNames>;
+  EXPECT_EQ(loaded->pool_lvm, (ThinPools{{"fast", {"vg0", "thin"}}}));
+}
+
 TEST_F(ConfigTest, WhatCannotBeAPoolIsRefused) {
-  for (const char* wrong :
-       {"pool: [/srv/a]", "pool: {One: /srv/a}", "pool: {a.b: /srv/a}", "pool: {one: srv}",
-        "pool: {one: /srv/../a}", "pool: {one: ''}", "pool-reserve: 51", "pool-reserve: -1",
-        "pool-capacity: {one: much}", "pool-capacity: {one: 1Ki}", "csi-driver-name: -pool-",
-        "freeze-limit: 1ms", "freeze-limit: 61s", "copy-bandwidth: -1", "copy-bandwidth: fast",
-        "csi-driver-name: ''"}) {
+  for (const char* wrong : {"pool: [/srv/a]",
+                            "pool: {One: /srv/a}",
+                            "pool: {a.b: /srv/a}",
+                            "pool: {one: srv}",
+                            "pool: {one: /srv/../a}",
+                            "pool: {one: ''}",
+                            "pool-reserve: 51",
+                            "pool-reserve: -1",
+                            "pool-capacity: {one: much}",
+                            "pool-capacity: {one: 1Ki}",
+                            "csi-driver-name: -pool-",
+                            "pool-lvm: {one: vg0}",
+                            "pool-lvm: {one: vg0/}",
+                            "pool-lvm: {one: /thin}",
+                            "pool-lvm: {one: vg0/a/b}",
+                            "pool-lvm: {one: -vg/thin}",
+                            "pool-lvm: {one: 'vg0/a;b'}",
+                            "pool-lvm: {one: vg0/thin, two: vg0/thin}",
+                            "freeze-limit: 1ms",
+                            "freeze-limit: 61s",
+                            "copy-bandwidth: -1",
+                            "copy-bandwidth: fast",
+                            "csi-driver-name: ''"}) {
     EXPECT_FALSE(LoadText(std::string(wrong) + "\n").ok()) << wrong;
   }
 }
@@ -384,6 +408,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"csi-republish-period", {"7s"}},
                             {"pool", {"fast=/srv/fast", "big=/srv/big"}},
                             {"pool-capacity", {"fast=7Gi", "big=1Ti"}},
+                            {"pool-lvm", {"big=vg1/t", "fast=vg0/thin"}},
                             {"pool-reserve", {"7"}},
                             {"static-volumes", {"db=/dev/sdb"}},
                             {"static-block-volumes", {"raw=/dev/sdc"}},

@@ -90,6 +90,7 @@ class NodePoolsTest : public ::testing::Test {
 
 TEST_F(NodePoolsTest, TheSettingsOfAPoolAreThoseOfItsName) {
   config_.pool_capacity = {{"two", 7}};
+  config_.pool_lvm = {{"two", {"vg0", "thin"}}};
   config_.pool_reserve_percent = 3;
   const std::vector<PoolSettings> settings = PoolSettingsOf(config_, "who");
   ASSERT_THAT(settings, SizeIs(2));
@@ -99,6 +100,8 @@ TEST_F(NodePoolsTest, TheSettingsOfAPoolAreThoseOfItsName) {
   EXPECT_EQ(settings[1].limits.capacity_bytes, 7);
   EXPECT_EQ(settings[1].limits.reserve_percent, 3);
   EXPECT_EQ(settings[1].holder, "who");
+  EXPECT_EQ(settings[0].lvm, std::nullopt);
+  EXPECT_EQ(settings[1].lvm, (LvmNames{"vg0", "thin"}));
 }
 
 TEST_F(NodePoolsTest, APoolThatIsNotThereIsAPartOfItsOwnAndTheOthersAreOpen) {

@@ -229,6 +229,25 @@ TEST_F(FakeCutTest, AnotherUuidIsCutOffHalfWayAndGoesOn) {
   EXPECT_EQ(kernel_.Call(other, {}).error().code(), Code::kFailedPrecondition);
 }
 
+TEST_F(FakeCutTest, ADeviceThatNobodyHasGetsAnotherUuid) {
+  FakeDevice device;
+  device.fs_type = "ext4";
+  device.identity.uuid = "old";
+  device.identity.size_bytes = 1 << 20;
+  kernel_.AddDevice("/dev/dm-1", device);
+  const ChangeFilesystemUuid change{{"/dev/dm-1", ""}, {}, "ext4", "old", "new"};
+  kernel_.ChangeDevice("/dev/dm-1", [](FakeDevice& there) { there.claimed = true; });
+  EXPECT_EQ(kernel_.Call(change, {}).error().code(), Code::kFailedPrecondition);
+  kernel_.ChangeDevice("/dev/dm-1", [](FakeDevice& there) { there.claimed = false; });
+  EXPECT_TRUE(Must(kernel_.Call(change, {})).changed);
+  EXPECT_FALSE(Must(kernel_.Call(change, {})).changed);
+  EXPECT_EQ(kernel_.Device("/dev/dm-1").identity.uuid, "new");
+  StorageObject of_a_file;
+  of_a_file.inode = 7;
+  const ChangeFilesystemUuid expecting{{"/dev/dm-1", ""}, of_a_file, "ext4", "new", "third"};
+  EXPECT_EQ(kernel_.Call(expecting, {}).error().code(), Code::kFailedPrecondition);
+}
+
 TEST_F(FakeCutTest, ExtentsOfACloneDifferWhereSomebodyWroteLater) {
   kernel_.WriteBlocks("/pool/image", 0, 1 << 20);
   Must(kernel_.Call(CloneFile{In("image"), {}, In("clone")}, {}));

@@ -268,11 +268,13 @@ void FakeLvm::Activate(FakeLogicalVolume& volume) {
   device.read_only = volume.is_read_only;
   device.identity.size_bytes = volume.size_bytes;
   device.identity.stable_id = "dm:LVM-" + volume.uuid;
+  device.identity.disk_sequence = 0;  // a new device
   kernel_.AddDevice(volume.device, device);
 }
 
 void FakeLvm::Deactivate(FakeLogicalVolume& volume) {
   volume.content = kernel_.Device(volume.device);
+  kernel_.ChangeDevice(volume.device, [](FakeDevice& gone) { gone = FakeDevice(); });
   if (kernel_.Exists(volume.device)) kernel_.Remove(volume.device);
   volume.device.clear();
 }

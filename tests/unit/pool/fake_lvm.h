@@ -39,6 +39,8 @@ class FakeLvm {
   std::vector<std::string> ActiveNames() const;
   // Somebody else makes one.
   void Add(const std::string& name, FakeLogicalVolume volume);
+  // Somebody removes it.
+  void Drop(const std::string& name) { volumes_.erase(name); }
   // What is on it, wherever that is now.
   FakeDevice Content(const std::string& name) const;
   // The node starts anew: nothing is active.

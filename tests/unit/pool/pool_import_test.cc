@@ -307,6 +307,14 @@ TEST_F(PoolImportDeviceTest, ALogicalVolumeStaysWhatItIsAndIsNamedByItsLastingPa
   EXPECT_THAT(Refused("/dev/vg/lv", "fast"), HasSubstr("becomes none of a pool"));
 }
 
+TEST_F(PoolImportDeviceTest, ALogicalVolumeOfAPoolWasTakenForOneOfSomebodyElse) {
+  world_.kernel.AddSymlink("/dev/vg/v-3fa91c02-0123456789abcdef01234567", "/dev/dm-3");
+  world_.kernel.AddSymlink("/dev/mapper/vg-s--3fa91c02--0123456789abcdef01234567", "/dev/dm-3");
+  EXPECT_THAT(Refused("/dev/vg/v-3fa91c02-0123456789abcdef01234567"), HasSubstr("is of a pool"));
+  EXPECT_THAT(Refused("/dev/mapper/vg-s--3fa91c02--0123456789abcdef01234567"),
+              HasSubstr("is of a pool"));
+}
+
 TEST_F(PoolImportDeviceTest, ALogicalVolumeThatSomebodyHasIsRefused) {
   world_.kernel.AddDirectory("/mnt/lv");
   world_.Aside(Mount{"xfs", "/dev/dm-3", {"/mnt/lv", ""}, {}});

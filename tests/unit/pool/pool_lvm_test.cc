@@ -98,23 +98,23 @@ class PoolWithoutLvm2Test : public PoolLvmTest {
 };
 
 TEST_F(PoolLvmTest, AVolumeIsAThinLogicalVolumeThatIsActiveOnlyWhileItIsOpen) {
-  const PoolVolumeRecord made = Make("pvc-1", 15 * kMiB);
+  const PoolVolumeRecord made = Make("pvc-1", 18 * kMiB);
   EXPECT_EQ(made.state, PoolVolumeState::kReady);
   EXPECT_EQ(made.backend, PoolBackendKind::kLvm);
-  EXPECT_EQ(made.capacity_bytes, 15 * kMiB);
+  EXPECT_EQ(made.capacity_bytes, 18 * kMiB);
   EXPECT_EQ(made.object.handle, lvm().at(made.id).uuid);
-  EXPECT_EQ(lvm().at(made.id).size_bytes, 16 * kMiB);
+  EXPECT_EQ(lvm().at(made.id).size_bytes, 20 * kMiB);
   EXPECT_THAT(lvm().at(made.id).tags, ElementsAre("volumed." + made.id));
   EXPECT_THAT(world_.Directories(), ElementsAre(made.id));
   EXPECT_THAT(lvm().ActiveNames(), IsEmpty());
   const OpenedVolume opened = Must(volumes().Open(made.id, false, {}));
   EXPECT_THAT(opened.device, StartsWith("/dev/dm-"));
-  EXPECT_EQ(opened.identity.size_bytes, 16 * kMiB);
+  EXPECT_EQ(opened.identity.size_bytes, 20 * kMiB);
   EXPECT_EQ(Must(volumes().Open(made.id, false, {})).device, opened.device);
   ASSERT_TRUE(volumes().Close(made.id, {}).ok());
   ASSERT_TRUE(volumes().Close(made.id, {}).ok());
   EXPECT_THAT(lvm().ActiveNames(), IsEmpty());
-  EXPECT_EQ(Make("pvc-1", 15 * kMiB).id, made.id);
+  EXPECT_EQ(Make("pvc-1", 18 * kMiB).id, made.id);
   ASSERT_TRUE(volumes().Delete(made.id, false, {}).ok());
   ExpectNothingIsLeft();
 }
@@ -169,8 +169,7 @@ TEST_F(PoolLvmTest, WhatSomebodyHasOpenIsNeitherClosedNorDeleted) {
 TEST_F(PoolLvmTest, ALogicalVolumeThatIsGoneIsToldAndItsVolumeCanBeDeleted) {
   const PoolVolumeRecord made = Make("pvc-1");
   const PoolVolumeRecord other = Make("pvc-2");
-  lvm().commands.clear();
-  world_.Aside(RunProgram{{"/usr/sbin/lvremove", "--config", "x", "--yes", "vg0/" + made.id}});
+  lvm().Drop(made.id);
   EXPECT_THAT(
       volumes().Look("fast", {}).lost,
       ElementsAre(std::pair(made.id, "its logical volume is missing, or cannot be looked at")));
