@@ -191,13 +191,12 @@ void CheckStaticVolumes(const Config& config, Problems& problems) {
   problems.push_back("static-volumes: there is no pool, which gives them their ids");
 }
 
-// What is said of pools by their names.
 template <typename ByName>
-void CheckArePools(const char* key, const ByName& by_name, const std::vector<std::string>& pools,
-                   Problems& problems) {
+void CheckArePools(const std::string& key, const ByName& by_name,
+                   const std::vector<std::string>& pools, Problems& problems) {
   for (const auto& [name, value] : by_name) {
     if (std::find(pools.begin(), pools.end(), name) != pools.end()) continue;
-    problems.push_back(std::string(key) + ": there is no pool " + name);
+    problems.push_back(key + ": there is no pool " + name);
   }
 }
 
@@ -208,8 +207,8 @@ void CheckPoolNames(const Config& config, Problems& problems) {
   CheckArePools("pool-capacity", config.pool_capacity, names, problems);
   CheckArePools("pool-lvm", config.pool_lvm, names, problems);
   CheckStaticVolumes(config, problems);
-  const bool is_served = !config.pools.empty();
-  if (is_served && config.csi_controller_endpoints.contains(config.csi_driver_name)) {
+  if (config.pools.empty()) return;
+  if (config.csi_controller_endpoints.contains(config.csi_driver_name)) {
     problems.push_back("csi-controller-endpoints: " + config.csi_driver_name +
                        " is the driver of this node's pools (csi-driver-name)");
   }

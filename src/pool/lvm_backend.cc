@@ -89,10 +89,12 @@ Result<std::optional<LogicalVolume>> LvmBackend::Look(const std::string& id,
   ASSIGN_OR_RETURN(const Found found, tools_.Find({id}, call));
   const auto there = found.find(id);
   if (there == found.end()) return std::optional<LogicalVolume>();
-  RETURN_IF_ERROR(CheckIsOurs(there->second, id, recorded));
+  std::optional<LogicalVolume> volume = there->second;
+  RETURN_IF_ERROR(CheckIsOurs(*volume, id, recorded));
   // lvs waits for tools that are at work: who has suspended it is no more.
-  if (there->second.is_suspended) RETURN_IF_ERROR(Resume(there->second, call));
-  return std::optional<LogicalVolume>(there->second);
+  if (volume->is_suspended) RETURN_IF_ERROR(Resume(*volume, call));
+  volume->is_suspended = false;
+  return volume;
 }
 
 Result<LogicalVolume> LvmBackend::Need(const std::string& id, const StorageObject& recorded,
