@@ -133,18 +133,18 @@ struct FilesystemName {
   friend bool operator==(const FilesystemName&, const FilesystemName&) = default;
 };
 
-// Gives the filesystem on an image another UUID, so that it can be mounted beside the one that it
-// was copied from. The file has no loop device meanwhile; of an xfs it gets one for a while, which
-// goes by itself, and is mounted where nobody sees it, so that its log is replayed; then log and
-// superblocks are written in steps that can be gone on with (os/xfs_uuid.h). Nothing but a look
-// at the superblock afterwards is believed.
+// Gives the filesystem on an image or a device another UUID, to be mounted beside the one that it
+// was copied from. Nobody has it meanwhile: no loop device, and a device is opened for one alone
+// (O_EXCL). An xfs is mounted where nobody sees it, an image by a loop device that goes by itself,
+// so that its log is replayed; then log and superblocks are written in steps that can be gone on
+// with (os/xfs_uuid.h). Nothing but a look at the superblock afterwards is believed.
 // To repeat a call that was cut off goes on with it. Half way, the filesystem may not be mountable.
 // Progress: bytes that the tools have read and written.
 // Errors, not applied: InvalidArgument for a type that is none of ext2, ext3, ext4, xfs, btrfs, or
-// for an empty UUID; NotFound of the file, or of a tool, naming its package; FailedPrecondition if
-// the file has a loop device, another filesystem than `fs_type`, or a UUID that is neither of the
-// two; Unimplemented for xfs on a kernel without fsopen. errno of the private mount (EUCLEAN for a
-// filesystem that is damaged), maybe applied. Internal, maybe applied, if a tool failed, or if the
+// for an empty UUID; NotFound of what `path` names, or of a tool, with its package;
+// FailedPrecondition if somebody has it, for another filesystem than `fs_type`, or a UUID that is
+// neither of the two; Unimplemented for xfs without fsopen. errno of the private mount (EUCLEAN if
+// it is damaged), maybe applied. Internal, maybe applied, if a tool failed, or if the
 // UUID is another one at the end.
 // Source: tune2fs(8) (-U), btrfstune(8) (-M), and for xfs os/xfs_uuid.h.
 struct ChangeFilesystemUuid {
