@@ -83,15 +83,26 @@ Status LvmBackend::Resume(const LogicalVolume& suspended, const CallOptions& cal
   return NotDone("end the suspension of logical volume " + suspended.name, complaint);
 }
 
+// lvs waits for tools that are at work: who has suspended it is no more.
+Result<LvmBackend::Found> LvmBackend::FindWithPool(std::vector<std::string> names,
+                                                   const CallOptions& call) const {
+  names.push_back(tools_.names().thin_pool);
+  ASSIGN_OR_RETURN(Found found, tools_.Find(names, call));
+  const auto pool = found.find(tools_.names().thin_pool);
+  if (pool == found.end() || !pool->second.is_suspended) return found;
+  RETURN_IF_ERROR(Resume(pool->second, call));
+  pool->second.is_suspended = false;
+  return found;
+}
+
 Result<std::optional<LogicalVolume>> LvmBackend::Look(const std::string& id,
                                                       const StorageObject& recorded,
                                                       const CallOptions& call) const {
-  ASSIGN_OR_RETURN(const Found found, tools_.Find({id}, call));
+  ASSIGN_OR_RETURN(const Found found, FindWithPool({id}, call));
   const auto there = found.find(id);
   if (there == found.end()) return std::optional<LogicalVolume>();
   std::optional<LogicalVolume> volume = there->second;
   RETURN_IF_ERROR(CheckIsOurs(*volume, id, recorded));
-  // lvs waits for tools that are at work: who has suspended it is no more.
   if (volume->is_suspended) RETURN_IF_ERROR(Resume(*volume, call));
   volume->is_suspended = false;
   return volume;
@@ -106,13 +117,12 @@ Result<LogicalVolume> LvmBackend::Need(const std::string& id, const StorageObjec
 }
 
 Status LvmBackend::EndHalfDone(const CallOptions& call) {
+  RETURN_IF_ERROR(FindWithPool({}, call));
   ASSIGN_OR_RETURN(const std::vector<LogicalVolume> suspended,
                    tools_.FindSuspended(AllBegin(pool_uuid_), call));
   for (const LogicalVolume& volume : suspended) {
-    const bool is_pool = volume.name == tools_.names().thin_pool;
-    if (is_pool || CheckIsOurs(volume, volume.name, {}).ok()) {
-      RETURN_IF_ERROR(Resume(volume, call));
-    }
+    if (!CheckIsOurs(volume, volume.name, {}).ok()) continue;
+    RETURN_IF_ERROR(Resume(volume, call));
   }
   return OkStatus();
 }
@@ -174,11 +184,10 @@ Error LvmBackend::TakenBack(const PoolId& id, bool is_new, const Error& error,
 // The tool has ended, whatever it says: so what is there now says what it has done.
 Result<LogicalVolume> LvmBackend::MakeNow(const std::string& id, const MakeIt& make_it,
                                           const CallOptions& call) {
-  const std::string& pool_name = tools_.names().thin_pool;
-  ASSIGN_OR_RETURN(const Found before, tools_.Find({pool_name}, call));
+  ASSIGN_OR_RETURN(const Found before, FindWithPool({}, call));
   RETURN_IF_ERROR(CheckThinPool(before));
   ASSIGN_OR_RETURN(const LvmTools::Complaint complaint, make_it());
-  const Result<Found> after = tools_.Find({id, pool_name}, call);
+  const Result<Found> after = FindWithPool({id}, call);
   if (!after.ok()) return after.error().AsMaybeApplied();
   const auto there = after->find(id);
   if (there != after->end()) {
@@ -356,7 +365,7 @@ Result<bool> LvmBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits
 }
 
 Status LvmBackend::Close(const PoolId& volume, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const Found found, tools_.Find({volume.ToString()}, call));
+  ASSIGN_OR_RETURN(const Found found, FindWithPool({volume.ToString()}, call));
   const auto there = found.find(volume.ToString());
   // What is somebody else's is no device of the volume.
   const bool is_ours =

@@ -87,6 +87,9 @@ class LvmBackend final : public PoolBackend {
   Status CheckIsOurs(const LogicalVolume& there, const std::string& id,
                      const StorageObject& recorded) const;
   Status Resume(const LogicalVolume& suspended, const CallOptions& call) const;
+  // Those of these names, and the thin pool, which is resumed first if it is suspended: whatever
+  // uses it waits for that, a tool of LVM too.
+  Result<Found> FindWithPool(std::vector<std::string> names, const CallOptions& call) const;
   // Why the thin pool takes nothing more; OK if it does.
   Status CheckThinPool(const Found& found) const;
   // Makes what is called by the id, with its directory, unless an earlier call has. `call` has to

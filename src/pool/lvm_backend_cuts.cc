@@ -108,7 +108,7 @@ Result<MadeArtefact> LvmBackend::Materialize(const PoolVolumeRecord& volume, con
 
 // A tool that was killed amid the cut may have left its source held up.
 Status LvmBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const Found found, tools_.Find({cut.volume}, call));
+  ASSIGN_OR_RETURN(const Found found, FindWithPool({cut.volume}, call));
   const auto source = found.find(cut.volume);
   const bool is_held_up = source != found.end() && source->second.is_suspended &&
                           CheckIsOurs(source->second, cut.volume, {}).ok();

@@ -224,9 +224,7 @@ Result<std::vector<std::string>> LvmTools::FindActive(const std::string& prefix,
 
 Result<std::vector<LogicalVolume>> LvmTools::FindSuspended(const std::string& prefix,
                                                            const CallOptions& call) const {
-  return Select("lv_suspended=\"suspended\" && (lv_name=~\"^" + prefix + "\" || lv_name=\"" +
-                    names_.thin_pool + "\")",
-                call);
+  return Select("lv_suspended=\"suspended\" && lv_name=~\"^" + prefix + "\"", call);
 }
 
 Result<LvmTools::Complaint> LvmTools::Change(const std::string& tool,

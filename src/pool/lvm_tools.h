@@ -66,7 +66,7 @@ class LvmTools {
   // The names of those that are active and whose names begin so.
   Result<std::vector<std::string>> FindActive(const std::string& prefix,
                                               const CallOptions& call) const;
-  // Those that are suspended and whose names begin so, and the thin pool, if that is.
+  // Those that are suspended and whose names begin so.
   Result<std::vector<LogicalVolume>> FindSuspended(const std::string& prefix,
                                                    const CallOptions& call) const;
 

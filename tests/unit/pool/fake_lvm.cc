@@ -135,6 +135,7 @@ FakeDevice FakeLvm::Content(const std::string& name) const {
 }
 
 void FakeLvm::Reboot() {
+  pool_is_suspended = false;
   for (auto& [name, volume] : volumes_) {
     volume.is_suspended = false;
     volume.is_held_open = false;
@@ -148,6 +149,12 @@ ProgramEnd FakeLvm::Run(const std::string& tool, const Words& arguments) {
   commands.push_back(tool + " " + Join(words, " "));
   if (tool == "lvs") return List(words);
   if (words.front() != "--yes") throw std::logic_error(tool + " would ask");
+  const bool refreshes = std::find(words.begin(), words.end(), "--refresh") != words.end();
+  if (refreshes && WithoutGroup(words.back()) == kFakeThinPool) {
+    pool_is_suspended = false;
+    return {};
+  }
+  if (pool_is_suspended) throw std::logic_error("a tool would wait for the thin pool for ever");
   if (tool == "lvcreate") return Create(words);
   if (tool == "lvchange") return Change(words);
   return tool == "lvextend" ? Extend(words) : Remove(words);
@@ -167,7 +174,8 @@ FakeRow FakeLvm::RowOf(const std::string& name) const {
               {"data_percent", ""}};
   row["vg_extent_size"] = std::to_string(kExtent);
   if (name == kFakeThinPool) {
-    row.insert({{"lv_uuid", "uuid-of-thin"}, {"lv_tags", ""}, {"lv_suspended", ""}});
+    row.insert({{"lv_uuid", "uuid-of-thin"}, {"lv_tags", ""}});
+    row["lv_suspended"] = pool_is_suspended ? "suspended" : "";
     row.insert({{"lv_device_open", ""}, {"lv_kernel_minor", "2"}});
     row["pool_lv"] = "";
     row["lv_size"] = std::to_string(pool_bytes);
@@ -243,6 +251,7 @@ ProgramEnd FakeLvm::Create(const Words& words) {
     volume.content.filesystem = 0;
     if (std::exchange(kill_next_snapshot, false)) {
       origin.is_suspended = true;
+      pool_is_suspended = true;
       Add(name, std::move(volume));
       return {137, ""};
     }

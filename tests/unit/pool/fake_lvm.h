@@ -51,8 +51,10 @@ class FakeLvm {
   int64_t metadata_used = 100;
   std::string pool_health;
   bool pool_is_active = true;
+  bool pool_is_suspended = false;
   bool refuses_new = false;  // as with the thin pool above its threshold
-  // The next snapshot is made by a tool that is killed before it wakes the origin.
+  // The next snapshot is made by a tool that is killed before it wakes the origin and the thin
+  // pool.
   bool kill_next_snapshot = false;
   std::vector<std::string> commands;  // what was run, without what every tool is told
 

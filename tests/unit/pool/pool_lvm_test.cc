@@ -313,6 +313,7 @@ TEST_F(PoolLvmTest, ACutWhoseToolWasKilledDoesNotCountAndHoldsNobodyUp) {
   const auto killed = Cut(made.id, mounted);
   ASSERT_FALSE(killed.ok());
   EXPECT_FALSE(lvm().at(made.id).is_suspended);
+  EXPECT_FALSE(lvm().pool_is_suspended);
   EXPECT_THAT(lvm().Names(), ElementsAre(made.id));
   EXPECT_THAT(volumes().Cuts(), IsEmpty());
   EXPECT_TRUE(Cut(made.id, mounted).ok());
@@ -322,6 +323,7 @@ TEST_F(PoolLvmTest, WhatAnAgentThatIsGoneHasLeftSuspendedIsResumedAtTheStart) {
   const PoolVolumeRecord made = Make("pvc-1");
   Must(volumes().Open(made.id, false, {}));
   lvm().at(made.id).is_suspended = true;
+  lvm().pool_is_suspended = true;
   FakeLogicalVolume foreign;
   foreign.size_bytes = FakeLvm::kExtent;
   foreign.is_suspended = true;
@@ -329,6 +331,7 @@ TEST_F(PoolLvmTest, WhatAnAgentThatIsGoneHasLeftSuspendedIsResumedAtTheStart) {
   StartAgent();
   EXPECT_TRUE(recovered_.ok()) << recovered_.error().ToString();
   EXPECT_FALSE(lvm().at(made.id).is_suspended);
+  EXPECT_FALSE(lvm().pool_is_suspended);
   EXPECT_TRUE(lvm().at("of-somebody").is_suspended);
 }
 
