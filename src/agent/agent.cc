@@ -36,6 +36,9 @@ namespace {
 
 constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
 constexpr int kPrepareRootAgain = 4;
+// Within the time that a unit or a pod gives an agent that is to end.
+constexpr auto kLongestLastCut = std::chrono::seconds(10);
+constexpr auto kLookAtCuts = std::chrono::milliseconds(5);
 constexpr char kTokensPart[] = "tokens";
 constexpr char kKeys[] = "keys";  // below the agent's own directory
 constexpr char kBootIdFile[] = "/proc/sys/kernel/random/boot_id";
@@ -397,6 +400,16 @@ void Agent::Stop() {
   log_->Info("volumed stops; mounts stay");
   watchdog_->Stopping();
   EndCsiDriver();
+  StopAfterCuts(Deadline::After(scheduler_->clock(), kLongestLastCut));
+}
+
+// Whoever ends an agent in a container ends its workers and their thawers with it. What they have
+// frozen then would stay so until the next agent thaws it.
+void Agent::StopAfterCuts(Deadline limit) {
+  if (snapshots_ && snapshots_->engine().EndCuts() && !limit.Passed(scheduler_->clock())) {
+    scheduler_->PostAfter(kLookAtCuts, [this, limit] { StopAfterCuts(limit); });
+    return;
+  }
   scheduler_->Stop();
 }
 

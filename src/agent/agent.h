@@ -223,6 +223,7 @@ class Agent {
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
+  void StopAfterCuts(Deadline limit);
   // Why the agent is not ready; nullopt if it is ready.
   std::optional<std::string> NotReadyReason() const;
   // A question that the control thread answers. If it does not answer in time, the answer says so.

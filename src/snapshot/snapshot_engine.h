@@ -88,6 +88,10 @@ class SnapshotEngine {
   void Start() EXCLUDES(mu_);
   // A volume was made, or deleted: clones' cuts that nobody needs any more go.
   void VolumesChanged() EXCLUDES(mu_);
+  // The agent ends: from now on no cut begins, and Create(), CreateGroup() and the cut for a clone
+  // are Unavailable, not applied. Whether one goes on, which may have a filesystem frozen. To be
+  // called again until it is false.
+  bool EndCuts() EXCLUDES(mu_);
   // They hold for what begins from now on.
   void SetSettings(const SnapshotSettings& settings) EXCLUDES(mu_);
 
@@ -210,6 +214,8 @@ class SnapshotEngine {
   // nothing is left but what the rows say.
   Status CutOnRecord(const std::vector<PoolVolumes::CutRequest>& requests, const CallOptions& call)
       EXCLUDES(mu_);
+  // Errors: Unavailable, not applied, after EndCuts().
+  Status BeginCut() EXCLUDES(mu_);
   Status CutAndNote(const std::vector<PoolVolumes::CutRequest>& requests, const CallOptions& call)
       EXCLUDES(mu_);
   Status NoteCut(const std::vector<PoolCutRecord>& cuts) EXCLUDES(mu_);
@@ -283,6 +289,8 @@ class SnapshotEngine {
   mutable Mutex mu_;
   SnapshotSettings settings_ GUARDED_BY(mu_);
   bool started_ GUARDED_BY(mu_) = false;
+  bool ends_cuts_ GUARDED_BY(mu_) = false;
+  int cuts_ GUARDED_BY(mu_) = 0;                                     // that go on
   std::map<std::string, SnapshotRecord> snapshots_ GUARDED_BY(mu_);  // by id
   std::map<std::string, std::string> names_ GUARDED_BY(mu_);         // name -> id
   std::map<std::string, SnapshotGroupRecord> groups_ GUARDED_BY(mu_);

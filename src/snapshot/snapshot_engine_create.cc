@@ -167,9 +167,29 @@ void SnapshotEngine::CutEnded(const std::vector<std::string>& ids,
   done(Error::MaybeApplied(Code::kCancelled, "the snapshot was cancelled, or deleted, meanwhile"));
 }
 
+bool SnapshotEngine::EndCuts() {
+  const MutexLock lock(mu_);
+  ends_cuts_ = true;
+  return cuts_ > 0;
+}
+
+Status SnapshotEngine::BeginCut() {
+  const MutexLock lock(mu_);
+  if (ends_cuts_) {
+    return Error::NotApplied(Code::kUnavailable, "the agent ends, and begins no cut any more");
+  }
+  ++cuts_;
+  return OkStatus();
+}
+
 Status SnapshotEngine::CutOnRecord(const std::vector<PoolVolumes::CutRequest>& requests,
                                    const CallOptions& call) {
+  RETURN_IF_ERROR(BeginCut());
   Status cut = CutAndNote(requests, call);
+  {
+    const MutexLock lock(mu_);
+    --cuts_;
+  }
   if (cut.ok()) return cut;
   std::vector<std::string> ids;
   for (const PoolVolumes::CutRequest& request : requests) ids.push_back(request.cut);

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 from lab import Lab
+from own_daemonset import own_daemonset
 from own_driver import own_driver
 from runs import compare
 from take_over import (end_what_volumed_made, take_over_and_end, take_over_from_kubelet, take_over_from_volumed,
@@ -33,10 +34,12 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep logs and records of a run that has failed")
     parser.add_argument("--verbose", action="store_true", help="each difference, not one of a kind")
     parser.add_argument("--rounds", type=int, default=3, help="of own-driver: lives of a claim that are timed")
+    parser.add_argument("--daemonset", action="store_true", help="own-driver with volumed in a container")
     parser.add_argument("step", nargs="*", default=[])
     words = parser.parse_args()
     peers = dict(word.split("=", 1) for word in words.peer)
-    binaries = {"volumed": words.volumed + "/src/agent/volumed", "volumectl": words.volumed + "/src/cli/volumectl"}
+    binaries = {"build": words.volumed, "volumed": words.volumed + "/src/agent/volumed",
+                "volumectl": words.volumed + "/src/cli/volumectl"}
     steps = {"compare": lambda lab: compare(lab, words.verbose), "from-kubelet": take_over_from_kubelet,
              "ended-by-volumed": take_over_and_end, "from-volumed": take_over_from_volumed,
              "ended-by-kubelet": end_what_volumed_made, "midway": take_over_midway}
@@ -49,7 +52,7 @@ def main():
         of_lab = {name: steps[name] for name in wanted if name in steps}
         failed = in_lab(of_lab, scratch, peers, binaries) if of_lab else []
         if "own-driver" in wanted:
-            own_driver(scratch, peers, binaries, words.rounds)
+            (own_daemonset if words.daemonset else own_driver)(scratch, peers, binaries, words.rounds)
     except Failed as failure:
         failed = [str(failure)]
     finally:

@@ -25,13 +25,13 @@ CLONE_NEWNS = 0x20000
 
 
 class OwnDriver:
-    def __init__(self, scratch, peers, binaries):
+    def __init__(self, scratch, peers, binaries, node=Node):
         if os.path.exists(ROOT) and os.listdir(ROOT):
             raise Failed(f"{ROOT} is in use: this needs a machine without a kubelet")
         take_mounts_apart()
         self.dir, self.peers, self.binaries, self.driver = scratch, peers, binaries, DRIVER
         self.cluster = Cluster(peers, os.path.join(scratch, "cluster"), ROOT)
-        self.nodes = [Node(self.cluster, binaries, scratch, POOL_BYTES)]
+        self.nodes = [node(self.cluster, binaries, scratch, POOL_BYTES)]
         self.agent = self.nodes[0].agent
 
     # The cluster, and volumed in it.
@@ -79,7 +79,8 @@ class OwnDriver:
         return None
 
     def sidecars_run(self):
-        pods = json.loads(self.cluster.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
+        pods = json.loads(self.cluster.kubectl("get", "pods", "-n", "kube-system", "-l", "app=volumed-csi", "-o",
+                                             "json"))["items"]
         return len(pods) == len(self.nodes) and all(part.get("ready") for pod in pods
                                   for part in pod["status"].get("containerStatuses", [{}]))
 

@@ -33,7 +33,10 @@ class Pool:
                 for name in sorted(os.listdir(os.path.join(self.place, kind)))]
 
     def devices(self):
-        return [device for device, image in loop_devices().items() if image.startswith(self.place + "/")]
+        """By the filesystem of their files: once the container is gone that has made one, the file has no path."""
+        pool = os.stat(self.place).st_dev
+        lines = run("losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-MAJ:MIN").splitlines()
+        return [line.split()[0] for line in lines if line.split()[1:] == [f"{os.major(pool)}:{os.minor(pool)}"]]
 
     def end(self):
         for device in self.devices():
@@ -95,10 +98,14 @@ class Node:
     plane."""
 
     def __init__(self, cluster, binaries, directory, pool_bytes):
-        self.cluster, self.dir, self.name, self.kubelets = cluster, directory, cluster.node, ROOT
+        self.cluster, self.binaries, self.dir = cluster, binaries, directory
+        self.name, self.kubelets = cluster.node, ROOT
         self.pool = Pool(directory, pool_bytes)
-        self.agent = Agent(binaries, directory, self.pool, cluster, self.kubelets)
+        self.agent = self.make_agent()
         cluster.have_network()
+
+    def make_agent(self):
+        return Agent(self.binaries, self.dir, self.pool, self.cluster, self.kubelets)
 
     def start(self):
         self.cluster.start_containerd()
@@ -108,9 +115,7 @@ class Node:
 
     def import_images(self):
         """Under just the names that the manifest has; there is no registry."""
-        with open(os.path.join(DEPLOY, "sidecars.yaml")) as file:
-            names = [line.split()[-1] for line in file if line.strip().startswith("image:")]
-        for name in names:
+        for name in images_of("sidecars.yaml"):
             program = name.rsplit("/", 1)[-1].split(":")[0]
             tar = self.cluster.path(program + ".tar")
             run(os.path.join(HERE, "image.sh"), tar, name, self.cluster.peers[program])
@@ -155,6 +160,11 @@ class Node:
     def end_mounts(self):
         for root in (ROOT, self.dir + "/volumed"):
             unmount(root)
+
+
+def images_of(manifest):
+    with open(os.path.join(DEPLOY, manifest)) as file:
+        return [line.split()[-1] for line in file if line.strip().startswith("image:")]
 
 
 def unmount(root, *words):

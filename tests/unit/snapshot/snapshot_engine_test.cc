@@ -183,6 +183,24 @@ TEST_F(SnapshotEngineTest, ADeletionThatFailsGoesOnByItselfAndByTheSameCall) {
   EXPECT_THAT(Rows(), IsEmpty()) << "nobody has asked again";
 }
 
+TEST_F(SnapshotEngineTest, AnAgentThatEndsKnowsOfACutThatHasAFilesystemFrozenAndBeginsNone) {
+  const std::string volume = Mounted();
+  std::optional<bool> goes_on;
+  Before("CutFrozen", [&] { goes_on = engine_->EndCuts(); });
+  EXPECT_TRUE(Create("a", volume).ok()) << "it was begun before";
+  EXPECT_EQ(goes_on, true);
+  EXPECT_FALSE(engine_->EndCuts());
+
+  goes_on.reset();
+  const Error refused = FailureOf(Create("b", volume));
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_EQ(refused.outcome(), Outcome::kNotApplied);
+  EXPECT_EQ(goes_on, std::nullopt) << "it was frozen";
+  EXPECT_EQ(Rows().size(), 1U);
+  RestartAgent();
+  EXPECT_TRUE(Create("b", volume).ok());
+}
+
 TEST_F(SnapshotEngineTest, ASnapshotThatIsDeletedWhileItIsCutGoesOnceItIsCut) {
   const std::string volume = Made().id;
   std::optional<Result<SnapshotRecord>> made;
