@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -20,6 +21,14 @@ Result<PeerCredentials> GetPeerCredentials(int socket) {
     return Error::FromErrno(errno, "read the peer's credentials", Outcome::kNotApplied);
   }
   return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
+}
+
+bool HasOtherMounts(pid_t process) {
+  struct stat ours = {};
+  struct stat theirs = {};
+  const std::string path = "/proc/" + std::to_string(process) + "/ns/mnt";
+  if (::stat("/proc/self/ns/mnt", &ours) != 0 || ::stat(path.c_str(), &theirs) != 0) return false;
+  return ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino;
 }
 
 std::vector<gid_t> GroupsOf(const PeerCredentials& peer) {

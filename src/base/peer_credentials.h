@@ -21,6 +21,12 @@ struct PeerCredentials {
 // never. Errors: errno's code, not applied. Source: unix(7).
 Result<PeerCredentials> GetPeerCredentials(int socket);
 
+// Whether the process is known to have other mounts than this one: what is mounted here reaches it
+// only from a mount that is shared. False for a process of a pid namespace that is not seen from
+// here (0), one that has ended, and one that may not be looked at. Threads: any. Blocks: never.
+// Source: mount_namespaces(7).
+bool HasOtherMounts(pid_t process);
+
 // The group that the peer had as his primary one when he connected, and those that the system's
 // databases have him in now; which supplementary groups his process has is not looked at, since an
 // administrator edits the databases. If they have no such user, or do not answer, it is the first

@@ -105,6 +105,8 @@ class CsiRpc {
   const Request& request() const { return static_cast<const Request&>(call_->request()); }
   Response& response() const { return static_cast<Response&>(call_->response()); }
   void Finish(const Status& status) const { call_->Finish(status); }
+  // The number of the caller's process; 0: it is not known.
+  pid_t caller() const { return call_->peer().pid; }
 
  protected:
   std::shared_ptr<CsiCall> call_;

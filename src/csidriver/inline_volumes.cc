@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "csidriver/csi_inline_wish.h"
+#include "csidriver/node_mounts.h"
 #include "csidriver/node_specs.h"
 #include "csidriver/node_targets.h"
 #include "csidriver/node_volumes.h"
@@ -243,9 +244,11 @@ Failure PublishInlineVolume::Run(const OperationParts& parts, OperationProgress&
                                  Unit&) const {
   progress.EnterStep(kCheckInlineStep);
   const std::optional<PoolVolumeRecord> there = volumes->FindByName(request.volume.name);
-  if (const Status may = CheckInlineTarget(*this, there); !may.ok()) {
-    return OperationFailure{kPublishInlineOperation, kCheckInlineStep, may.error()};
+  Status may = CheckInlineTarget(*this, there);
+  if (may.ok()) {
+    may = CheckCallerSees(parts.host.kernel, request.caller, request.target, OwnCall(parts));
   }
+  if (!may.ok()) return OperationFailure{kPublishInlineOperation, kCheckInlineStep, may.error()};
   Failure failure = PublishWhole(parts, *this, progress);
   if (!failure || failure->error.maybe_applied()) return failure;
   if (!volumes->FindByName(request.volume.name)) return failure;

@@ -44,6 +44,7 @@ struct InlinePublish {
   SafePath target;
   bool read_only = false;
   InlineServing serving;
+  pid_t caller = 0;  // as CheckCallerSees() has it
 };
 // The key is "pool-inline/<name>"; it uses the volume's device exclusively. Success if the volume
 // is there as it is asked for. Errors: FailedPrecondition, not applied, if it is published at

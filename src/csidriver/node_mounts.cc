@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/peer_credentials.h"
+#include "csidriver/node_targets.h"
 #include "mounter/mount_refs.h"
 #include "pool/pool_id.h"
 #include "pool/static_backend.h"
@@ -103,6 +105,22 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
     if (mount->source == its) return ShownAt::kFilesystem;
   }
   return ShownAt::kElse;
+}
+
+Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,
+                       const CallOptions& call) {
+  if (!HasOtherMounts(caller)) return OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAround(kernel, place.Display(), call));
+  if (!mount) return OkStatus();
+  for (const std::string& field : mount->propagation) {
+    if (field.starts_with("shared:")) return OkStatus();
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "what is mounted below " + ShownPath(mount->mount_point) +
+          " stays in this mount namespace, and the caller has another one: a container of "
+          "volumed needs mountPropagation: Bidirectional there");
 }
 
 }  // namespace volumed

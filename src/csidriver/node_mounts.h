@@ -2,6 +2,8 @@
 // mount table alone, so that it hangs with no filesystem.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/result.h"
@@ -23,5 +25,13 @@ enum class ShownAt {
 // ListMounts, and of the backend that has the volume.
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                             const SafePath& place, const CallOptions& call);
+
+// Whether the process that has called will see what is mounted at the place. One in another mount
+// namespace, as a kubelet is for an agent in a container, sees it only if the mount that the place
+// lies on is shared; without that a pod would have the node's own directory in place of its volume.
+// `caller`: 0 is one that nobody knows, and is let pass. Threads: any. Blocks: until the call's
+// deadline. Errors: FailedPrecondition, not applied; those of ListMounts.
+Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,
+                       const CallOptions& call);
 
 }  // namespace volumed

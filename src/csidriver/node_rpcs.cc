@@ -333,6 +333,7 @@ void NodeRpcs::PublishInline(
     const CsiRpc<NodePublishVolumeRequest, NodePublishVolumeResponse>& rpc) {
   Result<InlinePublish> publish = InlinePublishOf(rpc.request());
   if (!publish.ok()) return rpc.Finish(publish.error());
+  publish->caller = rpc.caller();
   const SafePath target = publish->target;
   Start(target, PublishInlineVolume(parts_.volumes, *std::move(publish)), rpc);
 }
@@ -418,6 +419,7 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
   handlers.Add<NodeStageVolumeRequest, NodeStageVolumeResponse>([self](const auto& rpc) {
     Result<NodeStage> stage = self->StageOf(rpc.request());
     if (!stage.ok()) return rpc.Finish(stage.error());
+    stage->caller = rpc.caller();
     const SafePath place = stage->place;
     self->Start(place, StageNodeVolume(self->parts_.volumes, *std::move(stage)), rpc);
   });
@@ -429,6 +431,7 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
     if (IsInlinePublish(rpc.request())) return self->PublishInline(rpc);
     Result<NodePublish> publish = self->PublishOf(rpc.request());
     if (!publish.ok()) return rpc.Finish(publish.error());
+    publish->caller = rpc.caller();
     const SafePath target = publish->target;
     self->Start(target, PublishNodeVolume(self->parts_.volumes, *std::move(publish)), rpc);
   });

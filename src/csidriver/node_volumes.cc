@@ -92,6 +92,8 @@ MountDevice MountDeviceOf(const StageNodeVolume& stage) {
 
 // That it is staged elsewhere, or that a pod has it, MountDevice finds.
 Status CheckStage(const OperationParts& parts, const StageNodeVolume& stage) {
+  RETURN_IF_ERROR(CheckCallerSees(parts.host.kernel, stage.request.caller, stage.request.place,
+                                  QuestionOf(parts)));
   const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(stage.request.id));
   const std::optional<NodePlace> there = record ? NodePlaceOf(*record) : std::nullopt;
   if (there && there->place.Display() == stage.request.place.Display() &&
@@ -189,6 +191,8 @@ std::vector<CsiPublication> PublicationsOf(const OperationParts& parts, const st
 
 Result<CsiPublishAnswer> DecidePublish(const OperationParts& parts,
                                        const PublishNodeVolume& publish) {
+  RETURN_IF_ERROR(CheckCallerSees(parts.host.kernel, publish.request.caller, publish.request.target,
+                                  QuestionOf(parts)));
   RETURN_IF_ERROR(CheckStagedFor(parts, publish));
   ASSIGN_OR_RETURN(
       const CsiPublishAnswer answer,

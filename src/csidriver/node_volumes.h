@@ -37,13 +37,14 @@ struct NodeStage {
   int64_t size_bytes = 0;
   PoolLease lease = {};      // by_stage
   int64_t most_volumes = 0;  // of the node, as PoolVolumes::TakeLease has it
+  pid_t caller = 0;          // as CheckCallerSees() has it
 };
 // The key is the device's, which it uses exclusively. Takes a lease for the node if it has none;
 // one that it took goes again if the volume is certainly not staged in the end.
 // Errors, not applied: FailedPrecondition, naming the holder, if another node's lease excludes this
-// one, if the volume is staged elsewhere or a pod has it, or if something else is mounted at the
-// place; AlreadyExists, if it is staged there with another capability. Those of
-// PoolVolumes::TakeLease and of MountDevice.
+// one, if the volume is staged elsewhere or a pod has it, if something else is mounted at the
+// place, or if the caller would not see it there; AlreadyExists, if it is staged there with another
+// capability. Those of PoolVolumes::TakeLease and of MountDevice.
 struct StageNodeVolume : OperationOf<Unit> {
   StageNodeVolume(PoolVolumes& of, NodeStage stage) : volumes(&of), request(std::move(stage)) {}
   OperationKey key() const;
@@ -83,11 +84,13 @@ struct NodePublish {
   CsiPublication wanted;  // PublicationWanted() of these
   VolumeSpec spec;        // NodeSpecOf() of these
   std::string pod = {};   // its uid, if the CO says it
+  pid_t caller = 0;       // as CheckCallerSees() has it
 };
 // The key is the target's (TargetKey); it uses the device exclusively. Errors, not applied:
 // FailedPrecondition, if the volume is not staged at `request.staging`, if it is staged for readers
 // and this one writes, if it is a block volume that is staged for writing and this one only reads,
-// or if something else is at the target, a file with content included; those of DecideCsiPublish.
+// if something else is at the target, a file with content included, or if the caller would not see
+// it there; those of DecideCsiPublish.
 // Those of PoolVolumes::Throttle, which comes before the pod has the volume, and also if it has it
 // already; those of MountVolume or MapVolume.
 struct PublishNodeVolume : OperationOf<Unit> {

@@ -157,7 +157,7 @@ def over_the_agents_end(lab):
     lab.claim("restored", BIGGER, source=snapshot_of("snap"))
     lab.pod("reader", "restored")
     life.runs("reader", "restore to pod running")
-    life.finds("reader", "awk 'NR != $1 {print \"lost\"} END {print NR > 0}' /v/log", "1")
+    life.finds("reader", "awk 'NR != $1 {print \"lost\"} END {print (NR > 0)}' /v/log", "1")
     watched.unharmed("its process is killed", lambda: os.kill(agent.number(), signal.SIGKILL))
     watched.unharmed("the kubelet is killed", lambda: kill_kubelet(lab, 0), comes=False)
     say("the agent's pod and all pods are deleted at once")

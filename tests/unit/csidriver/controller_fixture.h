@@ -56,7 +56,7 @@ class ControllerFixture : public PoolOperationsFixture {
         std::make_shared<grpc::Status>(grpc::StatusCode::UNKNOWN, "it is not answered");
     CsiArrival arrival;
     arrival.method = method;
-    arrival.peer = {0, 1};
+    arrival.peer = {0, caller_};
     arrival.read = [request](google::protobuf::Message& message) {
       message.CopyFrom(request);
       return true;
@@ -164,6 +164,7 @@ class ControllerFixture : public PoolOperationsFixture {
   decltype(ControllerRpcParts::when_copied) when_copied_;
   std::string why_unseen_;
   std::string message_;  // of the last call's error
+  pid_t caller_ = 0;     // not known
   std::unique_ptr<PoolServed> pools_;
   std::unique_ptr<CsiHandlers> handlers_;
   std::shared_ptr<CsiCalls> calls_;

@@ -2,11 +2,16 @@
 // different.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "base/peer_credentials.h"
 #include "unit/csidriver/node_fixture.h"
 
 namespace volumed {
@@ -33,12 +38,72 @@ class NodePublishTest : public NodeFixture {
   }
 };
 
+// A process with a mount namespace of its own, as a kubelet is beside an agent in a container.
+class ProcessWithOtherMounts {
+ public:
+  ProcessWithOtherMounts() {
+    int ends[2];
+    if (::pipe(ends) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const bool is_apart =
+          ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+      const char told = is_apart ? 'y' : 'n';
+      (void)!::write(ends[1], &told, 1);
+      for (;;) ::pause();
+    }
+    char told = 'n';
+    is_apart_ = pid_ > 0 && ::read(ends[0], &told, 1) == 1 && told == 'y';
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~ProcessWithOtherMounts() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ProcessWithOtherMounts(const ProcessWithOtherMounts&) = delete;
+  ProcessWithOtherMounts& operator=(const ProcessWithOtherMounts&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool is_apart() const { return is_apart_; }
+
+ private:
+  pid_t pid_ = -1;
+  bool is_apart_ = false;
+};
+
 struct Cells {
   ::csi::v1::VolumeCapability::AccessMode::Mode mode;
   StatusCode at_another_target;
 };
 
 class NodePublishTableTest : public NodePublishTest, public ::testing::WithParamInterface<Cells> {};
+
+TEST_F(NodePublishTest, AVolumeThatItsCallerWouldNotSeeIsRefusedAndNotMountedForNobody) {
+  const ProcessWithOtherMounts kubelet;
+  if (!kubelet.is_apart()) GTEST_SKIP() << "skipped: needs a mount namespace";
+  EXPECT_TRUE(HasOtherMounts(kubelet.pid()));
+  EXPECT_FALSE(HasOtherMounts(::getpid()));
+  EXPECT_FALSE(HasOtherMounts(0)) << "it is not known";
+  const std::string id = CreateNamed("a");
+  const std::string mounts = node_.DumpMounts();
+
+  caller_ = kubelet.pid();
+  EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("mountPropagation"));
+  EXPECT_EQ(node_.DumpMounts(), mounts);
+  caller_ = 0;
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  caller_ = kubelet.pid();
+  EXPECT_EQ(PublishIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ThereIs(kTarget), "");
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << "what is there already may go: " << message_;
+
+  ASSERT_TRUE(node_.DoAside(MakeShared{{kCo, ""}}).ok());
+  EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id), StatusCode::OK) << message_;
+}
 
 TEST_P(NodePublishTableTest, TheSecondPublishIsAnsweredByTheTable) {
   const Modes::Mode mode = GetParam().mode;
