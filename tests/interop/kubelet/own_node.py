@@ -35,7 +35,7 @@ class Pool:
     def devices(self):
         """By the filesystem of their files: once the container is gone that has made one, the file has no path."""
         pool = os.stat(self.place).st_dev
-        lines = run("losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-MAJ:MIN").splitlines()
+        lines = run("losetup", "--list", "--noheadings", "--output", "NAME,BACK-MAJ:MIN").splitlines()
         return [line.split()[0] for line in lines if line.split()[1:] == [f"{os.major(pool)}:{os.minor(pool)}"]]
 
     def end(self):
