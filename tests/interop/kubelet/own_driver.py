@@ -1,6 +1,7 @@
 """scripts/interop own-driver runs this: volumed as the CSI driver of a real kubelet, put there with deploy/kubernetes as it
 is. What a claim can go through is in own_life.py, the same over the death of volumed and the kubelet in own_kills.py,
-what takes two nodes in own_nodes.py, and what takes a controller in own_central.py."""
+what takes two nodes in own_nodes.py, what takes a controller in own_central.py, and volumed in a container in
+own_daemonset.py."""
 
 import ctypes
 import json
