@@ -35,6 +35,7 @@ class Container(Agent):
         self.socket = f"{ROOT}/plugins/{DRIVER}/csi.sock"
 
     def start(self):
+        check_configuration()
         self.cluster.kubectl("apply", "-f", MANIFESTS)
         wait_for("volumed serves in its container", lambda: listens(self.socket), PATIENCE)
 
@@ -137,6 +138,16 @@ class Watched:
         if (after := self.facts()) != before:
             raise Failed(f"{what}: {before} has become {after}")
         say(f"  {what}: {took} ms; the longest wait of a write so far: {self.longest_wait()} ms")
+
+
+def check_configuration():
+    """The container's is that of the service, but for the group of its socket."""
+    with open(os.path.join(DEPLOY, "config.yaml")) as file:
+        service = [line.strip() for line in file if not line.startswith("#")]
+    with open(os.path.join(MANIFESTS, "config.yaml")) as file:
+        container = [line.strip() for line in file.read().split("config.yaml: |\n")[1].splitlines()]
+    if container != service + ["socket-group: root"]:
+        raise Failed(f"the configurations differ: {service}, {container}")
 
 
 def number_of(cluster, container):
