@@ -94,7 +94,7 @@ Result<MadeArtefact> DirectoryBackend::Import(const PoolVolumeRecord& volume,
   }
   if (!moved.ok()) {
     const bool is_gone = is_new && !moved.error().maybe_applied() &&
-                         RemoveArtefactDirectory(kernel_, layout_, id, "", call).ok();
+                         RemoveArtefactDirectory(kernel_, layout_, id, {}, call).ok();
     return is_gone ? moved.error() : moved.error().AsMaybeApplied();
   }
   const Result<bool> is_bounded = IsOfForeignProject(id, call);
@@ -122,7 +122,7 @@ Status DirectoryBackend::Discard(const PoolVolumeRecord& volume, const CallOptio
                                   ", and cannot be given back there: " + moved.error().message());
     }
   }
-  return RemoveArtefactDirectory(kernel_, layout_, id, "", call);
+  return RemoveArtefactDirectory(kernel_, layout_, id, {}, call);
 }
 
 std::unique_ptr<PoolBackend> MakeDirectoryBackend(Kernel& kernel, PoolLayout layout,
