@@ -122,7 +122,7 @@ void Agent::AddCsiNode() {
   settings.grows_storage = config_.csi_profile == CsiProfile::kNode;
   AddNodeRpcs(*csi_handlers_,
               NodeRpcParts{*scheduler_, *kernel_, pools_->volumes(), *operations_, *device_records_,
-                           [this] { return manager_->WhyUnseen(); }},
+                           [this] { return manager_->WhyUnseen(); }, kernel_.get()},
               settings);
 }
 

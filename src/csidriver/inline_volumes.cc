@@ -8,6 +8,7 @@
 #include "csidriver/node_targets.h"
 #include "csidriver/node_volumes.h"
 #include "mounter/volume_places.h"
+#include "operation/call_options.h"
 #include "operation/operation_executor.h"
 #include "os/place_names.h"
 #include "pool/pool_id.h"
@@ -222,11 +223,12 @@ bool IsTakenBack(const OperationParts& parts, const PublishInlineVolume& publish
 bool IsLeftBehind(const PoolVolumeRecord& volume, Kernel& kernel, const CallOptions& call) {
   const std::string& root = volume.inline_use.target_root;
   // A disk that is away has taken the directory along for a while.
-  const Result<FileInfo> there = kernel.Call(Stat{.path = {root, ""}}, call);
+  const Result<FileInfo> there = kernel.Call(Stat{.path = {root, ""}}, OnPath(call, {root, ""}));
   if (!there.ok() || there->type != FileType::kDirectory) return false;
   const SafePath target = {root, volume.inline_use.target.substr(root.size() + 1),
                            Resolve::kNoSymlinks};
-  const Result<FileInfo> parent = kernel.Call(Stat{.path = ParentOf(target)}, call);
+  const Result<FileInfo> parent =
+      kernel.Call(Stat{.path = ParentOf(target)}, OnPlace(call, target));
   return parent.ok() ? parent->type == FileType::kMissing
                      : parent.error().code() == Code::kNotFound;
 }

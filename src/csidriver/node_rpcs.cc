@@ -17,8 +17,10 @@
 #include "csidriver/node_stats.h"
 #include "csidriver/node_targets.h"
 #include "csidriver/node_volumes.h"
+#include "csidriver/place_looks.h"
 #include "csidriver/volume_health.h"
 #include "operation/given_place.h"
+#include "os/place_names.h"
 #include "pool/pool_operations.h"
 
 namespace volumed {
@@ -60,10 +62,25 @@ bool IsNoVolume(const Result<PoolVolumeRecord>& found) {
   return !found.ok() && found.error().code() == Code::kNotFound;
 }
 
+// A place at which an operation works, and what it looks at on the way to all of its places.
+struct NodeWay {
+  SafePath place;
+  std::vector<SafePath> looks;
+};
+
+// To put a volume there: what is there already is looked at, too.
+NodeWay WayTo(const SafePath& place) { return {place, {ParentOf(place), place}}; }
+
+// To what is mounted there, or to take it away: that may hang itself, and is none of the place's.
+NodeWay WayOnto(const SafePath& place) { return {place, {ParentOf(place)}}; }
+
 class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
  public:
   NodeRpcs(const NodeRpcParts& parts, const NodeRpcSettings& settings)
-      : parts_(parts), settings_(settings), targets_(settings.target_roots) {}
+      : parts_(parts),
+        settings_(settings),
+        targets_(settings.target_roots),
+        looks_({parts.scheduler, parts.kernel, parts.fault_domains}, settings.stats_deadline) {}
 
   void AddTo(CsiHandlers& handlers);
 
@@ -103,11 +120,14 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
 
   // `answer` puts the operation's value into the response.
   template <typename Op, typename Rpc, typename Answer>
-  void StartAndAnswer(const SafePath& place, Op operation, const Rpc& rpc, Answer answer);
+  void StartAndAnswer(const NodeWay& way, Op operation, const Rpc& rpc, Answer answer);
   template <typename Op, typename Rpc>
-  void Start(const SafePath& place, Op operation, const Rpc& rpc) {
-    StartAndAnswer(place, std::move(operation), rpc, [](const Unit&) {});
+  void Start(const NodeWay& way, Op operation, const Rpc& rpc) {
+    StartAndAnswer(way, std::move(operation), rpc, [](const Unit&) {});
   }
+  // What StartAndAnswer does once the filesystems have answered. `path` is taken until its end.
+  template <typename Op, typename Rpc, typename Answer>
+  void BeginAt(const std::string& path, Op operation, const Rpc& rpc, Answer answer);
   template <typename Op, typename Wish, typename Rpc>
   void StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*place, const Rpc& rpc);
   void PublishInline(const CsiRpc<NodePublishVolumeRequest, NodePublishVolumeResponse>& rpc);
@@ -123,6 +143,7 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   const NodeRpcParts parts_;
   const NodeRpcSettings settings_;
   const NodeTargets targets_;
+  PlaceLooks looks_;
   // At which an operation works: of two volumes at one path only one may be on its way.
   std::set<std::string> paths_;
 };
@@ -296,14 +317,24 @@ Result<NodeExpand> NodeRpcs::ExpandOf(const NodeExpandVolumeRequest& request,
   return NodeExpand{.id = volume.id, .driver = settings_.driver, .bytes = bytes};
 }
 
-// The caller's own back-off decides when to try again, so the executor's is forgotten.
 template <typename Op, typename Rpc, typename Answer>
-void NodeRpcs::StartAndAnswer(const SafePath& place, Op operation, const Rpc& rpc, Answer answer) {
-  const std::string path = place.Display();
+void NodeRpcs::StartAndAnswer(const NodeWay& way, Op operation, const Rpc& rpc, Answer answer) {
+  const std::string path = way.place.Display();
   if (!paths_.insert(path).second) {
     return rpc.Finish(Error::NotApplied(
         Code::kAborted, "another call works at " + ShownPath(path) + ": try again"));
   }
+  looks_.Ask(way.looks, [self = shared_from_this(), path, operation = std::move(operation), rpc,
+                         answer](const Status& answers) {
+    if (answers.ok()) return self->BeginAt(path, operation, rpc, answer);
+    self->paths_.erase(path);
+    rpc.Finish(answers);
+  });
+}
+
+// The caller's own back-off decides when to try again, so the executor's is forgotten.
+template <typename Op, typename Rpc, typename Answer>
+void NodeRpcs::BeginAt(const std::string& path, Op operation, const Rpc& rpc, Answer answer) {
   const std::string volume = operation.request.id;
   parts_.operations.ResetBackoff(operation.key());
   const StartResult started = parts_.operations.Start(
@@ -326,7 +357,7 @@ void NodeRpcs::StartOrNothing(Result<std::optional<Wish>> wish, SafePath Wish::*
   if (!wish.ok()) return rpc.Finish(wish.error());
   if (!*wish) return rpc.Finish(OkStatus());
   const SafePath at = (**wish).*place;
-  Start(at, Op(parts_.volumes, **std::move(wish)), rpc);
+  Start(WayOnto(at), Op(parts_.volumes, **std::move(wish)), rpc);
 }
 
 void NodeRpcs::PublishInline(
@@ -335,7 +366,7 @@ void NodeRpcs::PublishInline(
   if (!publish.ok()) return rpc.Finish(publish.error());
   publish->caller = rpc.caller();
   const SafePath target = publish->target;
-  Start(target, PublishInlineVolume(parts_.volumes, *std::move(publish)), rpc);
+  Start(WayTo(target), PublishInlineVolume(parts_.volumes, *std::move(publish)), rpc);
 }
 
 void NodeRpcs::UnpublishInline(
@@ -343,7 +374,7 @@ void NodeRpcs::UnpublishInline(
   Result<InlineUnpublish> unpublish = InlineUnpublishOf(rpc.request());
   if (!unpublish.ok()) return rpc.Finish(unpublish.error());
   const SafePath target = unpublish->target;
-  Start(target, UnpublishInlineVolume(parts_.volumes, *std::move(unpublish)), rpc);
+  Start(WayOnto(target), UnpublishInlineVolume(parts_.volumes, *std::move(unpublish)), rpc);
 }
 
 // The volume before the path: an unknown one is NotFound whatever the path is.
@@ -421,7 +452,7 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
     if (!stage.ok()) return rpc.Finish(stage.error());
     stage->caller = rpc.caller();
     const SafePath place = stage->place;
-    self->Start(place, StageNodeVolume(self->parts_.volumes, *std::move(stage)), rpc);
+    self->Start(WayTo(place), StageNodeVolume(self->parts_.volumes, *std::move(stage)), rpc);
   });
   handlers.Add<NodeUnstageVolumeRequest, NodeUnstageVolumeResponse>([self](const auto& rpc) {
     self->StartOrNothing<UnstageNodeVolume>(self->UnstageOf(rpc.request()), &NodeUnstage::place,
@@ -432,8 +463,9 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
     Result<NodePublish> publish = self->PublishOf(rpc.request());
     if (!publish.ok()) return rpc.Finish(publish.error());
     publish->caller = rpc.caller();
-    const SafePath target = publish->target;
-    self->Start(target, PublishNodeVolume(self->parts_.volumes, *std::move(publish)), rpc);
+    NodeWay way = WayTo(publish->target);
+    way.looks.push_back(ParentOf(publish->staging));
+    self->Start(way, PublishNodeVolume(self->parts_.volumes, *std::move(publish)), rpc);
   });
   handlers.Add<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>([self](const auto& rpc) {
     if (IsInlineHandle(rpc.request().volume_id())) return self->UnpublishInline(rpc);
@@ -450,7 +482,12 @@ void NodeRpcs::AddTo(CsiHandlers& handlers) {
     SafePath place;
     Result<NodeExpand> expand = self->ExpandOf(rpc.request(), place);
     if (!expand.ok()) return rpc.Finish(expand.error());
-    self->StartAndAnswer(place, ExpandNodeVolume(self->parts_.volumes, *std::move(expand)), rpc,
+    // It grows where it is staged, whichever path is named.
+    NodeWay way = WayOnto(place);
+    for (const NodePlace& at : self->PlacesOf(expand->id, place.Display())) {
+      way.looks.push_back(ParentOf(at.place));
+    }
+    self->StartAndAnswer(way, ExpandNodeVolume(self->parts_.volumes, *std::move(expand)), rpc,
                          [rpc](int64_t bytes) { rpc.response().set_capacity_bytes(bytes); });
   });
   handlers.AddFeature(CsiFeature::kMultiWriter);

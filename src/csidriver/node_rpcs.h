@@ -16,6 +16,7 @@
 #include "csidriver/csi_service.h"
 #include "operation/node_volume_operations.h"
 #include "operation/volume_record_keeper.h"
+#include "os/fault_domain.h"
 #include "os/kernel.h"
 #include "pool/pool_volumes.h"
 
@@ -30,6 +31,7 @@ struct NodeRpcParts {
   // Why nothing may be deleted yet, for people; empty if it may (VolumeManager::WhyUnseen). Asked
   // on the control thread.
   std::function<std::string()> why_unseen = {};
+  FaultDomains* fault_domains = nullptr;  // as PlaceLooks has them
 };
 
 struct NodeRpcSettings {
@@ -50,7 +52,8 @@ struct NodeRpcSettings {
 //
 // An id that is none of a volume is NotFound, and success for what takes away; a place of which no
 // row tells has to lie below the target roots. A call about a path at which another one works is
-// Aborted, as is one about a volume that something else has for itself.
+// Aborted, as is one about a volume that something else has for itself. Before it begins, the
+// filesystems of its paths are looked at (place_looks.h): if one does not answer, it is refused.
 //
 // A kubelet's inline volume of a pod is made by its NodePublishVolume and deleted by its
 // NodeUnpublishVolume (inline_volumes.h), by the kubelet's own handle; those two and the questions

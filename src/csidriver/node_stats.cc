@@ -3,9 +3,12 @@
 #include <optional>
 #include <string>
 
+#include "csidriver/place_looks.h"
 #include "metrics/metrics_block.h"
 #include "metrics/metrics_tree.h"
 #include "mounter/mount_refs.h"
+#include "operation/call_options.h"
+#include "os/place_names.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -60,14 +63,18 @@ Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& pla
     return Error::NotApplied(Code::kNotFound,
                              "nothing is mounted at the volume's place: it was taken away by hand");
   }
-  call.domain = EffectDomain(place.fault_domain, path);
+  RETURN_IF_ERROR(CheckAnswers(kernel, ParentOf(place.place), call));
   if (place.is_block) {
-    RETURN_IF_ERROR(CheckDeviceAt(kernel, place, call));
+    RETURN_IF_ERROR(CheckDeviceAt(kernel, place, OnPlace(call, place.place)));
+    // The device hangs with the pool that has its file.
+    call.domain = EffectDomain(place.fault_domain, path);
     ASSIGN_OR_RETURN(const Metrics metrics,
                      MetricsBlock(kernel, clock, place.place).GetMetrics(call));
     AddDeviceSize(metrics.capacity_bytes.value_or(capacity_bytes), response);
     return OkStatus();
   }
+  // A filesystem of its own may well answer while that of its pool does not.
+  call = OnPath(call, place.place);
   const Result<FsInfo> info =
       is_tree ? MeasureTree(kernel, place.place, call) : kernel.Call(StatFs{place.place}, call);
   if (!info.ok()) return info.error();

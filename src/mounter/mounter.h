@@ -34,6 +34,16 @@ struct MounterArgs {
   bool issue_tokens = true;
   // Deadline, key and cancel token for every effect of the call.
   CallOptions call;
+  // What an effect on the place alone hangs with (CallOptions::domain), if that is not the
+  // volume's: of a place that a CO gave. Empty: it hangs with what the others do.
+  std::string place_domain;
+
+  // The options of an effect on the place alone.
+  CallOptions PlaceCall() const {
+    CallOptions of_place = call;
+    if (!place_domain.empty()) of_place.domain = place_domain;
+    return of_place;
+  }
 };
 
 struct Attributes {

@@ -6,6 +6,8 @@
 
 #include "operation/operation_executor.h"
 #include "os/kernel.h"
+#include "os/place_names.h"
+#include "os/safe_path.h"
 #include "volume/driver_domain.h"
 
 namespace volumed {
@@ -29,6 +31,20 @@ inline CallOptions OperationCall(std::string key, const std::string& domain,
 inline CallOptions OnOwnFilesystem(CallOptions call) {
   call.domain.clear();
   return call;
+}
+
+// The same options for an effect on what is at a path that a CO gave (given_place.h). That may lie
+// on any filesystem, and it is this one that hangs, whatever the volume's is.
+inline CallOptions OnPath(CallOptions call, const SafePath& path) {
+  call.domain = path.Display();
+  return call;
+}
+
+// The same options for an effect on the place that a CO gave: one that makes or removes its entry
+// in its directory, or what is mounted there. What writes back what the volume holds is none, as
+// that waits for the volume.
+inline CallOptions OnPlace(CallOptions call, const SafePath& place) {
+  return OnPath(std::move(call), ParentOf(place));
 }
 
 // The same options for an effect that names its device. If the volume's domain is a driver's, the

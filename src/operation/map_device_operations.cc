@@ -135,8 +135,9 @@ Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
 Status CheckNobodyHasTheDevice(const OperationParts& parts, const DeviceRecord& device,
                                const SafePath& map_path, const CallOptions& call) {
   RETURN_IF_ERROR(CheckNoPodHas(parts, device, call));
+  const CallOptions look = GivenPlaceOf(device) ? OnPath(call, map_path) : call;
   ASSIGN_OR_RETURN(const std::vector<std::string> refs,
-                   VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, call));
+                   VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, look));
   if (refs.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the device \"" + map_path.Display() +

@@ -208,7 +208,8 @@ std::vector<Step> UnmappingSteps(const OperationParts& parts, const NodePlace& n
                    .timeout = parts.settings.tear_down,
                    .run = [&](const CallOptions& call) {
                      return VolumePathHandler(parts.host.kernel)
-                         .UnmapBoundDevice(node.directory, node.name, call);
+                         .UnmapBoundDevice(node.directory, node.name,
+                                           node.is_given ? OnPath(call, node.directory) : call);
                    }});
   if (unmapper.AsCustom() != nullptr) {
     steps.push_back({.name = "UnmapPodDevice",

@@ -157,6 +157,9 @@ Status SetUpVolume(const MountRequest& request, Mounter& mounter, const PodStora
   MounterArgs args = ArgsFor(request, call);
   args.call.approved = storage.approved();
   args.as_recorded = as_recorded;
+  if (const std::optional<SafePath> place = request.given_place()) {
+    args.place_domain = OnPlace(call, *place).domain;
+  }
   Status set_up = mounter.SetUp(args);
   return as_recorded ? AsProof(set_up) : set_up;
 }
@@ -199,10 +202,13 @@ void AddTeardownSteps(const OperationParts& parts, const UnmountRequest& request
 // Of a volume at a target, which has no sub-paths.
 void AddTargetTeardownSteps(const OperationParts& parts, const SafePath& place,
                             Unmounter& unmounter, std::vector<Step>& steps) {
-  steps.push_back(
-      {.name = "TearDown",
-       .timeout = parts.settings.tear_down,
-       .run = [&](const CallOptions& options) { return unmounter.TearDownAt(place, options); }});
+  steps.push_back({.name = "TearDown",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& options) {
+                     // It is a bind: what the volume holds is written back where its device is
+                     // unmounted.
+                     return unmounter.TearDownAt(place, OnPlace(options, place));
+                   }});
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ Status CheckNothingInIt(Kernel& kernel, const SafePath& place, const CallOptions
 Status CheckPlaceOfDevice(const OperationParts& parts, const SafePath& place,
                           const CallOptions& call) {
   RETURN_IF_ERROR(CheckGivenPlace(place));
-  return CheckDirectory(parts.host.kernel, place, call);
+  return CheckDirectory(parts.host.kernel, place, OnPath(call, place));
 }
 
 void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest& request,
@@ -84,8 +84,8 @@ Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const S
                    const std::optional<SafePath>& device, const CallOptions& call) {
   RETURN_IF_ERROR(CheckGivenPlace(place));
   RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
-  RETURN_IF_ERROR(CheckDirectory(parts.host.kernel, ParentOf(place), OnOwnFilesystem(call)));
-  RETURN_IF_ERROR(CheckNothingInIt(parts.host.kernel, place, OnOwnFilesystem(call)));
+  RETURN_IF_ERROR(CheckDirectory(parts.host.kernel, ParentOf(place), OnPlace(call, place)));
+  RETURN_IF_ERROR(CheckNothingInIt(parts.host.kernel, place, OnPath(call, place)));
   return device ? CheckShowsDevice(parts.host.kernel, place, *device, call) : OkStatus();
 }
 

@@ -26,7 +26,7 @@ Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
 
 Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   if (bind_.before_bind) RETURN_IF_ERROR(bind_.before_bind(args.call));
-  ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.call));
+  ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.PlaceCall()));
   if (!bound) {
     const std::string source = bind_.device_mount.Display();
     ASSIGN_OR_RETURN(const std::optional<MountEntry> device,
@@ -45,7 +45,7 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
     if (!bind_.read_only) {
       RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, args.call));
     }
-    RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.call));
+    RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.PlaceCall()));
   }
   // A set-up that was finished once is not walked again.
   const bool is_owned = bind_.keeps_owners || (bound && args.is_remount);

@@ -272,8 +272,9 @@ Status CheckGrowsWhereItIs(VolumeHost& host, const PoolVolumes& volumes, const s
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
   const bool is_ext = volume.filesystem.type.starts_with("ext");
   if (!is_ext || host.node.GetKernelFeatures().grows_mounted_ext) return OkStatus();
-  ASSIGN_OR_RETURN(const bool is_mounted, IsMountPoint(host.kernel, place, call));
-  if (!is_mounted) return OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host.kernel, place.Display(), call));
+  if (!mount) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the " + volume.filesystem.type + " of volume " + id +
                                " is mounted, and this agent lacks the capability "

@@ -1,0 +1,48 @@
+// PlaceLooks: whether the filesystems answer on which a CO's places lie, asked before an operation
+// begins there. An operation has one of the few turns of its pool: if it found out by itself that
+// the directory of its place does not answer, then a few of these would hold up every volume of the
+// pool, though the pool is well.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "operation/operation_lanes.h"
+#include "os/fault_domain.h"
+#include "os/kernel.h"
+#include "os/safe_path.h"
+
+namespace volumed {
+
+// Looks at the path, with the filesystem that it lies on (CallOptions::domain). Whatever there is,
+// also nothing, is success, as long as anything answers. Threads: any. Blocks: until the deadline.
+// Errors, not applied: DeadlineExceeded or Unavailable, naming the path.
+Status CheckAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call);
+
+// Threads: the control thread. Blocks: never; a few executor threads look, four at a time of one
+// filesystem.
+class PlaceLooks {
+ public:
+  struct Parts {
+    Scheduler& scheduler;
+    Kernel& kernel;
+    FaultDomains* domains = nullptr;  // null: each path is one of its own
+  };
+  using Done = std::function<void(const Status& answer)>;
+
+  // Each look takes `longest` at most. The parts outlive what Ask() begins.
+  PlaceLooks(const Parts& parts, Duration longest);
+
+  // Looks at the paths, one after another, and calls `done` once: with the first error of
+  // CheckAnswers, or success. `done` keeps this object alive until then.
+  void Ask(std::vector<SafePath> paths, Done done);
+
+ private:
+  const Parts parts_;
+  const Duration longest_;
+  OperationLanes lanes_;
+};
+
+}  // namespace volumed
