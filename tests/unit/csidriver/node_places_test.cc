@@ -1,0 +1,98 @@
+// What a CO's places hang with: the filesystem that they lie on, which is nobody's else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "unit/csidriver/node_fixture.h"
+
+namespace volumed {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kParent[] = "/srv/co/pod-a";  // of kTarget
+
+class NodePlacesTest : public NodeFixture {
+ protected:
+  NodePlacesTest() { node_.AddDirectory(kFar + "/stage"); }
+  StatusCode StatsAt(const std::string& id, const std::string& path) {
+    ::csi::v1::NodeGetVolumeStatsRequest request;
+    request.set_volume_id(id);
+    request.set_volume_path(path);
+    ::csi::v1::NodeGetVolumeStatsResponse response;
+    return CodeOf(request, &response);
+  }
+  // Those of the call that is made now.
+  void ForgetCalls() { kernel_.calls.clear(); }
+
+  const std::string kFar = kCo + "/far";
+};
+
+TEST_F(NodePlacesTest, WhatIsDoneAtAPlaceIsCountedForThePlaceAndNotForThePool) {
+  const std::string id = CreateNamed("a");
+  ForgetCalls();
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_THAT(kernel_.DomainsOf("Stat"), Contains(kCo)) << "the directory of the staging path";
+  EXPECT_THAT(kernel_.DomainsOf("Stat"), Contains(kStaging));
+  EXPECT_THAT(kernel_.DomainsOf("Mount"), Each(kPoolPath)) << "it reads and writes the volume";
+
+  ForgetCalls();
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  ASSERT_THAT(kernel_.DomainsOf("BindMount"), Not(IsEmpty()));
+  EXPECT_THAT(kernel_.DomainsOf("BindMount"), Each(kParent));
+  EXPECT_THAT(kernel_.DomainsOf("MakeDirectory"), Each(kParent));
+  EXPECT_THAT(kernel_.DomainsOf("Stat"), Contains(kParent));
+
+  ForgetCalls();
+  ASSERT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  ASSERT_THAT(kernel_.DomainsOf("Unmount"), Not(IsEmpty()));
+  EXPECT_THAT(kernel_.DomainsOf("Unmount"), Each(kParent));
+  EXPECT_THAT(kernel_.DomainsOf("RemoveDirectory"), Each(kParent));
+
+  ForgetCalls();
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_THAT(kernel_.DomainsOf("Unmount"), Each(kPoolPath)) << "it writes back what is left";
+}
+
+// It was counted for the pool, and not measured while the pool did not answer.
+TEST_F(NodePlacesTest, AFilesystemIsMeasuredForItselfAndNotForItsPool) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  node_.Hang(kPoolPath);
+  ForgetCalls();
+  EXPECT_EQ(StatsAt(id, kTarget), StatusCode::OK) << message_;
+  EXPECT_THAT(kernel_.Domains(), Not(Contains(kPoolPath)));
+  EXPECT_THAT(kernel_.DomainsOf("StatFs"), Each(kTarget));
+}
+
+TEST_F(NodePlacesTest, APlaceWhoseFilesystemHangsIsRefusedBeforeThePoolIsAsked) {
+  const std::string id = CreateNamed("a");
+  node_.Hang(kFar);
+  ForgetCalls();
+  EXPECT_EQ(StageIt(id, Mount(), kFar + "/stage"), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(message_, HasSubstr(kFar));
+  EXPECT_THAT(message_, HasSubstr("does not answer"));
+  EXPECT_THAT(kernel_.Domains(), Each(kFar)) << "no worker of the pool waits for it";
+  EXPECT_THAT(LeasesOf(id), IsEmpty());
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+
+  node_.Unhang(kFar);
+  ASSERT_EQ(StageIt(id, Mount(), kFar + "/stage"), StatusCode::OK) << message_;
+  node_.Hang(kFar);
+  ForgetCalls();
+  EXPECT_EQ(UnstageIt(id, kFar + "/stage"), StatusCode::DEADLINE_EXCEEDED) << message_;
+  EXPECT_THAT(kernel_.Domains(), Each(kFar));
+  node_.Unhang(kFar);
+  EXPECT_EQ(UnstageIt(id, kFar + "/stage"), StatusCode::OK) << message_;
+}
+
+}  // namespace
+}  // namespace volumed
