@@ -1,5 +1,6 @@
 // Agent: itself as a CSI driver, and its registration with a kubelet.
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 #include "csidriver/metadata_rpcs.h"
 #include "csidriver/node_rpcs.h"
 #include "csidriver/snapshot_rpcs.h"
+#include "os/fault_domain.h"
+#include "pool/pool_directory.h"
 #include "pool/pool_plugin.h"
 
 namespace volumed {
@@ -33,6 +36,26 @@ constexpr char kInlinePart[] = "csi-inline";
 
 constexpr Duration kLeftInlinePeriod = std::chrono::minutes(10);
 constexpr Duration kLeftInlineDeadline = std::chrono::seconds(30);  // of one volume
+
+// Where a CO's directories are without links, as the mount table has what lies in them. What is
+// there now is followed once: whoever exchanges a link leads the agent nowhere else. What comes
+// later is followed as far as the filesystem of "/" has it. Blocks: for `patience` and each root at
+// most.
+NodeTargets::RealRoot FollowedRoots(Kernel& kernel, const Clock& clock,
+                                    const std::vector<std::string>& roots, Duration patience) {
+  std::map<std::string, std::string> found;
+  for (const std::string& root : roots) {
+    CallOptions call;
+    call.deadline = Deadline::After(clock, patience);
+    call.domain = root;
+    const Result<std::string> real = FindPoolDirectory(kernel, root, call);
+    if (real.ok()) found[root] = *real;
+  }
+  return [found](const std::string& root) {
+    const auto there = found.find(root);
+    return there == found.end() ? FollowLinksOnRoot(root) : there->second;
+  };
+}
 
 }  // namespace
 
@@ -117,6 +140,8 @@ void Agent::AddCsiNode() {
   settings.driver = config_.csi_driver_name;
   settings.node = config_.node_name;
   settings.target_roots = config_.csi_target_roots;
+  settings.real_root =
+      FollowedRoots(*kernel_, scheduler_->clock(), config_.csi_target_roots, answer_deadline_);
   settings.most_volumes = config_.csi_max_volumes;
   settings.stats_deadline = config_.deadline_stats;
   settings.grows_storage = config_.csi_profile == CsiProfile::kNode;

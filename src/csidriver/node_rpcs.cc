@@ -79,7 +79,7 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
   NodeRpcs(const NodeRpcParts& parts, const NodeRpcSettings& settings)
       : parts_(parts),
         settings_(settings),
-        targets_(settings.target_roots),
+        targets_(settings.target_roots, settings.real_root),
         looks_({parts.scheduler, parts.kernel, parts.fault_domains}, settings.stats_deadline) {}
 
   void AddTo(CsiHandlers& handlers);
@@ -228,9 +228,10 @@ Result<InlineUnpublish> NodeRpcs::InlineUnpublishOf(
                             .held_up = parts_.why_unseen ? parts_.why_unseen() : "",
                             .serving = ServingInline()};
   const std::optional<std::string> path = CleanNodePath(request.target_path());
-  if (there && path && *path == there->inline_use.target) {
+  const std::string on_record = there ? there->inline_use.target : "";
+  if (path && (*path == on_record || targets_.RealPath(*path) == on_record)) {
     const std::string& root = there->inline_use.target_root;
-    unpublish.target = {root, path->substr(root.size() + 1), Resolve::kNoSymlinks};
+    unpublish.target = {root, on_record.substr(root.size() + 1), Resolve::kNoSymlinks};
     return unpublish;
   }
   ASSIGN_OR_RETURN(unpublish.target, targets_.PlaceOf(kTargetField, request.target_path()));
@@ -246,8 +247,13 @@ Result<PoolVolumeRecord> NodeRpcs::FindAsked(const std::string& volume_id) const
 std::optional<NodePlace> NodeRpcs::FindPlace(const std::string& id, const std::string& path) const {
   const std::optional<std::string> clean = CleanNodePath(path);
   if (!clean) return std::nullopt;
-  return FindNodePlace(*clean, parts_.devices.Find(PoolDeviceName(id)),
-                       parts_.operations.FindRecord(TargetKey(*clean, id)));
+  const auto at = [&](const std::string& there) {
+    return FindNodePlace(there, parts_.devices.Find(PoolDeviceName(id)),
+                         parts_.operations.FindRecord(TargetKey(there, id)));
+  };
+  // An agent that followed no links to its roots has put the path on record as it was given.
+  std::optional<NodePlace> place = at(*clean);
+  return place ? place : at(targets_.RealPath(*clean));
 }
 
 std::optional<NodePlace> NodeRpcs::FindMeasured(const PoolVolumeRecord& volume,

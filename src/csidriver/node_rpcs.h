@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/scheduler.h"
 #include "csidriver/csi_service.h"
+#include "csidriver/node_targets.h"
 #include "operation/node_volume_operations.h"
 #include "operation/volume_record_keeper.h"
 #include "os/fault_domain.h"
@@ -38,6 +39,7 @@ struct NodeRpcSettings {
   std::string driver;                     // by which PersistentVolumes name the pools
   std::string node;                       // NodeGetInfo.node_id
   std::vector<std::string> target_roots;  // as NodeTargets has them
+  NodeTargets::RealRoot real_root = {};   // likewise; asked on the control thread, blocks never
   int64_t most_volumes = 0;               // that the node has leases of; 0: no limit
   Duration stats_deadline{};              // of a look at a filesystem, or at pools
   // NodeExpandVolume asks the pool for what a volume has not been promised yet, as no controller

@@ -63,7 +63,7 @@ Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& pla
     return Error::NotApplied(Code::kNotFound,
                              "nothing is mounted at the volume's place: it was taken away by hand");
   }
-  RETURN_IF_ERROR(CheckAnswers(kernel, ParentOf(place.place), call));
+  RETURN_IF_ERROR(CheckPlaceAnswers(kernel, ParentOf(place.place), call));
   if (place.is_block) {
     RETURN_IF_ERROR(CheckDeviceAt(kernel, place, OnPlace(call, place.place)));
     // The device hangs with the pool that has its file.

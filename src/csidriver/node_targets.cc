@@ -23,14 +23,6 @@ Error Refused(std::string_view field, const std::string& path, const std::string
                            std::string(field) + " " + ShownPath(path) + " " + why);
 }
 
-// The deepest root is the one that an administrator knows most about.
-std::vector<std::string> DeepestFirst(std::vector<std::string> roots) {
-  std::sort(roots.begin(), roots.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a < b;
-  });
-  return roots;
-}
-
 }  // namespace
 
 std::string ShownPath(const std::string& path) {
@@ -49,7 +41,30 @@ std::optional<std::string> CleanNodePath(std::string_view path) {
   return clean;
 }
 
-NodeTargets::NodeTargets(std::vector<std::string> roots) : roots_(DeepestFirst(std::move(roots))) {}
+NodeTargets::NodeTargets(std::vector<std::string> roots, RealRoot real)
+    : roots_(std::move(roots)), real_(std::move(real)) {}
+
+// The deepest root is the one that an administrator knows most about.
+std::vector<NodeTargets::Way> NodeTargets::Ways() const {
+  std::vector<Way> ways;
+  for (const std::string& root : roots_) {
+    std::string real = real_ ? real_(root) : root;
+    if (real.empty() || real == "/") real = root;
+    if (real != root) ways.push_back({real, real});
+    ways.push_back({root, std::move(real)});
+  }
+  std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) {
+    return a.path.size() != b.path.size() ? a.path.size() > b.path.size() : a.path < b.path;
+  });
+  return ways;
+}
+
+std::string NodeTargets::RealPath(const std::string& clean) const {
+  for (const Way& way : Ways()) {
+    if (LiesIn(clean, way.path)) return way.real + clean.substr(way.path.size());
+  }
+  return clean;
+}
 
 Result<SafePath> NodeTargets::PlaceOf(std::string_view field, const std::string& path) const {
   const std::optional<std::string> clean = CleanNodePath(path);
@@ -57,14 +72,15 @@ Result<SafePath> NodeTargets::PlaceOf(std::string_view field, const std::string&
     return Refused(field, path,
                    "is no path of a place: it has to be absolute, without \".\" and \"..\"");
   }
-  for (const std::string& root : roots_) {
-    if (LiesIn(root, *clean)) {
-      return Refused(field, path, "is, or has in it, " + root + ", which is for many volumes");
+  const std::vector<Way> ways = Ways();
+  for (const Way& way : ways) {
+    if (LiesIn(way.path, *clean)) {
+      return Refused(field, path, "is, or has in it, " + way.path + ", which is for many volumes");
     }
   }
-  for (const std::string& root : roots_) {
-    if (!LiesIn(*clean, root)) continue;
-    return SafePath{root, clean->substr(root.size() + 1), Resolve::kNoSymlinks};
+  for (const Way& way : ways) {
+    if (!LiesIn(*clean, way.path)) continue;
+    return SafePath{way.real, clean->substr(way.path.size() + 1), Resolve::kNoSymlinks};
   }
   return Refused(field, path,
                  "lies in none of the directories in which this driver puts volumes "

@@ -3,11 +3,14 @@
 // of the directories in which a CO may put volumes (csi-target-roots), and a place is found again
 // by its path in the rows of the volume.
 //
-// No link is followed below such a directory, and nothing is looked at here: what a path leads to
-// is decided when an effect opens it. All are pure; threads: any. Blocks: never.
+// Links on the way to such a directory are followed, so that a place is named as the mount table
+// has it. No link is followed below one, and nothing is looked at here: what a path leads to is
+// decided when an effect opens it. All are pure but for what a NodeTargets was given; threads: any.
+// Blocks: never.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,16 +32,32 @@ std::string ShownPath(const std::string& path);
 // A value.
 class NodeTargets {
  public:
-  // `roots` are absolute and clean, and none of them is "/".
-  explicit NodeTargets(std::vector<std::string> roots);
+  // Where a root is without links; the root itself if it is not known, or is "/".
+  using RealRoot = std::function<std::string(const std::string& root)>;
 
-  // The place of the path. `field` is for people: "target_path". Errors: InvalidArgument, not
+  // `roots` are absolute and clean, and none of them is "/". `real` is asked for each of them, each
+  // time; empty: there are no links.
+  explicit NodeTargets(std::vector<std::string> roots, RealRoot real = nullptr);
+
+  // The place of the path, which has the root as it is configured, or as it is without links; the
+  // place has the latter. `field` is for people: "target_path". Errors: InvalidArgument, not
   // applied, for a path that CleanNodePath() does not take, for one outside of all roots, and for a
   // root itself, or what a root lies in: a volume there would hide all others.
   Result<SafePath> PlaceOf(std::string_view field, const std::string& path) const;
 
+  // The path as the place of it has it; the path itself if it lies below no root. `clean` is clean.
+  std::string RealPath(const std::string& clean) const;
+
  private:
-  const std::vector<std::string> roots_;  // the one that lies in another one comes first
+  struct Way {
+    std::string path;  // by which a CO may name the root
+    std::string real;  // the root
+  };
+  // The one that lies in another one comes first.
+  std::vector<Way> Ways() const;
+
+  const std::vector<std::string> roots_;
+  const RealRoot real_;
 };
 
 // What a CO has of a volume at one path, by the rows.

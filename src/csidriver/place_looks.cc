@@ -21,8 +21,8 @@ bool IsNoAnswer(const Error& error) {
 
 }  // namespace
 
-Status CheckAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call) {
-  const Result<FileInfo> looked = kernel.Call(Stat{.path = path}, OnPath(call, path));
+Status CheckPlaceAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call) {
+  const Result<FsInfo> looked = kernel.Call(StatFs{.path = path}, OnPath(call, path));
   // What else is wrong there, whoever works there says better.
   if (looked.ok() || !IsNoAnswer(looked.error())) return OkStatus();
   return Error::NotApplied(looked.error().code(),
@@ -42,7 +42,7 @@ void PlaceLooks::Ask(std::vector<SafePath> paths, Done done) {
         parts_.scheduler.RunBlocking([this, place, paths, done] {
           CallOptions call;
           call.deadline = Deadline::After(parts_.scheduler.clock(), longest_);
-          const Status answer = CheckAnswers(parts_.kernel, paths.front(), call);
+          const Status answer = CheckPlaceAnswers(parts_.kernel, paths.front(), call);
           parts_.scheduler.Post([this, place, paths, done, answer] {
             lanes_.Leave(*place);
             if (!answer.ok()) return done(answer);

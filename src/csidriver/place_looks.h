@@ -16,10 +16,11 @@
 
 namespace volumed {
 
-// Looks at the path, with the filesystem that it lies on (CallOptions::domain). Whatever there is,
-// also nothing, is success, as long as anything answers. Threads: any. Blocks: until the deadline.
-// Errors, not applied: DeadlineExceeded or Unavailable, naming the path.
-Status CheckAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call);
+// Asks the filesystem on which the path lies how full it is, which no cache can say, and which
+// hangs with nothing else. Whatever there is, also nothing, is success, as long as anything
+// answers. Threads: any. Blocks: until the deadline. Errors, not applied: DeadlineExceeded or
+// Unavailable, naming the path.
+Status CheckPlaceAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call);
 
 // Threads: the control thread. Blocks: never; a few executor threads look, four at a time of one
 // filesystem.
@@ -36,7 +37,7 @@ class PlaceLooks {
   PlaceLooks(const Parts& parts, Duration longest);
 
   // Looks at the paths, one after another, and calls `done` once: with the first error of
-  // CheckAnswers, or success. `done` keeps this object alive until then.
+  // CheckPlaceAnswers, or success. `done` keeps this object alive until then.
   void Ask(std::vector<SafePath> paths, Done done);
 
  private:

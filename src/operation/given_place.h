@@ -22,7 +22,8 @@ namespace volumed {
 // Threads: any. Blocks: never.
 
 // The key of the volume `id` at this target: its uid is "csi:" and 32 hex digits of a digest of the
-// path, and its name is the id. `target_path` is as the CO gave it, without a "/" at its end.
+// path, and its name is the id. `target_path` is the place's (SafePath::Display), without a "/" at
+// its end.
 PodVolumeKey TargetKey(const std::string& target_path, const std::string& id);
 
 // Whether the operations may take the place. Errors: InvalidArgument, not applied, unless its root

@@ -12,6 +12,7 @@ namespace {
 using grpc::StatusCode;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -38,7 +39,7 @@ TEST_F(NodePlacesTest, WhatIsDoneAtAPlaceIsCountedForThePlaceAndNotForThePool) {
   const std::string id = CreateNamed("a");
   ForgetCalls();
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
-  EXPECT_THAT(kernel_.DomainsOf("Stat"), Contains(kCo)) << "the directory of the staging path";
+  EXPECT_THAT(kernel_.DomainsOf("StatFs"), Contains(kCo)) << "the directory of the staging path";
   EXPECT_THAT(kernel_.DomainsOf("Stat"), Contains(kStaging));
   EXPECT_THAT(kernel_.DomainsOf("Mount"), Each(kPoolPath)) << "it reads and writes the volume";
 
@@ -69,7 +70,7 @@ TEST_F(NodePlacesTest, AFilesystemIsMeasuredForItselfAndNotForItsPool) {
   ForgetCalls();
   EXPECT_EQ(StatsAt(id, kTarget), StatusCode::OK) << message_;
   EXPECT_THAT(kernel_.Domains(), Not(Contains(kPoolPath)));
-  EXPECT_THAT(kernel_.DomainsOf("StatFs"), Each(kTarget));
+  EXPECT_THAT(kernel_.DomainsOf("StatFs"), ElementsAre(kParent, kTarget));
 }
 
 TEST_F(NodePlacesTest, APlaceWhoseFilesystemHangsIsRefusedBeforeThePoolIsAsked) {
@@ -92,6 +93,33 @@ TEST_F(NodePlacesTest, APlaceWhoseFilesystemHangsIsRefusedBeforeThePoolIsAsked) 
   EXPECT_THAT(kernel_.Domains(), Each(kFar));
   node_.Unhang(kFar);
   EXPECT_EQ(UnstageIt(id, kFar + "/stage"), StatusCode::OK) << message_;
+}
+
+// Its kubelet's directory is a link: the volume was staged and could never be published.
+TEST_F(NodePlacesTest, AVolumeLivesBelowARootThatIsALink) {
+  node_.AddSymlink("/var/lib/kubelet", kCo);
+  node_settings_.target_roots = {"/var/lib/kubelet"};
+  node_settings_.real_root = [](const std::string&) { return kCo; };
+  RestartNode();
+  const std::string id = CreateNamed("a");
+  const std::string staging = "/var/lib/kubelet/stage";
+  const std::string target = "/var/lib/kubelet/pod-a/v";
+  auto publish = NodePublishRequest(id, Mount(), target);
+  publish.set_staging_target_path(staging);
+  ASSERT_EQ(StageIt(id, Mount(), staging), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kStaging), "files");
+  ASSERT_EQ(PublishIt(publish), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(publish), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "files");
+  EXPECT_EQ(StatsAt(id, target), StatusCode::OK) << message_;
+  EXPECT_EQ(StatsAt(id, kTarget), StatusCode::OK) << message_;
+  RestartNode();
+  EXPECT_EQ(StageIt(id), StatusCode::OK) << "by its path without the link: " << message_;
+  EXPECT_EQ(UnpublishIt(id, target), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "");
+  EXPECT_EQ(UnstageIt(id, staging), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kStaging), "");
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
 }
 
 }  // namespace

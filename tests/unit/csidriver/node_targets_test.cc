@@ -59,6 +59,33 @@ TEST(NodeTargetsTest, OfRootsInOneAnotherTheDeepestHasThePlace) {
   }
 }
 
+// The mount table has what lies below a root by its path without links, and nothing was found
+// there.
+TEST(NodeTargetsTest, APathByALinkedRootIsAPlaceWhereTheLinkLeads) {
+  const NodeTargets targets({"/var/lib/kubelet", "/opt/nomad"}, [](const std::string& root) {
+    return root == "/var/lib/kubelet" ? std::string("/data/kubelet") : root;
+  });
+  for (const char* path : {"/var/lib/kubelet/pods/u/v", "/data/kubelet/pods/u/v"}) {
+    const Result<SafePath> place = targets.PlaceOf("target_path", path);
+    ASSERT_TRUE(place.ok()) << place.error().message();
+    EXPECT_EQ(*place, (SafePath{"/data/kubelet", "pods/u/v", Resolve::kNoSymlinks})) << path;
+    EXPECT_EQ(targets.RealPath(path), "/data/kubelet/pods/u/v");
+  }
+  EXPECT_EQ(targets.PlaceOf("target_path", "/opt/nomad/x").value().root, "/opt/nomad");
+  for (const char* path : {"/data", "/data/kubelet", "/var/lib/kubelet", "/data/other/x"}) {
+    EXPECT_FALSE(targets.PlaceOf("target_path", path).ok()) << path;
+  }
+  EXPECT_EQ(targets.RealPath("/etc/x"), "/etc/x");
+}
+
+TEST(NodeTargetsTest, ARootOfWhichNobodyKnowsWhereItLeadsIsTakenAsItIs) {
+  for (const char* real : {"", "/"}) {
+    const NodeTargets targets({"/srv/co"}, [real](const std::string&) { return real; });
+    EXPECT_EQ(targets.PlaceOf("target_path", "/srv/co/x").value().Display(), "/srv/co/x") << real;
+    EXPECT_FALSE(targets.PlaceOf("target_path", "/etc/x").ok()) << real;
+  }
+}
+
 TEST(NodeTargetsTest, NoPathAtRandomLeavesItsRoot) {
   std::mt19937 random(20260101);
   const std::vector<std::string> names = {"",  ".",   "..", "a",    "b",   "root",  "...",
