@@ -62,18 +62,6 @@ bool IsNoVolume(const Result<PoolVolumeRecord>& found) {
   return !found.ok() && found.error().code() == Code::kNotFound;
 }
 
-// A place at which an operation works, and what it looks at on the way to all of its places.
-struct NodeWay {
-  SafePath place;
-  std::vector<SafePath> looks;
-};
-
-// To put a volume there: what is there already is looked at, too.
-NodeWay WayTo(const SafePath& place) { return {place, {ParentOf(place), place}}; }
-
-// To what is mounted there, or to take it away: that may hang itself, and is none of the place's.
-NodeWay WayOnto(const SafePath& place) { return {place, {ParentOf(place)}}; }
-
 class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
  public:
   NodeRpcs(const NodeRpcParts& parts, const NodeRpcSettings& settings)

@@ -12,6 +12,7 @@
 #include "operation/operation_lanes.h"
 #include "os/fault_domain.h"
 #include "os/kernel.h"
+#include "os/place_names.h"
 #include "os/safe_path.h"
 
 namespace volumed {
@@ -21,6 +22,19 @@ namespace volumed {
 // answers. Threads: any. Blocks: until the deadline. Errors, not applied: DeadlineExceeded or
 // Unavailable, naming the path.
 Status CheckPlaceAnswers(Kernel& kernel, const SafePath& path, const CallOptions& call);
+
+// A place at which an operation works, and what is looked at on the way to all of its places. Pure;
+// threads: any.
+struct NodeWay {
+  SafePath place;
+  std::vector<SafePath> looks;
+};
+
+// To put a volume there: what is there already is looked at, too.
+inline NodeWay WayTo(const SafePath& place) { return {place, {ParentOf(place), place}}; }
+
+// To what is mounted there, or to take it away: that may hang itself, and is none of the place's.
+inline NodeWay WayOnto(const SafePath& place) { return {place, {ParentOf(place)}}; }
 
 // Threads: the control thread. Blocks: never; a few executor threads look, four at a time of one
 // filesystem.
