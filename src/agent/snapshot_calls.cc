@@ -19,8 +19,6 @@
 namespace volumed {
 namespace {
 
-// As of a call of a CO for a pool's capacity.
-constexpr Duration kPoolLook = std::chrono::seconds(10);
 constexpr size_t kAllVolumes = std::numeric_limits<size_t>::max();
 // Before the names of what is made by hand. No name of an object has a colon, so that neither a
 // claim's volume nor another's snapshot is ever taken for it.
@@ -63,29 +61,61 @@ int CountIn(const Pool& pool, const std::vector<std::string>& ids) {
   }));
 }
 
-// Blocks: for each pool, until its filesystem has answered.
-void LookAtPools(const GetPoolsCall& call, const std::vector<std::string>& snapshots) {
+// What is told of the pools, each of which is looked at beside the others: one that does not answer
+// makes nobody wait for it but a moment.
+struct PoolsAnswer {
+  GetPoolsCall call;
+  std::vector<v1::Pool> pools;  // in their order
+  size_t left = 0;              // that are being looked at
+};
+
+// On the control thread.
+void AddPool(const std::shared_ptr<PoolsAnswer>& answer, size_t at, const v1::Pool& pool) {
+  answer->pools[at] = pool;
+  if (--answer->left > 0) return;
+  for (const v1::Pool& one : answer->pools) *answer->call.response->add_pools() = one;
+  answer->call.Finish(OkStatus());
+}
+
+// Blocks: until the pool's filesystem has answered, or has not for a while.
+v1::Pool LookAtPool(PoolVolumes& volumes, const Pool& pool,
+                    const std::vector<std::string>& snapshots) {
+  std::vector<std::string> ids;
+  for (const PoolVolumeRecord& volume : volumes.List("", kAllVolumes).volumes) {
+    ids.push_back(volume.id);
+  }
+  v1::Pool told;
+  EncodePool({pool, CountIn(pool, ids), CountIn(pool, snapshots), volumes.Glance(pool.name())},
+             &told);
+  return told;
+}
+
+void LookAtPools(const GetPoolsCall& call) {
   PoolVolumes& volumes = call.backend.snapshots->pools.volumes;
   std::vector<std::string> ids;
-  for (const PoolVolumeRecord& volume : volumes.List("", kAllVolumes).volumes)
-    ids.push_back(volume.id);
+  for (const SnapshotRecord& one : call.backend.snapshots->maker.List({})) ids.push_back(one.id);
+  std::vector<const Pool*> asked;
   for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
-    if (!call.request.name().empty() && pool->name() != call.request.name()) continue;
-    CallOptions options;
-    options.deadline = Deadline::After(call.backend.scheduler.clock(), kPoolLook);
-    EncodePool({*pool, CountIn(*pool, ids), CountIn(*pool, snapshots),
-                volumes.Capacity({{"pool", pool->name()}}, options)},
-               call.response->add_pools());
+    if (call.request.name().empty() || pool->name() == call.request.name()) {
+      asked.push_back(pool.get());
+    }
   }
-  call.Finish(OkStatus());
+  if (asked.empty()) return call.Finish(OkStatus());
+  const auto answer = std::make_shared<PoolsAnswer>(
+      PoolsAnswer{call, std::vector<v1::Pool>(asked.size()), asked.size()});
+  Scheduler& scheduler = call.backend.scheduler;
+  for (size_t at = 0; at < asked.size(); ++at) {
+    scheduler.RunBlocking([&scheduler, &volumes, pool = asked[at], ids, answer, at] {
+      scheduler.Post(
+          [answer, at, told = LookAtPool(volumes, *pool, ids)] { AddPool(answer, at, told); });
+    });
+  }
 }
 
 void HandleGetPools(const GetPoolsCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(OkStatus());
-    std::vector<std::string> ids;
-    for (const SnapshotRecord& one : call.backend.snapshots->maker.List({})) ids.push_back(one.id);
-    call.backend.scheduler.RunBlocking([call, ids] { LookAtPools(call, ids); });
+    LookAtPools(call);
   });
 }
 

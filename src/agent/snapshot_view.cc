@@ -43,14 +43,14 @@ void EncodePool(const PoolFacts& facts, v1::Pool* out) {
   out->set_reserve_percent(limits.reserve_percent);
   out->set_volumes(facts.volumes);
   out->set_snapshots(facts.snapshots);
-  if (!state.ok() || !facts.account.ok()) {
-    out->set_reason(state.ok() ? facts.account.error().message() : state.error().message());
-    return;
+  if (!state.ok() || !facts.seen.state.ok()) {
+    out->set_reason(state.ok() ? facts.seen.state.error().message() : state.error().message());
   }
-  out->set_promised_bytes(facts.account->promised_bytes);
-  out->set_outstanding_bytes(facts.account->outstanding_bytes);
-  out->set_free_bytes(facts.account->free_bytes);
-  out->set_is_short(facts.account->is_short);
+  if (!facts.seen.account) return;
+  out->set_promised_bytes(facts.seen.account->promised_bytes);
+  out->set_outstanding_bytes(facts.seen.account->outstanding_bytes);
+  out->set_free_bytes(facts.seen.account->free_bytes);
+  out->set_is_short(facts.seen.account->is_short);
 }
 
 CopyPace PaceOf(const SnapshotRecord& record, const CopySample& since, int64_t now_unix_ms) {

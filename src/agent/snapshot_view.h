@@ -13,12 +13,12 @@ namespace volumed {
 
 void EncodeSnapshot(const SnapshotRecord& record, v1::Snapshot* out);
 
-// What a pool is, and how much of it is here. Without an account what it has left is not known.
+// What a pool is, and how much of it is here.
 struct PoolFacts {
   const Pool& pool;
   int volumes = 0;
   int snapshots = 0;
-  Result<PoolAccount> account;
+  PoolGlance seen;
 };
 void EncodePool(const PoolFacts& facts, v1::Pool* out);
 

@@ -27,26 +27,6 @@ constexpr int32_t kMostAiling = 1000;
 // So many volumes are looked at at a time.
 constexpr size_t kVolumesAtOnce = 256;
 
-// The health of pools, each of which is looked at once. Threads: one.
-class PoolHealths {
- public:
-  PoolHealths(PoolVolumes& volumes, CallOptions call) : volumes_(volumes), call_(std::move(call)) {}
-
-  VolumeHealth Of(const PoolVolumeRecord& volume) {
-    const auto [pool, is_new] = known_.try_emplace(volume.pool);
-    if (is_new) pool->second = volumes_.Look(volume.pool, call_);
-    VolumeHealth health;
-    health.set_volume_id(volume.id);
-    TellVolumeHealth(volume, pool->second, health);
-    return health;
-  }
-
- private:
-  PoolVolumes& volumes_;
-  const CallOptions call_;
-  std::map<std::string, PoolHealth> known_;
-};
-
 CallOptions UntilDeadline(const ControllerParts& shared) {
   CallOptions call;
   call.deadline =
@@ -54,11 +34,31 @@ CallOptions UntilDeadline(const ControllerParts& shared) {
   return call;
 }
 
+// The health of pools, each of which is looked at once. Threads: one.
+class PoolHealths {
+ public:
+  // A pool that does not answer takes nothing of the time that another one has.
+  explicit PoolHealths(const SharedControllerParts& shared) : shared_(shared) {}
+
+  VolumeHealth Of(const PoolVolumeRecord& volume) {
+    const auto [pool, is_new] = known_.try_emplace(volume.pool);
+    if (is_new) pool->second = shared_->volumes().Look(volume.pool, UntilDeadline(*shared_));
+    VolumeHealth health;
+    health.set_volume_id(volume.id);
+    TellVolumeHealth(volume, pool->second, health);
+    return health;
+  }
+
+ private:
+  const SharedControllerParts shared_;
+  std::map<std::string, PoolHealth> known_;
+};
+
 void GetHealth(const SharedControllerParts& shared, const GetHealthRpc& rpc) {
   Result<PoolVolumeRecord> volume = FindServedVolume(*shared, rpc.request().volume_id());
   if (!volume.ok()) return rpc.Finish(volume.error());
   RunForCall(*shared, rpc, [shared, rpc, volume = *std::move(volume)] {
-    PoolHealths pools(shared->volumes(), UntilDeadline(*shared));
+    PoolHealths pools(shared);
     *rpc.response().mutable_volume_health() = pools.Of(volume);
     return OkStatus();
   });
@@ -92,8 +92,7 @@ void ListHealth(const SharedControllerParts& shared, const ListHealthRpc& rpc) {
   const int32_t asked = rpc.request().max_entries();
   const int32_t most = asked == 0 ? kMostAiling : std::min(asked, kMostAiling);
   RunForCall(*shared, rpc, [shared, rpc, most, after = *std::move(after)] {
-    FillAiling(shared->volumes(), PoolHealths(shared->volumes(), UntilDeadline(*shared)), after,
-               most, rpc.response());
+    FillAiling(shared->volumes(), PoolHealths(shared), after, most, rpc.response());
     return OkStatus();
   });
 }

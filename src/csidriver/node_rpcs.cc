@@ -431,8 +431,10 @@ void NodeRpcs::TellHealth(
 
 void NodeRpcs::TellStorage(
     const CsiRpc<NodeGetStorageHealthRequest, NodeGetStorageHealthResponse>& rpc) const {
-  parts_.scheduler.RunBlocking([parts = parts_, rpc, call = UntilStatsDeadline()] {
+  parts_.scheduler.RunBlocking([parts = parts_, rpc, longest = settings_.stats_deadline] {
     for (const std::unique_ptr<Pool>& pool : parts.volumes.pools()) {
+      CallOptions call;
+      call.deadline = Deadline::After(parts.scheduler.clock(), longest);
       TellStorageHealth(pool->name(), parts.volumes.Look(pool->name(), call), rpc.response());
     }
     rpc.Finish(OkStatus());

@@ -77,6 +77,12 @@ struct PoolPage {
 // The error of a throttled volume whose pod nobody knows. Pure.
 Error WhyPodIsNeeded(const std::string& id);
 
+// How much room a pool has, as far as that is known.
+struct PoolGlance {
+  Status state;                        // why the figures are not of now: also since when
+  std::optional<PoolAccount> account;  // of now, or else as they last were
+};
+
 // What can be seen of a pool without looking into its volumes.
 struct PoolHealth {
   Status reachable;       // the rest is known if it is OK
@@ -166,7 +172,10 @@ class PoolVolumes {
   // How much volumes of these parameters have, and could have. Errors, not applied: those of the
   // parameters; NotFound for a pool that is not configured; Unavailable while it is not open.
   Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
-  // What is wrong with the pool of this name, and with its volumes.
+  // The same of the pool of this name, for people. Blocks: for kAnswerPatience at most.
+  PoolGlance Glance(const std::string& pool) EXCLUDES(mu_);
+  // What is wrong with the pool of this name, and with its volumes. A pool that does not answer
+  // within kAnswerPatience is not waited for any longer.
   PoolHealth Look(const std::string& pool, const CallOptions& call) EXCLUDES(mu_);
   // An id for a volume that is planned. Errors: as those of Capacity().
   Result<std::string> PlanId(const StringMap& parameters) const EXCLUDES(mu_);
@@ -470,6 +479,8 @@ class PoolVolumes {
   ToMeasure IdsOf(const Pool& pool, PoolBackendKind kind) const EXCLUDES(mu_);
   Result<Measured> Measure(const Pool& pool, PoolBackendKind kind, const CallOptions& call)
       EXCLUDES(mu_);
+  Result<Measured> MeasureNow(const Pool& pool, PoolBackendKind kind, const CallOptions& call)
+      EXCLUDES(mu_);
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
   // What is wrong with those of these volumes that are of what was measured.
   void NoteHealth(const Pool& pool, const Measured& measured,
@@ -479,6 +490,11 @@ class PoolVolumes {
   Result<Reservation> Reserve(const Pool& pool, PoolBackendKind kind, const std::string& id,
                               int64_t bytes, const CallOptions& call) EXCLUDES(mu_);
 
+  // How a pool was when it was last asked.
+  struct LastSeen {
+    std::optional<PoolAccount> account;            // as it last was
+    std::optional<int64_t> failing_since_unix_ms;  // nullopt: it has answered
+  };
   struct Reserved {
     std::string pool;
     PoolBackendKind kind = PoolBackendKind::kNotKnown;
@@ -497,8 +513,9 @@ class PoolVolumes {
   std::map<std::string, std::string> unreadable_cuts_ GUARDED_BY(mu_);  // likewise
   std::set<std::string> lost_ GUARDED_BY(mu_);            // ids; of unreadable_ those without a row
   std::set<std::string> looked_through_ GUARDED_BY(mu_);  // names of pools; see FindLost()
-  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);  // by id: not on record yet
-  std::set<std::string> taken_ GUARDED_BY(mu_);               // see Take()
+  std::map<std::string, LastSeen> last_seen_ GUARDED_BY(mu_);  // by the pool's name
+  std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);   // by id: not on record yet
+  std::set<std::string> taken_ GUARDED_BY(mu_);                // see Take()
   // Volumes and pods, by id and uid; see KeepThrottles().
   std::set<std::pair<std::string, std::string>> kept_throttles_ GUARDED_BY(mu_);
   std::set<std::string> listed_static_ GUARDED_BY(mu_);  // names as rows have them

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "os/answers.h"
 #include "pool/pool_volumes.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
@@ -41,6 +42,13 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
     const auto device = FindStaticDevice(parts_.kernel, volume, call);
     if (!device.ok()) health.lost[volume.id] = device.error().message();
   }
+  // To measure all that is there may take a while, to answer does not.
+  CallOptions soon = InPool(call, *pool);
+  const Deadline patience = Deadline::After(parts_.clock, kAnswerPatience);
+  if (patience.when() < call.deadline.when()) soon.deadline = patience;
+  health.reachable = pool->state();
+  if (health.reachable.ok()) health.reachable = pool->CheckThere(soon);
+  if (!health.reachable.ok()) return health;
   for (const PoolBackendKind kind : {PoolBackendKind::kImage, PoolBackendKind::kLvm}) {
     const Pool::Opened* const opened = pool->opened();
     if (kind == PoolBackendKind::kLvm && (opened == nullptr || !opened->backends.contains(kind))) {

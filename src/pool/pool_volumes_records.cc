@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "os/answers.h"
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
@@ -145,6 +146,21 @@ PoolVolumes::ToMeasure PoolVolumes::IdsOf(const Pool& pool, PoolBackendKind kind
 
 Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, PoolBackendKind kind,
                                                    const CallOptions& call) {
+  Result<Measured> measured = MeasureNow(pool, kind, call);
+  // What is told of a pool is what its directory has.
+  if (!ShareRoom(kind, PoolBackendKind::kImage)) return measured;
+  MutexLock lock(mu_);
+  LastSeen& last = last_seen_[pool.name()];
+  if (measured.ok()) {
+    last = {AccountFor(pool, *measured), std::nullopt};
+  } else if (!last.failing_since_unix_ms) {
+    last.failing_since_unix_ms = parts_.clock.WallUnixMillis();
+  }
+  return measured;
+}
+
+Result<PoolVolumes::Measured> PoolVolumes::MeasureNow(const Pool& pool, PoolBackendKind kind,
+                                                      const CallOptions& call) {
   RETURN_IF_ERROR(pool.state());
   const CallOptions in_pool = InPool(call, pool);
   RETURN_IF_ERROR(pool.CheckThere(in_pool));
@@ -218,6 +234,18 @@ Result<PoolAccount> PoolVolumes::Capacity(const StringMap& parameters, const Cal
   ASSIGN_OR_RETURN(const Measured measured, Measure(*pool, parsed.backend, call));
   MutexLock lock(mu_);
   return AccountFor(*pool, measured);
+}
+
+PoolGlance PoolVolumes::Glance(const std::string& name) {
+  CallOptions call;
+  call.deadline = Deadline::After(parts_.clock, kAnswerPatience);
+  const Result<PoolAccount> account = Capacity({{"pool", name}}, call);
+  if (account.ok()) return {OkStatus(), *account};
+  MutexLock lock(mu_);
+  const LastSeen& last = last_seen_[name];
+  if (!last.failing_since_unix_ms) return {account.error(), last.account};
+  return {account.error().With("not known since " + WallTimeText(*last.failing_since_unix_ms)),
+          last.account};
 }
 
 Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBackendKind kind,

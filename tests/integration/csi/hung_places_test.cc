@@ -1,6 +1,10 @@
 // Filesystems of others that do not answer, beside a pool that is well: one in which the CO
 // has places, and one that has the file of somebody's loop device. They hold up whoever names them,
 // and no other volume.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -106,6 +110,50 @@ TEST_F(HungPlacesTest, ALoopDeviceOfOthersOnAFilesystemThatHangsHoldsUpNoVolume)
   }
   ASSERT_NO_FATAL_FAILURE(Restart());
   ASSERT_NO_FATAL_FAILURE(LiveWholly("near-after-a-restart"));
+}
+
+// Freezes the filesystem at the path for as long as it lives.
+class Frozen {
+ public:
+  explicit Frozen(const std::string& path)
+      : directory_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+        frozen_(::ioctl(directory_.get(), FIFREEZE, 0) == 0) {}
+  ~Frozen() {
+    if (frozen_) ::ioctl(directory_.get(), FITHAW, 0);
+  }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+  bool frozen() const { return frozen_; }
+
+ private:
+  const Descriptor directory_;
+  const bool frozen_;
+};
+
+// It had no answer as long as the pool had none, and neither had a volume that was well.
+TEST_F(HungPlacesTest, PoolsAreListedAndAVolumeIsMeasuredWhileTheirPoolDoesNotAnswer) {
+  settings["deadline-stats"] = "10s";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string id = Create("staged", /*is_block=*/false);
+  ASSERT_EQ(Stage(id, /*is_block=*/false), "");
+  ASSERT_EQ(Publish(id, /*is_block=*/false), "");
+  std::vector<std::thread> calls;
+  {
+    const Frozen frozen(pool());
+    ASSERT_TRUE(frozen.frozen());
+    for (size_t n = 0; n < kCallsThatHang; ++n) {
+      calls.emplace_back([this, n] { Create("frozen-" + std::to_string(n), /*is_block=*/false); });
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const CommandResult pools = Ctl({"get", "pools"});
+    EXPECT_EQ(pools.exit_status, 0) << pools.output;
+    EXPECT_NE(pools.output.find("fast"), std::string::npos) << pools.output;
+    EXPECT_NE(pools.output.find("not known since"), std::string::npos) << pools.output;
+    EXPECT_GT(TotalBytes(id), 0) << "its own filesystem answers";
+  }
+  for (std::thread& call : calls) call.join();
+  EXPECT_EQ(Unpublish(id), "");
+  EXPECT_EQ(Unstage(id), "");
 }
 
 }  // namespace

@@ -82,6 +82,23 @@ TEST_F(ControllerHealthTest, AVolumeWhosePoolIsNotThereIsInaccessibleAndNotLost)
   EXPECT_THAT(health_.volume_health().health_statuses(0).message(), HasSubstr("pool fast"));
 }
 
+// Each question took ten seconds.
+TEST_F(ControllerHealthTest, APoolThatDoesNotAnswerIsToldAfterAFewSeconds) {
+  const std::string id = CreateNamed("a");
+  node_.Hang(kPoolPath);
+  std::vector<Duration> waits;
+  node_.SetHangHook(
+      [&](const AnyRequest&, Deadline deadline) { waits.push_back(deadline.Remaining(clock_)); });
+  ASSERT_EQ(ListAiling(), StatusCode::OK) << message_;
+  ASSERT_EQ(ailing_.entries_size(), 1);
+  EXPECT_EQ(ailing_.entries(0).health_statuses(0).reason(), "PoolUnreachable");
+  ASSERT_EQ(waits.size(), 1u) << "it is asked once";
+  EXPECT_LE(waits.front(), std::chrono::seconds(3));
+  node_.Unhang(kPoolPath);
+  ASSERT_EQ(ListAiling(), StatusCode::OK) << message_;
+  EXPECT_EQ(ailing_.entries_size(), 0);
+}
+
 TEST_F(ControllerHealthTest, AVolumeWhoseFileWasCutShortHasLostItsData) {
   const std::string id = CreateNamed("a");
   const std::string image = kPoolPath + "/volumes/" + id + "/image";

@@ -159,6 +159,26 @@ TEST_F(PoolVolumesTest, AFullPoolPromisesNothing) {
   EXPECT_EQ(Make(more).capacity_bytes, 32 * kMiB);
 }
 
+// `volumectl get pools` had no answer when one was needed.
+TEST_F(PoolVolumesTest, OfAPoolThatDoesNotAnswerIsToldWhatWasLastKnown) {
+  Make(Wish("pvc-1", 64 * kMiB));
+  const PoolGlance before = volumes().Glance("fast");
+  ASSERT_TRUE(before.state.ok()) << before.state.error().ToString();
+  ASSERT_TRUE(before.account.has_value());
+  EXPECT_EQ(before.account->promised_bytes, 64 * kMiB);
+  world_.kernel.Hang(kPoolPath);
+  const PoolGlance hung = volumes().Glance("fast");
+  ASSERT_FALSE(hung.state.ok());
+  EXPECT_NE(hung.state.error().message().find("not known since "), std::string::npos)
+      << hung.state.error().ToString();
+  ASSERT_TRUE(hung.account.has_value());
+  EXPECT_EQ(hung.account->promised_bytes, 64 * kMiB);
+  EXPECT_EQ(hung.account->free_bytes, before.account->free_bytes);
+  world_.kernel.Unhang(kPoolPath);
+  EXPECT_TRUE(volumes().Glance("fast").state.ok());
+  EXPECT_FALSE(volumes().Glance("slow").state.ok()) << "there is no such pool";
+}
+
 TEST_F(PoolVolumesTest, WhatTheFilesystemRefusesLeavesNothing) {
   const std::string before = world_.kernel.DumpTree(kPoolPath);
   world_.kernel.FailNext("SetFileSize", ENOSPC, Outcome::kNotApplied);
