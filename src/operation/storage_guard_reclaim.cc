@@ -221,8 +221,14 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id, const Storage
     }
     ended_.insert(id);
   }
-  RETURN_IF_ERROR(ReleaseEnded(id));
-  return false;
+  const Status released = ReleaseEnded(id);
+  if (released.ok()) return false;
+  if (released.error().code() != Code::kNotFound) return released.error();
+  // Whoever came to the storage meanwhile has released it already, unless another try has begun.
+  const MutexLock lock(mu_);
+  if (!reserved_.contains(id)) return false;
+  return Error::NotApplied(Code::kAborted,
+                           "another try of the reclaim " + id + " has just begun: try again");
 }
 
 Result<std::optional<StorageName>> StorageGuard::BegunOfDriver(const std::string& id) {
