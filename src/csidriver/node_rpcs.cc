@@ -20,6 +20,7 @@
 #include "csidriver/place_looks.h"
 #include "csidriver/volume_health.h"
 #include "operation/given_place.h"
+#include "os/answers.h"
 #include "os/place_names.h"
 #include "pool/pool_operations.h"
 
@@ -418,8 +419,10 @@ void NodeRpcs::TellHealth(
                                 volume = *std::move(volume)] {
     ::csi::v1::VolumeHealth& health = *rpc.response().mutable_volume_health();
     health.set_volume_id(rpc.request().volume_id());
+    CallOptions soon = call;
+    soon.deadline = AnswerBy(parts.scheduler.clock(), call.deadline);
     // The mount table first: a pool that hangs takes all the time that there is.
-    const Status told = TellPlacesHealth(parts.kernel, places, writes, call, health);
+    const Status told = TellPlacesHealth(parts.kernel, places, writes, soon, health);
     if (volume.backend == PoolBackendKind::kExport) {
       TellServerHealth(parts.kernel, places, call, health);
     } else {

@@ -6,7 +6,8 @@
 //   FileLost          the file of a volume is missing, or shorter than it was made
 //   MountLost         what was staged or published is not mounted any more
 //   ServerUnreachable the server of an export does not answer
-//   ReadOnly          the kernel lets nobody write to the volume's filesystem after an error
+//   ReadOnly          the kernel lets nobody write to the volume's filesystem after an error, or
+//                     has shut it down
 //
 // Source: CSI spec v1.13.0, VolumeHealth, NodeGetStorageHealth.
 #pragma once
@@ -29,8 +30,9 @@ namespace volumed {
 void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                       ::csi::v1::VolumeHealth& health);
 
-// What is wrong with the volume at these places of a CO, by the mount table. `writes`: the node has
-// it for writing. Blocks: until the deadline; never on a filesystem. Errors: those of the table.
+// What is wrong with the volume at these places of a CO, by the mount table, and by what its
+// filesystem answers where it is staged; of one that answers nothing there is nothing to tell.
+// `writes`: the node has it for writing. Blocks: until the deadline. Errors: those of the table.
 Status TellPlacesHealth(Kernel& kernel, const std::vector<NodePlace>& places, bool writes,
                         const CallOptions& call, ::csi::v1::VolumeHealth& health);
 

@@ -44,8 +44,7 @@ PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
   }
   // To measure all that is there may take a while, to answer does not.
   CallOptions soon = InPool(call, *pool);
-  const Deadline patience = Deadline::After(parts_.clock, kAnswerPatience);
-  if (patience.when() < call.deadline.when()) soon.deadline = patience;
+  soon.deadline = AnswerBy(parts_.clock, call.deadline);
   health.reachable = pool->state();
   if (health.reachable.ok()) health.reachable = pool->CheckThere(soon);
   if (!health.reachable.ok()) return health;

@@ -94,6 +94,24 @@ TEST_F(NodeHealthTest, AMountThatWasTakenAwayByHandIsMissed) {
   EXPECT_THAT(response_.volume_health().health_statuses(0).message(), HasSubstr(kTarget));
 }
 
+// The mount table has no word of it, and nothing was told.
+TEST_F(NodeHealthTest, AFilesystemThatTheKernelHasShutDownIsToldThoughTheMountTableIsSilent) {
+  const std::string id = CreateNamed("a");
+  ASSERT_NO_FATAL_FAILURE(HaveBoth(id));
+  node_.FailNext("Stat", EIO, Outcome::kNotApplied);
+  EXPECT_THAT(ReasonsOf(id, kTarget), ElementsAre("ReadOnly"));
+  EXPECT_EQ(response_.volume_health().health_statuses(0).status(), ::csi::v1::DEGRADED);
+  EXPECT_THAT(response_.volume_health().health_statuses(0).message(), HasSubstr("shut it down"));
+  EXPECT_THAT(ReasonsOf(id, kTarget), IsEmpty()) << "it was mounted anew";
+}
+
+TEST_F(NodeHealthTest, AFilesystemThatAnswersNothingKeepsItsHealthFromNobody) {
+  const std::string id = CreateNamed("a");
+  ASSERT_NO_FATAL_FAILURE(HaveBoth(id));
+  node_.Hang(kStaging);
+  EXPECT_THAT(ReasonsOf(id, kTarget), IsEmpty());
+}
+
 TEST_F(NodeHealthTest, AVolumeWhoseFileIsGoneHasLostItsData) {
   const std::string id = CreateNamed("a");
   node_.Remove(kPoolPath + "/volumes/" + id + "/image");

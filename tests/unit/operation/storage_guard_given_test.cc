@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+#include <variant>
+
 #include "operation/storage_guard.h"
 #include "unit/operation/storage_guard_fixture.h"
 
@@ -177,6 +181,37 @@ TEST_F(StorageGuardTest, ADeviceThatAPodWasGivenByALinkIsNotFormattedAfterAResta
   EXPECT_THAT(Take(Device("v", StorageUse::kFormat), "/dev/sdb"), HasSubstr("volume a"));
   ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
   EXPECT_EQ(Take(Device("v", StorageUse::kFormat), "/dev/sdb"), "");
+}
+
+// Does something else when it is asked whether a reclaim's worker has its key still.
+class AskedForKeyKernel final : public Kernel {
+ public:
+  explicit AskedForKeyKernel(Kernel& real) : real_(real) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* const look = std::get_if<Stat>(&request);
+    if (look != nullptr && options.key == "reclaim/v" && meanwhile) {
+      std::exchange(meanwhile, nullptr)();
+    }
+    return real_.Do(request, options);
+  }
+
+  std::function<void()> meanwhile;
+
+ private:
+  Kernel& real_;
+};
+
+// It was NotFound, "the reclaim may be tried again", which DeleteVolume then answered a caller.
+TEST_F(StorageGuardTest, AReclaimThatIsReleasedWhileItsNextTryAsksIsTriedAtOnce) {
+  kernel_.AddDirectory("/data/v");
+  ASSERT_EQ(Reclaim(HostPathVolume("v", "/data/v"), ""), "");
+  AskedForKeyKernel asked(kernel_);
+  StorageGuard next(asked, store_, clock_, logger_, BootId("boot-a"));
+  asked.meanwhile = [&next] { EXPECT_TRUE(next.EndReclaims("v").ok()); };
+  const Result<bool> goes_on = next.IsBeingReclaimed("reclaim/v", {"/data/other"});
+  EXPECT_FALSE(asked.meanwhile) << "nobody was asked";
+  ASSERT_TRUE(goes_on.ok()) << goes_on.error().ToString();
+  EXPECT_FALSE(*goes_on);
 }
 
 }  // namespace
