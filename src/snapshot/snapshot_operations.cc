@@ -1,6 +1,8 @@
 #include "snapshot/snapshot_operations.h"
 
 #include "operation/call_options.h"
+#include "os/answers.h"
+#include "os/place_names.h"
 #include "pool/pool_operations.h"
 #include "pool/pool_plugin.h"
 
@@ -46,6 +48,17 @@ std::optional<OperationFailure> FailureOf(const char* operation, const char* ste
   return OperationFailure{operation, step, status.error()};
 }
 
+// A filesystem is frozen by the path where it is mounted. A CO's may lie on one that hangs, and
+// then the cut would wait there in the pool's stead.
+Status CheckPlacesAnswer(const VolumeHost& host, const CutVolumes::Requests& requests) {
+  for (const PoolVolumes::CutRequest& request : requests) {
+    if (!request.mounted || host.paths.BelowRoot(request.mounted->place.Display()).ok()) continue;
+    RETURN_IF_ERROR(
+        CheckAnswers(host.kernel, host.clock, ParentOf(request.mounted->place).Display()));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 OperationKey CutVolumes::key() const { return SnapshotKey("cut", requests.front().cut); }
@@ -69,6 +82,9 @@ std::optional<OperationFailure> CutVolumes::Run(const OperationParts& parts,
   const Status found =
       FindWhereMounted(parts.host.paths, parts.devices, parts.host.kernel, placed, call);
   if (!found.ok()) return FailureOf(kCutOperation, kFindMountsStep, found);
+  if (const Status answers = CheckPlacesAnswer(parts.host, placed); !answers.ok()) {
+    return FailureOf(kCutOperation, kFindMountsStep, answers);
+  }
   progress.EnterStep(kCutStep);
   return FailureOf(kCutOperation, kCutStep, cut(placed, call));
 }

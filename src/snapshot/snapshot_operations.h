@@ -24,7 +24,8 @@ using SnapshotWork = std::function<Status(const CallOptions&)>;
 
 // The key "cut/<first cut>"; uses the devices of all volumes exclusively, so that nothing of them
 // is mounted, unmounted, grown or deleted meanwhile. Right before the cut it looks where each is
-// mounted. Errors: those of MountedForWriting and of `cut`.
+// mounted, and whether a place that a CO gave is reached. Errors: those of MountedForWriting, of
+// CheckAnswers and of `cut`.
 struct CutVolumes : OperationOf<Unit> {
   using Requests = std::vector<PoolVolumes::CutRequest>;
   using Cut = std::function<Status(const Requests&, const CallOptions&)>;

@@ -174,6 +174,22 @@ TEST_F(SnapshotRpcsTest, AVolumeInUseIsCutAndNothingStaysFrozen) {
   EXPECT_FALSE(node_.IsFrozen(kStaging));
 }
 
+// The cut waited for the other filesystem, in the place of a worker of the pool.
+TEST_F(SnapshotRpcsTest, AVolumeWhosePlaceLiesOnWhatDoesNotAnswerIsNotFrozenThere) {
+  const std::string volume = CreateNamed("a");
+  const std::string far = kCo + "/far";
+  node_.AddDirectory(far + "/stage");
+  ASSERT_EQ(StageIt(volume, Mount(), far + "/stage"), StatusCode::OK) << message_;
+  node_.Hang(far);
+  kernel_.calls.clear();
+  EXPECT_NE(CutCode("one", volume), StatusCode::OK);
+  EXPECT_THAT(message_, ::testing::HasSubstr(far + " does not answer"));
+  EXPECT_THAT(kernel_.DomainsOf("CutFrozen"), IsEmpty());
+  node_.Unhang(far);
+  Cut("two", volume);
+  EXPECT_FALSE(node_.IsFrozen(far + "/stage"));
+}
+
 TEST_F(SnapshotRpcsTest, ACutWhoseFreezeWasEndedByItsWatchCountsForNothing) {
   const std::string volume = CreateNamed("a");
   ASSERT_EQ(StageIt(volume), StatusCode::OK) << message_;
