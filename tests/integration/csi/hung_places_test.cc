@@ -29,6 +29,7 @@ constexpr Milliseconds kWithoutWaiting = std::chrono::seconds(20);
 
 class HungPlacesTest : public OwnVolumesFixture {
  protected:
+  HungPlacesTest() : OwnVolumesFixture("ext4", 1024 * kMiB) {}
   void SetUp() override {
     OwnVolumesFixture::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
