@@ -383,11 +383,9 @@ void NodeRpcs::Measure(
     return rpc.Finish(NothingAt(rpc.request().volume_id(), path));
   }
   const Deadline deadline = Deadline::After(parts_.scheduler.clock(), settings_.stats_deadline);
-  parts_.scheduler.RunBlocking([parts = parts_, rpc, place = *place, deadline,
-                                is_tree = IsTree(volume->backend),
-                                capacity = volume->capacity_bytes] {
-    rpc.Finish(MeasureNodePlace(parts.kernel, parts.scheduler.clock(), place, is_tree, capacity,
-                                deadline, rpc.response()));
+  parts_.scheduler.RunBlocking([parts = parts_, rpc, place = *place, deadline, volume = *volume] {
+    rpc.Finish(MeasureNodePlace(parts.kernel, parts.scheduler.clock(), place, volume, deadline,
+                                rpc.response()));
   });
 }
 

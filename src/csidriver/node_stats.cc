@@ -48,11 +48,11 @@ Status CheckDeviceAt(Kernel& kernel, const NodePlace& place, const CallOptions& 
 
 }  // namespace
 
-Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place, bool is_tree,
-                        int64_t capacity_bytes, Deadline deadline,
+Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& place,
+                        const PoolVolumeRecord& volume, Deadline deadline,
                         NodeGetVolumeStatsResponse& response) {
   if (place.is_block && place.is_staging) {
-    AddDeviceSize(capacity_bytes, response);
+    AddDeviceSize(volume.capacity_bytes, response);
     return OkStatus();
   }
   const std::string path = place.place.Display();
@@ -70,13 +70,14 @@ Status MeasureNodePlace(Kernel& kernel, const Clock& clock, const NodePlace& pla
     call.domain = EffectDomain(place.fault_domain, path);
     ASSIGN_OR_RETURN(const Metrics metrics,
                      MetricsBlock(kernel, clock, place.place).GetMetrics(call));
-    AddDeviceSize(metrics.capacity_bytes.value_or(capacity_bytes), response);
+    AddDeviceSize(metrics.capacity_bytes.value_or(volume.capacity_bytes), response);
     return OkStatus();
   }
   // A filesystem of its own may well answer while that of its pool does not.
   call = OnPath(call, place.place);
-  const Result<FsInfo> info =
-      is_tree ? MeasureTree(kernel, place.place, call) : kernel.Call(StatFs{place.place}, call);
+  const Result<FsInfo> info = IsTree(volume.backend)
+                                  ? MeasureTree(kernel, place.place, volume.project_id, call)
+                                  : kernel.Call(StatFs{place.place}, call);
   if (!info.ok()) return info.error();
   AddFilesystem(*info, response);
   return OkStatus();

@@ -18,6 +18,7 @@ using ::csi::v1::VolumeHealth;
 constexpr char kPoolUnreachable[] = "PoolUnreachable";
 constexpr char kPoolShort[] = "PoolShort";
 constexpr char kFileLost[] = "FileLost";
+constexpr char kLimitLost[] = "LimitLost";
 constexpr char kMountLost[] = "MountLost";
 constexpr char kReadOnly[] = "ReadOnly";
 constexpr char kServerUnreachable[] = "ServerUnreachable";
@@ -71,6 +72,11 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
   const auto lost = pool.lost.find(volume.id);
   if (lost != pool.lost.end()) {
     AddCondition(entries, ::csi::v1::DATA_LOSS, kFileLost, lost->second);
+  }
+  const auto unbounded = pool.unbounded.find(volume.id);
+  if (unbounded != pool.unbounded.end()) {
+    AddCondition(entries, ::csi::v1::DEGRADED, kLimitLost,
+                 "its directory is not bounded by its size: " + unbounded->second);
   }
   if (!pool.is_short) return;
   AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort, "pool " + volume.pool + ": " + kShortText);

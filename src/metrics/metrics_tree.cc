@@ -25,19 +25,24 @@ FsInfo NarrowedTo(const TreeQuota& quota, FsInfo filesystem) {
   return filesystem;
 }
 
-Result<FsInfo> MeasureTree(Kernel& kernel, const SafePath& path, const CallOptions& call) {
+Result<FsInfo> MeasureTree(Kernel& kernel, const SafePath& path, uint32_t project_id,
+                           const CallOptions& call) {
   ASSIGN_OR_RETURN(const FsInfo filesystem, kernel.Call(StatFs{path}, call));
   const Result<TreeQuota> quota = kernel.Call(ReadTreeQuota{path}, call);
-  if (quota.ok()) return NarrowedTo(*quota, filesystem);
+  if (quota.ok()) {
+    const bool is_others =
+        project_id != 0 && quota->kind == TreeQuotaKind::kProject && quota->id != project_id;
+    return is_others ? filesystem : NarrowedTo(*quota, filesystem);
+  }
   if (quota.error().code() == Code::kUnimplemented) return filesystem;
   return quota.error();
 }
 
-MetricsTree::MetricsTree(Kernel& kernel, const Clock& clock, SafePath path)
-    : kernel_(kernel), clock_(clock), path_(std::move(path)) {}
+MetricsTree::MetricsTree(Kernel& kernel, const Clock& clock, SafePath path, uint32_t project_id)
+    : kernel_(kernel), clock_(clock), path_(std::move(path)), project_id_(project_id) {}
 
 Result<Metrics> MetricsTree::GetMetrics(const CallOptions& options) {
-  const Result<FsInfo> info = MeasureTree(kernel_, path_, options);
+  const Result<FsInfo> info = MeasureTree(kernel_, path_, project_id_, options);
   if (!info.ok()) return NewFsInfoFailedError(info.error());
   Metrics metrics;
   FillFromFsInfo(*info, metrics);

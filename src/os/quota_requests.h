@@ -46,8 +46,13 @@ struct TreeQuota {
 // in it later: REQUIRES, that nothing is in it when it gets its project. 0 is the project that it
 // has. On btrfs it must be the root of a subvolume, and the accounts of the whole filesystem are
 // switched on if they are not (which counts what is there in the background).
+//
+// With `limit_alone` the limit is that of the project `project_id`, whatever the directory is of:
+// it says only on which filesystem, and stays as it is. Whoever owns a directory can give it to
+// another project, so that only who has the number on record knows which limit is to go.
 // Errors, not applied: NotFound; InvalidArgument for a limit below zero, for project 0 if the
-// directory has none, and for a limit of inodes on btrfs; AlreadyExists if the directory has none,
+// directory has none, or with `limit_alone`, and on btrfs for a limit of inodes and for
+// `limit_alone`; AlreadyExists if the directory has none,
 // and the project has files already: it is somebody else's; FailedPrecondition if the directory is
 // of another project, or is not the expected one; Unimplemented if the filesystem has no such
 // quota, or was mounted without it, and for what is no root of a subvolume on btrfs: it says which.
@@ -65,12 +70,14 @@ struct SetTreeQuota {
   uint32_t project_id = 0;
   int64_t bytes = 0;   // 0: no limit
   int64_t inodes = 0;  // likewise
+  bool limit_alone = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v.If(2, m.expected, m.expected.inode != 0);
     v(3, m.project_id);
     v(4, m.bytes);
     v(5, m.inodes);
+    v.If(6, m.limit_alone, m.limit_alone);
   }
 };
 

@@ -15,6 +15,7 @@
 #include "os/directory_reader.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
+#include "os/subvolume.h"
 
 namespace volumed {
 namespace {
@@ -145,6 +146,10 @@ TreeRemover::Entered TreeRemover::GoDown(const std::string& name, Descriptor dir
     Keep(name, errno);
     return Entered::kLeft;
   }
+  // On a btrfs whoever may write in a tree can make subvolumes in it, and nothing can be removed
+  // from one that is read-only. If it stays so, what cannot be removed from it says why.
+  const bool is_other = !frames_.empty() && stat.st_dev != frames_.back().device;
+  if (is_other && IsSubvolumeRoot(directory.get())) MakeSubvolumeWritable(directory.get());
   Frame frame;
   frame.name = name;
   frame.directory = std::move(directory);

@@ -207,33 +207,46 @@ class SubvolumeRemover {
     return CheckNothingIsMounted(top, features_, what_);
   }
 
-  // Those inside of it, the deepest first. What somebody has made read-only is made writable, as
-  // nothing can be removed from it otherwise.
+  // Those inside of it, the deepest first, however deep that is. Whoever may write in it has made
+  // them, and each is opened by its number: there may be more of them than descriptors, and deeper
+  // than a path leads.
   Status RemoveInside(int top) {
-    std::vector<uint64_t> path;  // from one inside of the top to the one that is looked at
-    std::vector<Descriptor> open;
+    ASSIGN_OR_RETURN(const uint64_t top_id, SubvolumeIdOf(top, what_));
+    std::vector<uint64_t> path = {top_id};  // to the one that is looked at
     while (true) {
-      const int at = open.empty() ? top : open.back().get();
-      ASSIGN_OR_RETURN(const std::optional<uint64_t> inside, FirstInside(at));
+      ASSIGN_OR_RETURN(const Descriptor at, OpenInside(top, path.back(), kRootInode));
+      ASSIGN_OR_RETURN(const std::optional<uint64_t> inside, FirstInside(at.get()));
       if (inside) {
-        ASSIGN_OR_RETURN(Descriptor next, OpenSubvolume(top, *inside));
         path.push_back(*inside);
-        open.push_back(std::move(next));
-        if (open.size() <= kDeepest) continue;
-        return Failed(ELOOP, ", look for subvolumes inside of it");
+        continue;
       }
-      if (path.empty()) return OkStatus();
-      open.pop_back();
-      RETURN_IF_ERROR(MakeWritable(open.empty() ? top : open.back().get()));
-      btrfs_ioctl_vol_args_v2 arguments = {};
-      arguments.flags = BTRFS_SUBVOL_SPEC_BY_ID;
-      arguments.subvolid = path.back();
-      if (::ioctl(top, BTRFS_IOC_SNAP_DESTROY_V2, &arguments) != 0) {
-        return Failed(errno, ", remove subvolume " + std::to_string(path.back()) + " inside of it");
-      }
-      removed_ = true;
+      if (path.size() == 1) return OkStatus();
       path.pop_back();
+      RETURN_IF_ERROR(RemoveOne(top, at.get(), path.back()));
     }
+  }
+
+  // Removes one that has none inside of it, by its name where it lies: the kernel finds one by its
+  // number alone only as deep as a path leads. What somebody has made read-only is made writable,
+  // as nothing can be removed from it otherwise.
+  Status RemoveOne(int top, int subvolume, uint64_t parent) {
+    const std::string step = ", remove a subvolume inside of it";
+    ASSIGN_OR_RETURN(const auto info, InfoOf(subvolume, what_ + step));
+    // Moved meanwhile.
+    if (info.parent_id != parent) return Failed(ESTALE, step);
+    ASSIGN_OR_RETURN(const Descriptor root, OpenInside(top, parent, kRootInode));
+    if (const int failure = MakeSubvolumeWritable(root.get())) {
+      return Failed(failure, ", make one inside of it writable");
+    }
+    ASSIGN_OR_RETURN(const Descriptor directory, OpenInside(top, parent, info.dirid));
+    ASSIGN_OR_RETURN(
+        btrfs_ioctl_vol_args_v2 arguments,
+        NamedArguments(std::string(info.name, ::strnlen(info.name, sizeof(info.name))), what_));
+    if (::ioctl(directory.get(), BTRFS_IOC_SNAP_DESTROY_V2, &arguments) != 0) {
+      return Failed(errno, step);
+    }
+    removed_ = true;
+    return OkStatus();
   }
 
   Result<std::optional<uint64_t>> FirstInside(int subvolume) const {
@@ -246,27 +259,27 @@ class SubvolumeRemover {
     return std::optional<uint64_t>(found.rootref[0].treeid);
   }
 
-  // Of the root of a subvolume.
-  Result<uint32_t> GenerationOf(int top, uint64_t id) const {
+  // Of an inode in a subvolume.
+  Result<uint32_t> GenerationOf(int top, uint64_t id, uint64_t inode) const {
     BtrfsSearch search(id, BTRFS_INODE_ITEM_KEY);
-    search.key().min_objectid = search.key().max_objectid = kRootInode;
-    btrfs_inode_item inode = {};
+    search.key().min_objectid = search.key().max_objectid = inode;
+    btrfs_inode_item item = {};
     if (!search.Run(top)) return Failed(errno, ", look for a subvolume inside of it");
-    if (search.found() && search.Read(inode)) return static_cast<uint32_t>(inode.generation);
+    if (search.found() && search.Read(item)) return static_cast<uint32_t>(item.generation);
     return Failed(ESTALE, ", look for a subvolume inside of it");
   }
 
-  // By the handle of its root. Older kernels take none without its generation. Source: Linux
-  // fs/btrfs/export.c@v6.1 (btrfs_fid, btrfs_fh_to_dentry), include/linux/exportfs.h
+  // A directory in a subvolume, by its handle. Older kernels take none without its generation.
+  // Source: Linux fs/btrfs/export.c@v6.1 (btrfs_fid, btrfs_fh_to_dentry), include/linux/exportfs.h
   // (FILEID_BTRFS_WITHOUT_PARENT).
-  Result<Descriptor> OpenSubvolume(int top, uint64_t id) const {
-    ASSIGN_OR_RETURN(const uint32_t generation, GenerationOf(top, id));
+  Result<Descriptor> OpenInside(int top, uint64_t id, uint64_t inode) const {
+    ASSIGN_OR_RETURN(const uint32_t generation, GenerationOf(top, id, inode));
     constexpr size_t kFidBytes = 20;
     constexpr char kDigits[] = "0123456789abcdef";
     std::array<unsigned char, kFidBytes> fid = {};
-    std::memcpy(fid.data(), &kRootInode, sizeof(kRootInode));
-    std::memcpy(fid.data() + sizeof(kRootInode), &id, sizeof(id));
-    std::memcpy(fid.data() + sizeof(kRootInode) + sizeof(id), &generation, sizeof(generation));
+    std::memcpy(fid.data(), &inode, sizeof(inode));
+    std::memcpy(fid.data() + sizeof(inode), &id, sizeof(id));
+    std::memcpy(fid.data() + sizeof(inode) + sizeof(id), &generation, sizeof(generation));
     std::string handle = "77:";
     for (const unsigned char byte : fid) {
       handle += kDigits[byte >> 4];
@@ -276,20 +289,6 @@ class SubvolumeRemover {
     if (!found.ok()) return Failed(found.error().sys_errno(), ", open a subvolume inside of it");
     return ReopenDirectory(found->get(), what_);
   }
-
-  Status MakeWritable(int subvolume) const {
-    uint64_t flags = 0;
-    if (::ioctl(subvolume, BTRFS_IOC_SUBVOL_GETFLAGS, &flags) != 0) {
-      return Failed(errno, ", ask whether one inside of it is read-only");
-    }
-    if ((flags & BTRFS_SUBVOL_RDONLY) == 0) return OkStatus();
-    flags &= ~static_cast<uint64_t>(BTRFS_SUBVOL_RDONLY);
-    if (::ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) == 0) return OkStatus();
-    return Failed(errno, ", make one inside of it writable");
-  }
-
-  // So deep that no path leads there, and so few that their descriptors can be open.
-  static constexpr size_t kDeepest = 256;
 
   const RemoveSubvolume& request_;
   const KernelFeatures& features_;
@@ -309,6 +308,14 @@ bool IsSubvolumeRoot(int file) {
   struct stat info = {};
   return IsOnBtrfs(file) && ::fstat(file, &info) == 0 && S_ISDIR(info.st_mode) &&
          info.st_ino == kRootInode;
+}
+
+int MakeSubvolumeWritable(int subvolume) {
+  uint64_t flags = 0;
+  if (::ioctl(subvolume, BTRFS_IOC_SUBVOL_GETFLAGS, &flags) != 0) return errno;
+  if ((flags & BTRFS_SUBVOL_RDONLY) == 0) return 0;
+  flags &= ~static_cast<uint64_t>(BTRFS_SUBVOL_RDONLY);
+  return ::ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) == 0 ? 0 : errno;
 }
 
 Result<uint64_t> SubvolumeIdOf(int directory, const std::string& what) {

@@ -20,6 +20,9 @@ Result<Changed> DoRemoveSubvolume(const RemoveSubvolume& request, const KernelFe
 bool IsOnBtrfs(int file);
 bool IsSubvolumeRoot(int file);
 
+// Makes the subvolume writable whose root is open; 0, or an errno. Threads: any. Blocks: likewise.
+int MakeSubvolumeWritable(int subvolume);
+
 // The number of the subvolume in which an open directory lies. Errors, not applied: errno.
 Result<uint64_t> SubvolumeIdOf(int directory, const std::string& what);
 

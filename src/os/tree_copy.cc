@@ -21,6 +21,7 @@
 #include "os/directory_reader.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
+#include "os/subvolume.h"
 
 namespace volumed {
 namespace {
@@ -165,7 +166,16 @@ class TreeCopier {
                                what_ + ": too many directories are in it, or in each other");
   }
 
-  // Of another filesystem, or another subvolume, which is asked nothing.
+  // An empty directory in its place would be taken for what somebody has there.
+  Error WhyNoSubvolume(const std::string& name) const {
+    const Error where = Failed(name.c_str(), "copy", EXDEV);
+    return Error::FromParts(Code::kFailedPrecondition, Outcome::kMaybeApplied, EXDEV,
+                            where.message() +
+                                ": it is a subvolume, which is no part of the directory and would "
+                                "be missing: delete it, or make it a directory");
+  }
+
+  // Of another filesystem, which is asked nothing.
   Status MakeStandIn(const char* name) {
     made_any_ = true;
     const int to = levels_.back().to.get();
@@ -185,7 +195,10 @@ class TreeCopier {
       return errno == EXDEV ? MakeStandIn(name.c_str()) : Failed(name.c_str(), "open", errno);
     }
     if (::fstat(level.from.get(), &level.stat) != 0) return Failed(name.c_str(), "look at", errno);
-    if (level.stat.st_dev != levels_.front().stat.st_dev) return MakeStandIn(name.c_str());
+    if (level.stat.st_dev != levels_.front().stat.st_dev) {
+      if (IsSubvolumeRoot(level.from.get())) return WhyNoSubvolume(name);
+      return MakeStandIn(name.c_str());
+    }
     if (IsSameInode(level.stat, root_stat_)) {
       return Error::MaybeApplied(Code::kFailedPrecondition, what_ + ": the one is in the other");
     }

@@ -78,6 +78,7 @@ class ProjectQuota {
   }
 
   Result<TreeQuota> Set(const SetTreeQuota& request) {
+    if (request.limit_alone) return SetLimitAlone(request);
     ASSIGN_OR_RETURN(fsxattr attributes, Attributes());
     const uint32_t has = attributes.fsx_projid;
     const uint32_t project = request.project_id == 0 ? has : request.project_id;
@@ -109,6 +110,20 @@ class ProjectQuota {
   }
 
  private:
+  Result<TreeQuota> SetLimitAlone(const SetTreeQuota& request) {
+    if (request.project_id == 0) {
+      return Refused(Code::kInvalidArgument, "it is not said of which project");
+    }
+    RETURN_IF_ERROR(Account(request.project_id));
+    RETURN_IF_ERROR(Limit(request.project_id, request));
+    if (::fsync(directory_) != 0) {
+      return QuotaError(errno, what_, "sync", Outcome::kMaybeApplied);
+    }
+    Result<TreeQuota> there = Read();
+    if (!there.ok()) return there.error().AsMaybeApplied();
+    return there;
+  }
+
   Error Refused(Code code, const std::string& why) const {
     return Error::NotApplied(code, what_ + ": " + why);
   }
@@ -186,6 +201,7 @@ class QgroupQuota {
     if (request.inodes != 0) {
       return Refused(Code::kInvalidArgument, "btrfs does not count inodes");
     }
+    if (request.limit_alone) return Refused(Code::kInvalidArgument, "btrfs has no projects");
     ASSIGN_OR_RETURN(const TreeQuota before, Read());
     if (before.kind == TreeQuotaKind::kNone) {
       btrfs_ioctl_quota_ctl_args on = {};

@@ -53,16 +53,18 @@ struct MoveDirectory {
 // It is done by descriptors, and follows no link: whoever renames in `from` meanwhile leads it
 // nowhere else. Then the copy is of no moment: a file may be copied half written, and what is moved
 // or removed meanwhile may be missing, or be there twice. Nobody else may change `to`.
-// Other filesystems, and other subvolumes, are not entered: an empty directory stands for each.
-// What says whose a directory is (MarkStorage) is not copied.
-// Progress: bytes of files that were copied. A cancel is seen within a fifth of a second.
+// Other filesystems are not entered: an empty directory stands for each. Whoever may write in a
+// tree on a btrfs can make a subvolume there, which is refused, since it would be missing. What
+// says whose a directory is (MarkStorage) is not copied. Progress: bytes of files that were copied.
+// A cancel is seen within a fifth of a second.
 //
 // Errors, not applied until something was made, and maybe applied then: NotFound of either;
-// InvalidArgument for a rate below zero; FailedPrecondition for another one than `expected`, and if
-// `to` is not empty; ResourceExhausted for what cannot be kept in mind: more than 1,048,576 files
-// with several names of which not all were met, or 64 MiB of names of directories that are still to
-// be copied; Cancelled; errno of the first thing that could not be copied, with its path.
-// Source: openat2(2), copy_file_range(2), ioctl_ficlone(2), GNU cp(1) (-a).
+// InvalidArgument for a rate below zero; FailedPrecondition for another one than `expected`, if
+// `to` is not empty, and (EXDEV) if a subvolume is in it; ResourceExhausted for what cannot be kept
+// in mind: more than 1,048,576 files with several names of which not all were met, or 64 MiB of
+// names of directories that are still to be copied; Cancelled; errno of the first thing that could
+// not be copied, with its path. Source: openat2(2), copy_file_range(2), ioctl_ficlone(2), GNU cp(1)
+// (-a).
 struct CopyTree {
   using Answer = Done;
   static constexpr const char* kName = "CopyTree";

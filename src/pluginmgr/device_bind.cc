@@ -20,7 +20,9 @@ Attributes DeviceBindMounter::GetAttributes() const {
 }
 
 Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
-  if (bind_.is_tree) return MetricsTree(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
+  if (bind_.is_tree) {
+    return MetricsTree(host_.kernel, host_.clock, bind_.place, bind_.project_id).GetMetrics(call);
+  }
   return MetricsStatFs(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
 }
 

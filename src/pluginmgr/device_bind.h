@@ -3,6 +3,7 @@
 // Source: kubernetes pkg/volume/iscsi/disk_manager.go, pkg/volume/fc/disk_manager.go@v1.36.2.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ struct DeviceBind {
   // Whoever has the filesystem elsewhere says whose its files are: they keep owner, group and
   // label.
   bool keeps_owners = false;
+  // Of a tree: the project by which they are counted; 0: by whichever it has, or by none.
+  uint32_t project_id = 0;
   // What has to be so before the pod has the volume, also if it is bound already. Empty: nothing.
   // Errors: as SetUpAt has them, not applied.
   std::function<Status(const CallOptions& call)> before_bind = nullptr;

@@ -73,9 +73,13 @@ Result<bool> DirectoryBackend::FillData(const PoolVolumeRecord& volume,
   RETURN_IF_ERROR(CheckObject(from, cut.object, call));
   RETURN_IF_ERROR(MakeData(layout_.Data(id), call));
   RETURN_IF_ERROR(Bound(volume, volume.capacity_bytes, parameters, call));
-  RETURN_IF_ERROR(
-      Copy({.to = layout_.Data(id), .from = layout_.Data(from), .expected = cut.object}, call));
-  return false;
+  const Status copied =
+      Copy({.to = layout_.Data(id), .from = layout_.Data(from), .expected = cut.object}, call);
+  if (copied.ok()) return false;
+  // The copy has ended, and all that it made is in the volume's own directory, which goes.
+  const Error& error = copied.error();
+  if (error.code() != Code::kResourceExhausted) return error;
+  return Error::NotApplied(error.code(), error.message());
 }
 
 // ---- directories that were elsewhere ------------------------------------------------------------

@@ -34,6 +34,10 @@ struct OpenedVolume {
   // read or written may be in memory twice.
   bool direct_io = false;
   SafePath directory = {};  // of one that is none on a device, which nobody can be shown by that
+  uint32_t project_id = 0;  // of that; 0: it has none
+  // That directory has not the limit that it is to have, and its class does not insist: why, for
+  // people.
+  std::string why_unbounded = {};
 };
 
 // What is on the disk of a volume, or of a cut.
@@ -47,6 +51,9 @@ struct MadeArtefact {
   // It was made of something with which it has blocks in common now. Not of those that are
   // measured.
   bool shares_blocks = false;
+  // Of a directory on a filesystem that counts projects: the one by which it is bounded
+  // (PoolVolumeRecord::project_id); of one that is measured the one that it has now. 0: none.
+  std::optional<uint32_t> project_id = std::nullopt;
 };
 
 // One of the volumes that are cut together.
@@ -131,7 +138,8 @@ class PoolBackend {
   // Makes a device of it that is tuned so, or says which directory it is. `before`, if it is not
   // empty, is called once it is certain that the file is the volume's, and before anything can see
   // its filesystem: it changes the UUID of a copy. Errors: FailedPrecondition, not applied, if its
-  // file is not the recorded object; those of `before`; those of Tune, after which no device is
+  // file is not the recorded object, and if a directory that has to have a limit cannot be given
+  // it; those of `before`; those of Tune, after which no device is
   // left that this call made.
   using BeforeOpen = std::function<Status(const SafePath& file)>;
   virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,

@@ -131,11 +131,14 @@ Status Modify(const OperationParts& parts, const ModifyPoolVolume& operation,
               const CallOptions& call) {
   std::set<std::string> pods;
   if (NamesThrottle(operation.parameters)) {
+    // Whoever has no limit needs not to be known, as only a pod that is known has got one.
+    const Result<PoolTuning> tuning = ParsePoolTuning(operation.parameters);
+    const bool limits = tuning.ok() && LimitsOf(*tuning) != IoLimits{};
     for (const PodVolumeRecord& record :
          parts.volumes->FindOfDevice(PoolDeviceName(operation.id))) {
       std::string pod = PodOfPublication(record);
-      if (pod.empty()) return WhyPodIsNeeded(operation.id);
-      pods.insert(std::move(pod));
+      if (pod.empty() && limits) return WhyPodIsNeeded(operation.id);
+      if (!pod.empty()) pods.insert(std::move(pod));
     }
   }
   return operation.pools->volumes.Modify(operation.id, operation.parameters, call, pods);

@@ -305,6 +305,14 @@ Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
                               " is its quota: make the volume larger");
 }
 
+Status CheckQuotaFits(const PoolTuning& tuning, int64_t capacity_bytes) {
+  if (!tuning.quota_bytes || *tuning.quota_bytes <= capacity_bytes) return OkStatus();
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      "mutable parameter \"quotaBytes\" is more than the size of the volume, " +
+          Bytes(capacity_bytes));
+}
+
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {
   PoolTuning tuning;
   for (const auto& [key, value] : parameters) RETURN_IF_ERROR(TakeTuning(key, value, tuning));

@@ -88,13 +88,15 @@ struct PoolTuning {
 bool HasThrottle(const PoolTuning& tuning);
 // The same of mutable parameters; not of what is none.
 bool NamesThrottle(const StringMap& parameters);
-// What is not said of it is no limit.
+// What is not said of it is no limit, as is 0.
 IoLimits LimitsOf(const PoolTuning& tuning);
 // Errors, not applied: InvalidArgument, naming the key, for one that is not known, and for a value
 // that is none.
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters);
 // Errors, not applied: InvalidArgument for what volumes of this backend do not have.
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend);
+// Errors, not applied: InvalidArgument for a quota of more than the size.
+Status CheckQuotaFits(const PoolTuning& tuning, int64_t capacity_bytes);
 // In what the volume of this record is tuned otherwise, for people; empty if it has all of these.
 std::string TuningDifference(const PoolVolumeRecord& there, const StringMap& parameters);
 

@@ -47,6 +47,7 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   bind.is_tree = volume.ok() && IsTree(volume->backend);
   bind.keeps_owners = volume.ok() && volume->backend == PoolBackendKind::kExport;
   bind.read_only = bind.read_only || (volume.ok() && volume->source_read_only);
+  if (volume.ok()) bind.project_id = volume->project_id;
   // Of what a CO publishes the CO says the pod, and csidriver throttles it.
   if (target.pod != nullptr) {
     bind.before_bind = [&volumes = parts_.volumes, id, pod = bind.pod.str()](

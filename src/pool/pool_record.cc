@@ -140,6 +140,16 @@ Status CheckNotInline(const PoolVolumeRecord& volume) {
                                "NodeUnpublishVolume, and no other call may change or copy it");
 }
 
+std::string OtherProject(const PoolVolumeRecord& volume, uint32_t project) {
+  if (volume.project_id == 0 || volume.project_id == project) return "";
+  const std::string recorded = std::to_string(volume.project_id);
+  return "it is of " + (project == 0 ? "no project" : "project " + std::to_string(project)) +
+         ", and project " + recorded +
+         " is on record, whose limit does not hold for it now: whoever owns a directory can do "
+         "that. \"chattr -R -p " +
+         recorded + "\" gives it back";
+}
+
 bool IsWhole(const PoolCutRecord& cut) {
   return cut.state == PoolCutState::kCut && (!cut.is_copy || cut.copied_bytes >= cut.size_bytes);
 }

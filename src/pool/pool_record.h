@@ -176,6 +176,9 @@ struct PoolVolumeRecord {
   std::string source_identity{};
   std::vector<std::string> source_options{};
   bool source_read_only = false;
+  // By which its directory is bounded and counted on ext4 and xfs. Its owner can give the directory
+  // to another one, so that what it has counts only if it is this one. 0: none is on record.
+  uint32_t project_id = 0;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -201,6 +204,7 @@ struct PoolVolumeRecord {
     v(25, m.source_identity);
     v(26, m.source_options);
     v(27, m.source_read_only);
+    v.If(28, m.project_id, m.project_id != 0);
   }
   friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
 };
@@ -263,6 +267,10 @@ bool IsWhole(const PoolCutRecord& cut);
 // FailedPrecondition for an inline one, which says whose it is: it comes and goes with its pod, and
 // what the pod has in it is nobody else's.
 Status CheckNotInline(const PoolVolumeRecord& volume);
+
+// In what the project of its directory differs from the one on record, for people; empty if it does
+// not, and if none is on record.
+std::string OtherProject(const PoolVolumeRecord& volume, uint32_t project);
 
 Record EncodeRecord(const PoolRecord& record);
 Record EncodeRecord(const PoolVolumeRecord& record);

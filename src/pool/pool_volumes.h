@@ -89,6 +89,8 @@ struct PoolHealth {
   bool is_short = false;  // PoolAccount::is_short
   // The ids of volumes whose files are not there as they were made, and why.
   std::map<std::string, std::string> lost;
+  // Those whose directories are not bounded as they are to be, and why.
+  std::map<std::string, std::string> unbounded;
 };
 
 // Threads: any. Blocks: what has CallOptions, until the deadline and for the store; NoteFilesystem
@@ -229,12 +231,12 @@ class PoolVolumes {
   // do; FailedPrecondition, while it is made or deleted, and if a throttle cannot be set.
   Status Modify(const std::string& id, const StringMap& parameters, const CallOptions& call,
                 const std::set<std::string>& pods = {}) EXCLUDES(mu_);
-  // Whether it has a throttle on record, if only one of no limit.
+  // Whether it has a throttle on record. One of no limit is none.
   bool IsThrottled(const std::string& id) const EXCLUDES(mu_);
   // Sets the throttle of the volume for a pod that gets it, and finds it in the file of the pod's
-  // cgroup; success if it has none on record. REQUIRES: it is open. Errors: FailedPrecondition, not
-  // applied, without a uid, and if the cgroup has no file of limits that can be written;
-  // InvalidArgument, not applied, for what is no uid.
+  // cgroup; success if it has none on record. What is no limit takes an earlier one away. REQUIRES:
+  // it is open. Errors: FailedPrecondition, not applied, without a uid, and if the cgroup has no
+  // file of limits that can be written; InvalidArgument, not applied, for what is no uid.
   Status Throttle(const std::string& id, const std::string& pod, const CallOptions& call)
       EXCLUDES(mu_);
   // The pod has the volume by a row of an earlier agent: KeepThrottles() looks whether there is a
@@ -449,6 +451,9 @@ class PoolVolumes {
   Status EndCuts(const Pool& pool, const CallOptions& call) EXCLUDES(mu_);
   // Makes the file of a volume that is on record without one, if it is not there.
   Status CompleteFile(Held& held) EXCLUDES(mu_);
+  // Puts on record by which project the directory that was opened is bounded, and tells if it is
+  // not bounded.
+  Status NoteBound(PoolVolumeRecord& record, const OpenedVolume& opened) EXCLUDES(mu_);
 
   // Of volumes with files and without a row.
   Status FindLost(const Pool& pool, PoolObject object, const CallOptions& call) EXCLUDES(mu_);

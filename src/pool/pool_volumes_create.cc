@@ -89,6 +89,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
     return FindMade(wish, *std::move(row));
   }
   ASSIGN_OR_RETURN(Shape shape, ShapeOf(wish));
+  RETURN_IF_ERROR(CheckQuotaFits(tuning, shape.bytes));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(shape.parameters));
   RETURN_IF_ERROR(CheckLookedThrough(*pool));
   shape.parameters.pool = pool->name();
@@ -186,6 +187,7 @@ Result<PoolVolumeRecord> PoolVolumes::TryMake(PoolVolumeRecord record, const Fil
     return removed.ok() ? made.error() : made.error().AsMaybeApplied();
   }
   record.object = made->object;
+  record.project_id = made->project_id.value_or(0);
   if (const Status ready = Advance(record, PoolVolumeEvent::kDone); !ready.ok()) {
     return ready.error().AsMaybeApplied();
   }

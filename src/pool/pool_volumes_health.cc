@@ -2,6 +2,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/answers.h"
@@ -78,6 +79,11 @@ void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
     const int64_t wanted = record->second.capacity_bytes;
     if (found == measured.artefacts.end()) {
       health.lost[id] = its + "is missing, or cannot be looked at";
+    } else if (IsTree(record->second.backend)) {
+      // What it may have at most can be less than its size.
+      std::string other;
+      if (found->second.project_id) other = OtherProject(record->second, *found->second.project_id);
+      if (!other.empty()) health.unbounded[id] = std::move(other);
     } else if (found->second.size_bytes < wanted) {
       health.lost[id] = its + "has " + std::to_string(found->second.size_bytes) +
                         " bytes, and is to have " + std::to_string(wanted);

@@ -1,4 +1,5 @@
 // Volumes that are there are tuned: their devices, and what their pods may ask of these.
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -56,18 +57,25 @@ Status PoolVolumes::Modify(const std::string& id, const StringMap& parameters,
 
 bool PoolVolumes::IsThrottled(const std::string& id) const {
   const std::optional<PoolVolumeRecord> record = FindRow(id);
-  return record && NamesThrottle(record->mutable_parameters);
+  if (!record) return false;
+  const Result<PoolTuning> tuning = ParsePoolTuning(record->mutable_parameters);
+  return tuning.ok() && LimitsOf(*tuning) != IoLimits{};
 }
 
 Status PoolVolumes::Throttle(const std::string& id, const std::string& pod,
                              const CallOptions& call) {
-  if (!IsThrottled(id)) return OkStatus();
-  if (pod.empty()) return WhyPodIsNeeded(id);
+  if (pod.empty()) return IsThrottled(id) ? Status(WhyPodIsNeeded(id)) : OkStatus();
+  const std::optional<PoolVolumeRecord> row = FindRow(id);
+  if (!row || !NamesThrottle(row->mutable_parameters)) return OkStatus();
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
   ASSIGN_OR_RETURN(const PoolTuning tuning, ParsePoolTuning(held.record.mutable_parameters));
   std::set<std::string> done;
   const Status limited = LimitPods(held, tuning, {pod}, done);
+  // A cgroup that takes no limits has none.
+  const bool is_refused = !limited.ok() && !limited.error().maybe_applied() &&
+                          limited.error().code() == Code::kFailedPrecondition;
+  if (is_refused && LimitsOf(tuning) == IoLimits{}) return OkStatus();
   return limited.ok() ? limited : Status(AboutFilesOf(id, limited.error()));
 }
 

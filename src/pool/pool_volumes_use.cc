@@ -48,7 +48,19 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
   Result<OpenedVolume> opened =
       held.backend->Open(held.record, *tuning, read_only, before, held.call);
   if (!opened.ok()) return AboutFilesOf(id, opened.error());
+  RETURN_IF_ERROR(NoteBound(held.record, *opened));
   return opened;
+}
+
+// An earlier program has made it without that on record, or the filesystem could not count then.
+Status PoolVolumes::NoteBound(PoolVolumeRecord& record, const OpenedVolume& opened) {
+  if (!opened.why_unbounded.empty()) {
+    parts_.log.Warning("a directory has not the limit that its size is to be",
+                       {{"volume", record.id}, {"why", opened.why_unbounded}});
+  }
+  if (opened.project_id == 0 || record.project_id == opened.project_id) return OkStatus();
+  record.project_id = opened.project_id;
+  return Write(record);
 }
 
 // A row that is ready has no file if MakeAnew() was cut off.
@@ -58,6 +70,7 @@ Status PoolVolumes::CompleteFile(Held& held) {
   ASSIGN_OR_RETURN(const MadeArtefact made,
                    held.backend->Make(held.record, held.parameters, held.call));
   held.record.object = made.object;
+  held.record.project_id = made.project_id.value_or(0);
   return Write(held.record);
 }
 
@@ -145,6 +158,7 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   if (!larger.ok()) return AboutFilesOf(id, larger.error());
   record.capacity_bytes = target;
   record.target_bytes = 0;
+  if (record.project_id == 0) record.project_id = larger->project_id.value_or(0);
   if (const Status grown = Advance(record, PoolVolumeEvent::kDone); !grown.ok()) {
     return grown.error().AsMaybeApplied();
   }

@@ -14,121 +14,7 @@ namespace {
 // In one round trip to a worker; there are two requests for each.
 constexpr size_t kTreesMeasuredAtOnce = 128;
 
-// Projects that are not this program's are small numbers in general (/etc/projid). One that is
-// taken is met, and passed over, when it is set.
-constexpr uint32_t kFirstProject = 0x40000000;
-constexpr uint32_t kProjects = 0x3fffffff;
-constexpr uint32_t kProjectsTried = 64;
-
-// FNV-1a, so that volumes begin to look at different places.
-uint32_t HashOfId(const std::string& text) {
-  uint32_t hash = 2166136261U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return hash;
-}
-
-// Another one is whoever's who gave the pool's directory to it, and so is its limit.
-bool IsOwnProject(const TreeQuota& quota) {
-  return quota.kind == TreeQuotaKind::kProject && quota.id >= kFirstProject &&
-         quota.id - kFirstProject < kProjects;
-}
-
-bool IsUnsupported(const Error& error) { return error.code() == Code::kUnimplemented; }
-
 }  // namespace
-
-// ---- limits -------------------------------------------------------------------------------------
-
-Result<bool> TreeBackend::IsOfForeignProject(const PoolId& id, const CallOptions& call) {
-  const Result<TreeQuota> now = kernel_.Call(ReadTreeQuota{layout_.Data(id)}, call);
-  if (!now.ok()) return IsUnsupported(now.error()) ? Result<bool>(false) : now.error();
-  return now->kind == TreeQuotaKind::kProject && !IsOwnProject(*now);
-}
-
-// The project is on the directory, where it is found again. The kernel refuses one that the
-// directory has from the pool's. What is in a directory before it has its project is of none, so
-// that the limit would bound only what comes later, and the figures would be wrong.
-Status TreeBackend::SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
-                             const CallOptions& call) {
-  const SafePath data = layout_.Data(id);
-  ASSIGN_OR_RETURN(const TreeQuota now, kernel_.Call(ReadTreeQuota{data}, call));
-  SetTreeQuota set{.path = data, .expected = recorded};
-  set.bytes = bytes;
-  if (kind() == PoolBackendKind::kSubvolume || IsOwnProject(now)) {
-    RETURN_IF_ERROR(kernel_.Call(set, call));
-    return OkStatus();
-  }
-  ASSIGN_OR_RETURN(const DirectoryListing there, kernel_.Call(ListDirectory{data}, call));
-  if (!there.entries.empty()) {
-    return Error::NotApplied(Code::kUnimplemented,
-                             "there are files in " + data.Display() +
-                                 " already, and project quota counts only what is made later");
-  }
-  const uint32_t first = HashOfId(id.ToString()) % kProjects;
-  for (uint32_t i = 0; i < kProjectsTried; ++i) {
-    set.project_id = kFirstProject + (first + i) % kProjects;
-    const Result<TreeQuota> done = kernel_.Call(set, call);
-    if (done.ok()) return OkStatus();
-    if (done.error().code() != Code::kAlreadyExists) return done.error();
-  }
-  return Error::NotApplied(Code::kResourceExhausted,
-                           "no number is free for the project of " + data.Display());
-}
-
-// The limit of a project outlives the files: without this the filesystem would keep it for ever,
-// and whoever looks at its projects would see those of all volumes that there have been.
-Status TreeBackend::FreeQuota(const PoolId& id, const StorageObject& there,
-                              const CallOptions& call) {
-  const SafePath data = layout_.Data(id);
-  const Result<TreeQuota> quota = kernel_.Call(ReadTreeQuota{data}, call);
-  if (!quota.ok()) return IsUnsupported(quota.error()) ? OkStatus() : Status(quota.error());
-  if (!IsOwnProject(*quota) || quota->limit_bytes == 0) return OkStatus();
-  RETURN_IF_ERROR(kernel_.Call(SetTreeQuota{.path = data, .expected = there}, call));
-  return OkStatus();
-}
-
-Status TreeBackend::Bound(const PoolVolumeRecord& volume, int64_t bytes,
-                          const PoolParameters& parameters, const CallOptions& call) {
-  const Result<PoolTuning> tuning = ParsePoolTuning(volume.mutable_parameters);
-  if (!tuning.ok()) return tuning.error();
-  const int64_t most = std::min(bytes, tuning->quota_bytes.value_or(bytes));
-  const Status set = SetQuota(TreeIdOf(volume.id), volume.object, most, call);
-  if (set.ok() || !IsUnsupported(set.error())) return set;
-  if (parameters.quota == PoolQuota::kBestEffort) return OkStatus();
-  return Error::FromParts(Code::kFailedPrecondition, set.error().outcome(), 0,
-                          "the size of a volume of backend " +
-                              std::string(PoolBackendName(kind())) +
-                              " cannot be bounded here, and its class does not say \"quota\": "
-                              "\"best-effort\": " +
-                              set.error().message());
-}
-
-Status TreeBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-                         const CallOptions& call) {
-  if (!tuning.quota_bytes) return OkStatus();
-  if (*tuning.quota_bytes > volume.capacity_bytes) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "quotaBytes is more than the size of volume " + volume.id + ", " +
-                                 std::to_string(volume.capacity_bytes) + " bytes");
-  }
-  const Status set = SetQuota(TreeIdOf(volume.id), volume.object, *tuning.quota_bytes, call);
-  if (set.ok() || !IsUnsupported(set.error())) return set;
-  return Error::NotApplied(Code::kInvalidArgument, set.error().message());
-}
-
-// CheckTuning lets none of it in.
-Result<bool> TreeBackend::Throttle(const PoolVolumeRecord& volume, const IoLimits&,
-                                   const std::vector<std::string>&, const CallOptions&) {
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + volume.id + " has no device");
-}
-
-Result<MadeArtefact> TreeBackend::Grow(const PoolVolumeRecord& volume, int64_t bytes,
-                                       const PoolParameters& parameters, const CallOptions& call) {
-  const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
-  RETURN_IF_ERROR(Bound(volume, bytes, parameters, call));
-  return Look(id, bytes, call);
-}
 
 // ---- making and discarding ----------------------------------------------------------------------
 
@@ -156,14 +42,15 @@ Result<MadeArtefact> TreeBackend::Look(const PoolId& id, int64_t size_bytes,
   MadeArtefact made{.object = there->object, .size_bytes = size_bytes, .allocated_bytes = 0};
   const Result<TreeQuota> quota = kernel_.Call(ReadTreeQuota{layout_.Data(id)}, call);
   if (quota.ok()) {
-    made.allocated_bytes = quota->used_bytes;
-  } else if (!IsUnsupported(quota.error())) {
+    made.project_id = OwnProjectOf(id, *quota);
+    if (IsOwnAccount(id, *quota)) made.allocated_bytes = quota->used_bytes;
+  } else if (!IsNoQuota(quota.error())) {
     return quota.error().AsMaybeApplied();
   }
   return made;
 }
 
-Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
+Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded, uint32_t project,
                                 const CallOptions& call) {
   const SafePath data = layout_.Data(id);
   ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
@@ -176,7 +63,9 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
       return Error::NotApplied(Code::kFailedPrecondition,
                                data.Display() + " is mounted at " + places.front());
     }
-    if (there.type == FileType::kDirectory) RETURN_IF_ERROR(FreeQuota(id, there.object, call));
+    if (there.type == FileType::kDirectory) {
+      RETURN_IF_ERROR(FreeQuota(id, there.object, project, call));
+    }
     RETURN_IF_ERROR(RemoveData(data, there.object, call));
   }
   return RemoveArtefactDirectory(kernel_, layout_, id, {}, call);
@@ -187,16 +76,17 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
 Error TreeBackend::TakenBack(const PoolId& id, bool made, const Error& error,
                              const CallOptions& call) {
   if (error.maybe_applied()) return error;
-  if (!made || !DiscardTree(id, {}, call).ok()) return error.AsMaybeApplied();
+  if (!made || !DiscardTree(id, {}, 0, call).ok()) return error.AsMaybeApplied();
   return error;
 }
 
 Status TreeBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& call) {
-  return DiscardTree(TreeIdOf(volume.id), volume.object, call);
+  return DiscardTree(TreeIdOf(volume.id), volume.object, volume.project_id, call);
 }
 
+// No cut has a project.
 Status TreeBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& call) {
-  return DiscardTree(TreeIdOf(cut.id), cut.object, call);
+  return DiscardTree(TreeIdOf(cut.id), cut.object, 0, call);
 }
 
 // The description comes after the directory, whose name is on the disk by that.
@@ -213,7 +103,7 @@ Result<MadeArtefact> TreeBackend::Make(const PoolVolumeRecord& volume,
   return Look(id, volume.capacity_bytes, call);
 }
 
-Result<OpenedVolume> TreeBackend::Open(const PoolVolumeRecord& volume, const PoolTuning&,
+Result<OpenedVolume> TreeBackend::Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                                        bool /*read_only*/, const BeforeOpen& /*before*/,
                                        const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
@@ -226,6 +116,7 @@ Result<OpenedVolume> TreeBackend::Open(const PoolVolumeRecord& volume, const Poo
   RETURN_IF_ERROR(CheckObject(id, volume.object, call));
   OpenedVolume opened;
   opened.directory = layout_.Data(id);
+  RETURN_IF_ERROR(KeepBounded(volume, tuning, opened, call));
   return opened;
 }
 
@@ -247,12 +138,17 @@ Status TreeBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged da
     const auto* info = stat.ok() ? std::get_if<FileInfo>(&stat.value()) : nullptr;
     if (info == nullptr || info->type != FileType::kDirectory) continue;
     const Result<AnyAnswer>& read = answer.items[2 * at + 1].result;
-    if (!read.ok() && !IsUnsupported(read.error())) {
+    if (!read.ok() && !IsNoQuota(read.error())) {
       if (damaged == OfDamaged::kError) return read.error().With(volumes[at].ToString());
       continue;
     }
     const auto* quota = read.ok() ? std::get_if<TreeQuota>(&read.value()) : nullptr;
     MadeArtefact& there = measured[volumes[at]];
+    if (quota != nullptr && quota->kind != TreeQuotaKind::kQgroup) {
+      there.project_id = static_cast<uint32_t>(quota->id);
+    }
+    // The figures of another project are another's.
+    if (quota != nullptr && !IsOwnAccount(volumes[at], *quota)) quota = nullptr;
     if (quota != nullptr) there.allocated_bytes = quota->used_bytes;
     const int64_t limit = quota == nullptr ? 0 : quota->limit_bytes;
     there.size_bytes = limit > 0 ? limit : std::max(there.allocated_bytes, kPoolBlockBytes);

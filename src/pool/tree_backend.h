@@ -5,7 +5,7 @@
 // A limit is set where the filesystem can bound a directory. A class that does not insist on one
 // (quota: best-effort) has volumes without it where it cannot.
 //
-// Private to directory_backend and subvolume_backend.
+// Limits are in tree_backend_limits.cc. Private to directory_backend and subvolume_backend.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,15 @@
 #include "pool/pool_backend.h"
 
 namespace volumed {
+
+// The project that a directory has, if it is one of those that are chosen for the volume of this
+// id; else 0. Pure.
+uint32_t OwnProjectOf(const PoolId& id, const TreeQuota& quota);
+// Whether what is counted is the volume's: not if it is of a project that was not chosen for it.
+// Pure.
+bool IsOwnAccount(const PoolId& id, const TreeQuota& quota);
+// That the filesystem cannot bound a directory.
+inline bool IsNoQuota(const Error& error) { return error.code() == Code::kUnimplemented; }
 
 // Threads and blocking: as PoolBackend says.
 class TreeBackend : public PoolBackend {
@@ -66,7 +75,9 @@ class TreeBackend : public PoolBackend {
   // Whether somebody else has given the directory to a project, whose limit it has.
   Result<bool> IsOfForeignProject(const PoolId& id, const CallOptions& call);
   // Bounds the volume to `bytes`, or to what its tuning says. Errors: FailedPrecondition, not
-  // applied, if the filesystem cannot, and the class insists.
+  // applied, if the filesystem cannot, and the class insists, and if the directory is of another
+  // project than the one on record; InvalidArgument, not applied, of one that is being made, if its
+  // tuning asks for a limit that cannot be.
   Status Bound(const PoolVolumeRecord& volume, int64_t bytes, const PoolParameters& parameters,
                const CallOptions& call);
   // What is there, with its object, and of this size. Errors: maybe applied.
@@ -85,11 +96,24 @@ class TreeBackend : public PoolBackend {
                                   const CallOptions& call);
 
  private:
-  Status SetQuota(const PoolId& id, const StorageObject& recorded, int64_t bytes,
-                  const CallOptions& call);
-  // Takes the limit of the volume's project away. Nobody may have the volume any more.
-  Status FreeQuota(const PoolId& id, const StorageObject& there, const CallOptions& call);
-  Status DiscardTree(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
+  // Sets the limit of the volume, whose directory is bounded so `now`. Errors: Unimplemented, not
+  // applied, if it cannot be bounded; FailedPrecondition, not applied, if it is of another project
+  // than the one on record, whose limit stays as it is.
+  Result<TreeQuota> SetQuota(const PoolVolumeRecord& volume, const TreeQuota& now, int64_t bytes,
+                             const CallOptions& call);
+  Result<TreeQuota> ReadAndSetQuota(const PoolVolumeRecord& volume, int64_t bytes,
+                                    const CallOptions& call);
+  // Takes the limit of the volume's project away, which is `project`, or, if that is 0, the own one
+  // that its directory has. Nobody may have the volume any more.
+  Status FreeQuota(const PoolId& id, const StorageObject& there, uint32_t project,
+                   const CallOptions& call);
+  // Sets the limit again if it is not there any more, and says in `opened` what came of it.
+  Status KeepBounded(const PoolVolumeRecord& volume, const PoolTuning& tuning, OpenedVolume& opened,
+                     const CallOptions& call);
+  // To whom has a class that insists on a limit.
+  Error WhyNotBounded(const Error& error) const;
+  Status DiscardTree(const PoolId& id, const StorageObject& recorded, uint32_t project,
+                     const CallOptions& call);
   Error TakenBack(const PoolId& id, bool made, const Error& error, const CallOptions& call);
   Status MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged, const CallOptions& call,
                      std::map<PoolId, MadeArtefact>& measured);

@@ -60,6 +60,12 @@ Result<Done> FakeEffects::operator()(const CopyTree& request) {
   }
   Progress(0);
   const int error = vfs_.CopyTree(from, to, state_.half);
+  if (error == EXDEV) {
+    const bool made_none = vfs_.InodeAt(to).children.empty();
+    return Error::FromParts(Code::kFailedPrecondition,
+                            made_none ? Outcome::kNotApplied : Outcome::kMaybeApplied, EXDEV,
+                            what + ": a subvolume is in it");
+  }
   if (error != 0) return Error::FromErrno(error, what, Outcome::kMaybeApplied);
   return Done{};
 }

@@ -151,8 +151,17 @@ Result<TreeQuota> FakeEffects::operator()(const SetTreeQuota& request) {
     if (request.inodes != 0) {
       return RefuseTree(what, "btrfs does not count inodes", Code::kInvalidArgument);
     }
+    if (request.limit_alone) {
+      return RefuseTree(what, "btrfs has no projects", Code::kInvalidArgument);
+    }
     RETURN_IF_ERROR(QuotaAt(there, what));
     filesystem.counts_trees = true;
+  } else if (request.limit_alone) {
+    if (request.project_id == 0) {
+      return RefuseTree(what, "it is not said of which project", Code::kInvalidArgument);
+    }
+    RETURN_IF_ERROR(QuotaAt(there, what));
+    account = request.project_id;
   } else {
     RETURN_IF_ERROR(QuotaAt(there, what));
     ASSIGN_OR_RETURN(account, ProjectFor(request, there, what));

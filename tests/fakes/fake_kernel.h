@@ -108,6 +108,10 @@ class FakeKernel final : public Kernel {
   void LimitLoops(size_t most) EXCLUDES(mu_);
   // How much the filesystem that `path` lies on can hold; 0: no limit.
   void LimitFilesystem(const std::string& path, int64_t bytes) EXCLUDES(mu_);
+  // What the owner of a directory can do by FS_IOC_FSSETXATTR: it alone becomes one of the project.
+  void GiveToProject(const std::string& path, uint64_t project) EXCLUDES(mu_);
+  // What "btrfs quota disable" does, or a repair of an xfs: no limit is left, and nobody counts.
+  void ForgetTreeLimits(const std::string& path) EXCLUDES(mu_);
   // Whether that filesystem, an ext4 or xfs, was mounted with prjquota.
   void CountProjects(const std::string& path, bool counts = true) EXCLUDES(mu_);
   // How many projects or subvolumes of it have a limit, with files or without.

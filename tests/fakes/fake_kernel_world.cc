@@ -250,6 +250,18 @@ void FakeKernel::CountProjects(const std::string& path, bool counts) {
   vfs_.MutableFilesystem(vfs_.FilesystemAt(Require(path, true)).id).counts_trees = counts;
 }
 
+void FakeKernel::GiveToProject(const std::string& path, uint64_t project) {
+  MutexLock lock(mu_);
+  vfs_.SetAccount(Require(path, true), project);
+}
+
+void FakeKernel::ForgetTreeLimits(const std::string& path) {
+  MutexLock lock(mu_);
+  FakeFilesystem& filesystem = vfs_.MutableFilesystem(vfs_.FilesystemAt(Require(path, true)).id);
+  filesystem.counts_trees = false;
+  filesystem.limits.clear();
+}
+
 size_t FakeKernel::TreeLimits(const std::string& path) {
   MutexLock lock(mu_);
   return vfs_.FilesystemAt(Require(path, true)).limits.size();

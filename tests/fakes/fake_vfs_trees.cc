@@ -179,7 +179,8 @@ int FakeVfs::CopyEntry(FakeLocation source, FakeLocation to, std::map<uint64_t, 
   const FakeInode inode = Inode(source.dentry);
   const std::string name = NameOf(source);
   const bool is_directory = inode.type == FileType::kDirectory;
-  if (IsCovered(source) || inode.is_subvolume) {
+  if (inode.is_subvolume && !IsCovered(source)) return EXDEV;
+  if (IsCovered(source)) {
     return is_directory ? MakeDirectory(to, name, 0755) : 0;
   }
   const auto known = copies->find(inode.id);

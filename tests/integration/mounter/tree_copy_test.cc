@@ -185,6 +185,37 @@ TEST_P(TreeCopyTest, HolesStayHolesAndADeepTreeCostsNoDescriptors) {
   EXPECT_EQ(std::string(here.data(), here.size()), "here");
 }
 
+TEST_P(TreeCopyTest, ADirectoryDeeperThanAPathLeadsCouldNotBeCopied) {
+  if (IsSkipped()) return;
+  const std::string name(200, 'd');
+  constexpr int kLevels = 60;
+  Descriptor at(::open(Show("from").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int level = 0; level < kLevels; ++level) {
+    ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0755), 0);
+    at = Descriptor(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(at.valid());
+  }
+  // With a second name, which is made by the handle of the first.
+  const Descriptor file(::openat(at.get(), "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::write(file.get(), "deep", 4), 4);
+  ASSERT_EQ(::linkat(at.get(), "f", at.get(), "g", 0), 0);
+  ASSERT_EQ(::symlinkat("f", at.get(), "h"), 0);
+  const Result<Done> copied = Copy();
+  ASSERT_TRUE(copied.ok()) << copied.error().ToString();
+  Descriptor copy(::open(Show("to").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int level = 0; level < kLevels; ++level) {
+    copy = Descriptor(::openat(copy.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(copy.valid()) << level;
+  }
+  std::array<char, 4> content{};
+  const Descriptor read(::openat(copy.get(), "h", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::read(read.get(), content.data(), content.size()), 4);
+  EXPECT_EQ(std::string(content.data(), content.size()), "deep");
+  struct stat there = {};
+  ASSERT_EQ(::fstatat(copy.get(), "g", &there, 0), 0);
+  EXPECT_EQ(there.st_nlink, 2u);
+}
+
 TEST_P(TreeCopyTest, WhatIsMountedInItIsNotEntered) {
   if (IsSkipped()) return;
   ASSERT_EQ(::mkdir(Show("from/m").c_str(), 0700), 0);

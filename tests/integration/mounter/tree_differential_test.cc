@@ -118,10 +118,12 @@ void WalkCopies(TreeWorld& world) {
   world.Step("link", MakeSymlink{world.In("from/link"), "/etc"});
   world.Step("mode", MakeDirectory{world.In("from/d"), 02750, std::nullopt, true});
   world.Step("group", ChangeOwnership{world.In("from/d"), 1000});
-  world.Step("a subvolume in it", MakeSubvolume{world.In("from/inside")});
-  world.Step("file in that", WriteFile{world.In("from/inside/f"), Secret<std::string>("x")});
+  world.Step("one with a subvolume", MakeDirectory{world.In("with"), 0755});
+  world.Step("a subvolume in it", MakeSubvolume{world.In("with/inside")});
+  world.Step("file in that", WriteFile{world.In("with/inside/f"), Secret<std::string>("x")});
+  world.Step("copy what has a subvolume", CopyTree{world.In("sub"), world.In("with")});
   world.Step("copy", CopyTree{world.In("sub"), world.In("from")});
-  for (const char* name : {"sub", "sub/d", "sub/inside"}) {
+  for (const char* name : {"sub", "sub/d"}) {
     world.Step(std::string("list ") + name, ListDirectory{world.In(name)});
   }
   world.Step("read", ReadFile{world.In("sub/f")});
@@ -229,6 +231,59 @@ TEST_F(TreeTest, ASubvolumeGoesWithTheReadOnlyOnesThatSomebodyMadeInsideOfIt) {
   EXPECT_FALSE(std::filesystem::exists(Show("v")));
 }
 
+// A user of the pod can make them, and 256 was the end.
+TEST_F(TreeTest, ASubvolumeWithManyInEachOtherCouldNotBeRemoved) {
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MountBtrfs());
+  constexpr int kNested = 300;
+  // The names are longer together than any path.
+  const std::string name = "d/" + std::string(20, 's');
+  Must(local_->Call(MakeSubvolume{In("v")}, {}));
+  Descriptor at(::open(Show("v").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int level = 0; level < kNested; ++level) {
+    ASSERT_EQ(::mkdirat(at.get(), "d", 0755), 0);
+    Descriptor directory(::openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    btrfs_ioctl_vol_args arguments = {};
+    name.copy(arguments.name, sizeof(arguments.name) - 1, 2);
+    ASSERT_EQ(::ioctl(directory.get(), BTRFS_IOC_SUBVOL_CREATE, &arguments), 0) << level;
+    at = Descriptor(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(at.valid());
+  }
+  uint64_t flags = BTRFS_SUBVOL_RDONLY;
+  ASSERT_EQ(::ioctl(at.get(), BTRFS_IOC_SUBVOL_SETFLAGS, &flags), 0);
+  at.Reset();
+  const auto removed = local_->Call(RemoveSubvolume{In("v")}, {});
+  ASSERT_TRUE(removed.ok()) << removed.error().ToString();
+  EXPECT_FALSE(std::filesystem::exists(Show("v")));
+}
+
+TEST_F(TreeTest, ADirectoryWithAReadOnlySubvolumeInItCouldNotBeRemoved) {
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MountBtrfs());
+  ASSERT_EQ(::mkdir(Show("plain").c_str(), 0755), 0);
+  Must(local_->Call(MakeSubvolume{In("plain/a")}, {}));
+  ASSERT_EQ(::mkdir(Show("plain/a/d").c_str(), 0755), 0);
+  std::ofstream(Show("plain/a/d/f")) << "x";
+  Must(local_->Call(MakeSubvolume{In("plain/a/inside")}, {}));
+  Must(local_->Call(MakeSubvolume{In("plain/b"), In("plain/a"), {}, true}, {}));
+  const auto removed = local_->Call(RemoveTree{.path = In("plain")}, {});
+  ASSERT_TRUE(removed.ok()) << removed.error().ToString();
+  EXPECT_FALSE(std::filesystem::exists(Show("plain")));
+}
+
+TEST_F(TreeTest, ACopyLeftASubvolumeOutAndSaidNothing) {
+  if (IsSkipped()) return;
+  ASSERT_NO_FATAL_FAILURE(MountBtrfs());
+  for (const char* name : {"from", "from/d", "to"}) {
+    ASSERT_EQ(::mkdir(Show(name).c_str(), 0755), 0);
+  }
+  Must(local_->Call(MakeSubvolume{In("from/d/inside")}, {}));
+  const auto copied = local_->Call(CopyTree{.to = In("to"), .from = In("from")}, {});
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(copied.error().message(), HasSubstr("d/inside: it is a subvolume"));
+}
+
 // The kernel itself takes it away under them.
 TEST_F(TreeTest, ASubvolumeIsNotRemovedWhileSomethingShowsItOrIsMountedInIt) {
   if (IsSkipped()) return;
@@ -316,6 +371,18 @@ TEST_P(ProjectQuotaTest, ADirectoryOfAProjectTakesNoMoreThanItsLimit) {
   set.bytes = 0;
   EXPECT_EQ(Must(local_->Call(set, {})).limit_bytes, 0);
   EXPECT_EQ(FillBounded(Show("v/f"), 2 * kTreeLimit), 0);
+  // By the directory of another one: that stays as it is.
+  set.project_id = 9;
+  set.path = In("w");
+  set.bytes = kTreeLimit;
+  Must(local_->Call(set, {}));
+  set.project_id = 7;
+  set.bytes = 2 * kTreeLimit;
+  set.limit_alone = true;
+  const TreeQuota kept = Must(local_->Call(set, {}));
+  EXPECT_EQ(kept.id, 9u);
+  EXPECT_EQ(kept.limit_bytes, kTreeLimit);
+  EXPECT_EQ(Must(local_->Call(ReadTreeQuota{In("v")}, {})).limit_bytes, 2 * kTreeLimit);
 }
 
 TEST_P(ProjectQuotaTest, AFilesystemWithoutProjectQuotaSaysSoAndChangesNothing) {

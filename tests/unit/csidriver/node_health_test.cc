@@ -161,5 +161,19 @@ TEST(VolumeHealthTest, AVolumeOfAPoolThatIsShortIsDegraded) {
   EXPECT_EQ(health.health_statuses(1).reason(), "PoolShort");
 }
 
+TEST(VolumeHealthTest, ADirectoryWithoutItsLimitIsDegradedAndNotLost) {
+  PoolVolumeRecord volume;
+  volume.id = "v-1";
+  volume.pool = "fast";
+  PoolHealth pool;
+  pool.unbounded["v-1"] = "it is of project 7";
+  ::csi::v1::VolumeHealth health;
+  TellVolumeHealth(volume, pool, health);
+  ASSERT_EQ(health.health_statuses_size(), 1);
+  EXPECT_EQ(health.health_statuses(0).status(), ::csi::v1::DEGRADED);
+  EXPECT_EQ(health.health_statuses(0).reason(), "LimitLost");
+  EXPECT_THAT(health.health_statuses(0).message(), HasSubstr("it is of project 7"));
+}
+
 }  // namespace
 }  // namespace volumed

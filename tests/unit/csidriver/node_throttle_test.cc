@@ -100,6 +100,18 @@ TEST_F(NodeThrottleTest, WithoutAWordOfThePodOnlyAVolumeWithoutAThrottleIsPublis
   EXPECT_EQ(Modify(free, {{"readAheadKiB", "256"}}), StatusCode::OK) << message_;
 }
 
+TEST_F(NodeThrottleTest, AThrottleThatWasTakenBackNeededThePodForEver) {
+  const std::string id = Staged(kThrottle);
+  EXPECT_EQ(PublishIt(id), StatusCode::FAILED_PRECONDITION);
+  const StringMap none = {{kWriteBps, "0"}, {"readIOPS", "0"}};
+  ASSERT_EQ(Modify(id, none), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Modify(id, none), StatusCode::OK) << message_;
+  EXPECT_EQ(Modify(id, kThrottle), StatusCode::FAILED_PRECONDITION);
+  // Nor is a cgroup needed that can be limited.
+  EXPECT_EQ(PublishFor("p-9", id, kOtherTarget), StatusCode::OK) << message_;
+}
+
 TEST_F(NodeThrottleTest, AChangeReachesThePodThatHasTheVolumeAlsoAfterARestart) {
   AddCgroup("p-1");
   const std::string id = Staged({});

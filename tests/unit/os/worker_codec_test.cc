@@ -329,6 +329,10 @@ TEST(WorkerCodec, WhatTreesNeedKeepsEveryField) {
   EXPECT_EQ(set.project_id, 4294967295u);
   EXPECT_EQ(set.bytes, int64_t{1} << 40);
   EXPECT_EQ(set.inodes, int64_t{1} << 41);
+  EXPECT_FALSE(set.limit_alone);
+  SetTreeQuota alone{Place()};
+  alone.limit_alone = true;
+  EXPECT_TRUE(Same(alone).limit_alone);
   EXPECT_EQ(Same(ReadTreeQuota{Place()}).path, Place());
   const TreeQuota quota{TreeQuotaKind::kQgroup, uint64_t{1} << 63, 1, 2, 3, 4};
   EXPECT_EQ(SameAnswer(quota), quota);

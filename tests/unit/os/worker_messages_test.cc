@@ -78,6 +78,10 @@ std::map<std::string, std::string> AllMessages() {
   auto as_it_reads = Filled<ConfigureLoop>();
   as_it_reads.read_ahead_kib.reset();
   messages["request ConfigureLoop"] = Hex(Encode(AnyRequest(as_it_reads)));
+  messages["request SetTreeQuota of a project alone"] = messages["request SetTreeQuota"];
+  auto of_directory = Filled<SetTreeQuota>();
+  of_directory.limit_alone = false;
+  messages["request SetTreeQuota"] = Hex(Encode(AnyRequest(of_directory)));
   const auto set_later = [&messages](const auto& before, const std::string& what) {
     const std::string name = "answer " + std::to_string(AnyAnswer(before).index());
     messages[name + what] = messages[name];

@@ -48,6 +48,7 @@ PoolVolumeRecord Volume() {
   record.source_identity = "wwid:naa.1";
   record.source_options = {"hard", "nfsvers=4.2"};
   record.source_read_only = true;
+  record.project_id = 0x40000001;
   return record;
 }
 
@@ -240,6 +241,22 @@ TEST(PoolRecords, AnInlineVolumeHasTheNumbersThatItHadEverAndAnotherHasNone) {
   with.insert(at, std::string("\xa2\x01\x13") + "\x0a\x04/t/a" + "\x12\x02/t" + "\x1a\x01n" +
                       "\x22\x01p" + "\x2a\x01u");
   EXPECT_EQ(EncodeRecord(record).bytes, with);
+}
+
+TEST(PoolRecords, AProjectHasTheNumberThatItHadEverAndNoneLeavesTheRowAsItWas) {
+  PoolVolumeRecord record;
+  const std::string without = EncodeRecord(record).bytes;
+  record.project_id = 300;
+  EXPECT_EQ(EncodeRecord(record).bytes, without + "\xd0\x01\xac\x02");
+}
+
+TEST(PoolRecords, ADirectoryIsOfAnotherProjectOnlyIfOneIsOnRecord) {
+  PoolVolumeRecord record;
+  EXPECT_EQ(OtherProject(record, 7), "");
+  record.project_id = 7;
+  EXPECT_EQ(OtherProject(record, 7), "");
+  EXPECT_NE(OtherProject(record, 8), "");
+  EXPECT_NE(OtherProject(record, 0), "");
 }
 
 TEST(PoolLeases, OfTwoNodesAreBesideEachOtherIfBothModesAreForSeveralNodes) {
