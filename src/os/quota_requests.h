@@ -52,13 +52,12 @@ struct TreeQuota {
 // another project, so that only who has the number on record knows which limit is to go.
 // Errors, not applied: NotFound; InvalidArgument for a limit below zero, for project 0 if the
 // directory has none, or with `limit_alone`, and on btrfs for a limit of inodes and for
-// `limit_alone`; AlreadyExists if the directory has none,
-// and the project has files already: it is somebody else's; FailedPrecondition if the directory is
-// of another project, or is not the expected one; Unimplemented if the filesystem has no such
-// quota, or was mounted without it, and for what is no root of a subvolume on btrfs: it says which.
-// What fails after the project was set is maybe applied. Source: quotactl(2) (quotactl_fd,
-// Q_SETQUOTA), Linux include/uapi/linux/fs.h (FS_IOC_FSSETXATTR), include/uapi/linux/btrfs.h
-// (BTRFS_IOC_QGROUP_LIMIT).
+// `limit_alone`; AlreadyExists if the directory has none, and the project has files already: it is
+// somebody else's; FailedPrecondition if the directory is of another project, or is not the
+// expected one; Unimplemented if the filesystem has no such quota, or was mounted without it, and
+// for what is no root of a subvolume on btrfs: it says which. What fails after the project was set
+// is maybe applied. Source: quotactl(2) (quotactl_fd, Q_SETQUOTA), Linux include/uapi/linux/fs.h
+// (FS_IOC_FSSETXATTR), include/uapi/linux/btrfs.h (BTRFS_IOC_QGROUP_LIMIT).
 struct SetTreeQuota {
   using Answer = TreeQuota;
   static constexpr const char* kName = "SetTreeQuota";

@@ -139,8 +139,7 @@ class PoolBackend {
   // empty, is called once it is certain that the file is the volume's, and before anything can see
   // its filesystem: it changes the UUID of a copy. Errors: FailedPrecondition, not applied, if its
   // file is not the recorded object, and if a directory that has to have a limit cannot be given
-  // it; those of `before`; those of Tune, after which no device is
-  // left that this call made.
+  // it; those of `before`; those of Tune, after which no device is left that this call made.
   using BeforeOpen = std::function<Status(const SafePath& file)>;
   virtual Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                                     bool read_only, const BeforeOpen& before,
