@@ -352,16 +352,16 @@ struct RemoveFile {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// Removes a tree, itself included, and never goes across a mount or through a link. What is missing
-// is success with changed = false.
-// With `content_alone` the directory itself stays, even if it is a mount point, and the answer
-// means that it was seen empty at the end.
-// With an inode in `expected`, the path is opened once, and all is done below what was opened.
-// Errors, maybe applied once something was removed: FailedPrecondition naming the mount point that
-// is in the way, with what lay outside of it removed; the first thing that could not be removed,
-// with the rest removed; Aborted if the tree was moved meanwhile. With `content_alone`: NotFound,
-// not applied, if it is missing. With `expected`: FailedPrecondition, not applied, if another
-// directory or none is there, and maybe applied if it is not this one that is gone at the end.
+// Removes a tree, itself included, and never goes across a mount or through a link. Subvolumes in
+// it go too, read-only ones made writable for that. What is missing is success with changed =
+// false. With `content_alone` the directory itself stays, even if it is a mount point, and the
+// answer means that it was seen empty at the end. With an inode in `expected`, the path is opened
+// once, and all is done below what was opened. Errors, maybe applied once something was removed:
+// FailedPrecondition naming the mount point that is in the way, with what lay outside of it
+// removed; the first thing that could not be removed, with the rest removed; Aborted if the tree
+// was moved meanwhile. With `content_alone`: NotFound, not applied, if it is missing. With
+// `expected`: FailedPrecondition, not applied, if another directory or none is there, and maybe
+// applied if it is not this one that is gone at the end.
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";

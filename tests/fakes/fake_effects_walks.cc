@@ -47,6 +47,7 @@ bool FakeEffects::RemoveName(FakeLocation directory, const std::string& name, bo
   if (vfs_.InodeAt(there).type != FileType::kDirectory) {
     return UnlinkName(directory, name, false, removal);
   }
+  if (!top) vfs_.MakeSubvolumeWritable(there);
   bool stays = false;
   const std::map<std::string, uint64_t> children = vfs_.InodeAt(there).children;
   for (const auto& [child, dentry] : children) {

@@ -190,6 +190,8 @@ class FakeVfs {
   // What is in the one into the other, which is empty; with `half` only the first of it.
   int CopyTree(FakeLocation from, FakeLocation to, bool half);
   void SetAccount(FakeLocation at, uint64_t account) { Inode(at.dentry).account = account; }
+  // Nothing for what is no root of a subvolume.
+  void MakeSubvolumeWritable(FakeLocation at) { Inode(at.dentry).subvolume_read_only = false; }
 
   // ---- mounts. The mounts that are made are detached until Attach().
   uint64_t NewFilesystem(const std::string& type, const std::string& source);

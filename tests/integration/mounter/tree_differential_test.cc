@@ -142,6 +142,9 @@ void WalkRemoval(TreeWorld& world) {
   world.Step("remove what is missing", RemoveSubvolume{world.In("none")});
   const StorageObject other{"btrfs", "", 256, "77:00"};
   world.Step("remove another", RemoveSubvolume{world.In("b"), other});
+  world.Step("a read-only one in a directory",
+             MakeSubvolume{world.In("box/kept"), world.In("c"), {}, true});
+  world.Step("remove the directory", RemoveTree{world.In("box")});
   for (const char* name : {"b", "c", "a", "a"}) {
     world.Step("remove", RemoveSubvolume{world.In(name)});
   }

@@ -324,6 +324,22 @@ TEST_F(TreePoolTest, ADirectoryWithASubvolumeInItWasCutWithoutThat) {
   EXPECT_FALSE(IsWhole(Must(volumes().FindCut(cut))));
 }
 
+TEST_F(TreePoolTest, ADirectoryWithAReadOnlySubvolumeInItStayedForEver) {
+  ASSERT_NO_FATAL_FAILURE(Start("btrfs"));
+  PoolVolumeWish wish = TreeWish("directory");
+  wish.parameters["quota"] = "best-effort";
+  const PoolVolumeRecord made = Must(volumes().Create(wish, {}));
+  const SafePath one{DataOf(made.id), "one"};
+  node_.Aside(MakeSubvolume{.path = one});
+  ASSERT_EQ(Write(one.Display() + "/f", 10), 0);
+  MakeSubvolume snapshot{.path = {DataOf(made.id), "two"}, .of = one};
+  snapshot.read_only = true;
+  node_.Aside(snapshot);
+  const Status deleted = volumes().Delete(made.id, false, {});
+  ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
+  EXPECT_THAT(node_.Directories(), IsEmpty());
+}
+
 TEST_F(TreePoolTest, ACopyOfADirectoryKeepsToTheRateOfCopies) {
   ASSERT_NO_FATAL_FAILURE(Start("xfs"));
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
