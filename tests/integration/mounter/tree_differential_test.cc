@@ -190,16 +190,17 @@ TEST_F(TreeTest, FakeAndRealKernelAgreeOnWhatACopyIs) {
   if (IsSkipped()) return;
   ASSERT_NO_FATAL_FAILURE(MountBtrfs());
   FakeKernel fake;
-  fake.AddMount("btrfs", "/dev/pool", "/pool");
+  // By the same paths, which are in the texts.
+  fake.AddMount("btrfs", "/dev/pool", Path("mnt"));
   TreeWorld real{*local_, {scratch(), "mnt"}};
-  TreeWorld made{fake, {"/pool", ""}};
+  TreeWorld made{fake, real.pool};
   for (TreeWorld* world : {&real, &made}) {
     WalkSubvolumes(*world);
     WalkMoves(*world);
     WalkCopies(*world);
   }
-  EXPECT_EQ(RealTreeText(Show("sub")), fake.DumpTree("/pool/sub"));
-  EXPECT_EQ(RealTreeText(Show("from")), fake.DumpTree("/pool/from"));
+  EXPECT_EQ(RealTreeText(Show("sub")), fake.DumpTree(Show("sub")));
+  EXPECT_EQ(RealTreeText(Show("from")), fake.DumpTree(Show("from")));
 }
 
 TEST_F(TreeTest, ASnapshotHasWhatWasWrittenBeforeAndIsAnotherObject) {
