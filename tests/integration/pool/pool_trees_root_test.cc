@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/btrfs.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "base/manual_clock.h"
 #include "fakes/fake_irreversible_steps.h"
@@ -168,6 +172,19 @@ TEST_F(RealTreesTest, ALimitBelowWhatASubvolumeHoldsCanBeRaisedAgainAndItsCopies
   EXPECT_EQ(FillBounded(Data(volume.id) + "/more", kVolumeBytes / 8), 0);
 }
 
+// As "btrfs quota disable" does.
+TEST_F(RealTreesTest, AccountsThatWereSwitchedOffLeftNoLimit) {
+  if (IsSkipped()) return;
+  const PoolVolumeRecord volume = Make({{"backend", "subvolume"}}, "one");
+  const Descriptor pool(::open(Path("mnt/pool").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  btrfs_ioctl_quota_ctl_args off = {};
+  off.cmd = BTRFS_QUOTA_CTL_DISABLE;
+  ASSERT_EQ(::ioctl(pool.get(), BTRFS_IOC_QUOTA_CTL, &off), 0);
+  Make({{"backend", "subvolume"}}, "two");  // switches them on again
+  Must(volumes_->Open(volume.id, false, {}));
+  EXPECT_EQ(FillBounded(Data(volume.id) + "/f", 2 * kVolumeBytes), EDQUOT);
+}
+
 TEST_F(RealTreesTest, ADirectoryIsCopiedWithLinksModesAndOwners) {
   if (IsSkipped()) return;
   const StringMap parameters = {{"backend", "directory"}, {"quota", "best-effort"}};
@@ -249,6 +266,35 @@ TEST_P(RealProjectsTest, ADirectoryHasItsLimitItsCutsAndCopiesAndItsProjectIsFre
   ASSERT_TRUE(volumes_->Discard(cut, {}).ok());
   ExpectDeleted(volume.id);
   ExpectDeleted(copy.id);
+  ::sync();
+  EXPECT_EQ(Projects(), "");
+}
+
+// A user of the pod can do that with the directory that is his.
+TEST_P(RealProjectsTest, ADirectoryOfTheProjectOfAnotherVolumeChangedThatOnesLimit) {
+  if (IsSkipped()) return;
+  const StringMap parameters = {{"backend", "directory"}};
+  const PoolVolumeRecord victim = Make(parameters, "victim");
+  const PoolVolumeRecord given = Make(parameters, "given");
+  EXPECT_EQ(given.project_id, QuotaOf(given.id).id);
+  std::ofstream(Data(given.id) + "/f") << "its own";
+  const auto give = [&](uint32_t project) {
+    const Descriptor directory(::open(Data(given.id).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    fsxattr attributes = {};
+    ASSERT_EQ(::ioctl(directory.get(), FS_IOC_FSGETXATTR, &attributes), 0);
+    attributes.fsx_projid = project;
+    ASSERT_EQ(::ioctl(directory.get(), FS_IOC_FSSETXATTR, &attributes), 0);
+  };
+  ASSERT_NO_FATAL_FAILURE(give(victim.project_id));
+  EXPECT_FALSE(volumes_->Open(given.id, false, {}).ok());
+  EXPECT_FALSE(volumes_->Modify(given.id, {{"quotaBytes", "4096"}}, {}).ok());
+  EXPECT_EQ(QuotaOf(victim.id).limit_bytes, kVolumeBytes);
+  ASSERT_NO_FATAL_FAILURE(give(given.project_id));
+  Must(volumes_->Open(given.id, false, {}));
+  ASSERT_NO_FATAL_FAILURE(give(victim.project_id));
+  ExpectDeleted(given.id);
+  EXPECT_EQ(QuotaOf(victim.id).limit_bytes, kVolumeBytes);
+  ExpectDeleted(victim.id);
   ::sync();
   EXPECT_EQ(Projects(), "");
 }
