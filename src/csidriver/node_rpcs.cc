@@ -218,7 +218,7 @@ Result<InlineUnpublish> NodeRpcs::InlineUnpublishOf(
                             .serving = ServingInline()};
   const std::optional<std::string> path = CleanNodePath(request.target_path());
   const std::string on_record = there ? there->inline_use.target : "";
-  if (path && (*path == on_record || targets_.RealPath(*path) == on_record)) {
+  if (there && path && (*path == on_record || targets_.RealPath(*path) == on_record)) {
     const std::string& root = there->inline_use.target_root;
     unpublish.target = {root, on_record.substr(root.size() + 1), Resolve::kNoSymlinks};
     return unpublish;
