@@ -21,6 +21,7 @@ class Cluster:
     def __init__(self, peers, directory, root, node=NODE, address=NODE_ADDRESS):
         self.peers, self.dir, self.root, self.node, self.address = peers, directory, root, node, address
         self.inside = ()  # words before those of a program that runs on the node
+        self.network_programs = self.path("cni-bin")
         self.pki = os.path.join(directory, "pki")
         self.processes = []
         self.kubelet = None
@@ -56,6 +57,7 @@ class Cluster:
         self.issue("apiserver", "/CN=kube-apiserver", "extendedKeyUsage=serverAuth\nsubjectAltName=DNS:kubernetes,"
                    "DNS:kubernetes.default,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.96.0.1")
         self.issue("admin", "/O=system:masters/CN=admin", client)
+        self.issue("kubelet-client", "/O=system:masters/CN=kubelet-client", client)
         self.issue("controller-manager", "/CN=system:kube-controller-manager", client)
         for who in ("admin", "controller-manager"):
             self.write_kubeconfig(who)
@@ -114,6 +116,8 @@ class Cluster:
                    "--enable-admission-plugins", "NodeRestriction", "--allow-privileged=true",
                    "--client-ca-file", pki("ca.crt"), "--tls-cert-file", pki("apiserver.crt"),
                    "--tls-private-key-file", pki("apiserver.key"), "--endpoint-reconciler-type", "none",
+                   "--kubelet-client-certificate", pki("kubelet-client.crt"), "--kubelet-client-key",
+                   pki("kubelet-client.key"), "--kubelet-preferred-address-types", "InternalIP",
                    "--service-account-issuer", "https://kubernetes.default.svc",
                    "--service-account-key-file", pki("sa.pub"), "--service-account-signing-key-file", pki("sa.key")
                    ).ready(lambda: "ok" in self.kubectl("get", "--raw", "/readyz", check=False))
@@ -153,6 +157,15 @@ class Cluster:
         with open(self.path("cni/10-none.conflist"), "w") as file:
             json.dump({"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}, file)
 
+    def connect_pods(self):
+        """Each with an interface and an address of its own, which are asked for by programs that are not ours."""
+        self.network_programs = "/usr/lib/cni"
+        addresses = {"type": "host-local", "subnet": "10.246.0.0/16", "dataDir": self.path("cni-addresses"),
+                     "routes": [{"dst": "0.0.0.0/0"}]}
+        with open(self.path("cni/05-pods.conflist"), "w") as file:
+            json.dump({"cniVersion": "0.4.0", "name": "pods",
+                       "plugins": [{"type": "ptp", "ipMasq": False, "ipam": addresses}]}, file)
+
     def start_containerd(self):
         run("ip", "address", "add", self.address + "/32", "dev", "lo", check=False)
         config = self.path("containerd.toml")
@@ -171,7 +184,7 @@ state = "{self.path('containerd-run')}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{self.path('cni-bin')}"
+    bin_dir = "{self.network_programs}"
     conf_dir = "{self.path('cni')}"
 """)
         self.start("containerd", *self.inside, "containerd", "--config", config).ready(

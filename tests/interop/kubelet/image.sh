@@ -1,10 +1,10 @@
 #!/bin/sh
 # Makes an OCI image without a registry: a static busybox with its applets, and a pause program.
-#   image.sh OUT.tar NAME [PROGRAM]     imported with: ctr -n k8s.io images import OUT.tar
-# PROGRAM is a static one: what a container of the image runs.
+#   image.sh OUT.tar NAME [PROGRAM [WORD]]     imported with: ctr -n k8s.io images import OUT.tar
+# PROGRAM is a static one: what a container of the image runs, with WORD if that says nothing else. It is in / too.
 # Needs busybox-static, cc with a static libc, sha256sum, tar.
 set -eu
-out=${1:?tarball} name=${2:?image name} program=${3:-} busybox=$(command -v busybox)
+out=${1:?tarball} name=${2:?image name} program=${3:-} word=${4:-} busybox=$(command -v busybox)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/bin" "$root/etc" "$root/tmp" "$root/proc" "$root/sys" "$root/dev"
@@ -22,6 +22,8 @@ printf '%s\n' '#include <signal.h>' '#include <sys/wait.h>' '#include <unistd.h>
 runs='"Cmd":["/pause"]'
 if [ -n "$program" ]; then
   cp "$program" "$root/bin/"
+  ln -s "bin/${program##*/}" "$root/${program##*/}"
   runs='"Entrypoint":["/bin/'${program##*/}'"]'
+  [ -z "$word" ] || runs=$runs',"Cmd":["'$word'"]'
 fi
 "$(dirname "$0")/../../../scripts/pack_image" "$root" "$out" "$name" "$runs"',"Env":["PATH=/bin"]'

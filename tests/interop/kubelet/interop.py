@@ -11,6 +11,7 @@ from lab import Lab
 from own_daemonset import own_daemonset
 from own_driver import own_driver
 from runs import compare
+from storage_suite import DRIVERS, storage_suite
 from take_over import (end_what_volumed_made, take_over_and_end, take_over_from_kubelet, take_over_from_volumed,
                        take_over_midway)
 from tools import Failed, say
@@ -35,6 +36,9 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="each difference, not one of a kind")
     parser.add_argument("--rounds", type=int, default=3, help="of own-driver: lives of a claim that are timed")
     parser.add_argument("--daemonset", action="store_true", help="own-driver with volumed in a container")
+    parser.add_argument("--all", action="store_true", help="of storage-suite: what takes minutes or the node alone, too")
+    parser.add_argument("--driver", action="append", help=f"of storage-suite: one of {' '.join(DRIVERS)}")
+    parser.add_argument("--only", help="of storage-suite: specs that have this in their names")
     parser.add_argument("step", nargs="*", default=[])
     words = parser.parse_args()
     peers = dict(word.split("=", 1) for word in words.peer)
@@ -53,6 +57,8 @@ def main():
         failed = in_lab(of_lab, scratch, peers, binaries) if of_lab else []
         if "own-driver" in wanted:
             (own_daemonset if words.daemonset else own_driver)(scratch, peers, binaries, words.rounds)
+        if "storage-suite" in wanted:
+            failed += storage_suite(scratch, peers, binaries, words.driver or DRIVERS, words.all, words.only)
     except Failed as failure:
         failed = [str(failure)]
     finally:

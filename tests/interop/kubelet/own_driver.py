@@ -26,13 +26,13 @@ CLONE_NEWNS = 0x20000
 
 
 class OwnDriver:
-    def __init__(self, scratch, peers, binaries, node=Node):
+    def __init__(self, scratch, peers, binaries, node=Node, pool_bytes=POOL_BYTES):
         if os.path.exists(ROOT) and os.listdir(ROOT):
             raise Failed(f"{ROOT} is in use: this needs a machine without a kubelet")
         take_mounts_apart()
         self.dir, self.peers, self.binaries, self.driver = scratch, peers, binaries, DRIVER
         self.cluster = Cluster(peers, os.path.join(scratch, "cluster"), ROOT)
-        self.nodes = [node(self.cluster, binaries, scratch, POOL_BYTES)]
+        self.nodes = [node(self.cluster, binaries, scratch, pool_bytes)]
         self.agent = self.nodes[0].agent
 
     # The cluster, and volumed in it.
