@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import urllib.request
 
@@ -19,11 +20,11 @@ DEPLOY = os.path.join(HERE, "../../../deploy/kubernetes")
 class Pool:
     """A filesystem with room for the volumes, in a sparse file."""
 
-    def __init__(self, directory, size):
-        self.image, self.place = os.path.join(directory, "pool.img"), os.path.join(directory, "pool")
+    def __init__(self, directory, size, name="pool", mkfs=("mkfs.xfs", "-q", "-m", "reflink=1")):
+        self.name, self.image, self.place = name, os.path.join(directory, name + ".img"), os.path.join(directory, name)
         with open(self.image, "wb") as file:
             file.truncate(size)
-        run("mkfs.xfs", "-q", "-m", "reflink=1", self.image)
+        run(*mkfs, self.image)
         os.makedirs(self.place)
         run("mount", "-o", "loop", self.image, self.place)
 
@@ -60,6 +61,13 @@ class Agent:
         with open(self.config, "w") as file:
             file.write(config)
 
+    def add_pool(self, pool):
+        """To be there when the agent is started: another one, of its own name."""
+        with open(self.config) as file:
+            config = file.read()
+        with open(self.config, "w") as file:
+            file.write(re.sub("^(pool: {.*)}", rf"\1, {pool.name}: {pool.place}}}", config, flags=re.MULTILINE))
+
     def start(self):
         for path in (os.path.dirname(self.socket), self.kubelets + "/plugins_registry", self.dir + "/volumed"):
             os.makedirs(path, 0o750, exist_ok=True)
@@ -80,8 +88,9 @@ class Agent:
 
     def promised(self):
         """How many volumes and snapshots the agent itself knows, and what it has promised to them."""
-        pool, = json.loads(self.ctl("get", "pools", "-o", "json"))["pools"]
-        return {key: int(pool[key]) for key in ("volumes", "snapshots", "promised_bytes") if int(pool.get(key, 0)) != 0}
+        pools = json.loads(self.ctl("get", "pools", "-o", "json"))["pools"]
+        return {(number, key): int(pool[key]) for number, pool in enumerate(pools)
+                for key in ("volumes", "snapshots", "promised_bytes") if int(pool.get(key, 0)) != 0}
 
     def end(self, how=signal.SIGTERM):
         if self.process:
@@ -100,12 +109,16 @@ class Node:
     def __init__(self, cluster, binaries, directory, pool_bytes):
         self.cluster, self.binaries, self.dir = cluster, binaries, directory
         self.name, self.kubelets = cluster.node, ROOT
-        self.pool = Pool(directory, pool_bytes)
+        self.pools = [Pool(directory, pool_bytes)]
         self.agent = self.make_agent()
         cluster.have_network()
 
     def make_agent(self):
-        return Agent(self.binaries, self.dir, self.pool, self.cluster, self.kubelets)
+        return Agent(self.binaries, self.dir, self.pools[0], self.cluster, self.kubelets)
+
+    def add_pool(self, *words):
+        self.pools.append(Pool(self.dir, *words))
+        self.agent.add_pool(self.pools[-1])
 
     def start(self):
         self.cluster.start_containerd()
@@ -127,7 +140,7 @@ class Node:
 
     def left(self):
         """What there is of volumes on the node and in its pool, as paths and numbers."""
-        found = self.pool.artefacts() + self.pool.devices()
+        found = [thing for pool in self.pools for thing in pool.artefacts() + pool.devices()]
         found += [place for _, place, *_ in self.mounts() if DRIVER in place or "kubernetes.io~csi" in place]
         for pattern in ("plugins/kubernetes.io/csi/" + DRIVER, "plugins/kubernetes.io/csi/volumeDevices",
                         "plugins/kubernetes.io/csi/volumeDevices/*", "pods/*/volumes/kubernetes.io~csi",
@@ -153,7 +166,8 @@ class Node:
                     run("losetup", "--detach", device, check=False)
             # The volumes first: the pool that they are files of goes last.
             self.end_mounts()
-            self.pool.end()
+            for pool in self.pools:
+                pool.end()
             # Of containers that were ended without their runtime.
             unmount(self.dir, "--recursive", "--lazy")
 

@@ -12,10 +12,12 @@ from own_node import DRIVER, HERE
 from tools import Failed, Process, run, say, wait_for
 
 SUITE = os.path.join(HERE, "../e2e-storage")
-DRIVERS = ("image",)
+DRIVERS = ("image", "subvolume", "directory")
+# Of drivers whose class deploy/kubernetes does not show; each is named by its driver.
+CLASSES = {"subvolume": {"pool": "trees", "backend": "subvolume"}, "directory": {"backend": "directory", "quota": "best-effort"}}
 # Programs of the suite that run at once: it waits most of the time.
 RUNS = 4
-POOL_BYTES = 40 << 30
+POOL_BYTES, TREES_BYTES = 40 << 30, 20 << 30
 # Of the images that it has names for.
 IMAGES = {"busybox": (), "agnhost": ("agnhost", "pause"), "pause": ()}
 # Specs with these words take minutes each, or the node for themselves.
@@ -110,12 +112,21 @@ def import_images(lab):
             os.unlink(tar)
 
 
+def class_of(driver, parameters):
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "volumed-" + driver},
+            "provisioner": DRIVER, "allowVolumeExpansion": True, "volumeBindingMode": "WaitForFirstConsumer",
+            "parameters": parameters}
+
+
 def storage_suite(scratch, peers, binaries, drivers, whole, only):
     """The specs that failed."""
     lab = OwnDriver(scratch, peers, binaries, POOL_BYTES)
     try:
         lab.cluster.connect_pods()
+        if "subvolume" in drivers:
+            lab.nodes[0].add_pool(TREES_BYTES, "trees", ("mkfs.btrfs", "-q"))
         lab.start()
+        lab.cluster.apply([class_of(*words) for words in CLASSES.items()])
         import_images(lab)
         return [name for driver in drivers for name in of_driver(lab, driver, whole, only)]
     finally:
