@@ -16,10 +16,10 @@ DRIVERS = ("image", "subvolume", "directory")
 # Of drivers whose class deploy/kubernetes does not show; each is named by its driver.
 CLASSES = {"subvolume": {"pool": "trees", "backend": "subvolume"}, "directory": {"backend": "directory", "quota": "best-effort"}}
 # Programs of the suite that run at once: it waits most of the time.
-RUNS = 4
+RUNS = 6
 POOL_BYTES, TREES_BYTES = 40 << 30, 20 << 30
-# Of the images that it has names for.
-IMAGES = {"busybox": (), "agnhost": ("agnhost", "pause"), "pause": ()}
+# Of the images that it has names for: what they run, a peer. Of nginx only the shell is used.
+IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,)}
 # Specs with these words take minutes each, or the node for themselves.
 LONG = re.compile(r"\[Slow\]|\[Disruptive\]|\[Serial\]")
 ALONE = re.compile(r"\[Disruptive\]|\[Serial\]")
@@ -102,15 +102,16 @@ def focus(specs):
 
 
 def import_images(lab):
-    """Under just the names that the suite has; there is no registry."""
-    for name in run(lab.peers["e2e-storage"], "-list-images").split():
-        kind = name.rsplit("/", 1)[-1].split(":")[0]
-        if kind in IMAGES:
-            program, *words = IMAGES[kind] or (None,)
-            tar = lab.cluster.path("image-of-suite.tar")
-            run(os.path.join(HERE, "image.sh"), tar, name, *([lab.peers[program]] if program else []), *words)
-            run(*lab.cluster.ctr, "images", "import", tar)
-            os.unlink(tar)
+    """Under just the names that the suite has, of all versions; there is no registry."""
+    names = run(lab.peers["e2e-storage"], "-list-images").split()
+    for kind, (program, *words) in IMAGES.items():
+        first, *others = [name for name in names if name.rsplit("/", 1)[-1].split(":")[0] == kind]
+        tar = lab.cluster.path("image-of-suite.tar")
+        run(os.path.join(HERE, "image.sh"), tar, first, *([lab.peers[program]] if program else []), *words)
+        run(*lab.cluster.ctr, "images", "import", tar)
+        os.unlink(tar)
+        for name in others:
+            run(*lab.cluster.ctr, "images", "tag", first, name)
 
 
 def class_of(driver, parameters):
