@@ -115,13 +115,22 @@ bool MayStillAnswer(const Error& error) {
          error.code() == Code::kCancelled;
 }
 
+// A device that has grown since pods were given it is the same one: only its size is that of now.
+Result<Done> FlushMappedDevice(const OperationParts& parts, const DeviceRecord& facts,
+                               const CallOptions& call) {
+  const std::string& path = facts.mapped->path;
+  ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                   parts.host.kernel.Call(IdentifyDevice{HostPath(path)}, call));
+  RETURN_IF_ERROR(CheckMappedDevice(facts, device));
+  return parts.host.kernel.Call(FlushDevice{path, device.facts.identity}, call);
+}
+
 // The last to close a device waits until what was written is on it: a worker waits for that first.
 Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                      const CallOptions& call) {
   if (!parts.pins->Has(facts.key)) return OkStatus();
   if (facts.mapped) {
-    const Result<Done> flushed =
-        parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
+    const Result<Done> flushed = FlushMappedDevice(parts, facts, call);
     if (!flushed.ok() && MayStillAnswer(flushed.error())) return flushed.error();
     if (!flushed.ok()) {
       parts.logger.Warning("what pods wrote to a block volume may not all be on its device",

@@ -466,5 +466,25 @@ TEST_F(MapOperationsTest, ADeviceThatHangsIsNotClosedAndOneThatFailsIs) {
   EXPECT_EQ(log_.Count("may not all be on its device"), 1);
 }
 
+TEST_F(MapOperationsTest, ADeviceThatHasGrownWhilePodsHadItIsFlushedBeforeItIsClosed) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.identity.size_bytes *= 2; });
+  ASSERT_EQ(Unmap("u-1"), "");
+  EXPECT_EQ(UnmapDevice(), "");
+  EXPECT_EQ(node_.Device("/dev/vdb").flushes, 1);
+  EXPECT_EQ(log_.Count("may not all be on its device"), 0);
+}
+
+TEST_F(MapOperationsTest, AnotherDeviceUnderThePathOfTheOneThatPodsHadIsNotFlushed) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  ASSERT_EQ(Unmap("u-1"), "");
+  node_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  EXPECT_EQ(UnmapDevice(), "");
+  EXPECT_EQ(node_.Device("/dev/vdb").flushes, 0);
+  EXPECT_EQ(log_.Count("may not all be on its device"), 1);
+}
+
 }  // namespace
 }  // namespace volumed
