@@ -76,7 +76,8 @@ Status Agent::MakeCsiDriver() {
   const PartNeed need = config_.csi_only ? PartNeed::kForReadiness : PartNeed::kOptional;
   csi_served_figures_ = std::make_unique<CsiServedFigures>(families_, config_.csi_driver_name);
   csi_server_ = std::make_unique<CsiServer>(
-      CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_, csi_served_figures_.get()},
+      CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_, csi_served_figures_.get(),
+                       [this] { scheduler_->Post([this] { heap_trimmer_->Changed(); }); }},
       *csi_handlers_, CsiServerSettingsOf(config_),
       [this, need](const Status& state) { parts_->Set(kServePart, state, need); });
   ServeCsi(kServePart, config_.csi_serve, need, [this] { csi_server_->Serve(); });

@@ -29,11 +29,11 @@ std::optional<ino_t> InodeOf(int fd) {
 
 }  // namespace
 
-GuestLimits GuestLimitsOfProcess() {
+GuestLimits GuestLimitsOfProcess(size_t descriptors) {
   GuestLimits limits;
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return limits;
-  const size_t share = static_cast<size_t>(files.rlim_cur / kShareOfDescriptors);
+  const size_t share = static_cast<size_t>(files.rlim_cur / kShareOfDescriptors) / descriptors;
   limits.connections = std::clamp(share, kLeastConnections, limits.connections);
   limits.connections_of_users = limits.connections / 4 * 3;
   limits.connections_of_few = limits.connections / 2;

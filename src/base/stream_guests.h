@@ -37,8 +37,8 @@ struct GuestLimits {
 
 // The limits for one socket of this process. A process that may have few descriptors
 // (RLIMIT_NOFILE) gets fewer connections: a quarter of that number, but at least 16 and at most the
-// default. Threads: any. Blocks: never.
-GuestLimits GuestLimitsOfProcess();
+// default. `descriptors` is how many each connection takes. Threads: any. Blocks: never.
+GuestLimits GuestLimitsOfProcess(size_t descriptors = 1);
 
 // Threads: the loop's thread, or any thread before the loop runs. Blocks: never by itself, and else
 // as `serve` does.

@@ -8,6 +8,10 @@ namespace {
 
 // Beyond so many, those are forgotten that are as if they had never called.
 constexpr size_t kKnownPeers = 64;
+// Of all that may go on, one part in so many is for root alone, and one in so many is for all but
+// any one user who is not root.
+constexpr size_t kShareOfRoot = 4;
+constexpr size_t kShareOfOthers = 2;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -23,31 +27,50 @@ Status CsiAdmission::Enter(const CsiPeer& peer) {
     return TryLater("this peer has begun more than " + std::to_string(limits_.rate) +
                     " calls within a second");
   }
-  if (calls_ >= limits_.calls) {
-    return TryLater(std::to_string(calls_) + " calls go on, which are the most that may");
+  return Begin(peer, limits_.calls, calls_, "calls");
+}
+
+void CsiAdmission::Leave(const CsiPeer& peer) {
+  MutexLock lock(mu_);
+  End(peer, calls_);
+}
+
+Status CsiAdmission::EnterStream(const CsiPeer& peer) {
+  MutexLock lock(mu_);
+  return Begin(peer, limits_.streams, streams_, "calls that answer by a stream");
+}
+
+void CsiAdmission::LeaveStream(const CsiPeer& peer) {
+  MutexLock lock(mu_);
+  End(peer, streams_);
+}
+
+Status CsiAdmission::Begin(const CsiPeer& peer, size_t most, GoingOn& going, const char* what) {
+  const auto refused = [&](size_t number, const char* of) {
+    return TryLater(std::to_string(number) + " " + what + of +
+                    " go on, which are the most that may");
+  };
+  if (going.all >= most) return refused(going.all, "");
+  if (peer.uid != 0) {
+    if (going.of_users >= most - most / kShareOfRoot) {
+      return refused(going.of_users, " of users that are not root");
+    }
+    const size_t own = most - most / kShareOfOthers;
+    const auto his = going.of_user.find(peer.uid);
+    if (his != going.of_user.end() && his->second >= own) return refused(own, " of this user");
+    ++going.of_users;
+    ++going.of_user[peer.uid];
   }
-  ++calls_;
+  ++going.all;
   return OkStatus();
 }
 
-void CsiAdmission::Leave() {
-  MutexLock lock(mu_);
-  --calls_;
-}
-
-Status CsiAdmission::EnterStream() {
-  MutexLock lock(mu_);
-  if (streams_ >= limits_.streams) {
-    return TryLater(std::to_string(streams_) +
-                    " calls that answer by a stream go on, which are the most that may");
-  }
-  ++streams_;
-  return OkStatus();
-}
-
-void CsiAdmission::LeaveStream() {
-  MutexLock lock(mu_);
-  --streams_;
+void CsiAdmission::End(const CsiPeer& peer, GoingOn& going) {
+  --going.all;
+  if (peer.uid == 0) return;
+  --going.of_users;
+  const auto his = going.of_user.find(peer.uid);
+  if (--his->second == 0) going.of_user.erase(his);
 }
 
 Status CsiAdmission::Take(const std::string& key) {
@@ -63,7 +86,7 @@ void CsiAdmission::Release(const std::string& key) {
 
 size_t CsiAdmission::calls() const {
   MutexLock lock(mu_);
-  return calls_;
+  return calls_.all;
 }
 
 bool CsiAdmission::MayBegin(const Who& who) {

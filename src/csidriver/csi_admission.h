@@ -22,10 +22,12 @@ namespace volumed {
 // for each, and asks what the driver can do several times for each, and what is refused waits for
 // its back-off. How many of them work at a time, the lanes of operations say.
 struct CsiLimits {
-  size_t calls = 1024;  // that go on at a time, of all peers together
-  int rate = 4000;      // that a peer may begin in a second
-  // Of the calls those that answer by a stream: each has an answer in memory for as long as its
-  // caller does not take it, which is so long at most.
+  // That go on at a time, of all peers together: of users that are not root three quarters at most,
+  // and half of one of them, so that root has an answer whatever they do.
+  size_t calls = 1024;
+  int rate = 4000;  // that a peer may begin in a second
+  // Of the calls those that answer by a stream, divided likewise: each has an answer in memory for
+  // as long as its caller does not take it, which is so long at most.
   size_t streams = 16;
   Duration longest_untaken = std::chrono::seconds(60);
 };
@@ -46,12 +48,13 @@ class CsiAdmission {
   CsiAdmission(const Clock& clock, CsiLimits limits) : clock_(clock), limits_(limits) {}
 
   // A call begins. Errors, not applied: Unavailable, if too many go on, or if the peer has begun
-  // too many; a caller tries again later then. After OK, Leave() is to be called once.
+  // too many; a caller tries again later then. After OK, Leave() is to be called once,
+  // with the same peer.
   Status Enter(const CsiPeer& peer) EXCLUDES(mu_);
-  void Leave() EXCLUDES(mu_);
+  void Leave(const CsiPeer& peer) EXCLUDES(mu_);
   // The same of one that answers by a stream, besides.
-  Status EnterStream() EXCLUDES(mu_);
-  void LeaveStream() EXCLUDES(mu_);
+  Status EnterStream(const CsiPeer& peer) EXCLUDES(mu_);
+  void LeaveStream(const CsiPeer& peer) EXCLUDES(mu_);
 
   // The call has what `key` names for itself until Release(). Errors, not applied: Aborted, if
   // another call has it. Source: CSI spec v1.13.0, "Error Scheme" (10 ABORTED).
@@ -69,6 +72,15 @@ class CsiAdmission {
     TimePoint at;
   };
 
+  struct GoingOn {
+    size_t all = 0;
+    size_t of_users = 0;              // that are not root
+    std::map<uid_t, size_t> of_user;  // each of these
+  };
+
+  // `what` is for people.
+  Status Begin(const CsiPeer& peer, size_t most, GoingOn& going, const char* what) REQUIRES(mu_);
+  static void End(const CsiPeer& peer, GoingOn& going);
   bool MayBegin(const Who& who) REQUIRES(mu_);
   // What a peer has that has begun nothing for a while needs not be remembered.
   void ForgetIdle(TimePoint now) REQUIRES(mu_);
@@ -76,8 +88,8 @@ class CsiAdmission {
   const Clock& clock_;
   const CsiLimits limits_;
   mutable Mutex mu_;
-  size_t calls_ GUARDED_BY(mu_) = 0;
-  size_t streams_ GUARDED_BY(mu_) = 0;
+  GoingOn calls_ GUARDED_BY(mu_);
+  GoingOn streams_ GUARDED_BY(mu_);
   std::set<std::string> taken_ GUARDED_BY(mu_);
   std::map<Who, Allowance> allowances_ GUARDED_BY(mu_);
 };

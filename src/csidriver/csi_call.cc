@@ -106,7 +106,7 @@ void CsiCalls::Refuse(const grpc::Status& status, CsiArrival arrival) {
   CsiCall call(shared_from_this(), std::move(arrival), parts_.scheduler.clock().Now());
   call.ended_ = true;
   const Status entered = admission_.Enter(call.peer());
-  if (entered.ok()) admission_.Leave();
+  if (entered.ok()) admission_.Leave(call.peer());
   Answer(call, entered.ok() ? status : CsiStatusOf(entered));
 }
 
@@ -114,7 +114,7 @@ Status CsiCalls::Admit(CsiCall& call, const CsiRow& row) {
   RETURN_IF_ERROR(admission_.Enter(call.peer()));
   call.entered_ = true;
   if (row.streams) {
-    RETURN_IF_ERROR(admission_.EnterStream());
+    RETURN_IF_ERROR(admission_.EnterStream(call.peer()));
     call.streams_ = true;
   }
   RETURN_IF_ERROR(call.Read());
@@ -158,8 +158,8 @@ void CsiCalls::Ended(CsiCall& call, const Status& status) {
     }
   }
   if (!call.key_.empty()) admission_.Release(call.key_);
-  if (call.streams_) admission_.LeaveStream();
-  if (call.entered_) admission_.Leave();
+  if (call.streams_) admission_.LeaveStream(call.peer());
+  if (call.entered_) admission_.Leave(call.peer());
   if (status.ok()) {
     Tell(call, status, grpc::Status::OK);
     return Answer(call, grpc::Status::OK);

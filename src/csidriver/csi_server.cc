@@ -1,5 +1,6 @@
 #include "csidriver/csi_server.h"
 
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -21,6 +22,9 @@ constexpr std::string_view kOfDescriptor = "fd:";
 // turned away still.
 constexpr int kBetweenPingsMs = 100;
 
+// What connections and calls of the driver have of gRPC's memory together.
+constexpr size_t kMostBytes = size_t{256} << 20;
+
 }  // namespace
 
 std::optional<GuestClass> CsiGuestClass(const PeerCredentials& peer, std::optional<gid_t> group) {
@@ -34,12 +38,17 @@ std::optional<GuestClass> CsiGuestClass(const PeerCredentials& peer, std::option
 CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
                      const CsiServerSettings& settings, std::function<void(const Status&)> state)
     : calls_(CsiCalls::Make({parts.scheduler, parts.log, parts.observer}, settings.limits)),
-      group_(settings.group) {
+      group_(settings.group),
+      guard_(parts.log, settings.frames, parts.many_have_ended) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(settings.most_message_bytes);
+  // Beyond it gRPC takes calls back, and does not ask whose. Whatever bounds a peer comes first, so
+  // that it is for what nobody has thought of.
+  builder.SetResourceQuota(grpc::ResourceQuota("csi-serve").Resize(kMostBytes));
   // A connection has no more requests in memory than may be under way.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             static_cast<int>(settings.limits.calls));
+  builder.AddChannelArgument(
+      GRPC_ARG_MAX_CONCURRENT_STREAMS,
+      static_cast<int>(std::min(settings.limits.calls, settings.frames.open_calls)));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kBetweenPingsMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -56,6 +65,9 @@ CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
   ServedSocketHooks hooks;
   hooks.classify = [this](const PeerCredentials& peer) { return CsiGuestClass(peer, group_); };
   hooks.connected = [this](int fd, const PeerCredentials& peer) { NotePeer(fd, peer); };
+  hooks.guard = [this](Descriptor connection, const PeerCredentials& peer) {
+    return guard_.Take(std::move(connection), {peer.uid, peer.pid});
+  };
   hooks.state = std::move(state);
   socket_ =
       std::make_unique<ServedSocket>(ServedSocket::Parts{parts.loop, parts.log}, std::move(socket),

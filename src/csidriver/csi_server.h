@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "base/scheduler.h"
 #include "csidriver/csi_call.h"
 #include "csidriver/csi_service.h"
+#include "csidriver/frame_guard.h"
 #include "csidriver/served_socket.h"
 
 namespace volumed {
@@ -28,7 +30,8 @@ struct CsiServerSettings {
   std::optional<gid_t> group;  // its members may call, too; mode 0660, without it 0600
   CsiLimits limits;
   int most_message_bytes = 4 * 1024 * 1024;
-  GuestLimits guests = GuestLimitsOfProcess();
+  GuestLimits guests = GuestLimitsOfProcess(FrameGuard::kDescriptors);
+  FrameLimits frames = {};
 };
 
 // What may connect: root, whoever the agent runs as, and the members of the group. Threads: any.
@@ -44,13 +47,15 @@ class CsiServer {
     EventLoop& loop;  // the control thread's
     Logger& log;
     CsiServedObserver* observer = nullptr;  // as CsiCalls::Parts
+    // As FrameGuard says; it may be called until this object is gone.
+    std::function<void()> many_have_ended = {};
   };
   // The handlers outlive this object, and what they are posted. `state` is told of the socket, as
   // ServedSocketHooks says.
   CsiServer(const Parts& parts, const CsiHandlers& handlers, const CsiServerSettings& settings,
             std::function<void(const Status&)> state);
   // Answers every call that is under way with Unavailable, and closes the connections; what the
-  // calls have begun goes on. Blocks: for a second at most.
+  // calls have begun goes on. Blocks: for two seconds at most.
   ~CsiServer();
   CsiServer(const CsiServer&) = delete;
   CsiServer& operator=(const CsiServer&) = delete;
@@ -76,6 +81,8 @@ class CsiServer {
   // By descriptor. A number that is used again has its new peer before the first call of it.
   std::map<int, CsiPeer> peers_ GUARDED_BY(mu_);
   std::vector<std::unique_ptr<CsiService>> services_;
+  // It outlives the server, whose last answers go through it.
+  FrameGuard guard_;
   std::unique_ptr<ServedSocket> socket_;
 };
 

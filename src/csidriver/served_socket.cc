@@ -32,9 +32,22 @@ ServedSocket::ServedSocket(Parts parts, ServedSocketSettings settings,
                 {hooks_.classify, [this](Descriptor connection, const GuestClass&) {
                    const Result<PeerCredentials> peer = GetPeerCredentials(connection.get());
                    if (!peer.ok()) return;
-                   if (hooks_.connected) hooks_.connected(connection.get(), *peer);
-                   grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());
+                   Give(std::move(connection), *peer);
                  }}) {}
+
+void ServedSocket::Give(Descriptor connection, const PeerCredentials& peer) {
+  if (hooks_.guard) {
+    Result<Descriptor> guarded = hooks_.guard(std::move(connection), peer);
+    if (!guarded.ok()) {
+      parts_.log.LogLimited(settings_.what + " guard", LogLevel::kWarning,
+                            settings_.what + " closed", {{"error", guarded.error()}});
+      return;
+    }
+    connection = std::move(*guarded);
+  }
+  if (hooks_.connected) hooks_.connected(connection.get(), peer);
+  grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());
+}
 
 ServedSocket::~ServedSocket() {
   Close();

@@ -33,6 +33,9 @@ struct ServedSocketHooks {
   std::function<std::optional<GuestClass>(const PeerCredentials&)> classify;
   // A connection is about to be given to the server, which calls it "fd:<fd>". May be empty.
   std::function<void(int fd, const PeerCredentials&)> connected;
+  // What the server is given in the connection's place, before `connected` is told of it; empty:
+  // the connection itself. After an error the connection is closed, and that is logged.
+  std::function<Result<Descriptor>(Descriptor connection, const PeerCredentials&)> guard = {};
   // After each look at the socket's file: OK, or what is wrong; it is looked at again then.
   std::function<void(const Status&)> state;
 };
@@ -72,6 +75,8 @@ class ServedSocket {
   Status SetGroup(std::optional<gid_t> group);
 
  private:
+  void Give(Descriptor connection, const PeerCredentials& peer);
+
   const Parts parts_;
   ServedSocketSettings settings_;
   const ServedSocketHooks hooks_;

@@ -26,7 +26,7 @@ class CsiAdmissionTest : public testing::Test {
         continue;
       }
       ++in;
-      admission.Leave();
+      admission.Leave(peer);
     }
     return in;
   }
@@ -43,20 +43,44 @@ TEST_F(CsiAdmissionTest, AsManyCallsGoOnAsMay) {
   EXPECT_EQ(third.error().code(), Code::kUnavailable);
   EXPECT_NE(third.error().message().find("2 calls go on"), std::string::npos);
   EXPECT_EQ(admission.calls(), 2U) << "one that is refused does not count";
-  admission.Leave();
+  admission.Leave(kubelet_);
   EXPECT_TRUE(admission.Enter(kubelet_).ok());
 }
 
 TEST_F(CsiAdmissionTest, AsManyStreamsGoOnAsMayBesidesOtherCalls) {
   CsiAdmission admission(clock_, {.calls = 8, .rate = 100, .streams = 1});
-  ASSERT_TRUE(admission.EnterStream().ok());
-  const Status second = admission.EnterStream();
+  ASSERT_TRUE(admission.EnterStream(kubelet_).ok());
+  const Status second = admission.EnterStream(kubelet_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code(), Code::kUnavailable);
   EXPECT_NE(second.error().message().find("1 calls that answer by a stream"), std::string::npos);
   EXPECT_TRUE(admission.Enter(kubelet_).ok());
-  admission.LeaveStream();
-  EXPECT_TRUE(admission.EnterStream().ok());
+  admission.LeaveStream(kubelet_);
+  EXPECT_TRUE(admission.EnterStream(kubelet_).ok());
+}
+
+// Calls of a member of csi-serve-group that he did not take had all places, and root's Probe was
+// answered Unavailable.
+TEST_F(CsiAdmissionTest, CallsOfUsersLeavePlacesForRootAndForEachOther) {
+  CsiAdmission admission(clock_, {.calls = 8, .rate = 100, .streams = 4});
+  const CsiPeer first{.uid = 990, .pid = 1};
+  const CsiPeer second{.uid = 991, .pid = 2};
+  const auto enter = [&](const CsiPeer& peer) {
+    int in = 0;
+    while (in < 100 && admission.Enter(peer).ok()) ++in;
+    return in;
+  };
+  EXPECT_EQ(enter(first), 4);
+  EXPECT_EQ(enter(second), 2);
+  EXPECT_EQ(enter({.uid = 992, .pid = 3}), 0);
+  EXPECT_EQ(enter(kubelet_), 2);
+  admission.Leave(first);
+  EXPECT_FALSE(admission.Enter(CsiPeer{.uid = 990, .pid = 9}).ok() && admission.Enter(second).ok())
+      << "one place is one call";
+  int streams = 0;
+  while (streams < 100 && admission.EnterStream(first).ok()) ++streams;
+  EXPECT_EQ(streams, 2);
+  EXPECT_TRUE(admission.EnterStream(kubelet_).ok());
 }
 
 TEST_F(CsiAdmissionTest, APeerBeginsAsManyInASecondAsItMay) {
