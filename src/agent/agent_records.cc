@@ -93,8 +93,10 @@ Status Agent::OpenRecords() {
       kLostRowsRecordKind,      kCsiDriverRecordKind};
   // The driver says it all anew when it registers.
   options.renewed_kinds = {kCsiDriverRecordKind};
-  // A pod whose driver is absent leaves once it is on record what the driver is owed.
-  options.teardown_kinds = {kCsiDebtRecordKind};
+  // A pod whose driver is absent leaves once it is on record what the driver is owed; and whoever
+  // deletes a volume, which may be what makes room, reserves its storage for that first.
+  options.teardown_kinds = {kCsiDebtRecordKind,
+                            kStorageReservationRecordKind + std::string("/reclaim")};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();

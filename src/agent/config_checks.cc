@@ -166,6 +166,20 @@ void CheckPools(const std::vector<Place>& places, const std::string& as_seen, Pr
   }
 }
 
+// Callers of the driver would make directories, and mount volumes, amid what is the agent's.
+void CheckTargetRoots(const std::vector<Place>& places, const std::string& as_seen,
+                      Problems& problems) {
+  for (const Place& target : places) {
+    if (target.key != kCsiTargetRoots) continue;
+    for (const Place& place : places) {
+      const bool is_own = place.key == "root" || place.key == kPoolKey;
+      if (!is_own || !LiesIn(target.path, place.path)) continue;
+      problems.push_back(std::string(kCsiTargetRoots) + ": " + target.path + as_seen +
+                         " lies in the " + place.key + " " + place.path);
+    }
+  }
+}
+
 // One name is one volume, and so is one device, and one export.
 void CheckStaticVolumes(const Config& config, Problems& problems) {
   std::vector<std::string> names;
@@ -350,7 +364,8 @@ std::vector<Place> PlacesToLookAt(const Config& config) {
 // Whether the place must not overlap others.
 bool IsOfTheAgentsWork(const Place& place) {
   return place.key == "root" || IsSocket(place) || place.key == "manifest-dir" ||
-         place.key == "host-path-root" || place.key == "volume-plugin-dir" || place.key == kPoolKey;
+         place.key == "host-path-root" || place.key == "volume-plugin-dir" ||
+         place.key == kPoolKey || place.key == kCsiTargetRoots;
 }
 
 struct Look {
@@ -369,7 +384,9 @@ Look LookAt(const Place& place, const Config& config) {
   // answers.
   struct statfs unused {};
   (void)::statfs(place.path.c_str(), &unused);
-  if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, look.problems);
+  const bool is_directory =
+      place.key == "root" || place.key == "manifest-dir" || place.key == kCsiTargetRoots;
+  if (is_directory) CheckDirectory(place, look.problems);
   if (place.key == "root" && look.problems.empty()) {
     const Status may = RootLock::CheckMayTake(place.path, config.adopt_root);
     if (!may.ok()) look.problems.push_back("root: " + may.error().message());
@@ -403,6 +420,7 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   for (const Place& place : places) CheckLength(place, problems);
   CheckOverlaps(places, "", problems);
   CheckPools(places, "", problems);
+  CheckTargetRoots(places, "", problems);
   CheckPoolNames(config, problems);
   CheckTwice("manifest-dir", config.manifest_dirs, problems);
   CheckTwice("host-path-root", config.host_path_roots, problems);
@@ -456,6 +474,7 @@ Status CheckPlaces(const Config& config, SilentPlaces silent) {
   // Without an answer about the root there is nothing to compare with.
   if (answers.front()) CheckOverlaps(resolved, kLinksResolved, problems);
   CheckPools(resolved, kLinksResolved, problems);
+  CheckTargetRoots(resolved, kLinksResolved, problems);
   CheckTwiceByLinks("manifest-dir", resolved, problems);
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));

@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "csidriver/csi_volume_wish.h"
+#include "kube/value_rules.h"
 #include "pool/pool_parameters.h"
 
 namespace volumed {
@@ -56,10 +57,16 @@ Result<PoolInline> PodOf(const Attributes& attributes, const SafePath& target) {
   use.pod_namespace = ValueOf(attributes, kPodNamespaceKey);
   use.pod_name = ValueOf(attributes, kPodNameKey);
   use.pod_uid = ValueOf(attributes, kCsiPodUidKey);
-  if (!use.pod_namespace.empty() && !use.pod_name.empty() && !use.pod_uid.empty()) return use;
-  return RefusedInline(
-      "volume_context does not say whose inline volume it is: the CSIDriver has to have "
-      "podInfoOnMount: true");
+  if (use.pod_namespace.empty() || use.pod_name.empty() || use.pod_uid.empty()) {
+    return RefusedInline(
+        "volume_context does not say whose inline volume it is: the CSIDriver has to have "
+        "podInfoOnMount: true");
+  }
+  if (const auto broken = rules::kUid.broken(use.pod_uid)) {
+    return RefusedInline("the attribute " + std::string(kCsiPodUidKey) + ", " +
+                         Quoted(use.pod_uid, kShownAttribute) + ", is no uid: " + *broken);
+  }
+  return use;
 }
 
 Result<int64_t> SizeOf(const std::string& text) {

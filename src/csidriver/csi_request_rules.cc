@@ -140,7 +140,13 @@ Status CheckName(const std::string& path, const std::string& name) {
   return OkStatus();
 }
 
+// The letter of CSI does not allow it; a kubelet sends it for a CSIDriver with
+// serviceAccountTokenInSecrets, and each publish would fail without it.
+// Source: kubernetes pkg/volume/csi/csi_mounter.go@v1.36.
+constexpr char kTokensKey[] = "csi.storage.k8s.io/serviceAccount.tokens";
+
 bool IsSecretKey(const std::string& key) {
+  if (key == kTokensKey) return true;
   return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';

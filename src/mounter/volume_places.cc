@@ -1,5 +1,6 @@
 #include "mounter/volume_places.h"
 
+#include <cerrno>
 #include <optional>
 
 #include "mounter/mount_refs.h"
@@ -32,10 +33,14 @@ Status OrNothing(Kernel& kernel, const SafePath& place, const Status& done,
 
 Status UnmountAndRemove(Kernel& kernel, const SafePath& place, const CallOptions& call) {
   RETURN_IF_ERROR(kernel.Call(Unmount{.target = place}, call));
-  if (const auto removed = kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {
-    return removed.error().AsMaybeApplied();  // it is unmounted
+  Result<Changed> removed = kernel.Call(RemoveDirectory{place}, call);
+  // Whoever may write beside a place of a CO may have put a link there.
+  const bool may_be_link = !removed.ok() && removed.error().sys_errno() == ENOTDIR;
+  if (may_be_link && kernel.Call(ReadLink{place}, call).ok()) {
+    removed = kernel.Call(RemoveFile{place}, call);
   }
-  return OkStatus();
+  // It is unmounted.
+  return removed.ok() ? OkStatus() : Status(removed.error().AsMaybeApplied());
 }
 
 Result<std::vector<std::string>> FindDeviceMountRefs(Kernel& kernel, const SafePath& place,

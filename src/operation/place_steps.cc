@@ -46,6 +46,15 @@ Status CheckShowsDevice(Kernel& kernel, const SafePath& place, const SafePath& d
                                ", and not the volume that is mounted at " + device.Display());
 }
 
+// A bind of the volume in itself would be a part of what it shows, and its mount would go away with
+// the volume's own.
+Status CheckNotInItself(const SafePath& place, const SafePath& device) {
+  if (!place.Display().starts_with(device.Display() + "/")) return OkStatus();
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      place.Display() + " lies in " + device.Display() + ", at which the volume itself is staged");
+}
+
 // What is in it would be covered, and the target could not be removed when the volume leaves.
 Status CheckNothingInIt(Kernel& kernel, const SafePath& place, const CallOptions& call) {
   ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = place}, call));
@@ -83,6 +92,7 @@ void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest
 Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const SafePath& place,
                    const std::optional<SafePath>& device, const CallOptions& call) {
   RETURN_IF_ERROR(CheckGivenPlace(place));
+  if (device) RETURN_IF_ERROR(CheckNotInItself(place, *device));
   RETURN_IF_ERROR(CheckParentNotCovered(parts, key, place, call));
   RETURN_IF_ERROR(CheckDirectory(parts.host.kernel, ParentOf(place), OnPlace(call, place)));
   RETURN_IF_ERROR(CheckNothingInIt(parts.host.kernel, place, OnPath(call, place)));

@@ -29,7 +29,7 @@ void AddCheckPlaceOfDevice(const OperationParts& parts, const MountDeviceRequest
 
 // For a volume at a target: the CO has made the target's parent, nothing is mounted over that,
 // nothing is in the target, be it a directory or a file, and what is mounted there is nothing but
-// this volume: from `device`, if that has a place.
+// this volume: from `device`, if that has a place. The target does not lie in that place either.
 // Errors, not applied: as of CheckPlaceOfDevice, of the parent; FailedPrecondition, naming the
 // mount; those of ListMounts.
 Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const SafePath& place,

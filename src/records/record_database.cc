@@ -192,9 +192,15 @@ Status RecordDatabase::Admit(const RecordChange& change) {
   }
   if (change.remove) return OkStatus();
   if (quarantine_.contains(RowId(record.kind, record.key))) RETURN_IF_ERROR(Renew(record));
-  if (!on_ballast() || teardown_kinds_.contains(record.kind)) return OkStatus();
+  if (!on_ballast() || IsOfTeardown(record)) return OkStatus();
   if (ChecksumOnRecord(record.kind, record.key)) return OkStatus();
   return Full("new " + Name(record) + " is refused, and the space left is kept for teardown");
+}
+
+bool RecordDatabase::IsOfTeardown(const Record& record) const {
+  const std::string first = record.key.substr(0, record.key.find('/'));
+  return teardown_kinds_.contains(record.kind) ||
+         teardown_kinds_.contains(record.kind + "/" + first);
 }
 
 std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,

@@ -123,6 +123,8 @@ class RecordDatabase {
   // An error: this change is not even tried.
   Status Admit(const RecordChange& change);
   int Write(const RecordChange& change);
+  // Whether it may have the ballast.
+  bool IsOfTeardown(const Record& record) const;
   // Nothing if there is no such row.
   std::optional<int64_t> ChecksumOnRecord(const std::string& kind, const std::string& key);
   // The same of a row that is counted.

@@ -42,7 +42,8 @@ struct SqliteRecordStoreOptions {
   // Kinds whose rows repeat what somebody says anew: one that cannot be read is written over, and
   // is kept aside.
   std::set<std::string> renewed_kinds;
-  // Kinds of which teardown writes new rows: these have the ballast, too.
+  // Kinds of which teardown writes new rows: these have the ballast, too. "kind/first" are the rows
+  // of a kind whose keys begin with "first/".
   std::set<std::string> teardown_kinds;
   // How long nobody may have written anything until the log is written back.
   Duration idle = std::chrono::seconds(5);

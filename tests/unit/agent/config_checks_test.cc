@@ -115,6 +115,21 @@ TEST(ConfigChecksTest, CallersOfTheCsiDriverGetNoPlaceThatIsTheKernelsOrTheWhole
   EXPECT_TRUE(Refuses(roots({"/a", "/b", "/a"}), "csi-target-roots: /a is given twice"));
 }
 
+// Whoever may call the driver could make directories among the files of volumes and records.
+TEST(ConfigChecksTest, CallersOfTheCsiDriverGetNoPlaceInAPoolOrInTheRoot) {
+  const auto flags = [](const std::string& place) {
+    return FlagValues{{"csi-serve", {"/run/csi.sock"}},
+                      {"root", {"/var/lib/own"}},
+                      {"pool", {"fast=/data/fast"}},
+                      {"csi-target-roots", {place}}};
+  };
+  EXPECT_EQ(ProblemsOf(flags("/data/kubelet")), "");
+  EXPECT_TRUE(Refuses(flags("/data/fast/volumes"),
+                      "csi-target-roots: /data/fast/volumes lies in the pool /data/fast"));
+  EXPECT_TRUE(Refuses(flags("/var/lib/own"),
+                      "csi-target-roots: /var/lib/own lies in the root /var/lib/own"));
+}
+
 TEST(ConfigChecksTest, AnAddressHasAHostAndAPortThatExist) {
   for (const char* good : {"127.0.0.1:9788", "0.0.0.0:1", "[::1]:9788", "::1:9788", "[::]:65535",
                            "localhost:80", "node-1.example:80", "127.0.0.1:0"}) {

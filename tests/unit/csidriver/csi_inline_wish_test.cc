@@ -98,6 +98,14 @@ TEST(CsiInlineWish, WhatAPodMayNotSayOrSaysWrongIsRefusedByItsName) {
   EXPECT_THAT(InlineTestRefusal(InlineTestRequest(), block), HasSubstr("no block volume"));
 }
 
+TEST(CsiInlineWish, AUidOfAPodThatIsAPathIsRefused) {
+  for (const char* uid : {"../../etc", "a/b", "."}) {
+    EXPECT_THAT(InlineTestRefusal(InlineTestRequest({{"csi.storage.k8s.io/pod.uid", uid}})),
+                HasSubstr("is no uid"))
+        << uid;
+  }
+}
+
 TEST(CsiInlineWish, ARequestWithoutItsPodNamesTheFieldOfTheCsiDriver) {
   for (const char* key : {"csi.storage.k8s.io/pod.name", "csi.storage.k8s.io/pod.namespace",
                           "csi.storage.k8s.io/pod.uid"}) {

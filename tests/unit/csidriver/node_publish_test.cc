@@ -198,6 +198,31 @@ TEST_F(NodePublishTest, ATargetThatCoversOtherPlacesOrHasFilesIsRefused) {
   EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
 }
 
+// Only the target's parent was held against the mounts, and the volume was bound in itself.
+TEST_F(NodePublishTest, ATargetDeepInTheVolumeItselfIsRefused) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
+  node_.AddDirectory(kStaging + "/lost+found");
+  EXPECT_EQ(PublishIt(id, Mount(), kStaging + "/lost+found/x"), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("at which the volume itself is staged"));
+  EXPECT_FALSE(node_.Exists(kStaging + "/lost+found/x"));
+  EXPECT_EQ(PublishIt(id, Mount(), kStaging + "-beside"), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id, kStaging + "-beside"), StatusCode::OK) << message_;
+}
+
+// NodeUnpublishVolume was Unavailable for ever, and so was the end of the staging.
+TEST_F(NodePublishTest, ALinkInThePlaceOfATargetIsTakenAwayAndNotFollowed) {
+  const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
+  ASSERT_EQ(PublishIt(id, Mount(), kTarget), StatusCode::OK) << message_;
+  node_.UnmountBelow(kTarget);
+  node_.Remove(kTarget);
+  node_.AddDirectory("/etc/own");
+  node_.AddSymlink(kTarget, "/etc/own");
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_FALSE(node_.Exists(kTarget));
+  EXPECT_TRUE(node_.Exists("/etc/own"));
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
 // The call succeeded, and the pod could write to the device.
 TEST_F(NodePublishTest, AReadonlyBlockVolumeCouldBeWrittenAtItsTarget) {
   const std::string id = CreateBlock("raw");

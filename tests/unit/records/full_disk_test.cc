@@ -112,7 +112,7 @@ TEST_F(FullDiskTest, TeardownIsRecordedOnAFullDiskAndNewRowsReturnWithTheRoom) {
 // was Terminating for ever.
 TEST_F(FullDiskTest, ANewRowThatTeardownNeedsWasRefusedTheRoomThatWasKeptForIt) {
   SqliteRecordStoreOptions options = Options();
-  options.teardown_kinds = {"debt"};
+  options.teardown_kinds = {"debt", "reservation/reclaim"};
   auto opened = SqliteRecordStore::Open(options);
   ASSERT_TRUE(opened.ok()) << opened.error().ToString();
   auto store = std::move(opened).value();
@@ -129,6 +129,9 @@ TEST_F(FullDiskTest, ANewRowThatTeardownNeedsWasRefusedTheRoomThatWasKeptForIt) 
     const Status owed = store->Put({"debt", std::to_string(i), 1, bytes}, Durability::kPowerLoss);
     ASSERT_TRUE(owed.ok()) << i << ": " << owed.error().ToString();
   }
+  // To delete a volume, which would have made room, was refused.
+  EXPECT_TRUE(store->Put({"reservation", "reclaim/v", 1, bytes}, Durability::kPowerLoss).ok());
+  EXPECT_FALSE(store->Put({"reservation", "raw/v", 1, bytes}, Durability::kPowerLoss).ok());
   EXPECT_TRUE(store->on_ballast());
   EXPECT_FALSE(store->Put({"pod", "new", 1, bytes}, Durability::kProcess).ok());
   EXPECT_THAT(store->Load("debt")->records, SizeIs(kDebts));
