@@ -1,15 +1,18 @@
 // What clients of gRPC send to the driver's socket, frame by frame: pings on a connection that they
-// keep alive, and a call that they have given up before it is read.
+// keep alive, calls that they have given up before they are read, and more of them than may be.
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "base/descriptor.h"
+#include "csidriver/frame_scanner.h"
 #include "unit/csidriver/csi_server_fixture.h"
 
 namespace volumed {
@@ -66,9 +69,92 @@ class CsiFramesTest : public CsiServerFixture {
     return count;
   }
 
+  bool IsClosed() const {
+    char buffer[4096];
+    ssize_t got = 1;
+    while (got > 0) got = ::recv(connection_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
+    return got == 0 || errno != EAGAIN;
+  }
+  // So many calls, the first of this number; each is given up at once, or left open.
+  static std::string Calls(int number, uint32_t first, bool are_given_up) {
+    const size_t headers = kProbeThatIsGivenUp.size() - kFrameHeader - 4;
+    std::string all;
+    for (int i = 0; i < number; ++i) {
+      std::string call(kProbeThatIsGivenUp);
+      const uint32_t stream = first + 2 * static_cast<uint32_t>(i);
+      for (const size_t frame : {size_t{0}, headers}) {
+        call[frame + 7] = static_cast<char>(stream >> 8);
+        call[frame + 8] = static_cast<char>(stream & 0xff);
+      }
+      all += are_given_up ? call : call.substr(0, headers);
+    }
+    return all;
+  }
+
   Descriptor connection_;
   std::string received_;
 };
+
+// What was made for calls that are reset took memory without a bound, 4 GB in half a minute.
+TEST_F(CsiFramesTest, APeerThatResetsTooManyCallsIsNotReadUntilHisTimeHasCome) {
+  settings_.frames.resets_at_once = 10;
+  settings_.frames.resets_per_second = 20;
+  Serve();
+  ASSERT_NO_FATAL_FAILURE(Dial());
+  ASSERT_TRUE(Send(Calls(50, 1, /*are_given_up=*/true)));
+  ASSERT_TRUE(Becomes([&] { return lines_.all().find("held back") != std::string::npos; }));
+  ASSERT_TRUE(Send(kPing));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(Came(kPingType), 0) << "it was read though forty resets are two seconds' worth";
+  EXPECT_TRUE(Becomes([&] { return Came(kPingType) == 1; })) << "it was held for ever";
+  ::csi::v1::ProbeResponse response;
+  EXPECT_TRUE(Probe(&response).ok());
+}
+
+TEST_F(CsiFramesTest, AConnectionWithFarMoreOpenCallsThanItMayHaveIsClosed) {
+  settings_.frames.open_calls = 2;
+  Serve();
+  ASSERT_NO_FATAL_FAILURE(Dial());
+  ASSERT_TRUE(Send(Calls(8, 1, /*are_given_up=*/false)));
+  EXPECT_TRUE(Becomes([&] { return IsClosed(); }));
+  ::csi::v1::ProbeResponse response;
+  EXPECT_TRUE(Probe(&response).ok());
+}
+
+TEST_F(CsiFramesTest, AConnectionEndsWithItsClientThoughItIsHeldBack) {
+  settings_.frames.resets_at_once = 1;
+  settings_.frames.resets_per_second = 0.01;
+  Serve();
+  ASSERT_NO_FATAL_FAILURE(Dial());
+  const auto descriptors = [] {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator("/proc/self/fd")) {
+      ++count;
+    }
+    return count;
+  };
+  ASSERT_TRUE(Send(Calls(10, 1, /*are_given_up=*/true)));
+  ASSERT_TRUE(Becomes([&] { return lines_.all().find("held back") != std::string::npos; }));
+  const size_t before = descriptors();
+  connection_.Reset();
+  EXPECT_TRUE(Becomes([&] { return descriptors() <= before - 3; })) << "both ends of the guard";
+}
+
+TEST(FrameScannerTest, FramesAreToldHoweverTheirBytesCome) {
+  const std::string bytes = std::string(kPrefaceAndSettings) + std::string(kProbeThatIsGivenUp);
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    FrameScanner scanner(24);
+    std::string told;
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      scanner.Scan(std::string_view(bytes).substr(at, piece), [&](const FrameHeader& frame) {
+        told += std::to_string(frame.type) + ":" + std::to_string(frame.flags) + ":" +
+                std::to_string(frame.stream) + " ";
+      });
+    }
+    EXPECT_EQ(told, "4:0:0 1:4:1 3:0:1 ") << "in pieces of " << piece;
+  }
+}
 
 // A client of gRPC for Go that pings each 10 s lost its connection at the third one, and with it
 // the calls that were under way.
