@@ -6,6 +6,7 @@
 
 #include "csidriver/controller_parts.h"
 #include "csidriver/csi_inline_wish.h"
+#include "pool/pool_id.h"
 
 namespace volumed {
 namespace {
@@ -82,10 +83,15 @@ void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {
   if (std::string why = shared->parts.why_unseen(); !why.empty()) {
     return rpc.Finish(Error::NotApplied(Code::kUnavailable, std::move(why)));
   }
-  const Status may = CheckNotInline(shared->volumes(), rpc.request().volume_id());
+  const std::string& id = rpc.request().volume_id();
+  const Status may = CheckNotInline(shared->volumes(), id);
   if (!may.ok()) return rpc.Finish(may);
-  StartForCall(*shared, DeletePoolVolume(shared->parts.pools, rpc.request().volume_id()), rpc,
-               [](const Unit&) {});
+  // What is no id at all has left nothing behind, and whoever asks for thousands fills no log.
+  if (!ParsePoolId(id) && shared->volumes().MeaningOf(id) == PoolIdMeaning::kNone) {
+    rpc.ChangesNothing();
+    return rpc.Finish(OkStatus());
+  }
+  StartForCall(*shared, DeletePoolVolume(shared->parts.pools, id), rpc, [](const Unit&) {});
 }
 
 }  // namespace

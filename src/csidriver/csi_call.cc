@@ -197,7 +197,7 @@ void CsiCalls::Tell(const CsiCall& call, const Status& status, const grpc::Statu
                               {"request", CsiStrippedText(*call.request_, kMostShownRequest)}});
   }
   if (status.ok()) {
-    const bool is_look = method.kind == CsiRpcKind::kReadOnly;
+    const bool is_look = method.kind == CsiRpcKind::kReadOnly || call.changes_nothing_.load();
     log.Log(is_look ? LogLevel::kDebug : LogLevel::kInfo, "CSI call answered",
             {{"rpc", method.name},
              {"about", about},

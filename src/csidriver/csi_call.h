@@ -66,6 +66,9 @@ class CsiCall {
   // Answers the call, unless it has been answered: the server answers it when it stops. Blocks:
   // never.
   void Finish(const Status& status);
+  // What the call asked for is so without it: it has no line in the log then, as one that only
+  // looks. Before Finish(), on the handler's thread.
+  void ChangesNothing() { changes_nothing_ = true; }
   bool has_ended() const { return ended_.load(); }
 
   // Of a call that answers by a stream: sends the response, which may be filled anew at once.
@@ -94,6 +97,7 @@ class CsiCall {
   bool entered_ = false;  // by CsiAdmission::Enter()
   bool streams_ = false;  // likewise EnterStream()
   std::string key_;       // that it has taken; empty: none
+  std::atomic<bool> changes_nothing_{false};
   std::atomic<bool> ended_{false};
 };
 
@@ -107,6 +111,7 @@ class CsiRpc {
   void Finish(const Status& status) const { call_->Finish(status); }
   // The number of the caller's process; 0: it is not known.
   pid_t caller() const { return call_->peer().pid; }
+  void ChangesNothing() const { call_->ChangesNothing(); }
 
  protected:
   std::shared_ptr<CsiCall> call_;

@@ -121,6 +121,22 @@ TEST_F(CsiCallTest, EachAnswerIsCountedOnceWithItsCode) {
             (std::vector<std::string>{"NodeUnpublishVolume Aborted", "NodeUnpublishVolume OK"}));
 }
 
+// Deletions of ids that are none filled the log with lines of changes.
+TEST_F(CsiCallTest, ACallThatChangesNothingIsLoggedAsALook) {
+  log_.SetLevel(LogLevel::kInfo);
+  Arrive(Unpublish("v"));
+  Run();
+  ASSERT_EQ(held_.size(), 1U);
+  held_[0]->ChangesNothing();
+  held_[0]->Finish(OkStatus());
+  EXPECT_EQ(Lines(), "");
+  Arrive(Unpublish("w"));
+  Run();
+  ASSERT_EQ(held_.size(), 2U);
+  held_[1]->Finish(OkStatus());
+  EXPECT_NE(Lines().find("about=w"), std::string::npos) << "one that may have changed something";
+}
+
 TEST_F(CsiCallTest, AnErrorOfAHandlerIsItsCallersStatus) {
   const auto answered = Arrive(Unpublish("v"));
   Run();
