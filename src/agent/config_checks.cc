@@ -1,6 +1,5 @@
 #include "agent/config_checks.h"
 
-#include <arpa/inet.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -8,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -40,8 +38,7 @@ constexpr size_t kLongestSocket = sizeof(sockaddr_un::sun_path) - 1;
 constexpr size_t kLongestRoot = 400;
 constexpr size_t kLongestPath = 2048;
 constexpr size_t kLongestName = 255;  // NAME_MAX
-constexpr size_t kLongestHost = 253;
-constexpr int kMostLinks = 40;  // the kernel's limit
+constexpr int kMostLinks = 40;        // the kernel's limit
 
 using Problems = std::vector<std::string>;
 
@@ -167,8 +164,8 @@ void CheckPools(const std::vector<Place>& places, const std::string& as_seen, Pr
 }
 
 // Callers of the driver would make directories, and mount volumes, amid what is the agent's.
-void CheckTargetRoots(const std::vector<Place>& places, const std::string& as_seen,
-                      Problems& problems) {
+void CheckTargetRootsLieApart(const std::vector<Place>& places, const std::string& as_seen,
+                              Problems& problems) {
   for (const Place& target : places) {
     if (target.key != kCsiTargetRoots) continue;
     for (const Place& place : places) {
@@ -250,25 +247,6 @@ void CheckNames(const Config& config, Problems& problems) {
   if (const auto masked = MaskFeatures({}, config.masked_kernel_features); !masked.ok()) {
     problems.push_back("mask-kernel-feature: " + masked.error().message());
   }
-}
-
-bool IsHostName(std::string_view host) {
-  if (host.empty() || host.size() > kLongestHost) return false;
-  for (const std::string& label : Split(host, '.')) {
-    const bool is_label =
-        !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
-        std::all_of(label.begin(), label.end(),
-                    [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
-    if (!is_label) return false;
-  }
-  // A host whose last label is a number could only be an address, and it is not one.
-  const std::string_view last = host.substr(host.rfind('.') + 1);
-  return last.find_first_not_of("0123456789") != std::string_view::npos;
-}
-
-bool IsAddress(int family, const std::string& host) {
-  unsigned char bytes[sizeof(in6_addr)];
-  return ::inet_pton(family, host.c_str(), bytes) == 1;
 }
 
 // The path with every link resolved, also links to what does not exist yet. A loop of links stays
@@ -420,7 +398,7 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   for (const Place& place : places) CheckLength(place, problems);
   CheckOverlaps(places, "", problems);
   CheckPools(places, "", problems);
-  CheckTargetRoots(places, "", problems);
+  CheckTargetRootsLieApart(places, "", problems);
   CheckPoolNames(config, problems);
   CheckTwice("manifest-dir", config.manifest_dirs, problems);
   CheckTwice("host-path-root", config.host_path_roots, problems);
@@ -474,35 +452,10 @@ Status CheckPlaces(const Config& config, SilentPlaces silent) {
   // Without an answer about the root there is nothing to compare with.
   if (answers.front()) CheckOverlaps(resolved, kLinksResolved, problems);
   CheckPools(resolved, kLinksResolved, problems);
-  CheckTargetRoots(resolved, kLinksResolved, problems);
+  CheckTargetRootsLieApart(resolved, kLinksResolved, problems);
   CheckTwiceByLinks("manifest-dir", resolved, problems);
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));
-}
-
-Status CheckAddress(std::string_view address) {
-  const auto refuse = [&](const std::string& why) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "must be host:port, not '" + std::string(address) + "': " + why);
-  };
-  const size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return refuse("it has no host, or no port");
-  const std::string_view port_text = address.substr(colon + 1);
-  const char* const end = port_text.data() + port_text.size();
-  uint16_t port = 0;
-  const auto parsed = std::from_chars(port_text.data(), end, port);
-  if (parsed.ec != std::errc() || parsed.ptr != end || port_text.empty()) {
-    return refuse("the port is not a number from 0 to 65535");
-  }
-  std::string host(address.substr(0, colon));
-  if (host.front() == '[') {
-    if (host.back() != ']' || !IsAddress(AF_INET6, host.substr(1, host.size() - 2))) {
-      return refuse("there is no IPv6 address in the brackets");
-    }
-    return OkStatus();
-  }
-  if (IsAddress(AF_INET, host) || IsAddress(AF_INET6, host) || IsHostName(host)) return OkStatus();
-  return refuse("the host is neither an address nor a name");
 }
 
 Result<std::string> FindWorker(const std::string& configured) {

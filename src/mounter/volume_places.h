@@ -24,8 +24,8 @@ Status OrNothing(Kernel& kernel, const SafePath& place, const Status& done,
                  const CallOptions& call);
 
 // Succeeds if nothing is mounted and there is no directory. A link in the place of the directory is
-// removed, and not followed. Errors: those of Unmount; those of
-// RemoveDirectory and RemoveFile, maybe applied.
+// removed, and not followed. Errors: those of Unmount; those of RemoveDirectory and RemoveFile,
+// maybe applied.
 Status UnmountAndRemove(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
 // Every other place that shows the device which is mounted at `place`; empty if nothing is mounted.
