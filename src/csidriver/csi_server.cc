@@ -23,7 +23,7 @@ constexpr std::string_view kOfDescriptor = "fd:";
 constexpr int kBetweenPingsMs = 100;
 
 // What connections and calls of the driver have of gRPC's memory together.
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr size_t kMostGrpcBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
   builder.SetMaxReceiveMessageSize(settings.most_message_bytes);
   // Beyond it gRPC takes calls back, and does not ask whose. Whatever bounds a peer comes first, so
   // that it is for what nobody has thought of.
-  builder.SetResourceQuota(grpc::ResourceQuota("csi-serve").Resize(kMostBytes));
+  builder.SetResourceQuota(grpc::ResourceQuota("csi-serve").Resize(kMostGrpcBytes));
   // A connection has no more requests in memory than may be under way.
   builder.AddChannelArgument(
       GRPC_ARG_MAX_CONCURRENT_STREAMS,
