@@ -141,6 +141,7 @@ void Agent::AddCsiNode() {
   settings.driver = config_.csi_driver_name;
   settings.node = config_.node_name;
   settings.target_roots = config_.csi_target_roots;
+  settings.own_directory = config_.root;
   settings.real_root =
       FollowedRoots(*kernel_, scheduler_->clock(), config_.csi_target_roots, answer_deadline_);
   settings.most_volumes = config_.csi_max_volumes;

@@ -69,7 +69,8 @@ class NodeRpcs : public std::enable_shared_from_this<NodeRpcs> {
       : parts_(parts),
         settings_(settings),
         targets_(settings.target_roots, settings.real_root),
-        looks_({parts.scheduler, parts.kernel, parts.fault_domains}, settings.stats_deadline) {}
+        looks_({parts.scheduler, parts.kernel, parts.fault_domains, settings.own_directory},
+               settings.stats_deadline) {}
 
   void AddTo(CsiHandlers& handlers);
 

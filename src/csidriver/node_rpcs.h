@@ -39,6 +39,7 @@ struct NodeRpcSettings {
   std::string driver;                     // by which PersistentVolumes name the pools
   std::string node;                       // NodeGetInfo.node_id
   std::vector<std::string> target_roots;  // as NodeTargets has them
+  std::string own_directory = {};         // as PlaceLooks has it
   NodeTargets::RealRoot real_root = {};   // likewise; asked on the control thread, blocks never
   int64_t most_volumes = 0;               // that the node has leases of; 0: no limit
   Duration stats_deadline{};              // of a look at a filesystem, or at pools

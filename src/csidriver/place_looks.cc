@@ -33,7 +33,14 @@ Status CheckPlaceAnswers(Kernel& kernel, const SafePath& path, const CallOptions
 PlaceLooks::PlaceLooks(const Parts& parts, Duration longest)
     : parts_(parts), longest_(longest), lanes_(parts.scheduler, parts.domains, LaneLimits{}) {}
 
+bool PlaceLooks::HangsWithTheAgent(const SafePath& path) const {
+  if (parts_.domains == nullptr || parts_.own_directory.empty()) return false;
+  return parts_.domains->Locate(path.Display()).lane ==
+         parts_.domains->Locate(parts_.own_directory).lane;
+}
+
 void PlaceLooks::Ask(std::vector<SafePath> paths, Done done) {
+  std::erase_if(paths, [this](const SafePath& path) { return HangsWithTheAgent(path); });
   if (paths.empty()) return done(OkStatus());
   const FaultDomain domain{paths.front().Display(), ""};
   const auto place = std::make_shared<OperationLanes::PlaceId>(0);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -44,6 +45,9 @@ class PlaceLooks {
     Scheduler& scheduler;
     Kernel& kernel;
     FaultDomains* domains = nullptr;  // null: each path is one of its own
+    // A directory of the agent's: what lies on the filesystem of that is not looked at, as the
+    // agent itself hangs with it. Empty: everything is.
+    std::string own_directory = {};
   };
   using Done = std::function<void(const Status& answer)>;
 
@@ -55,6 +59,8 @@ class PlaceLooks {
   void Ask(std::vector<SafePath> paths, Done done);
 
  private:
+  bool HangsWithTheAgent(const SafePath& path) const;
+
   const Parts parts_;
   const Duration longest_;
   OperationLanes lanes_;

@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 
+#include "csidriver/place_looks.h"
 #include "unit/csidriver/node_fixture.h"
+#include "unit/operation/test_domains.h"
 
 namespace volumed {
 namespace {
@@ -59,6 +63,22 @@ TEST_F(NodePlacesTest, WhatIsDoneAtAPlaceIsCountedForThePlaceAndNotForThePool) {
   ForgetCalls();
   ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
   EXPECT_THAT(kernel_.DomainsOf("Unmount"), Each(kPoolPath)) << "it writes back what is left";
+}
+
+// A look costs a question to a worker, which each call of a CO would pay for each of its paths.
+TEST_F(NodePlacesTest, OnlyAFilesystemThatIsNotTheAgentsOwnIsAsked) {
+  TestDomains domains;
+  domains.lanes = {
+      {"/var/lib/agent", "filesystem 8:1"}, {kCo, "filesystem 8:1"}, {kFar, "filesystem 0:40"}};
+  PlaceLooks looks({scheduler_, kernel_, &domains, "/var/lib/agent"}, std::chrono::seconds(1));
+  std::optional<Status> answer;
+  ForgetCalls();
+  looks.Ask({SafePath{kCo, ""}, SafePath{kFar, ""}},
+            [&answer](const Status& status) { answer = status; });
+  scheduler_.RunFor(std::chrono::milliseconds(10));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->ok());
+  EXPECT_THAT(kernel_.DomainsOf("StatFs"), ElementsAre(kFar));
 }
 
 // It was counted for the pool, and not measured while the pool did not answer.
