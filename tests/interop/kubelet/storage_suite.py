@@ -28,7 +28,9 @@ GOOD, BAD = "passed", ("failed", "panicked", "timedout", "interrupted", "aborted
 
 class Spec:
     def __init__(self, report):
-        self.name = " ".join([*(report.get("ContainerHierarchyTexts") or []), report["LeafNodeText"]]).strip()
+        # As ginkgo joins them, for its focus.
+        texts = [*(report.get("ContainerHierarchyTexts") or []), report["LeafNodeText"]]
+        self.name = " ".join(text for text in texts if text)
         self.state, self.seconds = report["State"], report["RunTime"] / 1e9
         self.message = (report.get("Failure") or {}).get("Message", "")
 
