@@ -37,7 +37,7 @@ void MemoryRecordStore::EndWrite(const RowId& id, Durability durability) {
       const auto row = state_.rows.find(written);
       if (row == state_.rows.end()) {
         state_.synced.erase(written);
-      } else {
+      } else if (written == id || state_.synced.contains(written)) {
         state_.synced[written] = row->second;
       }
     }

@@ -55,8 +55,9 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   // number of the rows is behind that of the file, they are in recovery from now on.
   void Revive() EXCLUDES(mu_);
 
-  // All rows go back to what they were at the last kPowerLoss write of any. SQLite would often keep
-  // more; this is all that the contract promises.
+  // All rows go back to what they were at the last kPowerLoss write of any, and those are gone that
+  // were never written so themselves. SQLite would keep those that were written before it, and
+  // often more: whoever can do without a row is to be tried without it.
   void PowerLoss() EXCLUDES(mu_);
   // Sets a row aside, as the real store does with one that it cannot read.
   void Corrupt(const std::string& kind, const std::string& key, std::string reason) EXCLUDES(mu_);

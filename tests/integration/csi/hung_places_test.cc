@@ -15,6 +15,7 @@
 
 #include "integration/csi/own_volumes_fixture.h"
 #include "integration/hangfs/hangfs_mount.h"
+#include "places.h"
 
 namespace volumed::hung_places_test {
 namespace {

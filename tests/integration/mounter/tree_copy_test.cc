@@ -166,7 +166,9 @@ TEST_P(TreeCopyTest, HolesStayHolesAndADeepTreeCostsNoDescriptors) {
     deep += "/d";
     ASSERT_EQ(::mkdir(deep.c_str(), 0755), 0);
     std::ofstream(deep + "/f") << level;
-    if (level % 50 == 0) ASSERT_EQ(::mkdir((deep + "/e").c_str(), 0700), 0);
+    if (level % 50 == 0) {
+      ASSERT_EQ(::mkdir((deep + "/e").c_str(), 0700), 0);
+    }
   }
   // Sizes of directories are the filesystem's own business.
   const auto shown = [&](const std::string& name) {

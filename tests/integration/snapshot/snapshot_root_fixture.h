@@ -39,6 +39,7 @@ inline constexpr char kOwnDriver[] = "pool.volumed.io";
 
 class SnapshotRootTest : public BlockMountTest {
  protected:
+  static constexpr int kRecoverTries = 5;
   static constexpr int64_t kPoolBytes = int64_t{3} << 30;
   static constexpr int64_t kVolumeBytes = int64_t{384} << 20;
 
@@ -121,7 +122,10 @@ class SnapshotRootTest : public BlockMountTest {
       const auto device = devices_->Find(PoolDeviceName(id));
       return device && !IsGone(*device);
     };
-    const Status opened = volumes_->Recover(is_used, {});
+    // The agent tries again, too: a worker may have been killed by the test, and nobody has seen
+    // it.
+    Status opened = volumes_->Recover(is_used, {});
+    for (int i = 0; i < kRecoverTries && !opened.ok(); ++i) opened = volumes_->Recover(is_used, {});
     ASSERT_TRUE(opened.ok()) << opened.error().ToString();
     engine_->Start();
     Run();

@@ -185,7 +185,7 @@ TEST_F(PoolLvmTest, NoMoreIsPromisedThanTheThinPoolHas) {
   const int64_t free_in_directory = Free("image");
   Make("pvc-1", 512 * kMiB);
   EXPECT_EQ(Free(), kThinPoolFree - 512 * kMiB);
-  EXPECT_EQ(Free("image"), free_in_directory) << "its bytes are not the directory's";
+  EXPECT_LE(free_in_directory - Free("image"), 4096) << "its description alone is the directory's";
   ExpectRefused(volumes().Create(LvmWish("pvc-2", 512 * kMiB), {}), Code::kResourceExhausted,
                 "can promise");
   PoolVolumeWish promised_nothing = LvmWish("pvc-3", 512 * kMiB);

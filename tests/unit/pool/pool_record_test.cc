@@ -247,7 +247,7 @@ TEST(PoolRecords, AProjectHasTheNumberThatItHadEverAndNoneLeavesTheRowAsItWas) {
   PoolVolumeRecord record;
   const std::string without = EncodeRecord(record).bytes;
   record.project_id = 300;
-  EXPECT_EQ(EncodeRecord(record).bytes, without + "\xd0\x01\xac\x02");
+  EXPECT_EQ(EncodeRecord(record).bytes, without + "\xe0\x01\xac\x02");
 }
 
 TEST(PoolRecords, ADirectoryIsOfAnotherProjectOnlyIfOneIsOnRecord) {

@@ -183,7 +183,7 @@ TEST(PoolVolumesLost, ARowOfALaterProgramIsLeftAlone) {
     made = Must(agent.volumes->Create(Wish("pvc-1"), {}));
   }
   Record later = EncodeRecord(made);
-  ++later.version;
+  later.version = kMovedPoolVolumeVersion + 1;
   ASSERT_TRUE(world.store.Put(later, kPoolRecordDurability).ok());
   PoolAgent agent(world);
   EXPECT_TRUE(agent.Recover().ok());

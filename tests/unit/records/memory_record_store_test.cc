@@ -79,11 +79,24 @@ TEST(MemoryRecordStoreTest, PowerLossKeepsOnlyWhatWasSynced) {
   ASSERT_TRUE(store.Remove("device", "d", Durability::kPowerLoss).ok());
   store.PowerLoss();
   EXPECT_THAT(store.All(), IsEmpty());
-  ASSERT_TRUE(store.Put(kMount, Durability::kProcess).ok());
+}
+
+TEST(MemoryRecordStoreTest, ASyncedWriteSyncsTheChangesBeforeItOfRowsThatWereSyncedOnce) {
+  MemoryRecordStore store;
+  const Record other{"other", "o", 1, "1"};
+  Record later = kDevice;
+  later.bytes = "2";
   ASSERT_TRUE(store.Put(kDevice, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(store.Put(later, Durability::kProcess).ok());
+  ASSERT_TRUE(store.Put(kMount, Durability::kProcess).ok());
+  ASSERT_TRUE(store.Put(other, Durability::kPowerLoss).ok());
   store.PowerLoss();
-  EXPECT_THAT(store.All(), ElementsAre(kDevice, kMount))
-      << "what was written before is synced, too";
+  EXPECT_EQ(store.Find("device", "d"), later);
+  EXPECT_EQ(store.Find("mount", "m"), std::nullopt) << "it may be missing, and is";
+  ASSERT_TRUE(store.Remove("device", "d", Durability::kProcess).ok());
+  ASSERT_TRUE(store.Remove("other", "o", Durability::kPowerLoss).ok());
+  store.PowerLoss();
+  EXPECT_THAT(store.All(), IsEmpty());
 }
 
 TEST(MemoryRecordStoreTest, CorruptRowIsReportedAndItsKeyRefused) {
