@@ -297,12 +297,12 @@ Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
   if (!tuning.quota_bytes || IsTree(backend)) return OkStatus();
   return Error::NotApplied(
       Code::kInvalidArgument,
-      IsListed(backend) ? "mutable parameter \"quotaBytes\" cannot be set: what a listed volume "
-                          "may have is not this pool's to say"
-                        : "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
-                          "backend " +
-                              std::string(PoolBackendName(backend)) +
-                              " is its quota: make the volume larger");
+      IsListed(backend)
+          ? "mutable parameter \"quotaBytes\" cannot be set: what a listed volume "
+            "may have is not this pool's to say"
+          : "mutable parameter \"quotaBytes\" cannot be set: the size of a volume of "
+            "backend " +
+                std::string(PoolBackendName(backend)) + " is its quota: make the volume larger");
 }
 
 Status CheckQuotaFits(const PoolTuning& tuning, int64_t capacity_bytes) {
