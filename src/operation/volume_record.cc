@@ -240,8 +240,9 @@ Durability DurabilityOf(const DeviceRecord* before, const DeviceRecord& after) {
   const DeviceRecord none;
   const DeviceRecord& was = before != nullptr ? *before : none;
   const bool says_the_same =
-      !IsDrivers(was) && !IsDrivers(after) && was.format == after.format &&
-      was.only_pod == after.only_pod &&
+      // Of another one only the row says which directories the agent has made for it.
+      !after.place_root.empty() && !IsDrivers(was) && !IsDrivers(after) &&
+      was.format == after.format && was.only_pod == after.only_pod &&
       // Of a row that nobody had, the size is found again by whoever mounts the volume.
       (before == nullptr ||
        (was.size_bytes == after.size_bytes && was.target_bytes == after.target_bytes));

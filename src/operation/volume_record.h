@@ -463,11 +463,11 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
 // What a change of a device's row has to survive, whether it is written or removed; `before` is
-// null if there was no row. A reboot voids the mounts, and then an older row, or none, is as good
-// as the newest one, as long as both say the same of what a reboot does not void: what filesystem
-// was begun or made, which pod alone has the volume, its size, and all that is known of a volume
-// that is attached or that a driver works for. Rows are lost from the last one backwards alone, so
-// that whoever answers for good after such a change syncs it by the next row that is synced.
+// null if there was no row. A reboot voids the mounts: of a device at a place that a CO gave an
+// older row, or none, will do then, as long as both say the same of what a reboot does not void:
+// the filesystem, which pod alone has the volume, its size, and all of an attached or a driver's
+// volume. Rows are lost from the last one backwards alone: who answers for good after such a change
+// syncs it by the next row that is synced.
 Durability DurabilityOf(const DeviceRecord* before, const DeviceRecord& after);
 // The same for a device. A device of another boot that needs no attach may have left its mount
 // point, so it counts as found. Of an attachable device it is not known whether it is attached, nor

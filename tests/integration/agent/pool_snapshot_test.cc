@@ -2,9 +2,11 @@
 // made of them, and the same by hand.
 #include <sys/mount.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "integration/agent/pool_fixture.h"
 
@@ -147,7 +149,12 @@ TEST_F(PoolSnapshotTest, ASnapshotByHandIsMadeRestoredAndDeleted) {
   const std::string id = made.output.substr(at, made.output.find_first_of(" \n\"", at) - at);
   EXPECT_EQ(Ctl({"snapshot", "watch", id}).exit_status, 0);
   ASSERT_NO_FATAL_FAILURE(Restart());
-  const CommandResult restored = Ctl({"snapshot", "restore", id, "copy"});
+  // An agent that is ready may open its pools a moment later.
+  CommandResult restored = Ctl({"snapshot", "restore", id, "copy"});
+  for (int i = 0; i < 100 && restored.output.find("was not opened yet") != std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    restored = Ctl({"snapshot", "restore", id, "copy"});
+  }
   ASSERT_EQ(restored.exit_status, 0) << restored.output;
   EXPECT_NE(restored.output.find("\"kind\":\"PersistentVolume\""), std::string::npos)
       << restored.output;

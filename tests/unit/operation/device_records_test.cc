@@ -19,6 +19,7 @@ class DeviceRecordsTest : public ::testing::Test {
     facts.plugin_name = "kubernetes.io/local-volume";
     facts.spec = SpecName("disk");
     facts.device_mount_path = "/root/plugins/kubernetes.io/local-volume/mounts/disk";
+    facts.place_root = place_root_;
     return facts;
   }
   static FormatIntent Intent(const std::string& uuid) {
@@ -46,6 +47,7 @@ class DeviceRecordsTest : public ::testing::Test {
     ASSERT_TRUE(keeper_.EndCall(kRecordedDisk, Begin(call), answer).ok());
   }
 
+  std::string place_root_;  // of a place that a CO gave; "": it is the agent's own
   ManualClock clock_;
   LogLines log_;
   Logger logger_{log_.Options(), clock_};
@@ -288,13 +290,22 @@ TEST_F(DeviceRecordsTest, WhatWasMountedBeforeAGrowthIsOnRecordUntilThatHasSucce
 }
 
 // A sync costs more than the mount itself, and a reboot voids what these rows say.
-TEST_F(DeviceRecordsTest, AMountThatAPowerLossVoidsWaitsForNoSync) {
+TEST_F(DeviceRecordsTest, AMountAtAPlaceOfACoThatAPowerLossVoidsWaitsForNoSync) {
+  place_root_ = "/root";
   Do(VolumeEvent::kMountDevice);
   store_.PowerLoss();
   EXPECT_FALSE(Stored()) << "nothing was synced";
 }
 
+// What the agent has made for it was left for ever.
+TEST_F(DeviceRecordsTest, ADeviceWhoseDirectoriesTheAgentMakesHasARowThatOutlivesAPowerLoss) {
+  Do(VolumeEvent::kMountDevice);
+  store_.PowerLoss();
+  EXPECT_TRUE(Stored());
+}
+
 TEST_F(DeviceRecordsTest, NeitherTheNextMountNorTheUnmountOfAFormattedDeviceWaitsForASync) {
+  place_root_ = "/root";
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);
   ASSERT_TRUE(intents_.Begin(kRecordedDisk.str(), Intent("u1")).ok());
   ASSERT_TRUE(intents_.Finish(kRecordedDisk.str(), Intent("u1")).ok());
@@ -308,6 +319,7 @@ TEST_F(DeviceRecordsTest, NeitherTheNextMountNorTheUnmountOfAFormattedDeviceWait
 }
 
 TEST_F(DeviceRecordsTest, ARowOfWhichADriverMayKnowIsSyncedUntilItIsGone) {
+  place_root_ = "/root";
   DeviceRecord facts = Facts();
   facts.attachable = true;
   ASSERT_TRUE(keeper_.BeginCall(facts, VolumeEvent::kAttach).ok());
