@@ -129,9 +129,6 @@ class LvmBackend final : public PoolBackend {
   const LvmTools tools_;
 };
 
-// The tag of what is called by this id.
-inline std::string LvmTagOf(const std::string& id) { return "volumed." + id; }
-
 // A record was decoded, or made, with an id.
 inline PoolId LvmIdOf(const std::string& id) { return ParsePoolId(id).value(); }
 

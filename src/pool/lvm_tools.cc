@@ -130,6 +130,27 @@ std::string ComplaintOf(const std::string& tool, const ProgramEnd& end) {
          (said.empty() ? "" : ": " + said);
 }
 
+// As device-mapper has the name of a group or a logical volume in that of a device.
+std::string InDeviceName(const std::string& name) {
+  std::string doubled;
+  for (const char c : name) doubled += c == '-' ? "--" : std::string(1, c);
+  return doubled;
+}
+
+// The number of the thin device that stands in a tool's way in the thin pool of this device; empty
+// if none does. Source: lvm2, libdm-deptree.c (_thin_pool_node_message).
+std::string ThinDeviceInTheWay(const std::string& output, const std::string& pool_device) {
+  constexpr std::string_view kIsThere = "already contain thin device with device_id ";
+  for (const std::string& line : Split(output, '\n')) {
+    const size_t at = line.find(kIsThere);
+    if (at == std::string::npos || line.find(" " + pool_device + " ") == std::string::npos)
+      continue;
+    const std::string rest = line.substr(at + kIsThere.size());
+    return rest.substr(0, rest.find_first_not_of("0123456789"));
+  }
+  return "";
+}
+
 std::string UuidIs(const LogicalVolume& volume) { return "lv_uuid=\"" + volume.uuid + "\""; }
 
 }  // namespace
@@ -162,7 +183,7 @@ Result<ProgramEnd> LvmTools::Run(const std::string& tool, const std::vector<std:
                                  size_t output_bytes, const CallOptions& call) const {
   for (const char* directory : kLvmDirectories) {
     RunProgram run;
-    run.arguments = {std::string(directory) + "/" + tool, "--config", kLvmConfig};
+    run.arguments = {std::string(directory) + "/" + tool};
     run.arguments.insert(run.arguments.end(), arguments.begin(), arguments.end());
     run.output_bytes = output_bytes;
     Result<ProgramEnd> end = kernel_.Call(run, call);
@@ -173,12 +194,20 @@ Result<ProgramEnd> LvmTools::Run(const std::string& tool, const std::vector<std:
                                ": install the package lvm2");
 }
 
+Result<ProgramEnd> LvmTools::RunLvm(const std::string& tool,
+                                    const std::vector<std::string>& arguments, size_t output_bytes,
+                                    const CallOptions& call) const {
+  std::vector<std::string> all = {"--config", kLvmConfig};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return Run(tool, all, output_bytes, call);
+}
+
 Result<std::string> LvmTools::List(const std::string& fields, const std::string& selection,
                                    const CallOptions& call) const {
-  Result<ProgramEnd> end = Run("lvs",
-                               {"--reportformat", "json", "--units", "b", "--nosuffix", "-o",
-                                fields, "--select", selection, names_.volume_group},
-                               kLvsOutput, call);
+  Result<ProgramEnd> end = RunLvm("lvs",
+                                  {"--reportformat", "json", "--units", "b", "--nosuffix", "-o",
+                                   fields, "--select", selection, names_.volume_group},
+                                  kLvsOutput, call);
   // It only asks.
   if (!end.ok()) {
     const Error& error = end.error();
@@ -234,8 +263,38 @@ Result<LvmTools::Complaint> LvmTools::Change(const std::string& tool,
   to_the_end.must_finish = true;
   std::vector<std::string> all = {"--yes"};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  ASSIGN_OR_RETURN(const ProgramEnd end, Run(tool, all, kChangeOutput, to_the_end));
+  ASSIGN_OR_RETURN(ProgramEnd end, RunLvm(tool, all, kChangeOutput, to_the_end));
+  if (end.exit_status == 0) return Complaint();
+  const Result<bool> forgotten = ForgetHalfMade(end.output, to_the_end);
+  if (!forgotten.ok()) return ComplaintOf(tool, end) + "; " + forgotten.error().message();
+  if (*forgotten) {
+    const Result<ProgramEnd> again = RunLvm(tool, all, kChangeOutput, to_the_end);
+    if (!again.ok()) return again.error().AsMaybeApplied();
+    end = *again;
+  }
   return end.exit_status == 0 ? Complaint() : ComplaintOf(tool, end);
+}
+
+Result<bool> LvmTools::ForgetHalfMade(const std::string& output, const CallOptions& call) const {
+  const std::string pool_device =
+      InDeviceName(names_.volume_group) + "-" + InDeviceName(names_.thin_pool) + "-tpool";
+  const std::string number = ThinDeviceInTheWay(output, pool_device);
+  if (number.empty()) return false;
+  ASSIGN_OR_RETURN(
+      const std::string listed,
+      List("lv_name,lv_tags", "pool_lv=\"" + names_.thin_pool + "\" && thin_id=" + number, call));
+  const auto rows = RowsOf(listed);
+  if (!rows || rows->size() != 1) return false;
+  const auto name = rows->front().find("lv_name");
+  const auto tags = rows->front().find("lv_tags");
+  if (name == rows->front().end() || tags == rows->front().end()) return false;
+  const std::vector<std::string> has = SplitNonEmpty(tags->second, ',');
+  if (std::find(has.begin(), has.end(), LvmTagOf(name->second)) == has.end()) return false;
+  ASSIGN_OR_RETURN(
+      const ProgramEnd end,
+      Run("dmsetup", {"message", pool_device, "0", "delete " + number}, kChangeOutput, call));
+  if (end.exit_status == 0) return true;
+  return Error::MaybeApplied(Code::kInternal, ComplaintOf("dmsetup", end));
 }
 
 Result<LvmTools::Complaint> LvmTools::ChangeThis(const std::string& tool,

@@ -5,7 +5,14 @@
 // A tool that changes something suspends devices while it works, and a suspended device holds up
 // whoever writes to it: so it is never ended by a deadline, and what it says in the end is not
 // believed. The caller looks again (Find).
-// Source: lvs(8), lvmreport(7), lvcreate(8), lvchange(8), lvextend(8), lvremove(8) of lvm2 2.03.
+//
+// LVM writes down which snapshot it is about to ask of the thin pool, asks for it, and then for the
+// number of its next transaction. A tool that was killed between the latter two, or a node that was
+// cut off, leaves a snapshot with whose number no later tool gets anywhere. If what LVM has written
+// down with that number bears the tag of its name (LvmTagOf), it is taken out of the thin pool, and
+// the tool is run again, which has it made anew. Nobody can have had it: LVM activates nothing
+// before. Source: lvs(8), lvmreport(7), lvcreate(8), lvchange(8), lvextend(8), lvremove(8) of
+// lvm2 2.03.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +48,9 @@ struct LogicalVolume {
   std::optional<int64_t> metadata_used = std::nullopt;  // of a thin pool alone
   std::string health;                                   // of a thin pool; empty: it is well
 };
+
+// The tag of what is called by this id.
+inline std::string LvmTagOf(const std::string& id) { return "volumed." + id; }
 
 // All of it.
 inline constexpr int64_t kWholeInHundredths = 10000;
@@ -91,6 +101,11 @@ class LvmTools {
  private:
   Result<ProgramEnd> Run(const std::string& tool, const std::vector<std::string>& arguments,
                          size_t output_bytes, const CallOptions& call) const;
+  Result<ProgramEnd> RunLvm(const std::string& tool, const std::vector<std::string>& arguments,
+                            size_t output_bytes, const CallOptions& call) const;
+  // Takes out of the thin pool what a tool that was killed has left half made there, and what this
+  // output of another one complains of. False: it complains of something else, or it is not ours.
+  Result<bool> ForgetHalfMade(const std::string& output, const CallOptions& call) const;
   Result<std::string> List(const std::string& fields, const std::string& selection,
                            const CallOptions& call) const;
   Result<std::vector<LogicalVolume>> Select(const std::string& selection,

@@ -40,8 +40,8 @@ std::string Percent(int64_t hundredths) {
   return std::to_string(hundredths / 100) + "." + (rest.size() < 2 ? "0" : "") + rest;
 }
 
-// What is asked of a row: terms as FIELD="VALUE" and FIELD=~"^TEXT", joined by && and ||, with
-// parentheses. In a TEXT "[vs]" stands for either of both.
+// What is asked of a row: terms as FIELD="VALUE", FIELD=NUMBER and FIELD=~"^TEXT", joined by && and
+// ||, with parentheses. In a TEXT "[vs]" stands for either of both.
 class FakeSelection {
  public:
   FakeSelection(const std::string& text, const FakeRow& row) : text_(text), row_(row) {}
@@ -79,6 +79,12 @@ class FakeSelection {
     const std::string field = text_.substr(at_, equals - at_);
     at_ = equals + 1;
     const bool is_pattern = Take("~");
+    if (field == "thin_id") {
+      const size_t after = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
+      const std::string number = text_.substr(at_, after - at_);
+      at_ = after;
+      return row_.at(field) == number;
+    }
     if (!Take("\"")) throw std::logic_error("lvs is asked for " + text_);
     const size_t end = text_.find('"', at_);
     const std::string wanted = text_.substr(at_, end - at_);
@@ -108,6 +114,8 @@ FakeLvm::FakeLvm(FakeKernel& kernel, bool is_installed) : kernel_(kernel) {
                         return Run(name, words);
                       });
   }
+  kernel.AddProgram("/usr/sbin/dmsetup",
+                    [this](FakeKernel&, const Words& words) { return Message(words); });
 }
 
 std::vector<std::string> FakeLvm::Names() const {
@@ -155,6 +163,10 @@ ProgramEnd FakeLvm::Run(const std::string& tool, const Words& arguments) {
     return {};
   }
   if (pool_is_suspended) throw std::logic_error("a tool would wait for the thin pool for ever");
+  if (!half_made_.empty()) {
+    return Failed("Thin pool vg0-thin-tpool (253:2) already contain thin device with device_id " +
+                  RowOf(half_made_).at("thin_id") + ".");
+  }
   if (tool == "lvcreate") return Create(words);
   if (tool == "lvchange") return Change(words);
   return tool == "lvextend" ? Extend(words) : Remove(words);
@@ -169,9 +181,10 @@ bool FakeLvm::IsOpen(const FakeLogicalVolume& volume) const {
 }
 
 FakeRow FakeLvm::RowOf(const std::string& name) const {
-  FakeRow row{{"lv_name", name},        {"vg_uuid", "uuid-of-vg0"}, {"pool_lv", kFakeThinPool},
-              {"metadata_percent", ""}, {"lv_health_status", ""},   {"lv_permissions", "writeable"},
-              {"data_percent", ""}};
+  FakeRow row{{"lv_name", name},          {"vg_uuid", "uuid-of-vg0"},
+              {"pool_lv", kFakeThinPool}, {"metadata_percent", ""},
+              {"lv_health_status", ""},   {"lv_permissions", "writeable"},
+              {"data_percent", ""},       {"thin_id", ""}};
   row["vg_extent_size"] = std::to_string(kExtent);
   if (name == kFakeThinPool) {
     row.insert({{"lv_uuid", "uuid-of-thin"}, {"lv_tags", ""}});
@@ -188,6 +201,7 @@ FakeRow FakeLvm::RowOf(const std::string& name) const {
   const FakeLogicalVolume& volume = volumes_.at(name);
   const bool is_active = !volume.device.empty();
   row["lv_uuid"] = volume.uuid;
+  row["thin_id"] = volume.uuid.substr(volume.uuid.find('-') + 1);
   row["lv_tags"] = Join(volume.tags, ",");
   row["lv_size"] = std::to_string(volume.size_bytes);
   if (volume.is_read_only) row["lv_permissions"] = "read-only";
@@ -249,7 +263,9 @@ ProgramEnd FakeLvm::Create(const Words& words) {
     volume.is_read_only = WordAfter(words, "--permission") == "r";
     volume.content = Content(volume.origin);
     volume.content.filesystem = 0;
-    if (std::exchange(kill_next_snapshot, false)) {
+    const bool is_half_made = std::exchange(kill_next_snapshot_half_made, false);
+    if (is_half_made) half_made_ = name;
+    if (is_half_made || std::exchange(kill_next_snapshot, false)) {
       origin.is_suspended = true;
       pool_is_suspended = true;
       Add(name, std::move(volume));
@@ -321,6 +337,18 @@ ProgramEnd FakeLvm::Extend(const Words& words) {
   if (volume->device.empty()) return {};
   kernel_.ChangeDevice(volume->device,
                        [bytes](FakeDevice& device) { device.identity.size_bytes = bytes; });
+  return {};
+}
+
+ProgramEnd FakeLvm::Message(const Words& words) {
+  commands.push_back("dmsetup " + Join(Words(words.begin() + 1, words.end()), " "));
+  const Words wanted = {"message", "vg0-thin-tpool", "0"};
+  if (half_made_.empty() || words.size() != 5 ||
+      !std::equal(wanted.begin(), wanted.end(), words.begin() + 1) ||
+      words[4] != "delete " + RowOf(half_made_).at("thin_id")) {
+    throw std::logic_error("a thin device that somebody has would be gone");
+  }
+  half_made_.clear();
   return {};
 }
 

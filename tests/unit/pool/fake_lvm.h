@@ -56,6 +56,8 @@ class FakeLvm {
   // The next snapshot is made by a tool that is killed before it wakes the origin and the thin
   // pool.
   bool kill_next_snapshot = false;
+  // The same amid what it asks of the thin pool, which no tool gets past then.
+  bool kill_next_snapshot_half_made = false;
   std::vector<std::string> commands;  // what was run, without what every tool is told
 
  private:
@@ -66,6 +68,8 @@ class FakeLvm {
   ProgramEnd Change(const Words& words);
   ProgramEnd Extend(const Words& words);
   ProgramEnd Remove(const Words& words);
+  // dmsetup: takes a thin device out of the thin pool.
+  ProgramEnd Message(const Words& words);
   // The one that the last word names, if the selection has it.
   FakeLogicalVolume* Selected(const Words& words);
   bool IsOpen(const FakeLogicalVolume& volume) const;
@@ -77,6 +81,7 @@ class FakeLvm {
 
   FakeKernel& kernel_;
   std::map<std::string, FakeLogicalVolume> volumes_;
+  std::string half_made_;  // its name
   int last_minor_ = 2;
   int last_uuid_ = 0;
 };

@@ -319,6 +319,30 @@ TEST_F(PoolLvmTest, ACutWhoseToolWasKilledDoesNotCountAndHoldsNobodyUp) {
   EXPECT_TRUE(Cut(made.id, mounted).ok());
 }
 
+// LVM has noted the snapshot, the thin pool has it, and no tool gets any further.
+TEST_F(PoolLvmTest, ACutWhoseToolWasKilledAmidItsMessagesIsTakenOutOfTheThinPool) {
+  const PoolVolumeRecord made = Make("pvc-1");
+  lvm().kill_next_snapshot_half_made = true;
+  ASSERT_FALSE(Cut(made.id).ok());
+  EXPECT_THAT(lvm().Names(), ElementsAre(made.id));
+  EXPECT_THAT(volumes().Cuts(), IsEmpty());
+  EXPECT_TRUE(Cut(made.id).ok());
+}
+
+TEST_F(PoolLvmTest, WhatSomebodyElsesToolHasLeftHalfMadeIsTold) {
+  const PoolVolumeRecord made = Make("pvc-1");
+  lvm().kill_next_snapshot_half_made = true;
+  ASSERT_TRUE(world_.kernel
+                  .Call(RunProgram{.arguments = {"/usr/sbin/lvcreate", "--config", "none", "--yes",
+                                                 "--snapshot", "--addtag", "theirs", "--name",
+                                                 "of-somebody", "vg0/" + made.id}},
+                        {})
+                  .ok());
+  ExpectRefused(volumes().Create(LvmWish("pvc-2", kMiB), {}), Code::kInternal,
+                "already contain thin device");
+  EXPECT_THAT(lvm().commands, ::testing::Each(::testing::Not(HasSubstr("dmsetup"))));
+}
+
 TEST_F(PoolLvmTest, WhatAnAgentThatIsGoneHasLeftSuspendedIsResumedAtTheStart) {
   const PoolVolumeRecord made = Make("pvc-1");
   Must(volumes().Open(made.id, false, {}));
