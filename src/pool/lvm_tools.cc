@@ -317,9 +317,10 @@ Result<LvmTools::Complaint> LvmTools::MakeThin(const std::string& name, const st
 Result<LvmTools::Complaint> LvmTools::MakeSnapshot(const std::string& of, const std::string& name,
                                                    const std::string& tag, bool read_only,
                                                    const CallOptions& call) const {
+  // "--snapshot" would have the module of other snapshots loaded, which the agent's unit forbids.
   return Change("lvcreate",
-                {"--snapshot", "--permission", read_only ? "r" : "rw", "--setactivationskip", "y",
-                 "--addtag", tag, "--name", name, PathOf(of)},
+                {"--type", "thin", "--permission", read_only ? "r" : "rw", "--setactivationskip",
+                 "y", "--addtag", tag, "--name", name, PathOf(of)},
                 call);
 }
 

@@ -74,6 +74,7 @@ count() { ours | grep -c "^$1-" || true; }
 has_ours() { [[ $(count "$1") == "$2" ]]; }
 suspended() { dmsetup info -c --noheadings -o name,suspended | grep -c ':Suspended$' || true; }
 ready_to_use() { volumectl get volumesnapshots "$1" | grep -q true; }
+is_cut() { wait_until 60 ready_to_use "$1" || fail "$1 is not cut: $(volumectl describe volumesnapshot "$1"; journalctl --no-pager -b -u volumed -n 20; lvs -a vg0)"; }
 agent_is_new() { [[ $(property MainPID) != "$1" && $(property SubState) == running ]]; }
 has_grown() { (($(stat -fc '%b * %S' "$(place "$1")") > ($2 << 20) * 4 / 5)); }
 lines() { wc -l <"$(place $app)/lines"; }
@@ -107,7 +108,7 @@ sync -f "$(place $app)"
 
 say "it is cut while a pod has it; a claim of the snapshot has what was there then"
 { snapshot_class; snapshot before data; } | apply
-must wait_until 60 ready_to_use before
+is_cut before
 expect "cuts" "$(count s)" 1
 id=$(ours | grep '^s-')
 echo later >"$(place $app)/note"
@@ -132,7 +133,7 @@ say "an xfs is cut with a log to be replayed, and its copy gets a UUID of its ow
 wait_ready xapp 90
 echo then >"$(place $xapp)/note"
 { snapshot xbefore xdata; claim xcopy xfs 320 VolumeSnapshot xbefore; } | apply
-must wait_until 60 ready_to_use xbefore
+is_cut xbefore
 pod xcopy $xcopy xcopy | apply
 wait_ready xcopy 90
 expect "the note of the xfs" "$(cat "$(place $xcopy)/note")" then

@@ -253,7 +253,8 @@ ProgramEnd FakeLvm::Create(const Words& words) {
   FakeLogicalVolume volume;
   volume.tags = {WordAfter(words, "--addtag")};
   volume.skips_activation = WordAfter(words, "--setactivationskip") == "y";
-  const bool is_snapshot = std::find(words.begin(), words.end(), "--snapshot") != words.end();
+  if (WordAfter(words, "--type") != "thin") throw std::logic_error("lvcreate would load a module");
+  const bool is_snapshot = WordAfter(words, "--virtualsize").empty();
   if (is_snapshot) {
     volume.origin = WithoutGroup(words.back());
     if (!Has(volume.origin)) return Failed("Failed to find logical volume " + words.back());

@@ -334,7 +334,7 @@ TEST_F(PoolLvmTest, WhatSomebodyElsesToolHasLeftHalfMadeIsTold) {
   lvm().kill_next_snapshot_half_made = true;
   ASSERT_TRUE(world_.kernel
                   .Call(RunProgram{.arguments = {"/usr/sbin/lvcreate", "--config", "none", "--yes",
-                                                 "--snapshot", "--addtag", "theirs", "--name",
+                                                 "--type", "thin", "--addtag", "theirs", "--name",
                                                  "of-somebody", "vg0/" + made.id}},
                         {})
                   .ok());
