@@ -9,7 +9,7 @@ sanity_all="102 Passed | 0 Failed | 1 Pending | 0 Skipped"
 
 sanity_configure() {
   mkdir -p $sanity_at
-  configure "$@" "csi-serve: $sanity_at/csi.sock" 'csi-profile: central' 'csi-max-volumes: 3' \
+  configure "$@" "csi-serve: $sanity_at/csi.sock" 'csi-profile: central' 'csi-serve-level: "1.13"' 'csi-max-volumes: 3' \
     "csi-target-roots: [$sanity_at]" 'node-name: n1'
 }
 
