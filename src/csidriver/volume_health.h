@@ -5,6 +5,7 @@
 //   PoolShort         others have filled the pool's filesystem: writes to volumes may fail
 //   FileLost          the file of a volume is missing, or shorter than it was made
 //   MountLost         what was staged or published is not mounted any more
+//   LimitLost         a directory is of another project than the one by which it is bounded
 //   ServerUnreachable the server of an export does not answer
 //   ReadOnly          the kernel lets nobody write to the volume's filesystem after an error, or
 //                     has shut it down
