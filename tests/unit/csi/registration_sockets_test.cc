@@ -26,6 +26,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Knows how many of the callers that it made are still held.
+class CountingDialer final : public CsiDialer {
+ public:
+  CountingDialer(const SocketDialer::Parts& parts, SocketOwners owners)
+      : dialer_(parts, std::move(owners), CsiChannelOptions{}) {}
+
+  Result<std::shared_ptr<const CsiSocket>> Open(const SafePath& place, Deadline deadline) override {
+    return dialer_.Open(place, deadline);
+  }
+  Result<std::shared_ptr<CsiCaller>> Dial(const std::string& driver,
+                                          std::shared_ptr<const CsiSocket> socket,
+                                          StateSeen state_seen) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<CsiCaller> caller,
+                     dialer_.Dial(driver, std::move(socket), std::move(state_seen)));
+    held_->happening.Happened([&] { ++held_->callers; });
+    CsiCaller* const pointer = caller.get();
+    return std::shared_ptr<CsiCaller>(
+        pointer, [held = held_, caller = std::move(caller)](CsiCaller*) mutable {
+          caller.reset();
+          held->happening.Happened([&] { --held->callers; });
+        });
+  }
+  bool WaitUntilAllAreGone() {
+    return held_->happening.WaitFor([&] { return held_->callers == 0; });
+  }
+
+ private:
+  struct Held {
+    Happening happening;
+    int callers = 0;
+  };
+  SocketDialer dialer_;
+  const std::shared_ptr<Held> held_ = std::make_shared<Held>();
+};
+
 class RegistrationSocketsTest : public testing::Test {
  protected:
   static constexpr const char* kName = "disk.example.com";
@@ -62,6 +97,12 @@ class RegistrationSocketsTest : public testing::Test {
       registration_.reset();
       drivers_.reset();
     });
+    // A look at a socket that still goes on uses the dialer, which ends before the scheduler; and a
+    // thread of gRPC with an answer may have the last share of a caller, which the scheduler
+    // destroys.
+    scheduler_.WaitUntilIdle();
+    EXPECT_TRUE(dialer_.WaitUntilAllAreGone());
+    scheduler_.WaitUntilIdle();
   }
 
   std::unique_ptr<RealDriver> Start() {
@@ -84,11 +125,10 @@ class RegistrationSocketsTest : public testing::Test {
   bool looked_ = false;
   int registered_ = 0;
   DriverEvent last_event_ = DriverEvent::kAway;
-  CsiStateWatch watch_;
   SchedulerThread scheduler_;
-  SocketDialer dialer_{{.scheduler = scheduler_.scheduler(), .clock = clock_, .watch = watch_},
-                       {static_cast<uint32_t>(::getuid())},
-                       CsiChannelOptions{}};
+  CsiStateWatch watch_;  // its thread tells the scheduler what became of connections
+  CountingDialer dialer_{{.scheduler = scheduler_.scheduler(), .clock = clock_, .watch = watch_},
+                         {static_cast<uint32_t>(::getuid())}};
   std::unique_ptr<CsiDrivers> drivers_;
   std::unique_ptr<CsiRegistration> registration_;
 };
