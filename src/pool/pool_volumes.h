@@ -20,6 +20,7 @@
 #include "pool/pool.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_record.h"
+#include "pool/pool_tally.h"
 #include "pool/static_export.h"
 #include "records/record_store.h"
 #include "volumehost/irreversible_steps.h"
@@ -487,6 +488,8 @@ class PoolVolumes {
   Result<Measured> MeasureNow(const Pool& pool, PoolBackendKind kind, const CallOptions& call)
       EXCLUDES(mu_);
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
+  void AddReserved(const Pool& pool, PoolBackendKind kind, std::vector<PoolShare>& shares) const
+      REQUIRES(mu_);
   // What is wrong with those of these volumes that are of what was measured.
   void NoteHealth(const Pool& pool, const Measured& measured,
                   const std::set<std::string>& looked_for, PoolHealth& health) const EXCLUDES(mu_);
@@ -494,6 +497,13 @@ class PoolVolumes {
   // applied.
   Result<Reservation> Reserve(const Pool& pool, PoolBackendKind kind, const std::string& id,
                               int64_t bytes, const CallOptions& call) EXCLUDES(mu_);
+  // The same if it is plain without a measure that there is room; false: it is not, or is not
+  // known.
+  Result<bool> ReserveUnmeasured(const Pool& pool, PoolBackendKind kind, const std::string& id,
+                                 int64_t bytes, const CallOptions& call) EXCLUDES(mu_);
+  // Takes the row into the tables.
+  void Keep(const PoolVolumeRecord& record) REQUIRES(mu_);
+  void KeepCut(const PoolCutRecord& cut) REQUIRES(mu_);
 
   // How a pool was when it was last asked.
   struct LastSeen {
@@ -513,6 +523,7 @@ class PoolVolumes {
   mutable Mutex mu_;
   std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);     // by id
   std::map<std::string, PoolCutRecord> cuts_ GUARDED_BY(mu_);           // by id
+  PoolTally tally_ GUARDED_BY(mu_);                                     // of both
   std::map<std::string, std::string> names_ GUARDED_BY(mu_);            // name -> id
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);       // key -> why
   std::map<std::string, std::string> unreadable_cuts_ GUARDED_BY(mu_);  // likewise

@@ -77,12 +77,10 @@ std::vector<std::string> PoolVolumes::Cuts() const {
 
 Status PoolVolumes::CheckNotCopied(const std::string& volume) const {
   MutexLock lock(mu_);
-  for (const auto& [id, cut] : cuts_) {
-    if (cut.volume != volume || cut.state != PoolCutState::kCut || IsWhole(cut)) continue;
-    return PoolRefusal("volume " + volume + " is being copied for snapshot " + id +
-                       ", and is not to change before that is done");
-  }
-  return OkStatus();
+  const std::string cut = tally_.CopiedFrom(volume);
+  if (cut.empty()) return OkStatus();
+  return PoolRefusal("volume " + volume + " is being copied for snapshot " + cut +
+                     ", and is not to change before that is done");
 }
 
 Result<PoolVolumes::HeldCut> PoolVolumes::HoldCut(const std::string& id, const CallOptions& call) {

@@ -13,9 +13,11 @@ std::string LeaseKey(const std::string& node, const std::string& id) {
   return "lease/" + node + "/" + id;
 }
 
-bool IsLeaseKeyOf(const std::string& node, const std::string& key) {
+// The volume that the key is about; nullopt: it is not about this node.
+std::optional<std::string> VolumeOfLeaseKey(const std::string& node, const std::string& key) {
   const std::optional<std::string_view> id = StripPrefix(key, LeaseKey(node, ""));
-  return id && id->find('/') == std::string_view::npos;
+  if (!id || id->find('/') != std::string_view::npos) return std::nullopt;
+  return std::string(*id);
 }
 
 bool HasLeaseOf(const PoolVolumeRecord& record, const std::string& node) {
@@ -64,10 +66,12 @@ Result<PoolVolumes::Taken> PoolVolumes::TakeLeasePlace(const std::string& id,
                                                        const std::string& node,
                                                        int64_t node_limit) {
   MutexLock lock(mu_);
-  int64_t count = 0;
-  for (const std::string& key : taken_) count += IsLeaseKeyOf(node, key) ? 1 : 0;
-  for (const auto& [had, record] : volumes_) {
-    if (HasLeaseOf(record, node) && !taken_.contains(LeaseKey(node, had))) ++count;
+  int64_t count = tally_.LeasesOf(node);
+  for (const std::string& key : taken_) {
+    const std::optional<std::string> of = VolumeOfLeaseKey(node, key);
+    if (!of) continue;
+    const auto row = volumes_.find(*of);
+    if (row == volumes_.end() || !HasLeaseOf(row->second, node)) ++count;
   }
   if (node_limit > 0 && count >= node_limit) {
     return Error::NotApplied(Code::kResourceExhausted, "the node has " + std::to_string(count) +

@@ -18,12 +18,6 @@ int64_t PromiseOf(const PoolVolumeRecord& record, const MadeArtefact& there) {
   return record.backend == PoolBackendKind::kLvm ? std::max(promised, there.size_bytes) : promised;
 }
 
-// Whether volumes of both get their bytes from the same place: the filesystem of the pool's
-// directory, or its thin pool.
-bool ShareRoom(PoolBackendKind one, PoolBackendKind other) {
-  return (one == PoolBackendKind::kLvm) == (other == PoolBackendKind::kLvm);
-}
-
 }  // namespace
 
 // Why the row cannot be read; nullopt: it is taken over.
@@ -38,15 +32,29 @@ std::optional<std::string> PoolVolumes::RestoreRow(const std::string& kind, cons
     const Result<PoolCutRecord> record = DecodePoolCutRecord(row);
     if (!record.ok()) return record.error().message();
     MutexLock lock(mu_);
-    cuts_.insert_or_assign(record->id, *record);
+    KeepCut(*record);
     return std::nullopt;
   }
   const Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
   if (!record.ok()) return record.error().message();
   MutexLock lock(mu_);
   names_.emplace(record->name, record->id);
-  volumes_.insert_or_assign(record->id, *record);
+  Keep(*record);
   return std::nullopt;
+}
+
+void PoolVolumes::Keep(const PoolVolumeRecord& record) {
+  const auto [row, is_new] = volumes_.try_emplace(record.id);
+  if (!is_new) tally_.Leave(row->second);
+  row->second = record;
+  tally_.Add(record);
+}
+
+void PoolVolumes::KeepCut(const PoolCutRecord& cut) {
+  const auto [row, is_new] = cuts_.try_emplace(cut.id);
+  if (!is_new) tally_.Leave(row->second);
+  row->second = cut;
+  tally_.Add(cut);
 }
 
 void PoolVolumes::Restore(const std::string& kind, const LoadedRecords& rows) {
@@ -71,7 +79,7 @@ Status PoolVolumes::Write(const PoolVolumeRecord& record, Durability durability)
   // What may be on record is taken for it: the same call, or the inverse, follows.
   if (!written.ok() && !written.error().maybe_applied()) return written;
   MutexLock lock(mu_);
-  volumes_.insert_or_assign(record.id, record);
+  Keep(record);
   names_.insert_or_assign(record.name, record.id);
   return written;
 }
@@ -83,7 +91,10 @@ Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
   RETURN_IF_ERROR(parts_.store.Remove(kPoolVolumeRecordKind, record.id,
                                       is_deleting ? Durability::kProcess : kPoolRecordDurability));
   MutexLock lock(mu_);
-  volumes_.erase(record.id);
+  if (const auto row = volumes_.find(record.id); row != volumes_.end()) {
+    tally_.Leave(row->second);
+    volumes_.erase(row);
+  }
   names_.erase(record.name);
   return OkStatus();
 }
@@ -92,14 +103,17 @@ Status PoolVolumes::WriteCut(const PoolCutRecord& cut) {
   const Status written = parts_.store.Put(EncodeRecord(cut), kPoolRecordDurability);
   if (!written.ok() && !written.error().maybe_applied()) return written;
   MutexLock lock(mu_);
-  cuts_.insert_or_assign(cut.id, cut);
+  KeepCut(cut);
   return written;
 }
 
 Status PoolVolumes::RemoveCut(const PoolCutRecord& cut) {
   RETURN_IF_ERROR(parts_.store.Remove(kPoolCutRecordKind, cut.id, kPoolRecordDurability));
   MutexLock lock(mu_);
-  cuts_.erase(cut.id);
+  if (const auto row = cuts_.find(cut.id); row != cuts_.end()) {
+    tally_.Leave(row->second);
+    cuts_.erase(row);
+  }
   return OkStatus();
 }
 
@@ -218,10 +232,7 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
     const int64_t allocated = artefact(key).allocated_bytes;
     if (allocated > 0) shares.push_back({key, "", allocated, 0});
   }
-  for (const auto& [id, reserved] : reserved_) {
-    if (reserved.pool != pool.name() || !ShareRoom(reserved.kind, measured.kind)) continue;
-    shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
-  }
+  AddReserved(pool, measured.kind, shares);
   PoolLimits limits = pool.limits();
   // What is configured is of the directory.
   if (measured.kind == PoolBackendKind::kLvm) limits.capacity_bytes = 0;
@@ -252,6 +263,8 @@ Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBack
                                                       const std::string& id, int64_t bytes,
                                                       const CallOptions& call) {
   if (bytes <= 0) return Reservation(*this, "");
+  ASSIGN_OR_RETURN(const bool is_reserved, ReserveUnmeasured(pool, kind, id, bytes, call));
+  if (is_reserved) return Reservation(*this, id);
   ASSIGN_OR_RETURN(const Measured measured, Measure(pool, kind, call));
   MutexLock lock(mu_);
   const PoolAccount account = AccountFor(pool, measured);
@@ -264,6 +277,40 @@ Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBack
   }
   reserved_[id] = {pool.name(), kind, bytes};
   return Reservation(*this, id);
+}
+
+// What is outstanding is no more than all that was promised, so that a pool which has as much left
+// as that and what is wanted has room for certain, whatever its volumes have written. Most have,
+// and to measure each volume for one more is what a pool of thousands cannot afford.
+Result<bool> PoolVolumes::ReserveUnmeasured(const Pool& pool, PoolBackendKind kind,
+                                            const std::string& id, int64_t bytes,
+                                            const CallOptions& call) {
+  if (kind == PoolBackendKind::kLvm) return false;  // its room is asked with its volumes
+  RETURN_IF_ERROR(pool.state());
+  const CallOptions in_pool = InPool(call, pool);
+  RETURN_IF_ERROR(pool.CheckThere(in_pool));
+  RETURN_IF_ERROR(BackendOf(pool, kind));
+  // Before the rows are counted: a volume that comes meanwhile is then counted twice, and not
+  // never.
+  ASSIGN_OR_RETURN(const FsInfo filesystem,
+                   parts_.kernel.Call(StatFs{pool.opened()->layout.Directory()}, in_pool));
+  MutexLock lock(mu_);
+  const PoolTally::Promised promised = tally_.PromisedOf(pool.name(), kind);
+  const bool is_known = unreadable_.empty() && unreadable_cuts_.empty();
+  if (promised.unbounded > 0 || !is_known) return false;
+  std::vector<PoolShare> shares = {{"rows", "", promised.bytes, 0}};
+  AddReserved(pool, kind, shares);
+  if (AccountOf(shares, filesystem, pool.limits()).free_bytes < bytes) return false;
+  reserved_[id] = {pool.name(), kind, bytes};
+  return true;
+}
+
+void PoolVolumes::AddReserved(const Pool& pool, PoolBackendKind kind,
+                              std::vector<PoolShare>& shares) const {
+  for (const auto& [id, reserved] : reserved_) {
+    if (reserved.pool != pool.name() || !ShareRoom(reserved.kind, kind)) continue;
+    shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
+  }
 }
 
 }  // namespace volumed

@@ -34,7 +34,8 @@ SnapshotObjects::SnapshotObjects(Parts parts, Hooks hooks)
     if (tags) {
       Mark({ObjectKind::kVolumeSnapshot, tags->snapshot.name_space, tags->snapshot.name});
     } else {
-      MarkAll("");  // those that name a content with it
+      const std::set<ObjectKey> waiting = naming_;  // one of these may name a content with it
+      for (const ObjectKey& key : waiting) MarkUnsettled(key);
     }
   }));
 }
@@ -55,14 +56,16 @@ void SnapshotObjects::Follow(const std::vector<ObjectChange>& changes) {
         purge_ = purge_ || change.what == ObjectChange::What::kRemoved;
         backoff_.Reset(ToString(change.key));
         Mark(change.key);
-        if (change.key.kind == ObjectKind::kVolumeSnapshotContent) MarkAll("");
+        if (change.key.kind == ObjectKind::kVolumeSnapshotContent) MarkOwners(change.key.name);
         break;
       case ObjectKind::kPersistentVolumeClaim:
-        MarkAll(change.key.name_space);
+        MarkThoseOfClaim(change.key);
+        break;
+      case ObjectKind::kPersistentVolume:
+        MarkThoseOfVolume(change.key.name);
         break;
       case ObjectKind::kVolumeSnapshotClass:
-      case ObjectKind::kPersistentVolume:
-        MarkAll("");
+        MarkAll();
         break;
       case ObjectKind::kPod:
       case ObjectKind::kSecret:
@@ -78,28 +81,78 @@ void SnapshotObjects::Follow(const std::vector<ObjectChange>& changes) {
 }
 
 void SnapshotObjects::ObjectChanged(const std::optional<ObjectKey>& object) {
-  if (object && object->kind == ObjectKind::kPersistentVolumeClaim) {
-    return MarkAll(object->name_space);
+  if (!object) {
+    MarkAll();
+    for (const ObjectKey& key : parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshotContent, "")) {
+      Mark(key);
+    }
+    return;
   }
-  const bool is_snapshot = object && (object->kind == ObjectKind::kVolumeSnapshot ||
-                                      object->kind == ObjectKind::kVolumeSnapshotContent);
-  if (object && !is_snapshot) return;
-  object ? Mark(*object) : MarkAll("");
+  if (object->kind == ObjectKind::kPersistentVolumeClaim) return MarkThoseOfClaim(*object);
+  const bool is_snapshot = object->kind == ObjectKind::kVolumeSnapshot ||
+                           object->kind == ObjectKind::kVolumeSnapshotContent;
+  if (!is_snapshot) return;
+  Mark(*object);
   // A content stays as long as its VolumeSnapshot does.
-  for (const ObjectKey& key : parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshotContent, "")) {
-    Mark(key);
-  }
+  for (const auto& [content, why] : contents_held_) Mark(content);
+}
+
+bool SnapshotObjects::IsSettled(const ObjectKey& key) const {
+  const auto entry = entries_.find(key);
+  return entry != entries_.end() && entry->second.status.ready_to_use == true &&
+         !hooks_.deleted_since(key);
 }
 
 // Whatever it waits for may be there now.
-void SnapshotObjects::MarkAll(const std::string& name_space) {
-  for (const ObjectKey& key : parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshot, name_space)) {
-    const auto entry = entries_.find(key);
-    const bool is_settled = entry != entries_.end() && entry->second.status.ready_to_use == true &&
-                            !hooks_.deleted_since(key);
-    if (is_settled) continue;
-    backoff_.Reset(ToString(key));
-    Mark(key);
+void SnapshotObjects::MarkUnsettled(const ObjectKey& key) {
+  if (IsSettled(key)) return;
+  backoff_.Reset(ToString(key));
+  Mark(key);
+}
+
+void SnapshotObjects::MarkAll() {
+  for (const ObjectKey& key : parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshot, "")) {
+    MarkUnsettled(key);
+  }
+}
+
+// Those that are taken of the claim, and those that it may be restored from.
+void SnapshotObjects::MarkThoseOfClaim(const ObjectKey& claim) {
+  for (const ObjectKey& key :
+       parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshot, claim.name_space)) {
+    const SnapshotPtr snapshot = FindSnapshot(key);
+    if (snapshot == nullptr) continue;
+    const bool is_of_it = snapshot->spec.persistent_volume_claim_name == claim.name;
+    if (is_of_it || hooks_.deleted_since(key)) MarkUnsettled(key);
+  }
+}
+
+void SnapshotObjects::MarkThoseOfVolume(const std::string& volume) {
+  for (const ObjectKey& key : parts_.catalog.KeysOf(ObjectKind::kVolumeSnapshot, "")) {
+    const SnapshotPtr snapshot = IsSettled(key) ? nullptr : FindSnapshot(key);
+    if (snapshot == nullptr) continue;
+    const ObjectKey claim{ObjectKind::kPersistentVolumeClaim, key.name_space,
+                          snapshot->spec.persistent_volume_claim_name};
+    if (hooks_.volume_of(claim) == volume || hooks_.deleted_since(key)) MarkUnsettled(key);
+  }
+}
+
+// The VolumeSnapshot that is bound to the content, the one that it says it is for, and those that
+// name it.
+void SnapshotObjects::MarkOwners(const std::string& content) {
+  if (const SnapshotBindingRecord* const binding = bindings_.Find(content)) {
+    MarkUnsettled({ObjectKind::kVolumeSnapshot, binding->name_space, binding->name});
+  }
+  if (const ContentPtr there = FindContent(content)) {
+    const SnapshotReference& of = there->spec.volume_snapshot_ref;
+    MarkUnsettled({ObjectKind::kVolumeSnapshot, of.name_space, of.name});
+  }
+  const std::set<ObjectKey> waiting = naming_;
+  for (const ObjectKey& key : waiting) {
+    const SnapshotPtr snapshot = FindSnapshot(key);
+    const bool names_it =
+        snapshot != nullptr && snapshot->spec.volume_snapshot_content_name == content;
+    if (names_it) MarkUnsettled(key);
   }
 }
 
@@ -122,14 +175,19 @@ void SnapshotObjects::Look(const ObjectKey& object) {
     const ContentPtr content = FindContent(object.name);
     if (content == nullptr || !hooks_.deleted_since(object)) {
       contents_held_.erase(object);
-    } else if (hooks_.uid_on_record(object)) {
-      LookAtDeletedContent(*content);
+    } else {
+      contents_held_.try_emplace(object);
+      if (hooks_.uid_on_record(object)) LookAtDeletedContent(*content);
     }
     return;
   }
   const SnapshotPtr snapshot = FindSnapshot(object);
   if (snapshot == nullptr) {
-    entries_.erase(object);
+    naming_.erase(object);
+    if (const auto entry = entries_.find(object); entry != entries_.end()) {
+      HasSnapshot(object, entry->second, "");
+      entries_.erase(entry);
+    }
     return;
   }
   if (!hooks_.uid_on_record(object)) return;
@@ -157,9 +215,22 @@ SnapshotObjects::ContentPtr SnapshotObjects::FindContent(const std::string& name
 }
 
 SnapshotObjects::Entry& SnapshotObjects::EntryOf(const VolumeSnapshot& snapshot) {
-  Entry& entry = entries_[SnapshotKey(snapshot)];
-  if (entry.uid != snapshot.metadata.uid) entry = Entry{snapshot.metadata.uid, {}, "", ""};
+  const ObjectKey key = SnapshotKey(snapshot);
+  Entry& entry = entries_[key];
+  if (entry.uid == snapshot.metadata.uid) return entry;
+  HasSnapshot(key, entry, "");
+  entry = Entry{snapshot.metadata.uid, {}, "", "", ""};
   return entry;
+}
+
+void SnapshotObjects::HasSnapshot(const ObjectKey& key, Entry& entry, const std::string& id) {
+  if (entry.snapshot == id) return;
+  if (const auto had = owners_.find(entry.snapshot); had != owners_.end()) {
+    had->second.erase(key);
+    if (had->second.empty()) owners_.erase(had);
+  }
+  entry.snapshot = id;
+  if (!id.empty()) owners_[id].insert(key);
 }
 
 // ---- what is told -------------------------------------------------------------------------------
@@ -214,12 +285,21 @@ VolumeSnapshotContent SnapshotObjects::Shown(const VolumeSnapshotContent& conten
   return shown;
 }
 
-std::optional<ObjectKey> SnapshotObjects::WhoHas(const std::string& id) const {
-  for (const auto& [key, entry] : entries_) {
-    const ContentPtr content = FindContent(entry.status.bound_volume_snapshot_content_name);
-    if (content != nullptr && HandleOf(*content) == id) return key;
+std::vector<ObjectKey> SnapshotObjects::OwnersOf(const std::string& id) const {
+  std::vector<ObjectKey> owners;
+  const auto had_by = owners_.find(id);
+  if (had_by == owners_.end()) return owners;
+  for (const ObjectKey& key : had_by->second) {
+    const std::string& name = entries_.at(key).status.bound_volume_snapshot_content_name;
+    const ContentPtr content = FindContent(name);
+    if (content != nullptr && HandleOf(*content) == id) owners.push_back(key);
   }
-  return std::nullopt;
+  return owners;
+}
+
+std::optional<ObjectKey> SnapshotObjects::WhoHas(const std::string& id) const {
+  const std::vector<ObjectKey> owners = OwnersOf(id);
+  return owners.empty() ? std::nullopt : std::optional(owners.front());
 }
 
 Status SnapshotObjects::CheckNotHad(const std::string& id) const {

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/alive_guard.h"
 #include "base/backoff.h"
@@ -89,7 +90,8 @@ class SnapshotObjects {
     std::string uid;
     VolumeSnapshotStatus status;
     std::string held_by;
-    std::string told;  // reason and text of the last event
+    std::string told;      // reason and text of the last event
+    std::string snapshot;  // the id of the one that it was last bound to
   };
   // Why something could not be done, with the reason of its event.
   struct Trouble {
@@ -102,7 +104,12 @@ class SnapshotObjects {
   // ---- the queue (snapshot_objects.cc) ----
   void Follow(const std::vector<ObjectChange>& changes);
   void Mark(const ObjectKey& object);
-  void MarkAll(const std::string& name_space);
+  void MarkUnsettled(const ObjectKey& key);
+  void MarkAll();
+  void MarkThoseOfClaim(const ObjectKey& claim);
+  void MarkThoseOfVolume(const std::string& volume);
+  void MarkOwners(const std::string& content);
+  bool IsSettled(const ObjectKey& key) const;
   void Run();
   void Look(const ObjectKey& object);
   void RetryLater(const ObjectKey& object);
@@ -111,6 +118,9 @@ class SnapshotObjects {
   void PublishAll();
   void Purge();
   Entry& EntryOf(const VolumeSnapshot& snapshot);
+  void HasSnapshot(const ObjectKey& key, Entry& entry, const std::string& id);
+  // The VolumeSnapshots that are bound to this snapshot.
+  std::vector<ObjectKey> OwnersOf(const std::string& id) const;
   SnapshotPtr FindSnapshot(const ObjectKey& key) const;
   ContentPtr FindContent(const std::string& name) const;
   void Tell(const ObjectKey& key, Entry& entry, EventType type, const char* reason,
@@ -147,8 +157,10 @@ class SnapshotObjects {
   SnapshotBindings bindings_;
   Backoff backoff_;
   std::map<ObjectKey, Entry> entries_;
-  std::map<ObjectKey, std::string> contents_held_;  // deleted contents -> why they stay
+  std::map<std::string, std::set<ObjectKey>> owners_;  // by Entry::snapshot
+  std::map<ObjectKey, std::string> contents_held_;     // deleted contents -> why they stay
   std::set<ObjectKey> dirty_;
+  std::set<ObjectKey> naming_;      // VolumeSnapshots that name a content, and are not ready
   std::set<std::string> changed_;   // ids of snapshots
   std::set<std::string> creating_;  // uids of VolumeSnapshots
   std::set<std::string> deleting_;  // ids of snapshots

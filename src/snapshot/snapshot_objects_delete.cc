@@ -77,10 +77,8 @@ void SnapshotObjects::DeleteSnapshot(const ObjectKey& for_object, const std::str
 // One that is deleted keeps nothing; else two of them would keep each other.
 std::optional<ObjectKey> SnapshotObjects::WhoElseHas(const ObjectKey& object,
                                                      const std::string& id) const {
-  for (const auto& [key, entry] : entries_) {
-    if (key == object || hooks_.deleted_since(key)) continue;
-    const ContentPtr content = FindContent(entry.status.bound_volume_snapshot_content_name);
-    if (content != nullptr && HandleOf(*content) == id) return key;
+  for (const ObjectKey& key : OwnersOf(id)) {
+    if (key != object && !hooks_.deleted_since(key)) return key;
   }
   return std::nullopt;
 }

@@ -61,6 +61,7 @@ void SnapshotObjects::LookAtSnapshot(const VolumeSnapshot& snapshot) {
   if (snapshot.spec.volume_snapshot_content_name.empty()) {
     LookAtWish(snapshot);
   } else {
+    naming_.insert(SnapshotKey(snapshot));
     LookAtNamedContent(snapshot);
   }
 }
@@ -138,6 +139,8 @@ void SnapshotObjects::Bound(const VolumeSnapshot& snapshot, const std::string& c
   bindings_.Bind({content, content_uid, snapshot.metadata.name_space, snapshot.metadata.name,
                   snapshot.metadata.uid});
   entry.status = SnapshotStatusOf(record, content);
+  HasSnapshot(key, entry, record.id);
+  if (entry.status.ready_to_use == true) naming_.erase(key);
   backoff_.Reset(ToString(key));
   if (!was_bound) {
     Tell(key, entry, EventType::kNormal, kSnapshotCreated,

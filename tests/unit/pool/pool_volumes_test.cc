@@ -455,5 +455,20 @@ TEST_F(PoolVolumesTest, VolumesAreListedInPages) {
   EXPECT_EQ(volumes().List("", 5).next, "");
 }
 
+// Each volume that was made measured all that there were, so that a pool of thousands got slow.
+TEST_F(PoolVolumesTest, ACreationMeasuresNoOtherVolumeWhileAllThatIsPromisedFitsOnceMore) {
+  world_.kernel.LimitFilesystem(kPoolPath, 100 * kMiB);
+  int measured = 0;
+  world_.kernel.SetCallHook([&measured](const AnyRequest& request) {
+    measured += std::holds_alternative<Stat>(request) ? 1 : 0;
+  });
+  for (const char* name : {"pvc-1", "pvc-2", "pvc-3"}) Make(Wish(name));
+  EXPECT_EQ(measured, 0);
+  // How much of it is written already has to be found out now.
+  world_.kernel.LimitFilesystem(kPoolPath, 60 * kMiB);
+  EXPECT_EQ(CodeOf(volumes().Create(Wish("pvc-4"), {})), Code::kResourceExhausted);
+  EXPECT_EQ(measured, 3);
+}
+
 }  // namespace
 }  // namespace volumed
