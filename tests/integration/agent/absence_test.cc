@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -20,16 +19,12 @@
 
 #include "integration/agent/agent_fixture.h"
 #include "integration/agent/provisioned_claim.h"
+#include "run_numbers.h"
 
 namespace volumed::absence_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-int Count(const char* variable, int usual) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? usual : std::max(1, std::atoi(text));
-}
 
 class AbsenceTest : public AgentTest {
  protected:
@@ -227,8 +222,8 @@ TEST_F(RewriteTest, ManifestsThatAreRewrittenInTenWaysUnderLoadLoseNothing) {
       }
     });
   }
-  const int rewrites = Count("VOLUMED_REWRITES", 20);
-  std::mt19937 random(static_cast<unsigned>(Count("VOLUMED_SEED", 1)));
+  const auto rewrites = static_cast<int>(NumberOfRun("VOLUMED_REWRITES", 20));
+  std::mt19937 random(static_cast<unsigned>(NumberOfRun("VOLUMED_SEED", 1)));
   int made = 0;
   for (; made < rewrites && !HasFailure(); ++made) {
     const int way = made % 10;
@@ -378,7 +373,7 @@ TEST_P(BrokenStartTest, LosesNothing) {
   settings["removal-settle"] = "100ms";
   ASSERT_NO_FATAL_FAILURE(StartWithData());
   const std::string aside = scratch() + "/aside";
-  const int starts = Count("VOLUMED_BROKEN_STARTS", 1);
+  const auto starts = static_cast<int>(NumberOfRun("VOLUMED_BROKEN_STARTS", 1));
   int made = 0;
   for (; made < starts && !HasFailure(); ++made) {
     SCOPED_TRACE("start " + std::to_string(made));

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -15,17 +14,13 @@
 
 #include "integration/agent/agent_fixture.h"
 #include "integration/loop_device.h"
+#include "run_numbers.h"
 
 namespace volumed::block_volume_test {
 namespace {
 
 constexpr int64_t kDiskBytes = int64_t{8} << 20;
 constexpr const char* kPlugin = "kubernetes.io~local-volume";
-
-int Setting(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::atoi(text);
-}
 
 std::vector<std::string> Names(const std::string& directory) {
   std::vector<std::string> names;
@@ -305,8 +300,8 @@ TEST_F(BlockVolumeTest, ADirectoryIsNoBlockDevice) {
 }
 
 TEST_F(BlockVolumeTest, LoopDevicesMountsAndDescriptorsReturnToTheStart) {
-  const int cycles = Setting("VOLUMED_BLOCK_CYCLES", 20);
-  const int restarts = Setting("VOLUMED_BLOCK_RESTARTS", 3);
+  const auto cycles = static_cast<int>(NumberOfRun("VOLUMED_BLOCK_CYCLES", 20));
+  const auto restarts = static_cast<int>(NumberOfRun("VOLUMED_BLOCK_RESTARTS", 3));
   const LoopDevice disk = Disk();
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(disk.path())));

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "integration/agent/example_pod.h"
+#include "run_numbers.h"
 
 namespace volumed::kill_test {
 namespace {
@@ -23,11 +24,6 @@ using Stub = v1::VolumeAgent::Stub;
 constexpr uint64_t kKills = 100;
 constexpr microseconds kLongestStart = std::chrono::milliseconds(150);
 constexpr int kKillAgainOneIn = 4;  // while the new agent starts
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 class KillTest : public ExamplePodTest {
  protected:
@@ -174,8 +170,8 @@ void KillTest::RunAndKill(const Step& step, microseconds longest) {
 }
 
 TEST_F(KillTest, ConvergesAfterKillAtAnyMoment) {
-  const uint64_t seed = FromEnvironment("VOLUMED_SEED", std::random_device()());
-  const uint64_t kills = FromEnvironment("VOLUMED_KILLS", kKills);
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", std::random_device()());
+  const uint64_t kills = NumberOfRun("VOLUMED_KILLS", kKills);
   std::cout << "VOLUMED_SEED=" << seed << " VOLUMED_KILLS=" << kills << std::endl;
   random_.seed(seed);
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -30,6 +29,7 @@
 #include "os/kernel_features.h"
 #include "os/local_kernel.h"
 #include "places.h"
+#include "run_numbers.h"
 
 namespace volumed {
 namespace {
@@ -339,17 +339,12 @@ std::string DifferentialRun::RunAlone(const std::vector<AnyRequest>& requests) {
   return Run(steps);
 }
 
-uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 class KernelDifferentialTest : public MountNamespaceTest {};
 
 TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEffect) {
   constexpr int kThreadsPerVariant = 2;
-  const uint64_t seed = NumberFromEnvironment("VOLUMED_SEED", std::random_device()());
-  const auto sequences = static_cast<int>(NumberFromEnvironment("VOLUMED_SEQUENCES", 10000));
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", std::random_device()());
+  const auto sequences = static_cast<int>(NumberOfRun("VOLUMED_SEQUENCES", 10000));
   std::printf("VOLUMED_SEED=%llu VOLUMED_SEQUENCES=%d\n", static_cast<unsigned long long>(seed),
               sequences);
   const auto start = std::chrono::steady_clock::now();

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "integration/mounter/block_mount_fixture.h"
 #include "os/blank_regions.h"
+#include "run_numbers.h"
 
 namespace volumed {
 namespace {
@@ -225,11 +226,6 @@ bool TouchesRegions(const DiskImage& image, const Blocks& blocks) {
   return false;
 }
 
-uint64_t Number(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : ParseUint64(text).value_or(otherwise);
-}
-
 class ForeignImages : public BlockMountTest {
  protected:
   // A policy, a type, and sometimes a stale record: of an unfinished format of another disk.
@@ -251,8 +247,8 @@ class ForeignImages : public BlockMountTest {
 };
 
 TEST_F(ForeignImages, NoneIsFormattedThatIsNotBlankInAProbedRegion) {
-  const uint64_t count = Number("VOLUMED_IMAGES", 100);
-  const uint64_t seed = Number("VOLUMED_SEED", 1165684726);
+  const uint64_t count = NumberOfRun("VOLUMED_IMAGES", 100);
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", 1165684726);
   std::printf("VOLUMED_SEED=%llu\n", static_cast<unsigned long long>(seed));
   Random random(seed);
   int formatted = 0;

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -22,17 +21,16 @@
 #include "base/descriptor.h"
 #include "base/strings.h"
 #include "integration/snapshot/snapshot_root_fixture.h"
+#include "run_numbers.h"
 
 namespace volumed {
 namespace {
 
 constexpr int64_t kPatternVolume = int64_t{8} << 20;
-constexpr int kDefaultPatterns = 50;
+constexpr uint64_t kDefaultPatterns = 50;
 
 int PatternsOfRun() {
-  const char* const asked = std::getenv("VOLUMED_CHANGED_PATTERNS");
-  const std::optional<int64_t> patterns = asked ? ParseInt64(asked) : std::nullopt;
-  return static_cast<int>(patterns.value_or(kDefaultPatterns));
+  return static_cast<int>(NumberOfRun("VOLUMED_CHANGED_PATTERNS", kDefaultPatterns));
 }
 
 // Somebody who uses a volume's device, at random, and in a way that can be repeated.

@@ -21,6 +21,7 @@
 
 #include "base/descriptor.h"
 #include "integration/snapshot/snapshot_root_fixture.h"
+#include "run_numbers.h"
 
 namespace volumed {
 namespace {
@@ -143,11 +144,12 @@ class SnapshotsUnderAWriterTest : public SnapshotRootTest {
   }
 };
 
-TEST_F(SnapshotsUnderAWriterTest, EachOfFiftyCutsIsOnePrefixOfWhatWasWritten) {
+TEST_F(SnapshotsUnderAWriterTest, EachOfManyCutsIsOnePrefixOfWhatWasWritten) {
   const std::string source = Made(WishFor("source"));
   LogWriter writer(Stage(source) + kLog);
+  const uint64_t cuts = NumberOfRun("VOLUMED_CUTS", 50);
   uint64_t last = 0;
-  for (int round = 0; round < 50 && !HasFailure(); ++round) {
+  for (uint64_t round = 0; round < cuts && !HasFailure(); ++round) {
     ASSERT_TRUE(writer.GetsOn());
     const uint64_t before = writer.synced();
     const SnapshotRecord snapshot = Must(Create("cut " + std::to_string(round), source));

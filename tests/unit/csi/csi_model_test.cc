@@ -11,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 
 #include "csi/csi_names.h"
 #include "fakes/simulated_crash.h"
+#include "run_numbers.h"
 #include "unit/crash/crash_agent.h"
 #include "unit/crash/crash_csi.h"
 #include "unit/crash/crash_monitor.h"
@@ -38,11 +38,6 @@ constexpr int kPods = 2;
 constexpr int kOnePodVolume = 2;        // ReadWriteOncePod
 constexpr uint64_t kFirstUid = 100000;  // no uid is the beginning of another one
 constexpr uint64_t kCalmEvery = 100;    // operations
-
-uint64_t NumberOf(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 std::string SpecOf(int volume) { return "pv-" + std::to_string(volume); }
 std::string HandleOf(int volume) { return "vol-" + std::to_string(volume); }
@@ -334,8 +329,8 @@ class CsiModel {
 };
 
 TEST(CsiModelTest, WhateverHappensTheRulesHoldAndNothingIsLeftOver) {
-  const uint64_t operations = NumberOf("VOLUMED_CSI_OPERATIONS", kOperations);
-  const uint64_t seed = NumberOf("VOLUMED_SEED", kSeed);
+  const uint64_t operations = NumberOfRun("VOLUMED_CSI_OPERATIONS", kOperations);
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", kSeed);
   std::cout << operations << " operations, VOLUMED_SEED=" << seed << "\n";
   CsiModel model(seed);
   for (uint64_t number = 1; number <= operations && !HasFailure(); ++number) {

@@ -2,10 +2,10 @@
 // used, and nothing is left of what went.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 
+#include "run_numbers.h"
 #include "unit/csi/registration_fixture.h"
 
 namespace volumed {
@@ -138,8 +138,7 @@ class RandomEvents : public RegistrationFixture {
 };
 
 TEST(RegistrationRandomTest, WhateverCameBeforeADriverThatIsWellIsUsedAndNothingIsLeft) {
-  const char* const more = std::getenv("VOLUMED_SEEDS");
-  const uint64_t seeds = more == nullptr ? 300 : std::strtoull(more, nullptr, 10);
+  const uint64_t seeds = NumberOfRun("VOLUMED_SEEDS", 300);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     RandomEvents events;
     events.Run(seed);

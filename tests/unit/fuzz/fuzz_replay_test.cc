@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -29,11 +28,6 @@ struct Target {
   std::string name;
   int (*run)(const uint8_t* data, size_t size);
 };
-
-uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 // A broken property aborts, so that only a handler can still say of which input.
 std::string running;
@@ -90,7 +84,7 @@ TEST_P(FuzzReplay, NoPropertyIsBroken) {
   const Target& target = GetParam();
   const std::vector<std::string> corpus = Corpus(target.name);
   ASSERT_FALSE(corpus.empty());
-  const uint64_t seed = NumberFrom("VOLUMED_SEED", 1);
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", 1);
   const auto run = [&](const std::string& input, const std::string& what) {
     running = target.name + ", seed " + std::to_string(seed) + ", " + what + ":\n" + input;
     target.run(reinterpret_cast<const uint8_t*>(input.data()), input.size());
@@ -98,7 +92,7 @@ TEST_P(FuzzReplay, NoPropertyIsBroken) {
   std::signal(SIGABRT, TellInput);
   for (const std::string& input : corpus) run(input, "corpus");
   std::mt19937_64 dice(seed);
-  const uint64_t runs = NumberFrom("VOLUMED_FUZZ_RUNS", 500);
+  const uint64_t runs = NumberOfRun("VOLUMED_FUZZ_RUNS", 500);
   for (uint64_t i = 0; i < runs; ++i) {
     std::string input = corpus[dice() % corpus.size()];
     const std::string& other = corpus[dice() % corpus.size()];
@@ -111,6 +105,7 @@ std::vector<Target> Targets() {
   return {
 #define VOLUMED_FUZZ_TARGET(name) {#name, &volumed_fuzz_##name},
 #include "fuzz_targets.inc"
+#include "run_numbers.h"
 #undef VOLUMED_FUZZ_TARGET
   };
 }

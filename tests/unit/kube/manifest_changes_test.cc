@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -14,6 +13,7 @@
 
 #include "fakes/list_mirror.h"
 #include "kube/manifest_files.h"
+#include "run_numbers.h"
 #include "unit/kube/kube_testing.h"
 
 namespace volumed {
@@ -159,9 +159,7 @@ class RandomFiles {
 };
 
 TEST(ManifestChangesTest, WhatIsToldAsChangesIsWhatAJudgementOfEverythingSays) {
-  uint64_t steps = 20'000;
-  if (const char* text = std::getenv("VOLUMED_RANDOM_STEPS"))
-    steps = std::strtoull(text, nullptr, 10);
+  const uint64_t steps = NumberOfRun("VOLUMED_RANDOM_STEPS", 20'000);
   uint64_t told = 0;
   for (uint64_t seed = 1; seed <= steps / 100; ++seed) {
     RandomFiles files(seed);

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 
+#include "run_numbers.h"
 #include "unit/kube/random_catalog_world.h"
 
 namespace volumed {
@@ -16,14 +16,9 @@ namespace {
 constexpr uint64_t kSteps = 15'000;
 constexpr uint64_t kStepsOfAWorld = 250;
 
-uint64_t Setting(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(ObjectCatalogRandomTest, WhatIsMergedByDeltaIsWhatAMergeOfEverythingFinds) {
-  const uint64_t steps = Setting("VOLUMED_RANDOM_STEPS", kSteps);
-  uint64_t seed = Setting("VOLUMED_RANDOM_SEED", 1);
+  const uint64_t steps = NumberOfRun("VOLUMED_RANDOM_STEPS", kSteps);
+  uint64_t seed = NumberOfRun("VOLUMED_RANDOM_SEED", 1);
   uint64_t deltas = 0;
   uint64_t in_parts = 0;
   for (uint64_t done = 0; done < steps; ++seed) {

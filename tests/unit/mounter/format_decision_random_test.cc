@@ -2,12 +2,12 @@
 // table of cases would not think of.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
 
 #include "mounter/format_decision.h"
+#include "run_numbers.h"
 
 namespace volumed {
 namespace {
@@ -118,8 +118,7 @@ void CheckDecision(const Case& given) {
 }
 
 TEST(DecideFormatRandom, NothingThatSomebodyElseCouldHaveLeftIsFormatted) {
-  const char* given = std::getenv("VOLUMED_SEED");
-  const uint64_t seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+  const uint64_t seed = NumberOfRun("VOLUMED_SEED", 1);
   Dice dice(seed);
   for (int i = 0; i < 100'000; ++i) {
     CheckDecision(RandomCase(dice));

@@ -28,6 +28,7 @@
 #include "base/strings.h"
 #include "integration/csi/own_volumes_fixture.h"
 #include "integration/csi/random/random_client.h"
+#include "run_numbers.h"
 
 namespace volumed::random_clients {
 namespace {
@@ -40,12 +41,7 @@ constexpr uint64_t kFewClients = 20;
 constexpr uint64_t kFewCalls = 5'000;
 constexpr uint64_t kFewSeconds = 55;
 
-uint64_t NumberOf(const char* variable, uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : ParseUint64(text).value_or(otherwise);
-}
-
-uint64_t Clients() { return NumberOf("VOLUMED_RANDOM_CLIENTS", kFewClients); }
+uint64_t Clients() { return NumberOfRun("VOLUMED_RANDOM_CLIENTS", kFewClients); }
 // Several clients have each slot.
 size_t VolumeSlots() { return std::max<size_t>(4, Clients() / 2); }
 size_t SnapshotSlots() { return std::max<size_t>(3, Clients() / 4); }
@@ -74,7 +70,7 @@ class RandomClientsTest : public OwnVolumesFixture {
     settings["csi-profile"] = "central";
     // Less than the disk has, so that the room is what was promised to nobody, to the byte.
     settings["pool-capacity"] = "{fast: " + std::to_string(PoolMiB()) + "Mi}";
-    seed_ = NumberOf("VOLUMED_SEED", std::random_device()());
+    seed_ = NumberOfRun("VOLUMED_SEED", std::random_device()());
     random_.seed(seed_);
   }
   void TearDown() override {
@@ -368,9 +364,9 @@ std::string RandomClientsTest::LeftAtPlaces() const {
 
 TEST_F(RandomClientsTest, EachAnswerIsOneThatTheStateAllowsOverKillsAndNothingIsLeftOver) {
   const bool is_given = std::getenv("VOLUMED_RANDOM_CALLS") != nullptr;
-  const World::Limits limits{.calls = NumberOf("VOLUMED_RANDOM_CALLS", kFewCalls),
-                             .seconds = static_cast<double>(
-                                 NumberOf("VOLUMED_RANDOM_SECONDS", is_given ? 0 : kFewSeconds))};
+  const World::Limits limits{.calls = NumberOfRun("VOLUMED_RANDOM_CALLS", kFewCalls),
+                             .seconds = static_cast<double>(NumberOfRun(
+                                 "VOLUMED_RANDOM_SECONDS", is_given ? 0 : kFewSeconds))};
   std::cout << "VOLUMED_SEED=" << seed_ << " VOLUMED_RANDOM_CLIENTS=" << Clients()
             << " VOLUMED_RANDOM_CALLS=" << limits.calls << std::endl;
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
