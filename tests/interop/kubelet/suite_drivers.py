@@ -40,6 +40,11 @@ class OfAllNodes(OnNode):
     second = None
 
     def start(self):
+        # What cuts groups asks for claims of 1 MiB, whatever the driver says of its sizes, and for restores that are as small; the
+        # volumes are of 300 MiB, which csi-provisioner refuses to restore into less.
+        self.lab.cluster.apply(change_of_new(
+            "claims-of-groups", "", "persistentvolumeclaims", "object.spec.resources.requests['storage'] == '1Mi'",
+            '[JSONPatch{op: "replace", path: "/spec/resources/requests/storage", value: "320Mi"}]'))
         self.second = Central(self.lab, CENTRAL_BYTES)
         self.second.start()
 
@@ -100,25 +105,36 @@ DRIVERS = {"image": OnNode, "subvolume": OnNode, "directory": OnNode, "central":
 
 def prepare(lab):
     """For all of them, once the first one runs."""
-    lab.cluster.apply([class_of("volumed-" + name, DRIVER, words) for name, words in CLASSES.items()] + of_a_content(lab))
+    lab.cluster.apply([class_of("volumed-" + name, DRIVER, words) for name, words in CLASSES.items()] + changes(lab))
     allow_inline_volumes(lab)
 
 
-def of_a_content(lab):
-    """A VolumeSnapshotContent that is made by hand has to name the node whose csi-snapshotter is to look for it
-    (deploy/kubernetes/README.md). The suite makes some, and knows of no nodes."""
-    name, version = "contents-by-hand", "admissionregistration.k8s.io/v1"
+def change_of_new(name, group, resource, condition, patch):
+    """What the API server does to each object of the kind that is made and that the condition holds for."""
+    version = "admissionregistration.k8s.io/v1"
     return [
         {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
-         "spec": {"matchConstraints": {"resourceRules": [
-                      {"apiGroups": ["snapshot.storage.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
-                       "resources": ["volumesnapshotcontents"]}]},
-                  "matchConditions": [{"name": "by-hand", "expression": "has(object.spec.source.snapshotHandle)"}],
+         "spec": {"matchConstraints": {"resourceRules": [{"apiGroups": [group], "apiVersions": ["v1"],
+                                                          "operations": ["CREATE"], "resources": [resource]}]},
+                  "matchConditions": [{"name": "it", "expression": condition}],
                   "failurePolicy": "Fail", "reinvocationPolicy": "Never",
-                  "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
-                      f'Object{{metadata: Object.metadata{{labels: {{"{MANAGED_BY}": "{lab.cluster.node}"}}}}}}'}}]}},
+                  "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]}},
         {"apiVersion": version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name},
          "spec": {"policyName": name}}]
+
+
+def changes(lab):
+    """A VolumeSnapshotContent that is made by hand has to name the node whose csi-snapshotter is to look for it
+    (deploy/kubernetes/README.md); the suite makes some, and knows of no nodes. And it gives the deletion policy of a class of groups to
+    the driver too, as a parameter."""
+    return change_of_new(
+        "contents-by-hand", "snapshot.storage.k8s.io", "volumesnapshotcontents",
+        "has(object.spec.source.snapshotHandle) && !has(object.metadata.labels)",
+        f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {{"{MANAGED_BY}": "{lab.cluster.node}"}}}}]'
+    ) + change_of_new(
+        "classes-of-groups", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotclasses",
+        "has(object.parameters) && 'deletionPolicy' in object.parameters",
+        '[JSONPatch{op: "remove", path: "/parameters/deletionPolicy"}]')
 
 
 def allow_inline_volumes(lab):
