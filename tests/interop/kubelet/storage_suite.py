@@ -15,8 +15,8 @@ from tools import Failed, Process, run, say, wait_for
 SUITE = os.path.join(HERE, "../e2e-storage")
 # Programs of the suite that run at once, as it waits most of the time, and specs of each.
 RUNS, PART = 8, 4
-# Of the images that it has names for: what they run, a peer. Of nginx only the shell is used.
-IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,)}
+# Of the images that it has names for: what they run, a peer. Of the last two only the shell is used.
+IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,), "glibc-dns-testing": (None,)}
 # Specs with these words take minutes each, or the node for themselves.
 LONG = re.compile(r"\[Slow\]|\[Disruptive\]|\[Serial\]")
 ALONE = re.compile(r"\[Disruptive\]|\[Serial\]")
