@@ -254,8 +254,9 @@ Failure PublishInlineVolume::Run(const OperationParts& parts, OperationProgress&
   Failure failure = PublishWhole(parts, *this, progress);
   if (!failure || failure->error.maybe_applied()) return failure;
   if (!volumes->FindByName(request.volume.name)) return failure;
-  // What was opened before this call may have been published, and have a pod's data.
-  const bool was_used = there && there->used;
+  // What was opened before this call may have been published, and have a pod's data; one that an
+  // earlier call has begun to delete has not, and no kubelet calls the inverse before its pod ends.
+  const bool was_used = there && there->used && there->state != PoolVolumeState::kDeleting;
   const OperationFailure why = *failure;
   if (!was_used && IsTakenBack(parts, *this, progress)) return why;
   failure->error = why.error.AsMaybeApplied();

@@ -91,7 +91,8 @@ class LoopsOfPath {
     if (!file_ || !file_->CanBe(backing)) return false;
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
-    ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), "ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status,
+                     file_->StatusIfOn(device.get(), backing, "ask /dev/" + name));
     return status.has_value();
   }
 
@@ -108,7 +109,7 @@ class LoopsOfPath {
     ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
       if (!file_) return false;
-      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
+      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), now, what));
       if (!status) return false;
     }
     if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
@@ -160,7 +161,8 @@ struct OpenLoop {
 Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) {
   struct stat info = {};
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
-  FileOfLoops wanted(info.st_dev, info.st_ino, ShownPathOf(file));
+  FileOfLoops wanted(info.st_dev, info.st_ino, ShownPathOf(file),
+                     Descriptor(::fcntl(file, F_DUPFD_CLOEXEC, 0)));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
   for (const std::string& name : names) {
     OpenLoop loop;
@@ -175,8 +177,8 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const auto status,
-                     wanted.StatusIfOn(loop.device.get(), what + ": ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(loop.device.get(), loop.backing,
+                                                          what + ": ask /dev/" + name));
     if (!status) continue;
     loop.status = *status;
     return std::optional<OpenLoop>(std::move(loop));

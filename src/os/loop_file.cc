@@ -59,7 +59,7 @@ Result<LoopBacking> BackingOf(const std::string& name) {
 }
 
 Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
-  const Result<Descriptor> file = OpenSafePath(path, O_PATH | O_NOFOLLOW);
+  Result<Descriptor> file = OpenSafePath(path, O_PATH | O_NOFOLLOW);
   if (!file.ok()) {
     const int why = file.error().sys_errno();
     const bool none =
@@ -72,14 +72,13 @@ Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
     return Error::FromErrno(errno, "look at " + path.Display(), Outcome::kNotApplied);
   }
   if (!S_ISREG(info.st_mode)) return std::optional<FileOfLoops>();
-  return std::optional<FileOfLoops>(FileOfLoops(info.st_dev, info.st_ino, path.Display()));
+  return std::optional<FileOfLoops>(
+      FileOfLoops(info.st_dev, info.st_ino, path.Display(), *std::move(file)));
 }
 
-// What is shown of a file whose mount was taken away begins at the root of that mount: it is no
-// path, and is the end of the file's.
 bool FileOfLoops::CanBe(const LoopBacking& backing) {
   if (backing.file.empty()) return false;
-  if (std::string_view(path_).ends_with(backing.file)) return true;
+  if (IsShownAs(backing)) return true;
   if (!mounts_) mounts_ = MountsNow();
   std::vector<MountEntry> around;
   std::copy_if(
@@ -90,12 +89,20 @@ bool FileOfLoops::CanBe(const LoopBacking& backing) {
   return makedev(closest->device_major, closest->device_minor) == device_;
 }
 
-Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device,
+bool FileOfLoops::Answers() const {
+  struct stat info = {};
+  return file_.valid() && ::fstat(file_.get(), &info) == 0;
+}
+
+Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device, const LoopBacking& backing,
                                                            const std::string& what) const {
   loop_info64 info = {};
   if (::ioctl(device, LOOP_GET_STATUS64, &info) != 0) {
-    if (errno == ENXIO) return std::optional<loop_info64>();
-    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+    const int why = errno;
+    if (why == ENXIO) return std::optional<loop_info64>();
+    // The kernel has asked the file of the loop device, which this one would have been, too.
+    if (!IsShownAs(backing) && Answers()) return std::optional<loop_info64>();
+    return Error::FromErrno(why, what, Outcome::kNotApplied);
   }
   const bool is_this = info.lo_device == device_ && info.lo_inode == inode_;
   return is_this ? std::optional<loop_info64>(info) : std::nullopt;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "os/mount_entry.h"
 #include "os/safe_path.h"
@@ -32,8 +33,9 @@ Result<LoopBacking> BackingOf(const std::string& name);
 // Threads: one at a time.
 class FileOfLoops {
  public:
-  FileOfLoops(dev_t device, ino_t inode, std::string path)
-      : device_(device), inode_(inode), path_(std::move(path)) {}
+  // `file`: the file itself, open in whatever way; without it nobody asks whether it answers.
+  FileOfLoops(dev_t device, ino_t inode, std::string path, Descriptor file = Descriptor())
+      : device_(device), inode_(inode), path_(std::move(path)), file_(std::move(file)) {}
 
   // The regular file that is at the path, if one is. Blocks: as the path's filesystem does. Errors,
   // not applied: errno of looking there.
@@ -44,14 +46,22 @@ class FileOfLoops {
   // is to ask, as a server that is not the file's own has theirs. Blocks: never.
   bool CanBe(const LoopBacking& backing);
 
-  // What the open loop device does with this file; nothing if it has another one or none. Blocks:
-  // as the file of the loop device does. Errors, not applied: errno of asking, with `what`.
-  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
+  // What the open loop device with this backing does with this file; nothing if it has another one
+  // or none. One whose filesystem has failed is another one, as long as this file answers and is
+  // not shown there: else a disk of somebody else that is broken would stop each attachment.
+  // Blocks: as the file of the loop device does. Errors, not applied: errno of asking, with `what`.
+  Result<std::optional<loop_info64>> StatusIfOn(int device, const LoopBacking& backing,
+                                                const std::string& what) const;
 
  private:
+  // What is shown of a file whose mount was taken away is the end of the file's path.
+  bool IsShownAs(const LoopBacking& backing) const { return path_.ends_with(backing.file); }
+  bool Answers() const;
+
   dev_t device_;
   ino_t inode_;
   std::string path_;
+  Descriptor file_;
   std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
 };
 

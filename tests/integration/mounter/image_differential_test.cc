@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 
 #include "fakes/must.h"
@@ -326,6 +327,36 @@ TEST_F(ImageTest, AFreeLoopDeviceWithoutItsNodeIsMissing) {
     EXPECT_EQ(result.error().code(), Code::kNotFound) << result.error().ToString();
     EXPECT_FALSE(result.error().maybe_applied());
   }
+}
+
+// The kernel asks the file of each loop device of the machine, and some may be on a disk that has
+// failed.
+TEST_F(ImageTest, ALoopDeviceOfAFilesystemThatWasShutDownStoppedEachAttachment) {
+  constexpr unsigned long kShutDown = _IOR('X', 125, uint32_t);  // XFS_IOC_GOINGDOWN
+  const LoopDevice disk(Image("disk"));
+  ASSERT_TRUE(disk.valid());
+  Mkfs("xfs", disk.path());
+  ASSERT_EQ(::mount(disk.path().c_str(), Path("mnt").c_str(), "xfs", 0, nullptr), 0);
+  const LoopDevice strangers(Image("mnt/strangers"));
+  ASSERT_TRUE(strangers.valid());
+  {
+    const Descriptor mounted(::open(Path("mnt").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    uint32_t without_its_log = 2;
+    ASSERT_EQ(::ioctl(mounted.get(), kShutDown, &without_its_log), 0);
+  }
+  Image();
+  const SafePath image{scratch(), "image"};
+  for (const bool is_first : {true, false}) {
+    const auto loop = local_->Call(AttachLoop{image}, {});
+    ASSERT_TRUE(loop.ok()) << loop.error().ToString();
+    EXPECT_EQ(loop->changed, is_first);
+  }
+  const auto list = local_->Call(ListLoops{image}, {});
+  ASSERT_TRUE(list.ok()) << list.error().ToString();
+  EXPECT_EQ(list->loops.size(), 1u);
+  const auto detached = local_->Call(DetachLoops{image}, {});
+  ASSERT_TRUE(detached.ok()) << detached.error().ToString();
+  EXPECT_TRUE(detached->changed);
 }
 
 // It is killed with the lock, as an agent may be: nobody has to clean up after it.

@@ -11,7 +11,8 @@ from lab import Lab
 from own_daemonset import own_daemonset
 from own_driver import own_driver
 from runs import compare
-from storage_suite import DRIVERS, storage_suite
+from storage_suite import storage_suite
+from suite_drivers import DRIVERS
 from take_over import (end_what_volumed_made, take_over_and_end, take_over_from_kubelet, take_over_from_volumed,
                        take_over_midway)
 from tools import Failed, say
@@ -58,7 +59,7 @@ def main():
         if "own-driver" in wanted:
             (own_daemonset if words.daemonset else own_driver)(scratch, peers, binaries, words.rounds)
         if "storage-suite" in wanted:
-            failed += storage_suite(scratch, peers, binaries, words.driver or DRIVERS[:1], words.all, words.only)
+            failed += storage_suite(scratch, peers, binaries, words.driver or ["image"], words.all, words.only)
     except Failed as failure:
         failed = [str(failure)]
     finally:

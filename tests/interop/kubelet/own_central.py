@@ -15,11 +15,11 @@ GROUP = "groupsnapshot.storage.k8s.io/v1"
 
 
 class Central:
-    def __init__(self, lab):
+    def __init__(self, lab, pool_bytes=POOL_BYTES):
         self.lab, self.cluster = lab, lab.cluster
         directory = os.path.join(lab.dir, "central")
         os.makedirs(directory)
-        self.pool = Pool(directory, POOL_BYTES)
+        self.pool = Pool(directory, pool_bytes)
         self.agent = Agent(lab.binaries, directory, self.pool, lab.cluster, ROOT, NAME,
                            f"csi-driver-name: {NAME}\ncsi-profile: central\n")
 

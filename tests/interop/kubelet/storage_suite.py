@@ -8,22 +8,19 @@ import os
 import re
 
 from own_driver import OwnDriver
-from own_node import DRIVER, HERE
+from own_node import HERE
+from suite_drivers import DRIVERS, POOL_BYTES, TREES_BYTES, prepare
 from tools import Failed, Process, run, say, wait_for
 
 SUITE = os.path.join(HERE, "../e2e-storage")
-DRIVERS = ("image", "subvolume", "directory")
-# Of drivers whose class deploy/kubernetes does not show; each is named by its driver.
-CLASSES = {"subvolume": {"pool": "trees", "backend": "subvolume"}, "directory": {"backend": "directory", "quota": "best-effort"}}
-# Programs of the suite that run at once: it waits most of the time.
-RUNS = 6
-POOL_BYTES, TREES_BYTES = 40 << 30, 20 << 30
-# Of the images that it has names for: what they run, a peer. Of nginx only the shell is used.
-IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,)}
+# Programs of the suite that run at once, as it waits most of the time, and specs of each.
+RUNS, PART = 8, 4
+# Of the images that it has names for: what they run, a peer. Of the last two only the shell is used.
+IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,), "glibc-dns-testing": (None,)}
 # Specs with these words take minutes each, or the node for themselves.
 LONG = re.compile(r"\[Slow\]|\[Disruptive\]|\[Serial\]")
 ALONE = re.compile(r"\[Disruptive\]|\[Serial\]")
-GOOD, BAD = "passed", ("failed", "panicked", "timedout", "interrupted", "aborted")
+GOOD = "passed"
 
 
 class Spec:
@@ -68,14 +65,24 @@ class Suite:
         """Several at a time, and those that want the node alone after them."""
         together = [spec for spec in specs if not ALONE.search(spec.name)]
         alone = [spec for spec in specs if ALONE.search(spec.name)]
-        found = []
-        for name, parts in (("run", [together[first::RUNS] for first in range(RUNS)]), ("alone", [alone])):
-            started = [self.start(f"{name}-{number}", "-ginkgo.v", *focus(part)) for number, part in enumerate(parts) if part]
-            for process, report in started:
-                wait_for(f"{process.name} has ended", lambda: not process.runs(), 6 * 3600)
-                found += read_report(process, report)
+        count = -(-len(together) // PART)
+        found = self.run_parts("run", [together[first::count] for first in range(count)]) + self.run_parts("alone", [alone])
         # Those that are not in focus are reported as skipped, without a message.
         return [spec for spec in found if spec.state != "skipped" or spec.message]
+
+    def run_parts(self, name, parts):
+        """Each by a program of its own, RUNS of them at once."""
+        waiting = [(f"{name}-{number}", part) for number, part in enumerate(parts) if part]
+        running, found = [], []
+        while waiting or running:
+            while waiting and len(running) < RUNS:
+                part_name, part = waiting.pop(0)
+                running.append(self.start(part_name, "-ginkgo.v", *focus(part)))
+            wait_for("a program of the suite has ended", lambda: any(not process.runs() for process, _ in running), 6 * 3600)
+            ended = [one for one in running if not one[0].runs()]
+            found += [spec for one in ended for spec in read_report(*one)]
+            running = [one for one in running if one not in ended]
+        return found
 
 
 def read_report(process, report):
@@ -116,53 +123,82 @@ def import_images(lab):
             run(*lab.cluster.ctr, "images", "tag", first, name)
 
 
-def class_of(driver, parameters):
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "volumed-" + driver},
-            "provisioner": DRIVER, "allowVolumeExpansion": True, "volumeBindingMode": "WaitForFirstConsumer",
-            "parameters": parameters}
-
-
 def storage_suite(scratch, peers, binaries, drivers, whole, only):
     """The specs that failed."""
-    lab = OwnDriver(scratch, peers, binaries, POOL_BYTES)
+    lab = OwnDriver(scratch, peers, binaries, pool_bytes=POOL_BYTES)
     try:
         lab.cluster.connect_pods()
         if "subvolume" in drivers:
             lab.nodes[0].add_pool(TREES_BYTES, "trees", ("mkfs.btrfs", "-q"))
         lab.start()
-        lab.cluster.apply([class_of(*words) for words in CLASSES.items()])
+        prepare(lab)
         import_images(lab)
-        return [name for driver in drivers for name in of_driver(lab, driver, whole, only)]
+        outcomes = [of_driver(lab, driver, whole, only) for driver in drivers]
     finally:
         lab.end()
+    for outcome in outcomes:
+        say(str(outcome))
+    return [name for outcome in outcomes for name in outcome.bad]
+
+
+class Outcome:
+    """Of all specs of a driver: each is in one of the numbers."""
+
+    def __init__(self, driver):
+        self.driver, self.good, self.bad, self.skipped = driver, [], [], collections.Counter()
+
+    def __str__(self):
+        return f"{self.driver}: {len(self.good)} passed, {len(self.bad)} failed, {sum(self.skipped.values())} skipped"
+
+    def take(self, spec):
+        say(f"  {spec.state} {round(spec.seconds)} s: {spec.name}")
+        if spec.state == GOOD:
+            self.good.append(spec.name)
+        elif spec.state == "skipped":
+            self.skipped[short(spec.message)] += 1
+        else:
+            self.fail(spec.name, spec.message)
+
+    def fail(self, name, why):
+        self.bad.append(f"{self.driver}: {name}")
+        say(f"failed: {name}\n    {why[:1500]}")
 
 
 def of_driver(lab, driver, whole, only):
-    suite = Suite(lab, driver)
+    suite, outcome, beside = Suite(lab, driver), Outcome(driver), DRIVERS[driver](lab)
     specs = suite.all()
     say(f"{driver}: {len(specs)} specs")
     reasons = {spec.name: suite.reason(spec, whole) for spec in specs}
     wanted = [spec for spec in specs if (re.search(only, spec.name) if only else reasons[spec.name] is None)]
     if not wanted:
         raise Failed(f"{driver}: no spec is to run")
-    done = suite.run_specs(wanted)
-    if len(done) != len(wanted):
-        raise Failed(f"{len(wanted)} specs were to run, and {len(done)} have")
-    bad = [spec for spec in done if spec.state in BAD]
-    skipped = collections.Counter(short(spec.message) for spec in done if spec.state == "skipped")
-    skipped.update(reason for spec, reason in reasons.items() if reason and not only)
-    good = [spec for spec in done if spec.state == GOOD]
-    for spec in sorted(done, key=lambda spec: spec.name):
-        say(f"  {spec.state} {round(spec.seconds)} s: {spec.name}")
-    for spec in bad:
-        say(f"failed: {spec.name}\n    {spec.message[:1500]}")
-    for reason, count in skipped.most_common():
+    outcome.skipped.update(reason for reason in reasons.values() if reason and not only)
+    try:
+        beside.start()
+        done = suite.run_specs(wanted)
+        for spec in sorted(done, key=lambda spec: spec.name):
+            outcome.take(spec)
+        for name in {spec.name for spec in wanted} - {spec.name for spec in done}:
+            outcome.fail(name, "it was to run, and has not")
+        nothing_left(lab, beside, outcome)
+    finally:
+        beside.end()
+    for reason, count in outcome.skipped.most_common():
         say(f"  skipped {count}: {reason}")
-    say(f"{driver}: {len(good)} passed, {len(bad)} failed, {sum(skipped.values())} skipped")
-    lab.nothing_left(300)
-    return [spec.name for spec in bad]
+    say(str(outcome))
+    return outcome
+
+
+def nothing_left(lab, beside, outcome):
+    """On the node, in the pools, in the API; the next driver is run in spite of it."""
+    try:
+        lab.nothing_left(300)
+        wait_for("nothing left of the driver", lambda: not beside.left(), 60)
+    except Failed as failure:
+        outcome.fail("nothing is left", f"{failure}: {beside.left()}")
 
 
 def short(message):
-    """A reason without what is of one spec."""
-    return re.sub(r"\s+", " ", message.replace(DRIVER, "the driver")).strip()[:160]
+    """A reason without what is of one spec: its driver."""
+    return re.sub(r"\s+", " ", re.sub(r'"?(pool|central)\.volumed\.io"?|"?pd\.csi\.storage\.gke\.io"?', "of this name", message)
+                  ).strip()[:160]

@@ -159,6 +159,22 @@ TEST_F(NodeInlineTest, WhatMayHaveHappenedIsUnpublished) {
   ExpectNoInline();
 }
 
+// A kubelet asks for it again and again as long as its pod is there, which never ran.
+TEST_F(NodeInlineTest, AVolumeThatCouldNotBeTakenBackWasBeingDeletedForTheWholeLifeOfItsPod) {
+  const Error broken = Error::NotApplied(Code::kDataLoss, "a disk has failed");
+  node_.FailNext("AttachLoop", broken);
+  node_.FailNext("RemoveFile", broken);
+  EXPECT_NE(PublishInline(), StatusCode::OK);
+  ASSERT_TRUE(RowOf());
+  ASSERT_EQ(RowOf()->state, PoolVolumeState::kDeleting) << message_;
+  EXPECT_EQ(PublishInline(), StatusCode::ABORTED);
+  EXPECT_THAT(message_, HasSubstr("is being deleted"));
+  ASSERT_EQ(PublishInline(), StatusCode::OK) << message_;
+  EXPECT_EQ(ThereIs(kTarget), "files");
+  EXPECT_EQ(UnpublishIt(kHandle), StatusCode::OK) << message_;
+  ExpectNoInline();
+}
+
 TEST_F(NodeInlineTest, NothingIsDeletedBeforeEachSourceWasLookedInto) {
   ASSERT_EQ(PublishInline(), StatusCode::OK) << message_;
   why_unseen_ = "source manifests was not looked into yet";
