@@ -131,7 +131,7 @@ Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
     return Refused("capacity_range: a volume cannot have at least " + std::to_string(required) +
                    " and at most " + std::to_string(limit) + " bytes");
   }
-  if (volume.backend == PoolBackendKind::kExport) return WhyNoSize(volume);
+  RETURN_IF_ERROR(CheckListedSize(volume, required));
   int64_t size = volume.capacity_bytes;
   if (required > size) {
     ASSIGN_OR_RETURN(const int64_t wanted, RoundPoolSize(required));

@@ -18,6 +18,7 @@ using ::csi::v1::VolumeHealth;
 constexpr char kPoolUnreachable[] = "PoolUnreachable";
 constexpr char kPoolShort[] = "PoolShort";
 constexpr char kFileLost[] = "FileLost";
+constexpr char kDeviceAway[] = "DeviceAway";
 constexpr char kLimitLost[] = "LimitLost";
 constexpr char kMountLost[] = "MountLost";
 constexpr char kReadOnly[] = "ReadOnly";
@@ -71,7 +72,10 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
   }
   const auto lost = pool.lost.find(volume.id);
   if (lost != pool.lost.end()) {
-    AddCondition(entries, ::csi::v1::DATA_LOSS, kFileLost, lost->second);
+    // The data of a device that is away is where the device is.
+    const bool is_device = volume.backend == PoolBackendKind::kStatic;
+    AddCondition(entries, is_device ? ::csi::v1::INACCESSIBLE : ::csi::v1::DATA_LOSS,
+                 is_device ? kDeviceAway : kFileLost, lost->second);
   }
   const auto unbounded = pool.unbounded.find(volume.id);
   if (unbounded != pool.unbounded.end()) {

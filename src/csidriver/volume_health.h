@@ -4,6 +4,7 @@
 //   PoolUnreachable   the pool is not there, so neither are its volumes
 //   PoolShort         others have filled the pool's filesystem: writes to volumes may fail
 //   FileLost          the file of a volume is missing, or shorter than it was made
+//   DeviceAway        a listed device is away or smaller, or another one is at its path
 //   MountLost         what was staged or published is not mounted any more
 //   LimitLost         a directory is of another project than the one by which it is bounded
 //   ServerUnreachable the server of an export does not answer

@@ -134,6 +134,9 @@ Status Modify(const OperationParts& parts, const ModifyPoolVolume& operation,
     // Whoever has no limit needs not to be known, as only a pod that is known has got one.
     const Result<PoolTuning> tuning = ParsePoolTuning(operation.parameters);
     const bool limits = tuning.ok() && LimitsOf(*tuning) != IoLimits{};
+    // What can have no throttle is refused for that, whoever its pods are.
+    const Result<PoolVolumeRecord> volume = operation.pools->volumes.Find(operation.id);
+    if (tuning.ok() && volume.ok()) RETURN_IF_ERROR(CheckTuning(*tuning, volume->backend));
     for (const PodVolumeRecord& record :
          parts.volumes->FindOfDevice(PoolDeviceName(operation.id))) {
       std::string pod = PodOfPublication(record);

@@ -134,6 +134,8 @@ Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) 
 Result<Quantity> PoolPlugin::ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
                                                 const Quantity&, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::string id, PoolVolumeIdOf(spec, parts_.driver));
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, parts_.volumes.Find(id));
+  RETURN_IF_ERROR(CheckListedSize(volume, new_size.Value()));
   RETURN_IF_ERROR(
       CheckGrowsWhereItIs(*host_, parts_.volumes, id, PoolDevicePlace(host_->paths, id), call));
   ASSIGN_OR_RETURN(const int64_t bytes, parts_.volumes.Expand(id, new_size.Value(), call));

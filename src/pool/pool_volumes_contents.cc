@@ -55,6 +55,9 @@ Status TakeSource(const ContentSource& source, const PoolVolumeWish& wish,
                                                       : " has a filesystem, and the new volume is "
                                                         "to be a block volume"));
   }
+  if (IsListed(source.backend)) {
+    return BadContent(source.shown + " is listed in the configuration, and is not copied");
+  }
   if (parameters.pool.empty()) parameters.pool = source.pool;
   if (parameters.pool != source.pool) {
     return BadContent(source.shown + " is in pool " + source.pool +

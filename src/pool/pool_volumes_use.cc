@@ -129,13 +129,8 @@ Result<int64_t> PoolVolumes::Expand(const std::string& id, int64_t bytes, const 
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
-  if (record.backend == PoolBackendKind::kExport) return WhyNoSize(record);
+  RETURN_IF_ERROR(CheckListedSize(record, wanted));
   if (wanted <= record.capacity_bytes) return record.capacity_bytes;
-  if (record.backend == PoolBackendKind::kStatic) {
-    return PoolRefusal("volume " + id + " is the device " + record.source + ", which has " +
-                       std::to_string(record.capacity_bytes) +
-                       " bytes: make that larger, and start the agent again");
-  }
   RETURN_IF_ERROR(CheckNotCopied(id));
   if (PoolFilesystemOf(record) == "btrfs" && wanted < kLeastResizedBtrfs) {
     return Error::NotApplied(Code::kOutOfRange, "volume " + id +

@@ -140,6 +140,16 @@ Error WhyNoSize(const PoolVolumeRecord& volume) {
                                ", whose size is its server's: nothing makes it larger here");
 }
 
+Status CheckListedSize(const PoolVolumeRecord& volume, int64_t bytes) {
+  if (volume.backend == PoolBackendKind::kExport) return WhyNoSize(volume);
+  const bool fits = volume.backend != PoolBackendKind::kStatic || bytes <= volume.capacity_bytes;
+  if (fits) return OkStatus();
+  return Error::NotApplied(Code::kOutOfRange,
+                           "volume " + volume.id + " is " + ShownSource(volume) + ", which has " +
+                               std::to_string(volume.capacity_bytes) +
+                               " bytes: make that larger, and start the agent again");
+}
+
 std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel, PoolBackendKind kind) {
   return std::make_unique<StaticBackend>(kernel, kind);
 }

@@ -30,4 +30,8 @@ std::string ShownSource(const PoolVolumeRecord& volume);
 // does not ask again. Pure.
 Error WhyNoSize(const PoolVolumeRecord& volume);
 
+// Whether the volume can have so many bytes, as far as it is a listed one: nothing makes that
+// larger here. Errors: OutOfRange, not applied, likewise. Pure.
+Status CheckListedSize(const PoolVolumeRecord& volume, int64_t bytes);
+
 }  // namespace volumed

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "csidriver/volume_health.h"
 #include "unit/csidriver/node_fixture.h"
 
 namespace volumed {
@@ -56,6 +57,26 @@ class NodeStaticTest : public NodeFixture {
   std::string WhyNot(const StaticVolume& volume) {
     const Result<PoolVolumeRecord> taken = volumes_->TakeStatic(volume, {});
     return taken.ok() ? "" : taken.error().message();
+  }
+  template <typename Request, typename Response>
+  StatusCode GrowBy(Request request, Response response, const std::string& id, int64_t bytes) {
+    request.set_volume_id(id);
+    request.mutable_capacity_range()->set_required_bytes(bytes);
+    return CodeOf(request, &response);
+  }
+  StatusCode Grow(const std::string& id, int64_t bytes) {
+    return GrowBy(::csi::v1::ControllerExpandVolumeRequest(),
+                  ::csi::v1::ControllerExpandVolumeResponse(), id, bytes);
+  }
+  StatusCode NodeGrow(const std::string& id, int64_t bytes) {
+    ::csi::v1::NodeExpandVolumeRequest request;
+    request.set_volume_path(kTarget);
+    return GrowBy(request, ::csi::v1::NodeExpandVolumeResponse(), id, bytes);
+  }
+  StatusCode CloneOf(const std::string& id) {
+    ::csi::v1::CreateVolumeRequest request = CreateRequest("a clone");
+    request.mutable_volume_content_source()->mutable_volume()->set_volume_id(id);
+    return CreateCode(request);
   }
   void RestartWithList() {
     RestartNode();
@@ -182,6 +203,55 @@ TEST_F(NodeStaticTest, TheHealthOfADeviceThatIsAwayIsTold) {
   EXPECT_THAT(volumes_->Look("fast", {}).lost, IsEmpty());
   node_.ChangeDevice(kDisk, [](FakeDevice& disk) { disk.offline = true; });
   EXPECT_TRUE(volumes_->Look("fast", {}).lost.contains(id));
+}
+
+// It was told as DATA_LOSS: whoever believes that takes up a backup, and the disk was unplugged.
+TEST_F(NodeStaticTest, ADeviceThatIsAwayIsInaccessibleAndItsDataIsNotLost) {
+  const std::string id = Take(Listed());
+  node_.ChangeDevice(kDisk, [](FakeDevice& disk) { disk.offline = true; });
+  ::csi::v1::VolumeHealth health;
+  TellVolumeHealth(Must(volumes_->Find(id)), volumes_->Look("fast", {}), health);
+  ASSERT_EQ(health.health_statuses_size(), 1);
+  EXPECT_EQ(health.health_statuses(0).status(), ::csi::v1::INACCESSIBLE);
+  EXPECT_EQ(health.health_statuses(0).reason(), "DeviceAway");
+}
+
+// ---- what is asked of it, and only what is made here has ----------------------------------------
+
+// FAILED_PRECONDITION says that it would do once nobody has the volume, and the node said that the
+// controller had to make it larger.
+TEST_F(NodeStaticTest, ASizeThatItsDeviceHasNotIsOutOfRangeWhoeverIsAsked) {
+  Serve(CsiProfile::kCentral, CsiServeLevel::k1_13);
+  AddNode();
+  const std::string id = Take(Listed());
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  for (const int64_t fits : {1 * kMiB, 512 * kMiB}) {
+    EXPECT_EQ(Grow(id, fits), StatusCode::OK) << message_;
+    EXPECT_EQ(NodeGrow(id, fits), StatusCode::OK) << message_;
+  }
+  const std::string why = "is the device /dev/sdx, which has 536870912 bytes: make that larger";
+  EXPECT_EQ(Grow(id, 513 * kMiB), StatusCode::OUT_OF_RANGE);
+  EXPECT_THAT(message_, HasSubstr(why));
+  EXPECT_EQ(NodeGrow(id, 513 * kMiB), StatusCode::OUT_OF_RANGE);
+  EXPECT_THAT(message_, HasSubstr(why));
+}
+
+// It was told that nobody had said which pod has the volume, as if it could have one then.
+TEST_F(NodeStaticTest, AThrottleOfADeviceInUseIsRefusedAsItHasNone) {
+  const std::string id = Take(Listed());
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Modify(id, {{"readIOPS", "100"}}), StatusCode::INVALID_ARGUMENT) << message_;
+  EXPECT_THAT(message_, HasSubstr("backend static"));
+  EXPECT_EQ(RecordedOf(id), StringMap());
+}
+
+TEST_F(NodeStaticTest, ACloneOfADeviceIsRefusedAsItIsListed) {
+  const std::string id = Take(Listed());
+  EXPECT_EQ(CloneOf(id), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(message_, HasSubstr("is listed in the configuration, and is not copied"));
+  EXPECT_EQ(volumes_->List("", 10).volumes.size(), 1u);
 }
 
 TEST_F(NodeStaticTest, ADeviceThatHasGrownIsALargerVolume) {

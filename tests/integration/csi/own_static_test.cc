@@ -1,0 +1,209 @@
+// Devices that an administrator has listed as volumes of the real daemon: real loop devices, with
+// what happens to devices between two calls of a CO.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "integration/csi/own_volumes_fixture.h"
+
+namespace volumed::own_static_test {
+namespace {
+
+using ::csi::v1::Controller;
+using ::csi::v1::Node;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kPrecondition[] = "9: ";
+constexpr char kOutOfRange[] = "11: ";
+
+class OwnStaticTest : public OwnVolumesFixture {
+ protected:
+  static constexpr int64_t kBytes = 64 * kMiB;
+
+  void TearDown() override {
+    KillAgent();
+    ::umount2(elsewhere().c_str(), MNT_DETACH);
+    OwnVolumesFixture::TearDown();
+  }
+
+  std::string file() const { return scratch() + "/device"; }
+  std::string elsewhere() const { return scratch() + "/elsewhere"; }
+  const std::string& device() const { return device_->path(); }
+
+  // A device of its own, which is the one volume of the driver that then runs.
+  void StartWithDevice(bool is_block, const std::string& filesystem = "") {
+    ASSERT_TRUE(MakeImage(file(), kBytes));
+    device_ = std::make_unique<LoopDevice>(file());
+    ASSERT_TRUE(device_->valid());
+    std::filesystem::create_directory(elsewhere());
+    if (!filesystem.empty()) {
+      ASSERT_EQ(RunCommand({"mkfs." + filesystem, "-q", device()}).exit_status, 0);
+    }
+    settings[is_block ? "static-block-volumes" : "static-volumes"] = "{db: " + device() + "}";
+    settings["csi-profile"] = "central";
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Eventually(kPatience, [this] { return !(id_ = Listed().volume_id()).empty(); }))
+        << FailedParts();
+  }
+  // The one volume; one without an id if there is none.
+  ::csi::v1::Volume Listed() const {
+    ::csi::v1::ListVolumesResponse response;
+    const std::string error = Call<Controller>(&Controller::Stub::ListVolumes,
+                                               ::csi::v1::ListVolumesRequest(), &response);
+    if (!error.empty() || response.entries_size() != 1) return {};
+    return response.entries(0).volume();
+  }
+  void Have(bool is_block) {
+    ASSERT_EQ(Stage(id_, is_block), "");
+    ASSERT_EQ(Publish(id_, is_block), "");
+    ASSERT_NO_FATAL_FAILURE(ExpectAtTarget(is_block));
+  }
+  void Leave() {
+    ASSERT_EQ(Unpublish(id_), "");
+    ASSERT_EQ(Unstage(id_), "");
+    EXPECT_EQ(LeftOnNode(), "");
+  }
+  std::string Grow(int64_t bytes) const {
+    ::csi::v1::ControllerExpandVolumeRequest request;
+    request.set_volume_id(id_);
+    request.mutable_capacity_range()->set_required_bytes(bytes);
+    ::csi::v1::ControllerExpandVolumeResponse response;
+    return Call<Controller>(&Controller::Stub::ControllerExpandVolume, request, &response);
+  }
+  std::string NodeGrow(int64_t bytes) const {
+    ::csi::v1::NodeExpandVolumeRequest request;
+    request.set_volume_id(id_);
+    request.set_volume_path(target());
+    request.mutable_capacity_range()->set_required_bytes(bytes);
+    ::csi::v1::NodeExpandVolumeResponse response;
+    return Call<Node>(&Node::Stub::NodeExpandVolume, request, &response);
+  }
+  void ResizeDevice(int64_t bytes) {
+    ASSERT_EQ(::truncate(file().c_str(), bytes), 0);
+    ASSERT_EQ(RunCommand({"losetup", "-c", device()}).exit_status, 0);
+  }
+  void Live(bool is_block) {
+    ASSERT_NO_FATAL_FAILURE(StartWithDevice(is_block));
+    ASSERT_NO_FATAL_FAILURE(Have(is_block));
+    ASSERT_EQ(WriteVolume(is_block, "kept"), "kept");
+    ASSERT_NO_FATAL_FAILURE(Restart());
+    ASSERT_NO_FATAL_FAILURE(Have(is_block));
+    EXPECT_EQ(ReadVolume(is_block), "kept");
+    const int64_t total = TotalBytes(id_);
+    EXPECT_LE(total, kBytes);
+    EXPECT_GE(total, is_block ? kBytes : kBytes / 2) << "less what the filesystem needs";
+    ASSERT_NO_FATAL_FAILURE(Leave());
+    EXPECT_THAT(Delete(id_), HasSubstr("listed in the configuration"));
+    ASSERT_NO_FATAL_FAILURE(Have(is_block));
+    EXPECT_EQ(ReadVolume(is_block), "kept") << "of the volume that was unstaged";
+    ASSERT_NO_FATAL_FAILURE(Leave());
+  }
+
+  std::unique_ptr<LoopDevice> device_;
+  std::string id_;
+};
+
+TEST_F(OwnStaticTest, ABlankDeviceIsFormattedOnceAndKeepsItsFiles) {
+  ASSERT_NO_FATAL_FAILURE(Live(/*is_block=*/false));
+}
+
+TEST_F(OwnStaticTest, ARawDeviceKeepsWhatWasWritten) {
+  ASSERT_NO_FATAL_FAILURE(Live(/*is_block=*/true));
+}
+
+// No process needs a capability for its xfs, or for a raw one.
+TEST_F(OwnStaticTest, ADeviceThatHasGrownIsSoLargeAfterTheNextStart) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/true));
+  ASSERT_NO_FATAL_FAILURE(Have(/*is_block=*/true));
+  ASSERT_NO_FATAL_FAILURE(ResizeDevice(2 * kBytes));
+  for (const std::string& why : {Grow(2 * kBytes), NodeGrow(2 * kBytes)}) {
+    EXPECT_THAT(why, StartsWith(kOutOfRange));
+    EXPECT_THAT(why, HasSubstr("start the agent again"));
+  }
+  ASSERT_NO_FATAL_FAILURE(Restart());
+  EXPECT_TRUE(Eventually(kPatience, [this] { return Listed().capacity_bytes() == 2 * kBytes; }));
+  EXPECT_EQ(Grow(2 * kBytes), "");
+  EXPECT_EQ(NodeGrow(2 * kBytes), "");
+  EXPECT_EQ(TotalBytes(id_), 2 * kBytes);
+  ASSERT_NO_FATAL_FAILURE(Leave());
+}
+
+TEST_F(OwnStaticTest, AFilesystemFollowsItsDeviceWhenItIsStagedNext) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+  ASSERT_NO_FATAL_FAILURE(ResizeDevice(2 * kBytes));
+  ASSERT_NO_FATAL_FAILURE(Restart());
+  ASSERT_TRUE(Eventually(kPatience, [this] { return Listed().capacity_bytes() == 2 * kBytes; }));
+  ASSERT_NO_FATAL_FAILURE(Have(/*is_block=*/false));
+  EXPECT_GT(TotalBytes(id_), kBytes);
+  EXPECT_EQ(NodeGrow(2 * kBytes), "");
+  ASSERT_NO_FATAL_FAILURE(Leave());
+}
+
+TEST_F(OwnStaticTest, ADeviceThatIsAnotherOrSmallerOrAwayIsSaidToBeAndNotStaged) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+  ASSERT_NO_FATAL_FAILURE(ResizeDevice(kBytes / 2));
+  const std::string smaller = Stage(id_, false);
+  EXPECT_THAT(smaller, StartsWith(kPrecondition));
+  EXPECT_THAT(smaller, HasSubstr("has 33554432 bytes"));
+  ASSERT_NO_FATAL_FAILURE(ResizeDevice(kBytes));
+
+  const std::string other = scratch() + "/other";
+  ASSERT_TRUE(MakeImage(other, kBytes));
+  ASSERT_EQ(RunCommand({"losetup", "-d", device()}).exit_status, 0);
+  const std::string away = Stage(id_, false);
+  EXPECT_THAT(away, StartsWith(kPrecondition));
+  EXPECT_THAT(away, HasSubstr(device()));
+  ASSERT_EQ(RunCommand({"losetup", device(), other}).exit_status, 0);
+  const std::string another = Stage(id_, false);
+  EXPECT_THAT(another, StartsWith(kPrecondition));
+  EXPECT_THAT(another, HasSubstr("is another device"));
+
+  ASSERT_EQ(RunCommand({"losetup", "-d", device()}).exit_status, 0);
+  ASSERT_EQ(RunCommand({"losetup", device(), file()}).exit_status, 0);
+  ASSERT_NO_FATAL_FAILURE(Have(/*is_block=*/false));
+  ASSERT_NO_FATAL_FAILURE(Leave());
+}
+
+TEST_F(OwnStaticTest, WhatSomebodyElseHasPutOnADeviceIsNotMountedAndStays) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+  ASSERT_EQ(RunCommand({"wipefs", "-qa", device()}).exit_status, 0);
+  ASSERT_EQ(RunCommand({"mkswap", device()}).exit_status, 0);
+  const std::string foreign = Stage(id_, false);
+  EXPECT_THAT(foreign, StartsWith(kPrecondition));
+  EXPECT_THAT(foreign, HasSubstr("is to have the filesystem with UUID"));
+  EXPECT_THAT(RunCommand({"blkid", "-p", device()}).output, HasSubstr("swap"));
+}
+
+TEST_F(OwnStaticTest, ADeviceThatIsMountedElsewhereIsNotHadRaw) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/true, "ext4"));
+  ASSERT_EQ(::mount(device().c_str(), elsewhere().c_str(), "ext4", 0, nullptr), 0);
+  ASSERT_EQ(Stage(id_, true), "");
+  const std::string why = Publish(id_, true);
+  EXPECT_THAT(why, StartsWith(kPrecondition));
+  EXPECT_THAT(why, HasSubstr("somebody has " + device() + " for himself"));
+  ASSERT_EQ(::umount2(elsewhere().c_str(), 0), 0);
+  ASSERT_EQ(Publish(id_, true), "");
+  ASSERT_NO_FATAL_FAILURE(Leave());
+}
+
+TEST_F(OwnStaticTest, AFilesystemThatIsMountedElsewhereIsUnstagedOnceThatIsOver) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+  ASSERT_EQ(::mount(device().c_str(), elsewhere().c_str(), "ext4", 0, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(Have(/*is_block=*/false));
+  ASSERT_EQ(Unpublish(id_), "");
+  const std::string why = Unstage(id_);
+  EXPECT_THAT(why, StartsWith(kPrecondition));
+  EXPECT_THAT(why, HasSubstr(elsewhere()));
+  ASSERT_EQ(::umount2(elsewhere().c_str(), 0), 0);
+  EXPECT_EQ(Unstage(id_), "");
+  EXPECT_EQ(LeftOnNode(), "");
+}
+
+}  // namespace
+}  // namespace volumed::own_static_test
