@@ -260,7 +260,7 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
   if (request.expected_device) {
     ASSIGN_OR_RETURN(
         pinned,
-        PinDevice(request.source, *request.expected_device).With("mount " + request.fs_type));
+        PinDevice(request.source, *request.expected_device, request.fs_type).With("mount " + request.fs_type));
     checked.source = pinned.source;
   }
   if (HasMountHelper(request.fs_type)) {
