@@ -22,8 +22,7 @@ class WayLooks {
 
   // Whether the path was found to have no link on this mount, by a look that began not longer ago
   // than that.
-  bool IsKnown(const std::string& path, const MountEntry& mount, TimePoint now) const
-      EXCLUDES(mu_);
+  bool IsKnown(const std::string& path, const MountEntry& mount, TimePoint now) const EXCLUDES(mu_);
   // `began`: when the look was asked for.
   void Note(const std::string& path, const MountEntry& mount, TimePoint began) EXCLUDES(mu_);
 

@@ -44,8 +44,9 @@ struct WorkerKernelOptions {
 // domain that is a path is the lane of the filesystem that the path lies on, or of its server
 // (os/fault_domain.h): many paths on one dead mount are one lane. Below another mount than the
 // root's, each request is preceded by one that looks for links on its way, unless one did that
-// within the last second: a way with a link has a lane of its own. A call without a domain about a path that something was mounted over, below the
-// agent's root, has that filesystem's lane, unless it is in memory.
+// within the last second: a way with a link has a lane of its own. A call without a domain about a
+// path that something was mounted over, below the agent's root, has that filesystem's lane, unless
+// it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
