@@ -131,8 +131,11 @@ class FrozenCutter {
   }
 
   Status Cut() {
-    RETURN_IF_ERROR(SyncAll());
+    // They come up while the filesystems are synced: what is written between the sync and the
+    // freeze is written with everybody waiting.
     RETURN_IF_ERROR(StartThawers());
+    RETURN_IF_ERROR(SyncAll());
+    for (Thawer& thawer : thawers_) RETURN_IF_ERROR(thawer.AwaitReady().With(kWhat));
     Status done = FreezeAll();
     frozen_at_ = SteadyClock::now();
     for (size_t i = 0; done.ok() && i < sources_.size(); ++i) {

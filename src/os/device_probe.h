@@ -32,7 +32,10 @@ struct PinnedDevice {
   Descriptor device;   // read-only
   std::string source;  // a path for mount: the kernel's own name in /dev, or through the descriptor
 };
-// Errors: those of OpenBlockDevice; FailedPrecondition, not applied, for another device.
-Result<PinnedDevice> PinDevice(const std::string& path, const DeviceIdentity& expected);
+// If the filesystem that was probed is of `fs_type`, its UUID is read from its superblock alone;
+// anything else is looked at as a whole. Errors: those of OpenBlockDevice; FailedPrecondition, not
+// applied, for another device.
+Result<PinnedDevice> PinDevice(const std::string& path, const DeviceIdentity& expected,
+                               const std::string& fs_type);
 
 }  // namespace volumed

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <climits>
 #include <deque>
 #include <optional>
@@ -129,6 +130,20 @@ std::string FollowLinksOnRoot(const std::string& path) {
     PutInFront(*target, rest);
   }
   return Text(way, rest);
+}
+
+// By what the kernel has in memory alone: so no automount on the way is woken, which a walk of more
+// than one name would do.
+bool HasNoLinkOnRoot(const std::string& path) {
+  const Descriptor root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return false;
+  if (path == "/") return true;
+  open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+  const Descriptor found(static_cast<int>(
+      ::syscall(SYS_openat2, root.get(), path.substr(1).c_str(), &how, sizeof(how))));
+  return found.valid() || errno == ENOENT;
 }
 
 FaultDomain DomainOfMount(const MountEntry& mount) {

@@ -50,6 +50,11 @@ class FaultDomains {
 // filesystem. Errors: none; in doubt, the path itself.
 std::string FollowLinksOnRoot(const std::string& path);
 
+// Whether FollowLinksOnRoot() would leave an absolute, clean path as it is, as one system call
+// tells that waits for nothing: false also where the kernel would first have to read a directory,
+// or where something is mounted on the way. Threads: any. Blocks: never.
+bool HasNoLinkOnRoot(const std::string& path);
+
 // What the mount is of. A network filesystem is its server, so that a hostPath on an NFS mount
 // shares the lane of the server's other volumes; any other is its number. Pure.
 FaultDomain DomainOfMount(const MountEntry& mount);

@@ -176,7 +176,8 @@ Result<FilesystemCheck> DoCheckFilesystem(const CheckFilesystem& request,
                                           const CallOptions& options) {
   const std::string what = "check " + request.fs_type + " on " + request.device;
   ASSIGN_OR_RETURN(const Family family, RequireFamily(request.fs_type, what));
-  ASSIGN_OR_RETURN(const PinnedDevice pinned, PinDevice(request.device, request.expected));
+  ASSIGN_OR_RETURN(const PinnedDevice pinned,
+                   PinDevice(request.device, request.expected, request.fs_type));
   if (request.mode == CheckMode::kPreen && family != Family::kExt) return FilesystemCheck{};
   // Let go at once: the tool takes its own claim.
   ASSIGN_OR_RETURN(Descriptor claim,

@@ -65,13 +65,13 @@ struct FrozenCut {
 // is on them is as clean as a freeze makes it (of an xfs the log is still to be replayed).
 //
 // In this order: every mount point is opened, and must be the filesystem that it is said to be;
-// every file is made; each filesystem is synced until that takes less than `sync_until_us`, at most
-// `syncs_most` times, so that the freeze has little left to write; a thawer for each begins to
-// watch; they are frozen in the order of the list; every file is cloned; they are thawed, the last
-// one first; the thawers are asked; the files are synced. A thawer thaws once `longest_us` have
-// passed since the freeze of its filesystem began, or if this worker dies. It is what bounds how
-// long pods wait; nothing bounds the time that the kernel takes to freeze. A cancel is seen until
-// the first freeze. Progress: syncs.
+// every file is made; a thawer for each filesystem is started; each is synced until that takes less
+// than `sync_until_us`, at most `syncs_most` times, so that the freeze has little left to write;
+// the thawers watch; they are frozen in the order of the list; every file is cloned; they are
+// thawed, the last one first; the thawers are asked; the files are synced. A thawer thaws once
+// `longest_us` have passed since the freeze of its filesystem began, or if this worker dies. It is
+// what bounds how long pods wait; nothing bounds the time that the kernel takes to freeze. A cancel
+// is seen until the first freeze. Progress: syncs.
 //
 // Errors, not applied, before anything is frozen: InvalidArgument for an empty list of either, a
 // mount point given twice, or limits that are not above zero; FailedPrecondition if another

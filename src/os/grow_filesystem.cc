@@ -45,7 +45,8 @@ Result<FilesystemGeometry> Measure(const Run& run) {
 }
 
 Status Look(Run& run) {
-  ASSIGN_OR_RETURN(run.device, PinDevice(run.request.device, run.request.expected));
+  ASSIGN_OR_RETURN(run.device,
+                   PinDevice(run.request.device, run.request.expected, run.request.fs_type));
   ASSIGN_OR_RETURN(run.on_device, ReadGeometry(run.family, run.device_fd(), run.what));
   if (run.request.mounted_at) {
     ASSIGN_OR_RETURN(run.mounted,

@@ -258,9 +258,8 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
   Mount checked = request;
   PinnedDevice pinned;
   if (request.expected_device) {
-    ASSIGN_OR_RETURN(
-        pinned,
-        PinDevice(request.source, *request.expected_device).With("mount " + request.fs_type));
+    ASSIGN_OR_RETURN(pinned, PinDevice(request.source, *request.expected_device, request.fs_type)
+                                 .With("mount " + request.fs_type));
     checked.source = pinned.source;
   }
   if (HasMountHelper(request.fs_type)) {

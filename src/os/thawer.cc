@@ -18,6 +18,8 @@
 namespace volumed {
 namespace {
 
+constexpr char kStarting[] = "start a thawer";
+
 using SteadyClock = std::chrono::steady_clock;
 
 // What it finds at its start.
@@ -77,10 +79,9 @@ void StandApart() {
 }  // namespace
 
 Result<Thawer> Thawer::Start(const std::string& program, int root, Duration longest) {
-  const std::string what = "start a thawer";
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+    return Error::FromErrno(errno, kStarting, Outcome::kNotApplied);
   }
   Descriptor ours(ends[0]);
   Descriptor theirs(ends[1]);
@@ -91,13 +92,18 @@ Result<Thawer> Thawer::Start(const std::string& program, int root, Duration long
   static_assert(kSocket == 3 && kRoot == 4);
   Result<ChildProcess> child = ChildProcess::Start(setup);
   if (!child.ok()) {
-    return Error::NotApplied(Code::kUnavailable, what + ": " + child.error().message());
+    return Error::NotApplied(Code::kUnavailable,
+                             std::string(kStarting) + ": " + child.error().message());
   }
   theirs.Reset();
-  Thawer thawer(std::move(ours), *std::move(child));
-  if (Receive(thawer.socket_.get(), kStartLimit) == kReady) return thawer;
-  thawer.child_.Kill();
-  return Error::NotApplied(Code::kUnavailable, what + ": it does not begin to watch");
+  return Thawer(std::move(ours), *std::move(child));
+}
+
+Status Thawer::AwaitReady() {
+  if (Receive(socket_.get(), kStartLimit) == kReady) return OkStatus();
+  child_.Kill();
+  return Error::NotApplied(Code::kUnavailable,
+                           std::string(kStarting) + ": it does not begin to watch");
 }
 
 Thawer::~Thawer() {

@@ -21,13 +21,17 @@ namespace volumed {
 // what is frozen, and waits for its end for a second at most.
 class Thawer {
  public:
-  // Starts one for the filesystem that `root` is open in, and waits until it watches. `program` is
-  // the worker's. Blocks: for the exec; five seconds at most. Errors: Unavailable, not applied.
+  // Starts one for the filesystem that `root` is open in. `program` is the worker's. Blocks: for
+  // the exec, and not for what the program does before it watches. Errors: Unavailable, not
+  // applied.
   static Result<Thawer> Start(const std::string& program, int root, Duration longest);
   Thawer(Thawer&&) = default;
   Thawer& operator=(Thawer&&) = delete;
   ~Thawer();
 
+  // Until it watches, which has to be before the freeze begins. Blocks: five seconds at most.
+  // Errors: Unavailable, not applied.
+  Status AwaitReady();
   // Before the freeze. Errors: Unavailable, not applied, if it is dead.
   Status BeginFreeze();
   // After the thaw, or after a freeze that failed. Whether it has lived and has not thawed: only

@@ -7,6 +7,7 @@
 #include "os/composites.h"
 #include "os/fault_domain.h"
 #include "os/kernel_features.h"
+#include "os/mount_places.h"
 #include "os/mount_table.h"
 #include "os/worker_pool.h"
 
@@ -104,6 +105,17 @@ bool LiesInItsPath(const Batch& batch) {
   return asks && !top.empty();
 }
 
+// How far the path can lie on the root's filesystem: to the directory in which the first other
+// mount on its way is.
+std::string PartOnRoot(const std::string& path, const std::vector<MountEntry>& around) {
+  std::string part = path;
+  for (const MountEntry& mount : around) {
+    if (mount.mount_point == "/" || mount.mount_point.size() > part.size()) continue;
+    part = mount.mount_point.substr(0, mount.mount_point.rfind('/'));
+  }
+  return part.empty() ? "/" : part;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
@@ -121,12 +133,14 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
   ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts,
                    KeptMountTable::Open(features, options.mount_watch));
   return std::unique_ptr<WorkerKernel>(
-      new WorkerKernel(std::move(pool), std::move(mounts), features, options.agent_root));
+      new WorkerKernel(clock, std::move(pool), std::move(mounts), features, options.agent_root));
 }
 
-WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
-                           KernelFeatures features, std::string agent_root)
-    : pool_(std::move(pool)),
+WorkerKernel::WorkerKernel(const Clock& clock, std::unique_ptr<WorkerPool> pool,
+                           std::unique_ptr<KeptMountTable> mounts, KernelFeatures features,
+                           std::string agent_root)
+    : clock_(clock),
+      pool_(std::move(pool)),
       mounts_(std::move(mounts)),
       features_(features),
       agent_root_(std::move(agent_root)),
@@ -151,19 +165,34 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   return pool_->Do(request, routed);
 }
 
+// Most ways have no link on the root's filesystem, which one system call tells: there the mount
+// table is asked once, and nothing is walked.
+WorkerKernel::Way WorkerKernel::Follow(const std::string& path) {
+  const auto mounts_around = [this](const std::string& text) {
+    Result<std::vector<MountEntry>> found = mounts_->Find({.around = text});
+    return found.ok() ? *std::move(found) : std::vector<MountEntry>();
+  };
+  if (CheckMountQuestion({.around = path}).ok()) {
+    std::vector<MountEntry> around = mounts_around(path);
+    if (HasNoLinkOnRoot(PartOnRoot(path, around))) return {path, std::move(around)};
+  }
+  std::string text = FollowLinksOnRoot(path);
+  std::vector<MountEntry> around = mounts_around(text);
+  return {std::move(text), std::move(around)};
+}
+
 // A link on another filesystem than the root's may lead anywhere. A worker of the filesystem that
 // it lies on finds out whether there is one on the way, and can hang with that filesystem alone.
 Result<std::string> WorkerKernel::LaneOfWay(const std::string& path, const CallOptions& options) {
-  const std::string text = FollowLinksOnRoot(path);
-  const Result<std::vector<MountEntry>> found = mounts_->Find({.around = text});
-  const std::vector<MountEntry> around = found.ok() ? *found : std::vector<MountEntry>();
-  const std::string lane = DomainOfPath(text, around).lane;
-  const MountEntry* const mount = ClosestMount(around);
+  const Way way = Follow(path);
+  const std::string lane = DomainOfPath(way.text, way.around).lane;
+  const MountEntry* const mount = ClosestMount(way.around);
   const bool is_known = mount == nullptr || mount->mount_point == "/" ||
-                        text == mount->mount_point || text.starts_with("/dev/");
-  if (is_known) return lane;
+                        way.text == mount->mount_point || way.text.starts_with("/dev/");
+  const TimePoint now = clock_.Now();
+  if (is_known || looks_.IsKnown(way.text, *mount, now)) return lane;
   Stat look;
-  look.path = {mount->mount_point, text.substr(mount->mount_point.size() + 1)};
+  look.path = {mount->mount_point, way.text.substr(mount->mount_point.size() + 1)};
   CallOptions call;
   call.domain = lane;
   call.deadline = options.deadline;
@@ -178,8 +207,9 @@ Result<std::string> WorkerKernel::LaneOfWay(const std::string& path, const CallO
     if (error.sys_errno() != 0) return lane;
     return Error::FromParts(error.code(), Outcome::kNotApplied, 0, error.message());
   }
-  const bool is_link = std::get<FileInfo>(*answer).type == FileType::kSymlink;
-  return is_link ? "path " + path : lane;
+  if (std::get<FileInfo>(*answer).type == FileType::kSymlink) return "path " + path;
+  looks_.Note(way.text, *mount, now);
+  return lane;
 }
 
 // At, above or below the path.
@@ -246,10 +276,9 @@ Result<AnyAnswer> WorkerKernel::List(const ListMounts& request) {
 
 FaultDomain WorkerKernel::Locate(const std::string& domain) {
   if (!domain.starts_with('/')) return {domain, domain};
-  const std::string path = FollowLinksOnRoot(domain);
   // A table that cannot be read shows nothing: then all such paths share one lane.
-  const Result<std::vector<MountEntry>> around = mounts_->Find({.around = path});
-  return DomainOfPath(path, around.ok() ? *around : std::vector<MountEntry>());
+  const Way way = Follow(domain);
+  return DomainOfPath(way.text, way.around);
 }
 
 std::vector<FaultDomains::KnownMount> WorkerKernel::MountsAround(

@@ -12,6 +12,7 @@
 #include "os/fault_domain.h"
 #include "os/kept_mount_table.h"
 #include "os/kernel.h"
+#include "os/way_looks.h"
 #include "os/worker_pool_stats.h"
 
 namespace volumed {
@@ -42,9 +43,10 @@ struct WorkerKernelOptions {
 // the limits, else they wait; see base/lanes.h for what lanes that do not answer leave to others. A
 // domain that is a path is the lane of the filesystem that the path lies on, or of its server
 // (os/fault_domain.h): many paths on one dead mount are one lane. Below another mount than the
-// root's, each request is preceded by one that looks for links on its way: a way with a link has a
-// lane of its own. A call without a domain about a path that something was mounted over, below the
-// agent's root, has that filesystem's lane, unless it is in memory.
+// root's, each request is preceded by one that looks for links on its way, unless one did that
+// within the last second: a way with a link has a lane of its own. A call without a domain about a
+// path that something was mounted over, below the agent's root, has that filesystem's lane, unless
+// it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
@@ -102,8 +104,9 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   std::vector<StuckOperation> stuck_operations() const;
 
  private:
-  WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
-               KernelFeatures features, std::string agent_root);
+  WorkerKernel(const Clock& clock, std::unique_ptr<WorkerPool> pool,
+               std::unique_ptr<KeptMountTable> mounts, KernelFeatures features,
+               std::string agent_root);
 
   Result<AnyAnswer> List(const ListMounts& request);
   // Empty: the path lies on the agent's own filesystem, or in memory.
@@ -111,9 +114,18 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   bool HasMountThatMayHang(const std::string& path) const;
   // Empty for the agent's own filesystem and for one in memory.
   std::string LaneOfMount(const MountEntry& mount) const;
+  // A path with the links on the root's filesystem replaced, and the mounts around it; none if the
+  // table cannot be read.
+  struct Way {
+    std::string text;
+    std::vector<MountEntry> around;
+  };
+  Way Follow(const std::string& path);
   // Errors: not applied, of a filesystem that does not answer.
   Result<std::string> LaneOfWay(const std::string& path, const CallOptions& options);
 
+  const Clock& clock_;
+  WayLooks looks_;
   const std::unique_ptr<WorkerPool> pool_;
   const std::unique_ptr<KeptMountTable> mounts_;
   const KernelFeatures features_;

@@ -20,10 +20,12 @@ Result<bool> MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, con
 }
 
 Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                        const std::string& description, const CallOptions& call) {
+                        const std::string& description, DescriptionSync sync,
+                        const CallOptions& call) {
   const WriteFile written{.path = layout.Description(id),
                           .content = Secret<std::string>(description),
-                          .mode = kArtefactDescriptionMode};
+                          .mode = kArtefactDescriptionMode,
+                          .unsynced = sync == DescriptionSync::kNever};
   if (const Result<Changed> done = kernel.Call(written, call); !done.ok()) {
     return done.error().AsMaybeApplied();
   }

@@ -17,10 +17,15 @@ namespace volumed {
 // Makes it, and says whether it was not there before. May be repeated.
 Result<bool> MakeArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
                                    const CallOptions& call);
-// Writes down in it, for people, what it is. What was in it before is on the disk when this has
-// written for the first time. May be repeated.
+// Whether a description is on the disk once it is written, and with it what was in the directory
+// before; or whenever the kernel likes, where a file that is synced comes after it: a power loss
+// may leave one that is empty then, which no program reads.
+enum class DescriptionSync { kNow, kNever };
+
+// Writes down in it, for people, what it is. May be repeated.
 Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
-                        const std::string& description, const CallOptions& call);
+                        const std::string& description, DescriptionSync sync,
+                        const CallOptions& call);
 
 // Removes it with its description, and with the files of these names. They go first: as long as
 // they are there, their description is, too. What somebody else has put beside them stays, and is

@@ -91,7 +91,8 @@ Result<MadeArtefact> DirectoryBackend::Import(const PoolVolumeRecord& volume,
   const PoolId id = TreeIdOf(volume.id);
   ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
   const MoveDirectory move{.to = layout_.Data(id), .from = source.path, .expected = source.object};
-  Status moved = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call);
+  Status moved = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_),
+                                  DescriptionSync::kNow, call);
   if (moved.ok()) {
     const Result<Changed> made = kernel_.Call(move, call);
     if (!made.ok()) moved = made.error();

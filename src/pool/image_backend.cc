@@ -35,7 +35,7 @@ Status ImageBackend::MakeDirectoryOf(const PoolId& id, const std::string& descri
   ASSIGN_OR_RETURN(const bool made, MakeArtefactDirectory(kernel_, layout_, id, call));
   if (made) begun.made.push_back(id);
   begun.is_all_new = begun.is_all_new && made;
-  return DescribeArtefact(kernel_, layout_, id, description, call);
+  return DescribeArtefact(kernel_, layout_, id, description, DescriptionSync::kNever, call);
 }
 
 // A pool that is full must be free to say so for certain: what was made goes again.

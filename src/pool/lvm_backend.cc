@@ -206,7 +206,8 @@ Result<LogicalVolume> LvmBackend::MakeOne(const PoolId& id, const std::string& d
                                           const MakeIt& make_it, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<LogicalVolume> there, Look(id.ToString(), {}, call));
   ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
-  if (const Status described = DescribeArtefact(kernel_, layout_, id, description, call);
+  if (const Status described =
+          DescribeArtefact(kernel_, layout_, id, description, DescriptionSync::kNow, call);
       !described.ok()) {
     return described.error();
   }

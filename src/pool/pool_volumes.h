@@ -295,11 +295,13 @@ class PoolVolumes {
     std::optional<CutWish::Mounted> mounted;
   };
   // Cuts the volumes at one moment under these ids, or none; one answer each, in their order. A cut
-  // that is no whole copy yet (IsWhole) needs CopyCut(), and its volume is pinned until then.
-  // REQUIRES: as PoolBackend::Cut. Errors: those of PoolBackend::Cut, after which no cut counts and
-  // what is left goes by itself, or by Discard(); FailedPrecondition, not applied, for volumes of
-  // several pools, for one that is made, deleted or pinned, and for one that was used while nobody
-  // noted its filesystem; AlreadyExists, not applied, for an id that is taken; ResourceExhausted.
+  // that is no whole copy yet (IsWhole) needs CopyCut(), and its volume is pinned until then. The
+  // caller syncs what is on record of them by a row of its own: after a power loss before that
+  // there is no cut. REQUIRES: as PoolBackend::Cut. Errors: those of PoolBackend::Cut, after which
+  // no cut counts and what is left goes by itself, or by Discard(); FailedPrecondition, not
+  // applied, for volumes of several pools, for one that is made, deleted or pinned, and for one
+  // that was used while nobody noted its filesystem; AlreadyExists, not applied, for an id that is
+  // taken; ResourceExhausted.
   Result<std::vector<PoolCutRecord>> Cut(const std::vector<CutRequest>& requests,
                                          const CutLimits& limits, const CallOptions& call)
       EXCLUDES(mu_);
@@ -311,7 +313,8 @@ class PoolVolumes {
       EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. Volumes that were made of it
   // stay. REQUIRES: nobody makes a volume of it. Errors: those of the backend, after which it stays
-  // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps.
+  // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps. A power loss may bring its
+  // row back, as one that is being discarded.
   Status Discard(const std::string& cut, const CallOptions& call) EXCLUDES(mu_);
   // Where the bytes of the cut lie on the pool's disk: those from `from_offset` on, `most` runs at
   // a time (ListExtents). It keeps nobody from discarding the cut meanwhile. Errors, not applied:
@@ -428,6 +431,8 @@ class PoolVolumes {
       EXCLUDES(mu_);
 
   Status WriteCut(const PoolCutRecord& cut) EXCLUDES(mu_);
+  std::vector<Status> WriteCuts(const std::vector<PoolCutRecord>& cuts, Durability durability)
+      EXCLUDES(mu_);
   Status RemoveCut(const PoolCutRecord& cut) EXCLUDES(mu_);
   Result<HeldCut> HoldCut(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // What is needed for effects on the cut, in its pool, which has to be there.

@@ -190,10 +190,10 @@ Status PoolVolumes::WriteCutting(Cutting& cutting) {
   ASSIGN_OR_RETURN(const Reservation reserved,
                    Reserve(*cutting.pool, cutting.backend->kind(), cutting.wishes.front().cut.id,
                            promise, cutting.call));
-  for (const CutWish& wish : cutting.wishes) {
-    if (const Status written = WriteCut(wish.cut); !written.ok()) {
-      return TakeBackCut(cutting, written.error());
-    }
+  std::vector<PoolCutRecord> begun;
+  for (const CutWish& wish : cutting.wishes) begun.push_back(wish.cut);
+  for (const Status& written : WriteCuts(begun, kPoolRecordDurability)) {
+    if (!written.ok()) return TakeBackCut(cutting, written.error());
   }
   return OkStatus();
 }
@@ -226,10 +226,8 @@ Result<std::vector<PoolCutRecord>> PoolVolumes::WriteMade(Cutting& cutting,
     record.cut_unix_ms = parts_.clock.WallUnixMillis();
     if (record.is_copy) record.family = record.id;
   }
-  for (const PoolCutRecord& record : records) {
-    if (const Status written = WriteCut(record); !written.ok()) {
-      return written.error().AsMaybeApplied();
-    }
+  for (const Status& written : WriteCuts(records, Durability::kProcess)) {
+    if (!written.ok()) return written.error().AsMaybeApplied();
   }
   return records;
 }

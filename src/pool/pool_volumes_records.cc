@@ -100,15 +100,27 @@ Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
 }
 
 Status PoolVolumes::WriteCut(const PoolCutRecord& cut) {
-  const Status written = parts_.store.Put(EncodeRecord(cut), kPoolRecordDurability);
-  if (!written.ok() && !written.error().maybe_applied()) return written;
+  return WriteCuts({cut}, kPoolRecordDurability).front();
+}
+
+std::vector<Status> PoolVolumes::WriteCuts(const std::vector<PoolCutRecord>& cuts,
+                                           Durability durability) {
+  std::vector<RowChange> changes;
+  for (const PoolCutRecord& cut : cuts) changes.push_back({EncodeRecord(cut)});
+  std::vector<Status> written = parts_.store.Write(changes, durability);
   MutexLock lock(mu_);
-  KeepCut(cut);
+  for (size_t at = 0; at < cuts.size(); ++at) {
+    // What may be on record is taken for it.
+    if (!written[at].ok() && !written[at].error().maybe_applied()) continue;
+    KeepCut(cuts[at]);
+  }
   return written;
 }
 
+// It says that the cut is being made or discarded: if it is there again after a power loss, EndCuts
+// comes to the same end.
 Status PoolVolumes::RemoveCut(const PoolCutRecord& cut) {
-  RETURN_IF_ERROR(parts_.store.Remove(kPoolCutRecordKind, cut.id, kPoolRecordDurability));
+  RETURN_IF_ERROR(parts_.store.Remove(kPoolCutRecordKind, cut.id, Durability::kProcess));
   MutexLock lock(mu_);
   if (const auto row = cuts_.find(cut.id); row != cuts_.end()) {
     tally_.Leave(row->second);

@@ -96,7 +96,8 @@ Result<MadeArtefact> TreeBackend::Make(const PoolVolumeRecord& volume,
   ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
   Status made = MakeData(layout_.Data(id), call);
   if (made.ok()) {
-    made = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call);
+    made = DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_),
+                            DescriptionSync::kNow, call);
   }
   if (made.ok()) made = Bound(volume, volume.capacity_bytes, parameters, call);
   if (!made.ok()) return TakenBack(id, is_new, made.error(), call);
@@ -184,8 +185,8 @@ Result<std::vector<MadeCut>> TreeBackend::Cut(const std::vector<CutWish>& wishes
     const PoolId id = TreeIdOf(wish.cut.id);
     RETURN_IF_ERROR(CheckObject(TreeIdOf(wish.source.id), wish.source.object, call));
     ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
-    RETURN_IF_ERROR(
-        DescribeArtefact(kernel_, layout_, id, DescriptionOf(wish.cut, pool_uuid_), call));
+    RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(wish.cut, pool_uuid_),
+                                     DescriptionSync::kNow, call));
     Result<MadeCut> one = CutOne(wish, call);
     if (!one.ok()) return TakenBack(id, is_new, one.error(), call);
     made.push_back(*std::move(one));
@@ -198,7 +199,8 @@ Result<MadeArtefact> TreeBackend::MakeAround(const PoolVolumeRecord& volume,
                                              const CallOptions& call) {
   const PoolId id = TreeIdOf(volume.id);
   ASSIGN_OR_RETURN(const bool is_new, MakeArtefactDirectory(kernel_, layout_, id, call));
-  RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_), call));
+  RETURN_IF_ERROR(DescribeArtefact(kernel_, layout_, id, DescriptionOf(volume, pool_uuid_),
+                                   DescriptionSync::kNow, call));
   const Result<bool> filled = fill();
   if (!filled.ok()) return TakenBack(id, is_new, filled.error(), call);
   ASSIGN_OR_RETURN(MadeArtefact made, Look(id, volume.capacity_bytes, call));

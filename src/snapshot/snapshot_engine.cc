@@ -64,12 +64,13 @@ void SnapshotEngine::TellChanged(const SnapshotRecord& record) {
 }
 
 Status SnapshotEngine::Save(const std::vector<SnapshotRecord>& records,
-                            const std::optional<SnapshotGroupRecord>& group) {
+                            const std::optional<SnapshotGroupRecord>& group,
+                            Durability durability) {
   std::vector<RowChange> changes;
   // First, so that no member is on record without its group.
   if (group) changes.push_back({EncodeRecord(*group)});
   for (const SnapshotRecord& record : records) changes.push_back({EncodeRecord(record)});
-  for (const Status& written : parts_.store.Write(changes, kSnapshotRecordDurability)) {
+  for (const Status& written : parts_.store.Write(changes, durability)) {
     RETURN_IF_ERROR(written);
   }
   if (group) {

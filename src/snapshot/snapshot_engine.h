@@ -177,7 +177,8 @@ class SnapshotEngine {
   void Show(const SnapshotRecord& record) EXCLUDES(mu_);
   // The only functions that write rows; what is shown follows them.
   Status Save(const std::vector<SnapshotRecord>& records,
-              const std::optional<SnapshotGroupRecord>& group = std::nullopt) EXCLUDES(mu_);
+              const std::optional<SnapshotGroupRecord>& group = std::nullopt,
+              Durability durability = kSnapshotRecordDurability) EXCLUDES(mu_);
   Status Remove(const SnapshotRecord& record) EXCLUDES(mu_);
   Status RemoveGroup(const std::string& id) EXCLUDES(mu_);
   void Forget(const SnapshotRecord& record) REQUIRES(mu_);

@@ -205,9 +205,12 @@ Status SnapshotEngine::CutAndNote(const std::vector<PoolVolumes::CutRequest>& re
     const SnapshotEvent event = freezes ? SnapshotEvent::kFreeze : SnapshotEvent::kCut;
     intents.push_back(After(Row(request.cut).value(), {event}));
   }
-  RETURN_IF_ERROR(Save(intents, GroupRow(intents.front().group)));
+  // The pool syncs the rows of its cuts before anything is cut, and this one with them: rows are
+  // lost from the last one backwards alone.
+  RETURN_IF_ERROR(Save(intents, GroupRow(intents.front().group), Durability::kProcess));
   ASSIGN_OR_RETURN(const std::vector<PoolCutRecord> cuts,
                    parts_.volumes.Cut(requests, settings().limits, call));
+  // With it what the pool has just written of the cuts is synced.
   const Status noted = NoteCut(cuts);
   return noted.ok() ? noted : Status(noted.error().AsMaybeApplied());
 }
