@@ -27,7 +27,6 @@ class OwnStaticTest : public OwnVolumesFixture {
   static constexpr int64_t kBytes = 64 * kMiB;
 
   void TearDown() override {
-    KillAgent();
     ::umount2(elsewhere().c_str(), MNT_DETACH);
     OwnVolumesFixture::TearDown();
   }
