@@ -45,7 +45,9 @@ class OwnStaticTest : public OwnVolumesFixture {
     if (!filesystem.empty()) {
       ASSERT_EQ(RunCommand({"mkfs." + filesystem, "-q", device()}).exit_status, 0);
     }
-    if (!link_.empty()) ASSERT_EQ(::symlink(device().c_str(), link_.c_str()), 0);
+    if (!link_.empty()) {
+      ASSERT_EQ(::symlink(device().c_str(), link_.c_str()), 0);
+    }
     settings[is_block ? "static-block-volumes" : "static-volumes"] =
         "{db: " + (link_.empty() ? device() : link_) + "}";
     settings["csi-profile"] = "central";
