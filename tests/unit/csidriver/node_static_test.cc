@@ -221,8 +221,6 @@ TEST_F(NodeStaticTest, ADeviceThatIsAwayIsInaccessibleAndItsDataIsNotLost) {
 // FAILED_PRECONDITION says that it would do once nobody has the volume, and the node said that the
 // controller had to make it larger.
 TEST_F(NodeStaticTest, ASizeThatItsDeviceHasNotIsOutOfRangeWhoeverIsAsked) {
-  Serve(CsiProfile::kCentral, CsiServeLevel::k1_13);
-  AddNode();
   const std::string id = Take(Listed());
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
   ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
