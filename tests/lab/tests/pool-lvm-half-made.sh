@@ -90,6 +90,7 @@ must systemctl stop --no-block volumed
 must systemctl kill --signal=KILL --kill-who=all volumed
 must wait_until 20 is_dead
 must wait_until 20 has_no_device
+must vgchange -q -aay vg0  # as at a boot
 start_volumed
 pool_pod data | apply
 wait_ready data 90

@@ -1,0 +1,6 @@
+# csi-sanity on volumes that are thin logical volumes, raw: each of its cases of snapshots passes, and nothing is left.
+# needs: product csi-sanity
+. /lab/lib/lab.sh
+. /lab/lib/volumed.sh
+. /lab/lib/sanity.sh
+sanity_lvm block snapshots
