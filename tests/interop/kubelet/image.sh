@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes an OCI image without a registry: a static busybox with its applets, and a pause program.
 #   image.sh OUT.tar NAME [PROGRAM [WORD]]     imported with: ctr -n k8s.io images import OUT.tar
-# PROGRAM is a static one: what a container of the image runs, with WORD if that says nothing else. It is in / too.
+# PROGRAM is what a container of the image runs, with WORD if that says nothing else; it is in / too, and takes the place of the applet
+# of its name. One that is not static has its libraries with it.
 # Needs busybox-static, cc with a static libc, sha256sum, tar.
 set -eu
 out=${1:?tarball} name=${2:?image name} program=${3:-} word=${4:-} busybox=$(command -v busybox)
@@ -21,7 +22,11 @@ printf '%s\n' '#include <signal.h>' '#include <sys/wait.h>' '#include <unistd.h>
 
 runs='"Cmd":["/pause"]'
 if [ -n "$program" ]; then
-  cp "$program" "$root/bin/"
+  cp --remove-destination "$program" "$root/bin/"
+  for library in $(ldd "$program" 2>/dev/null | grep -o '/[^ ]*'); do
+    mkdir -p "$root${library%/*}"
+    cp -L "$library" "$root$library"
+  done
   ln -s "bin/${program##*/}" "$root/${program##*/}"
   runs='"Entrypoint":["/bin/'${program##*/}'"]'
   [ -z "$word" ] || runs=$runs',"Cmd":["'$word'"]'

@@ -15,8 +15,9 @@ from tools import Failed, Process, run, say, wait_for
 SUITE = os.path.join(HERE, "../e2e-storage")
 # Programs of the suite that run at once, as it waits most of the time, and specs of each.
 RUNS, PART = 8, 4
-# Of the images that it has names for: what they run, a peer. Of the last two only the shell is used.
-IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,), "glibc-dns-testing": (None,)}
+# Of the images that it has names for: what they run, a peer or a program of the machine. Of nginx only the shell is used, and of the
+# last one also a dd that busybox has not.
+IMAGES = {"busybox": (None,), "agnhost": ("agnhost", "pause"), "pause": (None,), "nginx": (None,), "glibc-dns-testing": ("/bin/dd",)}
 # Specs with these words take minutes each, or the node for themselves.
 LONG = re.compile(r"\[Slow\]|\[Disruptive\]|\[Serial\]")
 ALONE = re.compile(r"\[Disruptive\]|\[Serial\]")
@@ -116,7 +117,7 @@ def import_images(lab):
     for kind, (program, *words) in IMAGES.items():
         first, *others = [name for name in names if name.rsplit("/", 1)[-1].split(":")[0] == kind]
         tar = lab.cluster.path("image-of-suite.tar")
-        run(os.path.join(HERE, "image.sh"), tar, first, *([lab.peers[program]] if program else []), *words)
+        run(os.path.join(HERE, "image.sh"), tar, first, *([lab.peers.get(program, program)] if program else []), *words)
         run(*lab.cluster.ctr, "images", "import", tar)
         os.unlink(tar)
         for name in others:
