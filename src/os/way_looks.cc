@@ -3,7 +3,7 @@
 namespace volumed {
 namespace {
 
-constexpr size_t kMost = 4096;  // of paths; far more than operations under way have
+constexpr size_t kMostWays = 4096;  // of paths; far more than operations under way have
 
 FilesystemPart PartOf(const MountEntry& mount) {
   return {mount.device_major, mount.device_minor, mount.root};
@@ -22,9 +22,9 @@ bool WayLooks::IsKnown(const std::string& path, const MountEntry& mount, TimePoi
 
 void WayLooks::Note(const std::string& path, const MountEntry& mount, TimePoint began) {
   const MutexLock lock(mu_);
-  if (looks_.size() >= kMost) {
+  if (looks_.size() >= kMostWays) {
     std::erase_if(looks_, [began](const auto& old) { return began - old.second.began > kHolds; });
-    if (looks_.size() >= kMost) looks_.clear();
+    if (looks_.size() >= kMostWays) looks_.clear();
   }
   looks_[path] = {mount.mount_id, PartOf(mount), began};
 }

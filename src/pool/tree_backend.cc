@@ -23,7 +23,12 @@ Status TreeBackend::CheckObject(const PoolId& id, const StorageObject& recorded,
   if (recorded.inode == 0) return OkStatus();
   ASSIGN_OR_RETURN(const StorageIdentity there,
                    kernel_.Call(IdentifyStorage{.path = layout_.Data(id)}, call));
-  if (there.type == FileType::kMissing) return OkStatus();
+  return CheckIsRecorded(id, recorded, there);
+}
+
+Status TreeBackend::CheckIsRecorded(const PoolId& id, const StorageObject& recorded,
+                                    const StorageIdentity& there) const {
+  if (recorded.inode == 0 || there.type == FileType::kMissing) return OkStatus();
   const std::string difference = StorageDifference(recorded, there.object);
   if (difference.empty()) return OkStatus();
   return Error::NotApplied(
@@ -55,7 +60,7 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
   const SafePath data = layout_.Data(id);
   ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
   if (there.type != FileType::kMissing) {
-    RETURN_IF_ERROR(CheckObject(id, recorded, call));
+    RETURN_IF_ERROR(CheckIsRecorded(id, recorded, there));
     // Whoever has it bound would have it under his hands.
     ASSIGN_OR_RETURN(const std::vector<std::string> places,
                      FindMountRefs(kernel_, data.Display(), call));
@@ -114,7 +119,7 @@ Result<OpenedVolume> TreeBackend::Open(const PoolVolumeRecord& volume, const Poo
     return Error::NotApplied(Code::kFailedPrecondition,
                              layout_.Data(id).Display() + " is not there, or no directory");
   }
-  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+  RETURN_IF_ERROR(CheckIsRecorded(id, volume.object, there));
   OpenedVolume opened;
   opened.directory = layout_.Data(id);
   RETURN_IF_ERROR(KeepBounded(volume, tuning, opened, call));

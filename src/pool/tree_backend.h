@@ -84,6 +84,9 @@ class TreeBackend : public PoolBackend {
   Result<MadeArtefact> Look(const PoolId& id, int64_t size_bytes, const CallOptions& call);
   // Errors, not applied: FailedPrecondition for another directory than the recorded one.
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
+  // The same of what was identified just now.
+  Status CheckIsRecorded(const PoolId& id, const StorageObject& recorded,
+                         const StorageIdentity& there) const;
 
   Kernel& kernel_;
   const PoolLayout layout_;

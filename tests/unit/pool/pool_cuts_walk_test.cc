@@ -96,6 +96,9 @@ class CutsCaller {
     if (!cut_.empty() && volumes.FindCut(cut_).ok()) return;
     cut_ = volumes.NewCutId(source_);
     Must(volumes.Cut({{source_, cut_, std::nullopt}}, {}, {}));
+    // The row of his own, with which that of the cut is synced.
+    Expect(world_.store.Put({.kind = "kept", .key = cut_, .bytes = ""}, Durability::kPowerLoss),
+           "keep");
   }
   std::string Make(PoolVolumes& volumes, const PoolVolumeWish& wish) {
     const PoolVolumeRecord made = Must(volumes.Create(wish, {}));

@@ -31,6 +31,25 @@ TEST_F(SnapshotRestartTest, WhatIsReadyIsThereAgain) {
   EXPECT_EQ(Must(Create("a", made.volume)), made);
 }
 
+// The rows of the cut are synced by the snapshot's own.
+TEST_F(SnapshotRestartTest, ASnapshotThatWasToldOfIsThereAfterAPowerLoss) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  store_.PowerLoss();
+  RestartAgent();
+  EXPECT_EQ(engine_->Find(made.id), made);
+  EXPECT_TRUE(IsWhole(Must(volumes_->FindCut(made.id))));
+}
+
+TEST_F(SnapshotRestartTest, ASnapshotWhoseDeletionWasToldOfDoesNotComeBackInAPowerLoss) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  ASSERT_TRUE(Delete(made.id).ok());
+  store_.PowerLoss();
+  RestartAgent();
+  EXPECT_THAT(Rows(), IsEmpty());
+  EXPECT_THAT(Cuts(), IsEmpty());
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty()) << "what says that it is being discarded has ended";
+}
+
 TEST_F(SnapshotRestartTest, WhatWasBeingCutIsNoPointInTimeEvenIfItsFileIsWhole) {
   for (const SnapshotPhase phase : {SnapshotPhase::kFreezing, SnapshotPhase::kCutting}) {
     const SnapshotRecord made = Must(Create("a", Made().id));
