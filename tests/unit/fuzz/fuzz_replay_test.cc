@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "run_numbers.h"
+
 #define VOLUMED_FUZZ_TARGET(name) \
   extern "C" int volumed_fuzz_##name(const uint8_t* data, size_t size);
 #include "fuzz_targets.inc"
@@ -105,7 +107,6 @@ std::vector<Target> Targets() {
   return {
 #define VOLUMED_FUZZ_TARGET(name) {#name, &volumed_fuzz_##name},
 #include "fuzz_targets.inc"
-#include "run_numbers.h"
 #undef VOLUMED_FUZZ_TARGET
   };
 }
