@@ -2,12 +2,12 @@
 // environment. docs/CI.md has the variables.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
-
-#include "base/strings.h"
+#include <string_view>
+#include <system_error>
 
 namespace volumed {
 
@@ -16,12 +16,14 @@ namespace volumed {
 inline uint64_t NumberOfRun(const char* variable, uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return otherwise;
-  const std::optional<uint64_t> number = ParseUint64(text);
-  if (!number) {
+  const std::string_view digits(text);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
     std::fprintf(stderr, "%s=%s is no number\n", variable, text);
     std::abort();
   }
-  return *number;
+  return number;
 }
 
 }  // namespace volumed
