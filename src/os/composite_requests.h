@@ -204,7 +204,7 @@ struct SkeletonPart {
 
 // Takes away a directory of which it is known what may be in it, with the parts in this order. A
 // directory that is missing is success with changed = false. Anything else in it stays, and the
-// directory with it.
+// directory with it. `synced`: as of RemoveDirectory.
 // Errors: FailedPrecondition, naming it, for anything that is unknown, for what is not empty, and
 // for a mount point. Before anything is removed all names in the directory itself are looked at; an
 // error about what lies deeper may come after some of it was removed, and is maybe applied then.
@@ -217,9 +217,11 @@ struct RemoveSkeleton {
   static constexpr bool kIsComposite = true;
   SafePath path;
   std::vector<SkeletonPart> parts;
+  bool synced = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v(2, m.parts);
+    v(3, m.synced);
   }
 };
 

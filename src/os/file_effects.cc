@@ -288,7 +288,16 @@ Result<FileContent> DoReadLink(const ReadLink& request) {
 }
 
 Result<Changed> DoRemoveDirectory(const RemoveDirectory& request) {
-  return RemoveOne(request.path, AT_REMOVEDIR, "remove directory " + request.path.Display());
+  const std::string what = "remove directory " + request.path.Display();
+  ASSIGN_OR_RETURN(const Changed changed, RemoveOne(request.path, AT_REMOVEDIR, what));
+  if (!request.synced) return changed;
+  // A call before this one may have removed it, and may have ended before the sync.
+  const Result<ParentAndName> parent = OpenParent(request.path);
+  if (!parent.ok() && parent.error().code() == Code::kNotFound) return changed;
+  if (!parent.ok()) return parent.error().AsMaybeApplied();
+  const Descriptor directory(OpenChild(parent->parent.get(), ".", O_RDONLY | O_DIRECTORY));
+  if (directory.valid() && ::fsync(directory.get()) == 0) return changed;
+  return Error::FromErrno(errno, what + ", sync the directory above", Outcome::kMaybeApplied);
 }
 
 Result<Changed> DoRemoveFile(const RemoveFile& request) {

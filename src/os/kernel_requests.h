@@ -328,8 +328,9 @@ struct ReadLink {
   static void WireFields(auto& v, auto& m) { v(1, m.path); }
 };
 
-// Removes one empty directory. One that is missing is success with changed = false. Errors:
-// FailedPrecondition, not applied, if it is not empty or a mount point.
+// Removes one empty directory. One that is missing is success with changed = false. With `synced`
+// a power loss does not bring it back, also if it was missing. Errors: FailedPrecondition, not
+// applied, if it is not empty or a mount point; of the sync, maybe applied.
 struct RemoveDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveDirectory";
@@ -337,7 +338,11 @@ struct RemoveDirectory {
   static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   static constexpr bool kMustFinish = false;
   SafePath path;
-  static void WireFields(auto& v, auto& m) { v(1, m.path); }
+  bool synced = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.path);
+    v(2, m.synced);
+  }
 };
 
 // Removes one file or link, never a directory (EISDIR, not applied). One that is missing is success

@@ -32,7 +32,8 @@ class Removal {
   Result<Changed> RemoveAll(const RemoveSkeleton& request) {
     RETURN_IF_ERROR(RefuseMount(request.path));
     ASSIGN_OR_RETURN(const auto entries, Entries(request.path));
-    if (!entries) return Changed{false};
+    if (!entries && !request.synced) return Changed{false};
+    if (!entries) return Take(RemoveDirectory{.path = request.path, .synced = true});
     // First all names: with something foreign among them, as little as possible is touched.
     for (const DirectoryEntry& entry : *entries) {
       if (!IsKnown(request, entry)) return Foreign(request.path.Below(entry.name));
@@ -42,7 +43,7 @@ class Removal {
                                      [&](const auto& entry) { return entry.name == part.name; });
       if (there) RETURN_IF_ERROR(RemovePart(request.path.Below(part.name), part));
     }
-    RETURN_IF_ERROR(RemoveEmpty(request.path));
+    RETURN_IF_ERROR(RemoveEmpty(request.path, request.synced));
     return Changed{true};
   }
 
@@ -132,8 +133,9 @@ class Removal {
     return RemoveEmpty(all);
   }
 
-  Status RemoveEmpty(const SafePath& directory) {
-    RETURN_IF_ERROR(Take(RemoveDirectory{directory}).With("removing " + directory.Display()));
+  Status RemoveEmpty(const SafePath& directory, bool synced = false) {
+    const RemoveDirectory remove{.path = directory, .synced = synced};
+    RETURN_IF_ERROR(Take(remove).With("removing " + directory.Display()));
     return OkStatus();
   }
 

@@ -36,7 +36,9 @@ Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const P
                                const std::vector<std::string>& files, const CallOptions& call) {
   using Kind = SkeletonPart::Kind;
   const std::string description = PoolDescriptionFile(id.object);
-  RemoveSkeleton skeleton{.path = layout.ArtefactDir(id), .parts = {}};
+  // Its row goes after this, and may be synced by anybody: files without a row would be those of a
+  // volume whose record was lost.
+  RemoveSkeleton skeleton{.path = layout.ArtefactDir(id), .parts = {}, .synced = true};
   for (const std::string& file : files) {
     skeleton.parts.push_back({.name = file, .kind = Kind::kFile});
   }

@@ -413,6 +413,7 @@ TEST(WorkerCodec, FileRequestsKeepEveryField) {
   EXPECT_EQ(Same(MakeFile{Place(), 0640}).mode, 0640u);
   EXPECT_EQ(Same(MakeFile{Place(), 0640}).path, Place());
   EXPECT_EQ(Same(RemoveDirectory{Place()}).path, Place());
+  EXPECT_TRUE(Same(RemoveDirectory{.path = Place(), .synced = true}).synced);
   EXPECT_EQ(Same(RemoveFile{Place()}).path, Place());
   EXPECT_EQ(Same(RemoveTree{Place()}).path, Place());
   EXPECT_EQ(Same(ListDirectory{Place()}).path, Place());
