@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes an OCI image without a registry: a static busybox with its applets, and a pause program.
-#   image.sh OUT.tar NAME [PROGRAM [WORD]]     imported with: ctr -n k8s.io images import OUT.tar
-# PROGRAM is what a container of the image runs, with WORD if that says nothing else; it is in / too, and takes the place of the applet
-# of its name. One that is not static has its libraries with it.
+#   image.sh OUT.tar NAME [PROGRAM[,PROGRAM]... [WORD]]     imported with: ctr -n k8s.io images import OUT.tar
+# The first PROGRAM is what a container of the image runs, with WORD if that says nothing else. They are in / too, and take the places of
+# the applets of their names. One that is not static has its libraries with it.
 # Needs busybox-static, cc with a static libc, sha256sum, tar.
 set -eu
 out=${1:?tarball} name=${2:?image name} program=${3:-} word=${4:-} busybox=$(command -v busybox)
@@ -21,14 +21,17 @@ printf '%s\n' '#include <signal.h>' '#include <sys/wait.h>' '#include <unistd.h>
   cc -O2 -static -x c -o "$root/pause" -
 
 runs='"Cmd":["/pause"]'
-if [ -n "$program" ]; then
-  cp --remove-destination "$program" "$root/bin/"
-  for library in $(ldd "$program" 2>/dev/null | grep -o '/[^ ]*'); do
+for one in $(echo "$program" | tr , ' '); do
+  cp --remove-destination "$one" "$root/bin/"
+  ln -s "bin/${one##*/}" "$root/${one##*/}"
+  for library in $(ldd "$one" 2>/dev/null | grep -o '/[^ ]*'); do
     mkdir -p "$root${library%/*}"
     cp -L "$library" "$root$library"
   done
-  ln -s "bin/${program##*/}" "$root/${program##*/}"
-  runs='"Entrypoint":["/bin/'${program##*/}'"]'
+done
+if [ -n "$program" ]; then
+  first=${program%%,*}
+  runs='"Entrypoint":["/bin/'${first##*/}'"]'
   [ -z "$word" ] || runs=$runs',"Cmd":["'$word'"]'
 fi
 "$(dirname "$0")/../../../scripts/pack_image" "$root" "$out" "$name" "$runs"',"Env":["PATH=/bin"]'

@@ -77,7 +77,8 @@ class Disks(OnNode):
         cluster.apply([
             {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DISKS},
              "spec": {"attachRequired": True, "podInfoOnMount": False}},
-            class_of("disks", DISKS, {"type": "pd-balanced"}),
+            # xfs as with the class of volumed: an ext4 grows in use only for who has CAP_SYS_RESOURCE.
+            class_of("disks", DISKS, {"type": "pd-balanced", "csi.storage.k8s.io/fstype": "xfs"}),
             {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "disks"},
              "driver": DISKS, "deletionPolicy": "Delete"}])
         for name, words in self.SIDECARS.items():
