@@ -101,6 +101,12 @@ std::string Pool::tag() const {
   return record_ ? PoolTag(record_->uuid) : "";
 }
 
+std::string Pool::filesystem() const {
+  MutexLock lock(mu_);
+  if (!record_ || record_->root.fs_uuid.empty()) return "";
+  return record_->root.fs_type + " " + record_->root.fs_uuid;
+}
+
 Status Pool::CheckThere(const CallOptions& call) const {
   std::optional<PoolRecord> recorded;
   {

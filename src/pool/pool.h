@@ -64,6 +64,8 @@ class Pool {
   const std::string& path() const { return settings_.path; }
   // What its ids have; empty until it was opened once, by this agent or one before.
   std::string tag() const EXCLUDES(mu_);
+  // Of the directory on record; empty if there is none, or its filesystem has no identity.
+  std::string filesystem() const EXCLUDES(mu_);
 
   // What is needed for effects in the pool.
   struct Opened {

@@ -16,6 +16,7 @@ int64_t Sum(int64_t a, int64_t b) { return a > kMost - b ? kMost : a + b; }
 struct Family {
   int64_t promised = 0;
   int64_t allocated = 0;  // the largest: so much the family has for certain
+  bool is_beside = false;
 };
 
 // Divided first, so that the product is none that is too large.
@@ -33,10 +34,13 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
     Family& family = families[share.family.empty() ? "alone/" + share.id : share.family];
     family.promised = Sum(family.promised, std::max<int64_t>(share.promised_bytes, 0));
     family.allocated = std::max(family.allocated, share.allocated_bytes);
+    family.is_beside = share.is_beside;
   }
   PoolAccount account;
+  int64_t beside = 0;
   for (const auto& [name, family] : families) {
-    account.promised_bytes = Sum(account.promised_bytes, family.promised);
+    int64_t& promised = family.is_beside ? beside : account.promised_bytes;
+    promised = Sum(promised, family.promised);
     // A filesystem may keep blocks beyond a file's end; these are no room for other families.
     account.outstanding_bytes =
         Sum(account.outstanding_bytes, std::max<int64_t>(family.promised - family.allocated, 0));
@@ -46,7 +50,10 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
   const int64_t capacity = limits.capacity_bytes > 0
                                ? limits.capacity_bytes
                                : std::max<int64_t>(filesystem.capacity_bytes, 0);
-  const int64_t unpromised = capacity - account.promised_bytes;
+  // What is configured is of this pool alone.
+  const int64_t unpromised = limits.capacity_bytes > 0
+                                 ? capacity - account.promised_bytes
+                                 : capacity - Sum(account.promised_bytes, beside);
   const int64_t left = std::min(unpromised, available - account.outstanding_bytes);
   account.free_bytes = std::max<int64_t>(
       std::max<int64_t>(left, 0) - PercentOf(capacity, limits.reserve_percent), 0);

@@ -19,6 +19,7 @@ struct PoolShare {
   std::string family;
   int64_t promised_bytes = 0;   // of an overcommitted volume: what it has allocated
   int64_t allocated_bytes = 0;  // by its file; blocks that are shared count in each
+  bool is_beside = false;       // of another pool on the same filesystem
 };
 
 struct PoolLimits {
@@ -28,8 +29,9 @@ struct PoolLimits {
 
 struct PoolAccount {
   int64_t promised_bytes = 0;
-  int64_t outstanding_bytes = 0;  // promised, and certainly not allocated yet
-  int64_t free_bytes = 0;         // what can still be promised; never negative
+  // Promised, and certainly not allocated yet; by pools beside it, too.
+  int64_t outstanding_bytes = 0;
+  int64_t free_bytes = 0;  // what can still be promised; never negative
   // The filesystem has less left than what is outstanding, as others have filled it.
   bool is_short = false;
 };

@@ -495,6 +495,8 @@ class PoolVolumes {
   PoolAccount AccountFor(const Pool& pool, const Measured& measured) const REQUIRES(mu_);
   void AddReserved(const Pool& pool, PoolBackendKind kind, std::vector<PoolShare>& shares) const
       REQUIRES(mu_);
+  // The pools that get their bytes from the same filesystem.
+  std::vector<const Pool*> PoolsBeside(const Pool& pool, PoolBackendKind kind) const;
   // What is wrong with those of these volumes that are of what was measured.
   void NoteHealth(const Pool& pool, const Measured& measured,
                   const std::set<std::string>& looked_for, PoolHealth& health) const EXCLUDES(mu_);

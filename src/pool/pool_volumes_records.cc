@@ -194,17 +194,23 @@ Result<PoolVolumes::Measured> PoolVolumes::MeasureNow(const Pool& pool, PoolBack
   ASSIGN_OR_RETURN(PoolBackend* const of_room, BackendOf(pool, kind));
   const ToMeasure ids = IdsOf(pool, kind);
   Measured measured{.kind = kind, .artefacts = {}, .filesystem = {}, .shortage = {}};
-  const auto measure = [&](const auto& of_kinds, OfDamaged damaged) -> Status {
+  const auto measure = [&](const Pool& of, const auto& of_kinds, OfDamaged damaged) -> Status {
     for (const auto& [its_kind, of_kind] : of_kinds) {
-      ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(pool, its_kind));
-      ASSIGN_OR_RETURN(auto artefacts, backend->Measure(of_kind, damaged, in_pool));
+      ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(of, its_kind));
+      ASSIGN_OR_RETURN(auto artefacts, backend->Measure(of_kind, damaged, InPool(call, of)));
       measured.artefacts.merge(artefacts);
     }
     return OkStatus();
   };
   // Of one with a row it is known what it was promised: that is outstanding then.
-  RETURN_IF_ERROR(measure(ids.known, OfDamaged::kNothing));
-  RETURN_IF_ERROR(measure(ids.unreadable, OfDamaged::kError));
+  RETURN_IF_ERROR(measure(pool, ids.known, OfDamaged::kNothing));
+  RETURN_IF_ERROR(measure(pool, ids.unreadable, OfDamaged::kError));
+  // What cannot be measured of them is all outstanding.
+  for (const Pool* const beside : PoolsBeside(pool, kind)) {
+    if (beside->opened() != nullptr) {
+      (void)measure(*beside, IdsOf(*beside, kind).known, OfDamaged::kNothing);
+    }
+  }
   // After the volumes: what is written meanwhile is then counted against the pool twice, and not
   // for it.
   ASSIGN_OR_RETURN(std::optional<PoolRoom> room, of_room->MeasureRoom(in_pool));
@@ -225,16 +231,23 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
     const auto found = parsed ? measured.artefacts.find(*parsed) : measured.artefacts.end();
     return found == measured.artefacts.end() ? MadeArtefact{} : found->second;
   };
+  std::set<std::string> beside;
+  for (const Pool* const other : PoolsBeside(pool, measured.kind)) beside.insert(other->name());
+  const auto counts = [&](const auto& record) {
+    const bool is_there = record.pool == pool.name() || beside.contains(record.pool);
+    return is_there && !IsListed(record.backend) && ShareRoom(record.backend, measured.kind);
+  };
   std::vector<PoolShare> shares;
   for (const auto& [id, record] : volumes_) {
-    if (record.pool != pool.name() || IsListed(record.backend)) continue;
-    if (!ShareRoom(record.backend, measured.kind)) continue;
+    if (!counts(record)) continue;
     const MadeArtefact there = artefact(id);
-    shares.push_back({id, record.family, PromiseOf(record, there), there.allocated_bytes});
+    shares.push_back({id, record.family, PromiseOf(record, there), there.allocated_bytes,
+                      record.pool != pool.name()});
   }
   for (const auto& [id, cut] : cuts_) {
-    if (cut.pool != pool.name() || !ShareRoom(cut.backend, measured.kind)) continue;
-    shares.push_back({id, cut.family, cut.allocated_bytes, artefact(id).allocated_bytes});
+    if (!counts(cut)) continue;
+    shares.push_back({id, cut.family, cut.allocated_bytes, artefact(id).allocated_bytes,
+                      cut.pool != pool.name()});
   }
   for (const auto& [key, reason] : unreadable_) {
     const MadeArtefact there = artefact(key);
@@ -308,10 +321,15 @@ Result<bool> PoolVolumes::ReserveUnmeasured(const Pool& pool, PoolBackendKind ki
   ASSIGN_OR_RETURN(const FsInfo filesystem,
                    parts_.kernel.Call(StatFs{pool.opened()->layout.Directory()}, in_pool));
   MutexLock lock(mu_);
-  const PoolTally::Promised promised = tally_.PromisedOf(pool.name(), kind);
-  const bool is_known = unreadable_.empty() && unreadable_cuts_.empty();
-  if (promised.unbounded > 0 || !is_known) return false;
-  std::vector<PoolShare> shares = {{"rows", "", promised.bytes, 0}};
+  if (!unreadable_.empty() || !unreadable_cuts_.empty()) return false;
+  std::vector<const Pool*> pools = PoolsBeside(pool, kind);
+  pools.push_back(&pool);
+  std::vector<PoolShare> shares;
+  for (const Pool* const one : pools) {
+    const PoolTally::Promised promised = tally_.PromisedOf(one->name(), kind);
+    if (promised.unbounded > 0) return false;
+    shares.push_back({"rows of " + one->name(), "", promised.bytes, 0, one != &pool});
+  }
   AddReserved(pool, kind, shares);
   if (AccountOf(shares, filesystem, pool.limits()).free_bytes < bytes) return false;
   reserved_[id] = {pool.name(), kind, bytes};
@@ -320,10 +338,25 @@ Result<bool> PoolVolumes::ReserveUnmeasured(const Pool& pool, PoolBackendKind ki
 
 void PoolVolumes::AddReserved(const Pool& pool, PoolBackendKind kind,
                               std::vector<PoolShare>& shares) const {
-  for (const auto& [id, reserved] : reserved_) {
-    if (reserved.pool != pool.name() || !ShareRoom(reserved.kind, kind)) continue;
-    shares.push_back({"reserved/" + id, "", reserved.bytes, 0});
+  const auto add = [&](const Pool& of) {
+    for (const auto& [id, reserved] : reserved_) {
+      if (reserved.pool != of.name() || !ShareRoom(reserved.kind, kind)) continue;
+      shares.push_back({"reserved/" + id, "", reserved.bytes, 0, &of != &pool});
+    }
+  };
+  add(pool);
+  for (const Pool* const beside : PoolsBeside(pool, kind)) add(*beside);
+}
+
+// Two of them have the same bytes to promise.
+std::vector<const Pool*> PoolVolumes::PoolsBeside(const Pool& pool, PoolBackendKind kind) const {
+  std::vector<const Pool*> beside;
+  const std::string filesystem = pool.filesystem();
+  if (filesystem.empty() || kind == PoolBackendKind::kLvm) return beside;
+  for (const std::unique_ptr<Pool>& other : pools_) {
+    if (other.get() != &pool && other->filesystem() == filesystem) beside.push_back(other.get());
   }
+  return beside;
 }
 
 }  // namespace volumed

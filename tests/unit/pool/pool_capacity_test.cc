@@ -210,5 +210,18 @@ TEST(PoolCapacity, WhatIsPromisedCanAlwaysBeWritten) {
   EXPECT_GT(cloned, 100);
 }
 
+TEST(PoolCapacity, WhatPoolsBesideItHavePromisedIsNoRoomUnlessItHasACapacityOfItsOwn) {
+  const PoolShare own{"a", "", 100, 40};
+  const PoolShare beside{"b", "", 300, 100, /*is_beside=*/true};
+  const PoolAccount account = AccountOf({own, beside}, Filesystem(1000, 860), {});
+  EXPECT_EQ(account.promised_bytes, 100);
+  EXPECT_EQ(account.outstanding_bytes, 260);
+  EXPECT_EQ(account.free_bytes, 600 - 50);
+  PoolLimits limits;
+  limits.capacity_bytes = 400;
+  EXPECT_EQ(AccountOf({own, beside}, Filesystem(1000, 860), limits).free_bytes, 300 - 20);
+  EXPECT_EQ(AccountOf({own, beside}, Filesystem(1000, 300), limits).free_bytes, 40 - 20);
+}
+
 }  // namespace
 }  // namespace volumed

@@ -470,5 +470,26 @@ TEST_F(PoolVolumesTest, ACreationMeasuresNoOtherVolumeWhileAllThatIsPromisedFits
   EXPECT_EQ(measured, 3);
 }
 
+// Each of two pools on one filesystem promised all of it.
+TEST_F(PoolVolumesTest, TwoPoolsOnOneFilesystemPromiseItOnce) {
+  agent_.reset();
+  for (const char* path : {"/srv/one", "/srv/two"}) world_.kernel.AddDirectory(path);
+  world_.kernel.LimitFilesystem("/", 100 * kMiB);
+  PoolAgent agent(world_, {TestPool("one", "/srv/one"), TestPool("two", "/srv/two")});
+  ASSERT_TRUE(agent.Recover().ok());
+  const auto wish = [](const char* name, const char* pool) {
+    PoolVolumeWish made = Wish(name, 32 * kMiB);
+    made.parameters["pool"] = pool;
+    return made;
+  };
+  Must(agent.volumes->Create(wish("pvc-1", "one"), {}));
+  Must(agent.volumes->Create(wish("pvc-2", "two"), {}));
+  EXPECT_EQ(CodeOf(agent.volumes->Create(wish("pvc-3", "one"), {})), Code::kResourceExhausted);
+  const PoolAccount account = Must(agent.volumes->Capacity({{"pool", "two"}}, {}));
+  EXPECT_EQ(account.promised_bytes, 32 * kMiB) << "of the pool alone";
+  EXPECT_EQ(account.outstanding_bytes, 64 * kMiB);
+  EXPECT_LT(account.free_bytes, 32 * kMiB);
+}
+
 }  // namespace
 }  // namespace volumed
