@@ -29,6 +29,7 @@
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
 #include "agent/node_pools.h"
+#include "agent/pool_gauges.h"
 #include "agent/node_snapshot_objects.h"
 #include "agent/node_snapshots.h"
 #include "agent/root_lock.h"
@@ -128,6 +129,7 @@ class Agent {
   Status LoadPlugins();
   CsiPluginParts MakeCsiPluginParts();
   void MakePools();
+  void PoolTroubled(const std::string& path, const PoolTrouble& trouble);
   // By which volumes name the pools of this node; empty if there are none.
   std::string ServedDriver() const;
   void MakeStorageGuard();
@@ -284,6 +286,7 @@ class Agent {
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
   std::unique_ptr<NodePools> pools_;
+  std::unique_ptr<PoolGauges> pool_gauges_;
   std::unique_ptr<PoolServed> served_pools_;  // null: the agent is no CSI driver with pools
   const std::shared_ptr<UnrecordedMounts> unrecorded_mounts_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<StorageGuard> storage_;

@@ -46,6 +46,7 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
   const int64_t capacity = limits.capacity_bytes > 0
                                ? limits.capacity_bytes
                                : std::max<int64_t>(filesystem.capacity_bytes, 0);
+  account.capacity_bytes = capacity;
   const int64_t unpromised = capacity - account.promised_bytes;
   const int64_t left = std::min(unpromised, available - account.outstanding_bytes);
   account.free_bytes = std::max<int64_t>(

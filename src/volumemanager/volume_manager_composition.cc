@@ -67,7 +67,7 @@ VolumeManager::Composition::Composition(VolumeManagerParts the_parts, const Boot
              }),
       views({parts.scheduler.clock(), parts.catalog, desired, actual, consumers, reconciler,
              devices, parts.operations, stats, health, size_limits, expander, storage_expander,
-             object_commands, hooks.is_stuck, events.vanished_devices()}),
+             object_commands, hooks.is_stuck, events.vanished_devices(), events.storage_troubles()}),
       loader({parts.scheduler, parts.store, parts.kernel, parts.plugins, parts.host.paths,
               parts.log, readiness},
              boot_id,
