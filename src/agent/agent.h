@@ -29,9 +29,9 @@
 #include "agent/metrics_text.h"
 #include "agent/node_attach_detach_host.h"
 #include "agent/node_pools.h"
-#include "agent/pool_gauges.h"
 #include "agent/node_snapshot_objects.h"
 #include "agent/node_snapshots.h"
+#include "agent/pool_gauges.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -324,6 +324,8 @@ class Agent {
   std::unique_ptr<CsiHandlers> csi_handlers_;
   std::unique_ptr<CsiServedFigures> csi_served_figures_;
   std::unique_ptr<CsiServer> csi_server_;
+  // Whether the driver's socket is there.
+  Status csi_serves_ = Error::NotApplied(Code::kUnavailable, "its socket is not made yet");
   std::unique_ptr<RegistrationServer> csi_registration_;
   std::unique_ptr<MetricsText> metrics_text_;
   std::unique_ptr<HttpServer> http_server_;

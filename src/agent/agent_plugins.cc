@@ -105,8 +105,8 @@ void Agent::PoolTroubled(const std::string& path, const PoolTrouble& trouble) {
   NodeEvents& events = manager_->events();
   if (trouble.reason.empty()) return events.StorageMended(path);
   const bool is_warning = trouble.reason == kPoolShort;
-  events.StorageTroubled(path, {trouble.reason, trouble.text,
-                                scheduler_->clock().WallUnixMillis(), is_warning});
+  events.StorageTroubled(
+      path, {trouble.reason, trouble.text, scheduler_->clock().WallUnixMillis(), is_warning});
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {

@@ -33,8 +33,8 @@ void PoolGauges::Collect() {
   const TimePoint now = parts_.scheduler.clock().Now();
   for (const std::unique_ptr<Pool>& pool : parts_.volumes.pools()) {
     const auto last = looks_.find(pool.get());
-    const bool is_due = last == looks_.end() ||
-                        (!last->second.runs && now - last->second.began >= kBetweenLooks);
+    const bool is_due =
+        last == looks_.end() || (!last->second.runs && now - last->second.began >= kBetweenLooks);
     if (is_due) LookAt(*pool);
   }
 }

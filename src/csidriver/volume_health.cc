@@ -77,7 +77,8 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                  "its directory is not bounded by its size: " + unbounded->second);
   }
   if (!pool.is_short) return;
-  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort, "pool " + volume.pool + ": " + kPoolShortText);
+  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort,
+               "pool " + volume.pool + ": " + kPoolShortText);
 }
 
 Status TellPlacesHealth(Kernel& kernel, const std::vector<NodePlace>& places, bool writes,

@@ -21,8 +21,8 @@ std::optional<PoolId> ParseIdOf(PoolObject object, const std::string& text) {
 
 // Of an inline volume only its pod's kubelet knows.
 bool IsListedToAll(const PoolVolumeRecord& record) {
-  return record.inline_use.empty() && (record.state == PoolVolumeState::kReady ||
-                                       record.state == PoolVolumeState::kExpanding);
+  return record.inline_use.empty() &&
+         (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
 }
 
 }  // namespace

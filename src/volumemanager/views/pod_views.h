@@ -51,7 +51,7 @@ class PodViews {
     const ObjectCommands& commands;
     // VolumeManagerHooks::is_stuck; may be empty.
     std::function<bool(const std::string& key)> is_stuck;
-    const std::map<std::string, int64_t>& vanished_devices;  // path -> when the device went
+    const std::map<std::string, int64_t>& vanished_devices;         // path -> when the device went
     const std::map<std::string, StorageTrouble>& storage_troubles;  // by path
   };
 
@@ -63,8 +63,8 @@ class PodViews {
   // view has no volumes. `phase` is "Pending" or "Refused".
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
 
-  // The problem of a volume that is on the node while its device is not, or while what it lies on is
-  // not well; nullopt for other volumes.
+  // The problem of a volume that is on the node while its device is not, or while what it lies on
+  // is not well; nullopt for other volumes.
   std::optional<ProblemView> VanishedDevice(const PodVolumeKey& key,
                                             const WantedVolume& wanted) const;
 
