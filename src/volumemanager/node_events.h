@@ -17,7 +17,7 @@
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
-#include "volumemanager/views/view_types.h"
+#include "volumemanager/storage_trouble.h"
 
 namespace volumed {
 

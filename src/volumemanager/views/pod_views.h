@@ -21,6 +21,7 @@
 #include "volumemanager/devices/device_reconciler.h"
 #include "volumemanager/failure_history.h"
 #include "volumemanager/reconciler.h"
+#include "volumemanager/storage_trouble.h"
 #include "volumemanager/views/view_types.h"
 #include "volumemanager/watch/consumers.h"
 #include "volumemanager/watch/server_health.h"

@@ -25,14 +25,6 @@ struct ProblemView {
   bool is_warning = false;  // it keeps nothing from being done
 };
 
-// What ails storage of the node on which volumes of pods lie.
-struct StorageTrouble {
-  std::string step;  // a word for programs: "PoolShort"
-  std::string text;
-  int64_t since_unix_ms = 0;
-  bool is_warning = false;  // as in ProblemView
-};
-
 // The step of a pod that was deleted by command and that a source still has: nothing of it is on
 // the node.
 inline constexpr const char* kDeletedStep = "Deleted";

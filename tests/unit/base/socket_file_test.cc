@@ -167,9 +167,9 @@ TEST_F(SocketFileTest, ASocketHadNoPlaceUntilItsDirectoriesWereMadeByHand) {
     keeper_->Start(/*made=*/false);
   };
   keep(false);
-  EXPECT_FALSE(state_.ok());
+  ASSERT_FALSE(state_.ok());
   keep(true);
-  EXPECT_TRUE(state_.ok()) << state_.error().ToString();
+  ASSERT_TRUE(state_.ok()) << state_.error().ToString();
   EXPECT_TRUE(Connects());
   EXPECT_EQ(fs::status(scratch_ / "plugins").permissions() & fs::perms(0022), fs::perms::none);
 }
