@@ -220,9 +220,10 @@ void NodePools::Away(Pool& pool) {
 
 PoolTrouble NodePools::TroubleOf(const Pool& pool, const Opening& opening) const {
   const Status state = pool.state();
-  if (!opening.is_open && !state.ok()) return {kPoolUnreachable, state.error().message()};
+  if (!opening.was_tried) return {};
+  if (!state.ok()) return {kPoolUnreachable, state.error().message()};
   const PoolSeen seen = volumes_.Seen(pool.name());
-  const bool is_short = state.ok() && seen.account && seen.account->is_short;
+  const bool is_short = seen.account && seen.account->is_short;
   if (!is_short) return {};
   return {kPoolShort, "pool " + pool.name() + ": " + kPoolShortText};
 }
@@ -270,11 +271,15 @@ void NodePools::OpenPool(Pool& pool) {
   });
 }
 
-void NodePools::Tried(Pool& pool, const Status& state) {
+void NodePools::Tried(Pool& pool, const Status& recovered) {
   Opening& opening = openings_.at(&pool);
   opening.runs = false;
-  // What could not be ended in a pool that is open is a trouble of its own.
-  const bool was_open = std::exchange(opening.is_open, pool.state().ok());
+  opening.was_tried = true;
+  // What could not be ended in a pool that is open is a trouble of its own; and one that was opened
+  // may be away again by now.
+  const Status now = pool.state();
+  const Status state = recovered.ok() ? now : recovered;
+  const bool was_open = std::exchange(opening.is_open, now.ok());
   parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
   TellTrouble(pool);
   if (opening.is_open && !was_open && parts_.opened) parts_.opened();

@@ -85,13 +85,14 @@ class NodePools {
     bool runs = false;
     bool again = false;  // something has changed while it ran
     bool is_open = false;
+    bool was_tried = false;
     Duration delay{};  // until the next try; zero: none has failed
     uint64_t trial = 0;
     PoolTrouble told;
   };
   void OpenPool(Pool& pool);
   void KeepThrottlesLater();
-  void Tried(Pool& pool, const Status& state);
+  void Tried(Pool& pool, const Status& recovered);
   void TryLater(Pool& pool);
   void LookAt(const Pool& pool);
   // It was open, and somebody has found that it is not there.
