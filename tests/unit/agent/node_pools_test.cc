@@ -172,18 +172,20 @@ TEST_F(NodePoolsTest, APoolWhoseDiskFailedUnderTheAgentStayedOpen) {
 
 TEST_F(NodePoolsTest, AnUnmountedPoolWasNotSeenAndNotTriedWhenItWasMountedAgain) {
   kernel_.AddDirectory("/srv/one");
-  kernel_.AddMount("ext4", "/dev/sdb", "/srv/one");
   kernel_.AddDirectory("/srv/two");
   Open();
   ASSERT_EQ(opened_, 2);
-  kernel_.AddMount("ext4", "/dev/sdc", "/srv/one");
+  // What the path leads to is another directory, as after an umount.
+  kernel_.Rename("/srv/one", "disk");
+  kernel_.AddDirectory("/srv/one");
   pools_->MountsChanged({"/srv/one"});
   scheduler_.RunFor(milliseconds(1));
   EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
   scheduler_.RunFor(minutes(5));
   EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
   EXPECT_EQ(opened_, 2);
-  Must(kernel_.DoAside(Unmount{.target = {"/srv/one", ""}}));
+  kernel_.Remove("/srv/one");
+  kernel_.Rename("/srv/disk", "one");
   pools_->MountsChanged({"/srv/one"});
   scheduler_.RunFor(milliseconds(1));
   EXPECT_THAT(Failed(), IsEmpty());
