@@ -12,11 +12,11 @@
 namespace volumed {
 namespace {
 
+constexpr double kMillisInSecond = 1000;
 // Several scrapers look at a pool no more often than one does.
 constexpr Duration kBetweenLooks = std::chrono::seconds(10);
-constexpr double kMillisPerSecond = 1000;
 
-using Series = std::map<ExportedFamilies::LabelValues, double>;
+using PoolSeries = std::map<ExportedFamilies::LabelValues, double>;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void PoolGauges::LookAt(const Pool& pool) {
 }
 
 void PoolGauges::Tell() {
-  std::map<Family, Series> told;
+  std::map<Family, PoolSeries> told;
   for (const std::unique_ptr<Pool>& pool : parts_.volumes.pools()) {
     const ExportedFamilies::LabelValues labels = {pool->name()};
     const PoolSeen seen = parts_.volumes.Seen(pool->name());
@@ -78,7 +78,7 @@ void PoolGauges::Tell() {
     told[Family::kPoolFreeBytes][labels] = static_cast<double>(account.free_bytes);
     told[Family::kPoolShort][labels] = account.is_short ? 1 : 0;
     told[Family::kPoolMeasured][labels] =
-        static_cast<double>(seen.measured_unix_ms) / kMillisPerSecond;
+        static_cast<double>(seen.measured_unix_ms) / kMillisInSecond;
   }
   for (const Family family :
        {Family::kPoolUp, Family::kPoolCapacityBytes, Family::kPoolPromisedBytes,
