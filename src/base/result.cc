@@ -135,8 +135,6 @@ bool IsDiskFault(int sys_errno) {
          sys_errno == EUCLEAN;
 }
 
-bool IsFailedFilesystem(int sys_errno) { return sys_errno == EIO || sys_errno == ESHUTDOWN; }
-
 std::string ErrnoName(int sys_errno) {
   const char* name = ::strerrorname_np(sys_errno);
   return name != nullptr ? std::string(name) : "errno " + std::to_string(sys_errno);

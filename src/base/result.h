@@ -58,9 +58,6 @@ Code CodeFromErrno(int sys_errno);
 // Whether this is the errno of a filesystem that takes no writes: full (ENOSPC, EDQUOT), read-only
 // (EROFS) or failing (EIO, EUCLEAN). Nothing that a program does makes it well.
 bool IsDiskFault(int sys_errno);
-// Whether a filesystem answers so to everything once its disk has failed, or the kernel has shut it
-// down.
-bool IsFailedFilesystem(int sys_errno);
 
 // "ENOENT", "EBUSY", ...; "errno 4242" for numbers without a name.
 std::string ErrnoName(int sys_errno);

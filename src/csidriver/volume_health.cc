@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/failed_filesystem.h"
 #include "csidriver/place_looks.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"

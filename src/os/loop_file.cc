@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/descriptor.h"
+#include "base/failed_filesystem.h"
 #include "os/fault_domain.h"
 #include "os/mount_index.h"
 #include "os/mount_table.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failed_filesystem.h"
 #include "base/random.h"
 #include "pool/pool_directory.h"
 #include "volume/driver_domain.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failed_filesystem.h"
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_export.h"
