@@ -31,6 +31,7 @@
 #include "agent/node_pools.h"
 #include "agent/node_snapshot_objects.h"
 #include "agent/node_snapshots.h"
+#include "agent/pool_gauges.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/source_losses.h"
@@ -128,6 +129,7 @@ class Agent {
   Status LoadPlugins();
   CsiPluginParts MakeCsiPluginParts();
   void MakePools();
+  void PoolTroubled(const std::string& path, const PoolTrouble& trouble);
   // By which volumes name the pools of this node; empty if there are none.
   std::string ServedDriver() const;
   void MakeStorageGuard();
@@ -284,6 +286,7 @@ class Agent {
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
   std::unique_ptr<NodePools> pools_;
+  std::unique_ptr<PoolGauges> pool_gauges_;
   std::unique_ptr<PoolServed> served_pools_;  // null: the agent is no CSI driver with pools
   const std::shared_ptr<UnrecordedMounts> unrecorded_mounts_ = std::make_shared<UnrecordedMounts>();
   std::unique_ptr<StorageGuard> storage_;
@@ -321,6 +324,8 @@ class Agent {
   std::unique_ptr<CsiHandlers> csi_handlers_;
   std::unique_ptr<CsiServedFigures> csi_served_figures_;
   std::unique_ptr<CsiServer> csi_server_;
+  // Whether the driver's socket is there.
+  Status csi_serves_ = Error::NotApplied(Code::kUnavailable, "its socket is not made yet");
   std::unique_ptr<RegistrationServer> csi_registration_;
   std::unique_ptr<MetricsText> metrics_text_;
   std::unique_ptr<HttpServer> http_server_;

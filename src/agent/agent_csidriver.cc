@@ -78,8 +78,11 @@ Status Agent::MakeCsiDriver() {
   csi_server_ = std::make_unique<CsiServer>(
       CsiServer::Parts{*scheduler_, scheduler_->loop(), *log_, csi_served_figures_.get(),
                        [this] { scheduler_->Post([this] { heap_trimmer_->Changed(); }); }},
-      *csi_handlers_, CsiServerSettingsOf(config_),
-      [this, need](const Status& state) { parts_->Set(kServePart, state, need); });
+      *csi_handlers_, CsiServerSettingsOf(config_), [this, need](const Status& state) {
+        parts_->Set(kServePart, state, need);
+        csi_serves_ = state;
+        if (csi_registration_) csi_registration_->DriverServes(state);
+      });
   ServeCsi(kServePart, config_.csi_serve, need, [this] { csi_server_->Serve(); });
   if (!config_.csi_serve_group.empty() && !FindGroup(config_.csi_serve_group)) {
     FollowGroup("csi-serve-group", config_.csi_serve_group, "only root may call the CSI driver");
@@ -89,6 +92,7 @@ Status Agent::MakeCsiDriver() {
       RegistrationServer::Parts{*scheduler_, scheduler_->loop(), *log_},
       RegistrationSettingsOf(config_),
       [this](const Status& state) { parts_->Set(kRegisterPart, state, PartNeed::kOptional); });
+  csi_registration_->DriverServes(csi_serves_);
   ServeCsi(kRegisterPart, config_.csi_registry, PartNeed::kOptional,
            [this] { csi_registration_->Serve(); });
   return OkStatus();

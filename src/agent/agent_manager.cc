@@ -161,11 +161,20 @@ Status Agent::MakeManager() {
   node_->SetLabelsChanged(
       [this] { scheduler_->Post([this] { manager_->events().NodeLabelsChanged(); }); });
   metrics_->Watch(*manager_);
+  pool_gauges_ = std::make_unique<PoolGauges>(
+      PoolGauges::Parts{*scheduler_, pools_->volumes(), families_, [this] {
+                          std::vector<std::string> ids;
+                          for (const SnapshotRecord& one : snapshots_->engine().List({})) {
+                            ids.push_back(one.id);
+                          }
+                          return ids;
+                        }});
   metrics_->AlsoCollect([this] {
     csi_->Collect(operations_->WaitingForDrivers());
     csi_->figures().CollectDebts(csi_debts_->Counts());
     families_.Set(Family::kCsiServedCalls,
                   csi_server_ ? static_cast<double>(csi_server_->calls_under_way()) : 0);
+    pool_gauges_->Collect();
   });
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);

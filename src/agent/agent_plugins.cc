@@ -87,7 +87,10 @@ void Agent::MakePools() {
                        [this] {
                          snapshots_->PoolOpened();
                          manager_->events().PluginChanged(kPoolPluginName);
-                         manager_->events().MakersChanged();
+                         manager_->events().MakersAreBack();
+                       },
+                       [this](const std::string& path, const PoolTrouble& trouble) {
+                         PoolTroubled(path, trouble);
                        }},
       PoolSettingsOf(config_, holder), StaticVolumesOf(config_));
   if (config_.pools.empty()) return;
@@ -96,6 +99,14 @@ void Agent::MakePools() {
       node_->MergeTopology(driver, {{PoolTopologyLabel(driver), config_.node_name}});
   // Its volumes say by this label where they are.
   parts_->Set("label of the pools", labelled, PartNeed::kOptional);
+}
+
+void Agent::PoolTroubled(const std::string& path, const PoolTrouble& trouble) {
+  NodeEvents& events = manager_->events();
+  if (trouble.reason.empty()) return events.StorageMended(path);
+  const bool is_warning = trouble.reason == kPoolShort;
+  events.StorageTroubled(
+      path, {trouble.reason, trouble.text, scheduler_->clock().WallUnixMillis(), is_warning});
 }
 
 std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {

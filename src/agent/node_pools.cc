@@ -19,6 +19,7 @@ namespace volumed {
 namespace {
 
 constexpr Duration kOpenPoolDeadline = std::chrono::minutes(1);
+constexpr Duration kLookDeadline = std::chrono::seconds(10);
 constexpr Duration kStaticDeadline = std::chrono::seconds(30);
 constexpr Duration kFirstPoolDelay = std::chrono::seconds(1);
 constexpr Duration kLongestPoolDelay = std::chrono::minutes(1);
@@ -121,6 +122,19 @@ NodePools::NodePools(Parts parts, std::vector<PoolSettings> pools,
   std::set<std::string> listed;
   for (const StaticVolume& volume : static_volumes_) listed.insert(volume.name);
   volumes_.ListStatic(std::move(listed));
+  for (const std::unique_ptr<Pool>& pool : volumes_.pools()) {
+    pool->SetAway([this, &pool = *pool, watch = alive_.watch()] {
+      parts_.scheduler.Post([this, &pool, watch] {
+        if (watch.alive()) Away(pool);
+      });
+    });
+  }
+  volumes_.SetShortChanged([this, watch = alive_.watch()](const std::string&) {
+    parts_.scheduler.Post([this, watch] {
+      if (!watch.alive()) return;
+      for (const std::unique_ptr<Pool>& pool : volumes_.pools()) TellTrouble(*pool);
+    });
+  });
 }
 
 std::vector<OtherRecordKind> NodePools::RecordKinds() {
@@ -167,12 +181,60 @@ void NodePools::MountsChanged(const std::vector<std::string>& mount_points) {
   for (const std::unique_ptr<Pool>& pool : volumes_.pools()) {
     const auto opening = openings_.find(pool.get());
     // Before the rows are restored nothing is opened.
-    if (opening == openings_.end() || opening->second.is_open) continue;
+    if (opening == openings_.end()) continue;
     const bool concerns = std::any_of(
         mount_points.begin(), mount_points.end(),
         [&pool](const std::string& mount_point) { return LiesAt(pool->path(), mount_point); });
-    if (concerns) OpenPool(*pool);
+    if (!concerns) continue;
+    if (opening->second.is_open) {
+      LookAt(*pool);
+    } else {
+      OpenPool(*pool);
+    }
   }
+}
+
+// What is found is told by the pool itself.
+void NodePools::LookAt(const Pool& pool) {
+  parts_.scheduler.RunBlocking([this, &pool] {
+    CallOptions call;
+    call.deadline = Deadline::After(parts_.scheduler.clock(), kLookDeadline);
+    call.domain = pool.path();
+    (void)pool.CheckThere(call);
+  });
+}
+
+void NodePools::Away(Pool& pool) {
+  Opening& opening = openings_[&pool];
+  const Status state = pool.state();
+  if (!opening.is_open || state.ok()) return;  // it was tried since
+  opening.is_open = false;
+  parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
+  TellTrouble(pool);
+  if (opening.runs) {
+    opening.again = true;
+  } else {
+    TryLater(pool);
+  }
+}
+
+PoolTrouble NodePools::TroubleOf(const Pool& pool, const Opening& opening) const {
+  const Status state = pool.state();
+  if (!opening.was_tried) return {};
+  if (!state.ok()) return {kPoolUnreachable, state.error().message()};
+  const PoolSeen seen = volumes_.Seen(pool.name());
+  const bool is_short = seen.account && seen.account->is_short;
+  if (!is_short) return {};
+  return {kPoolShort, "pool " + pool.name() + ": " + kPoolShortText};
+}
+
+void NodePools::TellTrouble(const Pool& pool) {
+  const auto opening = openings_.find(&pool);
+  if (opening == openings_.end()) return;
+  PoolTrouble trouble = TroubleOf(pool, opening->second);
+  if (trouble == opening->second.told) return;
+  opening->second.told = std::move(trouble);
+  if (parts_.troubled) parts_.troubled(pool.path(), opening->second.told);
 }
 
 // What no record knows may be on the node all the same, if its records were lost.
@@ -209,12 +271,17 @@ void NodePools::OpenPool(Pool& pool) {
   });
 }
 
-void NodePools::Tried(Pool& pool, const Status& state) {
+void NodePools::Tried(Pool& pool, const Status& recovered) {
   Opening& opening = openings_.at(&pool);
   opening.runs = false;
-  // What could not be ended in a pool that is open is a trouble of its own.
-  const bool was_open = std::exchange(opening.is_open, pool.state().ok());
+  opening.was_tried = true;
+  // What could not be ended in a pool that is open is a trouble of its own; and one that was opened
+  // may be away again by now.
+  const Status now = pool.state();
+  const Status state = recovered.ok() ? now : recovered;
+  const bool was_open = std::exchange(opening.is_open, now.ok());
   parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
+  TellTrouble(pool);
   if (opening.is_open && !was_open && parts_.opened) parts_.opened();
   if (opening.is_open && !was_open) TakeStatic(pool);
   if (std::exchange(opening.again, false)) return OpenPool(pool);

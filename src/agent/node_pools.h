@@ -1,6 +1,6 @@
 // NodePools: the pools of this node as parts of the agent. Each is opened beside the others, at the
-// start and whenever something is mounted where it should be; one that is not there is a part that
-// does not work, and is tried again until it is.
+// start and whenever something is mounted where it should be; one that is not there, or is not any
+// more, is a part that does not work, and is tried again until it is.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,13 @@ std::vector<PoolSettings> PoolSettingsOf(const Config& config, const std::string
 // The devices that are listed as volumes, of the first pool.
 std::vector<StaticVolume> StaticVolumesOf(const Config& config);
 
+// Why volumes of a pool cannot be relied upon. The words are those of the CSI driver.
+struct PoolTrouble {
+  std::string reason;  // kPoolUnreachable, kPoolShort; empty: nothing
+  std::string text;
+  friend bool operator==(const PoolTrouble&, const PoolTrouble&) = default;
+};
+
 // Threads: the control thread, but for volumes(), which may be had on any. Blocks: never.
 class NodePools {
  public:
@@ -46,6 +53,9 @@ class NodePools {
     AgentParts& agent_parts;
     // A pool is open that was not: what waits for it is to be tried again.
     std::function<void()> opened;
+    // What ails the pool of this path, whose volumes pods may have, is another thing now. May be
+    // empty.
+    std::function<void(const std::string& path, const PoolTrouble& trouble)> troubled = {};
   };
   // Each of the static volumes is a part of its own, which is tried until its device is there.
   NodePools(Parts parts, std::vector<PoolSettings> pools,
@@ -65,8 +75,8 @@ class NodePools {
   // Opens all that are not open, and goes on with what was begun in each. REQUIRES: the rows of
   // pools, volumes and devices are restored.
   void Open();
-  // Something was mounted at these paths, or is not any more: the pools at or below them that are
-  // not open are tried at once.
+  // Something was mounted at these paths, or is not any more: the pools at or below them are tried
+  // at once, and those that are open are looked at.
   void MountsChanged(const std::vector<std::string>& mount_points);
 
  private:
@@ -75,13 +85,20 @@ class NodePools {
     bool runs = false;
     bool again = false;  // something has changed while it ran
     bool is_open = false;
+    bool was_tried = false;
     Duration delay{};  // until the next try; zero: none has failed
     uint64_t trial = 0;
+    PoolTrouble told;
   };
   void OpenPool(Pool& pool);
   void KeepThrottlesLater();
-  void Tried(Pool& pool, const Status& state);
+  void Tried(Pool& pool, const Status& recovered);
   void TryLater(Pool& pool);
+  void LookAt(const Pool& pool);
+  // It was open, and somebody has found that it is not there.
+  void Away(Pool& pool);
+  PoolTrouble TroubleOf(const Pool& pool, const Opening& opening) const;
+  void TellTrouble(const Pool& pool);
   // Takes the listed devices of the pool, which is open for the first time.
   void TakeStatic(const Pool& pool);
   Status TryStatic(const StaticVolume& volume);

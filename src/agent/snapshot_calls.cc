@@ -1,6 +1,4 @@
 // The calls of the control API about pools and snapshots.
-#include <algorithm>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "agent/control_service.h"
+#include "agent/pool_gauges.h"
 #include "agent/snapshot_backend.h"
 #include "agent/snapshot_stream.h"
 #include "agent/snapshot_view.h"
@@ -19,7 +18,6 @@
 namespace volumed {
 namespace {
 
-constexpr size_t kAllVolumes = std::numeric_limits<size_t>::max();
 // Before the names of what is made by hand. No name of an object has a colon, so that neither a
 // claim's volume nor another's snapshot is ever taken for it.
 constexpr const char* kByHand = "hand:";
@@ -53,14 +51,6 @@ Result<std::string> VolumeIdOf(const ControlBackend& backend, const std::string&
 
 using GetPoolsCall = UnaryCall<v1::GetPoolsRequest, v1::GetPoolsResponse>;
 
-int CountIn(const Pool& pool, const std::vector<std::string>& ids) {
-  const std::string tag = pool.tag();
-  return static_cast<int>(std::count_if(ids.begin(), ids.end(), [&tag](const std::string& id) {
-    const std::optional<PoolId> parsed = ParsePoolId(id);
-    return parsed && parsed->pool_tag == tag;
-  }));
-}
-
 // What is told of the pools, each of which is looked at beside the others: one that does not answer
 // makes nobody wait for it but a moment.
 struct PoolsAnswer {
@@ -80,12 +70,9 @@ void AddPool(const std::shared_ptr<PoolsAnswer>& answer, size_t at, const v1::Po
 // Blocks: until the pool's filesystem has answered, or has not for a while.
 v1::Pool LookAtPool(PoolVolumes& volumes, const Pool& pool,
                     const std::vector<std::string>& snapshots) {
-  std::vector<std::string> ids;
-  for (const PoolVolumeRecord& volume : volumes.List("", kAllVolumes).volumes) {
-    ids.push_back(volume.id);
-  }
   v1::Pool told;
-  EncodePool({pool, CountIn(pool, ids), CountIn(pool, snapshots), volumes.Glance(pool.name())},
+  EncodePool({pool, static_cast<int>(volumes.CountOf(pool.name())), CountOfPool(pool, snapshots),
+              volumes.Glance(pool.name())},
              &told);
   return told;
 }

@@ -18,6 +18,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/directories.h"
+
 namespace volumed {
 namespace {
 
@@ -25,6 +27,7 @@ constexpr int kBacklog = 128;
 constexpr char kLockSuffix[] = ".lock";
 // The same as the unit's RuntimeDirectoryMode.
 constexpr mode_t kDirectoryMode = 0750;
+constexpr mode_t kParentMode = 0755;
 constexpr uint32_t kLookAt =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
 
@@ -265,7 +268,9 @@ Status SocketFileKeeper::WatchDirectory() {
       return watched;
     }
   }
-  if (::mkdir(directory_.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+  if (options_.makes_parents) {
+    RETURN_IF_ERROR(MakeDirectories(directory_, kParentMode, kDirectoryMode));
+  } else if (::mkdir(directory_.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
     return Error::FromErrno(errno, "make " + directory_, Outcome::kNotApplied);
   }
   const Result<int> watch = changes_->AddWatch(directory_, kLookAt);

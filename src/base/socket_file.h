@@ -30,6 +30,8 @@ struct SocketFileOptions {
   // listens; so does its lock file have such a name. It is for a directory that somebody watches
   // who connects to each new socket at once, and who passes over names that begin with '.'.
   bool renamed_into_place = false;
+  // Not only the socket's directory is made if it is missing, but those that it lies in, too.
+  bool makes_parents = false;
 };
 
 // Removes the socket of a process that is gone. Nothing happens if there is nothing. Errors:

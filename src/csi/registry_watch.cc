@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/directories.h"
 #include "os/safe_open.h"
 
 namespace volumed {
@@ -36,18 +36,6 @@ bool LiesBelow(const std::string& folder, const std::string& name) {
 
 size_t DepthOf(const std::string& folder) {
   return folder.empty() ? 0 : 1 + std::count(folder.begin(), folder.end(), '/');
-}
-
-// Nobody but root may write to them, whatever the process's umask is.
-Status MakeDirectoryAndParents(const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    const bool is_last = end == std::string::npos;
-    if (::mkdir(part.c_str(), is_last ? kDirectoryMode : kParentMode) != 0 && errno != EEXIST) {
-      return Error::FromErrno(errno, "make " + part, Outcome::kNotApplied);
-    }
-    if (is_last) return OkStatus();
-  }
 }
 
 // The names in a directory that is open with O_PATH.
@@ -269,7 +257,7 @@ Status InotifyRegistryWatch::Scan(const std::string& folder) {
 }
 
 Status InotifyRegistryWatch::OpenDirectory() {
-  RETURN_IF_ERROR(MakeDirectoryAndParents(directory_));
+  RETURN_IF_ERROR(MakeDirectories(directory_, kParentMode, kDirectoryMode));
   ASSIGN_OR_RETURN(const SafePath real, roots_->Real({directory_, ""}));
   real_directory_ = real.root;
   return OkStatus();

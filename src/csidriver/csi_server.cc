@@ -60,6 +60,7 @@ CsiServer::CsiServer(const Parts& parts, const CsiHandlers& handlers,
   ServedSocketSettings socket;
   socket.file.path = settings.socket;
   socket.file.group = settings.group;
+  socket.file.makes_parents = true;
   socket.what = "CSI connection";
   socket.guests = settings.guests;
   ServedSocketHooks hooks;

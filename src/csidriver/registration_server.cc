@@ -107,9 +107,36 @@ Status RegistrationServer::RemoveDead(const RegistrationServerSettings& settings
   return RemoveDeadSocket(path);
 }
 
-void RegistrationServer::Serve() { socket_->Serve(); }
+void RegistrationServer::Serve() {
+  is_begun_ = true;
+  Follow();
+}
 
-Status RegistrationServer::Remove() { return socket_->Remove(); }
+void RegistrationServer::DriverServes(const Status& state) {
+  driver_ = state;
+  Follow();
+}
+
+void RegistrationServer::Follow() {
+  if (!is_begun_) return;
+  if (driver_.ok() && !is_shown_) {
+    is_shown_ = true;
+    return socket_->Serve();
+  }
+  if (!driver_.ok() && is_shown_) {
+    is_shown_ = false;
+    if (const Status removed = socket_->Remove(); !removed.ok()) {
+      parts_.log.Warning("the socket of the CSI driver's registration stays",
+                         {{"error", removed.error()}});
+    }
+  }
+  TellState();
+}
+
+Status RegistrationServer::Remove() {
+  is_begun_ = false;
+  return socket_->Remove();
+}
 
 void RegistrationServer::TakeFileState(const Status& state) {
   file_state_ = state;
@@ -129,6 +156,9 @@ void RegistrationServer::TakeTold(const std::string& why_not) {
 
 // A kubelet that refused the driver asks again by itself, with growing delays.
 void RegistrationServer::TellState() {
+  if (!driver_.ok()) {
+    return state_(driver_.error().With("it is not registered while csi-serve does not serve"));
+  }
   if (!file_state_.ok() || why_not_.empty()) return state_(file_state_);
   state_(
       Error::NotApplied(Code::kUnavailable, "a kubelet did not register the driver: " + why_not_));

@@ -1,9 +1,9 @@
 // RegistrationServer: how a kubelet gets to know the driver: a socket in its directory of plugins,
 // at which it asks what is there, and tells what came of it.
 //
-// The socket appears in the directory only when it can be connected to, and goes when the agent
-// stops: a kubelet takes a driver to be there as long as its socket is. What another program has at
-// the place stays.
+// The socket appears in the directory only when it can be connected to and so can the driver, and
+// goes when the driver cannot, or the agent stops: a kubelet takes a driver to be there as long as
+// its socket is. What another program has at the place stays.
 // Source: kubernetes pkg/kubelet/pluginmanager@v1.36; node-driver-registrar v2.17.0.
 #pragma once
 
@@ -37,7 +37,8 @@ class RegistrationServer {
   };
   // Called on the control thread, whenever something has changed: OK as long as the socket is in
   // its place and no registration has failed. Errors: those of the socket's file; Unavailable, if a
-  // kubelet has said that it did not take the driver, until one says that it has.
+  // kubelet has said that it did not take the driver, until one says that it has; the driver's own,
+  // while it does not serve.
   using State = std::function<void(const Status&)>;
 
   RegistrationServer(const Parts& parts, const RegistrationServerSettings& settings, State state);
@@ -52,15 +53,19 @@ class RegistrationServer {
   // begun to make. Errors: as RemoveDeadSocket() and LockSocketFile(). Blocks: as these two.
   static Status RemoveDead(const RegistrationServerSettings& settings);
 
-  // Registers from now on. Blocks: as long as the directory takes to answer. REQUIRES: it is called
-  // once.
+  // Registers from now on, while the driver serves. Blocks: as long as the directory takes to
+  // answer. REQUIRES: it is called once.
   void Serve();
+  // Whether the driver can be called at its socket, which counts as true until this is called; the
+  // error says why not. Blocks: as Serve().
+  void DriverServes(const Status& state);
   // Takes the socket away, so that the driver counts as gone. Errors: errno's code, not applied.
   Status Remove();
 
  private:
   class Service;
 
+  void Follow();
   void TakeFileState(const Status& state);
   // What a kubelet said: an empty text if it has taken the driver.
   void TakeTold(const std::string& why_not);
@@ -68,6 +73,9 @@ class RegistrationServer {
 
   const Parts parts_;
   const State state_;
+  bool is_begun_ = false;  // by Serve()
+  bool is_shown_ = false;  // as far as the socket can be made
+  Status driver_;
   Status file_state_;
   std::string why_not_;  // empty: nobody has refused the driver
   std::unique_ptr<Service> service_;

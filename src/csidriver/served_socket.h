@@ -63,7 +63,7 @@ class ServedSocket {
   ServedSocket& operator=(const ServedSocket&) = delete;
 
   // Serves at the socket's place from now on. What fails is told to `state`, and tried again.
-  // Blocks: as long as the socket's directory takes to answer. REQUIRES: it is called once.
+  // Blocks: as long as the socket's directory takes to answer. REQUIRES: it does not serve already.
   void Serve();
   // Takes no connection any more. The connections that there are go on.
   void Close();

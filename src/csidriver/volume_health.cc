@@ -1,9 +1,9 @@
 #include "csidriver/volume_health.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 
+#include "base/failed_filesystem.h"
 #include "csidriver/place_looks.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
@@ -15,17 +15,12 @@ namespace {
 using ::csi::v1::NodeGetStorageHealthResponse;
 using ::csi::v1::VolumeHealth;
 
-constexpr char kPoolUnreachable[] = "PoolUnreachable";
-constexpr char kPoolShort[] = "PoolShort";
 constexpr char kFileLost[] = "FileLost";
 constexpr char kDeviceAway[] = "DeviceAway";
 constexpr char kLimitLost[] = "LimitLost";
 constexpr char kMountLost[] = "MountLost";
 constexpr char kReadOnly[] = "ReadOnly";
 constexpr char kServerUnreachable[] = "ServerUnreachable";
-
-constexpr char kShortText[] =
-    "its filesystem has less left than its volumes were promised, as something else has filled it";
 
 // No two conditions have the same status and reason: the texts are joined.
 template <typename Entries, typename Type>
@@ -57,7 +52,7 @@ bool HasStoppedWrites(const MountEntry& mount) {
 bool IsShutDown(Kernel& kernel, const SafePath& place, const CallOptions& call) {
   if (!CheckPlaceAnswers(kernel, ParentOf(place), call).ok()) return false;
   const Result<FileInfo> root = kernel.Call(Stat{.path = place}, OnPath(call, place));
-  return !root.ok() && (root.error().sys_errno() == EIO || root.error().sys_errno() == ESHUTDOWN);
+  return !root.ok() && IsFailedFilesystem(root.error().sys_errno());
 }
 
 }  // namespace
@@ -83,7 +78,8 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                  "its directory is not bounded by its size: " + unbounded->second);
   }
   if (!pool.is_short) return;
-  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort, "pool " + volume.pool + ": " + kShortText);
+  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort,
+               "pool " + volume.pool + ": " + kPoolShortText);
 }
 
 Status TellPlacesHealth(Kernel& kernel, const std::vector<NodePlace>& places, bool writes,
@@ -130,7 +126,7 @@ void TellStorageHealth(const std::string& pool_name, const PoolHealth& pool,
     AddCondition(entries, ::csi::v1::STORAGE_UNREACHABLE, kPoolUnreachable,
                  of + pool.reachable.error().message());
   } else if (pool.is_short) {
-    AddCondition(entries, ::csi::v1::STORAGE_DEGRADED, kPoolShort, of + kShortText);
+    AddCondition(entries, ::csi::v1::STORAGE_DEGRADED, kPoolShort, of + kPoolShortText);
   }
 }
 

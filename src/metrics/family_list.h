@@ -127,6 +127,23 @@
     "refused.", "") \
   X(kPartUp, "volumed_part_up", kGauge, "part", \
     "1 while this part of the agent works; 0: the agent goes on without it.", "") \
+  X(kPoolUp, "volumed_pool_up", kGauge, "pool", \
+    "1 while the pool is open and has answered when it was last looked at.", "") \
+  X(kPoolCapacityBytes, "volumed_pool_capacity_bytes", kGauge, "pool", \
+    "Of which the pool promises: what is configured, or else what its filesystem has.", "") \
+  X(kPoolPromisedBytes, "volumed_pool_promised_bytes", kGauge, "pool", \
+    "What the pool has promised to its volumes and snapshots.", "") \
+  X(kPoolFreeBytes, "volumed_pool_free_bytes", kGauge, "pool", \
+    "What the pool can still promise.", "") \
+  X(kPoolShort, "volumed_pool_short", kGauge, "pool", \
+    "1 while the pool's filesystem has less left than what is promised: writes to volumes may " \
+    "fail.", "") \
+  X(kPoolVolumes, "volumed_pool_volumes", kGauge, "pool", \
+    "Volumes of the pool, inline ones aside.", "") \
+  X(kPoolSnapshots, "volumed_pool_snapshots", kGauge, "pool", \
+    "Snapshots of volumes of the pool.", "") \
+  X(kPoolMeasured, "volumed_pool_measured_timestamp_seconds", kGauge, "pool", \
+    "When the pool's bytes were measured, of which the other families tell.", "") \
   X(kCollected, "volumed_metrics_collected_timestamp_seconds", kGauge, "", \
     "When these figures were collected; older ones are served when the control thread is " \
     "busy.", "") \

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/descriptor.h"
+#include "base/failed_filesystem.h"
 #include "os/fault_domain.h"
 #include "os/mount_index.h"
 #include "os/mount_table.h"
@@ -64,11 +65,12 @@ Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
     const int why = file.error().sys_errno();
     const bool none =
         why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG || why == ELOOP || why == EXDEV;
-    if (none) return std::optional<FileOfLoops>();
+    if (none || IsFailedFilesystem(why)) return std::optional<FileOfLoops>();
     return file.error();
   }
   struct stat info = {};
   if (::fstat(file->get(), &info) != 0) {
+    if (IsFailedFilesystem(errno)) return std::optional<FileOfLoops>();
     return Error::FromErrno(errno, "look at " + path.Display(), Outcome::kNotApplied);
   }
   if (!S_ISREG(info.st_mode)) return std::optional<FileOfLoops>();

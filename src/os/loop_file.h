@@ -37,8 +37,9 @@ class FileOfLoops {
   FileOfLoops(dev_t device, ino_t inode, std::string path, Descriptor file = Descriptor())
       : device_(device), inode_(inode), path_(std::move(path)), file_(std::move(file)) {}
 
-  // The regular file that is at the path, if one is. Blocks: as the path's filesystem does. Errors,
-  // not applied: errno of looking there.
+  // The regular file that is at the path, if one is, and its filesystem has not failed: of one that
+  // has nobody can say which file it is, and its loop devices are known by what the kernel shows
+  // alone. Blocks: as the path's filesystem does. Errors, not applied: errno of looking there.
   static Result<std::optional<FileOfLoops>> At(const SafePath& path);
   const std::string& path() const { return path_; }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/directories.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -31,17 +32,6 @@ std::string DriverFile(const std::string& driver) {
   return tilde == std::string::npos ? driver : driver.substr(tilde + 1);
 }
 
-// Whatever the process's umask is, nobody but root may write to them.
-Status MakeDirectories(const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-      return Error::FromErrno(errno, "make " + part, Outcome::kNotApplied);
-    }
-    if (end == std::string::npos) return OkStatus();
-  }
-}
-
 std::string PathOf(const std::string& directory, const std::string& driver) {
   return directory + "/" + driver + "/" + DriverFile(driver);
 }
@@ -58,7 +48,7 @@ Status DriverDirectory::Init() {
 }
 
 Status DriverDirectory::WatchRoot() {
-  RETURN_IF_ERROR(MakeDirectories(directory_));
+  RETURN_IF_ERROR(MakeDirectories(directory_, kDirectoryMode, kDirectoryMode));
   ASSIGN_OR_RETURN(root_watch_, inotify_->AddWatch(directory_, kRootMask));
   return OkStatus();
 }

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/failed_filesystem.h"
 #include "base/random.h"
 #include "pool/pool_directory.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -15,7 +17,9 @@ namespace {
 constexpr uint32_t kDirectoryMode = 0700;
 constexpr uint32_t kMarkerMode = 0600;
 
-Error NotThere(const std::string& why) { return Error::NotApplied(Code::kUnavailable, why); }
+Error NotThere(const std::string& why) {
+  return Error::NotApplied(Code::kUnavailable, why).About(kStorageAway);
+}
 
 Error NotPossible(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);
@@ -27,6 +31,18 @@ Status SayIfReadOnly(Status opened) {
   const Error& error = opened.error();
   return Error::FromParts(Code::kFailedPrecondition, error.outcome(), error.sys_errno(),
                           "the pool's filesystem is mounted read-only: " + error.message());
+}
+
+// Whether it is certain that the pool's directory is not there, or cannot be used. One that does
+// not answer in time, or a worker that dies, tells nothing of it.
+bool IsAway(const Error& error) {
+  const int why = error.sys_errno();
+  return error.IsAbout(kStorageAway) || IsFailedFilesystem(why) || why == ENODEV || why == ENXIO ||
+         why == ESTALE || why == ENOTCONN;
+}
+
+bool HasFailed(const Status& state) {
+  return !state.ok() && IsFailedFilesystem(state.error().sys_errno());
 }
 
 // A pool that a reboot would empty holds nobody's data.
@@ -77,7 +93,8 @@ Pool::Pool(PoolSettings settings, Kernel& kernel, RecordStore& store, const Cloc
       store_(store),
       clock_(clock),
       log_(log),
-      state_(NotThere("pool " + settings_.name + " was not opened yet")) {}
+      state_(Error::NotApplied(Code::kUnavailable,
+                               "pool " + settings_.name + " was not opened yet")) {}
 
 Pool::~Pool() = default;
 
@@ -121,7 +138,17 @@ Status Pool::CheckThere(const CallOptions& call) const {
     if (root.type != FileType::kDirectory) return NoDirectory();
     return CheckIsRecorded(recorded->root, root);
   };
-  return checked().With("pool " + settings_.name + " at " + settings_.path);
+  Status there = checked().With("pool " + settings_.name + " at " + settings_.path);
+  if (there.ok() || !IsAway(there.error())) return there;
+  there = there.error().About(kStorageAway);
+  NoteAway(there);
+  return there;
+}
+
+void Pool::NoteAway(const Status& found) const {
+  if (!state().ok()) return;
+  SetState(found);
+  if (away_) away_();
 }
 
 const Pool::Opened* Pool::opened() const {
@@ -129,13 +156,17 @@ const Pool::Opened* Pool::opened() const {
   return opened_.get();
 }
 
-void Pool::SetState(Status state) {
+// The lock keeps others from nothing on a filesystem that has failed, and keeps that from being
+// unmounted.
+void Pool::SetState(const Status& state) const {
   const std::string now = state.ok() ? "" : state.error().ToString();
   std::string before;
+  FilePin unlocked;
   {
     MutexLock lock(mu_);
     before = state_.ok() ? "" : state_.error().ToString();
-    state_ = std::move(state);
+    state_ = state;
+    if (HasFailed(state)) unlocked = std::exchange(lock_, nullptr);
   }
   if (now == before) return;
   if (now.empty()) {
@@ -150,6 +181,9 @@ Status Pool::Open(bool may_adopt, const CallOptions& call) {
   Status opened = SayIfReadOnly(TryOpen(may_adopt, call))
                       .With("pool " + settings_.name + " at " + settings_.path);
   SetState(opened);
+  if (!HasFailed(opened)) return opened;
+  MutexLock lock(mu_);
+  if (record_) MakeOpened(*record_);
   return opened;
 }
 
@@ -174,23 +208,25 @@ Status Pool::TryOpen(bool may_adopt, const CallOptions& call) {
   MutexLock lock(mu_);
   record_ = found.record;
   lock_ = std::move(found.lock);
-  if (opened_ == nullptr) {
-    opened_ = std::make_unique<Opened>(Opened{layout, {}});
-    opened_->backends.emplace(PoolBackendKind::kImage,
-                              MakeImageBackend(kernel_, layout, found.record.uuid));
-    opened_->backends.emplace(PoolBackendKind::kDirectory,
-                              MakeDirectoryBackend(kernel_, layout, found.record.uuid));
-    opened_->backends.emplace(PoolBackendKind::kSubvolume,
-                              MakeSubvolumeBackend(kernel_, layout, found.record.uuid));
-    for (const PoolBackendKind kind : {PoolBackendKind::kStatic, PoolBackendKind::kExport}) {
-      opened_->backends.emplace(kind, MakeStaticBackend(kernel_, kind));
-    }
-    if (settings_.lvm) {
-      opened_->backends.emplace(PoolBackendKind::kLvm,
-                                MakeLvmBackend(kernel_, layout, found.record.uuid, *settings_.lvm));
-    }
-  }
+  MakeOpened(found.record);
   return OkStatus();
+}
+
+void Pool::MakeOpened(const PoolRecord& record) {
+  if (opened_ != nullptr) return;
+  const PoolLayout layout(record.path);
+  opened_ = std::make_unique<Opened>(Opened{layout, {}});
+  const auto add = [this](PoolBackendKind kind, std::unique_ptr<PoolBackend> backend) {
+    opened_->backends.emplace(kind, std::move(backend));
+  };
+  add(PoolBackendKind::kImage, MakeImageBackend(kernel_, layout, record.uuid));
+  add(PoolBackendKind::kDirectory, MakeDirectoryBackend(kernel_, layout, record.uuid));
+  add(PoolBackendKind::kSubvolume, MakeSubvolumeBackend(kernel_, layout, record.uuid));
+  for (const PoolBackendKind kind : {PoolBackendKind::kStatic, PoolBackendKind::kExport}) {
+    add(kind, MakeStaticBackend(kernel_, kind));
+  }
+  if (!settings_.lvm) return;
+  add(PoolBackendKind::kLvm, MakeLvmBackend(kernel_, layout, record.uuid, *settings_.lvm));
 }
 
 // Finds out which directory is at the path, and whether it is this pool; makes it one if it may.

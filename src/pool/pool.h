@@ -2,10 +2,12 @@
 // on record, and is this agent's alone as long as the agent lives.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -51,12 +53,17 @@ class Pool {
   // and of the store. After an error that may have been applied the directory may have become a
   // pool.
   Status Open(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
-  // As the last Open() answered; Unavailable, not applied, before.
+  // As the last Open() answered, or CheckThere() after it; Unavailable, not applied, before.
   Status state() const EXCLUDES(mu_);
-  // Whether the directory is the pool's now: its disk may have been unmounted since Open(), and
-  // what is not found at the path then is not gone. Blocks: until the call's deadline. Errors, not
-  // applied: Unavailable, if it is another one, or none; those of the effect.
+  // Whether the directory is the pool's now: its disk may have been unmounted or have failed since
+  // Open(), and what is not found at the path then is not gone. One that is certainly not there is
+  // not open from then on. Blocks: until the call's deadline. Errors, not applied: Unavailable, if
+  // it is another one, or none; those of the effect. What a person has to mend is about
+  // kStorageAway.
   Status CheckThere(const CallOptions& call) const EXCLUDES(mu_);
+  // Called whenever CheckThere() finds that a pool which was open is not there, on its thread. Set
+  // before any other call.
+  void SetAway(std::function<void()> away) { away_ = std::move(away); }
 
   const std::string& name() const { return settings_.name; }
   const PoolLimits& limits() const { return settings_.limits; }
@@ -72,7 +79,8 @@ class Pool {
     PoolLayout layout;
     std::map<PoolBackendKind, std::unique_ptr<PoolBackend>> backends;
   };
-  // Null until it was opened once by this agent. It lives as long as the pool.
+  // Null until it was opened once by this agent, or its filesystem was found to have failed: what
+  // is open on that can be closed. It lives as long as the pool.
   const Opened* opened() const EXCLUDES(mu_);
 
  private:
@@ -85,18 +93,23 @@ class Pool {
   Result<std::string> Adopt(const PoolLayout& layout, const CallOptions& call);
   Result<FilePin> LockFor(const PoolLayout& layout, const CallOptions& call) EXCLUDES(mu_);
   Status TryOpen(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
-  void SetState(Status state) EXCLUDES(mu_);
+  void MakeOpened(const PoolRecord& record) REQUIRES(mu_);
+  // Notes what was found of a pool that is open, or was to be opened.
+  void SetState(const Status& state) const EXCLUDES(mu_);
+  void NoteAway(const Status& found) const EXCLUDES(mu_);
 
   const PoolSettings settings_;
   Kernel& kernel_;
   RecordStore& store_;
   const Clock& clock_;
   Logger& log_;
+  std::function<void()> away_;
   mutable Mutex mu_;
   std::optional<PoolRecord> record_ GUARDED_BY(mu_);
   std::string unreadable_ GUARDED_BY(mu_);  // why; empty: its row is none of these
-  Status state_ GUARDED_BY(mu_);
-  FilePin lock_ GUARDED_BY(mu_);  // of what was opened
+  // What was last seen of it, by whoever has looked.
+  mutable Status state_ GUARDED_BY(mu_);
+  mutable FilePin lock_ GUARDED_BY(mu_);  // of what was opened
   std::unique_ptr<Opened> opened_ GUARDED_BY(mu_);
 };
 

@@ -50,6 +50,7 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
   const int64_t capacity = limits.capacity_bytes > 0
                                ? limits.capacity_bytes
                                : std::max<int64_t>(filesystem.capacity_bytes, 0);
+  account.capacity_bytes = capacity;
   // What is configured is of this pool alone.
   const int64_t unpromised = limits.capacity_bytes > 0
                                  ? capacity - account.promised_bytes

@@ -34,7 +34,15 @@ struct PoolAccount {
   int64_t free_bytes = 0;  // what can still be promised; never negative
   // The filesystem has less left than what is outstanding, as others have filled it.
   bool is_short = false;
+  int64_t capacity_bytes = 0;  // of which it is promised
 };
+
+// What is wrong with a pool, in words for programs that stay as they are, and of one that is short
+// for people.
+inline constexpr char kPoolUnreachable[] = "PoolUnreachable";
+inline constexpr char kPoolShort[] = "PoolShort";
+inline constexpr char kPoolShortText[] =
+    "its filesystem has less left than its volumes were promised, as something else has filled it";
 
 // Numbers that the filesystem cannot mean (negative ones, sums that are too large) are taken for
 // the worst that they may stand for.

@@ -1,7 +1,9 @@
 #include "pool/pool_volumes.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/failed_filesystem.h"
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_export.h"
@@ -16,6 +18,12 @@ std::optional<PoolId> ParseIdOf(PoolObject object, const std::string& text) {
   std::optional<PoolId> id = ParsePoolId(text);
   if (id && id->object != object) id.reset();
   return id;
+}
+
+// Of an inline volume only its pod's kubelet knows.
+bool IsListedToAll(const PoolVolumeRecord& record) {
+  return record.inline_use.empty() &&
+         (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
 }
 
 }  // namespace
@@ -57,6 +65,10 @@ Result<Pool*> PoolVolumes::OpenPoolFor(const PoolParameters& parameters) const {
 
 Result<PoolBackend*> PoolVolumes::BackendOf(const Pool& pool, PoolBackendKind kind) {
   RETURN_IF_ERROR(pool.state());
+  return FindBackend(pool, kind);
+}
+
+Result<PoolBackend*> PoolVolumes::FindBackend(const Pool& pool, PoolBackendKind kind) {
   const Pool::Opened* opened = pool.opened();
   const auto backend = opened->backends.find(kind);
   if (backend != opened->backends.end()) return backend->second.get();
@@ -147,13 +159,18 @@ std::optional<PoolVolumeRecord> PoolVolumes::FindByName(const std::string& name)
   return volumes_.at(id->second);
 }
 
+int64_t PoolVolumes::CountOf(const std::string& pool) const {
+  MutexLock lock(mu_);
+  return std::count_if(volumes_.begin(), volumes_.end(), [&pool](const auto& row) {
+    return row.second.pool == pool && IsListedToAll(row.second);
+  });
+}
+
 PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
   PoolPage page;
   MutexLock lock(mu_);
   for (auto row = volumes_.upper_bound(after); row != volumes_.end(); ++row) {
-    const PoolVolumeState state = row->second.state;
-    if (state != PoolVolumeState::kReady && state != PoolVolumeState::kExpanding) continue;
-    if (!row->second.inline_use.empty()) continue;
+    if (!IsListedToAll(row->second)) continue;
     if (page.volumes.size() == most) {
       if (most > 0) page.next = page.volumes.back().id;
       break;
@@ -208,6 +225,11 @@ Result<PoolVolumes::Taken> PoolVolumes::Take(std::vector<std::string> keys) {
 }
 
 Result<PoolVolumes::Held> PoolVolumes::Hold(const std::string& id, const CallOptions& call) {
+  return Hold(id, PoolNeed::kOpen, call);
+}
+
+Result<PoolVolumes::Held> PoolVolumes::Hold(const std::string& id, PoolNeed need,
+                                            const CallOptions& call) {
   ASSIGN_OR_RETURN(const PoolVolumeRecord seen, Find(id));
   ASSIGN_OR_RETURN(Taken taken, Take({id, NameKey(seen.name)}));
   // It may have changed until it was taken.
@@ -217,7 +239,8 @@ Result<PoolVolumes::Held> PoolVolumes::Hold(const std::string& id, const CallOpt
     return PoolRefusal("the pool of volume " + id + ", " + record.pool +
                        ", is not configured any more");
   }
-  ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
+  if (need == PoolNeed::kOpen || pool->opened() == nullptr) RETURN_IF_ERROR(pool->state());
+  ASSIGN_OR_RETURN(PoolBackend* const backend, FindBackend(*pool, record.backend));
   Result<PoolParameters> parameters = ParsePoolParameters(record.parameters);
   // A later program has made it in a way that this one does not know.
   if (!parameters.ok()) return PoolRefusal("volume " + id + ": " + parameters.error().message());
@@ -229,6 +252,19 @@ Result<PoolVolumes::Held> PoolVolumes::HoldThere(const std::string& id, const Ca
   ASSIGN_OR_RETURN(Held held, Hold(id, call));
   RETURN_IF_ERROR(PoolNamed(held.record.pool)->CheckThere(held.call));
   return held;
+}
+
+Result<PoolVolumes::Held> PoolVolumes::HoldToClose(const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(Held held, Hold(id, PoolNeed::kOpenOnce, call));
+  RETURN_IF_ERROR(CheckClosable(*PoolNamed(held.record.pool), held.call));
+  return held;
+}
+
+// Another directory at the path is not asked: what is open of the pool's is not found by it.
+Status PoolVolumes::CheckClosable(const Pool& pool, const CallOptions& call) {
+  const Status there = pool.CheckThere(call);
+  const bool has_failed = !there.ok() && IsFailedFilesystem(there.error().sys_errno());
+  return has_failed ? OkStatus() : there;
 }
 
 }  // namespace volumed

@@ -84,6 +84,13 @@ struct PoolGlance {
   std::optional<PoolAccount> account;  // of now, or else as they last were
 };
 
+// What was last found of the room of a pool's directory.
+struct PoolSeen {
+  std::optional<PoolAccount> account;            // nullopt: it was never measured
+  int64_t measured_unix_ms = 0;                  // the account
+  std::optional<int64_t> failing_since_unix_ms;  // nullopt: it has answered when it was last asked
+};
+
 // What can be seen of a pool without looking into its volumes.
 struct PoolHealth {
   Status reachable;       // the rest is known if it is OK
@@ -177,6 +184,10 @@ class PoolVolumes {
   Result<PoolAccount> Capacity(const StringMap& parameters, const CallOptions& call) EXCLUDES(mu_);
   // The same of the pool of this name, for people. Blocks: for kAnswerPatience at most.
   PoolGlance Glance(const std::string& pool) EXCLUDES(mu_);
+  // What was found by whoever has asked last.
+  PoolSeen Seen(const std::string& pool) const EXCLUDES(mu_);
+  // How many volumes of the pool List() has.
+  int64_t CountOf(const std::string& pool) const EXCLUDES(mu_);
   // What is wrong with the pool of this name, and with its volumes. A pool that does not answer
   // within kAnswerPatience is not waited for any longer.
   PoolHealth Look(const std::string& pool, const CallOptions& call) EXCLUDES(mu_);
@@ -325,6 +336,10 @@ class PoolVolumes {
   // A new volume, one less, or capacity that has changed, on the thread that made it; one listener,
   // set before any other call.
   void SetChanged(std::function<void()> changed) { changed_ = std::move(changed); }
+  // A pool is short that was not when it was last measured, or no more, on the thread that has
+  // found it; one listener, set before any other call.
+  using ShortChanged = std::function<void(const std::string& pool)>;
+  void SetShortChanged(ShortChanged changed) { short_changed_ = std::move(changed); }
 
  private:
   class Taken;        // ids and names that a call has
@@ -343,12 +358,19 @@ class PoolVolumes {
   // Errors, not applied: NotFound, if there is none; Unavailable, while it is not open.
   Result<Pool*> OpenPoolFor(const PoolParameters& parameters) const;
   static Result<PoolBackend*> BackendOf(const Pool& pool, PoolBackendKind kind);
+  // The same of a pool that need not be open. REQUIRES: opened() is not null.
+  static Result<PoolBackend*> FindBackend(const Pool& pool, PoolBackendKind kind);
   // The keys are ids, names (NameKey) and places of leases. Errors: Aborted, not applied.
   Result<Taken> Take(std::vector<std::string> keys) EXCLUDES(mu_);
   // The volume, taken by its id and its name. Errors: those of every id, and of every change.
   Result<Held> Hold(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // The same for whoever works in the pool, which has to be there.
   Result<Held> HoldThere(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // The same for whoever closes it, which needs nothing of a filesystem that has failed.
+  Result<Held> HoldToClose(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  static Status CheckClosable(const Pool& pool, const CallOptions& call);
+  enum class PoolNeed { kOpen, kOpenOnce };
+  Result<Held> Hold(const std::string& id, PoolNeed need, const CallOptions& call) EXCLUDES(mu_);
   // The error of an id, of a volume or of a cut, that is not kHere.
   Status WhyNotHere(const std::string& id, PoolObject object = PoolObject::kVolume) const
       EXCLUDES(mu_);
@@ -512,11 +534,6 @@ class PoolVolumes {
   void Keep(const PoolVolumeRecord& record) REQUIRES(mu_);
   void KeepCut(const PoolCutRecord& cut) REQUIRES(mu_);
 
-  // How a pool was when it was last asked.
-  struct LastSeen {
-    std::optional<PoolAccount> account;            // as it last was
-    std::optional<int64_t> failing_since_unix_ms;  // nullopt: it has answered
-  };
   struct Reserved {
     std::string pool;
     PoolBackendKind kind = PoolBackendKind::kNotKnown;
@@ -526,6 +543,7 @@ class PoolVolumes {
   const Parts parts_;
   const std::vector<std::unique_ptr<Pool>> pools_;
   std::function<void()> changed_;
+  ShortChanged short_changed_;
   ContentHolder* contents_ = nullptr;
   mutable Mutex mu_;
   std::map<std::string, PoolVolumeRecord> volumes_ GUARDED_BY(mu_);     // by id
@@ -536,7 +554,7 @@ class PoolVolumes {
   std::map<std::string, std::string> unreadable_cuts_ GUARDED_BY(mu_);  // likewise
   std::set<std::string> lost_ GUARDED_BY(mu_);            // ids; of unreadable_ those without a row
   std::set<std::string> looked_through_ GUARDED_BY(mu_);  // names of pools; see FindLost()
-  std::map<std::string, LastSeen> last_seen_ GUARDED_BY(mu_);  // by the pool's name
+  std::map<std::string, PoolSeen> last_seen_ GUARDED_BY(mu_);  // by the pool's name
   std::map<std::string, Reserved> reserved_ GUARDED_BY(mu_);   // by id: not on record yet
   std::set<std::string> taken_ GUARDED_BY(mu_);                // see Take()
   // Volumes and pods, by id and uid; see KeepThrottles().

@@ -173,7 +173,7 @@ Status PoolVolumes::CloseLost(const std::string& id, const CallOptions& call) {
   const Pool* const pool = PoolOf(parsed);
   if (pool == nullptr || pool->opened() == nullptr) return WhyNotHere(id);
   const CallOptions in_pool = InPool(call, *pool, id);
-  RETURN_IF_ERROR(pool->CheckThere(in_pool));
+  RETURN_IF_ERROR(CheckClosable(*pool, in_pool));
   for (const auto& [kind, backend] : pool->opened()->backends) {
     RETURN_IF_ERROR(backend->Close(parsed, in_pool));
   }

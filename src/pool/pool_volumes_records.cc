@@ -176,13 +176,20 @@ Result<PoolVolumes::Measured> PoolVolumes::Measure(const Pool& pool, PoolBackend
   Result<Measured> measured = MeasureNow(pool, kind, call);
   // What is told of a pool is what its directory has.
   if (!ShareRoom(kind, PoolBackendKind::kImage)) return measured;
-  MutexLock lock(mu_);
-  LastSeen& last = last_seen_[pool.name()];
-  if (measured.ok()) {
-    last = {AccountFor(pool, *measured), std::nullopt};
-  } else if (!last.failing_since_unix_ms) {
-    last.failing_since_unix_ms = parts_.clock.WallUnixMillis();
+  const int64_t now = parts_.clock.WallUnixMillis();
+  bool is_news = false;
+  {
+    MutexLock lock(mu_);
+    PoolSeen& last = last_seen_[pool.name()];
+    if (measured.ok()) {
+      const bool was_short = last.account && last.account->is_short;
+      last = {AccountFor(pool, *measured), now, std::nullopt};
+      is_news = last.account->is_short != was_short;
+    } else if (!last.failing_since_unix_ms) {
+      last.failing_since_unix_ms = now;
+    }
   }
+  if (is_news && short_changed_) short_changed_(pool.name());
   return measured;
 }
 
@@ -279,10 +286,16 @@ PoolGlance PoolVolumes::Glance(const std::string& name) {
   const Result<PoolAccount> account = Capacity({{"pool", name}}, call);
   if (account.ok()) return {OkStatus(), *account};
   MutexLock lock(mu_);
-  const LastSeen& last = last_seen_[name];
+  const PoolSeen& last = last_seen_[name];
   if (!last.failing_since_unix_ms) return {account.error(), last.account};
   return {account.error().With("not known since " + WallTimeText(*last.failing_since_unix_ms)),
           last.account};
+}
+
+PoolSeen PoolVolumes::Seen(const std::string& name) const {
+  MutexLock lock(mu_);
+  const auto seen = last_seen_.find(name);
+  return seen == last_seen_.end() ? PoolSeen() : seen->second;
 }
 
 Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBackendKind kind,

@@ -105,7 +105,7 @@ Status PoolVolumes::MakeAnew(const std::string& id, const CallOptions& call) {
 
 Status PoolVolumes::Close(const std::string& id, const CallOptions& call) {
   if (IsLost(id)) return CloseLost(id, call);
-  Result<Held> held = HoldThere(id, call);
+  Result<Held> held = HoldToClose(id, call);
   if (!held.ok() && held.error().code() == Code::kNotFound) return OkStatus();
   if (!held.ok()) return held.error();
   return held->backend->Close(ParsePoolId(id).value(), held->call);

@@ -16,6 +16,8 @@ inline constexpr std::string_view kDriverDomainPrefix = "csi:";
 // nobody has made, or followed, the VolumeAttachment by which a volume is attached.
 inline constexpr char kDriverAway[] = "driver away";
 inline constexpr char kAttacherAway[] = "attacher away";
+// Likewise: the disk of the node that has the volume, or is to have it, is not there.
+inline constexpr char kStorageAway[] = "storage away";
 
 // "csi:disks.example.com", the domain of all volumes of this CSI driver.
 inline std::string DriverDomain(const std::string& driver) {

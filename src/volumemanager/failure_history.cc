@@ -69,7 +69,8 @@ std::string WhoEndsTheWait(const LaneWait& wait) {
 }
 
 bool IsForNode(const Error& error) {
-  return IsDiskFault(error.sys_errno()) || error.IsAbout(kAboutUnrecordedMount);
+  return IsDiskFault(error.sys_errno()) || error.IsAbout(kAboutUnrecordedMount) ||
+         error.IsAbout(kStorageAway);
 }
 
 }  // namespace volumed

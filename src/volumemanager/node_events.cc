@@ -133,6 +133,13 @@ void NodeEvents::MakersChanged() {
   parts_.claims.MarkDirty();
 }
 
+void NodeEvents::MakersAreBack() {
+  if (!parts_.readiness.loaded()) return;  // nothing has been tried yet
+  parts_.provisioning.ResetBackoff();
+  parts_.claims.RetryReclaims();
+  parts_.claims.MarkDirty();
+}
+
 void NodeEvents::RetryActualOf(const std::string& plugin_name, const std::string& fault_domain) {
   for (const auto& [uid, pod] : parts_.actual.pods()) {
     bool is_concerned = false;
@@ -204,6 +211,20 @@ void NodeEvents::DeviceVanished(const std::vector<std::string>& paths) {
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);
     pods.insert(users.begin(), users.end());
   }
+  TellVanished(pods);
+}
+
+void NodeEvents::StorageTroubled(const std::string& path, const StorageTrouble& trouble) {
+  storage_troubles_.insert_or_assign(path, trouble);
+  TellVanished(parts_.desired.PodsWithDevicePath(path));
+}
+
+void NodeEvents::StorageMended(const std::string& path) {
+  if (storage_troubles_.erase(path) == 0) return;
+  for (const PodUid& uid : parts_.desired.PodsWithDevicePath(path)) parts_.observers.Tell(uid);
+}
+
+void NodeEvents::TellVanished(const std::set<PodUid>& pods) {
   for (const PodUid& uid : pods) {
     for (const auto& [spec, volume] : parts_.desired.Find(uid)->volumes) {
       if (const auto gone = vanished_text_({uid, spec}, volume)) {

@@ -17,6 +17,7 @@
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
+#include "volumemanager/storage_trouble.h"
 
 namespace volumed {
 
@@ -87,12 +88,18 @@ class NodeEvents {
   void DriverIsBack(const std::string& plugin_name, const std::string& fault_domain);
   // What is said of a driver that is to make volumes may be something else now: claims are decided.
   void MakersChanged();
+  // What makes, grows and deletes volumes here has been away: what it failed at is tried at once.
+  void MakersAreBack();
   // A device with these names has appeared, or has another size: what failed for lack of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
   // The device with these names has gone: the pods that have it are told. The event is
   // VolumeConditionAbnormal, once for each volume that has some of it on the node.
   void DeviceVanished(const std::vector<std::string>& paths);
+  // What the volumes with this path (VolumePlugin::DevicePaths) lie on is not well: the pods that
+  // have them are told by the same event, and their views say so until it is mended.
+  void StorageTroubled(const std::string& path, const StorageTrouble& trouble);
+  void StorageMended(const std::string& path);
   // The volume's driver says that it is not well: the pod is told by the same event.
   void VolumeAbnormal(const PodVolumeKey& volume, const std::string& message);
   // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
@@ -122,6 +129,10 @@ class NodeEvents {
 
   // Paths of devices of wanted volumes that have gone -> when each went, in Unix milliseconds.
   const std::map<std::string, int64_t>& vanished_devices() const { return vanished_devices_; }
+  // By path.
+  const std::map<std::string, StorageTrouble>& storage_troubles() const {
+    return storage_troubles_;
+  }
 
  private:
   // The pods that want a volume of the plugin, or have one.
@@ -138,9 +149,13 @@ class NodeEvents {
   // Takes up the pod if it was left alone because of one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
 
+  // Tells the pods that have some of these volumes on the node.
+  void TellVanished(const std::set<PodUid>& pods);
+
   const Parts parts_;
   const VanishedText vanished_text_;
   std::map<std::string, int64_t> vanished_devices_;
+  std::map<std::string, StorageTrouble> storage_troubles_;
   // Mount points that went during loading; what was found may still name them.
   std::set<std::string> gone_while_loading_;
 };

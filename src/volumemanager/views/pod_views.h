@@ -21,6 +21,7 @@
 #include "volumemanager/devices/device_reconciler.h"
 #include "volumemanager/failure_history.h"
 #include "volumemanager/reconciler.h"
+#include "volumemanager/storage_trouble.h"
 #include "volumemanager/views/view_types.h"
 #include "volumemanager/watch/consumers.h"
 #include "volumemanager/watch/server_health.h"
@@ -51,7 +52,8 @@ class PodViews {
     const ObjectCommands& commands;
     // VolumeManagerHooks::is_stuck; may be empty.
     std::function<bool(const std::string& key)> is_stuck;
-    const std::map<std::string, int64_t>& vanished_devices;  // path -> when the device went
+    const std::map<std::string, int64_t>& vanished_devices;         // path -> when the device went
+    const std::map<std::string, StorageTrouble>& storage_troubles;  // by path
   };
 
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
@@ -62,7 +64,8 @@ class PodViews {
   // view has no volumes. `phase` is "Pending" or "Refused".
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
 
-  // The problem of a volume that is on the node while its device is not; nullopt for other volumes.
+  // The problem of a volume that is on the node while its device is not, or while what it lies on
+  // is not well; nullopt for other volumes.
   std::optional<ProblemView> VanishedDevice(const PodVolumeKey& key,
                                             const WantedVolume& wanted) const;
 

@@ -89,13 +89,21 @@ std::optional<ProblemView> PodViews::OwnerProblem(const PodVolumeKey& key,
 
 std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,
                                                     const WantedVolume& wanted) const {
-  if (parts_.vanished_devices.empty()) return std::nullopt;
+  if (parts_.vanished_devices.empty() && parts_.storage_troubles.empty()) return std::nullopt;
   const ActualVolume* actual = parts_.actual.FindVolume(key);
   if (actual == nullptr || !MayBePresent(*actual)) return std::nullopt;
   std::vector<std::string> paths = wanted.device_paths;
   const ActualDevice* device = parts_.actual.devices().Find(wanted.unique_name);
   if (device != nullptr) paths.push_back(device->device_path);
   for (const std::string& path : paths) {
+    const auto trouble = parts_.storage_troubles.find(path);
+    if (trouble != parts_.storage_troubles.end()) {
+      const StorageTrouble& ails = trouble->second;
+      ProblemView problem =
+          Waiting(ails.step, ails.text, kAdministratorMustAct, ails.since_unix_ms);
+      problem.is_warning = ails.is_warning;
+      return problem;
+    }
     const auto vanished = parts_.vanished_devices.find(path);
     if (vanished == parts_.vanished_devices.end()) continue;
     return Waiting(

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "agent/pool_gauges.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
@@ -16,6 +19,7 @@
 #include "os/io_limits.h"
 #include "pool/pool_plugin.h"
 #include "unit/operation/recording_parts.h"
+#include "volume/driver_domain.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -42,7 +46,10 @@ class NodePoolsTest : public ::testing::Test {
     parts_ = std::make_unique<AgentParts>(scheduler_, logger_, [] {});
     pools_ = std::make_unique<NodePools>(
         NodePools::Parts{scheduler_, kernel_, store_, logger_, irreversible_, *devices_, paths_,
-                         *parts_, [this] { ++opened_; }},
+                         *parts_, [this] { ++opened_; },
+                         [this](const std::string& path, const PoolTrouble& trouble) {
+                           troubles_[path] = trouble;
+                         }},
         PoolSettingsOf(config_, "the agent of node n1, with pid 4711"));
     for (const OtherRecordKind& kind : NodePools::RecordKinds()) {
       pools_->Restore(kind.kind, Must(store_.Load(kind.kind)));
@@ -86,6 +93,7 @@ class NodePoolsTest : public ::testing::Test {
   std::unique_ptr<AgentParts> parts_;
   std::unique_ptr<NodePools> pools_;
   int opened_ = 0;
+  std::map<std::string, PoolTrouble> troubles_;  // by path, as told last
 };
 
 TEST_F(NodePoolsTest, TheSettingsOfAPoolAreThoseOfItsName) {
@@ -136,6 +144,108 @@ TEST_F(NodePoolsTest, AMountWhereAPoolShouldBeOpensItAtOnce) {
   scheduler_.RunFor(milliseconds(1));
   EXPECT_THAT(Failed(), ::testing::ElementsAre("pool two"));
   EXPECT_EQ(opened_, 1);
+}
+
+// `volumectl get pools` had it open with the figures of before, and no part failed.
+TEST_F(NodePoolsTest, APoolWhoseDiskFailedUnderTheAgentStayedOpen) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  ASSERT_THAT(Failed(), IsEmpty());
+  kernel_.FailNextBelow("IdentifyStorage", "/srv/one",
+                        Error::FromErrno(EIO, "look", Outcome::kNotApplied));
+  EXPECT_FALSE(pools_->volumes().Glance("one").state.ok());
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  const Pool& pool = *pools_->volumes().pools().front();
+  ASSERT_FALSE(pool.state().ok());
+  EXPECT_TRUE(pool.state().error().IsAbout(kStorageAway)) << "an administrator has to act";
+  EXPECT_EQ(troubles_["/srv/one"].reason, "PoolUnreachable");
+  EXPECT_THAT(troubles_["/srv/one"].text, HasSubstr("pool one at /srv/one"));
+  EXPECT_FALSE(troubles_.contains("/srv/two"));
+  // It answers again, and nothing tells of that.
+  scheduler_.RunFor(seconds(2));
+  EXPECT_THAT(Failed(), IsEmpty());
+  EXPECT_EQ(troubles_["/srv/one"], PoolTrouble());
+  EXPECT_EQ(opened_, 3) << "what waits for it is tried again";
+}
+
+TEST_F(NodePoolsTest, AnUnmountedPoolWasNotSeenAndNotTriedWhenItWasMountedAgain) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  ASSERT_EQ(opened_, 2);
+  // What the path leads to is another directory, as after an umount.
+  kernel_.Rename("/srv/one", "disk");
+  kernel_.AddDirectory("/srv/one");
+  pools_->MountsChanged({"/srv/one"});
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  scheduler_.RunFor(minutes(5));
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  EXPECT_EQ(opened_, 2);
+  kernel_.Remove("/srv/one");
+  kernel_.Rename("/srv/disk", "one");
+  pools_->MountsChanged({"/srv/one"});
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_THAT(Failed(), IsEmpty());
+  EXPECT_EQ(opened_, 3);
+  EXPECT_EQ(troubles_["/srv/one"], PoolTrouble());
+}
+
+TEST_F(NodePoolsTest, PodsWereNotToldThatTheirPoolIsShort) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddMount("ext4", "/dev/sdb", "/srv/one");
+  Open();
+  OpenVolume();
+  kernel_.LimitFilesystem("/srv/one", 8 << 20);
+  ASSERT_TRUE(pools_->volumes().Glance("one").state.ok());
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_EQ(troubles_["/srv/one"].reason, "PoolShort");
+  kernel_.LimitFilesystem("/srv/one", int64_t{1} << 30);
+  ASSERT_TRUE(pools_->volumes().Glance("one").state.ok());
+  scheduler_.RunFor(milliseconds(1));
+  EXPECT_EQ(troubles_["/srv/one"], PoolTrouble());
+}
+
+TEST_F(NodePoolsTest, AScrapeHasTheFiguresOfTheLookBeforeIt) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  const std::string id = OpenVolume();
+  ExportedFamilies families;
+  PoolGauges gauges({scheduler_, pools_->volumes(), families, [&pools = pools_->volumes(), &id] {
+                       return std::vector<std::string>{pools.NewCutId(id)};
+                     }});
+  const auto scrape = [&] {
+    gauges.Collect();
+    scheduler_.RunFor(milliseconds(1));
+    std::string text;
+    families.AppendTo(text);
+    return text;
+  };
+  const std::string first = scrape();
+  EXPECT_THAT(first, HasSubstr("volumed_pool_up{pool=\"one\"} 1\n"));
+  EXPECT_THAT(first, ::testing::Not(HasSubstr("volumed_pool_promised_bytes{")));
+  const std::string second = scrape();
+  EXPECT_THAT(second, HasSubstr("volumed_pool_promised_bytes{pool=\"one\"} 16777216\n"));
+  EXPECT_THAT(second, HasSubstr("volumed_pool_short{pool=\"one\"} 0\n"));
+  EXPECT_THAT(second, HasSubstr("volumed_pool_volumes{pool=\"one\"} 1\n"));
+  EXPECT_THAT(second, HasSubstr("volumed_pool_volumes{pool=\"two\"} 0\n"));
+  EXPECT_THAT(second, HasSubstr("volumed_pool_snapshots{pool=\"one\"} 1\n"));
+  EXPECT_THAT(second, HasSubstr("volumed_pool_free_bytes{pool=\"two\"} "));
+  const uint64_t calls = kernel_.call_count();
+  scrape();
+  EXPECT_EQ(kernel_.call_count(), calls) << "no pool is looked at twice within seconds";
+  kernel_.FailNextBelow("IdentifyStorage", "/srv/two",
+                        Error::FromErrno(EIO, "look", Outcome::kNotApplied));
+  scheduler_.RunFor(seconds(11));
+  scrape();
+  gauges.Collect();
+  std::string text;
+  families.AppendTo(text);
+  EXPECT_THAT(text, HasSubstr("volumed_pool_up{pool=\"two\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("volumed_pool_up{pool=\"one\"} 1\n"));
 }
 
 TEST_F(NodePoolsTest, BeforeTheRowsAreThereAMountOpensNothing) {

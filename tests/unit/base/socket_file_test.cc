@@ -151,6 +151,29 @@ TEST_F(SocketFileTest, ADirectoryThatWasRemovedOrMovedIsMadeAnewWithEverythingIn
   EXPECT_TRUE(RunUntil([&] { return made_ == 3 && Connects(); })) << "the new one is watched too";
 }
 
+// The directory of plugins of a kubelet that never ran is not there either.
+TEST_F(SocketFileTest, ASocketHadNoPlaceUntilItsDirectoriesWereMadeByHand) {
+  path_ = (scratch_ / "plugins/pool/csi.sock").string();
+  const auto keep = [this](bool makes_parents) {
+    SocketFileOptions options = Options();
+    options.makes_parents = makes_parents;
+    keeper_ = std::make_unique<SocketFileKeeper>(
+        options, std::nullopt, *loop_,
+        SocketFileKeeper::Handlers{[this](Descriptor made) -> Status {
+                                     socket_ = std::move(made);
+                                     return OkStatus();
+                                   },
+                                   [this](const Status& state) { state_ = state; }});
+    keeper_->Start(/*made=*/false);
+  };
+  keep(false);
+  ASSERT_FALSE(state_.ok());
+  keep(true);
+  ASSERT_TRUE(state_.ok()) << state_.error().ToString();
+  EXPECT_TRUE(Connects());
+  EXPECT_EQ(fs::status(scratch_ / "plugins").permissions() & fs::perms(0022), fs::perms::none);
+}
+
 TEST_F(SocketFileTest, WhatIsInTheWayIsSaidAndWaitedFor) {
   Keep();
   fs::remove(path_);

@@ -133,6 +133,24 @@ TEST_F(RegistrationServerTest, WhatAKubeletSaysIsTheStateOfThePart) {
   EXPECT_TRUE(Becomes([&] { return state().ok(); }));
 }
 
+// A kubelet was told of a driver that nobody could call.
+TEST_F(RegistrationServerTest, ADriverThatDidNotServeWasRegistered) {
+  const auto tell = [this](const Status& state) {
+    control_.OnControl([this, state] { server_->DriverServes(state); });
+  };
+  Serve();
+  ASSERT_NE(InodeOfPlace(), 0u);
+  tell(Error::NotApplied(Code::kUnavailable, "there is no directory"));
+  EXPECT_EQ(InodeOfPlace(), 0u);
+  EXPECT_EQ(Wrong(), "it is not registered while csi-serve does not serve: there is no directory");
+  tell(OkStatus());
+  EXPECT_EQ(Wrong(), "");
+  EXPECT_TRUE(GetInfo().has_value());
+  control_.OnControl([this] { ASSERT_TRUE(server_->Remove().ok()); });
+  tell(OkStatus());
+  EXPECT_EQ(InodeOfPlace(), 0u) << "the agent stops";
+}
+
 TEST_F(RegistrationServerTest, AStopTakesTheSocketAway) {
   Serve();
   ASSERT_NE(InodeOfPlace(), 0U);

@@ -73,6 +73,12 @@ void FillFamilies(ExportedFamilies& families) {
   families.Observe(Family::kCsiServed, {"o.io", "/csi.v1.Node/NodeStageVolume", "OK"},
                    milliseconds(3));
   families.Set(Family::kCsiServedCalls, 1);
+  for (const Family of_pool :
+       {Family::kPoolUp, Family::kPoolCapacityBytes, Family::kPoolPromisedBytes,
+        Family::kPoolFreeBytes, Family::kPoolShort, Family::kPoolVolumes, Family::kPoolSnapshots,
+        Family::kPoolMeasured}) {
+    families.Replace(of_pool, {{{"fast"}, 1}});
+  }
   families.Replace(Family::kPlugins, {{{"/r/d.sock", "actual_state_of_world"}, 1}});
   families.Replace(Family::kCsiDriverState, {{{"d.io", "ready"}, 1}});
   families.Replace(Family::kCsiCallsInFlight, {{{"d.io"}, 2}});

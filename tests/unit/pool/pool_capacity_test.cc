@@ -43,6 +43,8 @@ TEST(PoolCapacity, TheConfiguredCapacityIsALimit) {
   EXPECT_EQ(AccountOf({{"a", "a", 300, 300}}, Filesystem(1000, 700), {400, 10}).free_bytes, 60);
   // More than there is cannot be had by configuration.
   EXPECT_EQ(AccountOf({}, Filesystem(1000, 700), {4000, 0}).free_bytes, 700);
+  EXPECT_EQ(AccountOf({}, Filesystem(1000, 700), {400, 0}).capacity_bytes, 400);
+  EXPECT_EQ(AccountOf({}, Filesystem(1000, 700), {}).capacity_bytes, 1000);
 }
 
 // A volume and a clone of it that have 100 bytes in common: the 100 exist once, and each may still

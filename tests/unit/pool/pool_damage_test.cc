@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
 #include <string>
 #include <variant>
@@ -68,6 +69,58 @@ TEST(PoolWithOlderRecords, AMakingThatWasRepeatedRemovedTheLargerFile) {
   const Error refused = WhyRefused(next.volumes->Create(Wish("pvc-1"), {}));
   EXPECT_TRUE(refused.maybe_applied()) << refused.ToString();
   EXPECT_TRUE(world.kernel.Exists(image));
+}
+
+// ---- a disk that has failed ---------------------------------------------------------------------
+
+// The loop devices of a pool whose disk had failed stayed for ever, and its disk could not be
+// unmounted for them and for the lock.
+TEST(PoolOnAFailedDisk, WhatWasOpenOnADiskThatFailedWasNeverClosed) {
+  PoolWorld world;
+  PoolAgent agent(world, {TestPool()});
+  ASSERT_TRUE(agent.Recover().ok());
+  PoolVolumes& volumes = *agent.volumes;
+  const std::string id = Must(volumes.Create(Wish("pvc-1"), {})).id;
+  ASSERT_TRUE(volumes.Open(id, false, {}).ok());
+  ASSERT_EQ(world.Loops().size(), 1u);
+  int told = 0;
+  agent.pool().SetAway([&told] { ++told; });
+  const auto fail = [&world](int count) {
+    world.kernel.FailNextBelow("IdentifyStorage", kPoolPath,
+                               Error::FromErrno(EIO, "look", Outcome::kNotApplied), count);
+  };
+  fail(1);
+  EXPECT_EQ(WhyRefused(volumes.Capacity({}, {})).code(), Code::kDataLoss);
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(agent.pool().state().ok());
+  // The lock is given back: another agent finds the disk as it is.
+  PoolAgent other(world, {TestPool()});
+  EXPECT_TRUE(other.pool().Open(true, {}).ok()) << other.pool().state().error().ToString();
+  fail(1);
+  const Status closed = volumes.Close(id, {});
+  EXPECT_TRUE(closed.ok()) << closed.error().ToString();
+  EXPECT_TRUE(world.Loops().empty());
+  EXPECT_EQ(told, 1);
+}
+
+// The same by the next agent, which never had the pool open.
+TEST(PoolOnAFailedDisk, ANextAgentClosedNothingOnADiskThatHadFailed) {
+  PoolWorld world;
+  std::string id;
+  {
+    PoolAgent agent(world, {TestPool()});
+    ASSERT_TRUE(agent.Recover().ok());
+    id = Must(agent.volumes->Create(Wish("pvc-1"), {})).id;
+    ASSERT_TRUE(agent.volumes->Open(id, false, {}).ok());
+  }
+  PoolAgent next(world, {TestPool()});
+  world.kernel.FailNextBelow("IdentifyStorage", kPoolPath,
+                             Error::FromErrno(EIO, "look", Outcome::kNotApplied), 2);
+  EXPECT_FALSE(next.Recover().ok());
+  const Status closed = next.volumes->Close(id, {});
+  EXPECT_TRUE(closed.ok()) << closed.error().ToString();
+  EXPECT_TRUE(world.Loops().empty());
+  EXPECT_FALSE(next.volumes->Open(id, false, {}).ok()) << "it is not open for anything else";
 }
 
 // ---- a row that is lost -------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "kube/about_object.h"
 #include "unit/volumemanager/claims/provisioning_fixture.h"
+#include "volume/driver_domain.h"
 
 namespace volumed {
 namespace {
@@ -100,6 +101,21 @@ TEST_F(DriverProvisioningTest, WhatADriverLacksToMakeAVolumeIsSaidByThePodAndWho
   manager().events().DriverIsBack("kubernetes.io/csi", "csi:disk.example.com");
   Settle();
   EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
+}
+
+// A claim that waited for a pool was not tried when the pool's disk was mounted, but a minute
+// later.
+TEST_F(DriverProvisioningTest, AClaimWaitedForItsTimeAfterItsMakerWasBack) {
+  const Error away =
+      Error::NotApplied(Code::kUnavailable, "no directory is there").About(kStorageAway);
+  operations().FailNext("provision", ProvisionKey(kVolume), away, 1000);
+  Deliver(DriverClass() + Claim() + Pod());
+  Pass(seconds(200));
+  EXPECT_NE(Problem().find("; an administrator"), std::string::npos) << Problem();
+  const size_t tried = Made();
+  manager().events().MakersAreBack();
+  Settle();
+  EXPECT_EQ(Made(), tried + 1);
 }
 
 // A CreateVolume that hung for 45 seconds was "being made", and nothing said by which call.

@@ -20,6 +20,20 @@ TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
   EXPECT_EQ(Problem("a"), "");
 }
 
+TEST_F(PersistentVolumesTest, WhatAilsTheStorageUnderAPodIsSaidUntilItIsMended) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  ASSERT_EQ(Phase("a"), "Ready");
+  manager().events().StorageTroubled("/dev/vdb", {"PoolUnreachable", "pool fast: it is away", 7});
+  EXPECT_TRUE(Problem("a").starts_with("PoolUnreachable: pool fast: it is away")) << Problem("a");
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
+  EXPECT_EQ(host_parts.events.back(), "a VolumeConditionAbnormal");
+  const size_t events = host_parts.events.size();
+  manager().events().StorageTroubled("/dev/vdc", {"PoolShort", "pool slow: it is full", 7});
+  EXPECT_EQ(host_parts.events.size(), events) << "nobody has a volume there";
+  manager().events().StorageMended("/dev/vdb");
+  EXPECT_EQ(Problem("a"), "");
+}
+
 TEST_F(PersistentVolumesTest, WhoWatchesAPodHearsThatItsDiskWasPulledOut) {
   Deliver(Storage() + PodManifest("a", {kUse}) + PodManifest("b", {kData}));
   const auto told = std::make_shared<std::vector<PodUid>>();
