@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "base/quantity.h"
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
@@ -42,9 +43,9 @@ Result<PoolVolumeRecord> PoolVolumes::PlanImported(const PoolImportWish& wish) c
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
   RETURN_IF_ERROR(CheckLookedThrough(*pool));
   if (wish.bytes <= 0 || wish.bytes % kPoolBlockBytes != 0) {
-    return Error::NotApplied(
-        Code::kOutOfRange, "a volume cannot have " + std::to_string(wish.bytes) +
-                               " bytes: sizes are multiples of " + std::to_string(kPoolBlockBytes));
+    return Error::NotApplied(Code::kOutOfRange,
+                             "a volume cannot have " + BytesForPeople(wish.bytes) +
+                                 ": sizes are multiples of " + std::to_string(kPoolBlockBytes));
   }
   PoolVolumeRecord record;
   record.id = NewPoolId(PoolObject::kVolume, pool->tag()).ToString();

@@ -13,8 +13,7 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
   const Printed unknown = WaitForEnd();
   EXPECT_EQ(unknown.code, kExitOk);
   EXPECT_EQ(unknown.out, "pod web gone\n");
-  EXPECT_EQ(unknown.err,
-            "note: no pod web is known: it left before this call, or there never was one\n");
+  EXPECT_EQ(unknown.err, "note: no pod web is known: there was none since the agent's start\n");
   agent_.waits.resize(2);
   agent_.waits[0].set_met(false);
   agent_.waits[0].mutable_pod()->set_name("web");

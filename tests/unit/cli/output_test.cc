@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/quantity.h"
 #include "cli/explain.h"
 
 namespace volumed {

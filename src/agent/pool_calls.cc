@@ -1,0 +1,168 @@
+// The calls of the control API about pools and their volumes.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/control_service.h"
+#include "agent/pool_volume_lookup.h"
+#include "agent/snapshot_backend.h"
+#include "agent/snapshot_view.h"
+#include "base/strings.h"
+#include "pool/pool_id.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kAllVolumes = std::numeric_limits<size_t>::max();
+
+using GetPoolsCall = UnaryCall<v1::GetPoolsRequest, v1::GetPoolsResponse>;
+
+int CountIn(const Pool& pool, const std::vector<std::string>& ids) {
+  const std::string tag = pool.tag();
+  return static_cast<int>(std::count_if(ids.begin(), ids.end(), [&tag](const std::string& id) {
+    const std::optional<PoolId> parsed = ParsePoolId(id);
+    return parsed && parsed->pool_tag == tag;
+  }));
+}
+
+// What is told of the pools, each of which is looked at beside the others: one that does not answer
+// makes nobody wait for it but a moment.
+struct PoolsAnswer {
+  GetPoolsCall call;
+  std::vector<v1::Pool> pools;  // in their order
+  size_t left = 0;              // that are being looked at
+};
+
+// On the control thread.
+void AddPool(const std::shared_ptr<PoolsAnswer>& answer, size_t at, const v1::Pool& pool) {
+  answer->pools[at] = pool;
+  if (--answer->left > 0) return;
+  for (const v1::Pool& one : answer->pools) *answer->call.response->add_pools() = one;
+  answer->call.Finish(OkStatus());
+}
+
+// Blocks: until the pool's filesystem has answered, or has not for a while.
+v1::Pool LookAtPool(PoolVolumes& volumes, const Pool& pool,
+                    const std::vector<std::string>& snapshots) {
+  std::vector<std::string> ids;
+  for (const PoolVolumeRecord& volume : volumes.List("", kAllVolumes).volumes) {
+    ids.push_back(volume.id);
+  }
+  v1::Pool told;
+  EncodePool({pool, CountIn(pool, ids), CountIn(pool, snapshots), volumes.Glance(pool.name())},
+             &told);
+  return told;
+}
+
+void LookAtPools(const GetPoolsCall& call) {
+  PoolVolumes& volumes = call.backend.snapshots->pools.volumes;
+  std::vector<std::string> ids;
+  for (const SnapshotRecord& one : call.backend.snapshots->maker.List({})) ids.push_back(one.id);
+  std::vector<const Pool*> asked;
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    if (call.request.name().empty() || pool->name() == call.request.name()) {
+      asked.push_back(pool.get());
+    }
+  }
+  if (asked.empty()) return call.Finish(OkStatus());
+  const auto answer = std::make_shared<PoolsAnswer>(
+      PoolsAnswer{call, std::vector<v1::Pool>(asked.size()), asked.size()});
+  Scheduler& scheduler = call.backend.scheduler;
+  for (size_t at = 0; at < asked.size(); ++at) {
+    scheduler.RunBlocking([&scheduler, &volumes, pool = asked[at], ids, answer, at] {
+      scheduler.Post(
+          [answer, at, told = LookAtPool(volumes, *pool, ids)] { AddPool(answer, at, told); });
+    });
+  }
+}
+
+void HandleGetPools(const GetPoolsCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) return call.Finish(OkStatus());
+    LookAtPools(call);
+  });
+}
+
+// ---- volumes of pools ---------------------------------------------------------------------------
+
+using DeletePoolVolumeCall = UnaryCall<v1::DeletePoolVolumeRequest, v1::DeletePoolVolumeResponse>;
+
+Status HandleGetPoolVolumes(ControlBackend& backend, const v1::GetPoolVolumesRequest& request,
+                            v1::GetPoolVolumesResponse* response) {
+  if (backend.snapshots == nullptr) return OkStatus();
+  const PoolVolumeHolders holders(backend);
+  for (const PoolVolumeRecord& volume : backend.snapshots->pools.volumes.All()) {
+    if (!request.id().empty() && volume.id != request.id()) continue;
+    EncodePoolVolume(volume, holders.Of(volume), response->add_volumes());
+  }
+  return OkStatus();
+}
+
+// What only the objects and the rows of this node tell; the rest is asked with the volume held.
+// Errors, not applied: Unavailable while an object that nobody has seen yet may name the volume;
+// NotFound; FailedPrecondition, naming who has it.
+Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id) {
+  const std::string why = backend.manager.WhyUnseen();
+  if (!why.empty()) return Error::NotApplied(Code::kUnavailable, why);
+  const PoolVolumes& volumes = backend.snapshots->pools.volumes;
+  // What is on no record has no name that an object could be found by: its own call refuses it.
+  if (volumes.MeaningOf(id) != PoolIdMeaning::kNone && !volumes.Find(id).ok()) return OkStatus();
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
+  RETURN_IF_ERROR(CheckNotInline(volume));
+  const PoolVolumeHolding holding = PoolVolumeHolders(backend).Of(volume);
+  if (holding.had_by.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + id +
+                               " is not deleted, as these have it: " + Join(holding.had_by, ", ") +
+                               (holding.persistent_volume.empty()
+                                    ? ""
+                                    : "; `volumectl delete pv " + holding.persistent_volume +
+                                          "` first, and what is bound to it"));
+}
+
+std::string SnapshotsThatStay(const SnapshotBackend& snapshots, const std::string& volume) {
+  SnapshotFilter filter;
+  filter.volume = volume;
+  std::vector<std::string> ids;
+  for (const SnapshotRecord& one : snapshots.maker.List(filter)) ids.push_back(one.id);
+  return ids.empty() ? "" : "its snapshots stay: " + Join(ids, ", ");
+}
+
+void HandleDeletePoolVolume(const DeletePoolVolumeCall& call) {
+  call.backend.scheduler.Post([call] {
+    if (call.backend.snapshots == nullptr) {
+      return call.Finish(Error::NotApplied(Code::kUnavailable, "this agent has no pools"));
+    }
+    const std::string& id = call.request.id();
+    const Status free = CheckPoolVolumeIsFree(call.backend, id);
+    if (!free.ok()) return call.Finish(free);
+    SnapshotBackend& snapshots = *call.backend.snapshots;
+    DeletePoolVolume operation(snapshots.pools, id);
+    // What it has waited for is over: a person asks.
+    snapshots.operations.ResetBackoff(operation.key());
+    const auto done = [call](const OperationOutcome<Unit>& outcome) {
+      if (outcome.failure) return call.Finish(outcome.failure->error);
+      call.response->set_warning(SnapshotsThatStay(*call.backend.snapshots, call.request.id()));
+      call.backend.log.Info("a pool's volume was deleted by command",
+                            {{"volume", call.request.id()}});
+      call.Finish(OkStatus());
+    };
+    const StartResult started = snapshots.operations.Start(
+        std::move(operation), VolumeOperations::Done<DeletePoolVolume>(done));
+    if (started == StartResult::kStarted) return;
+    call.Finish(Error::NotApplied(Code::kAborted, "it is just being deleted, or in use"));
+  });
+}
+
+}  // namespace
+
+void AddPoolCalls(ControlService& service) {
+  service.Unary("GetPools", PeerRole::kRead, HandleGetPools);
+  service.OnControl("GetPoolVolumes", PeerRole::kRead, HandleGetPoolVolumes);
+  service.Unary("DeletePoolVolume", PeerRole::kOperate, HandleDeletePoolVolume);
+}
+
+}  // namespace volumed
