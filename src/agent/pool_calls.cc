@@ -101,28 +101,6 @@ Status HandleGetPoolVolumes(ControlBackend& backend, const v1::GetPoolVolumesReq
   return OkStatus();
 }
 
-// What only the objects and the rows of this node tell; the rest is asked with the volume held.
-// Errors, not applied: Unavailable while an object that nobody has seen yet may name the volume;
-// NotFound; FailedPrecondition, naming who has it.
-Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id) {
-  const std::string why = backend.manager.WhyUnseen();
-  if (!why.empty()) return Error::NotApplied(Code::kUnavailable, why);
-  const PoolVolumes& volumes = backend.snapshots->pools.volumes;
-  // What is on no record has no name that an object could be found by: its own call refuses it.
-  if (volumes.MeaningOf(id) != PoolIdMeaning::kNone && !volumes.Find(id).ok()) return OkStatus();
-  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
-  RETURN_IF_ERROR(CheckNotInline(volume));
-  const PoolVolumeHolding holding = PoolVolumeHolders(backend).Of(volume);
-  if (holding.had_by.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "volume " + id +
-                               " is not deleted, as these have it: " + Join(holding.had_by, ", ") +
-                               (holding.persistent_volume.empty()
-                                    ? ""
-                                    : "; `volumectl delete pv " + holding.persistent_volume +
-                                          "` first, and what is bound to it"));
-}
-
 std::string SnapshotsThatStay(const SnapshotBackend& snapshots, const std::string& volume) {
   SnapshotFilter filter;
   filter.volume = volume;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "agent/control_backend.h"
@@ -109,6 +111,21 @@ PoolVolumeHolding PoolVolumeHolders::Of(const PoolVolumeRecord& volume) const {
   if (!here.empty()) add(here.starts_with("pod ") ? here : "this node, where it is staged");
   for (const PoolLease& lease : volume.leases) add("node " + lease.node);
   return holding;
+}
+
+Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id) {
+  const std::string why = backend.manager.WhyUnseen();
+  if (!why.empty()) return Error::NotApplied(Code::kUnavailable, why);
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, backend.snapshots->pools.volumes.Find(id));
+  RETURN_IF_ERROR(CheckNotInline(volume));
+  const PoolVolumeHolding holding = PoolVolumeHolders(backend).Of(volume);
+  if (holding.had_by.empty()) return OkStatus();
+  std::string text =
+      "volume " + id + " is not deleted, as these have it: " + Join(holding.had_by, ", ");
+  if (!holding.persistent_volume.empty()) {
+    text += "; it can be once PersistentVolume " + holding.persistent_volume + " is gone";
+  }
+  return Error::NotApplied(Code::kFailedPrecondition, std::move(text));
 }
 
 }  // namespace volumed

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "kube/objects.h"
 #include "pool/pool_record.h"
+#include "volume/claim_binding.h"
 
 namespace volumed {
 
@@ -43,5 +44,11 @@ class PoolVolumeHolders {
   std::map<std::string, ClaimKey>
       wanted_;  // claims by the name of the volume that is made for them
 };
+
+// Whether a person may delete the volume, by the objects and the rows of this node; the rest is
+// asked with the volume held (DeletePoolVolume). Errors, not applied: Unavailable while an object
+// that nobody has seen yet may name it; NotFound; FailedPrecondition, naming who has it. REQUIRES:
+// as FindPoolVolume().
+Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id);
 
 }  // namespace volumed

@@ -8,7 +8,6 @@
 #include "agent/snapshot_backend.h"
 #include "agent/snapshot_stream.h"
 #include "agent/snapshot_view.h"
-#include "base/quantity.h"
 #include "kube/decode.h"
 #include "kube/field_rules.h"
 #include "pool/pool_parameters.h"
@@ -101,13 +100,7 @@ Result<PoolVolumeWish> RestoreWish(const PoolServed& pools,
                                    const v1::RestoreSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckHandName(request.name()));
   ASSIGN_OR_RETURN(const PoolCutRecord cut, pools.volumes.FindCut(request.id()));
-  // Larger than asked for is what nobody would notice.
-  if (request.size_bytes() > 0 && request.size_bytes() < cut.size_bytes) {
-    return Error::NotApplied(Code::kOutOfRange, "snapshot " + cut.id + " is of a volume of " +
-                                                    BytesForPeople(cut.size_bytes) +
-                                                    ", and the new one is to have " +
-                                                    BytesForPeople(request.size_bytes()));
-  }
+  if (request.size_bytes() > 0) RETURN_IF_ERROR(CheckHoldsCut(cut, request.size_bytes()));
   PoolVolumeWish wish;
   wish.name = kByHand + request.name();
   wish.size.required_bytes = request.size_bytes() > 0 ? request.size_bytes() : cut.size_bytes;

@@ -362,6 +362,12 @@ Result<int64_t> RoundPoolSize(int64_t bytes) {
   return (bytes + kPoolBlockBytes - 1) / kPoolBlockBytes * kPoolBlockBytes;
 }
 
+Status CheckHoldsCut(const PoolCutRecord& cut, int64_t bytes) {
+  if (bytes >= cut.size_bytes) return OkStatus();
+  return OutOfRange("snapshot " + cut.id + " is of a volume of " + BytesForPeople(cut.size_bytes) +
+                    ", and the new one is to have " + BytesForPeople(bytes));
+}
+
 Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
                                bool is_block, int64_t content_bytes) {
   const int64_t required = wanted.required_bytes;
