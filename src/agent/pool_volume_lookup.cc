@@ -72,9 +72,9 @@ Result<std::string> FindPoolVolume(const ControlBackend& backend, const std::str
 }
 
 PoolVolumeHolders::PoolVolumeHolders(const ControlBackend& backend) : backend_(backend) {
-  for (const PersistentVolumePtr& volume : backend.catalog.PersistentVolumes()) {
+  for (const auto& volume : backend.catalog.PersistentVolumes()) {
     const std::string id = PoolIdOf(*volume, backend.snapshots->pools);
-    if (!id.empty()) named_[id].push_back(volume);
+    if (!id.empty()) named_[id].push_back(volume->metadata.name);
   }
   for (const auto& claim : backend.catalog.PersistentVolumeClaims()) {
     if (claim->metadata.uid.empty()) continue;
@@ -90,13 +90,16 @@ PoolVolumeHolding PoolVolumeHolders::Of(const PoolVolumeRecord& volume) const {
     if (std::find(all.begin(), all.end(), who) == all.end()) all.push_back(who);
   };
   if (const auto named = named_.find(volume.id); named != named_.end()) {
-    for (const PersistentVolumePtr& one : named->second) {
-      add("PersistentVolume " + one->metadata.name);
-      const auto& claim = one->spec.claim_ref;
-      if (claim) add("claim " + claim->name_space + "/" + claim->name);
-      if (!holding.persistent_volume.empty()) continue;
-      holding.persistent_volume = one->metadata.name;
-      if (claim) holding.claim = {claim->name_space, claim->name};
+    for (const std::string& name : named->second) {
+      add("PersistentVolume " + name);
+      const auto status =
+          backend_.manager.storage().StatusOf({ObjectKind::kPersistentVolume, "", name});
+      const std::string claim = status ? status->other : "";
+      if (!claim.empty()) add("claim " + claim);
+      if (holding.persistent_volume.empty()) holding.persistent_volume = name;
+      const size_t slash = claim.find('/');
+      if (!holding.claim.name.empty() || slash == std::string::npos) continue;
+      holding.claim = {claim.substr(0, slash), claim.substr(slash + 1)};
     }
   }
   const auto wanted = wanted_.find(volume.name);

@@ -40,7 +40,7 @@ class PoolVolumeHolders {
 
  private:
   const ControlBackend& backend_;
-  std::map<std::string, std::vector<PersistentVolumePtr>> named_;  // by the volume's id
+  std::map<std::string, std::vector<std::string>> named_;  // PersistentVolumes, by the volume's id
   std::map<std::string, ClaimKey>
       wanted_;  // claims by the name of the volume that is made for them
 };
