@@ -74,11 +74,4 @@ class Quantity {
   Format format_ = Format::kDecimalSi;
 };
 
-// "12Mi", "3.4Gi", "517": rounded, with one decimal below ten of a unit if it is not whole. Of this
-// and the next: threads: any. Blocks: never.
-std::string FormatBytes(int64_t bytes);
-// The same and the number itself, for errors that people read: "1.5Gi (1629735322 bytes)", "517
-// bytes".
-std::string BytesForPeople(int64_t bytes);
-
 }  // namespace volumed

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <iterator>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "base/strings.h"
 
 namespace volumed {

@@ -7,7 +7,7 @@
 #include "cli/object_kinds.h"
 #include "cli/snapshot_tables.h"
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 
 namespace volumed {
 namespace {

@@ -1,6 +1,6 @@
 #include "cli/snapshot_tables.h"
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "base/strings.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include <iostream>
 #include <string>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "cli/calls.h"
 #include "cli/snapshot_tables.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "csi/csi_before_growth.h"
 #include "csi/csi_capabilities.h"
 #include "csi/csi_devices.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "kube/digest.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_plugin.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
 #include "csidriver/csi_inline_wish.h"

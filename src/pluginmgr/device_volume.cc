@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/resize_fs.h"

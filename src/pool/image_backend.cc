@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"

@@ -8,7 +8,7 @@
 
 #include "pool/image_backend.h"
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 
 namespace volumed {
 namespace {

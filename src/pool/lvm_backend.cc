@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "pool/artefact_directory.h"
 #include "pool/lvm_backend.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "kube/digest.h"
 #include "mounter/mount_refs.h"
 #include "pool/pool_directory.h"

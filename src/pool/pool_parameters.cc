@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "base/strings.h"
 #include "os/image_requests.h"
 #include "pluginmgr/provisionable_volume_plugin.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "os/answers.h"
 #include "pool/pool_volumes.h"
 #include "pool/pool_volumes_parts.h"

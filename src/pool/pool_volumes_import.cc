@@ -1,8 +1,8 @@
 // Volumes that are made of what is on the node already, without a copy of it.
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "os/answers.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 #include "pool/pool_volumes_parts.h"

@@ -1,8 +1,8 @@
 // Volumes that are devices or exports of the administrator's: how they get and keep their rows.
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
 

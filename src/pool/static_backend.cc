@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
-#include "base/quantity.h"
 #include "mounter/host_directory.h"
 #include "pool/pool_backend.h"
 

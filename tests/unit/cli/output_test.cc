@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/quantity.h"
+#include "base/byte_text.h"
 #include "cli/explain.h"
 
 namespace volumed {
